@@ -128,7 +128,10 @@ def fit_power_law(
     num_seeds, half, bends = len(set(clusters)), math.nan, False
     if num_seeds >= LEAST_SEEDS and found.size >= LEAST_WIDTHS and estimate is not None:
         half = estimate.half_width(confidence)
-        bends = _bends(least_squares(powers, log_y, clusters, 2)[1], float(np.ptp(log_x)), confidence)
+        # Whether the slope changes over the sweep by more than its error and by a visible amount.
+        square, length = least_squares(powers, log_y, clusters, 2)[1], float(np.ptp(log_x))
+        is_seen = square is not None and 2 * abs(square.value) * length >= LEAST_BEND
+        bends = is_seen and square is not None and abs(square.value) > square.half_width(confidence)
     else_kept = finite if diverged is None else finite & (keep | ~np.asarray(diverged, bool))
     return PowerLaw(
         exponent=float(exponent),
@@ -218,13 +221,6 @@ def becomes_linear(law: PowerLaw | None) -> Verdict:
     if law.exponent + law.interval < LINEARITY_LIMIT:
         return "yes"
     return "no" if law.exponent - law.interval > LINEARITY_LIMIT else "undecided"
-
-
-def _bends(square: Estimate | None, length: float, confidence: float) -> bool:
-    """Whether the slope changes over the sweep by more than its error and by a visible amount."""
-    if square is None:
-        return False
-    return abs(square.value) > square.half_width(confidence) and 2 * abs(square.value) * length >= LEAST_BEND
 
 
 def _local(at: np.ndarray, log_x: np.ndarray, log_y: np.ndarray) -> tuple[LocalSlope, ...]:

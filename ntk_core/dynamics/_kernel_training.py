@@ -49,8 +49,6 @@ class KernelTraining:
 
     Args:
         params: w₀ of all seeds, with a leading axis.
-        x, y: inputs (n, *input_shape) and targets (n, C).
-        loss: minimized loss.
         observed: output nonlinearities φ whose kernels are recorded.
         learning_rate, loss_threshold, max_steps, num_records: as in ``ntk_core.dynamics.choices.TrainingSpec``.
         watch: called at w₀ and at every record with w_t and the kernels of the observed outputs, of all seeds.

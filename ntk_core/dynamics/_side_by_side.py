@@ -102,7 +102,8 @@ class Training:
         self.learning_rate = check_rate(rate_factor, "rate_factor") * self._rate(learning_rate, pre_kernel[:n])
 
         self._is_dead = not pre_kernel[:n].any()
-        self.runs = {"network": self._run(self.model, self._copy(), self.origin.fixed, self.origin)}
+        copied = jax.tree.map(jnp.copy, self.origin.trained)  # since training overwrites its start
+        self.runs = {"network": self._run(self.model, copied, self.origin.fixed, self.origin)}
         if linearized:
             self.runs["linearized"] = self._linear_run(linear_route, at_start)
         if infinite_width:
@@ -159,10 +160,6 @@ class Training:
         )  # fmt: skip
         return Run(descent, points, origin, self.model)
 
-    def _copy(self) -> PyTree:
-        """Copy w₀ for donation."""
-        return jax.tree.map(jnp.copy, self.origin.trained)
-
     def _linear_run(self, route: str, at_start: models.KernelAndStart) -> Run:
         by_kernel = self.optimizer.is_linear and self.points.y.size <= MAX_KERNEL_MODEL_ROWS
         if route == "kernel" and not self.optimizer.is_linear:
@@ -170,7 +167,8 @@ class Training:
         if route == "kernel" or (route == "auto" and by_kernel):
             zero = jnp.zeros_like(self.points.y)
             return self._run(models.KernelModel(self.loss), zero, at_start, self.origin)
-        return self._run(models.TangentModel(self.model), self._copy(), self.origin, self.origin)
+        copied = jax.tree.map(jnp.copy, self.origin.trained)
+        return self._run(models.TangentModel(self.model), copied, self.origin, self.origin)
 
     def _infinite_run(self, start: Array) -> Run:
         if not isinstance(self.net, Network) or self.loss.model_output != "linear":

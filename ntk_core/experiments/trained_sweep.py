@@ -12,18 +12,8 @@ from ntk_core.errors import InvalidInput
 from ntk_core.networks.choices import almost_everywhere
 from ntk_core.networks.sizes import num_copies
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
-from ntk_core.runs import (
-    Counted,
-    Counts,
-    Outcome,
-    Progress,
-    SweepSpec,
-    Value,
-    WidthPoint,
-    finite_sup,
-    one_after_another,
-    typical_steps,
-)
+from ntk_core.runs import Outcome, Progress, SweepSpec, Value, WidthPoint, finite_sup, one_after_another
+from ntk_core.runs import _costs as costs
 from ntk_core.settings.part import Once
 
 Outputs = Annotated[tuple[OutputName, ...], Once]
@@ -74,11 +64,11 @@ class TrainedSweep(SweepSpec):
         net = build_network(self.architecture, named["width"], data.num_outputs, "linear")
         return {**named, "num_params": net.num_params(data.input_shape, only_trained=True), "runs": tuple(runs)}
 
-    def counted(self, width: int) -> Counted:
+    def counted(self, width: int) -> costs.Counted:
         """Count the network of this width on the data."""
-        return Counted.of(self, self.architecture, width, num_copies(self.architecture))
+        return costs.Counted.of(self, self.architecture, width, num_copies(self.architecture))
 
-    def trainings(self, width: int, num_lines: int, steps: float, **more: Any) -> Counts:
+    def trainings(self, width: int, num_lines: int, steps: float, **more: Any) -> costs.Counts:
         """Count one width: ``num_lines`` trainings per seed, with a kernel at each record.
 
         Args:
@@ -87,11 +77,9 @@ class TrainedSweep(SweepSpec):
         programs = {"training": len(self.all_outputs), **more.pop("programs", {})}
         kernels = self.training.num_records + more.pop("kernels", 0)
         held = {"copies": 5, "views": 1, "matrices": 20, **more}
-        return Counts(self.counted(width), programs, num_lines * self.num_seeds, steps=steps, kernels=kernels, **held)
-
-    def typical_steps(self, most: bool) -> int:
-        """Typical steps until convergence, or with ``most`` all allowed steps."""
-        return typical_steps(self.training.max_steps, most)
+        return costs.Counts(
+            self.counted(width), programs, num_lines * self.num_seeds, steps=steps, kernels=kernels, **held
+        )
 
 
 class RecordedTraining(Value):

@@ -198,7 +198,13 @@ def runs_at(
         apply, params = checked_model(model, width, initial_key(seed, width), inputs, targets.shape[1])
         if program is None or not program.serves(apply, params):
             program = _Program(apply, params, dynamics.Loss("linear", loss), inputs, targets)
-        norm, converged = _hessian_norm(program.apply, params, inputs[:num_inputs], output_index)
+        norm, converged = None, True
+        if num_inputs:
+            found = hessian_norm(
+                program.apply, params, inputs[:num_inputs], output_index, tolerance=TOLERANCE,
+                max_matvecs=MAX_MATVECS, batched=True, repeated=False,
+            )  # fmt: skip
+            norm, converged = float(np.mean(found.value)), bool(np.all(found.converged))
         records = dynamics.record_steps(max_steps, num_records)
         trained = program.train(params, learning_rate, loss_threshold, records)
         yield OwnRun(width, seed, hessian_norm=norm, hessian_converged=converged, **trained)
@@ -250,16 +256,6 @@ class _Program:
             "outcome": descent.outcomes()[0],
             "velocity": float(dynamics.kernel_velocity(self.apply, params, self.x, self.y, self.model.loss)),
         }
-
-
-def _hessian_norm(apply: Apply, params: PyTree, x: Array, output_index: int) -> tuple[float | None, bool]:
-    """Return the mean ‖H(w₀)‖ and whether all converged; None without inputs."""
-    if not len(x):
-        return None, True
-    found = hessian_norm(
-        apply, params, x, output_index, tolerance=TOLERANCE, max_matvecs=MAX_MATVECS, batched=True, repeated=False
-    )
-    return float(np.mean(found.value)), bool(np.all(found.converged))
 
 
 def _checked_data(x: ArrayLike, y: ArrayLike, loss: str) -> tuple[Array, Array]:

@@ -4,16 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    SerializerFunctionWrapHandler,
-    model_serializer,
-    model_validator,
-)
+import pydantic
+from pydantic import AfterValidator, BeforeValidator, Field, model_serializer, model_validator
 
 from ntk_core.errors import InvalidInput
 
@@ -39,14 +31,14 @@ class CountsNeurons:
 Width = Annotated[int, BeforeValidator(_count), Field(ge=1, le=10_000_000), CountsNeurons()]
 
 
-class SpecPart(BaseModel):
+class SpecPart(pydantic.BaseModel):
     """Frozen group of settings, each described by the docstring below it; unknown settings are refused.
 
     ``relevant`` maps a setting to the choices of ``selector`` that use it. With other choices it is refused when given
     and omitted from the JSON, so equal work has equal digests.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
+    model_config = pydantic.ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
     selector: ClassVar[str] = ""
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {}
 
@@ -60,7 +52,7 @@ class SpecPart(BaseModel):
         return self
 
     @model_serializer(mode="wrap")
-    def _serialize(self, handler: SerializerFunctionWrapHandler) -> dict[str, object]:
+    def _serialize(self, handler: pydantic.SerializerFunctionWrapHandler) -> dict[str, object]:
         return {name: value for name, value in handler(self).items() if self.uses(name)}
 
     @classmethod

@@ -28,18 +28,8 @@ from ntk_core.networks.graphs import (
     parse_graph,
 )
 from ntk_core.networks.spec import ActivationName, OutputName
-from ntk_core.runs import (
-    BYTES,
-    Counted,
-    Counts,
-    Experiment,
-    ResultValue,
-    SweepSpec,
-    Value,
-    Work,
-    columns,
-    typical_steps,
-)
+from ntk_core.runs import Experiment, ResultValue, SweepSpec, Value, columns
+from ntk_core.runs import _costs as costs
 from ntk_core.runs.columns import Column, runs_of, text_table
 from ntk_core.settings.part import Once, Width
 
@@ -121,16 +111,16 @@ TYPICAL_STEPS, TYPICAL_MATVECS = 300, 20
 BALL_VALUES, BALL_KERNELS, BALL_CUBES, BALL_CALLS = 4 * 33, 4.5, 20, 375
 
 
-def counts(spec: DAGSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
+def counts(spec: DAGSpec, key: str, most: bool = False) -> tuple[costs.Counts, ...]:
     """Count one width with all graphs, outputs and seeds; ``most`` assumes all allowed steps and products."""
     return tuple(_of_graph(spec, network, most) for network in _networks(spec, spec.value_of(key)))
 
 
 @functools.lru_cache(maxsize=512)
-def _networks(spec: DAGSpec, width: int) -> tuple[Counted, ...]:
+def _networks(spec: DAGSpec, width: int) -> tuple[costs.Counted, ...]:
     shapes = _shapes(spec)
     return tuple(
-        Counted(layer_sizes_of(spec, graph, width), shapes.num_samples, shapes.num_outputs)
+        costs.Counted(layer_sizes_of(spec, graph, width), shapes.num_samples, shapes.num_outputs)
         for graph in spec.graphs().values()
     )
 
@@ -146,7 +136,7 @@ def _shapes(spec: DAGSpec) -> DatasetShapes:
     return dataset_shapes(spec.dataset.name, **spec.dataset.options())
 
 
-def _of_graph(spec: DAGSpec, network: Counted, most: bool) -> Counts:
+def _of_graph(spec: DAGSpec, network: costs.Counted, most: bool) -> costs.Counts:
     layers, basis = network.layers, _basis_entries(network.layers)
     matvecs = MAX_MATVECS if most else TYPICAL_MATVECS
     norms = bool(spec.num_hessians) + spec.pre_activations * len(layers)
@@ -154,15 +144,17 @@ def _of_graph(spec: DAGSpec, network: Counted, most: bool) -> Counts:
     values = BALL_VALUES * bool(spec.ball_radius)
     watched = 0.2 * spec.pre_activations * len(layers)
     programs = {"training": 1, "hessian": norms + spec.pre_activations * len(layers), "search": bool(values)}
-    return Counts(
+    return costs.Counts(
         network,
         {kind: len(spec.outputs) * number for kind, number in programs.items()},
         times=len(spec.outputs) * spec.num_seeds,
-        steps=typical_steps(spec.training.max_steps, most, TYPICAL_STEPS),
+        steps=costs.typical_steps(spec.training.max_steps, most, TYPICAL_STEPS),
         kernels=spec.training.num_records * (1 + watched) + BALL_KERNELS * values,
         products=products,
         cubes=BALL_CUBES * values,
-        more=Work(4 * products * matvecs * basis, 2 * BYTES * products * matvecs * basis, BALL_CALLS * values),
+        more=costs.Work(
+            4 * products * matvecs * basis, 2 * costs.BYTES * products * matvecs * basis, BALL_CALLS * values
+        ),
         copies=3,
         views=1,
         matrices=6,

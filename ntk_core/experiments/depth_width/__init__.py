@@ -13,22 +13,8 @@ from ntk_core.experiments.depth_width.random_kernels import MOST_OF_ONE, Scatter
 from ntk_core.experiments.trained_sweep import TrainedRun
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.numbers import percent
-from ntk_core.runs import (
-    BYTES,
-    HESSIAN_BASIS,
-    MATVECS,
-    Counted,
-    Counts,
-    Experiment,
-    ResultValue,
-    SweepSpec,
-    WidthPoint,
-    Work,
-    columns,
-    finite_or_none,
-    point_key,
-    typical_steps,
-)
+from ntk_core.runs import Experiment, ResultValue, SweepSpec, WidthPoint, columns, finite_or_none, point_key
+from ntk_core.runs import _costs as costs
 from ntk_core.runs.columns import Column, text_table
 from ntk_core.settings.part import Ascending, Width
 
@@ -107,31 +93,31 @@ UNROLLED_DEPTH = 8  # up to this depth ‖H‖ uses unrolled layers in a small s
 INPUTS = 2  # for ‖H‖; our choice
 
 
-def counts(spec: DepthWidthSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
+def counts(spec: DepthWidthSpec, key: str, most: bool = False) -> tuple[costs.Counts, ...]:
     """Count one pair, all draws and seeds; ``most`` takes all allowed steps."""
     depth, width = spec.value_of(key)
     traffic = float(spec.num_kernels * depth * width * DRAW_BYTES)
-    drawn = Counts(more=Work(traffic=traffic), num_bytes=16.0 * max(BLOCK_NUMBERS, depth * width))
+    drawn = costs.Counts(more=costs.Work(traffic=traffic), num_bytes=16.0 * max(BLOCK_NUMBERS, depth * width))
     if not spec.trains(depth, width):
         return (drawn,)
-    network = Counted.of(spec, spec.architecture(depth), width)
+    network = costs.Counted.of(spec, spec.architecture(depth), width)
     curves, unrolled = spec.measures_hessian(depth), depth <= UNROLLED_DEPTH
     direction = sum(layer.fan_in + layer.features for layer in network.layers) if unrolled else network.num_weights
-    loop = Work(traffic=6.0 * INPUTS * HESSIAN_BASIS * BYTES * network.num_weights)
-    trained = Counts(
+    loop = costs.Work(traffic=6.0 * INPUTS * costs.HESSIAN_BASIS * costs.BYTES * network.num_weights)
+    trained = costs.Counts(
         network,
         {"small network": 1 + (curves and unrolled)},
         times=spec.num_seeds,
-        steps=typical_steps(spec.training.max_steps, most),
+        steps=costs.typical_steps(spec.training.max_steps, most),
         kernels=spec.training.num_records,
-        products=INPUTS * MATVECS * (curves and unrolled),
-        more=loop if curves and not unrolled else Work(),
+        products=INPUTS * costs.MATVECS * (curves and unrolled),
+        more=loop if curves and not unrolled else costs.Work(),
         copies=5,
         views=1,
         matrices=20,
-        numbers=curves * HESSIAN_BASIS * direction,
+        numbers=curves * costs.HESSIAN_BASIS * direction,
     )
-    return drawn, trained, Counts(programs={"loop": curves and not unrolled})
+    return drawn, trained, costs.Counts(programs={"loop": curves and not unrolled})
 
 
 class DepthRun(TrainedRun):

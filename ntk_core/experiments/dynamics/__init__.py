@@ -12,14 +12,8 @@ from pydantic import Field, model_validator
 
 from ntk_core.dynamics.choices import LOSSES, METHODS, TrainingSpec
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments.trained_sweep import (
-    Outputs,
-    RecordedTraining,
-    TrainedPoint,
-    TrainedSweep,
-    along,
-    outputs_field,
-)
+from ntk_core.experiments import trained_sweep
+from ntk_core.experiments.trained_sweep import Outputs, TrainedPoint, TrainedSweep, outputs_field
 from ntk_core.fits import PowerLaw, exponent_line, fit_runs
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
@@ -147,7 +141,7 @@ class ModelPath(Value):
     test_outputs: tuple[Rows, ...] = ()
 
 
-class DynamicsRun(RecordedTraining):
+class DynamicsRun(trained_sweep.RecordedTraining):
     """One training of a network and of its linear models.
 
     Attributes:
@@ -307,7 +301,7 @@ def dynamics_summary(spec: DynamicsSpec, points: Sequence[DynamicsPoint]) -> str
 def difference_law(points: Sequence[DynamicsPoint], output: str, method: str) -> PowerLaw | None:
     """Fit sup over time of ‖F − F_lin‖ / ‖F_lin‖ against width, without diverged and dead runs."""
     return fit_runs(
-        along(points, output, method),
+        trained_sweep.along(points, output, method),
         lambda run: math.sqrt(run.sup_difference) if run.sup_difference >= 0 else math.nan,
         lambda run: run.outcome not in ("diverged", "dead"),
     )

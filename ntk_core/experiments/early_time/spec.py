@@ -305,7 +305,8 @@ def counts(spec: EarlyTimeSpec, key: str, most: bool = False) -> tuple[Counts, .
     num_params = sum(layer.num_params for layer in layers)
     recorded = (min(n, NUM_LOSS_INPUTS) + n_test) * min(spec.training.num_records, steps)
     numbers = (3 * num_params + batch * seen) * steps + recorded * seen
-    operations = (3 * batch * steps + recorded) * once + _kernel_operations(spec, layers)
+    kernel_operations, kernel_bytes = _of_kernels(spec, layers)
+    operations = (3 * batch * steps + recorded) * once + kernel_operations
     rows = max(batch, 1000) if steps else 0
     weights = 0 if spec.infinite_width and not rows else 4 * num_params
     held = copies * (weights + 4 * rows * num_features(layers) + 2 * min(rows, batch) * patches)
@@ -317,7 +318,7 @@ def counts(spec: EarlyTimeSpec, key: str, most: bool = False) -> tuple[Counts, .
             times=activations * spec.num_seeds,
             more=Work(copies * operations, copies * BYTES * float(numbers), steps),
             numbers=data + held,
-            num_bytes=_kernel_bytes(spec, layers),
+            num_bytes=kernel_bytes,
         ),
     )
 
@@ -329,18 +330,13 @@ def _layers(spec: EarlyTimeSpec, key: str) -> tuple[LayerSize, ...]:
     return layer_sizes(architecture, spec.width_at(key), spec.seen_shape(d), 1, network.dimensions)
 
 
-def _kernel_operations(spec: EarlyTimeSpec, layers: tuple[LayerSize, ...]) -> float:
-    if not spec.kernel_samples:
-        return 0.0
-    if spec.infinite_width:  # pairs of inputs and positions, some hundred operations each for every layer
-        return 200.0 * spec.kernel_samples**2 * sum(layer.positions for layer in layers)
-    return float(sum(layer.kernel_operations(spec.kernel_samples, 1) for layer in layers))
-
-
-def _kernel_bytes(spec: EarlyTimeSpec, layers: tuple[LayerSize, ...]) -> float:
+def _of_kernels(spec: EarlyTimeSpec, layers: tuple[LayerSize, ...]) -> tuple[float, float]:
+    """Operations and bytes of the compared kernels."""
     k = float(spec.kernel_samples)
-    if spec.infinite_width:
+    if spec.infinite_width:  # pairs of inputs and positions, some hundred operations each for every layer
+        operations = 200.0 * k**2 * sum(layer.positions for layer in layers)
         making = _LIMIT_BYTES * min(k * k * max(layer.positions for layer in layers), _LIMIT_PAIRS)
     else:
+        operations = float(sum(layer.kernel_operations(spec.kernel_samples, 1) for layer in layers)) if k else 0.0
         making = min(2 * BYTES * k * num_features(layers), _KERNEL_BYTES)
-    return 4 * 8 * k * k + making
+    return operations, 4 * 8 * k * k + making

@@ -5,7 +5,7 @@ import math
 from dataclasses import replace
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from ntk_core.data import DatasetShapes, dataset_shapes
 from ntk_core.data.spec import DatasetSpec
@@ -16,7 +16,7 @@ from ntk_core.networks.choices import SizeNames
 from ntk_core.networks.sizes import LayerSize, layer_sizes, num_copies, small_space_pays
 from ntk_core.networks.spec import GROWN_TITLES, grown_size
 from ntk_core.runs import Counted, Counts, SweepSpec, typical_steps
-from ntk_core.settings.part import Width
+from ntk_core.settings.part import Ascending, Width
 
 Radius = Annotated[float, Field(gt=0, le=1000)]
 
@@ -82,18 +82,13 @@ class HessianSpec(SweepSpec):
     """Norms of the layer × layer blocks of the Hessian of the first seed."""
     shares: bool = Field(default=False, title="Shares of the kernel")
     """Measure the share of each trained layer in K(x, x)."""
-    radii: tuple[Radius, ...] = Field(default=(), max_length=12, title="Radii R")
+    radii: Annotated[tuple[Radius, ...], Ascending] = Field(default=(), max_length=12, title="Radii R")
     """Radii R of balls around w₀ in which ‖H‖ and the kernel change are maximized; empty for none."""
     num_starts: int = Field(default=2, ge=1, le=20, title="Starts")
     """Ascents, and random directions, in each ball."""
     num_ball_seeds: int = Field(default=3, ge=1, le=100, title="Seeds with balls")
     """Number of seeds with a search in their balls."""
     training: TrainingSpec = TrainingSpec(loss_threshold=0.1, max_steps=1000, num_records=10)
-
-    @field_validator("radii")
-    @classmethod
-    def _rising(cls, radii: tuple[float, ...]) -> tuple[float, ...]:
-        return tuple(sorted(set(radii)))
 
     @model_validator(mode="after")
     def _takes_lengths(self) -> Self:

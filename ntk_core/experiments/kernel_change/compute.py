@@ -154,7 +154,7 @@ def _trained(
         if spec.keep_kernels and spec.seed in seeds:
             kept[1:] = [{output: np.asarray(kernel[0]) for output, kernel in kernels.items()}]
 
-    streamed = costs.streamed_bytes(spec)
+    streamed = costs.STREAMED_BYTES if costs.streams(spec) else None
     training = KernelTraining(
         net, params, data.x, data.y, loss, group.observed, watch=watch, streamed_bytes=streamed,
         **spec.training.model_dump(),

@@ -148,11 +148,6 @@ def streams(spec: KernelChangeSpec) -> bool:
     return spec.probes > 0 or BYTES * _num_matrices(spec) * rows**2 > HELD_BYTES
 
 
-def streamed_bytes(spec: KernelChangeSpec) -> int | None:
-    """Memory for the blocks of a streamed ΔK; None if kernels are stored."""
-    return STREAMED_BYTES if streams(spec) else None
-
-
 def training_share(spec: KernelChangeSpec, key: str) -> float:
     """Share of the work done while a network trains: all, unless kernels are streamed."""
     if not streams(spec):

@@ -16,7 +16,8 @@ from ntk_core.experiments.trained_sweep import Outputs, TrainedPoint, TrainedSwe
 from ntk_core.fits import PowerLaw, exponent_line, fit_runs
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.spec import MAX_DEPTH, ArchitectureSpec, OutputName
-from ntk_core.runs import HESSIAN_BASIS, MATVECS, Counts, Experiment, Outcome, ResultValue, Value, columns, point_key
+from ntk_core.runs import Experiment, Outcome, ResultValue, Value, columns, point_key
+from ntk_core.runs import _costs as costs
 from ntk_core.runs.columns import Column
 from ntk_core.settings.part import Ascending, Once, Width
 
@@ -77,7 +78,7 @@ class LazySpec(TrainedSweep):
         return tuple(dict.fromkeys([*narrow, *(point_key(width=m, scale=1.0, richness=rho) for m, rho in dial)]))
 
 
-def counts(spec: LazySpec, key: str, most: bool = False) -> tuple[Counts, ...]:
+def counts(spec: LazySpec, key: str, most: bool = False) -> tuple[costs.Counts, ...]:
     """Count one point with all outputs, starts and seeds; ``most`` assumes all allowed steps."""
     width, num_lines = spec.value_of(key)[0], len(spec.outputs) * len(spec.starts)
     copies = 1 if spec.starts == ("random",) else 2  # an output of 0 at w₀ needs a copy
@@ -85,9 +86,10 @@ def counts(spec: LazySpec, key: str, most: bool = False) -> tuple[Counts, ...]:
     directions = sum(layer.positions * (layer.fan_in + layer.features) for layer in network.layers)
     programs = {"training": num_lines, "hessian": num_lines}
     # The least distance takes five kernels between w₀ and w_T.
-    found = {"products": 2 * network.num_outputs * MATVECS, "kernels": 5, "programs": programs}
-    held = {"copies": 5 * copies, "views": copies, "numbers": HESSIAN_BASIS * copies * directions}
-    return (spec.trainings(width, num_lines * copies, spec.typical_steps(most), **found, **held),)
+    found = {"products": 2 * network.num_outputs * costs.MATVECS, "kernels": 5, "programs": programs}
+    held = {"copies": 5 * copies, "views": copies, "numbers": costs.HESSIAN_BASIS * copies * directions}
+    steps = costs.typical_steps(spec.training.max_steps, most)
+    return (spec.trainings(width, num_lines * copies, steps, **found, **held),)
 
 
 Of = Callable[["LazyRun"], float]

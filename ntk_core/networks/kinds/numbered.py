@@ -84,11 +84,6 @@ def _convnet(settings: ArchitectureSpec, hidden: Hidden, count: int | None = Non
     return Composition(tuple(found))
 
 
-def _mixed(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
-    """One convolution, or the network's number of them, then dense layers."""
-    return _convnet(settings, hidden, getattr(settings, "num_conv", 1))
-
-
 KINDS = (
     Kind(
         "fully-connected",
@@ -140,7 +135,7 @@ KINDS = (
         "mixed",
         "mixed",
         "one convolution, then dense layers; the width counts channels and neurons",
-        write_out=_mixed,
+        write_out=lambda settings, hidden: _convnet(settings, hidden, getattr(settings, "num_conv", 1)),
         settings=CONVOLUTIONAL,
         check=_check_mixed,
         network=f"{NETWORKS}:MixedNet",

@@ -52,7 +52,10 @@ def _transformer(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
     """Embedding with positions, pre-normalized blocks, a last normalization and the readout."""
     heads, normalized = _heads(settings), _NORMALIZATION[settings.normalization]
     features = TokenDenseBlock.model_construct(width=heads.width)
-    inner = TokenDenseBlock.model_construct(width=_mlp_width(settings, heads.width))
+    mlp_width = getattr(settings, "mlp_width", None) or multiple(heads.width, settings.mlp_factor)
+    if getattr(settings, "width_is", "") == "mlp_width":
+        mlp_width = "m"
+    inner = TokenDenseBlock.model_construct(width=mlp_width)
     activation = graphs.ActivationBlock.model_construct(function=settings.activation)
     block = (
         ResidualBlock.model_construct(layers=(*normalized, heads, features)),
@@ -60,12 +63,6 @@ def _transformer(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
     )
     last = (*normalized, _READOUT[settings.token_readout])
     return Composition((features, *_POSITIONS[settings.positions], *block * settings.num_blocks, *last))
-
-
-def _mlp_width(settings: ArchitectureSpec, features: int | str) -> int | str:
-    if getattr(settings, "width_is", "") == "mlp_width":
-        return "m"
-    return getattr(settings, "mlp_width", None) or multiple(features, settings.mlp_factor)
 
 
 KINDS = (
