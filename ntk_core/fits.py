@@ -279,7 +279,10 @@ def least_squares(
     for label in range(len(numbers)):
         rows = labels == label
         own = design[rows]
-        weight = _adjusted(np.eye(len(own)) - own @ inverse @ own.T, own @ direction)
+        # (I − H_gg)^{−1/2} · X_g (XᵀX)⁻¹ c, without directions determined by one cluster, which have no residual
+        values, vectors = np.linalg.eigh(np.eye(len(own)) - own @ inverse @ own.T)
+        scale = np.where(values > 1e-9, 1 / np.sqrt(np.maximum(values, 1e-9)), 0.0)
+        weight = vectors @ (scale * (vectors.T @ (own @ direction)))
         variance += float(weight @ residual[rows]) ** 2
         weights.append(float(weight @ weight))
         products.append(own.T @ weight)
@@ -289,10 +292,3 @@ def least_squares(
     if len(weights) < 2 or not total > 1e-12 * sum(weights):
         return coefficients, None
     return coefficients, Estimate(float(coefficients[index]), float(np.sqrt(variance)), total**2 / squares)
-
-
-def _adjusted(kept: np.ndarray, vector: np.ndarray) -> np.ndarray:
-    """kept^{−1/2} · vector, without directions determined by one cluster, which have no residual."""
-    values, vectors = np.linalg.eigh(kept)
-    scale = np.where(values > 1e-9, 1 / np.sqrt(np.maximum(values, 1e-9)), 0.0)
-    return vectors @ (scale * (vectors.T @ vector))

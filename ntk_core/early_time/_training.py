@@ -94,15 +94,16 @@ class LinearModel:
         self._y = np.asarray(y, np.float64).reshape(-1)
 
     @cached_property
-    def _modes(self) -> tuple[Vector, NDArray[np.float64], Vector]:
-        """(λ, U, Uᵀb) of the directions of descent: min(k, n)."""
+    def _modes(self) -> tuple[Vector, NDArray[np.float64], Vector, NDArray[np.bool_]]:
+        """(λ, U, Uᵀb, whether λ is above rounding) of the directions of descent: min(k, n)."""
         n, k = self._psi.shape
         if n < k:
             _, singular, rows = np.linalg.svd(self._psi, full_matrices=False)
             eigenvalues, basis = singular[::-1] ** 2 / n, rows[::-1].T
         else:
             eigenvalues, basis = np.linalg.eigh(self._psi.T @ self._psi / n)
-        return eigenvalues, basis, basis.T @ (self._psi.T @ self._y / n)
+        kept = eigenvalues > _RANK_SHARE * max(eigenvalues[-1], 0.0)
+        return eigenvalues, basis, basis.T @ (self._psi.T @ self._y / n), kept
 
     @property
     def largest_eigenvalue(self) -> float:
@@ -111,8 +112,7 @@ class LinearModel:
 
     def weights_at(self, step: int) -> Vector:
         """β_t of full-batch descent from β₀ = 0: U (1 − (1 − Λ)ᵗ)/Λ Uᵀb, exactly."""
-        eigenvalues, basis, target = self._modes
-        kept = eigenvalues > _RANK_SHARE * max(eigenvalues[-1], 0.0)
+        eigenvalues, basis, target, kept = self._modes
         growth = np.full(len(eigenvalues), float(step))
         with np.errstate(over="ignore"):  # diverging models become infinite
             growth[kept] = (1 - (1 - eigenvalues[kept]) ** step) / eigenvalues[kept]
@@ -120,8 +120,7 @@ class LinearModel:
 
     def optimal_weights(self) -> Vector:
         """β_∞: least squares of smallest norm, where descent ends."""
-        eigenvalues, basis, target = self._modes
-        kept = eigenvalues > _RANK_SHARE * max(eigenvalues[-1], 0.0)
+        eigenvalues, basis, target, kept = self._modes
         inverse = np.divide(1, eigenvalues, out=np.zeros_like(eigenvalues), where=kept)
         return basis @ (inverse * target)
 

@@ -62,7 +62,9 @@ def compute(spec: HessianSpec, data: DataByLength, key: str) -> Generator[Progre
             measured |= {"vector": vector, "converged": measured["converged"] and known}
         if index == 0 and spec.blocks and value == spec.widths[-1]:
             yield index / spec.num_seeds, f"{title}, blocks"
-            blocks = _blocks(net, params, x, output_index, seed)
+            found = hessians.hessian_block_norms(net, params, x[0], output_index, tolerance=TOLERANCE)
+            shown: dict[str, Any] = {"layers": found.layers, "norms": found.values.tolist()}
+            blocks = hessian.HessianBlocks(seed=seed, converged=bool(np.all(found.converged)), **shown)
         if index < spec.num_ball_seeds and spec.radii:
             balls: list[hessian.BallBound] = []
             for ball in _balls(spec, net, params, x, output_index):
@@ -177,12 +179,6 @@ def _vector(net: Network, params: NetworkParams, x: Array) -> tuple[hessian.Vect
     each = [hessians.vector_hessian_norm(net, params, one, tolerance=TOLERANCE, max_matvecs=MAX_MATVECS) for one in x]
     norm, upper = _mean([found.value for found in each]), _mean([found.upper for found in each])
     return hessian.VectorNorm(norm=norm, upper=upper), all(found.converged for found in each)
-
-
-def _blocks(net: Network, params: NetworkParams, x: Array, output_index: int, seed: int) -> hessian.HessianBlocks:
-    found = hessians.hessian_block_norms(net, params, x[0], output_index, tolerance=TOLERANCE)
-    converged = bool(np.all(found.converged))
-    return hessian.HessianBlocks(seed=seed, layers=found.layers, norms=found.values.tolist(), converged=converged)
 
 
 def _balls(

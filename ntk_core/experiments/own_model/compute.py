@@ -13,7 +13,7 @@ from ntk_core.experiments.own_model import OwnLayer, OwnModelPoint, OwnModelRun,
 from ntk_core.networks.build import initial_key
 from ntk_core.own_models import OwnModel, checked_model, runs_at, their_errors
 from ntk_core.runs import Computation, Progress, load_data
-from ntk_core.traced import Apply, LayersFound, layers_of
+from ntk_core.traced import Apply, layers_of
 
 
 def computed_by(model: OwnModel, path: Path) -> Computation:
@@ -23,7 +23,12 @@ def computed_by(model: OwnModel, path: Path) -> Computation:
         width, runs = spec.value_of(key), []
         yield 0.0, f"width {width:,}: layers"
         with their_errors(path):
-            found = _found(*made_at(model, spec, data, width))
+            made, found = made_at(model, spec, data, width), None
+            try:  # only some programs can be traced
+                found = layers_of(*made)
+            except InvalidInput as error:
+                if "mixes" in str(error):
+                    raise
             training = {"loss": spec.loss, "num_inputs": spec.num_inputs, **spec.training.model_dump()}
             for run in runs_at(model, width, data.x, data.y, seeds=spec.seeds, **training):
                 runs.append(run)
@@ -45,13 +50,3 @@ def made_at(model: OwnModel, spec: OwnModelSpec, data: Dataset, width: int) -> t
     """Return (apply, params, inputs) of the first seed; only shapes of apply are computed."""
     x = jnp.asarray(data.x)
     return *checked_model(model, width, initial_key(spec.seed, width), x, data.num_outputs), x
-
-
-def _found(apply: Apply, params: PyTree, x: Array) -> LayersFound | None:
-    """Return its layers; None if it cannot be traced."""
-    try:
-        return layers_of(apply, params, x)
-    except InvalidInput as error:
-        if "mixes" in str(error):
-            raise
-        return None
