@@ -12,10 +12,8 @@ from ntk_core.kernels import split_inexact
 from ntk_core.networks.architectures import Network
 from ntk_core.traced import Apply, accepted, axes_of, check_model, like_params
 
-Linearized = Apply
 
-
-def linearize(net: Network | Apply, params: PyTree) -> Linearized:
+def linearize(net: Network | Apply, params: PyTree) -> Apply:
     """Return the linear model of a function at its parameters.
 
     f_lin(params, x) = f(w₀; x) + ⟨∇_w f(w₀; x), w − w₀⟩ with w₀ = ``params``, shape (n, C).
@@ -40,7 +38,7 @@ def linearize(net: Network | Apply, params: PyTree) -> Linearized:
     return _expanded(net, params, first_order)
 
 
-def quadratic_model(net: Network | Apply, params: PyTree) -> Linearized:
+def quadratic_model(net: Network | Apply, params: PyTree) -> Apply:
     """Return the quadratic model of a function at its parameters.
 
     f_quad(params, x) = f(w₀; x) + ⟨∇f(w₀; x), δ⟩ + ½ δᵀ∇²f(w₀; x) δ with δ = w − w₀, shape (n, C).
@@ -69,7 +67,7 @@ def quadratic_model(net: Network | Apply, params: PyTree) -> Linearized:
 
 def _expanded(
     net: Network | Apply, params: PyTree, order: Callable[[Callable[[PyTree], Array], PyTree, PyTree], Array]
-) -> Linearized:
+) -> Apply:
     """Return an expansion of the function around w₀ = ``params``."""
     check_model(net, params)
     origin, rebuild = split_inexact(params)

@@ -24,7 +24,7 @@ from ntk_core.kernels import infinite_width_ntk
 from ntk_core.networks.architectures import Network, NetworkParams, num_parts
 from ntk_core.networks.build import build_network, initial_key
 from ntk_core.networks.choices import OUTPUTS
-from ntk_core.runs import Growth, Progress, by_steps, one_after_another, relayed, rescaled
+from ntk_core.runs import Growth, Progress, by_steps, one_after_another, peak_bytes, relayed, rescaled
 from ntk_core.runs.compiled_code import unfinished_directory
 
 Found = TypeVar("Found")
@@ -265,10 +265,10 @@ def seeds_at_once(spec: KernelChangeSpec, key: str) -> int:
         return 1
     usable = accelerator_bytes()
     limit = num_parts() * usable[0] if usable else memory_limit()
-    return int(min(spec.num_seeds, max(1, 0.8 * limit // costs.point_bytes(spec, key))))
+    return int(min(spec.num_seeds, max(1, 0.8 * limit // peak_bytes(costs.counts(spec, key)))))
 
 
 def trainings_at_once(spec: KernelChangeSpec, key: str) -> int:
     """Number of threads for small networks on a CPU, whose products use one core: at most four; else 1."""
-    small = costs.point_bytes(spec, key) <= MOST_BESIDE_BYTES
+    small = peak_bytes(costs.counts(spec, key)) <= MOST_BESIDE_BYTES
     return min(4, os.cpu_count() or 1) if small and jax.default_backend() == "cpu" and num_parts() == 1 else 1

@@ -12,7 +12,7 @@ from ntk_core.experiments.trained_sweep import Outputs, TrainedSweep, outputs_fi
 from ntk_core.networks.choices import SizeNames
 from ntk_core.networks.sizes import num_copies
 from ntk_core.networks.spec import ArchitectureSpec
-from ntk_core.runs import BYTES, Counted, Counts, Work, peak_bytes, typical_steps
+from ntk_core.runs import BYTES, Counted, Counts, Work, typical_steps
 from ntk_core.settings.part import Width
 
 LEAST_PROBES = 16  # with fewer the error itself is uncertain (docs/math/kernel_without_jacobians.md)
@@ -188,11 +188,6 @@ def counts(spec: KernelChangeSpec, key: str, most: bool = False) -> tuple[Counts
             num_bytes=blocks,
         ),
     )
-
-
-def point_bytes(spec: KernelChangeSpec, key: str) -> float:
-    """Expected peak memory for one seed of one width, in bytes."""
-    return peak_bytes(counts(spec, key))
 
 
 def _num_matrices(spec: KernelChangeSpec) -> int:
