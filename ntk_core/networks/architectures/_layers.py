@@ -353,5 +353,5 @@ def _on_kept_edges(weight: Array, mask: Array) -> Array:
 
 
 @_on_kept_edges.defjvp
-def _change_on_kept_edges(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
+def _change_on_kept_edges(primals: tuple[Array, Array], tangents: tuple[Array, object]) -> tuple[Array, Array]:
     return _on_kept_edges(*primals), primals[1] * tangents[0]  # so that second derivatives are masked as well
