@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from linearity_lab.components.gallery import gallery_result
-from ntk_core.experiments.kernel_change import KernelChangePoint, KernelChangeRun, exponent
+from ntk_core.experiments.kernel_change import KernelChangePoint, KernelChangeRun
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import mean, run_summary
 
@@ -32,8 +32,8 @@ def point(width: int, *runs: tuple[float, Any]) -> KernelChangePoint:
 def test_summary_recovers_power_law_and_counts_exclusions():
     points = [point(m, (3.0 / m, "converged"), (3.0 / m, "converged")) for m in (10, 100)]
     points.append(point(1000, (3.0 / 1000, "converged"), (77.0, "over-budget")))
-    assert exponent("linear", points) == (
-        "linear output: ΔK ∝ m^(−1.000), 5 runs, 1 excluded; no interval (needs 3 seeds and 4 widths); "
+    assert run_summary(SPEC, points).endswith(
+        "\nlinear output: ΔK ∝ m^(−1.000), 5 runs, 1 excluded; no interval (needs 3 seeds and 4 widths); "
         "over 5 converged runs, 0.10 with the excluded ones"
     )
 
