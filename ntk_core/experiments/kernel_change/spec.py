@@ -49,10 +49,8 @@ class KernelChangeSpec(TrainedSweep):
     training: TrainingSpec = TrainingSpec()
     probes: int = Field(default=0, ge=0, le=1000, title="Random vectors")
     """Number of random vectors for estimating ΔK with a standard error; 0: exact."""
-
     keep_kernels: bool = Field(default=False, title="Keep kernels")
     """Keep the kernel of the first seed before and after training, to draw it; it must fit into memory."""
-
     infinite_width: bool = Field(default=False, title="Infinite-width kernel")
     """Measure the distance of K(w₀) to the kernel K_∞ of infinite width (linear output); both must fit into memory."""
 
