@@ -59,7 +59,7 @@ def test_models_are_the_expansions_by_explicit_derivatives(net, shape):
         np.testing.assert_allclose(model(net, params)(after, x), expected, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize(("net", "shape"), NETWORKS, ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize(("net", "shape"), NETWORKS[:2], ids=lambda each: type(each).__name__)
 def test_the_gradient_of_its_training_is_that_of_its_loss(net, shape):
     trained, fixed, step, x = drawn(net, shape)
     y = jax.random.normal(jax.random.key(3), net.apply(merge(trained, fixed), x).shape)
