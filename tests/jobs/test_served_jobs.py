@@ -68,7 +68,7 @@ async def find_again_and_stop(app: ServedApp, query: str) -> None:
 def test_kills_lose_no_point_and_every_job_completes(monkeypatch):
     monkeypatch.setattr(kills, "NUM_ACTIVE", 2)
     with own_data() as folder:
-        found = kills.drill(folder, num_kills=2, seed=9, longest_s=1.0)
+        found = kills.drill(folder, num_kills=2, seed=9, longest_s=2.0)
     with own_data() as folder:
         reference = kills.uninterrupted(folder, found["num_sweeps"])
     assert min(found["kills"].values()) >= 1
