@@ -22,16 +22,15 @@ SPECS = presets()
 NAMES = sorted(path.relative_to(GALLERY).with_suffix("").as_posix() for path in GALLERY.glob("**/[!.]*.json"))
 NAMES = [name for name in NAMES if not name.startswith(".")]
 WHOLE = ("kernel_change", "architectures", "hessian")
-# liu-fig1-right has one large width, whose runs are those of the left figure.
-TO_THE_END = [
-    *(name for name in NAMES if SPECS[name].experiment in WHOLE and name != "liu-fig1-right"),
-    *("zhu-fig2", "hu-fig1"),
-]
 # Other presets of their experiments have the same networks and losses.
 COVERED = (
-    "hu-fig2", "hu-fig3", "hu-fig4-fashion", "hu-fig4-cifar", "hu-fig4-cnn", "hu-fig4-cifar-cnn", "hu-departure",
-    "hu-theorem35", "richness-anew", "no-price-on-digits", "horizon-cross-entropy",
+    "hu-fig2", "hu-fig3", "hu-fig4", "hu-fig4-fashion", "hu-fig4-cifar", "hu-fig4-cnn", "hu-fig4-cifar-cnn",
+    "hu-departure", "hu-theorem35", "richness-dial", "richness-anew", "no-price-on-digits", "learning-curves",
+    "after-kernel", "horizon-cross-entropy", "attention-head-dim", "attention-length", "adapter-width",
+    "adapter-width-change", "zhu-bottleneck-neurons", "zhu-unequal", "liu-fig1-right",
 )  # fmt: skip
+TO_THE_END = [name for name in NAMES if SPECS[name].experiment in WHOLE and name not in COVERED]
+TO_THE_END += ["zhu-fig2", "hu-fig1"]
 BEGUN = [name for name in NAMES if SPECS[name].experiment not in WHOLE and name not in (*TO_THE_END, *COVERED)]
 LARGEST = {"early_time": 300_000, "hessian": 320_000}  # bytes
 
