@@ -16,7 +16,7 @@ from ntk_core.data.uploads import Choices, Cleaned, clean_upload, keep_upload, p
 from ntk_core.experiments.dynamics import DynamicsSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import EXPERIMENTS, load_data
-from ntk_core.settings.grammar import settings, spec_from_texts, text_of, with_settings
+from ntk_core.settings.grammar import spec_from_texts, text_of, with_settings
 from tests.dashboard.open_pages import checked, form_sentences, open_page, open_panels, press, words
 from tests.data.uploads.files import arrays, flowers, pets
 from tests.running import result_of
@@ -190,24 +190,19 @@ def test_projection_keeps_distances_of_a_plane_and_plain_names():
     assert figures.scatter(data).figure.data[0].name == "&lt;b&gt;a&lt;/b&gt;", "names of classes are text"
 
 
+# kernel_change shares its code with architectures; lazy and optimization share theirs with dynamics.
+SHARED = ("kernel_change", "lazy", "optimization")
 PAGES = [
     name
     for name, each in EXPERIMENTS.items()
-    if getattr(each.spec.model_fields.get("dataset"), "annotation", None) is DatasetSpec
+    if getattr(each.spec.model_fields.get("dataset"), "annotation", None) is DatasetSpec and name not in SHARED
 ]
 
 
-def kind_of(page: str) -> str:
-    """Name of the setting for the kind of the first network, or an empty string."""
-    return next((each.name for each in settings(EXPERIMENTS[page].spec) if each.name.endswith("kind")), "")
-
-
-# kernel_change shares its code with architectures; lazy and optimization share theirs with dynamics.
-TRIED = [page for page in PAGES if kind_of(page) and page not in ("kernel_change", "lazy", "optimization")]
-TOKENS: tuple[dict[str, Any], ...] = (
-    {"name": "induction", "num_tokens": 4, "num_symbols": 3, "input_dim": 3},
-    {"name": "cifar2", "patch_size": 4},
-    {"name": "random-sequences", "num_tokens": 3, "input_dim": 2},
+TOKENS: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("architectures", "architectures.0.", {"name": "induction", "num_tokens": 4, "num_symbols": 3, "input_dim": 3}),
+    ("hessian", "networks.0.", {"name": "cifar2", "patch_size": 4}),
+    ("dynamics", "architecture.", {"name": "random-sequences", "num_tokens": 3, "input_dim": 2}),
 )
 
 
@@ -231,14 +226,8 @@ def runs_and_draws(page: str, jobs, settings: dict[str, Any]) -> Any:
     return spec
 
 
-@pytest.mark.parametrize(
-    ("page", "kind"),
-    [
-        # Pages do not depend on the kind of file.
-        *(pytest.param(page, "numbers", marks=[] if page == "dynamics" else pytest.mark.slow) for page in PAGES),
-        pytest.param("kernel_change", "images", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("page", "kind"), [*((page, "numbers") for page in PAGES), ("kernel_change", "images")])
 def test_a_page_runs_and_draws_data_of_ones_own(page, kind, jobs):
     """The run uses the uploaded data from the URL with the page's default outputs."""
     upload = numbers() if kind == "numbers" else kept(pets())
@@ -250,11 +239,9 @@ def test_a_page_runs_and_draws_data_of_ones_own(page, kind, jobs):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", TRIED)
-def test_a_page_runs_and_draws_networks_of_tokens(page, jobs):
-    """One data set of tokens per page, in rotation."""
-    kind, data = "transformer" if page == "architectures" else "attention", TOKENS[TRIED.index(page) % 3]
-    group = kind_of(page).removesuffix("kind")
+@pytest.mark.parametrize(("page", "group", "data"), TOKENS)
+def test_a_page_runs_and_draws_networks_of_tokens(page, group, data, jobs):
+    kind = "transformer" if page == "architectures" else "attention"
     chosen = {
         **smallest(EXPERIMENTS[page].presets[0].spec),
         **{f"{group}kind": kind, f"{group}width_is": "head_dim", f"{group}num_heads": 2},
