@@ -32,7 +32,6 @@ STYLES = {(look.color, look.dash, look.symbol): meaning for meaning, look in reg
 RAMP = {(look.color, look.dash, look.symbol) for count in range(1, 9) for index in range(count)
         for look in [width_style(index, count, "")]}  # fmt: skip
 OUTPUT_COLORS = {look.color for look in registry().values()}
-FIRST = [each.presets[0].name for each in EXPERIMENTS.values()]
 WRITTEN = [
     f"{folder.name}.{name}"
     for folder in ({path.parent for path in VIEWS.glob("*/words.md")} | {VIEWS / "lecture"})
@@ -41,12 +40,12 @@ WRITTEN = [
 OF_THE_FORM = {*(f"drawing_{letter}" for letter in "abcd"), "kernel_c", "kernel_d"}
 
 
-@pytest.fixture(scope="module", params=["first", pytest.param("all", marks=pytest.mark.slow)])
-def figures(request) -> dict[str, list]:
-    """Preset or lecture step → its charts, for one preset per page or all."""
+@pytest.fixture(scope="module")
+def figures() -> dict[str, list]:
+    """Preset or lecture step → its charts."""
     found = {
         preset: [chart_of(figure.page, each) for figure in gallery_figures([preset]) for each in figure.charts]
-        for preset in (PRESETS if request.param == "all" else FIRST)
+        for preset in PRESETS
     }
     for step in STEPS:
         drawn = step.draw(_results(step), step.control.start, True)
@@ -55,17 +54,17 @@ def figures(request) -> dict[str, list]:
 
 
 def chart_of(page: str, chart: Chart) -> SimpleNamespace:
-    """A figure, its takeaway, and the key of its explanation."""
-    return SimpleNamespace(spec=chart.figure.to_json(), alt=chart.takeaway, id=f"{page}.{chart.name}")
+    """A figure and the key of its explanation."""
+    return SimpleNamespace(spec=chart.figure.to_json(), id=f"{page}.{chart.name}")
 
 
+@pytest.mark.slow
 def test_every_figure_has_words_and_no_words_are_unused(figures):
     shown = {chart.id for charts in figures.values() for chart in charts}
     assert shown <= set(WRITTEN)
-    if len(figures) > len(PRESETS):
-        written = {key for key in WRITTEN if key.partition(".")[0] in (*EXPERIMENTS, "lecture")}
-        # Figures of the form, and of comparisons of four networks, have no result in the gallery.
-        assert written - shown == {f"architectures.{each}" for each in OF_THE_FORM}
+    written = {key for key in WRITTEN if key.partition(".")[0] in (*EXPERIMENTS, "lecture")}
+    # Figures of the form, and of comparisons of four networks, have no result in the gallery.
+    assert written - shown == {f"architectures.{each}" for each in OF_THE_FORM}
 
 
 def legend(figures) -> list[tuple[str, str, dict]]:
@@ -94,6 +93,7 @@ def look_of(trace) -> tuple[str, str, str]:
     return trace["line"]["color"], trace["line"].get("dash", "solid"), symbol if isinstance(symbol, str) else ""
 
 
+@pytest.mark.slow
 def test_a_name_has_one_style_in_every_figure_of_every_result(figures):
     """One color per name; also one dash and one symbol per network."""
     networks = {network_style(kind, output).title for kind, output in product(ARCHITECTURES, OUTPUTS)}
@@ -119,6 +119,7 @@ def test_no_two_meanings_share_color_dash_and_symbol():
         assert meaning.split()[0] in reserved.get(color, [meaning.split()[0]]), meaning
 
 
+@pytest.mark.slow
 def test_no_look_has_two_names(figures):
     """Registered looks within a figure, where opacity may distinguish widths; other looks across all figures."""
     for preset, charts in figures.items():

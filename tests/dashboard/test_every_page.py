@@ -60,7 +60,6 @@ OPENED = {
     "dag": (2, "Precomputed figure"),  # ΔK, ‖H‖
 }
 CHOSEN = [
-    ("optimization", "", {"output": "softmax"}, 4, "maps (1, …, 1) to 0"),
     ("lazy", "liu-lazy", {"measure": KAPPA.title, "output": "swish"}, 4, "at scale α = 1."),
     ("lazy", "", {"dialed": 0.25}, 5, "ρ = 0.25; expected exponent −0.25.", "At ρ = 0.25: kernel change ΔK −0.43"),
     ("early_time", "", {"view": "residual", "quantity": "departure time"}, 3, "The test inputs span "),

@@ -120,6 +120,7 @@ def test_first_visit_shows_marked_examples_and_the_command(store):
     assert "Linear: the outputs follow" in tables(app)
 
 
+@pytest.mark.slow
 def test_examples_are_what_their_script_computes(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     example = load_example("two_checkpoints")

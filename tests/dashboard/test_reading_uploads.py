@@ -61,6 +61,7 @@ def test_slow_file_is_abandoned_and_the_next_one_is_read(uploads, monkeypatch):
     assert uploads.candidate("slow", lambda: rows, LIMITS).num_rows == 20_000
 
 
+@pytest.mark.slow
 def test_file_over_memory_is_refused_and_the_next_one_read(uploads):
     zeros = arrays(**{f"x{index}": np.zeros((512, 2**15), np.int8) for index in range(8)})
     with pytest.raises(InvalidInput, match=r"and 0\.25 GiB of memory"):

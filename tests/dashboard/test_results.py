@@ -128,9 +128,6 @@ def test_compared_runs_state_their_differences_or_why_not(store):
     assert address(app) == {"runs": ",".join(run[:16] for run in runs)}
     again = open_page("results", **address(app))  # another browser
     assert len(again.get("plotly_chart")) == 1
-    many = [saved(store, num_seeds=seeds) for seeds in (11, 12, 13)]
-    assert "Up to four runs" in words(tick(checked(app.run()), *many))
-    assert app.get("plotly_chart") == []
     store.save_spec(PRESETS["zhu-fig2"].spec)
     unfinished = spec_digest(PRESETS["zhu-fig2"].spec)
     assert "open it and press Run" in words(tick(open_page("results"), runs[0], unfinished))
