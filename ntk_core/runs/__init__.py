@@ -1,10 +1,7 @@
 """Runs: compute a spec and yield events, here or on a cluster; resumable. Imports JAX only to compute."""
 
-from ntk_core.fits import exponent_line, law_words
 from ntk_core.runs._costs import (
     BYTES,
-    HESSIAN_BASIS,
-    MATVECS,
     SHIPPED,
     Counted,
     Counts,
@@ -15,14 +12,7 @@ from ntk_core.runs._costs import (
     peak_bytes,
     typical_steps,
 )
-from ntk_core.runs._estimate import (
-    capped,
-    check_size,
-    check_time,
-    estimate,
-    setting_of,
-    work_of_points,
-)
+from ntk_core.runs._estimate import capped, check_size, check_time, estimate, setting_of, work_of_points
 from ntk_core.runs._parse import canonical_json, parse_spec, spec_digest, spec_from
 from ntk_core.runs._run import Points, run
 from ntk_core.runs._spec import ExperimentSpec, SeededSpec, Spec, SweepSpec, point_key
@@ -60,4 +50,4 @@ from ntk_core.runs._values import (
     finite_sup,
     mean,
 )
-from ntk_core.runs.columns import aligned, between, marks, outcome_notes, with_error
+from ntk_core.runs.columns import aligned, between, outcome_notes, with_error

@@ -108,6 +108,7 @@ def _merged(data: Mapping[str, Any], changes: Mapping[str, object]) -> dict[str,
 
 _PACKAGE = "ntk_core.experiments"
 Progress = tuple[float, str]  # fraction, message
+Loaded = Dataset | Sequence["Loaded"] | Mapping[int, "Loaded"]  # one data set, or several
 
 
 class Growth(NamedTuple):
@@ -116,9 +117,6 @@ class Growth(NamedTuple):
     fraction: float
     message: str
     point: PointValue
-
-
-Loaded = Dataset | Sequence["Loaded"] | Mapping[int, "Loaded"]  # one data set, or several
 
 
 def fingerprint(data: Loaded) -> str:
@@ -136,8 +134,7 @@ class Computation:
     The module may also define ``load``, for an experiment with several data sets in a list or mapping.
 
     Attributes:
-        compute: (spec, data, key) → the point of this key; yields :data:`Progress` or :data:`Growth` between chunks of
-            work.
+        compute: (spec, data, key) → the point of this key; yields :data:`Progress` or :class:`Growth` on the way.
         load: spec → its data; raises ``InvalidInput`` if they are not available.
     """
 

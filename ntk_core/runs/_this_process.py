@@ -80,8 +80,8 @@ class ThisProcess:
                     report = next(work)
             except StopIteration as stop:
                 return stop.value
-            point = report.point if isinstance(report, Growth) else None
-            yield PointProgress(key=key, fraction=report[0], message=report[1], point=point)
+            grown = report.point if isinstance(report, Growth) else None
+            yield PointProgress(key=key, fraction=report[0], message=report[1], point=grown)
 
     def _provenance(self) -> Provenance:
         import jax
@@ -162,9 +162,7 @@ def one_after_another(works: Sequence[Generator[AnyReport, None, Found]]) -> Gen
 
 def rescaled(report: AnyReport, fraction: float) -> AnyReport:
     """Return a report with another fraction."""
-    if isinstance(report, Growth):
-        return report._replace(fraction=fraction)
-    return cast(AnyReport, (fraction, report[1]))
+    return report._replace(fraction=fraction) if isinstance(report, Growth) else cast(AnyReport, (fraction, report[1]))
 
 
 def by_steps(stretches: Iterable[int], max_steps: int, words: str, first: float = 0.0) -> Iterator[Progress]:

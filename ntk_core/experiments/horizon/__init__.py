@@ -11,9 +11,9 @@ from pydantic import Field
 
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.experiments.trained_sweep import TrainedPoint, TrainedSweep, along
-from ntk_core.fits import PowerLaw, fit_runs
+from ntk_core.fits import PowerLaw, exponent_line, fit_runs
 from ntk_core.networks.spec import ArchitectureSpec
-from ntk_core.runs import Counts, Experiment, ResultValue, Value, columns, exponent_line, typical_steps
+from ntk_core.runs import Counts, Experiment, ResultValue, Value, columns, typical_steps
 from ntk_core.runs.columns import Column, text_table
 from ntk_core.settings.part import Ascending, Once, Term, Width, one_of, table
 
