@@ -24,8 +24,8 @@ from benchmarks.words import Data
 from ntk_core import runs
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import EXPERIMENTS, SHIPPED, Machine, Spec, Work, work_of_points
-from ntk_core.runs._costs import COEFFICIENTS, nonnegative_fit
 from ntk_core.runs._estimate import _costs
+from ntk_core.runs.costs import COEFFICIENTS, nonnegative_fit
 from ntk_core.runs.events import PointFinished, PointStarted
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 from ntk_core.settings.validation import bounds
@@ -79,9 +79,9 @@ def measured(name: str, spec: Spec) -> Row:
 
 
 def fitted_to(rows: list[Row], weight: float = 0.1) -> tuple[Machine, dict[str, float]]:
-    """Fit the tables of ``ntk_core/runs/_costs.py`` to these specs.
+    """Fit the tables of ``ntk_core/runs/costs.py`` to these specs.
 
-    Non-negative least squares of the logarithm of actual over estimated seconds, as in ``ntk_core.runs._costs``, with
+    Non-negative least squares of the logarithm of actual over estimated seconds, as in ``ntk_core.runs.costs``, with
     a coefficient for each kind of program. The shipped tables count as much as ``weight`` points.
     """
     points = [each for row in rows for each in row["points"]]

@@ -12,8 +12,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.networks.choices import almost_everywhere
 from ntk_core.networks.sizes import num_copies
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
-from ntk_core.runs import Outcome, Progress, SweepSpec, Value, WidthPoint, finite_sup, one_after_another
-from ntk_core.runs import _costs as costs
+from ntk_core.runs import Outcome, Progress, SweepSpec, Value, WidthPoint, costs, finite_sup, one_after_another
 from ntk_core.settings.part import Once
 
 Outputs = Annotated[tuple[OutputName, ...], Once]

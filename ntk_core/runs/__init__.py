@@ -1,17 +1,5 @@
 """Runs: compute a spec and yield events, here or on a cluster; resumable. Imports JAX only to compute."""
 
-from ntk_core.runs._costs import (
-    BYTES,
-    SHIPPED,
-    Counted,
-    Counts,
-    Machine,
-    Work,
-    learn,
-    machine,
-    peak_bytes,
-    typical_steps,
-)
 from ntk_core.runs._estimate import capped, check_size, check_time, estimate, setting_of, work_of_points
 from ntk_core.runs._parse import canonical_json, parse_spec, spec_digest, spec_from
 from ntk_core.runs._run import Points, run
@@ -51,3 +39,15 @@ from ntk_core.runs._values import (
     mean,
 )
 from ntk_core.runs.columns import aligned, between, outcome_notes, with_error
+from ntk_core.runs.costs import (
+    BYTES,
+    SHIPPED,
+    Counted,
+    Counts,
+    Machine,
+    Work,
+    learn,
+    machine,
+    peak_bytes,
+    typical_steps,
+)

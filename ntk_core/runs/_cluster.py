@@ -25,12 +25,12 @@ from ntk_core._version import __version__
 from ntk_core.environment import memory_limit, settings
 from ntk_core.errors import InvalidInput
 from ntk_core.numbers import size
-from ntk_core.runs._costs import peak_bytes
 from ntk_core.runs._estimate import check_data
 from ntk_core.runs._parse import canonical_json, parse_spec
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import counts_of
 from ntk_core.runs._this_process import Report, SiteFailure, ThisProcess
+from ntk_core.runs.costs import peak_bytes
 from ntk_core.runs.events import PointFailed, PointFinished, PointProgress, PointStarted, parse_event
 
 CONNECT_S, ANSWER_S, CLOSE_S = 10.0, 30.0, 2.0  # limits for the scheduler to connect, answer, and close

@@ -12,10 +12,10 @@ from ntk_core.data.spec import DatasetSpec
 from ntk_core.data.uploads import HOW_TO_BRING, MissingUpload
 from ntk_core.environment import accelerator_bytes, memory_limit, settings, stated_memory
 from ntk_core.errors import InvalidInput, TooLarge
-from ntk_core.runs._costs import Machine, Work, bytes_of_points, machine, peak_bytes, total_work
 from ntk_core.runs._parse import spec_from
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import counts_of
+from ntk_core.runs.costs import Machine, Work, bytes_of_points, machine, peak_bytes, total_work
 from ntk_core.runs.events import Estimated
 from ntk_core.settings.part import SpecPart
 from ntk_core.settings.walk import value_at, with_value

@@ -18,10 +18,10 @@ from pydantic import BeforeValidator, SerializeAsAny
 from ntk_core.data import Dataset, data_fingerprint, load_dataset
 from ntk_core.environment import OUTSIDE
 from ntk_core.errors import InvalidInput
-from ntk_core.runs._costs import Counts, CountsOf
 from ntk_core.runs._spec import SeededSpec, Spec
 from ntk_core.runs._values import PointValue, ResultValue
 from ntk_core.runs.columns import outcome_notes, text_table
+from ntk_core.runs.costs import Counts, CountsOf
 from ntk_core.settings.grammar import validated
 from ntk_core.settings.part import SpecPart
 

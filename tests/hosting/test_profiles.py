@@ -18,8 +18,8 @@ from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.sizes import layer_sizes
 from ntk_core.networks.spec import ArchitectureSpec
-from ntk_core.runs import EXPERIMENTS, PRESETS, _costs, _estimate, capped, check_time, estimate
-from ntk_core.runs._costs import SHIPPED
+from ntk_core.runs import EXPERIMENTS, PRESETS, _estimate, capped, check_time, estimate
+from ntk_core.runs.costs import SHIPPED, _counted
 from ntk_core.settings.grammar import settings
 from tests.runs.largest_specs import largest
 
@@ -35,7 +35,7 @@ def _bare_environment(monkeypatch):
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("ntk_core.runs._estimate.memory_limit", lambda: math.inf)
-    monkeypatch.setattr("ntk_core.runs._costs._here", SHIPPED)  # without timings of other tests' runs
+    monkeypatch.setattr("ntk_core.runs.costs._here", SHIPPED)  # without timings of other tests' runs
 
 
 @pytest.fixture
@@ -174,7 +174,7 @@ def test_check_of_the_largest_spec_is_short(experiment):
     for limits in PROFILES.values():
         took_s = []
         for _ in range(3):
-            for cached in (_estimate._costs, _estimate._most_in_time, _costs._counted, layer_sizes):
+            for cached in (_estimate._costs, _estimate._most_in_time, _counted, layer_sizes):
                 cached.cache_clear()
             began = time.thread_time()
             for check in (lambda: check_limits(spec, limits), lambda: check_time(spec, 30.0)):  # noqa: B023

@@ -6,9 +6,9 @@ from ntk_core.experiments.early_time.spec import EarlyTimeSpec
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import estimate, parse_spec, spec_digest
-from ntk_core.runs._costs import Work, machine
 from ntk_core.runs._estimate import work_of_points
 from ntk_core.runs._parse import canonical_json
+from ntk_core.runs.costs import Work, machine
 from ntk_core.settings.grammar import with_settings
 from tests.running import result_of
 

@@ -16,17 +16,17 @@ from ntk_core.runs import (
     Counts,
     Machine,
     Work,
-    _costs,
     _run,
+    costs,
     estimate,
     learn,
     machine,
     parse_spec,
     peak_bytes,
 )
-from ntk_core.runs._costs import COEFFICIENTS, fitted, total_work
 from ntk_core.runs._run import Clock
 from ntk_core.runs._spec import MAX_POINTS
+from ntk_core.runs.costs import COEFFICIENTS, fitted, total_work
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 
 
@@ -54,8 +54,8 @@ def test_counts_become_work_and_bytes_by_one_formula():
 
 @pytest.fixture
 def nothing_learned(monkeypatch):
-    monkeypatch.setattr(_costs, "_here", SHIPPED)
-    monkeypatch.setattr(_costs, "_finished", [])
+    monkeypatch.setattr(costs, "_here", SHIPPED)
+    monkeypatch.setattr(costs, "_finished", [])
 
 
 def works(count: int) -> list[Work]:

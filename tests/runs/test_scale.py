@@ -10,7 +10,7 @@ import pytest
 
 from ntk_core.networks.sizes import LayerSize
 from ntk_core.runs import EXPERIMENTS, Counted, counts_of, peak_bytes
-from ntk_core.runs._costs import total_work
+from ntk_core.runs.costs import total_work
 from ntk_core.settings.grammar import settings, with_settings
 
 ROOT = Path(__file__).resolve().parents[2]

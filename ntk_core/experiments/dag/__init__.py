@@ -28,8 +28,7 @@ from ntk_core.networks.graphs import (
     parse_graph,
 )
 from ntk_core.networks.spec import ActivationName, OutputName
-from ntk_core.runs import Experiment, ResultValue, SweepSpec, Value, columns
-from ntk_core.runs import _costs as costs
+from ntk_core.runs import Experiment, ResultValue, SweepSpec, Value, columns, costs
 from ntk_core.runs.columns import Column, runs_of, text_table
 from ntk_core.settings.part import Once, Width
 

@@ -13,8 +13,7 @@ from ntk_core.experiments.depth_width.random_kernels import MOST_OF_ONE, Scatter
 from ntk_core.experiments.trained_sweep import TrainedRun
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.numbers import percent
-from ntk_core.runs import Experiment, ResultValue, SweepSpec, WidthPoint, columns, finite_or_none, point_key
-from ntk_core.runs import _costs as costs
+from ntk_core.runs import Experiment, ResultValue, SweepSpec, WidthPoint, columns, costs, finite_or_none, point_key
 from ntk_core.runs.columns import Column, text_table
 from ntk_core.settings.part import Ascending, Width
 

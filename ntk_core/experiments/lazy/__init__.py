@@ -16,8 +16,7 @@ from ntk_core.experiments.trained_sweep import Outputs, TrainedPoint, TrainedSwe
 from ntk_core.fits import PowerLaw, exponent_line, fit_runs
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.spec import MAX_DEPTH, ArchitectureSpec, OutputName
-from ntk_core.runs import Experiment, Outcome, ResultValue, Value, columns, point_key
-from ntk_core.runs import _costs as costs
+from ntk_core.runs import Experiment, Outcome, ResultValue, Value, columns, costs, point_key
 from ntk_core.runs.columns import Column
 from ntk_core.settings.part import Ascending, Once, Width
 
