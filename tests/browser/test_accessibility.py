@@ -23,14 +23,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 MAX_CONTROLS, MAX_SCREENS = 6, 5
 BY_URL = ("overview", "kernel_change")  # the others are in the menu, also of a page opened by its URL
 MAX_BOTTOM = 860  # pixels: the figure with its axis titles is complete at 1440 × 900
-KEYS = "[...document.querySelectorAll('button kbd')].filter(each => each.checkVisibility()).length"
-# Tilted or touching labels of horizontal axes.
-TILTED = """() => [...document.querySelectorAll('.js-plotly-plot .xaxislayer-above')].filter(axis => {
-  const words = [...axis.querySelectorAll('text')].filter(each => each.checkVisibility());
-  const boxes = words.map(each => each.getBoundingClientRect()).sort((a, b) => a.left - b.left);
-  return words.some(each => /rotate\\([^0]/.test(each.getAttribute('transform'))) ||
-    boxes.slice(1).some((box, index) => box.left < boxes[index].right);
-}).map(axis => axis.textContent)"""
 # Streamlit's own faults: rule → where. On a phone the groups of its menu are boxes in a list.
 NOT_OURS = {"list": '[data-testid="stSidebarNav"]', "listitem": '[data-testid="stSidebarNav"]'}
 # The same elements as on a screen, in other colors and sizes.
@@ -112,15 +104,12 @@ def test_every_page_is_accessible_and_shows_its_figure_first(opened, entry, scre
     is_phone, height, has_figure = screen == "phone", SCREENS[screen][1], entry.name in WITH_FIGURE
     assert violations(page, *(PHONE_RULES if is_phone else ())) == []
     assert faults(page) == []
-    assert page.evaluate(TILTED) == []
     assert found["controls"] <= MAX_CONTROLS
     assert (found["curves"] or 0) <= MOST_CURVES
     if not is_phone:
         counts = ["–" if found[each] is None else str(found[each]) for each in ("controls", "curves")]
         assert counts == written(entry.name)
     assert found["before_tabs"] <= MAX_SCREENS * height
-    if has_figure:
-        assert (page.evaluate(KEYS) == 0) == is_phone
     if has_figure or entry.name == "own_data":
         assert found["figure"] <= height
     if has_figure and not is_phone:

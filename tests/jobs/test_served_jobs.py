@@ -3,7 +3,9 @@
 import asyncio
 import os
 import time
+from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -13,6 +15,8 @@ from benchmarks.drills.browser_session import CLICK, BrowserSession
 from benchmarks.drills.report import STORE, own_data
 from benchmarks.drills.served_app import ServedApp, served_app
 from benchmarks.drills.sessions import Seen
+from ntk_core.runs.store import Store
+from tests.jobs.conftest import eventually
 
 PAGE = "kernel_change"
 QUICK = "widths=5,10&num_seeds=1&outputs=linear&training.max_steps=20"
@@ -68,12 +72,21 @@ async def find_again_and_stop(app: ServedApp, query: str) -> None:
 def test_kills_lose_no_point_and_every_job_completes(monkeypatch):
     monkeypatch.setattr(kills, "NUM_ACTIVE", 2)
     with own_data() as folder:
-        found = kills.drill(folder, num_kills=2, seed=9, longest_s=2.0)
+        # Instead of a random time before each kill.
+        first_point = SimpleNamespace(sleep=lambda _: eventually(lambda: holds_a_point(folder / STORE)))
+        monkeypatch.setattr(kills, "time", first_point)
+        found = kills.drill(folder, num_kills=2, seed=9)
+    assert found["num_points_before_last_kill"] >= 1
     with own_data() as folder:
         reference = kills.uninterrupted(folder, found["num_sweeps"])
     assert min(found["kills"].values()) >= 1
     claims = kills.claims(found, reference)
     assert claims == dict.fromkeys(claims, True), found
+
+
+def holds_a_point(file: Path) -> bool:
+    with closing(Store(file)) as store:
+        return any(store.points_of(job.digest) for job in store.unfinished_jobs())
 
 
 def test_texts_of_other_sessions_are_leaks():
