@@ -63,6 +63,10 @@ class TrainedSweep(SweepSpec):
         net = build_network(self.architecture, named["width"], data.num_outputs, "linear")
         return {**named, "num_params": net.num_params(data.input_shape, only_trained=True), "runs": tuple(runs)}
 
+    def typical_steps(self, most: bool) -> int:
+        """Typical steps until convergence, or with ``most`` all allowed steps."""
+        return costs.typical_steps(self.training.max_steps, most)
+
     def counted(self, width: int) -> costs.Counted:
         """Count the network of this width on the data."""
         return costs.Counted.of(self, self.architecture, width, num_copies(self.architecture))

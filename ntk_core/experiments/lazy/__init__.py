@@ -87,8 +87,7 @@ def counts(spec: LazySpec, key: str, most: bool = False) -> tuple[costs.Counts, 
     # The least distance takes five kernels between w₀ and w_T.
     found = {"products": 2 * network.num_outputs * costs.MATVECS, "kernels": 5, "programs": programs}
     held = {"copies": 5 * copies, "views": copies, "numbers": costs.HESSIAN_BASIS * copies * directions}
-    steps = costs.typical_steps(spec.training.max_steps, most)
-    return (spec.trainings(width, num_lines * copies, steps, **found, **held),)
+    return (spec.trainings(width, num_lines * copies, spec.typical_steps(most), **found, **held),)
 
 
 Of = Callable[["LazyRun"], float]
