@@ -15,7 +15,7 @@ from benchmarks.measure import RESULTS, Settings, environment
 from benchmarks.table import PAGE, page, results
 
 # Parts with a naive route, or with their own numbers of work; the others run whole programs.
-PARTS = ("kernel", "transformer", "traced", "hessian", "training", "gpu")
+PARTS = ("kernel", "hessian", "training", "gpu")
 NOTE = {"at_start": 0.5, "at_end": 1.5, "took_s": 3.0, "busy_by_others": 0.01, "high": False, "forced": False}
 
 

@@ -27,7 +27,9 @@ COVERED = (
     "hu-fig2", "hu-fig3", "hu-fig4", "hu-fig4-fashion", "hu-fig4-cifar", "hu-fig4-cnn", "hu-fig4-cifar-cnn",
     "hu-departure", "hu-theorem35", "richness-dial", "richness-anew", "no-price-on-digits", "learning-curves",
     "after-kernel", "horizon-cross-entropy", "attention-head-dim", "attention-length", "adapter-width",
-    "adapter-width-change", "zhu-bottleneck-neurons", "zhu-unequal", "liu-fig1-right",
+    "adapter-width-change", "zhu-bottleneck-neurons", "zhu-unequal", "liu-fig1-right", "adapter-rank",
+    "kernel-convergence-pair", "liu-fig1-wide", "liu-shallow", "liu-parameterization", "catapult-anew", "catapult-run",
+    "richness-deep", "horizon-rate", "zhu-preactivations",
 )  # fmt: skip
 TO_THE_END = [name for name in NAMES if SPECS[name].experiment in WHOLE and name not in COVERED]
 TO_THE_END += ["zhu-fig2", "hu-fig1"]
