@@ -13,8 +13,7 @@ from typing import Any
 
 import ntk_core
 from ntk_core.experiments.kernel_change import KernelChangeResult
-from ntk_core.fits import PowerLaw, fit_runs
-from ntk_core.runs import law_words
+from ntk_core.fits import PowerLaw, fit_runs, law_words
 from ntk_core.runs.events import Ended, PointFailed, PointFinished, PointStarted
 from ntk_core.settings.grammar import with_settings
 
