@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from linearity_lab.charts import departures as horizon
 from linearity_lab.charts.style import compared_styles
 from linearity_lab.components.gallery import gallery_result
 from linearity_lab.views.architectures import figures as architectures
@@ -16,7 +17,6 @@ from linearity_lab.views.dynamics import figures
 from linearity_lab.views.dynamics.frames import ball, moving
 from linearity_lab.views.early_time import figures as early_time
 from linearity_lab.views.generalization import figures as generalization
-from linearity_lab.views.horizon import figures as horizon
 from linearity_lab.views.lazy import dial
 from linearity_lab.views.lazy import figures as lazy
 from linearity_lab.views.learning_rate import figures as learning_rate

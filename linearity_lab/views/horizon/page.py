@@ -1,18 +1,19 @@
 """Duration of linearity (after Lewkowycz et al. 2020; Lewkowycz & Gur-Ari 2020; Lyu & Li 2020)."""
 
 from linearity_lab.charts.chart import Chart, occurring
+from linearity_lab.charts.departures import against_width, departure_steps
 from linearity_lab.components.chart import Choice, width_choice
 from linearity_lab.components.experiment_page import ExperimentPage
 from linearity_lab.components.shown import Shown
-from linearity_lab.views.horizon import figures
+from linearity_lab.views.horizon.figures import along_clock
 from ntk_core.experiments.horizon import REGIMES, HorizonPoint, HorizonSpec
 
 
 def charts(shown: Shown[HorizonSpec, HorizonPoint], of: str, width: int, regime: str) -> list[Chart]:
     """Draw horizons against width, runs of one width and regime, and any steps above the stable rate."""
     points, spec = shown.points, shown.spec
-    found = [figures.against_width(points, spec, of), figures.along_clock(points, spec, regime, width)]
-    return [*found, *([figures.departure_steps(points, spec.widths)] if "large-rate" in spec.regimes else [])]
+    found = [against_width(points, spec, of), along_clock(points, spec, regime, width)]
+    return [*found, *([departure_steps(points, spec.widths)] if "large-rate" in spec.regimes else [])]
 
 
 PAGE = ExperimentPage[HorizonSpec, HorizonPoint](

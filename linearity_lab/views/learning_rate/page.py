@@ -6,13 +6,13 @@ from functools import partial
 import streamlit as st
 
 from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.departures import departure_steps
 from linearity_lab.components.chart import Choice, Panel, panels, show_chart, width_choice
 from linearity_lab.components.experiment_page import ExperimentPage
 from linearity_lab.components.gallery import gallery_result
 from linearity_lab.components.run_panel import followed, live_panel, submit
 from linearity_lab.components.shown import Shown, drawn_once
 from linearity_lab.jobs import Snapshot
-from linearity_lab.views.horizon.figures import departure_steps
 from linearity_lab.views.learning_rate import figures
 from ntk_core.experiments.horizon import HorizonResult
 from ntk_core.experiments.learning_rate import LearningRateSpec, RatePoint

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 from pydantic import Field
 
 from ntk_core.data.spec import DatasetSpec
+from ntk_core.experiments.departures import Departure, departure_columns, departure_summary
 from ntk_core.experiments.trained_sweep import TrainedPoint, TrainedSweep, along
 from ntk_core.fits import PowerLaw, exponent_line, fit_runs
 from ntk_core.networks.spec import ArchitectureSpec
@@ -138,37 +139,6 @@ def counts(spec: HorizonSpec, key: str, most: bool = False) -> tuple[Counts, ...
     return (replace(of_run, matrices=20 * with_test),)
 
 
-DEPARTURE_WORDS: dict[str, str] = {
-    "departed": "exceeded its threshold",
-    "never": "converged below its threshold: it never departs",
-    "beyond": "was still below its threshold at the end: a lower bound",
-    "diverged": "became infinite or not a number before it departed",
-    "dead": "was dead: K(w₀) = 0",
-}
-
-
-class Departure(Value):
-    """Departure of a run from its linear model.
-
-    Attributes:
-        outcome: one of :data:`DEPARTURE_WORDS`.
-        at: the clock at the first crossing of the threshold, or else at the end.
-    """
-
-    outcome: Literal["departed", "never", "beyond", "diverged", "dead"]
-    at: float
-
-    @property
-    def is_seen(self) -> bool:
-        """Whether the run departed."""
-        return self.outcome == "departed"
-
-    @property
-    def horizon(self) -> float:
-        """The clock at the departure; NaN without one."""
-        return self.at if self.is_seen else math.nan
-
-
 class HorizonRun(Value):
     """One training of a network and its linear model.
 
@@ -221,14 +191,6 @@ class HorizonPoint(TrainedPoint[HorizonRun]):
     regime: str
 
 
-def _departure_columns(name: str) -> tuple[Column, Column]:
-    """Columns of one departure: its horizon, and its outcome in CSV files."""
-    at, seen = attrgetter(f"{name}.at"), attrgetter(f"{name}.is_seen")
-    horizon = Column(f"{name}_horizon", f"horizon of the {name}", lambda _, run: at(run), columns.with_error)
-    outcome = attrgetter(f"{name}.outcome")
-    return replace(horizon, counts=seen), Column(f"{name}_outcome", "", lambda _, run: outcome(run))
-
-
 COLUMNS = (
     columns.WIDTH,
     columns.NUM_PARAMS,
@@ -236,8 +198,8 @@ COLUMNS = (
     Column("rate", "c", format=lambda rate: f"c = {rate:g}" if rate else "normalized steps", role="line"),
     columns.SEED,
     Column("clock", "clock", lambda _, run: REGIMES[run.regime].clock, role="label"),
-    *_departure_columns("kernel"),
-    *_departure_columns("outputs"),
+    *departure_columns("kernel"),
+    *departure_columns("outputs"),
     Column("last_change", "ΔK at the end", lambda _, run: run.change[-1] if run.change else None, columns.with_error),
     Column("last_difference", "‖f − f_lin‖/‖f_lin‖ at the end", format=columns.with_error),
     Column("log_loss", "log L at the end", format=columns.with_error),
@@ -293,21 +255,8 @@ def rate_law(points: Iterable[HorizonPoint], rate: float, of: str) -> PowerLaw |
 
 
 def horizon_summary(spec: HorizonSpec, points: Sequence[HorizonPoint]) -> str:
-    """Return the table over seeds and the exponents in m of every horizon that all runs reached."""
-
-    def note(runs: Sequence[HorizonRun]) -> str:
-        found = Counter((name, getattr(run, name).outcome) for name in DEPARTURES for run in runs)
-        return ", ".join(f"{name} {n} {outcome}" for (name, outcome), n in found.items() if outcome != "departed")
-
-    laws = [
-        exponent_line(f"{line.title}: horizon of the {name}", found)
-        for line, runs in lines(points).items()
-        for name in DEPARTURES
-        if all(getattr(run, name).is_seen for _, run in runs)  # departed runs alone are a biased sample
-        and (found := fit_runs(runs, attrgetter(f"{name}.at"), lambda run: True)) is not None
-    ]
-    notes = [f"{name}: {words}" for name, words in DEPARTURE_WORDS.items() if name != "departed"]
-    return "\n".join([*text_table(COLUMNS, points, note), "", *notes, *laws])
+    """Return the table of all regimes and the exponents of their horizons."""
+    return departure_summary(COLUMNS, points, DEPARTURES, {line.title: runs for line, runs in lines(points).items()})
 
 
 EXPERIMENT = Experiment(HorizonSpec, HorizonPoint, HorizonResult, counts, horizon_summary)

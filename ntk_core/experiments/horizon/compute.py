@@ -8,7 +8,8 @@ from numpy.linalg import eigvalsh, norm
 
 from ntk_core.data import Dataset
 from ntk_core.dynamics import LinearPair
-from ntk_core.experiments.horizon import REGIMES, Departure, HorizonPoint, HorizonRun, HorizonSpec
+from ntk_core.experiments.departures import departure
+from ntk_core.experiments.horizon import REGIMES, HorizonPoint, HorizonRun, HorizonSpec
 from ntk_core.networks.architectures import ScaledNetwork, Subtracted
 from ntk_core.networks.build import build_network, initial_key
 from ntk_core.runs import Progress
@@ -70,19 +71,6 @@ def _run(spec: HorizonSpec, data: Dataset, key: str, rate: float, seed: int) -> 
         kernel=departure(clock_of, changes, spec.kernel_threshold, outcome),
         outputs=departure(clock_of, differences, spec.output_threshold, outcome),
     )  # fmt: skip
-
-
-def departure(clock: Sequence[float], values: Sequence[float], threshold: float, outcome: str) -> Departure:
-    """Return the first crossing of the threshold, log-linear between records, or the reason for none."""
-    index = next((index for index, value in enumerate(values) if value > threshold), None)
-    if index is None:
-        end = outcome if outcome in ("diverged", "dead") else "never" if outcome == "converged" else "beyond"
-        return Departure.model_validate({"outcome": end, "at": clock[-1] if clock else math.nan})
-    before = max(0, index - 1)
-    low, value, share = values[before], values[index], 0.0
-    if index:
-        share = (threshold - low) / (value - low) if low <= 0 else math.log(threshold / low) / math.log(value / low)
-    return Departure(outcome="departed", at=clock[before] + share * (clock[index] - clock[before]))
 
 
 def _ended(spec: HorizonSpec, name: str, step: int, rows: Sequence[tuple[float, ...]]) -> str:

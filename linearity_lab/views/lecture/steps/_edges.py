@@ -4,13 +4,13 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
+from linearity_lab.charts import departures as horizon
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.lines import Axis, Dot, Line, width_axis
 from linearity_lab.charts.style import output_title
 from linearity_lab.views.depth_width import figures as depth_width
 from linearity_lab.views.hessian import figures as hessian
 from linearity_lab.views.hessian.part_figures import layer_share, shares
-from linearity_lab.views.horizon import figures as horizon
 from linearity_lab.views.kernel_change import figures as kernel_change
 from linearity_lab.views.lazy import dial
 from linearity_lab.views.lazy import figures as lazy
