@@ -52,7 +52,7 @@ check: static
 static: $(DEV)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy .
+	$(BIN)/mypy -n 2 .
 	$(BIN)/lint-imports
 	$(BIN)/codespell
 	$(BIN)/hadolint Dockerfile

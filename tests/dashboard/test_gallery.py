@@ -29,7 +29,8 @@ COVERED = (
     "after-kernel", "horizon-cross-entropy", "attention-head-dim", "attention-length", "adapter-width",
     "adapter-width-change", "zhu-bottleneck-neurons", "zhu-unequal", "liu-fig1-right", "adapter-rank",
     "kernel-convergence-pair", "liu-fig1-wide", "liu-shallow", "liu-parameterization", "catapult-anew", "catapult-run",
-    "richness-deep", "horizon-rate", "zhu-preactivations",
+    "richness-deep", "horizon-rate", "zhu-preactivations", "hu-fig3-cnn", "hu-fig5", "convolution", "zhu-pl",
+    "zhu-vector-output",
 )  # fmt: skip
 TO_THE_END = [name for name in NAMES if SPECS[name].experiment in WHOLE and name not in COVERED]
 TO_THE_END += ["zhu-fig2", "hu-fig1"]

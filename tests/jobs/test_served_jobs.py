@@ -71,6 +71,7 @@ async def find_again_and_stop(app: ServedApp, query: str) -> None:
 
 def test_kills_lose_no_point_and_every_job_completes(monkeypatch):
     monkeypatch.setattr(kills, "NUM_ACTIVE", 2)
+    monkeypatch.setenv("LINEARITY_LAB_WORKERS", "1")
     with own_data() as folder:
         # Instead of a random time before each kill.
         first_point = SimpleNamespace(sleep=lambda _: eventually(lambda: holds_a_point(folder / STORE)))

@@ -17,7 +17,7 @@ from tests.cases import EXHAUSTIVE, Case, inputs, random_params
 from tests.plain_derivatives import largest, small_hessian
 
 NUM_GRAPHS, NUM_INPUTS = 500, 3
-SHARES = range(20 if EXHAUSTIVE else 1)
+SHARES = range(40 if EXHAUSTIVE else 1)
 
 
 def random_parts(rng):
@@ -112,7 +112,7 @@ def test_impossible_random_graphs_are_refused_by_name(graphs):
 @pytest.mark.slow
 @pytest.mark.parametrize("share", SHARES)
 def test_random_graphs_equal_their_neurons(graphs, share, x64):
-    chosen = list(accepted(graphs))[share::20]
+    chosen = list(accepted(graphs))[share::40]
     assert len(chosen) > 5
     with jax.disable_jit():  # compilation of five hundred different programs takes half an hour
         for index, net in chosen:
