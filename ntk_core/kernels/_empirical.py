@@ -180,7 +180,8 @@ def checked_model(net: Model, params: PyTree, x: Rows) -> Model:
 def rows_of(net: Model, x: ArrayLike) -> Array:
     """Convert inputs for a model; networks need floats instead of image bytes."""
     rows = jnp.asarray(x)
-    return rows.astype(jnp.result_type(rows, float)) if isinstance(net, Network) else rows
+    dtype = jnp.result_type(rows, float) if isinstance(net, Network) else rows.dtype
+    return rows if rows.dtype == dtype else rows.astype(dtype)
 
 
 def pre_output_ntk(

@@ -19,6 +19,7 @@ from jaxtyping import PyTree
 
 from ntk_core.errors import InvalidInput, kind_of
 from ntk_core.networks.architectures import Network
+from ntk_core.traced._of_network import avals_of
 from ntk_core.traced._overwrites import Plain, overwrites
 from ntk_core.traced._program import Apply, Model, Program, Rows
 from ntk_core.traced._trace import Frozen, Seen, rules_of, trace
@@ -270,8 +271,7 @@ def _evaluated(
         return outputs, closed
     rows = jax.ShapeDtypeStruct(rows.shape, jnp.result_type(rows.dtype, float))  # images of bytes become numbers
     leaves, structure = jax.tree.flatten(params)
-    avals = tuple(jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
-    return _network_outputs(net, structure, avals, rows), None
+    return _network_outputs(net, structure, avals_of(leaves), rows), None
 
 
 @lru_cache(maxsize=256)  # tracing a narrow network takes as long as its kernel

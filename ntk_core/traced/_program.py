@@ -171,8 +171,8 @@ class Program:
         """Return all parameters in order; of a network, those of its layers."""
         if self.stated.layers:
             params = {name: params[name] for name in self.stated.layers}
-        leaves = self._structure.flatten_up_to(params)
-        return [jnp.asarray(leaf) if moves else leaf for leaf, moves in zip(leaves, self._moving, strict=True)]
+        pairs = zip(self._structure.flatten_up_to(params), self._moving, strict=True)
+        return [leaf if isinstance(leaf, Array) or not moves else jnp.asarray(leaf) for leaf, moves in pairs]
 
     def tree(self, leaves: Sequence[Array]) -> PyTree:
         """The inverse of :meth:`leaves`."""

@@ -1,6 +1,6 @@
 """500 random graphs: built and equal to single neurons, or refused with the right reason.
 
-The slow tier evaluates a twentieth of them and compiles fewer; ``make programs`` evaluates all.
+The slow tier evaluates a fortieth of them and compiles fewer; ``make programs`` evaluates all.
 """
 
 import jax
