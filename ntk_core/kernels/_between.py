@@ -241,7 +241,7 @@ def _rows_of_a_pair(problem: _Problem, memory_limit: float) -> int:
     num_outputs, itemsize = outputs.shape[-1], outputs.dtype.itemsize
     a = (PAIR_COPIES + 2 * len(problem.outputs)) * itemsize * num_outputs**2
     if program is not None and program.is_structured:
-        b = (2 if program.stated.layers else VIEW_COPIES) * program.row_bytes()
+        b = (2 if program.stated.layers else VIEW_COPIES) * program.row_bytes
     else:
         b = 2 * itemsize * num_outputs * num_moving(net, problem.params[0])
     return max(1, int((math.sqrt(b**2 + 4 * a * memory_limit) - b) / (2 * a)))

@@ -49,7 +49,7 @@ def kernel_derivative(
     contract: Callable[[Moving, Moving | None], Moving]
     if program is not None and program.is_structured:
         leaves, moves = program.leaves(params), program.leaves(direction)
-        row_bytes = 2 * VIEW_COPIES * program.row_bytes()
+        row_bytes = 2 * VIEW_COPIES * program.row_bytes
         view, contract = partial(_views, program, leaves, moves), partial(_contract, program, leaves)
     else:
         moving, moves = (split_inexact(tree)[0] for tree in (params, direction))

@@ -152,7 +152,7 @@ def _kernel(
             raise InvalidInput("per_layer", True, "False for a callable without layers")
         return callable_ntk(program or as_function(net), params, left, right, memory_limit)
     leaves = program.leaves(params)
-    size = rows_within(memory_limit or DEFAULT_MEMORY, VIEW_COPIES * program.row_bytes())
+    size = rows_within(memory_limit or DEFAULT_MEMORY, VIEW_COPIES * program.row_bytes)
     if size >= max(len(left), 0 if right is None else len(right)):
         kernel = whole_kernels(program, per_layer, leaves, left, right)
     else:

@@ -98,7 +98,7 @@ class KernelOperator:
         self._params, self._num_samples = params, len(x)
         size = CALLABLE_ROWS
         if isinstance(net, Network) and program is not None:
-            size = rows_within(memory_limit or LARGE_MEMORY, 2 * program.row_bytes())
+            size = rows_within(memory_limit or LARGE_MEMORY, 2 * program.row_bytes)
         self._size = size
         self._rows = _in_equal_blocks(x, size)
         outputs = jax.eval_shape(as_function(self._net), params, x[:1])

@@ -19,11 +19,10 @@ from jaxtyping import PyTree
 
 from ntk_core.errors import InvalidInput, kind_of
 from ntk_core.networks.architectures import Network
-from ntk_core.traced._of_network import avals_of
+from ntk_core.traced._of_network import Shapes, avals_of, shapes_of
 from ntk_core.traced._overwrites import Plain, overwrites
 from ntk_core.traced._program import Apply, Model, Program, Rows
 from ntk_core.traced._trace import Frozen, Seen, rules_of, trace
-from ntk_core.traced._uses import Avals
 
 Inputs = TypeVar("Inputs")
 FUNCTION = "a network of this package or a function apply(params, x) that returns outputs (n, C)"
@@ -271,15 +270,15 @@ def _evaluated(
         return outputs, closed
     rows = jax.ShapeDtypeStruct(rows.shape, jnp.result_type(rows.dtype, float))  # images of bytes become numbers
     leaves, structure = jax.tree.flatten(params)
-    return _network_outputs(net, structure, avals_of(leaves), rows), None
+    return _network_outputs(net, structure, shapes_of(leaves), rows), None
 
 
 @lru_cache(maxsize=256)  # tracing a narrow network takes as long as its kernel
 def _network_outputs(
-    net: Network, structure: PyTreeDef, leaves: Avals, rows: jax.ShapeDtypeStruct
+    net: Network, structure: PyTreeDef, shapes: Shapes, rows: jax.ShapeDtypeStruct
 ) -> jax.ShapeDtypeStruct:
     net.layer_input_shapes(rows.shape[1:])
-    return jax.eval_shape(net.apply, jax.tree.unflatten(structure, leaves), rows)
+    return jax.eval_shape(net.apply, jax.tree.unflatten(structure, avals_of(shapes)), rows)
 
 
 def _tried(net: Model, params: PyTree, rows: jax.ShapeDtypeStruct) -> tuple[int, ...] | None:

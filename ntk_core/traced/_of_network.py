@@ -19,29 +19,33 @@ from ntk_core.traced._program import Program, Stated
 from ntk_core.traced._trace import trace
 from ntk_core.traced._uses import Avals
 
+Shapes = tuple[tuple[tuple[int, ...], np.dtype], ...]  # of arrays, with their types; quicker keys than structures
+
 
 def program_of_network(net: Network, params: NetworkParams, row: Array | jax.ShapeDtypeStruct) -> Program:
     """Return the program of the pre-outputs for parameters and one input without batch axis of these shapes."""
     leaves, structure = jax.tree.flatten({name: params[name] for name in net.layers})
-    backend = jax.default_backend()  # convolutions differ
-    options = backend, jnp.result_type(float).name
-    return _traced(net, structure, avals_of(leaves), row.shape, np.dtype(row.dtype), options)
+    options = jax.default_backend(), jax.config.read("jax_enable_x64")  # convolutions and constants differ
+    return _traced(net, structure, shapes_of(leaves), row.shape, np.dtype(row.dtype), options)
 
 
-def avals_of(leaves: Sequence[ArrayLike]) -> Avals:
+def shapes_of(leaves: Sequence[ArrayLike]) -> Shapes:
     """Return shapes and types; those of JAX arrays are looked up, which takes a tenth of the time."""
-    known = ((leaf.shape, leaf.dtype) if isinstance(leaf, Array) else _measured(leaf) for leaf in leaves)
-    return tuple(jax.ShapeDtypeStruct(*each) for each in known)
+    return tuple(
+        (leaf.shape, leaf.dtype) if isinstance(leaf, Array) else (jnp.shape(leaf), jnp.result_type(leaf))
+        for leaf in leaves
+    )
 
 
-def _measured(leaf: ArrayLike) -> tuple[tuple[int, ...], np.dtype]:
-    return jnp.shape(leaf), jnp.result_type(leaf)
+def avals_of(shapes: Shapes) -> Avals:
+    return tuple(jax.ShapeDtypeStruct(*each) for each in shapes)
 
 
 @lru_cache(maxsize=256)  # one sweep of widths
 def _traced(
-    net: Network, structure: PyTreeDef, avals: Avals, shape: tuple[int, ...], dtype: np.dtype, _: tuple[str, ...]
+    net: Network, structure: PyTreeDef, shapes: Shapes, shape: tuple[int, ...], dtype: np.dtype, _: tuple[str, bool]
 ) -> Program:
+    avals = avals_of(shapes)
     single, _outputs = trace(net.pre_outputs, structure, avals, (1, *shape), dtype)
     paths, _structure = jax.tree_util.tree_flatten_with_path(jax.tree.unflatten(structure, avals))
     places = {(layer.key, leaf.key): at for at, ((layer, leaf), _aval) in enumerate(paths)}
@@ -52,9 +56,9 @@ def _traced(
         name: layer for name, layer in net.layers.items()
         if isinstance(layer, Convolution) and layer.stride == 1 and jax.default_backend() == "cpu"
     }  # fmt: skip
-    shapes = net.layer_input_shapes(shape) if patched else {}
+    fed = net.layer_input_shapes(shape) if patched else {}
     patches = {
-        places[name, "weight"]: Patches(shapes[name][-1], partial(layer.patch_products, shapes[name]))
+        places[name, "weight"]: Patches(fed[name][-1], partial(layer.patch_products, fed[name]))
         for name, layer in patched.items()
     }
     stated = Stated(tuple(net.layers), masks, readers, patches, net.output)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -283,6 +283,7 @@ class Program:
             found[group] = found[group] + kernel if group in found else kernel
         return found
 
+    @cached_property
     def row_bytes(self) -> int:
         """Bytes of one row's views and temporaries, from shapes."""
         total: int = sum(self.num_outputs * self.avals[at].size * self.avals[at].dtype.itemsize for at in self.others)

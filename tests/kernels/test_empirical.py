@@ -115,7 +115,7 @@ LIMITED = [case for case in ARCHITECTURES if case.name in ("deep", "dropped", "c
 def test_kernel_in_blocks_is_the_whole_kernel(case, with_x2, x64):
     params, x1 = random_params(case), inputs(case, 5)
     x2 = inputs(case, 3, seed=2) if with_x2 else None
-    two_rows = 2 * 4 * program_of_network(case.net, params, x1[0]).row_bytes()  # of each side
+    two_rows = 2 * 4 * program_of_network(case.net, params, x1[0]).row_bytes  # of each side
     whole = empirical_ntk(case.net, params, x1, x2, per_layer=True)
     for limit in (two_rows, 1):  # at least one row
         parts = empirical_ntk(case.net, params, x1, x2, per_layer=True, memory_limit=limit)
@@ -142,8 +142,8 @@ def test_memory_estimate_of_views_covers_the_compiler(net, input_shape):
     memory = views_of.lower(program, jax.tree.leaves(params), x).compile().memory_analysis()
     # The result and one copy of the largest weights may be in memory for any number of rows.
     used = memory.temp_size_in_bytes + memory.output_size_in_bytes
-    assert used <= 4 * rows * program.row_bytes()
-    assert used >= 0.2 * rows * program.row_bytes()  # without a gross overestimate
+    assert used <= 4 * rows * program.row_bytes
+    assert used >= 0.2 * rows * program.row_bytes  # without a gross overestimate
 
 
 def test_contraction_needs_no_array_as_large_as_the_weights():

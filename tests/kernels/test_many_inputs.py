@@ -39,7 +39,7 @@ def own_function(params, x):
 
 def limit_of(net, params, x):
     """Memory limit for blocks of three rows (three blocks of 7): views on both sides, work space, one block."""
-    return 3 * (2 if net is NET else 4) * checked(net, params, x).row_bytes() + 9 * 6 * 8 * C**2
+    return 3 * (2 if net is NET else 4) * checked(net, params, x).row_bytes + 9 * 6 * 8 * C**2
 
 
 def problem(net):
