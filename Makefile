@@ -70,7 +70,7 @@ gallery: $(APP)
 claims: $(DEV)
 	$(BIN)/python -m tests.claims.page
 
-# Everything, with the peers' environments; or BENCH_ARGS="--only kernel --peer torch=PATH/python".
+# Everything, with the peers' environments; or BENCH_ARGS="--only kernel".
 bench: $(DEV)
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
 	$(BIN)/python -m benchmarks.table

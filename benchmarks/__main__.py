@@ -12,7 +12,6 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.measure import RESULTS, ROOT, Settings, Watch, environment
@@ -43,7 +42,7 @@ PARTS = {
     "kernel": Part("kernel:measure", peers=("neural-tangents", "torch")),
     "transformer": Part("kernel:transformer"),
     "traced": Part("kernel:models_of_others", (*JAX, "flax"), ("neural-tangents",)),
-    "first_calls": Part("first_calls:measure"),
+    "first_calls": Part("first_calls:measure", peers=("torchax",)),
     "large_n": Part("large_n:measure", SCIPY, ("neural-tangents",)),
     "hessian": Part("hessian:measure", SCIPY, ("torch",)),
     "narrow_norms": Part("hessian:narrow_norms", SCIPY),
@@ -55,7 +54,7 @@ PARTS = {
     "estimates": Part("estimates:measure"),
     "sweep": Part("whole_runs:sweep"),
     "maps": Part("whole_runs:maps"),
-    "linearity": Part("whole_runs:linearity"),
+    "linearity": Part("whole_runs:linearity", peers=("torchax",)),
     "generalization": Part("whole_runs:generalization", SCIPY),
     "coverage": Part("coverage:measure", ("numpy", "scipy"), is_timed=False),
 }
@@ -64,41 +63,24 @@ ASIDE = ROOT / ".bench"
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the requested parts, several in fresh processes."""
-    asked = _parser().parse_args(arguments)
-    interpreters = dict(asked.peer)
-    wanted = {peer for name in asked.only for peer in PARTS[name].peers} if not asked.quick else set()
-    for name in sorted(wanted - interpreters.keys() - set(asked.without)):
-        print(f"making the environment of {name}", flush=True)
-        interpreters[name] = process.interpreter(name, asked.python)
-    if len(asked.only) == 1:
-        sys.exit(not _run(asked.only[0], Settings(asked.quick, interpreters), asked.force))
-    # Compiled code and memory of one part must not affect the next one.
-    options = [f"--peer={name}={at}" for name, at in interpreters.items()]
-    options += [f"--without={name}" for name in process.NAMES if name not in interpreters]
-    options += [flag for flag, given in (("--quick", asked.quick), ("--force", asked.force)) if given]
-    commands = {name: [sys.executable, "-m", "benchmarks", "--only", name, *options] for name in asked.only}
-    refused = [name for name, command in commands.items() if subprocess.run(command, check=False).returncode]
-    if refused:
-        sys.exit(f"not written: {', '.join(refused)}")
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Speed and memory against peers.")
     add = parser.add_argument
     add("--only", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART", help=", ".join(PARTS))
     add("--quick", action="store_true", help="tiny sizes, nothing written: does everything work?")
     add("--force", action="store_true", help="write numbers of a busy machine, and say so in them")
     add("--python", default=sys.executable, help="a Python up to 3.12 for the peers' environments")
-    add("--peer", type=_peer, action="append", default=[], metavar="NAME=PYTHON", help="an environment that exists")
-    add("--without", action="append", default=[], choices=process.NAMES, help="leave a peer out")
-    return parser
-
-
-def _peer(text: str) -> tuple[str, str]:
-    name, _, at = text.partition("=")
-    if name not in process.NAMES or not Path(at).is_file():
-        raise argparse.ArgumentTypeError(f"{text}: one of {', '.join(process.NAMES)}, =, and the path of a Python")
-    return name, at
+    asked = parser.parse_args(arguments)
+    if len(asked.only) == 1:
+        (name,) = asked.only
+        wanted = () if asked.quick else PARTS[name].peers
+        interpreters = {peer: process.interpreter(peer, asked.python) for peer in wanted}
+        sys.exit(not _run(name, Settings(asked.quick, interpreters), asked.force))
+    # Compiled code and memory of one part must not affect the next one.
+    options = ["--python", asked.python, *(f"--{flag}" for flag in ("quick", "force") if getattr(asked, flag))]
+    commands = {name: [sys.executable, "-m", "benchmarks", "--only", name, *options] for name in asked.only}
+    refused = [name for name, command in commands.items() if subprocess.run(command, check=False).returncode]
+    if refused:
+        sys.exit(f"not written: {', '.join(refused)}")
 
 
 def _run(name: str, settings: Settings, force: bool) -> bool:

@@ -1,28 +1,37 @@
 """First calls of plain functions and our networks in fresh processes.
 
 ``python -m benchmarks --only first_calls`` takes some three minutes on two cores. Times are wall and processor seconds
-of one call, after imports, weights and inputs.
+of one call, after imports, weights and inputs. ``python -m benchmarks.first_calls REVISION`` compares first and warm
+calls with those of an earlier commit, in turn: ten minutes.
 """
 
+import shutil
 import statistics
+import subprocess
+import tempfile
+from itertools import product
+from pathlib import Path
+from typing import Any
 
+import cyclopts
 import jax
 import jax.numpy as jnp
 from jaxtyping import PyTree
 
-from benchmarks.measure import Meter, Row, Settings, isolated
+from benchmarks.measure import ROOT, Meter, Row, Settings, Watch, alternate, environment, isolated, local
 from ntk_core import ConvNet, FullyConnected, ResNet, Transformer, empirical_ntk, from_torch, hessian_norm
 from ntk_core.networks.architectures import Network
-from ntk_core.traced import Model
 
 QUANTITIES = ("kernel", "hessian")
 NAMES = {
     "dense": "3 hidden layers of 1,000",
+    "biases": "the same with biases",
     "convnet": "2 convolutions of 64 channels",
     "resnet": "residual, 3 × 1,000",
     "transformer": "transformer, 4 heads of 32",
 }
 SLOWER_AT_MOST, BLOCK_AT_MOST_S = 1.5, 10.0
+WARM_S = 2.0  # of each side's warm calls in one round
 GPT: dict[str, int] = {"layers": 2, "heads": 4, "width": 128, "tokens": 16, "vocabulary": 64, "num_outputs": 2}
 
 
@@ -46,9 +55,8 @@ def measure(settings: Settings) -> Row:
     return data
 
 
-def first_call(name: str, what: str, way: str, is_small: bool = False) -> Row:
-    """Measure one first call in this process."""
-    net: Model
+def first_call(name: str, what: str, way: str, is_small: bool = False, warm_s: float = 0.0) -> Row:
+    """Measure one first call in this process, then warm ones."""
     if name.startswith("gpt"):
         net, params, x = _gpt() if name == "gpt" else _gpt_of_pytorch()
     else:
@@ -56,15 +64,24 @@ def first_call(name: str, what: str, way: str, is_small: bool = False) -> Row:
         params = jax.jit(own.init, static_argnums=1)(jax.random.key(0), shape)
         net, x = own if way == "own" else own.apply, jax.random.normal(jax.random.key(1), (20, *shape))
     jax.block_until_ready((params, x))
+
+    def call() -> jax.Array:
+        found = empirical_ntk(net, params, x) if what == "kernel" else hessian_norm(net, params, x[0]).value
+        return jax.block_until_ready(jnp.asarray(found))
+
     meter = Meter()
-    jax.block_until_ready(empirical_ntk(net, params, x) if what == "kernel" else hessian_norm(net, params, x[0]).value)
-    return meter.read()
+    call()
+    row = meter.read()
+    if warm_s:
+        row["warm_s"] = alternate({"": local(call)}, repeats=300, budget_s=warm_s).times[""]["median_s"]
+    return row
 
 
 def _network(name: str, is_small: bool) -> tuple[Network, tuple[int, ...]]:
     width, channels, head_dim = (20, 4, 2) if is_small else (1_000, 64, 32)
     networks: dict[str, tuple[Network, tuple[int, ...]]] = {
         "dense": (FullyConnected(width=width, depth=3, num_outputs=3, activation="relu", use_bias=False), (10,)),
+        "biases": (FullyConnected(width=width, depth=3, num_outputs=3, activation="relu"), (10,)),
         "convnet": (ConvNet(width=channels, depth=2, num_outputs=3, activation="relu", use_bias=False), (8, 8, 3)),
         "resnet": (ResNet(width=width, depth=3, num_outputs=3, use_bias=False), (10,)),
         "transformer": (Transformer(num_heads=4, head_dim=head_dim, num_outputs=3), (16, 8)),
@@ -72,7 +89,29 @@ def _network(name: str, is_small: bool) -> tuple[Network, tuple[int, ...]]:
     return networks[name]
 
 
-def _gpt() -> tuple[Model, PyTree, jax.Array]:
+def main(revision: str, rounds: int = 7) -> None:
+    """Compare kernels and Hessian norms with those of an earlier commit."""
+    from benchmarks.__main__ import keep
+
+    conditions, watch, rows = environment(), Watch(), list[Row]()
+    with tempfile.TemporaryDirectory() as folder:
+        earlier = subprocess.run(["git", "archive", revision, "ntk_core"], cwd=ROOT, check=True, stdout=subprocess.PIPE)
+        subprocess.run(["tar", "--extract", "--directory", folder], input=earlier.stdout, check=True)
+        shutil.copytree(ROOT / "benchmarks", Path(folder) / "benchmarks")
+        trees = {"before": Path(folder), "now": ROOT}
+        for name, what in product(NAMES, QUANTITIES):
+            case = name, what, "own", False, WARM_S
+            turns = [{side: isolated(first_call, *case, tree=at) for side, at in trees.items()} for _ in range(rounds)]
+            row: Row = {"network": name, "quantity": what}
+            for kind, clock in (("first", "wall_s"), ("warm", "warm_s")):
+                row[kind] = {side: statistics.median(turn[side][clock] for turn in turns) for side in trees}
+                row[kind]["ratio"] = statistics.median(turn["now"][clock] / turn["before"][clock] for turn in turns)
+            rows.append(row)
+    found = {"environment": conditions, "load": {**watch.note(), "forced": False}, "revision": revision}
+    keep("before", {**found, "rounds": rounds, "rows": rows}, False)
+
+
+def _gpt() -> tuple[Any, PyTree, jax.Array]:
     """Return (apply, params, x) of a small decoder in plain JAX."""
     layers, heads, width, tokens = (GPT[key] for key in ("layers", "heads", "width", "tokens"))
     keys = iter(jax.random.split(jax.random.key(0), 100))
@@ -110,7 +149,7 @@ def _gpt() -> tuple[Model, PyTree, jax.Array]:
     return apply, params, jax.random.randint(jax.random.key(1), (8, tokens), 0, GPT["vocabulary"])
 
 
-def _gpt_of_pytorch() -> tuple[Model, PyTree, jax.Array]:
+def _gpt_of_pytorch() -> tuple[Any, PyTree, jax.Array]:
     import torch
     from torch import nn
 
@@ -132,3 +171,7 @@ def _gpt_of_pytorch() -> tuple[Model, PyTree, jax.Array]:
     x = jax.random.randint(jax.random.key(1), (8, GPT["tokens"]), 0, GPT["vocabulary"])
     torch.manual_seed(0)
     return (*from_torch(Decoder().eval(), x), x)
+
+
+if __name__ == "__main__":
+    cyclopts.run(main)

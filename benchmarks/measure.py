@@ -22,9 +22,9 @@ import psutil
 
 from benchmarks.peers.side import forget_peak, resident_bytes, timed
 from ntk_core.fits import fit_power_law
-from ntk_core.markup import JSON as Row
 
 ROOT = Path(__file__).parents[1]
+Row = dict[str, Any]  # a JSON object
 RESULTS = ROOT / "benchmarks" / "results"
 # Above this many cores kept busy by other programs, a number depends on them more than on this code.
 MOST_BY_OTHERS = 0.3
@@ -156,11 +156,17 @@ class Meter:
         return {"wall_s": wall, "processor_s": processor, "added_bytes": max(0, resident_bytes("VmHWM") - self._held)}
 
 
-def isolated(work: Callable[..., Row], *arguments: object, python: str = sys.executable, **variables: str) -> Row:
-    """Call a module's function in a fresh process, through JSON."""
+def isolated(
+    work: Callable[..., Row],
+    *arguments: object,
+    python: str = sys.executable,
+    tree: Path | str = ROOT,
+    **variables: str,
+) -> Row:
+    """Call a module's function in a fresh process, through JSON; ``tree`` holds its code and the core."""
     name = f"{work.__module__}:{work.__qualname__}"
     command = [python, "-m", "benchmarks.measure", name, json.dumps(arguments)]
-    printed = subprocess.check_output(command, cwd=ROOT, env={**os.environ, **variables}, text=True)
+    printed = subprocess.check_output(command, cwd=tree, env={**os.environ, **variables}, text=True)
     found: Row = json.loads(printed.splitlines()[-1])
     return found
 

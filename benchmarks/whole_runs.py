@@ -119,8 +119,7 @@ WIDTH, INPUT = 2046, 784  # three hidden layers: ten million parameters
 def linearity(settings: Settings) -> Row:
     """A report of ten million parameters, and the preset ``horizon``.
 
-    The report needs torchax, in the environment of ``--peer torchax=PYTHON``; without it the same layers are a plain
-    function.
+    The report needs torchax; without it the same layers are a plain function.
     """
     python = settings.interpreters.get("torchax")
     way = "torch" if python else "function"

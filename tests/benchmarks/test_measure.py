@@ -71,7 +71,7 @@ def test_numbers_of_a_busy_machine_need_force(places, monkeypatch, high, force, 
     monkeypatch.setattr(Watch, "note", lambda self: note)
     monkeypatch.setattr("benchmarks.training.measure", lambda settings: {"found": 1})
     with pytest.raises(SystemExit) as ended:
-        runner.main(["--only", "training", "--without", "torch", *(["--force"] if force else [])])
+        runner.main(["--only", "training", *(["--force"] if force else [])])
     assert bool(ended.value.code) is not kept
     place = committed if kept else look
     written = json.loads((place / "training.json").read_text())
