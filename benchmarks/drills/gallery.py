@@ -15,10 +15,10 @@ from linearity_lab.components.gallery import gallery_result
 from ntk_core.runs import PRESETS, run
 from ntk_core.runs.events import PointFinished
 
-# Times and origins differ from run to run; they are no result.
-LEFT_OUT = {"runtime_s", "provenance"}
+# Times, origins, and where an iteration stopped differ from run to run; they are no result.
+LEFT_OUT = {"runtime_s", "provenance", "residual", "num_matvecs"}
 # Training in float32 for thousands of steps magnifies the last digit; on another processor by more.
-RELATIVE = 1e-2
+RELATIVE, ROUNDING = 1e-2, 1e-15  # the latter of sums that vanish
 
 
 def leaves(value: object, path: str = "") -> Iterator[tuple[str, object]]:
@@ -36,7 +36,7 @@ def leaves(value: object, path: str = "") -> Iterator[tuple[str, object]]:
 def agrees(new: object, old: object) -> bool:
     """Return whether two leaves are equal up to the rounding of training."""
     if isinstance(new, float) and isinstance(old, float):
-        return new == old or (math.isnan(new) and math.isnan(old)) or math.isclose(new, old, rel_tol=RELATIVE)
+        return (math.isnan(new) and math.isnan(old)) or math.isclose(new, old, rel_tol=RELATIVE, abs_tol=ROUNDING)
     return new == old
 
 

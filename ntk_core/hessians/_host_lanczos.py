@@ -97,13 +97,16 @@ def _ritz(
 ) -> Leading:
     """Return the Ritz value of largest |θ| of T; β is the next off-diagonal entry."""
     values, vectors = eigh_tridiagonal(diagonal, off_diagonal[:-1])
-    at = np.argmax(np.abs(values))
-    size, beta = abs(float(values[at])), float(off_diagonal[-1])
+    sizes = np.abs(values)
+    at = int(np.argmax(sizes))
+    size, beta = float(sizes[at]), float(off_diagonal[-1])
     exhausted = beta <= 100 * limits.eps * size  # the remainder is rounding
-    residual = 0.0 if exhausted else beta * abs(float(vectors[-1, at]))
+    residuals = np.zeros_like(sizes) if exhausted else beta * np.abs(vectors[-1])
+    # Nor may an eigenvalue near any other θ be larger: one of the other sign often converges a few products later.
+    converged = (sizes + residuals).max() <= (1 + tolerance) * size
     # A nonzero value below the precision of the format is unreliable at any residual.
-    converged = residual <= tolerance * size and not 0 < size * limits.eps < limits.tiny
-    return Leading(float(values[at]), residual, bool(converged), len(diagonal))
+    converged &= not 0 < size * limits.eps < limits.tiny
+    return Leading(float(values[at]), float(residuals[at]), bool(converged), len(diagonal))
 
 
 # Not ``@``: BLAS threads would keep spinning on the cores of the next product (a third of its time).

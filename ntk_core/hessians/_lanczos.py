@@ -40,11 +40,15 @@ class Tridiagonal(NamedTuple):
 
 
 class _Ritz(NamedTuple):
-    """(values, residuals, both (num_wanted,); weights of the vectors over the basis, (num_wanted, max_steps))."""
+    """(values, residuals, both (num_wanted,); weights of the vectors over the basis, (num_wanted, max_steps)).
+
+    Eigenvalues near the other θ are at most ``reach``, the largest |θ| + residual of them.
+    """
 
     values: Array
     residuals: Array
     weights: Array
+    reach: Array
 
 
 class Extreme(NamedTuple):
@@ -54,7 +58,7 @@ class Extreme(NamedTuple):
         values: signed, by falling absolute value, (num_wanted,).
         residuals: ‖A y − θ y‖ of each, (num_wanted,).
         vectors: unit eigenvectors as rows, (num_wanted, d).
-        converged: whether every residual is at most tolerance · |θ_1|.
+        converged: whether every residual is at most tolerance · |θ_1|, and no other θ may be near a larger eigenvalue.
         num_steps: products with A.
     """
 
@@ -99,13 +103,15 @@ def lanczos_extreme(
         # A nonzero value below the precision of the format is unreliable at any residual.
         size = jnp.abs(ritz.values[0])
         lost = (size > 0) & (size * jnp.finfo(size.dtype).eps < jnp.finfo(size.dtype).tiny)
-        return jnp.all(ritz.residuals <= tolerance * size) & ~lost
+        # One of the other sign often converges a few products later.
+        is_largest = ritz.reach <= jnp.abs(ritz.values[-1]) + tolerance * size
+        return jnp.all(ritz.residuals <= tolerance * size) & is_largest & ~lost
 
     def continues(state: tuple[Tridiagonal, _Ritz]) -> Array:
         return (state[0].num_steps < max_steps) & ~converged(state[1])
 
     unknown = jnp.full(num_wanted, jnp.inf, start.dtype)
-    before = _Ritz(unknown * 0, unknown, jnp.zeros((num_wanted, max_steps), start.dtype))
+    before = _Ritz(unknown * 0, unknown, jnp.zeros((num_wanted, max_steps), start.dtype), unknown[0])
     tridiagonal, ritz = lax.while_loop(continues, body, (beginning(start, max_steps), before))
     vectors = ritz.weights @ tridiagonal.basis[:max_steps]
     return Extreme(ritz.values, ritz.residuals, vectors, converged(ritz), tridiagonal.num_steps)
@@ -205,10 +211,11 @@ def _ritz(tridiagonal: Tridiagonal, num_wanted: int, max_steps: int) -> _Ritz:
             values, vectors = jnp.linalg.eigh(_dense(tridiagonal, size))
             _, largest = lax.top_k(jnp.abs(values), num_wanted)
             last = tridiagonal.num_steps - 1
-            residuals = tridiagonal.off_diagonal[last] * jnp.abs(vectors[last, largest])
+            residuals = tridiagonal.off_diagonal[last] * jnp.abs(vectors[last])
+            reach = jnp.max((jnp.abs(values) + residuals).at[largest].set(0))
             found = jnp.arange(num_wanted) < tridiagonal.num_steps  # the others are padding
             weights = jnp.zeros((num_wanted, max_steps), values.dtype).at[:, :size].set(vectors[:, largest].T)
-            return _Ritz(values[largest], jnp.where(found, residuals, jnp.inf), weights)
+            return _Ritz(values[largest], jnp.where(found, residuals[largest], jnp.inf), weights, reach)
 
         return decompose
 

@@ -29,15 +29,15 @@ class Found(NamedTuple):
     num_products: int
 
 
-def in_one_program(matrix, max_steps, tolerance):
-    start, spare = (start_of(len(matrix), seed).astype(matrix.dtype) for seed in (1, 2))
+def in_one_program(matrix, max_steps, tolerance, seed=1):
+    start, spare = (start_of(len(matrix), each).astype(matrix.dtype) for each in (seed, 2))
     product = jnp.asarray(matrix).__matmul__
     found = lanczos_extreme(product, start, spare, max_steps=max_steps, tolerance=tolerance)
     return Found(float(found.values[0]), float(found.residuals[0]), bool(found.converged), int(found.num_steps))
 
 
-def around_a_product(matrix, max_steps, tolerance):
-    start = np.asarray(start_of(len(matrix)), matrix.dtype)
+def around_a_product(matrix, max_steps, tolerance, seed=1):
+    start = np.asarray(start_of(len(matrix), seed), matrix.dtype)
     return Found(*leading(lambda v: (v, matrix @ v), start, max_steps, tolerance))
 
 
@@ -65,6 +65,16 @@ def test_prescribed_spectrum_is_found_to_root_eps(method, dtype, scale, x64):
         # an eigenvalue's error is at most its residual; only rounding puts it above the norm
         assert abs(abs(found.value) - norm) <= tolerance * norm, name
         assert abs(found.value) <= norm * (1 + 60 * np.finfo(dtype).eps), name
+
+
+@both
+@pytest.mark.parametrize("seed", [206, 281, 322, 346])
+def test_the_smaller_end_waits_for_one_that_may_be_larger(method, seed, x64):
+    """From these starts 1.1 reaches its residual first; another θ with its residual still allows more than 1.1."""
+    spectrum = np.concatenate([np.linspace(-0.9, 0.9, 98), [1.1, -1.2]])
+    found = method(with_spectrum(spectrum), 100, 0.05, seed)
+    assert found.converged
+    assert abs(found.value + 1.2) <= 0.05 * 1.2
 
 
 @both
