@@ -99,11 +99,12 @@ def _ritz(
     values, vectors = eigh_tridiagonal(diagonal, off_diagonal[:-1])
     sizes = np.abs(values)
     at = int(np.argmax(sizes))
+    other = 0 if at else len(sizes) - 1  # the other end of the spectrum
     size, beta = float(sizes[at]), float(off_diagonal[-1])
     exhausted = beta <= 100 * limits.eps * size  # the remainder is rounding
     residuals = np.zeros_like(sizes) if exhausted else beta * np.abs(vectors[-1])
-    # Nor may an eigenvalue near any other θ be larger: one of the other sign often converges a few products later.
-    converged = (sizes + residuals).max() <= (1 + tolerance) * size
+    # The other end often converges a few products later, to a larger eigenvalue.
+    converged = residuals[at] <= tolerance * size and sizes[other] + residuals[other] <= (1 + tolerance) * size
     # A nonzero value below the precision of the format is unreliable at any residual.
     converged &= not 0 < size * limits.eps < limits.tiny
     return Leading(float(values[at]), float(residuals[at]), bool(converged), len(diagonal))

@@ -42,7 +42,7 @@ class Tridiagonal(NamedTuple):
 class _Ritz(NamedTuple):
     """(values, residuals, both (num_wanted,); weights of the vectors over the basis, (num_wanted, max_steps)).
 
-    Eigenvalues near the other θ are at most ``reach``, the largest |θ| + residual of them.
+    An end of the spectrum of T that is not wanted is near an eigenvalue of at most ``reach``, |θ| + residual.
     """
 
     values: Array
@@ -58,7 +58,7 @@ class Extreme(NamedTuple):
         values: signed, by falling absolute value, (num_wanted,).
         residuals: ‖A y − θ y‖ of each, (num_wanted,).
         vectors: unit eigenvectors as rows, (num_wanted, d).
-        converged: whether every residual is at most tolerance · |θ_1|, and no other θ may be near a larger eigenvalue.
+        converged: whether every residual is at most tolerance · |θ_1|, and neither end of T may be near a larger one.
         num_steps: products with A.
     """
 
@@ -103,7 +103,7 @@ def lanczos_extreme(
         # A nonzero value below the precision of the format is unreliable at any residual.
         size = jnp.abs(ritz.values[0])
         lost = (size > 0) & (size * jnp.finfo(size.dtype).eps < jnp.finfo(size.dtype).tiny)
-        # One of the other sign often converges a few products later.
+        # The other end often converges a few products later, to a larger eigenvalue.
         is_largest = ritz.reach <= jnp.abs(ritz.values[-1]) + tolerance * size
         return jnp.all(ritz.residuals <= tolerance * size) & is_largest & ~lost
 
@@ -212,7 +212,7 @@ def _ritz(tridiagonal: Tridiagonal, num_wanted: int, max_steps: int) -> _Ritz:
             _, largest = lax.top_k(jnp.abs(values), num_wanted)
             last = tridiagonal.num_steps - 1
             residuals = tridiagonal.off_diagonal[last] * jnp.abs(vectors[last])
-            reach = jnp.max((jnp.abs(values) + residuals).at[largest].set(0))
+            reach = jnp.max((jnp.abs(values) + residuals).at[largest].set(0)[jnp.array([0, -1])])
             found = jnp.arange(num_wanted) < tridiagonal.num_steps  # the others are padding
             weights = jnp.zeros((num_wanted, max_steps), values.dtype).at[:, :size].set(vectors[:, largest].T)
             return _Ritz(values[largest], jnp.where(found, residuals[largest], jnp.inf), weights, reach)

@@ -43,8 +43,8 @@ class SpectralEstimate:
         value: ‖H‖ = |λ|, the estimate; at most the true norm up to rounding.
         eigenvalue: λ with its sign.
         residual: ‖H y − λ y‖ for the unit vector y found: an eigenvalue is within this distance of λ.
-        converged: whether residual <= tolerance · value was reached within the allowed products, and no other Ritz
-            value θ with residual ρ allows a larger eigenvalue: |θ| + ρ <= (1 + tolerance) · value.
+        converged: whether residual <= tolerance · value was reached within the allowed products, and the Ritz value θ
+            at the other end of the spectrum, with residual ρ, allows no larger one: |θ| + ρ <= (1 + tolerance) · value.
         num_matvecs: products with H.
         tolerance: the requested relative residual.
 
@@ -80,7 +80,7 @@ class LeadingEigenpairs:
     Attributes:
         eigenvalues: signed, by falling absolute value, (k,).
         residuals: ‖H y − λ y‖ of each, (k,).
-        converged: whether every residual is at most tolerance · |λ_1|, and no other Ritz value with its residual
+        converged: whether every residual is at most tolerance · |λ_1|, and no end of the spectrum with its residual
             exceeds |λ_k| + tolerance · |λ_1|.
         num_matvecs: products with H.
         coordinates: unit eigenvectors in the coordinates of the small space, a tree with a leading axis k; on the
