@@ -288,7 +288,7 @@ def test_every_method_has_its_distance_and_its_kernel_change():
 
 WIDTHS = gallery_result("hu-departure")
 DEPARTED = WIDTHS.points[-1]
-DEPARTING = DEPARTED.of("tanh")  # its kernel has a norm feature
+DEPARTING = DEPARTED.of("softplus")  # its kernel has a norm feature
 
 
 def curves(chart) -> dict[str, list]:

@@ -37,10 +37,16 @@ CLOSED_FORMS = {
 
 @pytest.mark.parametrize("name", CLOSED_FORMS)
 def test_constants_are_those_of_the_closed_forms(name):
-    found = activation_constants(name)
-    np.testing.assert_allclose(
-        (found.zeta, found.theta0, found.theta1, found.theta2), CLOSED_FORMS[name], rtol=0, atol=1e-8
-    )
+    constants = activation_constants(name)
+    found = np.array([constants.zeta, constants.theta0, constants.theta1, constants.theta2])
+    np.testing.assert_allclose(found, CLOSED_FORMS[name], rtol=0, atol=1e-8)
+    np.testing.assert_array_equal(found == 0, np.equal(CLOSED_FORMS[name], 0))  # no feature from rounding
+
+
+def test_tanh_has_no_norm_feature():
+    features = two_layer_features(activation_constants("tanh"), 10, 0.1, 1.0, 1.0)
+    assert features == features.naive()
+    assert features.constant == 0
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)
