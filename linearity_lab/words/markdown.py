@@ -91,7 +91,7 @@ def _parsed(place: str, text: str, level: int) -> Section:
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|<>~$:&^-])")
 _ADDRESS = re.compile(r"(https?:(?=//)|\bwww(?=\.)|@)", re.IGNORECASE)
-_POWER = re.compile(r"(\b[A-Za-z]\^\([-−±\d./ ρ]+\))")
+_POWER = re.compile(r"(\b[A-Za-zα-ω]\^\([-−±\d./ ρ]+\))")
 
 
 def plain(text: str) -> str:

@@ -168,6 +168,7 @@ def test_a_power_of_the_width_is_a_formula():
         assert typeset(f"decreases like m^({exponent}), about") == f"decreases like $m^{{{exponent}}}$, about"
     assert typeset("like m^(2ρ - 1)") == r"like $m^{2\rho  - 1}$"
     assert raised("‖H‖ ∝ r^(-0.44 ± 0.09), <b>") == "‖H‖ ∝ <i>r</i><sup>−0.44 ± 0.09</sup>, &lt;b&gt;"
+    assert raised("ΔK ∝ α^(-1.04)") == "ΔK ∝ <i>α</i><sup>−1.04</sup>"
 
 
 @pytest.mark.parametrize("text", ["[a](http://b)", "m^(x$y)", "*b* $c$", "![i](j)", "m^([a](b))"])
