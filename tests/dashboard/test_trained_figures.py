@@ -316,7 +316,7 @@ def test_every_view_draws_each_model_and_seed_from_step_one(view):
 
 
 def test_departure_and_the_best_linear_model_are_marked():
-    run = DEPARTING[0]
+    run = DEPARTED.of("tanh")[0]
     layout = early_time.along_steps(DEPARTED, [run], "test loss").figure.layout
     upright = [shape.x0 for shape in layout.shapes if shape.x0 == shape.x1]
     assert upright == [run.steps[run.linear_phase], run.departure_step]
