@@ -8,6 +8,7 @@ norm of the residual A y − θ y.
 Source: Golub & Van Loan, Matrix Computations (4th ed.), §10.1–10.3; Parlett, The Symmetric Eigenvalue Problem, ch. 13.
 """
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ from scipy.linalg import eigh_tridiagonal, norm
 
 from ntk_core.hessians._lanczos import Tridiagonal
 
-STRETCH = 8  # products per dispatch; four unneeded ones cost less than more dispatches
+STRETCH, SHORTEST = 8, 2  # products per dispatch; near the end as many as the residual's decrease suggests
 CHECK_EVERY = 16  # check at products 1, …, 16, then at every second, third, …: few unneeded products
 Vector = Float[np.ndarray, " d"]
 
@@ -83,13 +84,17 @@ def leading_in_stretches(
         state: that before the first step.
         max_matvecs, tolerance: as for :func:`leading`.
     """
-    limits, done = np.finfo(state.diagonal.dtype), 0
+    limits, done, size, before = np.finfo(state.diagonal.dtype), 0, STRETCH, 0.0
     while True:
-        size = min(STRETCH, max_matvecs - done)
+        size = min(size, max_matvecs - done)
         state, done = advance(state, size), done + size
         found = _ritz(np.asarray(state.diagonal)[:done], np.asarray(state.off_diagonal)[:done], tolerance, limits)
         if found.converged or done == max_matvecs:
             return found
+        due, aim = math.inf, tolerance * abs(found.value)
+        if aim and 0 < found.residual < before:
+            due = size * math.log(found.residual / aim) / math.log(before / found.residual)
+        size, before = min(STRETCH, max(SHORTEST, math.ceil(min(due, STRETCH)))), found.residual
 
 
 def _ritz(
