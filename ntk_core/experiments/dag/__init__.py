@@ -104,7 +104,7 @@ class DAGSpec(SweepSpec):
         return {DRAWN: self.graph, **{name: example_graphs()[name] for name in self.compared}}
 
 
-MAX_MATVECS = 64  # a relative residual of 10⁻³ takes 5 to 45 products here
+MAX_MATVECS = 52  # a relative residual of 10⁻³ takes 5 to 52 products here, rarely more
 TYPICAL_STEPS, TYPICAL_MATVECS = 300, 25
 # λ_min in a ball: four descents of 33 kernels; a kernel's gradient costs about three kernels.
 BALL_VALUES, BALL_KERNELS, BALL_CUBES, BALL_CALLS = 4 * 33, 4.5, 20, 375
