@@ -1,6 +1,6 @@
 """The cheapest point of every gallery figure, recomputed and compared.
 
-Run: ``python -m benchmarks.drills.gallery [NAME …]`` (all: ten minutes on two quiet cores).
+Run: ``python -m benchmarks.drills.gallery [NAME …]`` (all: seven minutes on two quiet cores).
 """
 
 import math
