@@ -67,25 +67,25 @@ def gram(left: Cotangents, right: Cotangents) -> Float[Array, "..."]:
     num1 = math.prod(rows1)
     half = num1 // 2 if right is left and num1 >= MIN_HALVED_ROWS else 0
 
-    def products(start: Array | int, size: int) -> tuple[Array, ...]:
-        """Return all products, or those of the upper half and of the lower with itself, for one range of entries."""
+    def products(start: Array | int, size: int) -> tuple[Array, Array | None]:
+        """Return blocks of the upper half (or all), and of the lower half with itself, for one range of entries."""
         part1 = _stretch_of(left, start, size)
         part2 = part1 if right is left else _stretch_of(right, start, size)
-        return (part1[:half] @ part2.T, part1[half:] @ part2[half:].T) if half else (part1 @ part2.T,)
+        return part1[: half or num1] @ part2.T, part1[half:] @ part2[half:].T if half else None
 
     length = left[0].shape[-1] if isinstance(left, FactoredCotangents) else left.shape[-1]
     num_stretches = length // STRETCH if in_stretches() else 1
     if num_stretches < 2:
-        upper, *lower = products(0, length)
+        upper, lower = products(0, length)
     else:
 
-        def add(index: Array, sums: tuple[Array, ...]) -> tuple[Array, ...]:
+        def add(index: Array, sums: tuple[Array, Array | None]) -> tuple[Array, Array | None]:
             return jax.tree.map(jnp.add, sums, products(index * STRETCH, STRETCH))
 
         rest = length - (num_stretches - 1) * STRETCH
-        upper, *lower = jax.lax.fori_loop(0, num_stretches - 1, add, products(length - rest, rest))
-    if half:
-        upper = jnp.concatenate([upper, jnp.concatenate([upper[:, half:].T, *lower], axis=1)])
+        upper, lower = jax.lax.fori_loop(0, num_stretches - 1, add, products(length - rest, rest))
+    if lower is not None:
+        upper = jnp.concatenate([upper, jnp.concatenate([upper[:, half:].T, lower], axis=1)])
     return upper.reshape(rows1 + rows2)
 
 
