@@ -25,7 +25,9 @@ class TopOfTheCheckout(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Include the files, except in an editable installation, which reads the checkout."""
         if version != "editable":
-            build_data["force_include"] |= {str(Path(self.root) / name): f"linearity_lab/{name}" for name in TOP}
+            build_data["force_include"] |= {
+                str(Path(self.root) / name): f"linearity_lab/{name}" for name in TOP
+            }
 
 
 class RequirementFiles(MetadataHookInterface):
@@ -36,7 +38,8 @@ class RequirementFiles(MetadataHookInterface):
         root = Path(self.root)
         metadata["dependencies"] = _stated(root / "requirements-core.txt")
         metadata["optional-dependencies"] = {
-            extra: sorted(line for name in names for line in _stated(root / name)) for extra, names in EXTRAS.items()
+            extra: sorted(line for name in names for line in _stated(root / name))
+            for extra, names in EXTRAS.items()
         }
 
 

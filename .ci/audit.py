@@ -20,9 +20,20 @@ PATIENCE_S = 300
 
 def asked(lock: Path) -> Any:
     """Return the report of pip-audit for a lock, None if it could not run."""
-    command = [sys.executable, "-m", "pip_audit", "-r", str(lock), "--no-deps", "--disable-pip", "--format=json"]
+    command = [
+        sys.executable,
+        "-m",
+        "pip_audit",
+        "-r",
+        str(lock),
+        "--no-deps",
+        "--disable-pip",
+        "--format=json",
+    ]
     try:
-        ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        ran = subprocess.run(
+            command, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
         return json.loads(ran.stdout)
     except (subprocess.TimeoutExpired, OSError, ValueError):
         return None
@@ -39,7 +50,9 @@ def verdict(name: str, found: Any) -> int:
         return KNOWN
     unasked = sum("skip_reason" in package for package in packages)
     if unasked or not packages:
-        print(f"{name}: NOT AUDITED: no answer about {unasked} of {len(packages)} packages from the advisory service.")
+        print(
+            f"{name}: NOT AUDITED: no answer about {unasked} of {len(packages)} packages from the advisory service."
+        )
         return NOT_AUDITED
     print(f"{name}: no known vulnerability in {len(packages)} packages.")
     return NONE_KNOWN

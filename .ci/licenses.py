@@ -44,7 +44,9 @@ def installed(names: Iterator[str]) -> dict[str, metadata.Distribution]:
             continue
         for line in found[name].requires or []:
             inner = Requirement(line)
-            if inner.marker is None or any(inner.marker.evaluate({"extra": extra}) for extra in (extras or {""})):
+            if inner.marker is None or any(
+                inner.marker.evaluate({"extra": extra}) for extra in (extras or {""})
+            ):
                 waiting.append(inner)
     return found
 
@@ -64,7 +66,11 @@ def license_of(package: metadata.Distribution) -> str:
     about = package.metadata
     if about.get("License-Expression"):
         return str(about["License-Expression"])
-    classifiers = [text.rpartition(" :: ")[2] for text in about.get_all("Classifier") or [] if "License ::" in text]
+    classifiers = [
+        text.rpartition(" :: ")[2]
+        for text in about.get_all("Classifier") or []
+        if "License ::" in text
+    ]
     if any(text != "OSI Approved" for text in classifiers):
         return " AND ".join(text for text in classifiers if text != "OSI Approved")
     return str(about.get("License") or "").strip().partition("\n")[0]
@@ -74,7 +80,8 @@ def is_allowed(expression: str) -> bool:
     """Whether all licenses of an expression are allowed, or one of each choice."""
     choices = re.split(r"\s+OR\s+", expression.strip("() "))
     return any(
-        all(ALLOWED.fullmatch(name.strip("() ")) for name in re.split(r"\s+AND\s+", choice)) for choice in choices
+        all(ALLOWED.fullmatch(name.strip("() ")) for name in re.split(r"\s+AND\s+", choice))
+        for choice in choices
     )
 
 
@@ -85,7 +92,9 @@ def main() -> int:
         expression = license_of(package)
         allowed = is_allowed(expression)
         bad += not allowed
-        print(f"{name:28} {package.version:14} {expression or 'none'}{'' if allowed else '   <- not allowed'}")
+        print(
+            f"{name:28} {package.version:14} {expression or 'none'}{'' if allowed else '   <- not allowed'}"
+        )
     return int(bool(bad))
 
 

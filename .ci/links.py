@@ -39,7 +39,9 @@ def broken(site: Path) -> list[str]:
             file = (page.parent / unquote(parts.path)).resolve() if parts.path else page
             file = file / "index.html" if file.is_dir() else file
             anchors = pages[file].anchors if file in pages else None
-            if not file.exists() or (parts.fragment and anchors is not None and unquote(parts.fragment) not in anchors):
+            if not file.exists() or (
+                parts.fragment and anchors is not None and unquote(parts.fragment) not in anchors
+            ):
                 found.append(f"{page.relative_to(site.resolve())}: {target}")
     return found
 

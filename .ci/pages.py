@@ -14,7 +14,9 @@ sys.path.insert(0, str(ROOT))
 from tests.documents import program  # noqa: E402
 
 if __name__ == "__main__":
-    os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")  # compilation takes most of the time
+    os.environ.setdefault(
+        "JAX_DISABLE_MOST_OPTIMIZATIONS", "1"
+    )  # compilation takes most of the time
     with tempfile.TemporaryDirectory() as folder:
         os.environ["XDG_DATA_HOME"] = folder
         for page in sorted((ROOT / "docs" / "api").glob("*.md")):
@@ -22,4 +24,6 @@ if __name__ == "__main__":
                 (file := Path(folder) / f"{page.stem}_page.py").write_text(found, encoding="utf-8")
                 started = time.monotonic()
                 runpy.run_path(str(file), run_name="__main__")
-                print(f"{page.name}: its example runs, {time.monotonic() - started:.0f} s", flush=True)
+                print(
+                    f"{page.name}: its example runs, {time.monotonic() - started:.0f} s", flush=True
+                )

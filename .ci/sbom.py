@@ -24,7 +24,15 @@ def components(lock: str) -> list[dict[str, object]]:
             name, version = package.groups()
             hashes = []
             purl = f"pkg:pypi/{name.lower().replace('_', '-')}@{version}"
-            found.append({"type": "library", "name": name, "version": version, "purl": purl, "hashes": hashes})
+            found.append(
+                {
+                    "type": "library",
+                    "name": name,
+                    "version": version,
+                    "purl": purl,
+                    "hashes": hashes,
+                }
+            )
         hashes += [{"alg": "SHA-256", "content": digest} for digest in _HASH.findall(line)]
     return found
 
@@ -35,14 +43,18 @@ def bill(lock: str, version: str) -> dict[str, object]:
         "bomFormat": "CycloneDX",
         "specVersion": "1.5",
         "version": 1,
-        "metadata": {"component": {"type": "application", "name": "linearity-lab", "version": version}},
+        "metadata": {
+            "component": {"type": "application", "name": "linearity-lab", "version": version}
+        },
         "components": components(lock),
     }
 
 
 def main() -> None:
     accelerator = sys.argv[1] if len(sys.argv) > 1 else "cpu"
-    found = re.search(r'__version__ = "([^"]+)"', (ROOT / "ntk_core" / "_version.py").read_text(encoding="utf-8"))
+    found = re.search(
+        r'__version__ = "([^"]+)"', (ROOT / "ntk_core" / "_version.py").read_text(encoding="utf-8")
+    )
     assert found is not None
     lock = (ROOT / "locks" / f"{accelerator}.txt").read_text(encoding="utf-8")
     print(json.dumps(bill(lock, found[1]), indent=1))

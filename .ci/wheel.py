@@ -122,7 +122,9 @@ def claim(words: str, holds: object, seen: object = "") -> None:
 
 def done(command: list[str], folder: Path, environment: dict[str, str], code: int = 0) -> str:
     """Return a command's output; its stderr if that is all."""
-    ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
     if ran.returncode != code:
         raise Untrue(f"{' '.join(command)} ended with {ran.returncode}: {ran.stderr[-2000:]}")
     return ran.stdout or ran.stderr
@@ -139,11 +141,17 @@ def built(folder: Path) -> Path:
 
 def belonging() -> set[str]:
     """Return the names in the wheel of all required files of the checkout."""
-    found = {f"linearity_lab/{name}" for name in ("app.py", ".streamlit/config.toml", "docs/truth.md")}
+    found = {
+        f"linearity_lab/{name}" for name in ("app.py", ".streamlit/config.toml", "docs/truth.md")
+    }
     for folder in ("ntk_core", "linearity_lab", "pages", "gallery"):
         files = [path.relative_to(ROOT) for path in (ROOT / folder).rglob("*") if path.is_file()]
         top = "linearity_lab/" if folder in ("pages", "gallery") else ""
-        kept = [path for path in files if not any(part[0] == "." or part == "__pycache__" for part in path.parts)]
+        kept = [
+            path
+            for path in files
+            if not any(part[0] == "." or part == "__pycache__" for part in path.parts)
+        ]
         found |= {f"{top}{path.as_posix()}" for path in kept}
     return found
 
@@ -174,7 +182,9 @@ def try_documents(extra: str, python: Path, empty: Path, environment: dict[str, 
         done([str(python), "-c", program(path)], folder, places)
         return name
 
-    wanted = (path for path in documents() if EXTRAS.get(path.relative_to(ROOT).as_posix(), "") == extra)
+    wanted = (
+        path for path in documents() if EXTRAS.get(path.relative_to(ROOT).as_posix(), "") == extra
+    )
     with ThreadPoolExecutor(2) as both:
         for name in both.map(ran, (path for path in wanted if program(path))):
             claim(f"the Python of {name} runs in an empty folder", True)
@@ -194,7 +204,11 @@ def try_commands(python: Path, empty: Path, environment: dict[str, str]) -> None
 
 def try_the_notebooks(python: Path, folder: Path, environment: dict[str, str]) -> None:
     """Run the notebooks of examples/ at small widths, in a kernel with only the wheel."""
-    done([UV, "pip", "install", "--quiet", "--python", str(python), "ipykernel", "nbclient"], ROOT, dict(os.environ))
+    done(
+        [UV, "pip", "install", "--quiet", "--python", str(python), "ipykernel", "nbclient"],
+        ROOT,
+        dict(os.environ),
+    )
     folder.mkdir()
     for path in NOTEBOOKS:
         book = nbformat.read(path, as_version=4)
@@ -202,8 +216,15 @@ def try_the_notebooks(python: Path, folder: Path, environment: dict[str, str]) -
             cell.source, cell.outputs = smaller(cell.source), []
         nbformat.write(book, folder / path.name)
     files = [path.name for path in NOTEBOOKS]
-    places = {"LINEARITY_LAB_STORE": str(folder / "results.sqlite"), "PLOTLY_RENDERER": "plotly_mimetype"}
-    done([str(python.with_name("jupyter-execute")), "--inplace", *files], folder, environment | places)
+    places = {
+        "LINEARITY_LAB_STORE": str(folder / "results.sqlite"),
+        "PLOTLY_RENDERER": "plotly_mimetype",
+    }
+    done(
+        [str(python.with_name("jupyter-execute")), "--inplace", *files],
+        folder,
+        environment | places,
+    )
     for name in files:
         book = nbformat.read(folder / name, as_version=4)
         claim(f"{name} runs in an empty folder and shows its result", shown_in(book, "text/html"))
@@ -215,11 +236,23 @@ def try_the_tutorial(python: Path, empty: Path, environment: dict[str, str]) -> 
     """Try the experiment of docs/tutorials/own-experiment.md as a distribution beside the wheel."""
     source, lab = empty / "toy", str(python.with_name("linearity-lab"))
     write_files("own-experiment.md", source)
-    done([UV, "build", "--quiet", "--wheel", "--out-dir", str(source / "dist"), str(source)], ROOT, dict(os.environ))
+    done(
+        [UV, "build", "--quiet", "--wheel", "--out-dir", str(source / "dist"), str(source)],
+        ROOT,
+        dict(os.environ),
+    )
     (toy,) = (source / "dist").glob("*.whl")
-    done([UV, "pip", "install", "--quiet", "--no-deps", "--python", str(python), str(toy)], ROOT, dict(os.environ))
+    done(
+        [UV, "pip", "install", "--quiet", "--no-deps", "--python", str(python), str(toy)],
+        ROOT,
+        dict(os.environ),
+    )
     output = done([lab, "run", "toy-first", "--no-json"], empty, environment)
-    claim("an experiment of another distribution runs from the command line", "‖w − w₀‖₂" in output, output)
+    claim(
+        "an experiment of another distribution runs from the command line",
+        "‖w − w₀‖₂" in output,
+        output,
+    )
     output = done([str(python), "-P", "-c", TOY], empty, environment)
     claim("and has its page in the dashboard", "How far do the weights move?" in output, output)
 
@@ -237,7 +270,12 @@ def serving(command: list[str], folder: Path, environment: dict[str, str]) -> It
     flags = ["app", "--port", str(port), "--host", "127.0.0.1", "--", "--server.headless=true"]
     with tempfile.TemporaryFile("w+") as log:
         server = subprocess.Popen(
-            [*command, *flags], cwd=folder, env=environment, stdout=log, stderr=log, start_new_session=True
+            [*command, *flags],
+            cwd=folder,
+            env=environment,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
         )
         try:
             deadline = time.monotonic() + PATIENCE_S
@@ -266,7 +304,9 @@ def asked(url: str) -> str:
 def try_the_library(wheel: Path, python: Path, empty: Path, environment: dict[str, str]) -> None:
     """Try the library without the dashboard's packages."""
     lab = str(python.with_name("linearity-lab"))
-    listed = json.loads(done([UV, "pip", "list", "--python", str(python), "--format=json"], ROOT, dict(os.environ)))
+    listed = json.loads(
+        done([UV, "pip", "list", "--python", str(python), "--format=json"], ROOT, dict(os.environ))
+    )
     names = {package["name"].lower() for package in listed}
     claim(f"the library brings {len(names) - 1} packages, none of them optional",
           not (OF_THE_APP | OF_THE_CLI) & names, names)  # fmt: skip
@@ -276,11 +316,25 @@ def try_the_library(wheel: Path, python: Path, empty: Path, environment: dict[st
         wheel.name.startswith(f"linearity_lab-{version}-"),
         wheel.name,
     )
-    count, _, missing = done([str(python), "-W", "ignore", "-c", IMPORT_ALL], empty, environment).strip().partition(" ")
+    count, _, missing = (
+        done([str(python), "-W", "ignore", "-c", IMPORT_ALL], empty, environment)
+        .strip()
+        .partition(" ")
+    )
     found = set(missing.split(","))
-    claim(f"all {count} modules load, but for the command line, a store and a cluster", found <= OPTIONAL, missing)
-    bare, whole = (seconds([str(python), "-c", f"import {name}"], empty, environment) for name in ("sys", "ntk_core"))
-    claim(f"import ntk_core takes {1000 * (whole - bare):.0f} ms, beyond the {1000 * bare:.0f} ms of Python", True)
+    claim(
+        f"all {count} modules load, but for the command line, a store and a cluster",
+        found <= OPTIONAL,
+        missing,
+    )
+    bare, whole = (
+        seconds([str(python), "-c", f"import {name}"], empty, environment)
+        for name in ("sys", "ntk_core")
+    )
+    claim(
+        f"import ntk_core takes {1000 * (whole - bare):.0f} ms, beyond the {1000 * bare:.0f} ms of Python",
+        True,
+    )
     output = done([str(python), "-c", COMPUTE], empty, environment)
     claim("compute runs a preset", output.split() == ["(4,", "8)", "completed"], output)
     output = done([lab, "run", "liu-fig1-left"], empty, environment, code=1)
@@ -298,7 +352,10 @@ def try_the_library(wheel: Path, python: Path, empty: Path, environment: dict[st
 def try_the_command_line(python: Path, empty: Path, environment: dict[str, str]) -> None:
     """Try the command line with the extra ``cli``."""
     lab = str(python.with_name("linearity-lab"))
-    claim("linearity-lab presets lists the figures", "liu-fig1-left: " in done([lab, "presets"], empty, environment))
+    claim(
+        "linearity-lab presets lists the figures",
+        "liu-fig1-left: " in done([lab, "presets"], empty, environment),
+    )
     run = [
         lab,
         "run",
@@ -317,9 +374,16 @@ def try_the_command_line(python: Path, empty: Path, environment: dict[str, str])
     )
     claim("show prints them", "width" in done([lab, "show", "results"], empty, environment))
     done([lab, "export", "results", "--out", "numbers.csv"], empty, environment)
-    claim("export writes them", (empty / "numbers.csv").read_text(encoding="utf-8").startswith("width,"))
+    claim(
+        "export writes them",
+        (empty / "numbers.csv").read_text(encoding="utf-8").startswith("width,"),
+    )
     output = done([lab, "app"], empty, environment, code=1)
-    claim("linearity-lab app names the missing extra", re.search(r"pip install '\S+\.whl\[app\]'\n$", output), output)
+    claim(
+        "linearity-lab app names the missing extra",
+        re.search(r"pip install '\S+\.whl\[app\]'\n$", output),
+        output,
+    )
     output = done([lab, "site", "--out", "pages"], empty, environment, code=2)
     claim("and so does linearity-lab site", ".whl[app]" in output, output)
 
@@ -335,9 +399,18 @@ def try_the_dashboard(python: Path, folder: Path, environment: dict[str, str]) -
         while not (ready := asked(f"{url}/api/ready")) and time.monotonic() < deadline:
             time.sleep(0.2)
         claim("its workers have started", '"ready":true' in ready, ready)
-    drawn = dict(line.split() for line in done([str(python), "-P", "-c", PAGES], folder, environment).splitlines())
-    claim(f"all {len(drawn)} pages open", len(drawn) == len(list((ROOT / "pages").glob("*.py"))), drawn)
-    claim("the page Kernel draws its figure from the gallery", int(drawn["kernel_change"]) > 0, drawn)
+    drawn = dict(
+        line.split()
+        for line in done([str(python), "-P", "-c", PAGES], folder, environment).splitlines()
+    )
+    claim(
+        f"all {len(drawn)} pages open",
+        len(drawn) == len(list((ROOT / "pages").glob("*.py"))),
+        drawn,
+    )
+    claim(
+        "the page Kernel draws its figure from the gallery", int(drawn["kernel_change"]) > 0, drawn
+    )
     output = done([str(python), "-P", "-c", JOB], folder, environment).strip()
     claim("a worker computes a run", output == "completed", output)
     site = Path(environment["HOME"]) / "site"
@@ -345,14 +418,20 @@ def try_the_dashboard(python: Path, folder: Path, environment: dict[str, str]) -
     claim("linearity-lab site writes the lecture and the figures", len(list(site.glob("figures/*.html"))) > 100
           and (site / "index.html").is_file())  # fmt: skip
     found = {path.name for path in folder.iterdir()}
-    claim("nothing was written to the folder, and nothing of it taken for a module", found == set(IN_THE_WAY), found)
+    claim(
+        "nothing was written to the folder, and nothing of it taken for a module",
+        found == set(IN_THE_WAY),
+        found,
+    )
 
 
 def main() -> int:
     """Build the wheel, install it and run all checks."""
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "dist").resolve()
     with tempfile.TemporaryDirectory() as scratch:
-        home, empty, python = (Path(scratch) / name for name in ("home", "empty", "venv/bin/python"))
+        home, empty, python = (
+            Path(scratch) / name for name in ("home", "empty", "venv/bin/python")
+        )
         environment = {"PATH": os.environ["PATH"], "HOME": str(home), "XDG_DATA_HOME": str(home)}
         environment["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"  # compilation takes most of the time
         for each in (home, empty, empty / "library", empty / "dashboard"):
@@ -362,17 +441,25 @@ def main() -> int:
             inside = {name for name in archive.namelist() if ".dist-info/" not in name}
         tops = {name.partition("/")[0] for name in inside}
         claim(
-            "the wheel installs ntk_core and linearity_lab, nothing else", tops == {"ntk_core", "linearity_lab"}, tops
+            "the wheel installs ntk_core and linearity_lab, nothing else",
+            tops == {"ntk_core", "linearity_lab"},
+            tops,
         )
         size = f"{wheel.stat().st_size / 1e6:.1f} MB"
         claim(f"{wheel.name} ({size}) holds every file of code, words, styles, data and gallery", inside == belonging(),
               sorted(inside ^ belonging())[:20])  # fmt: skip
         missing = [each for each in METADATA if f"\n{each}" not in metadata_of(wheel)]
         claim(
-            "its metadata name authors, keywords, classifiers and the licenses of code and data", not missing, missing
+            "its metadata name authors, keywords, classifiers and the licenses of code and data",
+            not missing,
+            missing,
         )
         install = [UV, "pip", "install", "--quiet", "--python", str(python)]
-        done([UV, "venv", "--quiet", "--python", sys.executable, str(python.parents[1])], ROOT, dict(os.environ))
+        done(
+            [UV, "venv", "--quiet", "--python", sys.executable, str(python.parents[1])],
+            ROOT,
+            dict(os.environ),
+        )
         done([*install, str(wheel)], empty, dict(os.environ))
         try_the_library(wheel, python, empty / "library", environment)
         try_documents("", python, empty / "documents", environment)
@@ -386,8 +473,19 @@ def main() -> int:
         try_the_tutorial(python, empty / "library", environment)
         done([*install, f"{wheel}[cluster]"], empty, dict(os.environ))
         try_documents("cluster", python, empty / "documents", environment)
-        uvx = [UV, "tool", "run", "--python", sys.executable, "--from", f"{wheel}[app]", "linearity-lab"]
-        with serving(uvx, empty / "dashboard", {**os.environ, **environment, "HOME": os.environ["HOME"]}):
+        uvx = [
+            UV,
+            "tool",
+            "run",
+            "--python",
+            sys.executable,
+            "--from",
+            f"{wheel}[app]",
+            "linearity-lab",
+        ]
+        with serving(
+            uvx, empty / "dashboard", {**os.environ, **environment, "HOME": os.environ["HOME"]}
+        ):
             claim("uvx --from 'WHEEL[app]' linearity-lab app answers", True)
     return 0
 

@@ -18,7 +18,11 @@ from benchmarks.measure import RESULTS, ROOT, Settings, Watch, environment
 from benchmarks.peers import process
 from benchmarks.words import Data
 
-JAX, SCIPY, PAGES = ("jax", "jaxlib", "numpy"), ("jax", "jaxlib", "numpy", "scipy"), ("streamlit", "plotly", "pydantic")
+JAX, SCIPY, PAGES = (
+    ("jax", "jaxlib", "numpy"),
+    ("jax", "jaxlib", "numpy", "scipy"),
+    ("streamlit", "plotly", "pydantic"),
+)
 BROWSER = "benchmarks.browser:reason_to_skip"
 
 
@@ -63,9 +67,18 @@ ASIDE = ROOT / ".bench"
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the requested parts, several in fresh processes."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Speed and memory against peers.")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Speed and memory against peers."
+    )
     add = parser.add_argument
-    add("--only", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART", help=", ".join(PARTS))
+    add(
+        "--only",
+        nargs="+",
+        choices=PARTS,
+        default=list(PARTS),
+        metavar="PART",
+        help=", ".join(PARTS),
+    )
     add("--quick", action="store_true", help="tiny sizes, nothing written: does everything work?")
     add("--force", action="store_true", help="write numbers of a busy machine, and say so in them")
     add("--python", default=sys.executable, help="a Python up to 3.12 for the peers' environments")
@@ -76,9 +89,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
         interpreters = {peer: process.interpreter(peer, asked.python) for peer in wanted}
         sys.exit(not _run(name, Settings(asked.quick, interpreters), asked.force))
     # Compiled code and memory of one part must not affect the next one.
-    options = ["--python", asked.python, *(f"--{flag}" for flag in ("quick", "force") if getattr(asked, flag))]
-    commands = {name: [sys.executable, "-m", "benchmarks", "--only", name, *options] for name in asked.only}
-    refused = [name for name, command in commands.items() if subprocess.run(command, check=False).returncode]
+    options = [
+        "--python",
+        asked.python,
+        *(f"--{flag}" for flag in ("quick", "force") if getattr(asked, flag)),
+    ]
+    commands = {
+        name: [sys.executable, "-m", "benchmarks", "--only", name, *options] for name in asked.only
+    }
+    refused = [
+        name
+        for name, command in commands.items()
+        if subprocess.run(command, check=False).returncode
+    ]
     if refused:
         sys.exit(f"not written: {', '.join(refused)}")
 
@@ -102,7 +125,11 @@ def _run(name: str, settings: Settings, force: bool) -> bool:
     if settings.quick:
         print(f"{name}: works, {load['took_s']:.1f} s")
         return True
-    return keep(name, {"environment": found, "load": {**load, "forced": load["high"] and force}, **data}, force)
+    return keep(
+        name,
+        {"environment": found, "load": {**load, "forced": load["high"] and force}, **data},
+        force,
+    )
 
 
 def keep(name: str, result: Data, force: bool) -> bool:
@@ -115,7 +142,10 @@ def keep(name: str, result: Data, force: bool) -> bool:
     loads = f"load {load['at_start']:.1f} to {load['at_end']:.1f}"
     print(f"{name}: {load['took_s']:.0f} s, {busy}, {loads} → {place.name}/")
     if place is ASIDE:
-        print(f"{name}: too busy to be kept; run it again at a quiet time, or with --force", file=sys.stderr)
+        print(
+            f"{name}: too busy to be kept; run it again at a quiet time, or with --force",
+            file=sys.stderr,
+        )
     return place is RESULTS
 
 

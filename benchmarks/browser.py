@@ -17,7 +17,13 @@ from linearity_lab.components.live.settings import LiveSettings
 from linearity_lab.site import write_site
 
 READY = '[data-testid="stApp"][data-test-script-state="notRunning"][data-test-connection-state="CONNECTED"]'
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+]
 SCREEN: ViewportSize = {"width": 1440, "height": 900}
 TIMEOUT_MS = 180_000
 Theme = Literal["light", "dark"]
@@ -39,7 +45,9 @@ def headless() -> Iterator[Browser]:
 
 def chromium() -> str | None:
     """Return the path of the browser, or None."""
-    return os.environ.get("BROWSER_PATH") or shutil.which("chromium") or shutil.which("google-chrome")
+    return (
+        os.environ.get("BROWSER_PATH") or shutil.which("chromium") or shutil.which("google-chrome")
+    )
 
 
 def reason_to_skip(settings: Settings) -> str | None:

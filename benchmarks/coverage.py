@@ -50,7 +50,9 @@ class Sample:
 
     def sums(self) -> np.ndarray:
         """Sums of 1, x, y, x², xy, y², one row per seed."""
-        columns = np.stack([np.ones_like(self.x), self.x, self.y, self.x**2, self.x * self.y, self.y**2], 1)
+        columns = np.stack(
+            [np.ones_like(self.x), self.x, self.y, self.x**2, self.x * self.y, self.y**2], 1
+        )
         return np.array([columns[self.seed == seed].sum(0) for seed in np.unique(self.seed)])
 
 
@@ -67,7 +69,11 @@ def ordinary(sample: Sample, _: np.random.Generator) -> Interval:
 def cr2(sample: Sample, _: np.random.Generator) -> Interval:
     """Result of :func:`ntk_core.fits.fit_power_law`."""
     law = sample.law
-    return (math.nan, math.nan) if law is None else (law.exponent - law.interval, law.exponent + law.interval)
+    return (
+        (math.nan, math.nan)
+        if law is None
+        else (law.exponent - law.interval, law.exponent + law.interval)
+    )
 
 
 def cr3(sample: Sample, _: np.random.Generator) -> Interval:
@@ -127,7 +133,9 @@ def draw(regime: str, rng: np.random.Generator, seeds: int, widths: int) -> Samp
         error = errors(rng, x, seeds)
         kept = np.ones_like(error, bool)
         if chance is not None:
-            kept = rng.random(error.shape) >= np.where(np.arange(widths) < widths / 2, chance(error), 0.0)
+            kept = rng.random(error.shape) >= np.where(
+                np.arange(widths) < widths / 2, chance(error), 0.0
+            )
         row, column = np.nonzero(kept)
         if np.unique(row).size >= 3 and np.unique(column).size >= 4:
             return Sample(x[column], EXPONENT * x[column] + error[kept], row)
@@ -140,12 +148,18 @@ def covered(regime: str, seeds: int, widths: int, trials: int) -> Row:
     # Dropping runs by their value biases the exponent: the mean fit to kept runs.
     of_kept = EXPONENT
     if REGIMES[regime][1] is not None:
-        of_kept = float(np.mean([draw(regime, rng, seeds, widths).exponent for _ in range(2 * trials)]))
+        of_kept = float(
+            np.mean([draw(regime, rng, seeds, widths).exponent for _ in range(2 * trials)])
+        )
     methods: Row = {}
     for name, method in METHODS.items():
         low, high = np.array([method(sample, rng) for sample in samples]).T
         shares = [float(np.mean((low <= each) & (each <= high))) for each in (EXPONENT, of_kept)]
-        methods[name] = {"covers": shares[0], "covers_of_kept": shares[1], "half_width": float(np.mean(high - low) / 2)}
+        methods[name] = {
+            "covers": shares[0],
+            "covers_of_kept": shares[1],
+            "half_width": float(np.mean(high - low) / 2),
+        }
     bends = sum(each.law is not None and each.law.bends for each in samples) / trials
     sizes = {"regime": regime, "seeds": seeds, "widths": widths}
     return {**sizes, "exponent_of_kept": of_kept, "methods": methods, "bends": bends}
@@ -156,7 +170,9 @@ def measure(settings: Settings) -> Row:
     sizes = [(s, w) for s in NUM_SEEDS for w in NUM_WIDTHS] if not settings.quick else [(3, 4)]
     trials = 20 if settings.quick else TRIALS
     with ProcessPoolExecutor(PROCESSES) as pool:
-        begun = [pool.submit(covered, regime, *size, trials) for regime in REGIMES for size in sizes]
+        begun = [
+            pool.submit(covered, regime, *size, trials) for regime in REGIMES for size in sizes
+        ]
         rows = [each.result() for each in begun]
     return {"trials": trials, "chosen": CHOSEN, "rows": rows}
 

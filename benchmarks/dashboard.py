@@ -105,7 +105,9 @@ def measure(settings: Settings) -> Row:
         time.sleep(WARM_UP_S)
         waits = {"visit_to_figure": [first_figure(page) for _ in range(WAITS)]}
         page.wait_for_selector(READY)
-        waits["setting_to_answer"] = [changed_setting(page, f"10,{20 + turn}") for turn in range(REPEATS)]
+        waits["setting_to_answer"] = [
+            changed_setting(page, f"10,{20 + turn}") for turn in range(REPEATS)
+        ]
         waits["run_to_first_point"] = [first_point(page, seed) for seed in range(100, 100 + WAITS)]
         store = Store(location)
         runs = [run_and_stop(page, store, seed) for seed in range(1000, 1000 * (REPEATS + 1), 1000)]

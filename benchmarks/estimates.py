@@ -37,19 +37,35 @@ LIMIT_S = 60.0  # specs above this limit are omitted and recorded
 # Chooses and shortens specs; not the shipped table, or a new fit would choose other specs and need new measurements.
 YARDSTICK = Machine(operations=1e-11, traffic=6e-11, calls=3e-5, programs=1.0)
 # Actual, estimated, and the factor within which they should agree.
-CLAIMS = (("seconds", "estimated_s", 2.0), ("seconds", "learned_s", 2.0), ("added_bytes", "estimated_bytes", 1.3))
-_LEAST = {"networks": 1, "num_seeds": 1, "num_kernels": 1000, "training.max_steps": 100, "max_steps": 100}
+CLAIMS = (
+    ("seconds", "estimated_s", 2.0),
+    ("seconds", "learned_s", 2.0),
+    ("added_bytes", "estimated_bytes", 1.3),
+)
+_LEAST = {
+    "networks": 1,
+    "num_seeds": 1,
+    "num_kernels": 1000,
+    "training.max_steps": 100,
+    "max_steps": 100,
+}
 _DRAWN = ("choice", "choices", "integer", "list")
 
 
 def measure(settings: Settings) -> Row:
     """Measured and estimated costs of every preset and of random specs."""
     specs = {name: shortened(spec) for name, spec in runs.presets().items()}
-    specs |= {f"random {index}": spec for index, spec in enumerate(islice(random_specs(SEED), NUM_RANDOM))}
+    specs |= {
+        f"random {index}": spec for index, spec in enumerate(islice(random_specs(SEED), NUM_RANDOM))
+    }
     if settings.quick:
         specs = dict(list(specs.items())[-1:])
     reported = {name: measured(name, spec) for name, spec in specs.items()}
-    rows = [compared(name, specs[name], each["points"]) for name, each in reported.items() if each["points"]]
+    rows = [
+        compared(name, specs[name], each["points"])
+        for name, each in reported.items()
+        if each["points"]
+    ]
     drawn = [row for row in rows if row["name"].startswith("random")]
     of_presets = [row for row in rows if row not in drawn]
     learned, coefficients = fitted_to(rows if settings.quick else of_presets)
@@ -58,7 +74,13 @@ def measure(settings: Settings) -> Row:
     print(f"SHIPPED = {learned}\nCOEFFICIENTS = {coefficients}", flush=True)
     busy = statistics.mean(each["busy_by_others"] or 0.0 for each in reported.values())
     now, took_s = os.getloadavg()[0], sum(row["wall_s"] for row in rows)
-    load = {"at_start": now, "at_end": now, "took_s": took_s, "busy_by_others": busy, "high": busy > MOST_BY_OTHERS}
+    load = {
+        "at_start": now,
+        "at_end": now,
+        "took_s": took_s,
+        "busy_by_others": busy,
+        "high": busy > MOST_BY_OTHERS,
+    }
     return {
         "load": {**load, "forced": False},
         "num_specs": len(specs),
@@ -66,7 +88,10 @@ def measure(settings: Settings) -> Row:
         "shipped": SHIPPED._asdict(),
         "fitted_to_presets": learned._asdict(),
         "coefficients": coefficients,
-        **{name: verdicts(each) for name, each in (("presets", of_presets), ("random", drawn), ("all", rows))},
+        **{
+            name: verdicts(each)
+            for name, each in (("presets", of_presets), ("random", drawn), ("all", rows))
+        },
         "rows": rows,
     }
 
@@ -87,8 +112,15 @@ def fitted_to(rows: list[Row], weight: float = 0.1) -> tuple[Machine, dict[str, 
     points = [each for row in rows for each in row["points"]]
     kinds = sorted(COEFFICIENTS)
     start = np.array([*SHIPPED[:3], *(SHIPPED.programs * COEFFICIENTS[kind] for kind in kinds)])
-    counts = np.array([[*each["work"][:3], *(each["programs"].get(kind, 0.0) for kind in kinds)] for each in points])
-    scale = start * nonnegative_fit(counts * start, np.array([each["seconds"] for each in points]), weight)
+    counts = np.array(
+        [
+            [*each["work"][:3], *(each["programs"].get(kind, 0.0) for kind in kinds)]
+            for each in points
+        ]
+    )
+    scale = start * nonnegative_fit(
+        counts * start, np.array([each["seconds"] for each in points]), weight
+    )
     operations, traffic, calls, *programs = (float(f"{value:.2g}") for value in scale)
     return Machine(operations, traffic, calls, 1.0), dict(zip(kinds, programs, strict=True))
 
@@ -116,8 +148,13 @@ def verdicts(rows: list[Row]) -> Row:
 def shortened(spec: Spec, most_s: float = MOST_S) -> Spec:
     """Return ``spec``, or less of it that takes about this long."""
     held = values_of(spec)
-    listed = [spec.swept_field, *(name for name, value in held.items() if isinstance(value, tuple) and "." not in name)]
-    changes = [{name: held[name][:kept]} for name in listed for kept in range(len(held[name]), 0, -1)]
+    listed = [
+        spec.swept_field,
+        *(name for name, value in held.items() if isinstance(value, tuple) and "." not in name),
+    ]
+    changes = [
+        {name: held[name][:kept]} for name in listed for kept in range(len(held[name]), 0, -1)
+    ]
     for name, least in _LEAST.items():
         now = int(held.get(name, 0))
         while now > least:
@@ -134,7 +171,10 @@ def shortened(spec: Spec, most_s: float = MOST_S) -> Spec:
 def seconds_of(spec: Spec) -> float:
     """Return the expected cost of a spec by the yardstick."""
     even = dict.fromkeys(COEFFICIENTS, 0.8)
-    points = [{"work": list(work), "programs": _programs(spec, key)} for key, work in work_of_points(spec).items()]
+    points = [
+        {"work": list(work), "programs": _programs(spec, key)}
+        for key, work in work_of_points(spec).items()
+    ]
     return sum(seconds_by(YARDSTICK, even, point) for point in points)
 
 
@@ -144,8 +184,13 @@ def random_specs(seed: int) -> Iterator[Spec]:
     while True:
         base = draw.choice(EXPERIMENTS[names[index % len(names)]].presets).spec
         values = values_of(base)
-        able = [each for each in settings(type(base)) if each.name in values and each.entry in _DRAWN]
-        changed = {each.name: _drawn(draw, each, values[each.name]) for each in draw.sample(able, min(5, len(able)))}
+        able = [
+            each for each in settings(type(base)) if each.name in values and each.entry in _DRAWN
+        ]
+        changed = {
+            each.name: _drawn(draw, each, values[each.name])
+            for each in draw.sample(able, min(5, len(able)))
+        }
         with contextlib.suppress(InvalidSpec, InvalidInput):
             spec = shortened(with_settings(base, changed))
             runs.check_size(spec)
@@ -160,7 +205,9 @@ def _drawn(draw: random.Random, setting: Setting, value: object) -> object:
     if setting.entry == "choices":
         return draw.sample(setting.options, draw.randint(1, min(2, len(setting.options))))
     if isinstance(value, tuple) and all(isinstance(each, int) for each in value):
-        return sorted({max(2, round(each * 4 ** draw.uniform(-1, 1))) for each in value})[: draw.randint(1, 3)]
+        return sorted({max(2, round(each * 4 ** draw.uniform(-1, 1))) for each in value})[
+            : draw.randint(1, 3)
+        ]
     if not isinstance(value, int):
         return value
     (low, high), near = bounds(setting.info), round(value * 4 ** draw.uniform(-1, 1))
@@ -192,9 +239,16 @@ def compared(name: str, spec: Spec, reported: list[Row]) -> Row:
         key, work = point["key"], works[point["key"]]
         estimated = {"estimated_s": SHIPPED.seconds(work), "estimated_bytes": _costs(spec)[key][1]}
         counted = {"work": list(work), "programs": _programs(spec, key)}
-        points.append({**point, "seconds": min(point["wall_s"], point["processor_s"]), **estimated, **counted})
-    sums = {each: sum(point[each] for point in points) for each in ("wall_s", "processor_s", "seconds", "estimated_s")}
-    peaks = {each: max(point[each] for point in points) for each in ("added_bytes", "estimated_bytes")}
+        points.append(
+            {**point, "seconds": min(point["wall_s"], point["processor_s"]), **estimated, **counted}
+        )
+    sums = {
+        each: sum(point[each] for point in points)
+        for each in ("wall_s", "processor_s", "seconds", "estimated_s")
+    }
+    peaks = {
+        each: max(point[each] for point in points) for each in ("added_bytes", "estimated_bytes")
+    }
     return {"name": name, "experiment": spec.experiment, **sums, **peaks, "points": points}
 
 

@@ -18,8 +18,26 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PyTree
 
-from benchmarks.measure import ROOT, Meter, Row, Settings, Watch, alternate, environment, isolated, local
-from ntk_core import ConvNet, FullyConnected, ResNet, Transformer, empirical_ntk, from_torch, hessian_norm
+from benchmarks.measure import (
+    ROOT,
+    Meter,
+    Row,
+    Settings,
+    Watch,
+    alternate,
+    environment,
+    isolated,
+    local,
+)
+from ntk_core import (
+    ConvNet,
+    FullyConnected,
+    ResNet,
+    Transformer,
+    empirical_ntk,
+    from_torch,
+    hessian_norm,
+)
 from ntk_core.networks.architectures import Network
 
 QUANTITIES = ("kernel", "hessian")
@@ -32,18 +50,32 @@ NAMES = {
 }
 SLOWER_AT_MOST, BLOCK_AT_MOST_S = 1.5, 10.0
 WARM_S = 2.0  # of each side's warm calls in one round
-GPT: dict[str, int] = {"layers": 2, "heads": 4, "width": 128, "tokens": 16, "vocabulary": 64, "num_outputs": 2}
+GPT: dict[str, int] = {
+    "layers": 2,
+    "heads": 4,
+    "width": 128,
+    "tokens": 16,
+    "vocabulary": 64,
+    "num_outputs": 2,
+}
 
 
 def measure(settings: Settings) -> Row:
     """Medians of processes that alternate, and their ratios."""
     repeats = 1 if settings.quick else 3
-    cases = [(name, what, way) for name in NAMES for what in QUANTITIES for way in ("own", "function")]
+    cases = [
+        (name, what, way) for name in NAMES for what in QUANTITIES for way in ("own", "function")
+    ]
     cases += [("gpt", what, "function") for what in QUANTITIES]
-    times = [[isolated(first_call, *case, settings.quick) for case in cases] for _ in range(repeats)]
+    times = [
+        [isolated(first_call, *case, settings.quick) for case in cases] for _ in range(repeats)
+    ]
     rows, ratios = [], []
     for (name, what, way), found in zip(cases, zip(*times, strict=True), strict=True):
-        medians = {clock: statistics.median(each[clock] for each in found) for clock in ("wall_s", "processor_s")}
+        medians = {
+            clock: statistics.median(each[clock] for each in found)
+            for clock in ("wall_s", "processor_s")
+        }
         rows.append({"network": name, "quantity": what, "way": way, **medians})
         if name in NAMES and way == "function":
             slower = medians["wall_s"] / rows[-2]["wall_s"]
@@ -51,7 +83,9 @@ def measure(settings: Settings) -> Row:
     data: Row = {"repeats": repeats, "rows": rows, "ratios": ratios, "gpt": GPT}
     if python := settings.interpreters.get("torchax"):
         case = "gpt of pytorch"
-        data["gpt_of_pytorch"] = {each: isolated(first_call, case, each, "", python=python) for each in QUANTITIES}
+        data["gpt_of_pytorch"] = {
+            each: isolated(first_call, case, each, "", python=python) for each in QUANTITIES
+        }
     return data
 
 
@@ -62,27 +96,45 @@ def first_call(name: str, what: str, way: str, is_small: bool = False, warm_s: f
     else:
         own, shape = _network(name, is_small)
         params = jax.jit(own.init, static_argnums=1)(jax.random.key(0), shape)
-        net, x = own if way == "own" else own.apply, jax.random.normal(jax.random.key(1), (20, *shape))
+        net, x = (
+            own if way == "own" else own.apply,
+            jax.random.normal(jax.random.key(1), (20, *shape)),
+        )
     jax.block_until_ready((params, x))
 
     def call() -> jax.Array:
-        found = empirical_ntk(net, params, x) if what == "kernel" else hessian_norm(net, params, x[0]).value
+        found = (
+            empirical_ntk(net, params, x)
+            if what == "kernel"
+            else hessian_norm(net, params, x[0]).value
+        )
         return jax.block_until_ready(jnp.asarray(found))
 
     meter = Meter()
     call()
     row = meter.read()
     if warm_s:
-        row["warm_s"] = alternate({"": local(call)}, repeats=300, budget_s=warm_s, least=12).times[""]["median_s"]
+        row["warm_s"] = alternate({"": local(call)}, repeats=300, budget_s=warm_s, least=12).times[
+            ""
+        ]["median_s"]
     return row
 
 
 def _network(name: str, is_small: bool) -> tuple[Network, tuple[int, ...]]:
     width, channels, head_dim = (20, 4, 2) if is_small else (1_000, 64, 32)
     networks: dict[str, tuple[Network, tuple[int, ...]]] = {
-        "dense": (FullyConnected(width=width, depth=3, num_outputs=3, activation="relu", use_bias=False), (10,)),
-        "biases": (FullyConnected(width=width, depth=3, num_outputs=3, activation="relu", use_bias=True), (10,)),
-        "convnet": (ConvNet(width=channels, depth=2, num_outputs=3, activation="relu", use_bias=False), (8, 8, 3)),
+        "dense": (
+            FullyConnected(width=width, depth=3, num_outputs=3, activation="relu", use_bias=False),
+            (10,),
+        ),
+        "biases": (
+            FullyConnected(width=width, depth=3, num_outputs=3, activation="relu", use_bias=True),
+            (10,),
+        ),
+        "convnet": (
+            ConvNet(width=channels, depth=2, num_outputs=3, activation="relu", use_bias=False),
+            (8, 8, 3),
+        ),
         "resnet": (ResNet(width=width, depth=3, num_outputs=3, use_bias=False), (10,)),
         "transformer": (Transformer(num_heads=4, head_dim=head_dim, num_outputs=3), (16, 8)),
     }
@@ -95,19 +147,34 @@ def main(revision: str, rounds: int = 7) -> None:
 
     conditions, watch, rows = environment(), Watch(), list[Row]()
     with tempfile.TemporaryDirectory() as folder:
-        earlier = subprocess.run(["git", "archive", revision, "ntk_core"], cwd=ROOT, check=True, stdout=subprocess.PIPE)
-        subprocess.run(["tar", "--extract", "--directory", folder], input=earlier.stdout, check=True)
+        earlier = subprocess.run(
+            ["git", "archive", revision, "ntk_core"], cwd=ROOT, check=True, stdout=subprocess.PIPE
+        )
+        subprocess.run(
+            ["tar", "--extract", "--directory", folder], input=earlier.stdout, check=True
+        )
         shutil.copytree(ROOT / "benchmarks", Path(folder) / "benchmarks")
         trees = {"before": Path(folder), "now": ROOT}
         for name, what in product(NAMES, QUANTITIES):
             case = name, what, "own", False, WARM_S
-            turns = [{side: isolated(first_call, *case, tree=at) for side, at in trees.items()} for _ in range(rounds)]
+            turns = [
+                {side: isolated(first_call, *case, tree=at) for side, at in trees.items()}
+                for _ in range(rounds)
+            ]
             row: Row = {"network": name, "quantity": what}
             for kind, clock in (("first", "wall_s"), ("warm", "warm_s")):
-                row[kind] = {side: statistics.median(turn[side][clock] for turn in turns) for side in trees}
-                row[kind]["ratio"] = statistics.median(turn["now"][clock] / turn["before"][clock] for turn in turns)
+                row[kind] = {
+                    side: statistics.median(turn[side][clock] for turn in turns) for side in trees
+                }
+                row[kind]["ratio"] = statistics.median(
+                    turn["now"][clock] / turn["before"][clock] for turn in turns
+                )
             rows.append(row)
-    found = {"environment": conditions, "load": {**watch.note(), "forced": False}, "revision": revision}
+    found = {
+        "environment": conditions,
+        "load": {**watch.note(), "forced": False},
+        "revision": revision,
+    }
     keep("before", {**found, "rounds": rounds, "rows": rows}, False)
 
 
@@ -123,7 +190,12 @@ def _gpt() -> tuple[Any, PyTree, jax.Array]:
         return {"gain": jnp.ones(width), "bias": jnp.zeros(width)}
 
     def block() -> PyTree:
-        sizes = {"qkv": (width, 3 * width), "out": (width, width), "up": (width, 4 * width), "down": (4 * width, width)}
+        sizes = {
+            "qkv": (width, 3 * width),
+            "out": (width, width),
+            "up": (width, 4 * width),
+            "down": (4 * width, width),
+        }
         matrices = {name: draw(*shape) for name, shape in sizes.items()}
         return {"n1": norm(), "n2": norm(), "b": jnp.zeros(4 * width), **matrices}
 
@@ -142,7 +214,11 @@ def _gpt() -> tuple[Any, PyTree, jax.Array]:
             q, k, v = (part.reshape(*a.shape[:2], heads, -1) for part in parts)
             scores = jnp.einsum("nthd,nshd->nhts", q, k) / (width // heads) ** 0.5
             scores = jnp.where(jnp.tril(jnp.ones((tokens, tokens), bool)), scores, -jnp.inf)
-            a = a + jnp.einsum("nhts,nshd->nthd", jax.nn.softmax(scores), v).reshape(a.shape) @ each["out"]
+            a = (
+                a
+                + jnp.einsum("nhts,nshd->nthd", jax.nn.softmax(scores), v).reshape(a.shape)
+                @ each["out"]
+            )
             a = a + jax.nn.gelu(normalized(each["n2"], a) @ each["up"] + each["b"]) @ each["down"]
         return normalized(p["last"], a)[:, -1] @ p["head"]
 
@@ -157,7 +233,10 @@ def _gpt_of_pytorch() -> tuple[Any, PyTree, jax.Array]:
         def __init__(self) -> None:
             super().__init__()
             width = GPT["width"]
-            self.words, self.places = nn.Embedding(GPT["vocabulary"], width), nn.Embedding(GPT["tokens"], width)
+            self.words, self.places = (
+                nn.Embedding(GPT["vocabulary"], width),
+                nn.Embedding(GPT["tokens"], width),
+            )
             layer = nn.TransformerEncoderLayer(
                 width, GPT["heads"], 4 * width, 0.0, "gelu", batch_first=True, norm_first=True
             )
@@ -166,7 +245,9 @@ def _gpt_of_pytorch() -> tuple[Any, PyTree, jax.Array]:
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             mask = nn.Transformer.generate_square_subsequent_mask(GPT["tokens"])
-            return self.head(self.blocks(self.words(x) + self.places.weight, mask, is_causal=True)[:, -1])
+            return self.head(
+                self.blocks(self.words(x) + self.places.weight, mask, is_causal=True)[:, -1]
+            )
 
     x = jax.random.randint(jax.random.key(1), (8, GPT["tokens"]), 0, GPT["vocabulary"])
     torch.manual_seed(0)

@@ -20,7 +20,9 @@ from linearity_lab.views.navigation import PAGES as ALL
 from ntk_core.runs import EXPERIMENTS
 
 PAGE = ROOT / "docs/pages.md"
-PAGES = tuple(entry.name for entry in ALL if entry.name in EXPERIMENTS)  # those that show a figure immediately
+PAGES = tuple(
+    entry.name for entry in ALL if entry.name in EXPERIMENTS
+)  # those that show a figure immediately
 Screen = Literal["desktop", "phone"]
 THEMES: tuple[Theme, Theme] = ("light", "dark")
 SCREENS = {"desktop": (1440, 900), "phone": (390, 844)}
@@ -64,13 +66,17 @@ def moved_by_run(page: Page, url: str) -> int:
             awaited.first.wait_for(timeout=TIMEOUT_MS)
         page.wait_for_timeout(STILL_MS)
         places.append(page.evaluate(PLACES))
-    return round(max(abs(one - other) for each in places for one, other in zip(places[0], each, strict=True)))
+    return round(
+        max(abs(one - other) for each in places for one, other in zip(places[0], each, strict=True))
+    )
 
 
 def least_contrast(page: Page, found: Row) -> tuple[float, float]:
     """Return the least contrast of words and of lines; infinite without any."""
     rules = Axe().run(page, options={"runOnly": ["color-contrast"]}).response
-    nodes = [node for kind in ("passes", "violations") for rule in rules[kind] for node in rule["nodes"]]
+    nodes = [
+        node for kind in ("passes", "violations") for rule in rules[kind] for node in rule["nodes"]
+    ]
     ratios = [check["data"].get("contrastRatio") for node in nodes for check in node["any"]]
     ground = _hexadecimal(found["ground"])
     of_words = [ratio for ratio in ratios if ratio]
@@ -93,7 +99,11 @@ def _hexadecimal(color: str) -> str:
 def first_visit(browser: Browser, url: str, name: str, screen: Screen, theme: Theme) -> Row:
     """Return a new visitor's findings on one screen in one theme."""
     (width, height), is_phone = SCREENS[screen], screen == "phone"
-    shape: Row = {"viewport": {"width": width, "height": height}, "has_touch": is_phone, "is_mobile": is_phone}
+    shape: Row = {
+        "viewport": {"width": width, "height": height},
+        "has_touch": is_phone,
+        "is_mobile": is_phone,
+    }
     context = browser.new_context(**shape, bypass_csp=True, color_scheme=theme)
     context.add_init_script(script("motion"))
     page = context.new_page()
@@ -121,8 +131,13 @@ def measured(browser: Browser, url: str, name: str) -> dict[Screen, Row]:
 
 def worse(one: Row, other: Row) -> Row:
     """Return the larger numbers and the lesser contrasts of two measurements."""
-    found = {name: max(one[name], value) if isinstance(value, int | float) else value for name, value in other.items()}
-    return found | {name: min(one[name], other[name]) for name in ("words_contrast", "lines_contrast")}
+    found = {
+        name: max(one[name], value) if isinstance(value, int | float) else value
+        for name, value in other.items()
+    }
+    return found | {
+        name: min(one[name], other[name]) for name in ("words_contrast", "lines_contrast")
+    }
 
 
 # Title, screen, and number of a column.
@@ -154,7 +169,10 @@ def cell(name: str, value: float | None) -> str:
 
 def table(found: dict[str, dict[Screen, Row]]) -> str:
     """Return one row per page."""
-    rows = [[page, *(cell(name, seen[screen][name]) for _, screen, name in COLUMNS)] for page, seen in found.items()]
+    rows = [
+        [page, *(cell(name, seen[screen][name]) for _, screen, name in COLUMNS)]
+        for page, seen in found.items()
+    ]
     return words.table(["page", *(title for title, *_ in COLUMNS)], rows)
 
 
@@ -173,7 +191,9 @@ def main(names: Sequence[str]) -> None:
             print(table({name: found[name]}), flush=True)
     if not names:
         head, _, _ = PAGE.read_text(encoding="utf-8").rpartition("| page |")
-        PAGE.write_text(f"{head}{table({entry.name: found[entry.name] for entry in ALL})}\n", encoding="utf-8")
+        PAGE.write_text(
+            f"{head}{table({entry.name: found[entry.name] for entry in ALL})}\n", encoding="utf-8"
+        )
 
 
 if __name__ == "__main__":

@@ -39,9 +39,19 @@ class Size:
 
     def network(self, activation: str) -> tuple[FullyConnected, PyTree, jax.Array]:
         """Draw a network and inputs."""
-        net = FullyConnected(width=self.m, depth=self.depth, num_outputs=self.C, activation=activation, use_bias=False)
+        net = FullyConnected(
+            width=self.m,
+            depth=self.depth,
+            num_outputs=self.C,
+            activation=activation,
+            use_bias=False,
+        )
         params = jax.jit(net.init, static_argnums=1)(jax.random.key(0), (INPUT_DIM,))
-        return net, jax.block_until_ready(params), jax.random.normal(jax.random.key(1), (self.n, INPUT_DIM))
+        return (
+            net,
+            jax.block_until_ready(params),
+            jax.random.normal(jax.random.key(1), (self.n, INPUT_DIM)),
+        )
 
 
 class Needs(NamedTuple):
@@ -61,7 +71,9 @@ def kernel_needs(size: Size) -> Needs:
     last = size.n**2 * size.C * (size.C + 1) // 2
     cotangents = size.m * (last + (size.n * size.C) ** 2 * (size.depth - 1))
     inputs = size.n**2 * (INPUT_DIM + size.m * size.depth)
-    passes = 2 if size.depth > 1 else 1  # behind one hidden layer the cotangents need no weights but the last
+    passes = (
+        2 if size.depth > 1 else 1
+    )  # behind one hidden layer the cotangents need no weights but the last
     return Needs(forward + backward + cotangents + inputs, passes * FLOAT * size.num_weights)
 
 
@@ -86,7 +98,9 @@ class Work:
 
     def timed(self, repeats: int, budget_s: float) -> tuple[Row, Row]:
         """Return the times of a call, and its units with their time."""
-        times = alternate({"ours": local(self.call)}, repeats=repeats, budget_s=budget_s).times["ours"]
+        times = alternate({"ours": local(self.call)}, repeats=repeats, budget_s=budget_s).times[
+            "ours"
+        ]
         return times, {"units": self.units(), "unit_s": times["median_s"] / self.units()}
 
 
@@ -123,7 +137,9 @@ def training_step(size: Size) -> Work:
     return Work(call, training_step_needs(size), lambda: STEPS)
 
 
-WORKS: dict[str, Callable[[Size], Work]] = {each.__name__: each for each in (kernel, hessian_product, training_step)}
+WORKS: dict[str, Callable[[Size], Work]] = {
+    each.__name__: each for each in (kernel, hessian_product, training_step)
+}
 # Each axis where the growing size dominates the cost, beyond the overhead of a call.
 Axes = dict[str, tuple[Size, tuple[int, ...]]]
 _FULLY_CONNECTED: Axes = {
@@ -134,7 +150,10 @@ _FULLY_CONNECTED: Axes = {
 }
 AXES: dict[str, Axes] = {
     "kernel": _FULLY_CONNECTED,
-    "hessian_product": {"m": (Size(0, depth=3), (500, 1_000, 2_000, 4_000)), "depth": (Size(1_500), (2, 4, 8))},
+    "hessian_product": {
+        "m": (Size(0, depth=3), (500, 1_000, 2_000, 4_000)),
+        "depth": (Size(1_500), (2, 4, 8)),
+    },
     "training_step": _FULLY_CONNECTED,
 }
 QUICK_AXES: dict[str, Axes] = {
@@ -157,7 +176,12 @@ def along(name: str, axis: str, base: Size, values: tuple[int, ...]) -> Row:
 def measure(settings: Settings) -> Row:
     """Every work along every one of its sizes."""
     works = (QUICK_AXES if settings.quick else AXES).items()
-    return {"works": {name: {axis: along(name, axis, *sizes) for axis, sizes in axes.items()} for name, axes in works}}
+    return {
+        "works": {
+            name: {axis: along(name, axis, *sizes) for axis, sizes in axes.items()}
+            for name, axes in works
+        }
+    }
 
 
 class Machine(NamedTuple):
@@ -172,7 +196,11 @@ def machine(product: int, stream: int, wide: int, deep: int, trained: int) -> Ma
     """Return sizes of every work: one and three hidden layers."""
     one, three = Size(wide), Size(deep, depth=3)
     training = (one, Size(trained, depth=3))
-    return Machine(product, stream, {"kernel": (one, three), "hessian_product": (three,), "training_step": training})
+    return Machine(
+        product,
+        stream,
+        {"kernel": (one, three), "hessian_product": (three,), "training_step": training},
+    )
 
 
 CPU = machine(2_000, 2**26, wide=100_000, deep=3_000, trained=3_000)  # a minute
@@ -206,7 +234,10 @@ def _least(work: Callable[[], object]) -> float:
 def shares(settings: Settings, machine: Machine = CPU) -> Row:
     """Two ceilings, and each work's share of the one that binds it."""
     machine = QUICK if settings.quick else machine
-    ceilings = {"operations": product_ceiling(machine.product), "bytes": stream_ceiling(machine.stream)}
+    ceilings = {
+        "operations": product_ceiling(machine.product),
+        "bytes": stream_ceiling(machine.stream),
+    }
     device, rows = jax.devices()[0], []
     for name, size in ((name, size) for name, sizes in machine.works.items() for size in sizes):
         work = WORKS[name](size)
@@ -215,9 +246,17 @@ def shares(settings: Settings, machine: Machine = CPU) -> Row:
         least = {kind: needs[kind] / ceilings[kind] for kind in needs}
         binds = max(least, key=least.__getitem__)
         peak = (device.memory_stats() or {}).get("peak_bytes_in_use")  # since the process started
-        found = {"bound_by": binds, "share": least[binds] / units["unit_s"], "device_peak_bytes": peak}
+        found = {
+            "bound_by": binds,
+            "share": least[binds] / units["unit_s"],
+            "device_peak_bytes": peak,
+        }
         rows.append({"work": name, **vars(size), **units, "times": times, "needs": needs, **found})
-    return {"device": f"{device.platform}: {device.device_kind}", "ceilings_per_s": ceilings, "rows": rows}
+    return {
+        "device": f"{device.platform}: {device.device_kind}",
+        "ceilings_per_s": ceilings,
+        "rows": rows,
+    }
 
 
 def no_gpu(settings: Settings) -> str | None:

@@ -45,16 +45,23 @@ def plain_products(net: FullyConnected, params: PyTree, x: jax.Array) -> Callabl
 
     @jax.jit
     def product(weights: jax.Array, v: jax.Array) -> jax.Array:
-        return jax.jvp(jax.grad(lambda w: net.apply(unravel(w), x[None])[0, 0]), (weights,), (v,))[1]
+        return jax.jvp(jax.grad(lambda w: net.apply(unravel(w), x[None])[0, 0]), (weights,), (v,))[
+            1
+        ]
 
     def multiply(v: np.ndarray) -> np.ndarray:
         return np.asarray(product(flat, jnp.asarray(v.ravel())))
 
-    operator, seeds = LinearOperator((flat.size, flat.size), multiply, dtype=np.float32), itertools.count()
+    operator, seeds = (
+        LinearOperator((flat.size, flat.size), multiply, dtype=np.float32),
+        itertools.count(),
+    )
 
     def norm() -> float:
         start = np.random.default_rng(next(seeds)).normal(size=flat.size).astype(np.float32)
-        values = eigsh(operator, k=1, which="LM", tol=TOLERANCE, return_eigenvectors=False, v0=start)
+        values = eigsh(
+            operator, k=1, which="LM", tol=TOLERANCE, return_eigenvectors=False, v0=start
+        )
         return abs(float(values[0]))
 
     return norm
@@ -72,15 +79,23 @@ def compare(running: Peers, width: int, quick: bool) -> Row:
     arrays = {f"w{k}": np.asarray(params[name]["weight"]) for k, name in enumerate(net.layers)}
     request = {"what": "hessians", "tolerance": TOLERANCE, "implementations": PUBLIC}
     competitors |= running.competitors("torch", request, {"x": np.asarray(x), **arrays})
-    rounds = alternate(competitors, repeats=2 if quick else 15, budget_s=6, least=3 if width < 2_000 else 2)
+    rounds = alternate(
+        competitors, repeats=2 if quick else 15, budget_s=6, least=3 if width < 2_000 else 2
+    )
     (_, estimate), row = rounds.found["ours"], rounds.times["ours"]
     value = float(estimate.value)
     norms = {PLAIN: rounds.found[PLAIN]}
     norms |= {name: rounds.found[name]["norm"] for name in PUBLIC if name in rounds.found}
     shape = {"width": width, "hidden_layers": DEPTH, "num_params": net.num_params((INPUT_DIM,))}
-    found: Row = {"norm": value, "residual": float(estimate.residual), "num_matvecs": int(estimate.num_matvecs)}
+    found: Row = {
+        "norm": value,
+        "residual": float(estimate.residual),
+        "num_matvecs": int(estimate.num_matvecs),
+    }
     found["compile_s"] = row["first_s"] - row["median_s"]
-    found["lanczos_steps_of_peer"] = rounds.found.get("hessian-eigenthings", {}).get("lanczos_steps")
+    found["lanczos_steps_of_peer"] = rounds.found.get("hessian-eigenthings", {}).get(
+        "lanczos_steps"
+    )
     differences = {name: abs(norm / value - 1) for name, norm in norms.items()}
     return {**shape, **rounds.row(), **found, "relative_differences": differences}
 
@@ -103,9 +118,16 @@ def measure(settings: Settings) -> Row:
         packages = running.packages()
         widths = QUICK_WIDTHS if settings.quick else WIDTHS
         rows = [compare(running, width, settings.quick) for width in widths]
-    memory = [memory_at(6)] if settings.quick else [isolated(memory_at, width) for width in MEMORY_WIDTHS]
+    memory = (
+        [memory_at(6)]
+        if settings.quick
+        else [isolated(memory_at, width) for width in MEMORY_WIDTHS]
+    )
     sizes = [row["num_params"] for row in rows]
-    exponents = {name: fitted(sizes, [row["times"][name]["median_s"] for row in rows]) for name in rows[0]["times"]}
+    exponents = {
+        name: fitted(sizes, [row["times"][name]["median_s"] for row in rows])
+        for name in rows[0]["times"]
+    }
     data = {"tolerance": TOLERANCE, "peers": packages, "cases": rows, "memory": memory}
     return {**data, "growth_exponents_in_num_params": exponents}
 
@@ -133,8 +155,13 @@ def narrow_norms(settings: Settings) -> Row:
     rows = []
     for width in QUICK_WIDTHS if settings.quick else NARROW_WIDTHS:
         given = problem(width)
-        routes: dict[str, Route] = {"product by product": partial(norm_by, False), "stretches": partial(norm_by, True)}
-        ways = {name: partial(route, *given) for name, route in {**routes, "one loop": one_loop}.items()}
+        routes: dict[str, Route] = {
+            "product by product": partial(norm_by, False),
+            "stretches": partial(norm_by, True),
+        }
+        ways = {
+            name: partial(route, *given) for name, route in {**routes, "one loop": one_loop}.items()
+        }
         first = {}
         for name, way in ways.items():
             meter = Meter()
@@ -144,7 +171,10 @@ def narrow_norms(settings: Settings) -> Row:
         rounds = alternate(competitors, repeats=2 if settings.quick else 200)
         least = {name: times["min_s"] for name, times in rounds.times.items()}
         counts = {name: count for name, (_, count) in rounds.found.items()}
-        apart = {name: abs(value / rounds.found["one loop"][0] - 1) for name, (value, _) in rounds.found.items()}
+        apart = {
+            name: abs(value / rounds.found["one loop"][0] - 1)
+            for name, (value, _) in rounds.found.items()
+        }
         row = {"width": width, "first_processor_s": first, "least_s": least, "products": counts}
         rows.append({**row, "differences": apart})
     return {"rows": rows}

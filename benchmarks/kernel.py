@@ -39,8 +39,12 @@ class Case(NamedTuple):
 
     def network(self) -> tuple[Network, PyTree, jax.Array]:
         """Return network, weights and inputs."""
-        build, shape = (FullyConnected, (INPUT_DIM,)) if self.kind == "dense" else (ConvNet, (8, 8, 3))
-        net: Network = build(width=self.width, depth=self.hidden_layers, num_outputs=NUM_OUTPUTS, activation="relu")
+        build, shape = (
+            (FullyConnected, (INPUT_DIM,)) if self.kind == "dense" else (ConvNet, (8, 8, 3))
+        )
+        net: Network = build(
+            width=self.width, depth=self.hidden_layers, num_outputs=NUM_OUTPUTS, activation="relu"
+        )
         params = jax.jit(net.init, static_argnums=1)(jax.random.key(0), shape)
         return net, params, jax.random.normal(jax.random.key(1), (NUM_SAMPLES, *shape))
 
@@ -56,7 +60,10 @@ CASES = (
     Case("convnet", 2, 256, STRUCTURED),
 )
 QUICK_CASES = (Case("dense", 1, 20, PRODUCTS_TOO), Case("convnet", 2, 3, PRODUCTS_TOO))
-TRACED_CASES = tuple(Case(*each, STRUCTURED) for each in (("dense", 3, 1_000), ("dense", 3, 3_000), ("convnet", 2, 64)))
+TRACED_CASES = tuple(
+    Case(*each, STRUCTURED)
+    for each in (("dense", 3, 1_000), ("dense", 3, 3_000), ("convnet", 2, 64))
+)
 MEMORY_CASES = ((1, 10_000), (1, 100_000), (1, 1_000_000), (3, 10_000), (3, 30_000))
 
 
@@ -68,7 +75,11 @@ def contraction(apply: Apply, params: PyTree, x: jax.Array) -> Callable[[], jax.
 
 def norm_of(found: jax.Array | np.ndarray | Row) -> float:
     """Return the norm of a kernel, or a peer's report of it."""
-    return float(found["norm"]) if isinstance(found, dict) else float(np.linalg.norm(np.asarray(found, np.float64)))
+    return (
+        float(found["norm"])
+        if isinstance(found, dict)
+        else float(np.linalg.norm(np.asarray(found, np.float64)))
+    )
 
 
 def relative_difference(one: jax.Array, other: jax.Array) -> float:
@@ -87,10 +98,15 @@ def compare(running: Peers, case: Case, quick: bool, traced: bool = False) -> Ro
         competitors["traced"] = local(lambda: empirical_ntk(net.apply, params, x))
     if OWN_JAX in case.asked:
         competitors[f"jax {PLAIN}"] = local(contraction(net.apply, params, x))
-    arrays = {f"w{k}": _as_filter(np.asarray(layer["weight"]), case, k) for k, layer in enumerate(params.values())}
+    arrays = {
+        f"w{k}": _as_filter(np.asarray(layer["weight"]), case, k)
+        for k, layer in enumerate(params.values())
+    }
     for name in running:
         request = {"what": "kernels", "implementations": case.asked.get(name, []), **case._asdict()}
-        competitors |= running.competitors(name, request, {"x": np.asarray(x), **arrays}, f"{name} {{}}")
+        competitors |= running.competitors(
+            name, request, {"x": np.asarray(x), **arrays}, f"{name} {{}}"
+        )
     rounds = alternate(competitors, repeats=2 if quick else 15, budget_s=4)
     first, *others = map(norm_of, rounds.found.values())
     difference = max((abs(norm / first - 1) for norm in others), default=0.0)
@@ -128,7 +144,11 @@ def measure(settings: Settings) -> Row:
         packages = running.packages()
         cases = QUICK_CASES[: 2 if running else 1] if settings.quick else CASES
         rows = [compare(running, case, settings.quick) for case in cases]
-    memory = [memory_at(1, 20)] if settings.quick else [isolated(memory_at, *case) for case in MEMORY_CASES]
+    memory = (
+        [memory_at(1, 20)]
+        if settings.quick
+        else [isolated(memory_at, *case) for case in MEMORY_CASES]
+    )
     data = {"num_samples": NUM_SAMPLES, "num_outputs": NUM_OUTPUTS, "peers": packages}
     return {**data, "cases": rows, "memory": memory}
 
@@ -143,15 +163,31 @@ def transformer(settings: Settings) -> Row:
     net = Transformer(HEADS, head_dim, TRANSFORMER_OUTPUTS, num_blocks=blocks)
     params = jax.jit(net.init, static_argnums=1)(jax.random.key(0), (LENGTH, FEATURES))
     x = jax.random.normal(jax.random.key(1), (num_samples, LENGTH, FEATURES))
-    competitors = {"ours": lambda: empirical_ntk(net, params, x), PLAIN: contraction(net.apply, params, x)}
-    rounds = alternate({name: local(work) for name, work in competitors.items()}, repeats=1 if settings.quick else 5)
+    competitors = {
+        "ours": lambda: empirical_ntk(net, params, x),
+        PLAIN: contraction(net.apply, params, x),
+    }
+    rounds = alternate(
+        {name: local(work) for name, work in competitors.items()},
+        repeats=1 if settings.quick else 5,
+    )
     num_params = net.num_params((LENGTH, FEATURES))
     shape = {"blocks": blocks, "heads": HEADS, "features": HEADS * head_dim, "length": LENGTH}
-    sizes = {"num_samples": num_samples, "num_outputs": TRANSFORMER_OUTPUTS, "num_params": num_params}
+    sizes = {
+        "num_samples": num_samples,
+        "num_outputs": TRANSFORMER_OUTPUTS,
+        "num_params": num_params,
+    }
     times = {"aim": TRANSFORMER_AIM, "times": rounds.times, "times_faster": rounds.ratio(PLAIN)}
     difference = relative_difference(rounds.found["ours"], rounds.found[PLAIN])
     jacobian = 4 * num_samples * TRANSFORMER_OUTPUTS * num_params
-    return {**shape, **sizes, **times, "relative_difference": difference, "jacobian_needs_bytes": jacobian}
+    return {
+        **shape,
+        **sizes,
+        **times,
+        "relative_difference": difference,
+        "jacobian_needs_bytes": jacobian,
+    }
 
 
 FLAX_DEPTH, FLAX_WIDTH, NUM_BY_JACOBIANS = 3, 3_000, 10
@@ -163,7 +199,9 @@ def flax_model(quick: bool) -> Row:
 
     width = 20 if quick else FLAX_WIDTH
     net, own_params, x = Case("dense", FLAX_DEPTH, width, {}).network()
-    hidden = [layer for _ in range(FLAX_DEPTH) for layer in (nn.Dense(width, use_bias=False), nn.relu)]
+    hidden = [
+        layer for _ in range(FLAX_DEPTH) for layer in (nn.Dense(width, use_bias=False), nn.relu)
+    ]
     model = nn.Sequential([*hidden, nn.Dense(NUM_OUTPUTS, use_bias=False)])
     params = jax.jit(model.init)(jax.random.key(0), x)
     few = x[:NUM_BY_JACOBIANS]
@@ -180,13 +218,28 @@ def flax_model(quick: bool) -> Row:
     rounds = alternate({"traced": kernel(x), "own": own}, repeats=repeats)
     plain = {"traced": kernel(few), "jacobians": local(contraction(apply, params, few))}
     on_few = alternate(plain, repeats=repeats, budget_s=30)
-    shape = {"width": width, "hidden_layers": FLAX_DEPTH, "num_samples": NUM_SAMPLES, "num_outputs": NUM_OUTPUTS}
+    shape = {
+        "width": width,
+        "hidden_layers": FLAX_DEPTH,
+        "num_samples": NUM_SAMPLES,
+        "num_outputs": NUM_OUTPUTS,
+    }
     num_params = sum(leaf.size for leaf in jax.tree.leaves(params))
     times = {"times": rounds.times, "slower_than_own": rounds.ratio("traced", "own")}
-    by_jacobians = {"num_samples_by_jacobians": NUM_BY_JACOBIANS, "times_by_jacobians": on_few.times}
+    by_jacobians = {
+        "num_samples_by_jacobians": NUM_BY_JACOBIANS,
+        "times_by_jacobians": on_few.times,
+    }
     faster = {"faster_than_jacobians": on_few.ratio("jacobians", "traced")}
     difference = relative_difference(on_few.found["traced"], on_few.found["jacobians"])
-    return {**shape, "num_params": num_params, **times, **by_jacobians, **faster, "relative_difference": difference}
+    return {
+        **shape,
+        "num_params": num_params,
+        **times,
+        **by_jacobians,
+        **faster,
+        "relative_difference": difference,
+    }
 
 
 def models_of_others(settings: Settings) -> Row:
@@ -194,7 +247,13 @@ def models_of_others(settings: Settings) -> Row:
     found: Row = {"flax": flax_model(settings.quick)}
     with peers(settings, NT) as running:
         if running:
-            cases = [each._replace(asked=STRUCTURED) for each in QUICK_CASES] if settings.quick else TRACED_CASES
+            cases = (
+                [each._replace(asked=STRUCTURED) for each in QUICK_CASES]
+                if settings.quick
+                else TRACED_CASES
+            )
             found["peers"] = running.packages()
-            found["same_programs"] = [compare(running, case, settings.quick, traced=True) for case in cases]
+            found["same_programs"] = [
+                compare(running, case, settings.quick, traced=True) for case in cases
+            ]
     return found

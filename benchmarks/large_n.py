@@ -12,7 +12,13 @@ from scipy.sparse.linalg import eigsh
 
 from benchmarks.measure import Meter, Row, Settings, alternate, isolated, local
 from benchmarks.peers.process import Peers, peers
-from ntk_core import FullyConnected, KernelOperator, empirical_ntk, kernel_change_between, kernel_regression
+from ntk_core import (
+    FullyConnected,
+    KernelOperator,
+    empirical_ntk,
+    kernel_change_between,
+    kernel_regression,
+)
 from ntk_core.kernels._outputs import as_matrix
 
 WIDTH, NUM_OUTPUTS, INPUT_DIM, MOVED = 1_000, 10, 10, 0.1
@@ -20,14 +26,22 @@ LIMIT, PROBES, RIDGE = 2**30, 32, 1e-2
 NT, PEER_SAMPLES, PEER_ROWS = "neural-tangents", 2_000, (250, 500, 1_000)
 EXPLICIT_SAMPLES, EXPLICIT_OUTPUTS = 2_000, 3
 # Measurement, and its number of inputs.
-ALONE = (("exact", 10_000), ("estimated", 10_000), ("estimated", 100_000), ("solve", 10_000), ("largest", 10_000))
+ALONE = (
+    ("exact", 10_000),
+    ("estimated", 10_000),
+    ("estimated", 100_000),
+    ("solve", 10_000),
+    ("largest", 10_000),
+)
 
 
 class Problem:
     """One hidden layer at w₀ and w₁, with inputs and targets."""
 
     def __init__(self, num_samples: int, width: int = WIDTH, num_outputs: int = NUM_OUTPUTS):
-        self.net = FullyConnected(width=width, depth=1, num_outputs=num_outputs, activation="relu", use_bias=False)
+        self.net = FullyConnected(
+            width=width, depth=1, num_outputs=num_outputs, activation="relu", use_bias=False
+        )
         draws = [self.net.init(jax.random.key(seed), (INPUT_DIM,)) for seed in (0, 1)]
         self.before, self.after = draws[0], jax.tree.map(lambda w, v: w + MOVED * v, *draws)
         rng = np.random.default_rng(2)
@@ -40,7 +54,9 @@ class Problem:
 
     def change(self, probes: int | None = None) -> dict[str, float]:
         weights = self.before, self.after
-        found = kernel_change_between(self.net, *weights, self.x, targets=self.y, memory_limit=LIMIT, probes=probes)
+        found = kernel_change_between(
+            self.net, *weights, self.x, targets=self.y, memory_limit=LIMIT, probes=probes
+        )
         return found._asdict()
 
     def solved(self) -> dict[str, float]:
@@ -61,11 +77,17 @@ class Problem:
         return as_matrix(empirical_ntk(self.net, self.before, self.x))
 
     def explicit_largest(self) -> float:
-        return float(eigsh(self.explicit(), k=1, which="LA", tol=1e-3, return_eigenvectors=False)[0])
+        return float(
+            eigsh(self.explicit(), k=1, which="LA", tol=1e-3, return_eigenvectors=False)[0]
+        )
 
     def explicit_fitted_norm(self) -> float:
         kernel = self.explicit()
-        return float(np.linalg.norm(kernel_regression(kernel, self.y.reshape(-1, 1), kernel, ridge=RIDGE).outputs))
+        return float(
+            np.linalg.norm(
+                kernel_regression(kernel, self.y.reshape(-1, 1), kernel, ridge=RIDGE).outputs
+            )
+        )
 
 
 WORKS: dict[str, Callable[[Problem], dict[str, float]]] = {
@@ -87,7 +109,12 @@ def first_call(name: str, num_samples: int, width: int = WIDTH) -> Row:
     meter = Meter()
     found = WORKS[name](problem)
     cost, held = meter.read(), 4 * (num_samples * NUM_OUTPUTS) ** 2
-    row = {"work": name, "num_samples": num_samples, "first_s": cost["wall_s"], "kernel_would_need_bytes": held}
+    row = {
+        "work": name,
+        "num_samples": num_samples,
+        "first_s": cost["wall_s"],
+        "kernel_would_need_bytes": held,
+    }
     return {**row, "added_bytes": cost["added_bytes"], "found": found}
 
 
@@ -128,6 +155,17 @@ def measure(settings: Settings) -> Row:
         packages, blocks = running.packages(), against_blocks(running, quick)
     sizes = {"width": WIDTH, "num_outputs": NUM_OUTPUTS, "limit_bytes": LIMIT, "probes": PROBES}
     small = {"explicit_samples": EXPLICIT_SAMPLES, "explicit_outputs": EXPLICIT_OUTPUTS}
-    rows = [first_call(name, 20, 8) for name in WORKS] if quick else [isolated(first_call, *each) for each in ALONE]
+    rows = (
+        [first_call(name, 20, 8) for name in WORKS]
+        if quick
+        else [isolated(first_call, *each) for each in ALONE]
+    )
     explicit = [against_explicit(work, quick) for work in EXPLICIT]
-    return {**sizes, **small, "peers": packages, "blocks": blocks, "explicit": explicit, "alone": rows}
+    return {
+        **sizes,
+        **small,
+        "peers": packages,
+        "blocks": blocks,
+        "explicit": explicit,
+        "alone": rows,
+    }

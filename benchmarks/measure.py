@@ -36,7 +36,9 @@ class Settings:
     """Options of a run of the benchmarks."""
 
     quick: bool = False  # tiny sizes, which show that everything works; such numbers are never kept
-    interpreters: Mapping[str, str] = field(default_factory=dict)  # Python of each peer; parts leave out absent peers
+    interpreters: Mapping[str, str] = field(
+        default_factory=dict
+    )  # Python of each peer; parts leave out absent peers
 
 
 class Measured(NamedTuple):
@@ -68,7 +70,9 @@ def _processor() -> str:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         return platform.processor()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
+    return next(
+        (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), ""
+    )
 
 
 def local(work: Callable[[], object]) -> Competitor:
@@ -97,11 +101,19 @@ class Comparison(NamedTuple):
         """Return times, the fastest peer, and our advantage over it."""
         others = [name for name in self.times if name != "ours"]
         best = min(others, key=lambda name: self.times[name]["median_s"], default=None)
-        return {"times": self.times, "best_of_peers": best, "times_faster": best and self.ratio(best)}
+        return {
+            "times": self.times,
+            "best_of_peers": best,
+            "times_faster": best and self.ratio(best),
+        }
 
 
 def alternate(
-    competitors: Mapping[str, Competitor], *, repeats: int, budget_s: float = math.inf, least: int = 3
+    competitors: Mapping[str, Competitor],
+    *,
+    repeats: int,
+    budget_s: float = math.inf,
+    least: int = 3,
 ) -> Comparison:
     """Call the competitors round-robin, after one call that is listed apart.
 
@@ -119,7 +131,10 @@ def alternate(
                 times[name].append(measured.seconds)
                 added.setdefault(name, measured.added_bytes)
                 found[name] = measured.found
-    rows = {name: {"first_s": first[name], **spread(each), "added_bytes": added[name]} for name, each in times.items()}
+    rows = {
+        name: {"first_s": first[name], **spread(each), "added_bytes": added[name]}
+        for name, each in times.items()
+    }
     return Comparison(rows, found)
 
 
@@ -153,7 +168,11 @@ class Meter:
     def read(self) -> Row:
         """Return wall and processor time, and added peak memory, so far."""
         wall, processor = time.perf_counter() - self._wall, time.process_time() - self._processor
-        return {"wall_s": wall, "processor_s": processor, "added_bytes": max(0, resident_bytes("VmHWM") - self._held)}
+        return {
+            "wall_s": wall,
+            "processor_s": processor,
+            "added_bytes": max(0, resident_bytes("VmHWM") - self._held),
+        }
 
 
 def isolated(
@@ -177,12 +196,18 @@ class Watch:
     def __init__(self) -> None:
         _adopt_orphans()
         self._load = os.getloadavg()[0]
-        self._began, self._machine, self._ours = time.monotonic(), _machine_seconds(), _our_seconds()
+        self._began, self._machine, self._ours = (
+            time.monotonic(),
+            _machine_seconds(),
+            _our_seconds(),
+        )
 
     def note(self) -> Row:
         """Return load averages, cores busy with other programs, and whether too many."""
         elapsed = time.monotonic() - self._began
-        others = max(0.0, _machine_seconds() - self._machine - (_our_seconds() - self._ours)) / max(elapsed, 1e-9)
+        others = max(0.0, _machine_seconds() - self._machine - (_our_seconds() - self._ours)) / max(
+            elapsed, 1e-9
+        )
         load = {"at_start": self._load, "at_end": os.getloadavg()[0], "took_s": elapsed}
         return {**load, "busy_by_others": others, "high": others > MOST_BY_OTHERS}
 
@@ -196,14 +221,18 @@ def _adopt_orphans() -> None:
 def _machine_seconds() -> float:
     """Return core seconds of all programs, including those of the host."""
     spent = psutil.cpu_times()._asdict()
-    return float(sum(spent.get(kind, 0.0) for kind in ("user", "nice", "system", "irq", "softirq", "steal")))
+    return float(
+        sum(spent.get(kind, 0.0) for kind in ("user", "nice", "system", "irq", "softirq", "steal"))
+    )
 
 
 def _our_seconds() -> float:
     """Return core seconds of this process and all its descendants."""
     process, total = psutil.Process(), 0.0
     for each in (process, *process.children(recursive=True)):
-        with contextlib.suppress(psutil.Error):  # the process may have ended; its time then belongs to its parent
+        with contextlib.suppress(
+            psutil.Error
+        ):  # the process may have ended; its time then belongs to its parent
             total += sum(each.cpu_times()[:4])
     return total
 

@@ -46,7 +46,9 @@ def recorded(theme: Theme) -> list[Frame]:
                 component.evaluate(CHOOSE, round(before * (width / before) ** (share / SLID)))
                 component.evaluate(advance, 0)
                 frames.append((_seen(page), FRAME_MS if share < SLID else FIRST_MS))
-            for due in sorted({round(LAST_STEP ** (frame / FRAMES)) for frame in range(1, FRAMES + 1)}):
+            for due in sorted(
+                {round(LAST_STEP ** (frame / FRAMES)) for frame in range(1, FRAMES + 1)}
+            ):
                 component.evaluate(advance, due)
                 frames.append((_seen(page), FRAME_MS if due < LAST_STEP else LAST_MS))
     return frames

@@ -24,7 +24,11 @@ MOST_MS = 500
 MOST_RERUN_MS = 120
 REPEATS = 3
 RERUNS = 9
-JOBS = ("jobs", "components.run_panel", "components.job_status")  # modules that name the jobs of the server
+JOBS = (
+    "jobs",
+    "components.run_panel",
+    "components.job_status",
+)  # modules that name the jobs of the server
 
 
 def shown() -> dict[str, list[str]]:
@@ -49,7 +53,9 @@ def without_workers() -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(mock.patch.object(PagesManager, "__init__", create_after_the_menu))
         for module in JOBS:
-            stack.enter_context(mock.patch(f"linearity_lab.{module}.shared_jobs", return_value=jobs))
+            stack.enter_context(
+                mock.patch(f"linearity_lab.{module}.shared_jobs", return_value=jobs)
+            )
         yield
 
 
@@ -103,7 +109,9 @@ def measure(settings: Settings) -> Row:
             for preset in presets[: 1 if few else None]:
                 row: Row = {"page": page, "preset": preset}
                 for kind in ("cold", "warm"):
-                    times = [click_ms(app, page, preset, cold=kind == "cold") for _ in range(repeats)]
+                    times = [
+                        click_ms(app, page, preset, cold=kind == "cold") for _ in range(repeats)
+                    ]
                     row[f"{kind}_ms"] = round(statistics.median(times), 1)
                 rows.append(row)
         for name in names[: 2 if few else None]:

@@ -60,18 +60,29 @@ jit_ntk = jax.jit(ntk, static_argnums=2)
 jit_train = jax.jit(train, static_argnums=0)
 
 
-def sweep_widths(x, y, widths, num_seeds, threshold, max_steps, num_records, on_point=lambda width: None):
+def sweep_widths(
+    x, y, widths, num_seeds, threshold, max_steps, num_records, on_point=lambda width: None
+):
     """Return {(width, output, seed): (sup kernel change, steps)} for three outputs."""
     n, num_classes = y.shape
     grid = sorted({round(s) for s in np.geomspace(1, max_steps, num_records)})
     found: dict[tuple, tuple] = {}
     for m in widths:
-        for loss, outputs, curvature in ((cross_entropy, ("linear", "softmax"), 0.5), (squares, ("swish",), 1.0998**2)):
+        for loss, outputs, curvature in (
+            (cross_entropy, ("linear", "softmax"), 0.5),
+            (squares, ("swish",), 1.0998**2),
+        ):
             for seed in range(num_seeds):
-                params = init(jax.random.fold_in(jax.random.key(seed), m), m, x.shape[1], num_classes)
+                params = init(
+                    jax.random.fold_in(jax.random.key(seed), m), m, x.shape[1], num_classes
+                )
                 first = {output: jit_ntk(params, x, output) for output in outputs}
                 linear = first["linear"] if "linear" in first else jit_ntk(params, x, "linear")
-                matrix = np.asarray(linear, np.float64).transpose(0, 2, 1, 3).reshape(n * num_classes, -1)
+                matrix = (
+                    np.asarray(linear, np.float64)
+                    .transpose(0, 2, 1, 3)
+                    .reshape(n * num_classes, -1)
+                )
                 rate = 0.25 * 2 * n / (curvature * np.linalg.eigvalsh(matrix)[-1])
                 sup = dict.fromkeys(outputs, 0.0)
                 step = jnp.asarray(0)
@@ -79,7 +90,9 @@ def sweep_widths(x, y, widths, num_seeds, threshold, max_steps, num_records, on_
                     params, step, _ = jit_train(loss, params, step, x, y, rate, until, threshold)
                     for output in outputs:
                         kernel = jit_ntk(params, x, output)
-                        change = jnp.linalg.norm(kernel - first[output]) / jnp.linalg.norm(first[output])
+                        change = jnp.linalg.norm(kernel - first[output]) / jnp.linalg.norm(
+                            first[output]
+                        )
                         sup[output] = max(sup[output], float(change))
                     if float(loss(params, x, y)) <= threshold:
                         break

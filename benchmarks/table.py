@@ -13,7 +13,15 @@ from benchmarks.words import Data
 
 TEMPLATE = Path(__file__).with_name("page.md.jinja")
 PAGE = ROOT / "docs" / "benchmarks.md"
-FILTERS = (words.seconds, words.count_of, words.size, words.timed, words.faster, words.exponent, words.names_of)
+FILTERS = (
+    words.seconds,
+    words.count_of,
+    words.size,
+    words.timed,
+    words.faster,
+    words.exponent,
+    words.names_of,
+)
 # Aims and vocabularies that the template names.
 GIVEN = {
     "aims": visits,

@@ -19,7 +19,9 @@ QUICK_SIZES = ((20, 1),)
 
 def compare(width: int, depth: int) -> Row:
     """Time steps of gradient descent both ways; compare the weights (float32)."""
-    net = FullyConnected(width=width, depth=depth, num_outputs=NUM_OUTPUTS, activation="relu", use_bias=True)
+    net = FullyConnected(
+        width=width, depth=depth, num_outputs=NUM_OUTPUTS, activation="relu", use_bias=True
+    )
     params = net.init(jax.random.key(0), (INPUT_DIM,))
     x = jax.random.normal(jax.random.key(1), (NUM_SAMPLES, INPUT_DIM))
     y = jax.nn.one_hot(jnp.arange(NUM_SAMPLES) % NUM_OUTPUTS, NUM_OUTPUTS)
@@ -42,7 +44,10 @@ def compare(width: int, depth: int) -> Row:
 
     # Arguments are donated: each call gets a copy, made before the clock starts.
     copies = [jax.tree.map(jnp.copy, params) for _ in range(12)]
-    competitors = {"ours": local(lambda: ours(copies.pop())), "plain_grad": local(lambda: plain(params, x, y))}
+    competitors = {
+        "ours": local(lambda: ours(copies.pop())),
+        "plain_grad": local(lambda: plain(params, x, y)),
+    }
     rounds = alternate(competitors, repeats=9)
     weights = rounds.found["ours"], net.partition(rounds.found["plain_grad"])[0]
     differences = jax.tree.map(lambda a, b: float(jnp.abs(a - b).max()), *weights)
@@ -64,13 +69,20 @@ NT = "neural-tangents"
 
 def problem(num_samples: int, width: int) -> dict[str, np.ndarray]:
     """Return kernel, outputs and targets at training and other points."""
-    net = FullyConnected(width=width, depth=1, num_outputs=NUM_OUTPUTS, activation="relu", use_bias=False)
+    net = FullyConnected(
+        width=width, depth=1, num_outputs=NUM_OUTPUTS, activation="relu", use_bias=False
+    )
     params = net.init(jax.random.key(0), (INPUT_DIM,))
     x = jax.random.normal(jax.random.key(1), (2 * num_samples, INPUT_DIM))
     kernel = np.asarray(empirical_ntk(net, params, x), np.float64)
     outputs = np.asarray(net.apply(params, x), np.float64)
     n = num_samples
-    given = {"kernel": kernel[:n, :n], "other_kernel": kernel[n:, :n], "start": outputs[:n], "other_start": outputs[n:]}
+    given = {
+        "kernel": kernel[:n, :n],
+        "other_kernel": kernel[n:, :n],
+        "start": outputs[:n],
+        "other_start": outputs[n:],
+    }
     targets = np.eye(NUM_OUTPUTS)[np.arange(n) % NUM_OUTPUTS]
     return {**given, "targets": targets, "times": np.geomspace(1e-2, 1e6, NUM_TIMES)}
 
@@ -82,16 +94,22 @@ def trajectory(running: Peers, num_samples: int, quick: bool) -> Row:
     points alone: its clock runs C times slower.
     """
     given = problem(num_samples, 20 if quick else TRAJECTORY_WIDTH)
-    arguments = [given[name] for name in ("kernel", "start", "targets", "other_kernel", "other_start")]
+    arguments = [
+        given[name] for name in ("kernel", "start", "targets", "other_kernel", "other_start")
+    ]
     competitors = {"ours": local(lambda: ClosedForm(*arguments).flow(given["times"]))}
     for peer in running.values():
         request = {"what": "trajectories", "answer": str(peer.folder / "answer.npz")}
-        competitors |= running.competitors(NT, request, {**given, "times": NUM_OUTPUTS * given["times"]})
+        competitors |= running.competitors(
+            NT, request, {**given, "times": NUM_OUTPUTS * given["times"]}
+        )
     rounds = alternate(competitors, repeats=2 if quick else 9, budget_s=6)
     difference = None
     for peer in running.values():
         with np.load(peer.folder / "answer.npz", allow_pickle=False) as arrays:
-            pairs = list(zip((arrays["train"], arrays["other"]), rounds.found["ours"], strict=False))
+            pairs = list(
+                zip((arrays["train"], arrays["other"]), rounds.found["ours"], strict=False)
+            )
         difference = max(float(np.abs(a - b).max() / np.abs(b).max()) for a, b in pairs)
     sizes = {"num_samples": num_samples, "num_rows": num_samples * NUM_OUTPUTS}
     return {**sizes, **rounds.row(), "largest_relative_difference": difference}
@@ -101,5 +119,8 @@ def trajectories(settings: Settings) -> Row:
     """The linear model's trajectory in closed form, in float64."""
     sizes = (4, 6) if settings.quick else TRAINING_POINTS
     with peers(settings, NT, JAX_ENABLE_X64="1") as running:
-        packages, rows = running.packages(), [trajectory(running, size, settings.quick) for size in sizes]
+        packages, rows = (
+            running.packages(),
+            [trajectory(running, size, settings.quick) for size in sizes],
+        )
     return {"num_times": NUM_TIMES, "num_outputs": NUM_OUTPUTS, "peers": packages, "cases": rows}

@@ -55,8 +55,19 @@ def start(settings: Settings) -> Row:
 
 NUM_POINTS = 20
 SECONDS = 5.0
-CASES = ((64, 1, 0), (1024, 1, 0), (1024, 1, 3), (1024, 2, 0), (1024, 2, 3), (4096, 1, 0), (4096, 2, 0))  # m, layers, k
-POINTS = tuple((round(4 * at / (NUM_POINTS - 1) - 2, 2), round((-1) ** at * 0.5, 2)) for at in range(NUM_POINTS))
+CASES = (
+    (64, 1, 0),
+    (1024, 1, 0),
+    (1024, 1, 3),
+    (1024, 2, 0),
+    (1024, 2, 3),
+    (4096, 1, 0),
+    (4096, 2, 0),
+)  # m, layers, k
+POINTS = tuple(
+    (round(4 * at / (NUM_POINTS - 1) - 2, 2), round((-1) ** at * 0.5, 2))
+    for at in range(NUM_POINTS)
+)
 PAINTED = "each => each.live.paintedAt ?? null"
 COUNTED = "each => [each.live.frames, each.live.steps, performance.now()]"
 
@@ -64,17 +75,29 @@ COUNTED = "each => [each.live.frames, each.live.steps, performance.now()]"
 def follow(browser: Browser, case: tuple[int, int, int], seconds: float) -> Row:
     """Return frames and steps of one network, and its first frame."""
     width, layers, bottleneck = case
-    settings = LiveSettings(width=width, layers=layers, bottleneck=bottleneck, target=OWN, points=POINTS)
+    settings = LiveSettings(
+        width=width, layers=layers, bottleneck=bottleneck, target=OWN, points=POINTS
+    )
     with live_page(browser, settings) as page:
         page.wait_for_function("document.querySelector('.live')?.live.frames > 0")
         component = page.locator(".live")
         painted = component.evaluate(PAINTED)
         before = component.evaluate(COUNTED)
         page.wait_for_timeout(1000 * seconds)
-        frames, steps, ms = (end - start for start, end in zip(before, component.evaluate(COUNTED), strict=True))
+        frames, steps, ms = (
+            end - start for start, end in zip(before, component.evaluate(COUNTED), strict=True)
+        )
     network = {"width": width, "hidden_layers": layers, "bottleneck": bottleneck}
-    rates = {"frames_per_s": round(1000 * frames / ms, 1), "steps_per_s": round(1000 * steps / ms, 1)}
-    return {**network, **rates, "steps_per_frame": round(steps / max(frames, 1), 2), "first_frame_ms": round(painted)}
+    rates = {
+        "frames_per_s": round(1000 * frames / ms, 1),
+        "steps_per_s": round(1000 * steps / ms, 1),
+    }
+    return {
+        **network,
+        **rates,
+        "steps_per_frame": round(steps / max(frames, 1), 2),
+        "first_frame_ms": round(painted),
+    }
 
 
 def title_to_frame(browser: Browser, url: str) -> dict[str, float]:
@@ -99,7 +122,11 @@ def live(settings: Settings) -> Row:
 
 
 AIM_BYTES, AIM_PAINT_S, AIM_BUILD_S = 15_000_000, 1, 120
-PAGES = {"lecture": "index.html", "gallery": "gallery.html", "one figure": "figures/liu-fig1-left.html"}
+PAGES = {
+    "lecture": "index.html",
+    "gallery": "gallery.html",
+    "one figure": "figures/liu-fig1-left.html",
+}
 PAGES |= {"glossary": "glossary.html", "claims": "truth.html", "Live": "live.html"}
 # Whether the first figure of a page has been drawn; on pages without any, whether its scripts have run.
 DRAWN = """() => {
@@ -122,13 +149,32 @@ def site(settings: Settings) -> Row:
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made) / "site"
         began = time.perf_counter()
-        subprocess.run([sys.executable, "-m", "ntk_core", "site", "--out", str(folder)], cwd=ROOT, check=True)
+        subprocess.run(
+            [sys.executable, "-m", "ntk_core", "site", "--out", str(folder)], cwd=ROOT, check=True
+        )
         build_s = round(time.perf_counter() - began, 1)
         with headless() as browser:
-            pages = {title: repeated(partial(opened, browser, folder / file)) for title, file in PAGES.items()}
-        sizes = {path.relative_to(folder): path.stat().st_size for path in folder.rglob("*") if path.is_file()}
+            pages = {
+                title: repeated(partial(opened, browser, folder / file))
+                for title, file in PAGES.items()
+            }
+        sizes = {
+            path.relative_to(folder): path.stat().st_size
+            for path in folder.rglob("*")
+            if path.is_file()
+        }
     figures = [size for path, size in sizes.items() if path.parent.name == "data"]
     plotly = {"plotly_bytes": sizes[Path("plotly.js")], "figures": len(figures)}
-    largest = {"median_figure_bytes": int(statistics.median(figures)), "largest_figure_bytes": max(figures)}
+    largest = {
+        "median_figure_bytes": int(statistics.median(figures)),
+        "largest_figure_bytes": max(figures),
+    }
     rows = [{"page": title, **found} for title, found in pages.items()]
-    return {"build_s": build_s, "bytes": sum(sizes.values()), "files": len(sizes), **plotly, **largest, "rows": rows}
+    return {
+        "build_s": build_s,
+        "bytes": sum(sizes.values()),
+        "files": len(sizes),
+        **plotly,
+        **largest,
+        "rows": rows,
+    }

@@ -42,7 +42,9 @@ def waits_of(rate: float, services: np.ndarray, workers: int) -> list[np.ndarray
     for seed in SEEDS:
         rng = np.random.default_rng(seed)
         arrivals = np.cumsum(rng.exponential(1 / rate, NUM_JOBS))
-        found.append(simulated(arrivals, rng.choice(services, NUM_JOBS), workers)[int(WARM_UP * NUM_JOBS) :])
+        found.append(
+            simulated(arrivals, rng.choice(services, NUM_JOBS), workers)[int(WARM_UP * NUM_JOBS) :]
+        )
     return found
 
 
@@ -55,7 +57,11 @@ def queue_cells(rate: float, services: np.ndarray, workers: int) -> list[str]:
     late = [float(np.quantile(each, 0.95)) for each in of_seeds]
     error = statistics.stdev(late) / math.sqrt(len(late))
     median = float(np.median(np.concatenate(of_seeds)))
-    return [f"{load / workers:.0%}", _seconds(median), f"{_seconds(statistics.fmean(late))} ± {error:.0f}"]
+    return [
+        f"{load / workers:.0%}",
+        _seconds(median),
+        f"{_seconds(statistics.fmean(late))} ± {error:.0f}",
+    ]
 
 
 def queue_table() -> str:
@@ -77,7 +83,9 @@ def speedup_table() -> str:
     found["all"] = [value for values in found.values() for value in values]
     rows = []
     for name, values in found.items():
-        rows.append([name, str(len(values)), f"{statistics.median(values):.1f} ×", f"{max(values):.1f} ×"])
+        rows.append(
+            [name, str(len(values)), f"{statistics.median(values):.1f} ×", f"{max(values):.1f} ×"]
+        )
     return table(["experiment", "presets", "median", "largest"], rows)
 
 
@@ -96,4 +104,6 @@ def written(text: str, tables: dict[str, str]) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(written(PAGE.read_text(), {"waits": queue_table(), "speedups": speedup_table()}))
+    PAGE.write_text(
+        written(PAGE.read_text(), {"waits": queue_table(), "speedups": speedup_table()})
+    )

@@ -44,7 +44,9 @@ QUICK: dict[str, Values] = {
 
 def spec_of(preset: str, settings: Settings, changes: Values | None = None) -> Spec:
     """Return a preset with changes, tiny in a quick run."""
-    return with_settings(presets()[preset], {**(changes or {}), **(QUICK[preset] if settings.quick else {})})
+    return with_settings(
+        presets()[preset], {**(changes or {}), **(QUICK[preset] if settings.quick else {})}
+    )
 
 
 def whole_run(spec: Spec) -> tuple[Row, Result | None]:
@@ -63,7 +65,9 @@ def whole_run(spec: Spec) -> tuple[Row, Result | None]:
 
 def fresh_run(spec: Spec, is_jax_started: bool, cache: str = "") -> Row:
     """Run in a fresh process, with a folder of compiled code."""
-    return isolated(_fresh_run, canonical_json(spec), is_jax_started, **({VARIABLE: cache} if cache else {}))
+    return isolated(
+        _fresh_run, canonical_json(spec), is_jax_started, **({VARIABLE: cache} if cache else {})
+    )
 
 
 def _fresh_run(spec: str, is_jax_started: bool) -> Row:
@@ -84,7 +88,11 @@ def maps(settings: Settings) -> Row:
     rows = []
     for name, most_s in MOST_S.items():
         spec = spec_of(name, settings)
-        found = {"points": len(spec.point_keys()), "most_s": most_s, "total_s": fresh_run(spec, False)["total_s"]}
+        found = {
+            "points": len(spec.point_keys()),
+            "most_s": most_s,
+            "total_s": fresh_run(spec, False)["total_s"],
+        }
         rows.append({"preset": name, **found})
     return {"rows": rows}
 
@@ -107,11 +115,16 @@ def generalization(settings: Settings) -> Row:
         found = fresh_run(spec, True)
         measured = {each: found[each] for each in ("total_s", "condition", "steps")}
         foreseen = {"points": len(spec.point_keys()), "foreseen_bytes": estimate(spec).peak_bytes}
-        rows.append({"case": name, **foreseen, "added_bytes": found["end"]["added_bytes"], **measured})
+        rows.append(
+            {"case": name, **foreseen, "added_bytes": found["end"]["added_bytes"], **measured}
+        )
     return {"rows": rows}
 
 
-AIMS = {"report": {"end_s": 10.0, "added_bytes": 1.5 * 2**30}, "horizon": {"first_s": 1.5, "end_s": 60.0}}
+AIMS = {
+    "report": {"end_s": 10.0, "added_bytes": 1.5 * 2**30},
+    "horizon": {"first_s": 1.5, "end_s": 60.0},
+}
 NUM_INPUTS = 20
 WIDTH, INPUT = 2046, 784  # three hidden layers: ten million parameters
 
@@ -123,10 +136,16 @@ def linearity(settings: Settings) -> Row:
     """
     python = settings.interpreters.get("torchax")
     way = "torch" if python else "function"
-    report = isolated(report_of_a_model, way, 30 if settings.quick else WIDTH, python=python or sys.executable)
+    report = isolated(
+        report_of_a_model, way, 30 if settings.quick else WIDTH, python=python or sys.executable
+    )
     spec = spec_of("horizon", settings)
     found = fresh_run(spec, True)  # as in a warm worker
-    end = {"end_s": found["end"]["wall_s"], "busy_s": found["end"]["processor_s"], "points": len(spec.point_keys())}
+    end = {
+        "end_s": found["end"]["wall_s"],
+        "busy_s": found["end"]["processor_s"],
+        "points": len(spec.point_keys()),
+    }
     horizon = {"case": "horizon", "way": "preset", "first_s": found["first"]["wall_s"], **end}
     rows = [{"case": "report", "way": way, **report}, horizon]
     return {"rows": rows, "aims": AIMS, "num_inputs": NUM_INPUTS}
@@ -141,11 +160,16 @@ def report_of_a_model(way: str, width: int) -> Row:
         from torch import nn
 
         torch.manual_seed(0)
-        layers = [layer for a, b in itertools.pairwise(sizes) for layer in (nn.Linear(a, b), nn.Tanh())]
+        layers = [
+            layer for a, b in itertools.pairwise(sizes) for layer in (nn.Linear(a, b), nn.Tanh())
+        ]
         apply, params = ntk_core.from_torch(nn.Sequential(*layers[:-1]), x)
     else:
         keys = jax.random.split(jax.random.key(0), len(sizes) - 1)
-        params = {str(k): jax.random.normal(keys[k], sizes[k : k + 2]) / sizes[k] ** 0.5 for k in range(len(keys))}
+        params = {
+            str(k): jax.random.normal(keys[k], sizes[k : k + 2]) / sizes[k] ** 0.5
+            for k in range(len(keys))
+        }
 
         def apply(params: PyTree, x: jax.Array) -> jax.Array:
             *hidden, last = params.values()
@@ -157,7 +181,11 @@ def report_of_a_model(way: str, width: int) -> Row:
     meter = Meter()
     found = ntk_core.linearity_report(apply, params, after, x)
     cost = meter.read()
-    spent = {"end_s": cost["wall_s"], "busy_s": cost["processor_s"], "added_bytes": cost["added_bytes"]}
+    spent = {
+        "end_s": cost["wall_s"],
+        "busy_s": cost["processor_s"],
+        "added_bytes": cost["added_bytes"],
+    }
     return {**spent, "num_params": found.num_params}
 
 
@@ -168,7 +196,9 @@ def sweep(settings: Settings) -> Row:
     """Ours cold, warm, and from compiled code; the plain script once."""
     spec = spec_of(PRESET, settings, {"num_seeds": NUM_SEEDS})
     cold, _ = whole_run(spec)
-    warm, result = whole_run(spec)  # before the script, since its compiled programs would make a run release its own
+    warm, result = whole_run(
+        spec
+    )  # before the script, since its compiled programs would make a run release its own
     assert isinstance(spec, KernelChangeSpec)
     assert isinstance(result, KernelChangeResult)
     data, training = load_dataset(spec.dataset.name, **spec.dataset.options()), spec.training
@@ -188,11 +218,23 @@ def sweep(settings: Settings) -> Row:
         for each in point.runs
         if settings.quick or each.outcome == "converged"
     ]
-    runs = {"ours_cold": cold, "ours_from_disk": from_disk, "plain_script": script, "ours_warm": warm}
-    times = {name: {each: row[each] for each in ("total_s", "point_s")} for name, row in runs.items()}
-    faster = {
-        f"times_faster_{name}": script["total_s"] / row["total_s"] for name, row in (("cold", cold), ("warm", warm))
+    runs = {
+        "ours_cold": cold,
+        "ours_from_disk": from_disk,
+        "plain_script": script,
+        "ours_warm": warm,
     }
-    apart = {"median": float(np.median(differences)), "max": max(differences), "runs": len(differences)}
+    times = {
+        name: {each: row[each] for each in ("total_s", "point_s")} for name, row in runs.items()
+    }
+    faster = {
+        f"times_faster_{name}": script["total_s"] / row["total_s"]
+        for name, row in (("cold", cold), ("warm", warm))
+    }
+    apart = {
+        "median": float(np.median(differences)),
+        "max": max(differences),
+        "runs": len(differences),
+    }
     summary = {"preset": PRESET, "num_seeds": spec.num_seeds, **times, **faster}
     return {**summary, "relative_difference_of_sup_change": apart}

@@ -45,7 +45,9 @@ def timed(row: Data) -> str:
 def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     """Return a table in Markdown."""
     head = list(header)
-    return "\n".join("| " + " | ".join(line) + " |" for line in [head, ["---"] * len(head), *map(list, rows)])
+    return "\n".join(
+        "| " + " | ".join(line) + " |" for line in [head, ["---"] * len(head), *map(list, rows)]
+    )
 
 
 def faster(ratio: float, decision: str) -> str:
@@ -58,7 +60,9 @@ def exponent(law: Data | None) -> str:
     """Format an exponent with the half-width of its 95% interval."""
     if law is None:
         return "–"
-    return f"{law['exponent']:.2f}" + (f" ± {law['interval']:.2f}" if law["interval"] is not None else " (no interval)")
+    return f"{law['exponent']:.2f}" + (
+        f" ± {law['interval']:.2f}" if law["interval"] is not None else " (no interval)"
+    )
 
 
 def names_of(cases: Iterable[Data]) -> list[str]:

@@ -26,11 +26,26 @@ from linearity_lab.site import DOCUMENTATION, MENU  # noqa: E402
 project, author, version = "Linearity Lab", "", ntk_core.__version__
 release, copyright = version, "MIT license"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-exclude_patterns = ["decisions/0000-template.md", "truth.md", "_build"]  # truth.md: the site has its page of claims
-html_theme, html_title, html_favicon = "furo", f"Linearity Lab {version}", "../linearity_lab/icon.svg"
+exclude_patterns = [
+    "decisions/0000-template.md",
+    "truth.md",
+    "_build",
+]  # truth.md: the site has its page of claims
+html_theme, html_title, html_favicon = (
+    "furo",
+    f"Linearity Lab {version}",
+    "../linearity_lab/icon.svg",
+)
 html_copy_source = html_show_sphinx = False
-templates_path, html_context = ["_templates"], {"site_menu": MENU | DOCUMENTATION}  # one navigation for all pages
-html_sidebars = {"**": [f"sidebar/{name}.html" for name in ("search", "scroll-start", "navigation", "scroll-end")]}
+templates_path, html_context = (
+    ["_templates"],
+    {"site_menu": MENU | DOCUMENTATION},
+)  # one navigation for all pages
+html_sidebars = {
+    "**": [
+        f"sidebar/{name}.html" for name in ("search", "scroll-start", "navigation", "scroll-end")
+    ]
+}
 html_theme_options = {
     "announcement": "site",  # its place holds the menu: _templates/page.html
     "light_css_variables": {"color-brand-primary": "#1C78B5", "color-brand-content": "#1C78B5"},
@@ -87,7 +102,9 @@ def files_outside(_: Sphinx, document: str, source: list[str]) -> None:
 def claims(_: Sphinx, document: str, source: list[str]) -> None:
     """Link to the site's page of claims."""
     page = f"{'../' * (1 + document.count('/'))}truth.html"
-    source[0] = re.sub(r"\[([^\]]*)\]\((?:\.\./)*truth\.md\)", rf'<a href="{page}">\1</a>', source[0])
+    source[0] = re.sub(
+        r"\[([^\]]*)\]\((?:\.\./)*truth\.md\)", rf'<a href="{page}">\1</a>', source[0]
+    )
 
 
 def pictures(_: Sphinx, _document: str, source: list[str]) -> None:
@@ -109,7 +126,10 @@ def pictures(_: Sphinx, _document: str, source: list[str]) -> None:
 def table_of_presets(_: Sphinx, document: str, source: list[str]) -> None:
     """Write every preset with its claim and source where the page of presets asks for it."""
     if document == "presets":
-        rows = (f"| {_figure(each.name)} | {each.title} | {each.source} |".replace("\n", " ") for each in PRESETS)
+        rows = (
+            f"| {_figure(each.name)} | {each.title} | {each.source} |".replace("\n", " ")
+            for each in PRESETS
+        )
         table = "\n".join(["| name | figure | source |", "| --- | --- | --- |", *rows])
         source[0] = re.sub(r"<!-- presets:.*?-->", lambda _: table, source[0])
 
@@ -119,7 +139,13 @@ def _figure(preset: str) -> str:
 
 
 def short_signature(
-    _app: Sphinx, _what: str, _name: str, thing: Any, _options: Any, signature: str | None, returned: str | None
+    _app: Sphinx,
+    _what: str,
+    _name: str,
+    thing: Any,
+    _options: Any,
+    signature: str | None,
+    returned: str | None,
 ) -> tuple[str | None, str | None]:
     """Replace the signature of settings by ``(**settings)``; each is described below."""
     if inspect.isclass(thing) and issubclass(thing, BaseModel):
@@ -127,11 +153,16 @@ def short_signature(
     return signature and plain_defaults(signature), returned
 
 
-def plain_words(_app: Sphinx, _what: str, _name: str, _thing: Any, _options: Any, lines: list[str]) -> None:
+def plain_words(
+    _app: Sphinx, _what: str, _name: str, _thing: Any, _options: Any, lines: list[str]
+) -> None:
     """Escape bars, leading stars and trailing underscores, which mean other things in reStructuredText."""
     for index, line in enumerate(lines):
         parts = re.split(r"(``[^`]*``|`[^`]*`)", line)
-        parts[::2] = [re.sub(r"(\||(?<=\w)_(?!\w)|(?<!\w)\*(?=\w)(?!\w[^*]*\*))", r"\\\1", part) for part in parts[::2]]
+        parts[::2] = [
+            re.sub(r"(\||(?<=\w)_(?!\w)|(?<!\w)\*(?=\w)(?!\w[^*]*\*))", r"\\\1", part)
+            for part in parts[::2]
+        ]
         lines[index] = "".join(parts)
 
 
@@ -155,9 +186,13 @@ def _write_type(node: Any, start: int, end: int) -> None:
     given = node.children[start:end]
     old = "".join(child.astext() for child in given)
     if (new := readable(old)) != old:
-        links = {link.astext(): link for child in given for link in child.findall(addnodes.pending_xref)}
+        links = {
+            link.astext(): link for child in given for link in child.findall(addnodes.pending_xref)
+        }
         parts = [part for part in re.split(r"([\w.]+)", new) if part]
-        node[start:end] = [links[part].deepcopy() if part in links else Text(part) for part in parts]
+        node[start:end] = [
+            links[part].deepcopy() if part in links else Text(part) for part in parts
+        ]
 
 
 def _inline(translator: Any, node: Any) -> None:

@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator
 
 # jaxtyping prints Float[Array, 'n C']; numpy's ArrayLike and jax's are long unions.
-_SHAPED = re.compile(r"\w+\[(?:Any|Array|ndarray|_Buffer|_SupportsArray|_NestedSequence|bytes|str), '([^']*)'\]")
+_SHAPED = re.compile(
+    r"\w+\[(?:Any|Array|ndarray|_Buffer|_SupportsArray|_NestedSequence|bytes|str), '([^']*)'\]"
+)
 _CONVERTED = re.compile(r"number|_\w+(?:\[.*\])?|\w+\[_\w+, '.*'\]")
 _SCALARS = {"Array", "ndarray", "bool", "number", "int", "float", "complex", "bytes", "str"}
 
@@ -16,7 +18,9 @@ def readable(annotation: str) -> str:
     given = list(_split(annotation, " | "))
     members = [_member(each) for each in given]
     if any(_CONVERTED.fullmatch(each) for each in given):
-        shape = next((each.removeprefix("array") for each in members if each.startswith("array")), "")
+        shape = next(
+            (each.removeprefix("array") for each in members if each.startswith("array")), ""
+        )
         others = [
             member
             for each, member in zip(given, members, strict=True)
@@ -28,7 +32,11 @@ def readable(annotation: str) -> str:
 
 def plain_defaults(signature: str) -> str:
     """Replace defaults such as ``<class 'map'>`` by names, which Sphinx can parse."""
-    return re.sub(r"<class '(?:\w+\.)*(\w+)'>", r"\1", re.sub(r"<function [^ ]*<lambda>[^>=]*>", "...", signature))
+    return re.sub(
+        r"<class '(?:\w+\.)*(\w+)'>",
+        r"\1",
+        re.sub(r"<function [^ ]*<lambda>[^>=]*>", "...", signature),
+    )
 
 
 def _member(text: str) -> str:

@@ -20,7 +20,9 @@ from ntk_core.settings.grammar import with_settings
 
 def main(settings: dict[str, Any] | None = None) -> dict[int, EarlyPoint]:
     """Return the runs by input dimension."""
-    spec = with_settings(ntk_core.presets()["hu-fig1"], settings or {"values": [25, 100], "num_seeds": 1})
+    spec = with_settings(
+        ntk_core.presets()["hu-fig1"], settings or {"values": [25, 100], "num_seeds": 1}
+    )
     for event in ntk_core.run(spec):
         if isinstance(event, PointProgress):
             print(f"\r{event.fraction:4.0%} {event.message:60}", end="")
@@ -36,7 +38,12 @@ def figure(points: dict[int, EarlyPoint]) -> go.Figure:
     for dim, point in points.items():
         run = point.runs[0]
         chart.add_scatter(x=run.steps, y=run.network.test_loss, name=f"network, d = {dim}")
-        chart.add_scatter(x=run.steps, y=run.linear.test_loss, name=f"linear model, d = {dim}", line={"dash": "dash"})
+        chart.add_scatter(
+            x=run.steps,
+            y=run.linear.test_loss,
+            name=f"linear model, d = {dim}",
+            line={"dash": "dash"},
+        )
     chart.update_xaxes(title="step").update_yaxes(type="log", title="test loss")
     return chart
 

@@ -21,7 +21,9 @@ from ntk_core.settings.grammar import with_settings
 
 def main(settings: dict[str, Any] | None = None) -> dict[str, dict[int, float]]:
     """Return mean ΔK by output and width, over seeds that reached the loss threshold."""
-    spec = with_settings(ntk_core.presets()["liu-fig1-left"], settings or {"widths": [30, 100, 300, 1000]})
+    spec = with_settings(
+        ntk_core.presets()["liu-fig1-left"], settings or {"widths": [30, 100, 300, 1000]}
+    )
     for event in ntk_core.run(spec):
         if isinstance(event, PointFinished):
             print(f"{event.key}: {event.fraction:.0%}")
@@ -40,10 +42,19 @@ def figure(changes: dict[str, dict[int, float]]) -> go.Figure:
     """Return a log-log plot with the theorem's bound for the linear output."""
     chart = go.Figure()
     for output, by_width in changes.items():
-        chart.add_scatter(x=list(by_width), y=list(by_width.values()), name=f"{output} output", mode="lines+markers")
+        chart.add_scatter(
+            x=list(by_width),
+            y=list(by_width.values()),
+            name=f"{output} output",
+            mode="lines+markers",
+        )
     widths = np.array(sorted({width for by_width in changes.values() for width in by_width}))
-    chart.add_scatter(x=widths, y=(widths / widths[0]) ** -0.5, name="m<sup>−1/2</sup>", line={"dash": "dash"})
-    chart.update_xaxes(type="log", title="width m").update_yaxes(type="log", title="kernel change ΔK")
+    chart.add_scatter(
+        x=widths, y=(widths / widths[0]) ** -0.5, name="m<sup>−1/2</sup>", line={"dash": "dash"}
+    )
+    chart.update_xaxes(type="log", title="width m").update_yaxes(
+        type="log", title="kernel change ΔK"
+    )
     return chart
 
 

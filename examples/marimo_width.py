@@ -21,7 +21,9 @@ def _():
 @app.cell
 def _(mo):
     output = mo.ui.dropdown(["linear", "softmax", "swish"], value="linear", label="Output φ")
-    widest = mo.ui.slider(steps=[100, 300, 1000], value=100, label="Largest width m", show_value=True)
+    widest = mo.ui.slider(
+        steps=[100, 300, 1000], value=100, label="Largest width m", show_value=True
+    )
     mo.vstack([mo.md("# Does the kernel stop moving?"), output, widest])
     return output, widest
 

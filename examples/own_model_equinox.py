@@ -18,7 +18,9 @@ import ntk_core
 def main(width: int = 256, num_steps: int = 200) -> float:
     """Train an MLP on y = sin(3 x₁) and return its kernel change ΔK."""
     model_key, data_key = jax.random.split(jax.random.key(0))
-    model = eqx.nn.MLP(in_size=2, out_size=1, width_size=width, depth=2, activation=jnp.tanh, key=model_key)
+    model = eqx.nn.MLP(
+        in_size=2, out_size=1, width_size=width, depth=2, activation=jnp.tanh, key=model_key
+    )
     params, structure = eqx.partition(model, eqx.is_inexact_array)
 
     def apply(params: eqx.nn.MLP, x: jax.Array) -> jax.Array:

@@ -39,7 +39,10 @@ def main() -> None:
     cluster = make_cluster(options.queue, options.memory, options.walltime)
     print(cluster.job_script())
     cluster.scale(jobs=options.workers)
-    print(f"export LINEARITY_LAB_SCHEDULER={cluster.scheduler_address} LINEARITY_LAB_WORKER_WAIT_S=3600", flush=True)
+    print(
+        f"export LINEARITY_LAB_SCHEDULER={cluster.scheduler_address} LINEARITY_LAB_WORKER_WAIT_S=3600",
+        flush=True,
+    )
     threading.Event().wait()
 
 

@@ -27,7 +27,9 @@ def main(address: str, settings: dict[str, Any] | None = None) -> PowerLaw:
             case PointStarted(key=key):
                 print(f"{key} started")
             case PointFinished(key=key, point=point):
-                print(f"{key} finished after {point.runtime_s:.1f} s, {event.fraction:.0%} of the sweep")
+                print(
+                    f"{key} finished after {point.runtime_s:.1f} s, {event.fraction:.0%} of the sweep"
+                )
             case PointFailed(key=key, reason=reason):
                 print(f"{key} failed: {reason}")
     assert isinstance(event, Ended)
@@ -46,5 +48,7 @@ if __name__ == "__main__":  # the processes of a LocalCluster import this file a
     else:
         from distributed import LocalCluster
 
-        with LocalCluster(n_workers=2, threads_per_worker=1, memory_limit=0, dashboard_address=None) as cluster:
+        with LocalCluster(
+            n_workers=2, threads_per_worker=1, memory_limit=0, dashboard_address=None
+        ) as cluster:
             main(cluster.scheduler_address)

@@ -18,9 +18,13 @@ from ntk_core.dynamics import ClosedForm
 def main(width: int, num_steps: int = 500) -> tuple[float, float]:
     """Return the largest relative difference between network and linear model, and the closed form's largest error."""
     data = load_dataset("gaussian-mixture", num_samples=30, num_test=10)
-    net = FullyConnected(width=width, num_outputs=data.num_outputs, activation="tanh", use_bias=True)
+    net = FullyConnected(
+        width=width, num_outputs=data.num_outputs, activation="tanh", use_bias=True
+    )
     params = net.init(jax.random.key(0), data.input_shape)
-    history = train(net, params, data.x, data.y, max_steps=num_steps, x_test=data.x_test, y_test=data.y_test)
+    history = train(
+        net, params, data.x, data.y, max_steps=num_steps, x_test=data.x_test, y_test=data.y_test
+    )
     linearized = history.linearized
     assert history.difference is not None
     assert linearized is not None
@@ -42,4 +46,6 @@ def main(width: int, num_steps: int = 500) -> tuple[float, float]:
 if __name__ == "__main__":
     for width in (30, 3000):
         difference, error = main(width)
-        print(f"m = {width:,}: relative difference {difference:.1e}, closed form within {error:.0e} of training")
+        print(
+            f"m = {width:,}: relative difference {difference:.1e}, closed form within {error:.0e} of training"
+        )

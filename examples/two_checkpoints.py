@@ -25,7 +25,10 @@ RATES = {"stable": 0.5, "catapult": 3.0}  # c = ηλ/n; the linear model diverge
 def network(width: int, key: Array) -> tuple[Apply, Params]:
     """Return apply(params, x) and params of a network with one hidden layer."""
     first, last = jax.random.split(key)
-    params = {"first": jax.random.normal(first, (10, width)), "last": jax.random.normal(last, (width, 3))}
+    params = {
+        "first": jax.random.normal(first, (10, width)),
+        "last": jax.random.normal(last, (width, 3)),
+    }
     return lambda p, x: jnp.tanh(x @ p["first"] / 10**0.5) @ p["last"] / width**0.5, params
 
 

@@ -37,9 +37,13 @@ def figure(measured: Measured) -> go.Figure:
     degrees, changes, norms = (np.array(column) for column in zip(*measured, strict=True))
     chart = go.Figure()
     chart.add_scatter(x=degrees, y=changes, name="kernel change ΔK", mode="markers")
-    chart.add_scatter(x=degrees, y=norms, name="Hessian norm ‖H‖", mode="markers", marker={"symbol": "diamond"})
+    chart.add_scatter(
+        x=degrees, y=norms, name="Hessian norm ‖H‖", mode="markers", marker={"symbol": "diamond"}
+    )
     guide = changes[0] * (degrees / degrees[0]) ** -0.5
-    chart.add_scatter(x=degrees, y=guide, name="m<sup>−1/2</sup>", mode="lines", line={"dash": "dash"})
+    chart.add_scatter(
+        x=degrees, y=guide, name="m<sup>−1/2</sup>", mode="lines", line={"dash": "dash"}
+    )
     chart.update_xaxes(type="log", title="smallest in-degree m").update_yaxes(type="log")
     return chart
 

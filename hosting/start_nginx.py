@@ -24,7 +24,9 @@ def write_configuration(values: dict[str, str]) -> list[str]:
     """Fill in the configuration, write it below ``LAB_SCRATCH``, and return the command that serves it."""
     filled = {name: values.get(name) or default for name, default in DEFAULTS.items()}
     file = Path(filled["LAB_SCRATCH"]) / "nginx.conf"
-    file.write_text(string.Template(CONFIGURATION.read_text(encoding="utf-8")).safe_substitute(filled))
+    file.write_text(
+        string.Template(CONFIGURATION.read_text(encoding="utf-8")).safe_substitute(filled)
+    )
     return [find_nginx() or "nginx", "-c", str(file), "-p", filled["LAB_SCRATCH"], "-e", "stderr"]
 
 

@@ -23,4 +23,6 @@ def figure_and_words(result: ResultValue) -> tuple[go.Figure, str] | None:
         return None
     chart = first_chart(result)
     words = [chart.takeaway, *chart.caption, *interval_words(chart, [result.spec])]
-    return go.Figure(chart.figure).update_layout(template="plotly_white"), " ".join(map(plain_symbols, words))
+    return go.Figure(chart.figure).update_layout(template="plotly_white"), " ".join(
+        map(plain_symbols, words)
+    )

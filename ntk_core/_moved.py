@@ -16,14 +16,49 @@ _MOVED = {
     "dynamics": ("ClosedForm", "kernel_velocity", "one_sample_catapult"),
     "early_time": ("LinearModel", "activation_constants", "deep_features", "two_layer_features"),
     "experiments": (
-        *("ArchitectureSpec", "ArchitecturesResult", "ArchitecturesSpec", "ComparedNetwork", "DAGResult", "DAGSpec"),
-        *("DatasetSpec", "DepthWidthResult", "DepthWidthSpec", "DynamicsResult", "DynamicsSpec", "EarlyTimeSpec"),
-        *("GeneralizationResult", "GeneralizationSpec", "HessianResult", "HessianSpec", "KernelChangeResult"),
-        *("KernelChangeSpec", "LazyResult", "LazySpec", "LearningRateSpec", "OptimizationResult", "OptimizationSpec"),
+        *(
+            "ArchitectureSpec",
+            "ArchitecturesResult",
+            "ArchitecturesSpec",
+            "ComparedNetwork",
+            "DAGResult",
+            "DAGSpec",
+        ),
+        *(
+            "DatasetSpec",
+            "DepthWidthResult",
+            "DepthWidthSpec",
+            "DynamicsResult",
+            "DynamicsSpec",
+            "EarlyTimeSpec",
+        ),
+        *(
+            "GeneralizationResult",
+            "GeneralizationSpec",
+            "HessianResult",
+            "HessianSpec",
+            "KernelChangeResult",
+        ),
+        *(
+            "KernelChangeSpec",
+            "LazyResult",
+            "LazySpec",
+            "LearningRateSpec",
+            "OptimizationResult",
+            "OptimizationSpec",
+        ),
         *("TrainingSpec", "canonical_json", "parse_spec", "with_settings"),
     ),
     "graphs": (
-        *("Edge", "Graph", "Group", "composition_examples", "example_graphs", "graph_data", "parse_composition"),
+        *(
+            "Edge",
+            "Graph",
+            "Group",
+            "composition_examples",
+            "example_graphs",
+            "graph_data",
+            "parse_composition",
+        ),
         "parse_graph",
     ),
     "hessians": (
@@ -32,7 +67,15 @@ _MOVED = {
     ),
     "kernels": ("alignment", "gradient_norm_bound", "kernel_distance", "least_distance"),
     "networks": (
-        *("Composed", "Layer", "Mirrored", "PreActivations", "Subtracted", "subtract_initial_output", "width_mesh"),
+        *(
+            "Composed",
+            "Layer",
+            "Mirrored",
+            "PreActivations",
+            "Subtracted",
+            "subtract_initial_output",
+            "width_mesh",
+        ),
     ),
 }
 MOVED = _NEW | {name: f"{place}.{name}" for place, names in _MOVED.items() for name in names}

@@ -25,7 +25,9 @@ def cite_run(result: ResultValue) -> str:
         which = f"{', '.join(keys)}: computed" if len(origins) > 1 else "Computed"
         lines.append(f"{which} {_origin(origin)}.")
     data = result.provenance.data_sha256
-    lines.append(f"Schema version {result.spec.schema_version}{f'; SHA-256 of the data {data}' if data else ''}.")
+    lines.append(
+        f"Schema version {result.spec.schema_version}{f'; SHA-256 of the data {data}' if data else ''}."
+    )
     return "\n".join(lines)
 
 
@@ -40,7 +42,9 @@ def bibtex(result: ResultValue) -> str:
         f"  note    = {{{_tex(' '.join(cite_run(result).splitlines()))}}}\n"
         "}"
     )
-    papers = Path(__file__).with_name("papers.bib").read_text(encoding="utf-8").strip().split("\n\n")
+    papers = (
+        Path(__file__).with_name("papers.bib").read_text(encoding="utf-8").strip().split("\n\n")
+    )
     sources = experiment_of(result.spec).sources
     cited = [paper for paper in papers if paper.partition("{")[2].startswith(sources)]
     return "\n\n".join([*cited, entry]) + "\n"

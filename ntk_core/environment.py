@@ -56,7 +56,11 @@ def settings() -> Settings:
     """Return the current settings of the environment; errors name the variable."""
     from ntk_core.variables import read  # imports pydantic, which delays the server's start
 
-    return read(tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith(PREFIX))))
+    return read(
+        tuple(
+            sorted((name, value) for name, value in os.environ.items() if name.startswith(PREFIX))
+        )
+    )
 
 
 def data_directory() -> Path:
@@ -106,7 +110,9 @@ def available_memory() -> float:
         return float(psutil.virtual_memory().available)
     with contextlib.suppress(OSError, StopIteration):
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        return 1024.0 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
+        return 1024.0 * next(
+            int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")
+        )
     if hasattr(os, "sysconf"):
         return 0.5 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     check_installed("cli", "The estimate of free memory", "psutil")
@@ -119,7 +125,9 @@ def accelerator_bytes() -> list[float]:
         return []
     import jax  # waits for imports in other threads
 
-    statistics = [device.memory_stats() or {} for device in jax.devices() if device.platform != "cpu"]
+    statistics = [
+        device.memory_stats() or {} for device in jax.devices() if device.platform != "cpu"
+    ]
     found = [USABLE * each["bytes_limit"] for each in statistics if "bytes_limit" in each]
     return found[: settings().devices]
 
@@ -139,7 +147,9 @@ def resident_memory() -> float:
 
         return float(psutil.Process().memory_info().rss)
     with contextlib.suppress(OSError):
-        return float(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return float(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf(
+            "SC_PAGE_SIZE"
+        )
     return 0.0
 
 

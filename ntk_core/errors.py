@@ -66,7 +66,9 @@ class UnknownSetting(InvalidInput):
         if close:
             return cls(name, given, f"did you mean {' or '.join(close[:3])}?", close[0])
         is_group = all(each.startswith(f"{group}.") for each in names)
-        return cls(name, given, "the settings are " + ", ".join(names.values() if is_group else names))
+        return cls(
+            name, given, "the settings are " + ", ".join(names.values() if is_group else names)
+        )
 
 
 class TooLarge(InvalidInput):
@@ -84,7 +86,16 @@ class TooLarge(InvalidInput):
     100000
     """
 
-    def __init__(self, field: str, given: object, *, required: float, limit: float, unit: str, nearest: object):
+    def __init__(
+        self,
+        field: str,
+        given: object,
+        *,
+        required: float,
+        limit: float,
+        unit: str,
+        nearest: object,
+    ):
         self.required, self.limit, self.unit = required, limit, unit
         words = size if unit == "bytes" else duration
         super().__init__(
@@ -140,4 +151,6 @@ def kind_of(value: object) -> str:
 def _shorten(value: object, limit: int = 60) -> str:
     text = value if isinstance(value, str) else repr(value)
     text = text if len(text) <= limit else text[: limit - 1] + "…"
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")  # unpaired surrogates, which JSON may contain
+    return text.encode("utf-8", "backslashreplace").decode(
+        "utf-8"
+    )  # unpaired surrogates, which JSON may contain

@@ -145,7 +145,9 @@ def fit_power_law(
         local=_local(at[keep], log_x, log_y),
         last=_last(at[keep], log_x, log_y),
         bends=bends,
-        with_all=_slope(np.log(x[else_kept]), np.log(y[else_kept])) if else_kept.sum() > num else math.nan,
+        with_all=_slope(np.log(x[else_kept]), np.log(y[else_kept]))
+        if else_kept.sum() > num
+        else math.nan,
     )
 
 
@@ -165,7 +167,9 @@ def fit_runs(
 
 def exponent_words(law: PowerLaw, digits: int = 2) -> str:
     """Format a fitted exponent with its interval: ``−0.52 ± 0.04``."""
-    return signed(law.exponent, digits) + (f" ± {law.interval:.{digits}f}" if math.isfinite(law.interval) else "")
+    return signed(law.exponent, digits) + (
+        f" ± {law.interval:.{digits}f}" if math.isfinite(law.interval) else ""
+    )
 
 
 def remarks(law: PowerLaw, swept: str = "widths", *, brief: bool = False) -> list[str]:
@@ -177,7 +181,9 @@ def remarks(law: PowerLaw, swept: str = "widths", *, brief: bool = False) -> lis
     if not math.isfinite(law.interval):
         few = [f"{LEAST_SEEDS} seeds"] if law.num_seeds < LEAST_SEEDS else []
         few += [f"{LEAST_WIDTHS} {swept}"] if law.num_widths < LEAST_WIDTHS else []
-        found.append("no interval" if brief else f"no interval (needs {' and '.join(few) or 'more runs'})")
+        found.append(
+            "no interval" if brief else f"no interval (needs {' and '.join(few) or 'more runs'})"
+        )
     if law.last is not None and signed(law.last.slope) != signed(law.exponent):
         where = "last decade" if law.last.high >= 5 * law.last.low else f"last two {swept}"
         found.append(f"{where} {signed(law.last.slope)}")
@@ -200,7 +206,12 @@ def law_words(law: PowerLaw, name: str) -> str:
     """``m^(−0.500 ± 0.030), 95% interval, 12 runs, 1 excluded; last decade −0.45; not yet settled``, ``name`` for m."""
     level = f", {percent(law.confidence)} interval" if math.isfinite(law.interval) else ""
     words = f"{name}^({exponent_words(law, 3)}){level}, {num_runs(law.num_values)}, {law.num_excluded} excluded"
-    return "; ".join([words, *filter(None, [*remarks(law, "widths" if name == "m" else "values"), condition(law)])])
+    return "; ".join(
+        [
+            words,
+            *filter(None, [*remarks(law, "widths" if name == "m" else "values"), condition(law)]),
+        ]
+    )
 
 
 def exponent_line(title: str, law: PowerLaw | None, name: str = "m") -> str:
@@ -224,7 +235,9 @@ def becomes_linear(law: PowerLaw | None) -> Verdict:
 
 
 def _local(at: np.ndarray, log_x: np.ndarray, log_y: np.ndarray) -> tuple[LocalSlope, ...]:
-    means = [(width, log_x[at == width].mean(), log_y[at == width].mean()) for width in np.unique(at)]
+    means = [
+        (width, log_x[at == width].mean(), log_y[at == width].mean()) for width in np.unique(at)
+    ]
     return tuple(
         LocalSlope(float(low), float(high), float((up - down) / (right - left)))
         for (low, left, down), (high, right, up) in itertools.pairwise(means)
@@ -291,4 +304,6 @@ def least_squares(
     total, squares = float(np.trace(form)), float((form**2).sum())
     if len(weights) < 2 or not total > 1e-12 * sum(weights):
         return coefficients, None
-    return coefficients, Estimate(float(coefficients[index]), float(np.sqrt(variance)), total**2 / squares)
+    return coefficients, Estimate(
+        float(coefficients[index]), float(np.sqrt(variance)), total**2 / squares
+    )

@@ -74,7 +74,9 @@ class LinearityReport(_Stored):
         error, change = self.output_error, percent(self.kernel_change)
         if self.rounding > LINEAR or math.isnan(error):
             moved = percent(self.output_change)
-            return f"No verdict: the outputs changed by {moved} on these inputs, which rounding hides."
+            return (
+                f"No verdict: the outputs changed by {moved} on these inputs, which rounding hides."
+            )
         if error > LINEAR:
             kind = "Partly linear" if error <= PARTLY else "Not linear"
             return f"{kind}: the linear model at w₀ misses {percent(error)} of the outputs' change, and ΔK is {change}."
@@ -103,15 +105,25 @@ class LinearityReport(_Stored):
     def layer_rows(self) -> list[tuple[str, ...]]:
         """Rows of all layers under :data:`LAYER_HEAD`, by decreasing share of the outputs' change."""
         return [
-            (each.name, f"{each.num_params:,}", *map(percent, (each.distance, each.output_share, each.kernel_share)))
+            (
+                each.name,
+                f"{each.num_params:,}",
+                *map(percent, (each.distance, each.output_share, each.kernel_share)),
+            )
             for each in sorted(self.layers, key=lambda layer: -abs(layer.output_share))
         ]
 
     def __str__(self) -> str:
-        return "\n".join([self.verdict, *(f"{name}: {value}" for name, value in self.number_rows())])
+        return "\n".join(
+            [self.verdict, *(f"{name}: {value}" for name, value in self.number_rows())]
+        )
 
     def _repr_html_(self) -> str:
-        return paragraph(self.verdict) + table(("", ""), self.number_rows()) + table(LAYER_HEAD, self.layer_rows())
+        return (
+            paragraph(self.verdict)
+            + table(("", ""), self.number_rows())
+            + table(LAYER_HEAD, self.layer_rows())
+        )
 
 
 def ratio(above: float, below: float) -> float:

@@ -38,12 +38,16 @@ class Shown:
             raise NotImplementedError  # IPython then prints the value
         display = importlib.import_module("IPython.display").display
         for part in self._shown_parts(with_figure=True):
-            display({"text/html": part} if isinstance(part, str) else part._repr_mimebundle_(), raw=True)
+            display(
+                {"text/html": part} if isinstance(part, str) else part._repr_mimebundle_(), raw=True
+            )
 
     def _display_(self) -> Any:
         marimo = sys.modules["marimo"]  # its caller
         parts = self._shown_parts(with_figure=True)
-        return marimo.vstack([marimo.Html(part) if isinstance(part, str) else part for part in parts])
+        return marimo.vstack(
+            [marimo.Html(part) if isinstance(part, str) else part for part in parts]
+        )
 
 
 def is_kernel() -> bool:
@@ -79,7 +83,10 @@ def paragraph(text: object, *, title: str = "") -> str:
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return a table with a title row."""
     titles = "".join(f'<th scope="col" style="{_CELL}">{html.escape(title)}</th>' for title in head)
-    lines = ["".join(f'<td style="{_CELL}">{html.escape(str(cell))}</td>' for cell in row) for row in rows]
+    lines = [
+        "".join(f'<td style="{_CELL}">{html.escape(str(cell))}</td>' for cell in row)
+        for row in rows
+    ]
     body = "".join(f"<tr>{line}</tr>" for line in lines)
     return (
         '<table style="border-collapse:collapse;margin:.4em 0;color:inherit">'

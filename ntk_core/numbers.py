@@ -36,7 +36,9 @@ def width_label(width: float) -> str:
     """Format a swept value exactly: 300, 3,000, 10,000, 0.1; 3·10⁶ if round."""
     if width != int(width):
         return number(width, 3)
-    is_round = width >= 10**PLAIN_EXPONENTS.stop and width % 10 ** (math.floor(math.log10(width)) - 2) == 0
+    is_round = (
+        width >= 10**PLAIN_EXPONENTS.stop and width % 10 ** (math.floor(math.log10(width)) - 2) == 0
+    )
     return number(width, 3) if is_round else f"{int(width):,}".replace("-", "−")
 
 
@@ -51,7 +53,9 @@ def percent(share: float) -> str:
     """Format a share in percent: 43% for 0.43; two significant digits below 10%, 5% or 0.42%; a dash for NaN."""
     if not math.isfinite(share):
         return number(share)
-    return (f"{100 * share:,.0f}".replace("-", "−") if abs(share) >= 0.0995 else number(100 * share)) + "%"
+    return (
+        f"{100 * share:,.0f}".replace("-", "−") if abs(share) >= 0.0995 else number(100 * share)
+    ) + "%"
 
 
 def num_runs(count: int) -> str:
@@ -90,5 +94,7 @@ def power_of(value: float, digits: int = 6) -> int:
 
 def key_words(key: str) -> str:
     """Return the displayed form of a point's key: ``width 10,000``."""
-    words = re.sub("[=_]|(?<=[a-z])-", " ", key.replace("input_dim", "input dimension")).replace(",", ", ")
+    words = re.sub("[=_]|(?<=[a-z])-", " ", key.replace("input_dim", "input dimension")).replace(
+        ",", ", "
+    )
     return re.sub(r"(?<![\d.])\d{4,}", lambda digits: f"{int(digits[0]):,}", words)

@@ -15,8 +15,15 @@ from ntk_core.runs.events import Ended, Estimated, Event, PointFinished, PointPr
 from ntk_core.settings.grammar import settings_html
 
 FIGURES = "linearity_lab.figures"  # entry points: result → (Plotly figure, sentences below it)
-HOW_TO_DRAW = f"Its figure is drawn here where the dashboard is installed too: {how_to_install('app')}."
-_ENDS = {"completed": "Completed", "cancelled": "Stopped", "stopped": "Stopped by the server", "failed": "Failed"}
+HOW_TO_DRAW = (
+    f"Its figure is drawn here where the dashboard is installed too: {how_to_install('app')}."
+)
+_ENDS = {
+    "completed": "Completed",
+    "cancelled": "Stopped",
+    "stopped": "Stopped by the server",
+    "failed": "Failed",
+}
 _BETWEEN_S = 0.2  # between two updates of the bar
 
 
@@ -100,9 +107,16 @@ def _followed(
                     words = f"{_ENDS[event.status]}: {_counted(spec, finished)}. {event.reason}".rstrip()
                 elif isinstance(event, Estimated):
                     show(_bar(0.0, event.seconds, "starting"))
-                elif isinstance(event, PointProgress | PointFinished) and time.monotonic() - looked > _BETWEEN_S:
+                elif (
+                    isinstance(event, PointProgress | PointFinished)
+                    and time.monotonic() - looked > _BETWEEN_S
+                ):
                     looked = time.monotonic()
-                    words = event.message if isinstance(event, PointProgress) else f"{event.key} finished"
+                    words = (
+                        event.message
+                        if isinstance(event, PointProgress)
+                        else f"{event.key} finished"
+                    )
                     show(_bar(event.fraction, event.remaining_s, words))
                 yield event
         finally:

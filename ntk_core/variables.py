@@ -66,7 +66,9 @@ def read(_environment: tuple[tuple[str, str], ...]) -> Settings:
 def _allowed(name: str) -> str:
     """Describe the allowed values of a setting."""
     field = Settings.model_fields[name]
-    bounds = {type(each).__name__: getattr(each, type(each).__name__.lower()) for each in field.metadata}
+    bounds = {
+        type(each).__name__: getattr(each, type(each).__name__.lower()) for each in field.metadata
+    }
     if choices := get_args(field.annotation) if get_origin(field.annotation) is Literal else ():
         return "one of " + ", ".join(choices)
     if "Gt" in bounds:

@@ -42,22 +42,33 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     in_browser = {item.path for item in items if item.get_closest_marker("browser")}
-    files = sorted(dict.fromkeys(item.path for item in items), key=lambda path: path not in slow)  # keeps their order
+    files = sorted(
+        dict.fromkeys(item.path for item in items), key=lambda path: path not in slow
+    )  # keeps their order
     others = [path for path in files if path not in in_browser]
     places = {path: float(place) for place, path in enumerate(others)}
     apart = SPREAD * len(others) / max(len(in_browser), 1)
-    places |= {path: number * apart for number, path in enumerate(each for each in files if each in in_browser)}
+    places |= {
+        path: number * apart
+        for number, path in enumerate(each for each in files if each in in_browser)
+    }
     items.sort(key=lambda item: places[item.path])
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Fix XLA's flags, the list of installed packages, and all imports so far."""
     _let_xla_read_its_flags()
-    if "streamlit" in sys.modules:  # otherwise each test of a page reads the metadata of every package
+    if (
+        "streamlit" in sys.modules
+    ):  # otherwise each test of a page reads the metadata of every package
         from streamlit.components.v2 import manifest_scanner
 
-        manifest_scanner.scan_component_manifests = functools.cache(manifest_scanner.scan_component_manifests)
-    gc.set_threshold(100_000, 20, 50)  # tracing makes many lasting objects; collection took a twentieth of the time
+        manifest_scanner.scan_component_manifests = functools.cache(
+            manifest_scanner.scan_component_manifests
+        )
+    gc.set_threshold(
+        100_000, 20, 50
+    )  # tracing makes many lasting objects; collection took a twentieth of the time
 
 
 def _let_xla_read_its_flags() -> None:
@@ -86,10 +97,13 @@ def quick_compilation() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def _own_compiled_code(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Share compiled code between the programs that tests start, apart from the user's cache."""
-    own = tmp_path_factory.getbasetemp()  # of this process; its parent belongs to all test processes
+    own = (
+        tmp_path_factory.getbasetemp()
+    )  # of this process; its parent belongs to all test processes
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(
-            "LINEARITY_LAB_CACHE", str((own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "compiled")
+            "LINEARITY_LAB_CACHE",
+            str((own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "compiled"),
         )
         yield
 
@@ -117,7 +131,9 @@ def _quickly(request: pytest.FixtureRequest) -> None:
 def _let_compiled_programs_go() -> Iterator[None]:
     """Release compiled programs, since thousands of tests exceed the limit of one process."""
     yield
-    if "jax" in sys.modules and next(_ENDED) % 20 == 0:  # counting them takes a hundredth of a second
+    if (
+        "jax" in sys.modules and next(_ENDED) % 20 == 0
+    ):  # counting them takes a hundredth of a second
         from ntk_core.runs.compiled_code import release_compiled
 
         release_compiled(most=8_000, most_bytes=math.inf)
@@ -144,5 +160,7 @@ def chromium() -> str:
         return named
     found = next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
     if found is None:
-        pytest.skip(f"no Chromium: none of {', '.join(CHROMIUM_NAMES)} is on the PATH and BROWSER_PATH is not set")
+        pytest.skip(
+            f"no Chromium: none of {', '.join(CHROMIUM_NAMES)} is on the PATH and BROWSER_PATH is not set"
+        )
     return found

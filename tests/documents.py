@@ -31,7 +31,8 @@ class Block(NamedTuple):
         """Whether all commands are ``linearity-lab`` ones, which the wheel check runs."""
         found = list(commands(self.text))
         return self.language == "sh" and all(
-            not each.variables and each.words[:1] == ["linearity-lab"] and each.words[1] in ENDING for each in found
+            not each.variables and each.words[:1] == ["linearity-lab"] and each.words[1] in ENDING
+            for each in found
         )
 
 
@@ -69,7 +70,9 @@ def blocks_of(path: Path) -> list[Block]:
 def files_of(tutorial: str) -> dict[str, str]:
     """Path → text of every block of code whose caption is a path."""
     blocks = blocks_of(ROOT / "docs" / "tutorials" / tutorial)
-    found = (re.fullmatch(r":caption: (\S+)\n\n(.*)", block.text, flags=re.DOTALL) for block in blocks)
+    found = (
+        re.fullmatch(r":caption: (\S+)\n\n(.*)", block.text, flags=re.DOTALL) for block in blocks
+    )
     return {match[1]: match[2] for match in found if match}
 
 
@@ -99,7 +102,9 @@ def commands(text: str) -> Iterator[Command]:
     """Yield every simple command of a shell script, without redirections and here-document marks."""
     inner = re.findall(r"\$\(([^()]*)\)", text)
     text = re.sub(r"\$\([^()]*\)", "OUTPUT", text)
-    text = re.sub(r"<<'(\w+)'(.*?)^\1$", r"\2", text, flags=re.DOTALL | re.MULTILINE).replace("\\\n", " ")
+    text = re.sub(r"<<'(\w+)'(.*?)^\1$", r"\2", text, flags=re.DOTALL | re.MULTILINE).replace(
+        "\\\n", " "
+    )
     for line in [*text.splitlines(), *inner]:
         lexer = shlex.shlex(line, posix=True, punctuation_chars=";&|()")
         lexer.whitespace_split = True

@@ -45,7 +45,9 @@ def written_out(net, params, num_inputs) -> Neurons:
         weight = np.asarray(params[name]["weight"])
         mask = np.asarray(params[name].get("mask", np.ones_like(weight)))
         skips = [index[edge.source] for edge in net.graph.incoming[name] if not edge.trained]
-        activation = "identity" if name == "output" else (net.graph.group[name].activation or net.activation)
+        activation = (
+            "identity" if name == "output" else (net.graph.group[name].activation or net.activation)
+        )
         index[name] = []
         for v in range(weight.shape[1]):
             incoming = []
@@ -63,7 +65,9 @@ def evaluate(graph: Neurons, weights, x):
     alpha = [*x.astype(weights.dtype)]
     z = [None] * graph.num_inputs
     for neuron in graph.neurons:
-        total = sum(weights[w] * alpha[u] for u, w in neuron.incoming) / np.sqrt(len(neuron.incoming))
+        total = sum(weights[w] * alpha[u] for u, w in neuron.incoming) / np.sqrt(
+            len(neuron.incoming)
+        )
         z.append(total)
         alpha.append(ACTIVATIONS[neuron.activation][0](total) + sum(alpha[u] for u in neuron.skips))
     return alpha, z
@@ -88,18 +92,23 @@ def gradient(graph: Neurons, weights, x, output):
 
 def outputs(graph: Neurons, x):
     """f of each input, (n, C)."""
-    return np.asarray([[evaluate(graph, graph.weights, row)[0][v] for v in graph.outputs] for row in x])
+    return np.asarray(
+        [[evaluate(graph, graph.weights, row)[0][v] for v in graph.outputs] for row in x]
+    )
 
 
 def kernel(graph: Neurons, x):
     """K, (n, n, C, C)."""
-    jacobian = [[gradient(graph, graph.weights, row, c) for c in range(len(graph.outputs))] for row in x]
+    jacobian = [
+        [gradient(graph, graph.weights, row, c) for c in range(len(graph.outputs))] for row in x
+    ]
     return np.einsum("iap,jbp->ijab", jacobian, jacobian)
 
 
 def hessian(graph: Neurons, x, output=0, step=1e-30):
     """∂²f_output/∂w² for one input, (p, p)."""
     columns = [
-        gradient(graph, graph.weights + 1j * step * unit, x, output).imag / step for unit in np.eye(len(graph.weights))
+        gradient(graph, graph.weights + 1j * step * unit, x, output).imag / step
+        for unit in np.eye(len(graph.weights))
     ]
     return np.stack(columns, axis=1)

@@ -24,13 +24,18 @@ quickly = functools.partial(jax.jit, compiler_options=FAST_COMPILE)
 
 def drawn(net, input_shape=(4,), seed=0):
     """Parameters of a network and one normal input."""
-    return net.init(jax.random.key(seed), input_shape), jax.random.normal(jax.random.key(seed + 1), input_shape)
+    return net.init(jax.random.key(seed), input_shape), jax.random.normal(
+        jax.random.key(seed + 1), input_shape
+    )
 
 
 def normal(seed=0, **shapes):
     """Normal arrays by name, divided by the root of their first axis."""
     rng = np.random.default_rng(seed)
-    return {name: rng.standard_normal(shape) / max(1, *shape[:1]) ** 0.5 for name, shape in shapes.items()}
+    return {
+        name: rng.standard_normal(shape) / max(1, *shape[:1]) ** 0.5
+        for name, shape in shapes.items()
+    }
 
 
 def plain_kernel(apply, params, x1, x2=None):
@@ -74,7 +79,9 @@ def of_trained(net, params):
 
 def full_hessian(net, params, x, output_index=0):
     """(H over all trained weights of a network, flat; flatten)."""
-    return plain_hessian(*of_trained(net, params), x, output_index), lambda tree: np.asarray(ravel_pytree(tree)[0])
+    return plain_hessian(*of_trained(net, params), x, output_index), lambda tree: np.asarray(
+        ravel_pytree(tree)[0]
+    )
 
 
 def largest(hessian):

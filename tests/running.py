@@ -56,4 +56,6 @@ def result_of(spec: Spec, **options: Any) -> Any:
 def point_of(spec: Spec, key: str = "", data: Any = None) -> Any:
     """Compute the point with this key, by default the first one."""
     computation = experiment_of(spec).computation()
-    return exhausted(computation.compute(spec, data or computation.load(spec), key or spec.point_keys()[0]))
+    return exhausted(
+        computation.compute(spec, data or computation.load(spec), key or spec.point_keys()[0])
+    )

@@ -37,7 +37,9 @@ def smallest(spec: Spec, keep: tuple[str, ...] = ()) -> dict[str, Any]:
         keep: settings to leave unchanged.
     """
     values = values_of(spec)
-    found: dict[str, Any] = {name: 1 for name in type(spec).model_fields if _is_list_of_parts(getattr(spec, name))}
+    found: dict[str, Any] = {
+        name: 1 for name in type(spec).model_fields if _is_list_of_parts(getattr(spec, name))
+    }
     for setting in settings(type(spec)):
         group, _, name = setting.name.rpartition(".")
         if setting.name not in values or group not in ("", "training", "dataset"):

@@ -34,7 +34,9 @@ def test_a_citation_names_versions_seeds_digest_date_and_data():
 
 def test_points_of_an_earlier_run_are_cited_with_its_versions():
     first, *rest = make_points()
-    earlier = PROVENANCE.model_copy(update={"versions": {"jax": "0.9"}, "started_at": "2025-05-05T00:00:00+00:00"})
+    earlier = PROVENANCE.model_copy(
+        update={"versions": {"jax": "0.9"}, "started_at": "2025-05-05T00:00:00+00:00"}
+    )
     result = make_result((first.model_copy(update={"provenance": earlier}), *rest))
     assert "width=30: computed 2025-05-05 00:00:00 UTC by jax 0.9" in cite_run(result)
     assert "width=100, width=1000: computed 2026-01-02" in cite_run(result)
@@ -46,7 +48,13 @@ def test_bibtex_is_valid_and_has_the_papers_and_the_run():
     for text in texts.values():
         assert text.count("{") == text.count("}")
         assert re.search(r"(?<!\\)[%$#_&]", text) is None
-    for name, keys in (("zhu-fig2", ["liu2020linearity", "zhu2022transition"]), ("hu-fig1", ["hu2020surprising"])):
+    for name, keys in (
+        ("zhu-fig2", ["liu2020linearity", "zhu2022transition"]),
+        ("hu-fig1", ["hu2020surprising"]),
+    ):
         run = spec_digest(PRESETS[name].spec)
-        assert re.findall(r"^@\w+\{(.*),$", texts[name], re.MULTILINE) == [*keys, f"linearitylab-{run[:16]}"]
+        assert re.findall(r"^@\w+\{(.*),$", texts[name], re.MULTILINE) == [
+            *keys,
+            f"linearitylab-{run[:16]}",
+        ]
         assert run in texts[name]

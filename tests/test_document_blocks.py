@@ -25,7 +25,21 @@ from tests.documents import ROOT, Block, blocks_of, commands, documents
 
 # Programs of a host, whose options are not checked.
 OUTSIDE = {
-    *("apt-get", "buildah", "cat", "cd", "chown", "dask", "debootstrap", "docker", "env", "for", "git", "hf", "ln"),
+    *(
+        "apt-get",
+        "buildah",
+        "cat",
+        "cd",
+        "chown",
+        "dask",
+        "debootstrap",
+        "docker",
+        "env",
+        "for",
+        "git",
+        "hf",
+        "ln",
+    ),
     *("mkdir", "mktemp", "mount", "mv", "pip", "printf", "streamlit", "unshare"),
 }
 FOREIGN_VARIABLES = {"CUDA_VISIBLE_DEVICES", "PYTHONPATH", "XLA_PYTHON_CLIENT_PREALLOCATE", "root"}
@@ -41,15 +55,21 @@ def check_lab(words: list[str]) -> None:
 
 
 def check_make(words: list[str]) -> None:
-    targets = re.findall(r"^([a-z -]+):(?!=)", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
-    assert {word for word in words if "=" not in word} <= {name for names in targets for name in names.split()}
+    targets = re.findall(
+        r"^([a-z -]+):(?!=)", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE
+    )
+    assert {word for word in words if "=" not in word} <= {
+        name for names in targets for name in names.split()
+    }
 
 
 def check_python(words: list[str]) -> None:
     if words[0] == "-m":
         assert importlib.util.find_spec(words[1]), words[1]
     else:
-        source = (ROOT / words[0].lstrip("/")).read_text(encoding="utf-8")  # the image has the same folders
+        source = (ROOT / words[0].lstrip("/")).read_text(
+            encoding="utf-8"
+        )  # the image has the same folders
         assert [word for word in words if word.startswith("--") and f'"{word}"' not in source] == []
 
 
@@ -64,8 +84,16 @@ CHECKS = {
 @cache
 def known_variables() -> set[str]:
     """Settings of the lab, of nginx and of compose.yaml, and those of other programs."""
-    compose = re.findall(r"\$\{(\w+)", "".join(path.read_text(encoding="utf-8") for path in ROOT.glob("compose*.yaml")))
-    return {*(PREFIX + name.upper() for name in Settings.model_fields), *DEFAULTS, *FOREIGN_VARIABLES, *compose}
+    compose = re.findall(
+        r"\$\{(\w+)",
+        "".join(path.read_text(encoding="utf-8") for path in ROOT.glob("compose*.yaml")),
+    )
+    return {
+        *(PREFIX + name.upper() for name in Settings.model_fields),
+        *DEFAULTS,
+        *FOREIGN_VARIABLES,
+        *compose,
+    }
 
 
 def check_shell(text: str) -> None:
@@ -87,7 +115,9 @@ def check_usage(text: str) -> None:
     shown.pop("--version")
     assert list(shown) == list(_main.COMMANDS)
     for name, options in shown.items():
-        known = {each for argument in app[name].assemble_argument_collection() for each in argument.names}
+        known = {
+            each for argument in app[name].assemble_argument_collection() for each in argument.names
+        }
         assert options <= known, name
 
 
@@ -109,25 +139,42 @@ def check_block(block: Block) -> None:
         case "text" if block.document == "docs/command-line.md":
             check_usage(block.text)
         case language:  # make docs checks the directives
-            assert language in ("text", "html") or language.startswith("{"), f"no class of blocks: {language!r}"
+            assert language in ("text", "html") or language.startswith("{"), (
+                f"no class of blocks: {language!r}"
+            )
 
 
 def sentences_of(path: Path) -> list[Block]:
     """Commands in the sentences of a document; not of the changelog, whose commands are earlier ones."""
-    text = re.sub(r"^\s*```.*?^\s*```$", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
-    shown = re.findall(r"`((?:linearity-lab|make|python) [^`\n]+)`", text) if path.name != "CHANGELOG.md" else []
-    return [Block(path.name, 0, "sh", each) for each in shown if not re.search(r"[A-Z]{2,}|…|toy-first", each)]
+    text = re.sub(
+        r"^\s*```.*?^\s*```$", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
+    )
+    shown = (
+        re.findall(r"`((?:linearity-lab|make|python) [^`\n]+)`", text)
+        if path.name != "CHANGELOG.md"
+        else []
+    )
+    return [
+        Block(path.name, 0, "sh", each)
+        for each in shown
+        if not re.search(r"[A-Z]{2,}|…|toy-first", each)
+    ]
 
 
 def test_every_block_and_command_of_a_document_is_checked() -> None:
     """Commands in sentences may omit arguments."""
-    problems, blocks = [], [block for path in documents() for block in (*blocks_of(path), *sentences_of(path))]
+    problems, blocks = (
+        [],
+        [block for path in documents() for block in (*blocks_of(path), *sentences_of(path))],
+    )
     for block in blocks:
         try:
             check_block(block)
         except Exception as error:
             if block.line or not isinstance(error, MissingArgumentError):
-                problems.append(f"{block.document}:{block.line}: {block.text[:60]}: {type(error).__name__}: {error}")
+                problems.append(
+                    f"{block.document}:{block.line}: {block.text[:60]}: {type(error).__name__}: {error}"
+                )
     assert problems == []
     assert len(blocks) > 90
 

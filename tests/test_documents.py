@@ -18,10 +18,13 @@ from tests.compiler_flags import QUICK_ENVIRONMENT
 from tests.documents import ROOT, SETTINGS, documents, program
 
 NEEDS_TORCH = ROOT / "ntk_core/own_models/_torch.py"  # tests/libraries runs its example
-WITH_EXAMPLES = (path for path in (ROOT / "ntk_core").rglob("*.py") if ">>> " in path.read_text(encoding="utf-8"))
+WITH_EXAMPLES = (
+    path for path in (ROOT / "ntk_core").rglob("*.py") if ">>> " in path.read_text(encoding="utf-8")
+)
 # Whole runs of experiments take seconds; README's runs every time.
 RUNS = frozenset(
-    ROOT / "ntk_core" / name for name in ("experiments/_compute.py", "own_models/_sweep.py", "runs/_run.py")
+    ROOT / "ntk_core" / name
+    for name in ("experiments/_compute.py", "own_models/_sweep.py", "runs/_run.py")
 )
 EXAMPLES = [
     pytest.param(path, marks=pytest.mark.slow if path in RUNS else [])
@@ -35,11 +38,17 @@ def named(path: Path) -> str:
 
 def run_in(folder: Path, code: str) -> str:
     """Run a program that leaves no files outside the folder, and return its output."""
-    places = {"PYTHONPATH": str(ROOT), "XDG_DATA_HOME": str(folder / "data"), "XDG_CACHE_HOME": str(folder / "cache")}
+    places = {
+        "PYTHONPATH": str(ROOT),
+        "XDG_DATA_HOME": str(folder / "data"),
+        "XDG_CACHE_HOME": str(folder / "cache"),
+    }
     environment = {**os.environ, **QUICK_ENVIRONMENT, **places}
     environment.pop("LINEARITY_LAB_STORE", None)  # as for newcomers, in the data directory
     command = [sys.executable, "-W", "error::DeprecationWarning", "-c", code]
-    ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    ended = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
 
@@ -49,7 +58,10 @@ README = ROOT / "README.md"
 TOGETHER = [
     path
     for path in documents()
-    if program(path) and path.parent.name != "api" and path != README and named(path) not in SETTINGS
+    if program(path)
+    and path.parent.name != "api"
+    and path != README
+    and named(path) not in SETTINGS
 ]
 
 
@@ -92,8 +104,14 @@ def test_code_of_other_documents_runs(tmp_path: Path) -> None:
     ("annotation", "expected"),
     [
         ("Shaped[Array, 'n1 ...'] | Shaped[ndarray, 'n1 ...'] | None", "array (n1, …) | None"),
-        ("_Buffer | _SupportsArray[dtype[Any]] | _NestedSequence[complex | str] | complex", "array-like"),
-        ("Literal['auto'] | Annotated[float, FieldInfo(metadata=[Gt(gt=0)])]", "Literal['auto'] | float"),
+        (
+            "_Buffer | _SupportsArray[dtype[Any]] | _NestedSequence[complex | str] | complex",
+            "array-like",
+        ),
+        (
+            "Literal['auto'] | Annotated[float, FieldInfo(metadata=[Gt(gt=0)])]",
+            "Literal['auto'] | float",
+        ),
     ],
 )
 def test_types_of_the_reference_are_readable(annotation: str, expected: str) -> None:

@@ -59,7 +59,9 @@ def code_prose(text: str) -> str:
     """Return the comments and string literals of a module, without quoted code."""
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     prose_types = {tokenize.COMMENT, tokenize.STRING}  # a string without a space is a name
-    words = "\n".join(token.string for token in tokens if token.type in prose_types and " " in token.string)
+    words = "\n".join(
+        token.string for token in tokens if token.type in prose_types and " " in token.string
+    )
     return re.sub(r"``[^`]*``", " ", words)
 
 
@@ -82,17 +84,29 @@ def code_files(*folders: str) -> list[Path]:
 
 
 SCRIPTS = [
-    path for kind in ("js", "css") for path in (ROOT / "linearity_lab").rglob(f"*.{kind}") if ".min." not in path.name
+    path
+    for kind in ("js", "css")
+    for path in (ROOT / "linearity_lab").rglob(f"*.{kind}")
+    if ".min." not in path.name
 ]
 
 
 @pytest.mark.parametrize(
     ("paths", "words_of", "least"),
-    [(documents(), prose, 80), (code_files(*CLEAN_CODE), code_prose, 500), (SCRIPTS, script_prose, 30)],
+    [
+        (documents(), prose, 80),
+        (code_files(*CLEAN_CODE), code_prose, 500),
+        (SCRIPTS, script_prose, 30),
+    ],
     ids=["documents", "code", "scripts"],
 )
-def test_clean_files_have_no_listed_word(paths: list[Path], words_of: Callable[[str], str], least: int) -> None:
-    texts = {path.relative_to(ROOT).as_posix(): words_of(path.read_text(encoding="utf-8")) for path in paths}
+def test_clean_files_have_no_listed_word(
+    paths: list[Path], words_of: Callable[[str], str], least: int
+) -> None:
+    texts = {
+        path.relative_to(ROOT).as_posix(): words_of(path.read_text(encoding="utf-8"))
+        for path in paths
+    }
     assert sum(map(bool, texts.values())) > least
     found = {name: old_words(text) for name, text in texts.items() if not name.startswith(EXCEPT)}
     assert {name: words for name, words in found.items() if words} == {}
@@ -101,13 +115,12 @@ def test_clean_files_have_no_listed_word(paths: list[Path], words_of: Callable[[
 
 # Pattern in the text of a module → what it shows.
 PATTERNS = {
-    r"^ *# (?!requires-|dependencies)[^/\s\]].*\n *# .*": "a comment of several lines",
     r"^ *(?:async )?def test_\w{56,}": "a name of a test beyond 60 characters",
     r'^ *"""(?:What|Those|Who) .*': "a docstring that begins with a relative clause",
 }
 
 
-def test_comments_names_and_docstrings_are_short() -> None:
+def test_names_and_docstrings_are_short() -> None:
     found = [
         f"{path.relative_to(ROOT)}: {what}: {each}"
         for path in code_files(*CLEAN_CODE, "examples", "hosting")
@@ -134,7 +147,9 @@ def long_sentences(text: str) -> list[str]:
     text = re.sub(r"\$\$[^$]*\$\$", "\n\n", text)
     lines = (" ".join(each.split()) for each in re.split(r"\n\s*\n|\n(?=- |\d\. )", text))
     lines = (re.sub(r"\b(App|Fig|Eq)\. ", r"\1.", line) for line in lines)
-    sentences = (each for line in lines for each in re.split(r"(?<=[.!?])[”*)]*\s+(?=[A-Z“*$\[Δ‖{])", line))
+    sentences = (
+        each for line in lines for each in re.split(r"(?<=[.!?])[”*)]*\s+(?=[A-Z“*$\[Δ‖{])", line)
+    )
     return [each for each in sentences if num_words(each) > MAX_SENTENCE]
 
 
@@ -149,13 +164,28 @@ def sections(section: Section, heading: str = "") -> Iterator[tuple[str, Section
 def strings(source: str) -> Iterator[str]:
     """Yield the visible strings of a module: literals and help texts, without docstrings, HTML and CSS."""
     tree = ast.parse(source)
-    owners = (node for node in ast.walk(tree) if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)))
-    hidden = {id(node.body[0].value) for node in owners if node.body and isinstance(node.body[0], ast.Expr)}
+    owners = (
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))
+    )
+    hidden = {
+        id(node.body[0].value)
+        for node in owners
+        if node.body and isinstance(node.body[0], ast.Expr)
+    }
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
             hidden |= {id(part) for part in node.values}
-            text = "".join(str(part.value) if isinstance(part, ast.Constant) else "value" for part in node.values)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in hidden:
+            text = "".join(
+                str(part.value) if isinstance(part, ast.Constant) else "value"
+                for part in node.values
+            )
+        elif (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in hidden
+        ):
             text = node.value
         else:
             continue
@@ -177,7 +207,11 @@ def test_sentences_on_screen_are_short() -> None:
         found[str(path)] = [*map(long_sentences, strings(path.read_text(encoding="utf-8")))]
     assert len(beside) > 80
     assert sum(map(len, found.values())) > 2000
-    assert {place: long for place, texts in found.items() if (long := [each for text in texts for each in text])} == {}
+    assert {
+        place: long
+        for place, texts in found.items()
+        if (long := [each for text in texts for each in text])
+    } == {}
     assert {place: count for place, count in beside.items() if count > MAX_BESIDE} == {}
     assert num_words("At $m = 30$ it moves (Yang & Hu 2021, §3).") == 4
     assert len(long_sentences(f"One. {'Two ' * 21}.\n- item\n- {'item ' * 30}")) == 2

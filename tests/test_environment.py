@@ -13,7 +13,13 @@ from ntk_core.errors import InvalidInput
 from ntk_core.variables import Settings
 
 ROOT = Path(__file__).resolve().parents[1]
-OUTSIDE_PYTHON = {"BIND", "CONTAINER_MEMORY", "NGINX_MEMORY", "SESSIONS_PER_CLIENT", "TLS_PROXY"}  # compose.yaml
+OUTSIDE_PYTHON = {
+    "BIND",
+    "CONTAINER_MEMORY",
+    "NGINX_MEMORY",
+    "SESSIONS_PER_CLIENT",
+    "TLS_PROXY",
+}  # compose.yaml
 
 
 @pytest.fixture(autouse=True)
@@ -49,8 +55,15 @@ def test_wrong_value_is_refused_in_one_sentence(monkeypatch, name, given, allowe
 
 
 def test_every_variable_in_the_code_is_a_setting():
-    files = [path for folder in ("ntk_core", "linearity_lab", "pages") for path in (ROOT / folder).rglob("*.py")]
-    text = "".join(path.read_text(encoding="utf-8") for path in (*files, ROOT / "compose.yaml", ROOT / "Dockerfile"))
+    files = [
+        path
+        for folder in ("ntk_core", "linearity_lab", "pages")
+        for path in (ROOT / folder).rglob("*.py")
+    ]
+    text = "".join(
+        path.read_text(encoding="utf-8")
+        for path in (*files, ROOT / "compose.yaml", ROOT / "Dockerfile")
+    )
     named = set(re.findall(r"LINEARITY_LAB_([A-Z_]*[A-Z])", text))
     assert named - OUTSIDE_PYTHON <= {name.upper() for name in Settings.model_fields}
 
@@ -79,5 +92,7 @@ while "jax" not in sys.modules:
 print(accelerator_bytes())
 """
     environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True
+    )
     assert found.stdout.strip() == "[]"

@@ -83,11 +83,19 @@ assert "Numbers, CSV" in [link.proto.label for link in app.get("download_button"
 
 def run_in(folder: Path, path: tuple[Path, ...], *arguments: str) -> None:
     """Run a program whose imports begin with these folders."""
-    own = {"XDG_DATA_HOME": str(folder / "home"), "LINEARITY_LAB_STORE": f"sqlite:///{folder}/runs.db"}
+    own = {
+        "XDG_DATA_HOME": str(folder / "home"),
+        "LINEARITY_LAB_STORE": f"sqlite:///{folder}/runs.db",
+    }
     done = subprocess.run(
         [sys.executable, "-W", "error:The experiment", "-c", *arguments],
         cwd=folder,
-        env={**os.environ, **QUICK_ENVIRONMENT, **own, "PYTHONPATH": os.pathsep.join(map(str, path))},
+        env={
+            **os.environ,
+            **QUICK_ENVIRONMENT,
+            **own,
+            "PYTHONPATH": os.pathsep.join(map(str, path)),
+        },
         capture_output=True,
         text=True,
         check=False,
@@ -99,7 +107,9 @@ def run_in(folder: Path, path: tuple[Path, ...], *arguments: str) -> None:
 def test_two_folders_a_line_and_a_script_add_an_experiment(tmp_path):
     """In a copy of the product."""
     for name in ("ntk_core", "linearity_lab", "pages", "gallery", ".streamlit"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", ".runs"))
+        shutil.copytree(
+            ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", ".runs")
+        )
     shutil.copy(ROOT / "app.py", tmp_path)
     experiment, views = tmp_path / "ntk_core/experiments/toy", tmp_path / "linearity_lab/views/toy"
     experiment.mkdir()
@@ -107,11 +117,15 @@ def test_two_folders_a_line_and_a_script_add_an_experiment(tmp_path):
     for name, text in files_of("own-experiment.md").items():
         place = name.replace("toy_lab/views/", f"{views}/").replace("toy_lab/", f"{experiment}/")
         place = str(tmp_path / "pages/toy.py") if name == "toy_lab/views/script.py" else place
-        text = text.replace("toy_lab.views", "linearity_lab.views.toy").replace("toy_lab", "ntk_core.experiments.toy")
+        text = text.replace("toy_lab.views", "linearity_lab.views.toy").replace(
+            "toy_lab", "ntk_core.experiments.toy"
+        )
         if name != "pyproject.toml":
             Path(place).write_text(text, encoding="utf-8")
     table = tmp_path / "ntk_core/experiments/__init__.py"
-    table.write_text(table.read_text().replace('    "early_time",\n', '    "early_time",\n    "toy",\n'))
+    table.write_text(
+        table.read_text().replace('    "early_time",\n', '    "early_time",\n    "toy",\n')
+    )
     run_in(tmp_path, (tmp_path,), COMMANDS + PAGE)
 
 
@@ -121,7 +135,21 @@ def test_an_installed_distribution_adds_an_experiment(tmp_path):
     empty.mkdir()
     write_files("own-experiment.md", source)
     uv, offline = str(Path(sys.executable).with_name("uv")), {**os.environ, "UV_OFFLINE": "1"}
-    subprocess.run([uv, "build", "-q", "--wheel", "--out-dir", str(source), str(source)], env=offline, check=True)
-    install = [uv, "pip", "install", "-q", "--no-deps", "--python", sys.executable, "--target", str(target)]
+    subprocess.run(
+        [uv, "build", "-q", "--wheel", "--out-dir", str(source), str(source)],
+        env=offline,
+        check=True,
+    )
+    install = [
+        uv,
+        "pip",
+        "install",
+        "-q",
+        "--no-deps",
+        "--python",
+        sys.executable,
+        "--target",
+        str(target),
+    ]
     subprocess.run([*install, *map(str, source.glob("*.whl"))], env=offline, check=True)
     run_in(empty, (target, ROOT), COMMANDS, "--out", str(target / "toy_lab/gallery"))

@@ -72,7 +72,9 @@ def test_errors_of_incomplete_clusters_equal_the_dense_formula():
     form = np.array(columns) @ np.array(columns).T
     beta, found = least_squares(design, y, clusters, 1)
     assert beta == pytest.approx(np.linalg.lstsq(design, y, rcond=None)[0], rel=1e-10)
-    assert found.standard_error**2 == pytest.approx(sum((column @ y) ** 2 for column in columns), rel=1e-8)
+    assert found.standard_error**2 == pytest.approx(
+        sum((column @ y) ** 2 for column in columns), rel=1e-8
+    )
     assert found.degrees == pytest.approx(np.trace(form) ** 2 / (form**2).sum(), rel=1e-8)
 
 
@@ -96,10 +98,17 @@ def test_local_slopes_and_bends_are_found():
     law = fit_power_law(WIDTHS, bent, seeds=SEEDS)
     mean_slopes = np.diff(np.log(bent[SEEDS == 0])) / np.diff(np.log(WIDTHS[SEEDS == 0]))
     assert [each.slope for each in law.local] == pytest.approx(mean_slopes, rel=1e-9)
-    assert [(each.low, each.high) for each in law.local] == [(30, 100), (100, 300), (300, 1000), (1000, 3000)]
+    assert [(each.low, each.high) for each in law.local] == [
+        (30, 100),
+        (100, 300),
+        (300, 1000),
+        (1000, 3000),
+    ]
     assert (law.last.low, law.last.high) == (300, 3000)
     last = WIDTHS >= 300
-    assert law.last.slope == pytest.approx(np.polyfit(np.log(WIDTHS[last]), np.log(bent[last]), 1)[0], rel=1e-9)
+    assert law.last.slope == pytest.approx(
+        np.polyfit(np.log(WIDTHS[last]), np.log(bent[last]), 1)[0], rel=1e-9
+    )
     assert law.bends
     assert not fit_power_law(WIDTHS, WIDTHS**-0.5, seeds=SEEDS).bends
 
@@ -121,7 +130,11 @@ def test_unusable_values_are_excluded_and_counted():
     fit = fit_power_law(WIDTHS, values, usable=[index != 2 for index in range(len(values))])
     assert fit.exponent == pytest.approx(-1)
     assert (fit.num_values, fit.num_excluded) == (17, 3)
-    too_few: list[tuple[list[int], list[int]]] = [([], []), ([10, 10, 10], [1, 2, 3]), ([10, 100], [1, 2])]
+    too_few: list[tuple[list[int], list[int]]] = [
+        ([], []),
+        ([10, 10, 10], [1, 2, 3]),
+        ([10, 100], [1, 2]),
+    ]
     assert [fit_power_law(*each) for each in too_few] == [None] * 3
 
 

@@ -24,7 +24,9 @@ TRAINED = {"max_steps": 2, "learning_rate": 0.1}
 
 
 def swept(net: Any, params: Any, x: Any) -> Any:
-    run = ntk_core.sweep_widths(lambda width, key: (net, params), [2], x, Y[: len(x)], num_seeds=1, **TRAINED).runs[0]
+    run = ntk_core.sweep_widths(
+        lambda width, key: (net, params), [2], x, Y[: len(x)], num_seeds=1, **TRAINED
+    ).runs[0]
     return run.change, run.hessian_norm
 
 
@@ -37,26 +39,42 @@ ANY: dict[str, Callable[[Any, Any, Any], Any]] = {
     "KernelOperator": lambda net, w, x: ntk_core.KernelOperator(net, w, x).product(Y),
     "diagonal_ntk": lambda net, w, x: ntk_core.kernels.diagonal_ntk(net, w, x),
     "empirical_ntk": lambda net, w, x: ntk_core.empirical_ntk(net, w, x),
-    "gauss_newton_product": lambda net, w, x: ntk_core.dynamics.gauss_newton_product(net, w, x, Y[: len(x)], w),
-    "kernel_change_between": lambda net, w, x: ntk_core.kernel_change_between(net, w, w, x, targets=Y).norm0,
+    "gauss_newton_product": lambda net, w, x: ntk_core.dynamics.gauss_newton_product(
+        net, w, x, Y[: len(x)], w
+    ),
+    "kernel_change_between": lambda net, w, x: (
+        ntk_core.kernel_change_between(net, w, w, x, targets=Y).norm0
+    ),
     "kernel_velocity": lambda net, w, x: ntk_core.dynamics.kernel_velocity(net, w, x, Y),
     "layers_of": lambda net, w, x: ntk_core.layers_of(net, w, x).multiplications,
     "least_distance": lambda net, w, x: ntk_core.kernels.least_distance(net, w, w, x),
-    "linearity_report": lambda net, w, x: ntk_core.linearity_report(net, w, moved(w), x, Y[: len(x)]).kernel_change,
+    "linearity_report": lambda net, w, x: (
+        ntk_core.linearity_report(net, w, moved(w), x, Y[: len(x)]).kernel_change
+    ),
     "linearize": lambda net, w, x: ntk_core.linearize(net, w)(w, x),
-    "loss_hessian_product": lambda net, w, x: ntk_core.dynamics.loss_hessian_product(net, w, x, Y[: len(x)], w),
+    "loss_hessian_product": lambda net, w, x: ntk_core.dynamics.loss_hessian_product(
+        net, w, x, Y[: len(x)], w
+    ),
     "quadratic_model": lambda net, w, x: ntk_core.quadratic_model(net, w)(w, x),
     "smallest_eigenvalue_in_ball": lambda net, w, x: (
-        ntk_core.hessians.smallest_eigenvalue_in_ball(net, w, x, 1.0, num_starts=1, num_steps=1).value
+        ntk_core.hessians.smallest_eigenvalue_in_ball(
+            net, w, x, 1.0, num_starts=1, num_steps=1
+        ).value
     ),
     "sweep_widths": swept,
     "train": lambda net, w, x: ntk_core.train(net, w, x, Y, **TRAINED).network.loss,
 }
 ANY_ONE = {
-    "ball_sup": lambda net, w, x: ntk_core.ball_sup(net, w, x, 1.0, num_starts=1, num_steps=1).value,
-    "hessian_block_norms": lambda net, w, x: ntk_core.hessians.hessian_block_norms(net, w, x).values,
+    "ball_sup": lambda net, w, x: (
+        ntk_core.ball_sup(net, w, x, 1.0, num_starts=1, num_steps=1).value
+    ),
+    "hessian_block_norms": lambda net, w, x: (
+        ntk_core.hessians.hessian_block_norms(net, w, x).values
+    ),
     "hessian_density": lambda net, w, x: ntk_core.hessian_density(net, w, x).nodes,
-    "hessian_eigenpairs": lambda net, w, x: ntk_core.hessian_eigenpairs(net, w, x, num_wanted=1).eigenvalues,
+    "hessian_eigenpairs": lambda net, w, x: (
+        ntk_core.hessian_eigenpairs(net, w, x, num_wanted=1).eigenvalues
+    ),
     "hessian_norm": lambda net, w, x: ntk_core.hessian_norm(net, w, x).value,
     "layer_quantities": lambda net, w, x: ntk_core.layer_quantities(net, w, x).bound,
     "path_sup": lambda net, w, x: ntk_core.hessians.path_sup(net, [w], x).value,
@@ -70,9 +88,15 @@ NETWORK: dict[str, Callable[[Any, Any, Any], Any]] = {
     "gradient_norm_bound": lambda net, w, x: ntk_core.kernels.gradient_norm_bound(net, x[0]),
     "infinite_width_nngp": lambda net, w, x: ntk_core.kernels.infinite_width_nngp(net, x),
     "infinite_width_ntk": lambda net, w, x: ntk_core.infinite_width_ntk(net, x),
-    "nonlinear_output_hessian": lambda net, w, x: ntk_core.hessians.nonlinear_output_hessian(net, w, x[0]).upper,
-    "shallow_hessian_blocks": lambda net, w, x: ntk_core.hessians.shallow_hessian_blocks(net, w, x[0]),
-    "subtract_initial_output": lambda net, w, x: ntk_core.networks.subtract_initial_output(net, w)(w, x),
+    "nonlinear_output_hessian": lambda net, w, x: (
+        ntk_core.hessians.nonlinear_output_hessian(net, w, x[0]).upper
+    ),
+    "shallow_hessian_blocks": lambda net, w, x: ntk_core.hessians.shallow_hessian_blocks(
+        net, w, x[0]
+    ),
+    "subtract_initial_output": lambda net, w, x: ntk_core.networks.subtract_initial_output(net, w)(
+        w, x
+    ),
 }
 EVERY = {**ANY, **ANY_ONE}
 
@@ -104,19 +128,25 @@ def refusal(name: str, net: Any, params: Any, x: Any) -> InvalidInput:
 
 
 def test_no_public_function_that_takes_a_model_is_forgotten():
-    public = {name: getattr(importlib.import_module(module), name) for module, name in public_names()}
+    public = {
+        name: getattr(importlib.import_module(module), name) for module, name in public_names()
+    }
     functions = {
         name: each
         for name, each in public.items()
         if callable(each) and not (isinstance(each, type) and issubclass(each, Exception))
     }
     found = {
-        name for name in functions if {"net", "apply", "model"} & inspect.signature(functions[name]).parameters.keys()
+        name
+        for name in functions
+        if {"net", "apply", "model"} & inspect.signature(functions[name]).parameters.keys()
     }
     assert found - {"freeze"} == EVERY.keys() | NETWORK.keys()  # it measures nothing
 
 
-@pytest.mark.parametrize("name", ["empirical_ntk", "kernel_change_between", "train", "sweep_widths", "hessian_norm"])
+@pytest.mark.parametrize(
+    "name", ["empirical_ntk", "kernel_change_between", "train", "sweep_widths", "hessian_norm"]
+)
 def test_outputs_of_shape_n_count_as_n_by_1(name):
     def flat(params, x):
         return NET.apply(params, x)[:, 0]
@@ -128,7 +158,10 @@ def test_outputs_of_shape_n_count_as_n_by_1(name):
 
 WRONG: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "a loss": ("in place of a loss", lambda w, x: jnp.mean(NET.apply(w, x) ** 2)),
-    "a mean over the batch": ("one row for each", lambda w, x: jnp.stack([NET.apply(w, x).mean(0)] * 2)),
+    "a mean over the batch": (
+        "one row for each",
+        lambda w, x: jnp.stack([NET.apply(w, x).mean(0)] * 2),
+    ),
     "a fourth axis": (r"outputs \(n, C\)", lambda w, x: NET.apply(w, x)[:, None, None]),
     "two arrays": ("a tuple of 2", lambda w, x: (NET.apply(w, x), x)),
     "nothing": ("NoneType", lambda w, x: None),
@@ -138,7 +171,9 @@ WRONG: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
 }
 
 
-@pytest.mark.parametrize(("name", "words"), [(name, list(WRONG)[k % len(WRONG)]) for k, name in enumerate(EVERY)])
+@pytest.mark.parametrize(
+    ("name", "words"), [(name, list(WRONG)[k % len(WRONG)]) for k, name in enumerate(EVERY)]
+)
 def test_wrong_outputs_are_refused(name, words):
     """One kind by each function."""
     shown, function = WRONG[words]
@@ -147,7 +182,9 @@ def test_wrong_outputs_are_refused(name, words):
     assert re.search(shown, str(found))
 
 
-@pytest.mark.parametrize(("name", "net"), [(name, (NET, apply)[k % 2]) for k, name in enumerate(EVERY)])
+@pytest.mark.parametrize(
+    ("name", "net"), [(name, (NET, apply)[k % 2]) for k, name in enumerate(EVERY)]
+)
 def test_a_missing_or_added_batch_axis_is_named(name, net):
     if name == "hessian_norm":
         assert "shape (1, 5, 3)" in str(refusal(name, net, PARAMS, X[None]))
@@ -157,15 +194,26 @@ def test_a_missing_or_added_batch_axis_is_named(name, net):
         assert "batch axis" in str(refusal(name, net, PARAMS, X[0]))
 
 
-PARAMETERS: tuple[Any, ...] = (3, {}, {"w": 2.0}, {"w": jnp.ones(3), "s": "tanh"}, {"w": jnp.ones(3) * 1j})
+PARAMETERS: tuple[Any, ...] = (
+    3,
+    {},
+    {"w": 2.0},
+    {"w": jnp.ones(3), "s": "tanh"},
+    {"w": jnp.ones(3) * 1j},
+)
 
 
 @pytest.mark.parametrize("name", EVERY | NETWORK)
 def test_what_is_no_model_parameters_or_inputs_is_refused(name):
     for net in ("relu", None, FullyConnected, (apply, PARAMS), 3.0):
         assert refusal(name, net, PARAMS, given(name)).field in ("net", "apply", "model")
-    for x in ("words", ["a", "b"], np.array([object()]), [[1.0], [1.0, 2.0]]) if name in EVERY else ():
-        assert refusal(name, apply if name == "sweep_widths" else NET, PARAMS, x).field in ("x", "x1")
+    for x in (
+        ("words", ["a", "b"], np.array([object()]), [[1.0], [1.0, 2.0]]) if name in EVERY else ()
+    ):
+        assert refusal(name, apply if name == "sweep_widths" else NET, PARAMS, x).field in (
+            "x",
+            "x1",
+        )
     for params in PARAMETERS if name in EVERY and name != "sweep_widths" else ():
         assert refusal(name, apply, params, given(name)).field == "params"
 
@@ -194,7 +242,11 @@ def test_the_remedy_for_a_module_splits_it(library):
     found = pytest.importorskip(library)
     make, call = MODULES[library]
     model = make(found)
-    lines = refusal("empirical_ntk", model, None, X).allowed.removeprefix("(apply, params), made by: ").split("; ")
+    lines = (
+        refusal("empirical_ntk", model, None, X)
+        .allowed.removeprefix("(apply, params), made by: ")
+        .split("; ")
+    )
     known = {"model": model, "jax": jax, "x": X, "ntk_core": ntk_core, "nnx": found, "eqx": found}
     exec("\n".join(lines), known)
     function, params = known["apply"], known["params"]

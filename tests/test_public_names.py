@@ -37,10 +37,14 @@ print("jax" in sys.modules)
 
 def test_imports_are_quick_and_describing_work_starts_no_jax() -> None:
     """Processor time in starts of Python, typically one; then all modules of experiments except computation."""
-    alone = [path.stem for path in (ROOT / "ntk_core").glob("*.py") if not path.stem.startswith("__")]
+    alone = [
+        path.stem for path in (ROOT / "ntk_core").glob("*.py") if not path.stem.startswith("__")
+    ]
     folders = [f"experiments.{name}" for name in EXPERIMENTS]
     parts = [f"{folder}.{part}" for folder in folders for part in ("spec", "result")]
-    there = [part for part in parts if (ROOT / "ntk_core" / f"{part.replace('.', '/')}.py").exists()]
+    there = [
+        part for part in parts if (ROOT / "ntk_core" / f"{part.replace('.', '/')}.py").exists()
+    ]
     modules = [f"ntk_core.{name}" for name in ("runs", *sorted(alone), *folders, *there)]
     command = [sys.executable, "-c", STARTS, *modules]
     shown = [subprocess.check_output(command, cwd=ROOT, text=True).splitlines() for _ in range(2)]
@@ -62,9 +66,14 @@ def test_moved_names_raise_with_their_new_name() -> None:
             getattr(ntk_core, old)
         assert functools.reduce(getattr, new.partition(",")[0].split("."), ntk_core) is not None
     ended = subprocess.run(
-        [sys.executable, "-c", "from ntk_core import verdict"], cwd=ROOT, capture_output=True, text=True
+        [sys.executable, "-c", "from ntk_core import verdict"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
     )
-    assert ended.stderr.endswith("ImportError: ntk_core.verdict is now ntk_core.graphs.graph_verdict\n")
+    assert ended.stderr.endswith(
+        "ImportError: ntk_core.verdict is now ntk_core.graphs.graph_verdict\n"
+    )
 
 
 def public_names() -> list[tuple[str, str]]:
@@ -72,7 +81,10 @@ def public_names() -> list[tuple[str, str]]:
     places = {name: getattr(ntk_core, name) for name in ntk_core.__all__}
     modules = {name: place for name, place in places.items() if isinstance(place, ModuleType)}
     return [("ntk_core", name) for name in places if name not in modules] + [
-        (place.__name__, each) for name, place in modules.items() if name in MATHEMATICS for each in place.__all__
+        (place.__name__, each)
+        for name, place in modules.items()
+        if name in MATHEMATICS
+        for each in place.__all__
     ]
 
 
@@ -81,7 +93,9 @@ def lacking(docstring: str) -> list[str]:
     words = re.sub(r"^>>> .*?(\n\n|\Z)|``.*?``", "", docstring, flags=re.DOTALL | re.MULTILINE)
     formula = re.search("[=‖Σ→↦←∂≤∝⊗]", words) is not None
     source = re.search(r"^Source: \S", docstring, flags=re.MULTILINE) is not None
-    pages = [page for page in re.findall(r"docs/[\w/.-]+\.md", docstring) if not (ROOT / page).is_file()]
+    pages = [
+        page for page in re.findall(r"docs/[\w/.-]+\.md", docstring) if not (ROOT / page).is_file()
+    ]
     return ["formula or mapping"] * (not formula) + ["source"] * (not source) + pages
 
 
@@ -91,17 +105,23 @@ def public_objects() -> dict[str, Any]:
 
 def test_every_public_docstring_has_formula_source_and_example() -> None:
     """A mapping counts as formula; errors, which compute nothing, and classes of ``traced`` need an example only."""
-    classes = {name: each for name in dir(traced) if isinstance(each := getattr(traced, name), type)}
+    classes = {
+        name: each for name in dir(traced) if isinstance(each := getattr(traced, name), type)
+    }
     missing: dict[str, list[str]] = {}
     for name, each in {**classes, **public_objects()}.items():
         text = inspect.getdoc(each) or ""
-        computes = name not in classes and not (isinstance(each, type) and issubclass(each, Exception))
+        computes = name not in classes and not (
+            isinstance(each, type) and issubclass(each, Exception)
+        )
         missing[name] = ["example"] * (re.search(r"^ *>>> ", text, re.MULTILINE) is None)
         missing[name] += lacking(text) if computes else []
     assert {"Program", "TracedLayer", "Use", "Views", "empirical_ntk"} <= missing.keys()
     assert len(missing) > 80
     assert {name: what for name, what in missing.items() if what} == {}
-    example = "All.\n\n>>> f(a=1)\n1\n\nSee ``a → b`` and docs/math/nothing.md for its Source: none."
+    example = (
+        "All.\n\n>>> f(a=1)\n1\n\nSee ``a → b`` and docs/math/nothing.md for its Source: none."
+    )
     assert lacking(example) == ["formula or mapping", "source", "docs/math/nothing.md"]
 
 

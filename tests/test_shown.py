@@ -35,10 +35,15 @@ def cells(text: str) -> list[list[str]]:
 
 
 def test_spec_shows_changed_settings_and_cost():
-    spec = with_settings(KernelChangeSpec(), {"widths": [10, 20], "architecture.activation": "tanh"})
+    spec = with_settings(
+        KernelChangeSpec(), {"widths": [10, 20], "architecture.activation": "tanh"}
+    )
     shown = spec._repr_html_()
     _, *rows = cells(shown)
-    assert {row[1]: row[2] for row in rows} == {"widths": "10, 20", "architecture.activation": "tanh"}
+    assert {row[1]: row[2] for row in rows} == {
+        "widths": "10, 20",
+        "architecture.activation": "tanh",
+    }
     assert [row[3] for row in rows if row[1] == "architecture.activation"] == ["ReLU"]
     assert "2 points, " in shown
     assert "All settings are at their defaults." in KernelChangeSpec()._repr_html_()
@@ -77,7 +82,9 @@ def test_every_experiment_has_a_figure_in_notebooks(monkeypatch):
     (target,) = stated_entry_points()["linearity_lab.figures"].values()
     module, _, name = target.partition(":")
     load = functools.partial(getattr, import_module(module), name)
-    monkeypatch.setattr(ENTRIES, lambda group: [SimpleNamespace(load=load)] if group == FIGURES else [])
+    monkeypatch.setattr(
+        ENTRIES, lambda group: [SimpleNamespace(load=load)] if group == FIGURES else []
+    )
     monkeypatch.setattr(pio.renderers, "default", "plotly_mimetype")
     monkeypatch.setattr("ntk_core.markup.is_kernel", lambda: True)
     shown = []
@@ -111,7 +118,11 @@ def test_a_bar_follows_a_run_in_a_notebook_and_nowhere_else(monkeypatch):
     shell = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=object()))
     monkeypatch.setitem(sys.modules, "IPython", shell)
     monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(HTML=str, display=display))
-    assert [each.kind for each in with_bar(events(), spec)] == ["estimated", "point_progress", "ended"]
+    assert [each.kind for each in with_bar(events(), spec)] == [
+        "estimated",
+        "point_progress",
+        "ended",
+    ]
     first, half, last = texts
     assert 'value="0.000"' in first
     assert "50%, about 3 s left: training &lt;all&gt;" in half

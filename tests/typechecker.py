@@ -2,4 +2,6 @@
 
 from beartype import BeartypeConf, beartype
 
-checked = beartype(conf=BeartypeConf(is_pep484_tower=True))  # accept an int for a float, as in Python's typing
+checked = beartype(
+    conf=BeartypeConf(is_pep484_tower=True)
+)  # accept an int for a float, as in Python's typing

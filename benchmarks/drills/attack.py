@@ -31,7 +31,9 @@ HUNGRY = {
 # Estimated by bisection over every point, they kept the server busy for minutes without a click on Run.
 COSTLY = (
     "generalization",
-    "widths=" + ",".join(str(10 + 7 * each) for each in range(24)) + "&richness=0.1,0.15,0.2,0.25,0.3,0.35,0.4,0.5"
+    "widths="
+    + ",".join(str(10 + 7 * each) for each in range(24))
+    + "&richness=0.1,0.15,0.2,0.25,0.3,0.35,0.4,0.5"
     "&num_seeds=100&training.max_steps=10000000",
 )
 LONG = "widths=30,100,300,1000&training.learning_rate=1e-6&training.loss_threshold=1e-6"
@@ -78,7 +80,11 @@ class Attacker:
 
     async def long_runs(self, client: str) -> None:
         steps = self._draw.choice((10_000, 100_000, 10_000_000))
-        await self.run(client, "kernel_change", f"{LONG}&training.max_steps={steps}&seed={self._draw.randrange(10**6)}")
+        await self.run(
+            client,
+            "kernel_change",
+            f"{LONG}&training.max_steps={steps}&seed={self._draw.randrange(10**6)}",
+        )
 
     async def costly_pages(self, client: str) -> None:
         async with self.session(client, *COSTLY) as session:
@@ -94,7 +100,9 @@ class Attacker:
         async with AsyncExitStack() as stack:
             for _ in range(200):
                 line = f"2001:db8:0:1::{self._draw.randrange(1, 16**4):x}"  # of one network
-                session = await stack.enter_async_context(self.session(line, self._draw.choice(IDLE_PAGES)))
+                session = await stack.enter_async_context(
+                    self.session(line, self._draw.choice(IDLE_PAGES))
+                )
                 await session.act(patience_s=10)
 
     async def reruns(self, client: str) -> None:
@@ -108,22 +116,38 @@ class Attacker:
             await session.act(patience_s=10)
 
     async def requests(self, client: str) -> None:
-        for path in ("/static/" + "./" * self._draw.randrange(1000) + "js/index.js?1", "/api/ready", "/lecture"):
+        for path in (
+            "/static/" + "./" * self._draw.randrange(1000) + "js/index.js?1",
+            "/api/ready",
+            "/lecture",
+        ):
             await self.send(client, f"GET {path} HTTP/1.1", "")
 
     async def slow_senders(self, client: str) -> None:
         opened = []
         for index in range(300):
             _, writer = await asyncio.open_connection(*self._address.split(":"))
-            upload = f"PUT /_stcore/upload_file/a/b HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: {client}\r\n"
-            writer.write((upload + "Content-Length: 8000000\r\n\r\nx" if index % 2 else "GET / HTTP/1.1\r\n").encode())
+            upload = (
+                f"PUT /_stcore/upload_file/a/b HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: {client}\r\n"
+            )
+            writer.write(
+                (
+                    upload + "Content-Length: 8000000\r\n\r\nx"
+                    if index % 2
+                    else "GET / HTTP/1.1\r\n"
+                ).encode()
+            )
             opened.append(writer)
         await asyncio.sleep(8)
         for writer in opened:
             writer.close()
 
     async def claimed_lengths(self, client: str) -> None:
-        await self.send(client, "PUT /_stcore/upload_file/a/b HTTP/1.1", "Content-Length: 0000000000999999999\r\n")
+        await self.send(
+            client,
+            "PUT /_stcore/upload_file/a/b HTTP/1.1",
+            "Content-Length: 0000000000999999999\r\n",
+        )
         await asyncio.sleep(0.5)
 
     async def send(self, client: str, first: str, header: str) -> None:
@@ -137,7 +161,9 @@ class Attacker:
             raise ConnectionRefusedError(answer.decode()[:60])
 
 
-async def repeat(attack: Callable[[str], Awaitable[None]], client: str, reported: collections.Counter[str]) -> None:
+async def repeat(
+    attack: Callable[[str], Awaitable[None]], client: str, reported: collections.Counter[str]
+) -> None:
     """Repeat an attack whatever the server answers."""
     while True:
         try:

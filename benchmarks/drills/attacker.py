@@ -17,13 +17,17 @@ from benchmarks.drills.sessions import Seen, Visit, crowd, work
 from benchmarks.measure import ROOT, Row, Watch
 
 LIMIT_S, UPLOAD_S, LIMIT_MIB = 1.0, 30.0, 150
-WORKER_MIB = 1.25 * 1024 * 1.25  # the profile's cap of a job, and a quarter between two measurements of it
+WORKER_MIB = (
+    1.25 * 1024 * 1.25
+)  # the profile's cap of a job, and a quarter between two measurements of it
 NUM_RUNNING, NUM_UPLOADING = 3, 2
 SWEEP = "widths=10&outputs=linear&num_seeds=1&training.max_steps=200"
 VISIT = Visit(SWEEP, distinct=NUM_RUNNING, pause_s=(5.0, 10.0), page_share=0.5, every_s=60.0)
 
 
-async def drill(address: str, seen: Seen, server_mib: list[float], num_visitors: int, minutes: float) -> Row:
+async def drill(
+    address: str, seen: Seen, server_mib: list[float], num_visitors: int, minutes: float
+) -> Row:
     """Visitors alone, then with the attacker: counts of the attack, and reactions."""
 
     async def attack() -> tuple[Row, int]:
@@ -57,14 +61,26 @@ def main(*, visitors: int = 29, minutes: float = 4.0) -> None:
         found = asyncio.run(drill(address, seen, server_mib, visitors, minutes))
         busy = machine.note()["busy_by_others"]
     worker_mib = max(workers_mib)
-    conditions = {"num_visitors": visitors, "minutes": minutes, "cores_busy_by_others": round(busy, 2)}
+    conditions = {
+        "num_visitors": visitors,
+        "minutes": minutes,
+        "cores_busy_by_others": round(busy, 2),
+    }
     memory = {"server_mib": [round(server_mib[0]), round(max(server_mib)), round(server_mib[-1])]}
     jobs = {"num_jobs": seen.num_jobs, "unfinished": seen.unfinished, "errors": seen.errors[:20]}
-    measured = {"upload": spread(seen.uploads_s or [0.0]), **memory, "worker_mib": round(worker_mib), **jobs}
+    measured = {
+        "upload": spread(seen.uploads_s or [0.0]),
+        **memory,
+        "worker_mib": round(worker_mib),
+        **jobs,
+    }
     claims = {
-        f"pages of visitors react within {LIMIT_S:g} s (p95)": found["reaction"]["p95_s"] <= LIMIT_S,
-        f"uploads of visitors are read within {UPLOAD_S:g} s": max(seen.uploads_s, default=0.0) <= UPLOAD_S,
-        f"the server grows by {LIMIT_MIB} MiB at most": max(server_mib) - server_mib[0] <= LIMIT_MIB,
+        f"pages of visitors react within {LIMIT_S:g} s (p95)": found["reaction"]["p95_s"]
+        <= LIMIT_S,
+        f"uploads of visitors are read within {UPLOAD_S:g} s": max(seen.uploads_s, default=0.0)
+        <= UPLOAD_S,
+        f"the server grows by {LIMIT_MIB} MiB at most": max(server_mib) - server_mib[0]
+        <= LIMIT_MIB,
         f"no worker passes {WORKER_MIB:.0f} MiB": worker_mib <= WORKER_MIB,
         "no visitor sees an exception or data of another one": not seen.errors and not seen.leaks,
         "every job of a visitor is accepted and finishes": bool(seen.jobs) and not seen.unfinished,

@@ -63,7 +63,9 @@ class BrowserSession:
         self._finished = asyncio.Event()
         self.run_key = ""  # of the last Run button; a page may lead to another
         self.errors: list[str] = []  # texts of exceptions on the page
-        self.alerts: list[str] = []  # warnings, errors and notes of the last complete run of the page
+        self.alerts: list[
+            str
+        ] = []  # warnings, errors and notes of the last complete run of the page
         self.options: dict[str, tuple[str, ...]] = {}  # of every choice, by its key
 
     async def __aenter__(self) -> Self:
@@ -92,7 +94,9 @@ class BrowserSession:
         """Whether a part of the page polls, or the page runs."""
         return bool(self._watched) or self._runs
 
-    async def act(self, changes: Mapping[str, object] | None = None, patience_s: float = 120.0) -> float:
+    async def act(
+        self, changes: Mapping[str, object] | None = None, patience_s: float = 120.0
+    ) -> float:
         """Change widgets by key (:data:`CLICK`: buttons); return seconds of the run."""
         clicked = {key for key, value in (changes or {}).items() if value is CLICK}
         self._values |= {key: value for key, value in (changes or {}).items() if key not in clicked}
@@ -109,8 +113,12 @@ class BrowserSession:
         state.query_string, state.page_script_hash = self.query, self._page_hash
         state.page_name = "" if self._page_hash else self.page
         state.fragment_id = fragment_id
-        state.widget_states.widgets.extend(_widget_state(self._ids[key], value) for key, value in self._values.items())
-        state.widget_states.widgets.extend(WidgetState(id=self._ids[key], trigger_value=True) for key in clicked)
+        state.widget_states.widgets.extend(
+            _widget_state(self._ids[key], value) for key, value in self._values.items()
+        )
+        state.widget_states.widgets.extend(
+            WidgetState(id=self._ids[key], trigger_value=True) for key in clicked
+        )
         await self._socket.send(message.SerializeToString())
 
     async def press(self, key: str) -> None:
@@ -181,17 +189,26 @@ class BrowserSession:
         name = element.WhichOneof("type") or ""
         shown = getattr(element, name)
         text = getattr(shown, "code_text" if name == "code" else "body", "")
-        if self._read_text is not None and text and name in ("markdown", "alert", "heading", "code"):
+        if (
+            self._read_text is not None
+            and text
+            and name in ("markdown", "alert", "heading", "code")
+        ):
             self._read_text(text)
         if name == "exception":
             self.errors.append(f"{shown.type}: {shown.message}")
         elif name == "alert":
             self.alerts.append(shown.body)
-        elif name == "bidi_component" and shown.component_name in ("linearity_lab_jobs", "linearity_lab_news"):
+        elif name == "bidi_component" and shown.component_name in (
+            "linearity_lab_jobs",
+            "linearity_lab_news",
+        ):
             reported = json.loads(shown.json)
             if reported.get("kind") == "watch":
                 header, job = ("X-Lab-Session", reported["session"]), reported["jobs"][0]
-                self._watched[fragment_id] = Watched(reported["url"], header, job["id"] + job["seen"])
+                self._watched[fragment_id] = Watched(
+                    reported["url"], header, job["id"] + job["seen"]
+                )
             elif "watch" in reported:
                 header = ("X-Lab-Watch", reported["watch"])
                 self._watched[fragment_id] = Watched(reported["url"], header, reported["seen"])
@@ -211,11 +228,15 @@ class BrowserSession:
             for fragment_id, watched in list(self._watched.items()):
                 with contextlib.suppress(OSError):
                     headers = {**self._headers, **dict([watched.header])}
-                    found = await asyncio.to_thread(requests.get, f"{http}{watched.path}", headers=headers, timeout=60)
+                    found = await asyncio.to_thread(
+                        requests.get, f"{http}{watched.path}", headers=headers, timeout=60
+                    )
                     found.raise_for_status()
                     answer = found.json()
                     every_s = answer.get("every_s", 1.0)
-                    states = {job["id"] + job["seen"] for job in answer.get("jobs", ())} | {answer.get("state")}
+                    states = {job["id"] + job["seen"] for job in answer.get("jobs", ())} | {
+                        answer.get("state")
+                    }
                     if watched.drawn not in states and self._watched.get(fragment_id) == watched:
                         await self.begin(fragment_id=fragment_id)
 
@@ -225,15 +246,23 @@ class BrowserSession:
         return parse_qs(self.query).get("job", [""])[0]
 
 
-def put_file(host: str, path: str, name: str, data: bytes, headers: Mapping[str, str] | None = None) -> None:
+def put_file(
+    host: str, path: str, name: str, data: bytes, headers: Mapping[str, str] | None = None
+) -> None:
     """Upload a file with the server's token against forged requests."""
     with requests.Session() as session:
         token = session.get(f"{host}/_stcore/health", timeout=60).cookies.get("_streamlit_xsrf")
         session.headers.update({"X-Xsrftoken": str(token), **(headers or {})})
-        session.put(f"{host}/{path.removeprefix('/')}", files={"file": (name, data)}, timeout=60).raise_for_status()
+        session.put(
+            f"{host}/{path.removeprefix('/')}", files={"file": (name, data)}, timeout=60
+        ).raise_for_status()
 
 
 def _widget_state(widget_id: str, value: object) -> WidgetState:
-    fields = {FileUploaderState: "file_uploader_state_value", str: "string_value", bool: "bool_value"}
+    fields = {
+        FileUploaderState: "file_uploader_state_value",
+        str: "string_value",
+        bool: "bool_value",
+    }
     given: dict[str, Any] = {fields[type(value)]: value}
     return WidgetState(id=widget_id, **given)

@@ -15,7 +15,14 @@ from pathlib import Path
 import cyclopts
 
 from benchmarks.drills.browser_session import BrowserSession
-from benchmarks.drills.report import STORE, conclude, finished_points, is_intact, own_data, unfinished
+from benchmarks.drills.report import (
+    STORE,
+    conclude,
+    finished_points,
+    is_intact,
+    own_data,
+    unfinished,
+)
 from benchmarks.drills.served_app import ServedApp, answer_of, served_app
 
 PAGE, SWEEP = "kernel_change", "widths=10,20&num_seeds=1&outputs=linear&training.max_steps=200"
@@ -46,12 +53,16 @@ def fill(file: Path) -> None:
 def becomes(app: ServedApp, wanted: int) -> bool:
     """Wait for a status of ``/api/ready``; return whether it came."""
     deadline = time.monotonic() + PATIENCE_S
-    while (found := answer_of(f"http://{app.address}/api/ready")[0]) != wanted and time.monotonic() < deadline:
+    while (
+        found := answer_of(f"http://{app.address}/api/ready")[0]
+    ) != wanted and time.monotonic() < deadline:
         time.sleep(0.5)
     return found == wanted
 
 
-async def run(app: ServedApp, file: Path, seed: int, patience_s: float) -> tuple[str, bool, list[str], list[str]]:
+async def run(
+    app: ServedApp, file: Path, seed: int, patience_s: float
+) -> tuple[str, bool, list[str], list[str]]:
     """Press Run; return job, success, alerts and exceptions."""
     async with BrowserSession(f"ws://{app.address}", PAGE, f"{SWEEP}&seed={seed}") as session:
         await session.act()
@@ -80,7 +91,8 @@ def main() -> None:
             is_kept = is_kept and not list(disk.glob("*.damaged*"))
     claims = {
         "a full disk makes the server not ready": was_ready and was_done and is_refused,
-        "a page reports it and shows no exception": any("cannot be" in each for each in alerts) and not errors + more,
+        "a page reports it and shows no exception": any("cannot be" in each for each in alerts)
+        and not errors + more,
         "finished points survive and the store is intact": is_kept,
         "with room again the same server is ready and finishes a run": is_back and again,
     }

@@ -30,7 +30,14 @@ from ntk_core.errors import InvalidInput
 from ntk_core.networks.graphs import example_graphs, graph_data
 from ntk_core.runs import PRESETS, Spec, canonical_json, check_size, estimate, parse_spec
 from ntk_core.runs._table import Experiment
-from ntk_core.settings.grammar import InvalidSpec, Setting, settings, spec_from_texts, text_of, values_of
+from ntk_core.settings.grammar import (
+    InvalidSpec,
+    Setting,
+    settings,
+    spec_from_texts,
+    text_of,
+    values_of,
+)
 from ntk_core.settings.validation import bounds
 
 MAX_SECONDS = 2.0  # of processor time for one spec: more would be a way to keep a server busy
@@ -43,10 +50,17 @@ NUMBERS = st.sampled_from((
     0, 1, 2, 3, 7, -1, 0.5, 1e-12, -0.0, 99, 101, 1000, 2**31, 2**53 + 1, 2**63, 10**7, 10**7 + 1, 10**30, 10**400,
     1e308, math.nan, math.inf, -math.inf,
 ))  # fmt: skip
-SPECS = st.sampled_from([spec for preset in PRESETS.values() for spec in (preset.spec, preset.paper_spec)])
+SPECS = st.sampled_from(
+    [spec for preset in PRESETS.values() for spec in (preset.spec, preset.paper_spec)]
+)
 GRAPHS = st.sampled_from([graph_data(graph) for graph in example_graphs().values()])
 VALUES = st.recursive(
-    st.none() | st.booleans() | NUMBERS | TEXTS | GRAPHS | st.lists(st.integers(1, 10_000), max_size=30),
+    st.none()
+    | st.booleans()
+    | NUMBERS
+    | TEXTS
+    | GRAPHS
+    | st.lists(st.integers(1, 10_000), max_size=30),
     lambda each: st.lists(each, max_size=5) | st.dictionaries(TEXTS, each, max_size=3),
     max_leaves=8,
 )
@@ -76,7 +90,10 @@ def json_texts(draw: st.DrawFn) -> str:
     for _ in range(draw(st.sampled_from([1, 1, 1, 2, 4]))):
         data = draw(changed(data))
     text = json.dumps(data)
-    at, put = draw(st.integers(0, len(text))), draw(st.sampled_from(["", "}", '"', "\\", "\ud800", "9" * 5000]))
+    at, put = (
+        draw(st.integers(0, len(text))),
+        draw(st.sampled_from(["", "}", '"', "\\", "\ud800", "9" * 5000])),
+    )
     return text[:at] + put + text[at + 1 :] if draw(st.integers(0, 4)) == 0 else text
 
 
@@ -96,7 +113,9 @@ def plausible(draw: st.DrawFn, setting: Setting) -> str:
     if setting.name == "graph":
         return json.dumps(draw(changed(draw(GRAPHS))))
     if setting.options:
-        return ",".join(map(text_of, draw(st.lists(st.sampled_from(setting.options), min_size=1, max_size=5))))
+        return ",".join(
+            map(text_of, draw(st.lists(st.sampled_from(setting.options), min_size=1, max_size=5)))
+        )
     low, high = bounds(setting.info)
     if low is None or high is None:
         return draw(odd(setting.info.default))
@@ -109,7 +128,11 @@ def plausible(draw: st.DrawFn, setting: Setting) -> str:
 def odd(held: object) -> st.SearchStrategy[str]:
     """Texts that are no value, or a value with a suffix."""
     text = text_of(held) if held is not None else ""
-    return TEXTS | NUMBERS.map(str) | st.sampled_from([text + end for end in ("", "0", ",", "-1", "e5", " ", text)])
+    return (
+        TEXTS
+        | NUMBERS.map(str)
+        | st.sampled_from([text + end for end in ("", "0", ",", "-1", "e5", " ", text)])
+    )
 
 
 @st.composite
@@ -117,7 +140,9 @@ def arguments(draw: st.DrawFn, path: Path) -> list[str]:
     """Draw a command line: a preset or file, with settings; or nonsense."""
     target = draw(st.sampled_from([*PRESETS, str(path), "nothing", ""]))
     if target == "nothing":
-        return draw(st.lists(st.sampled_from(["run", "show", "presets", "--set"]) | TEXTS, max_size=4))
+        return draw(
+            st.lists(st.sampled_from(["run", "show", "presets", "--set"]) | TEXTS, max_size=4)
+        )
     path.write_text(draw(json_texts()), encoding="utf-8", errors="surrogatepass")
     base = PRESETS[target].spec if target in PRESETS else draw(SPECS)
     given = [f"{name}={text}" for name, text in draw(texts_of(base)).items()]
@@ -129,7 +154,9 @@ def arguments(draw: st.DrawFn, path: Path) -> list[str]:
 class Findings:
     """Outcomes of the specs."""
 
-    outcomes: collections.Counter[str] = field(default_factory=collections.Counter)  # by input and outcome
+    outcomes: collections.Counter[str] = field(
+        default_factory=collections.Counter
+    )  # by input and outcome
     failures: list[str] = field(default_factory=list)  # one example of each other ending
     slowest_s: float = 0.0  # longest processor time of one spec
 
@@ -145,7 +172,9 @@ class Findings:
             base = data.draw(SPECS)
             attempt = partial(_by_address, base, data.draw(texts_of(base)))
         took_s: list[float] = []
-        while not took_s or (took_s[-1] > MAX_SECONDS and len(took_s) < 2):  # the first may load modules
+        while not took_s or (
+            took_s[-1] > MAX_SECONDS and len(took_s) < 2
+        ):  # the first may load modules
             began = time.thread_time()
             outcome = attempt()
             took_s.append(time.thread_time() - began)
@@ -158,14 +187,22 @@ def fuzz(count: int, seed: int) -> Findings:
     """Send ``count`` specs through the inputs; equal seeds draw equal specs."""
     findings, phases = Findings(), (Phase.generate, Phase.shrink)
     options = hypothesis.settings(
-        max_examples=count, database=None, deadline=None, phases=phases, suppress_health_check=list(HealthCheck)
+        max_examples=count,
+        database=None,
+        deadline=None,
+        phases=phases,
+        suppress_health_check=list(HealthCheck),
     )
     with tempfile.TemporaryDirectory() as folder, nothing_computed():
-        checked = hypothesis.given(st.data())(lambda data: findings.check(data, Path(folder) / "spec.json"))
+        checked = hypothesis.given(st.data())(
+            lambda data: findings.check(data, Path(folder) / "spec.json")
+        )
         try:
             hypothesis.seed(seed)(options(checked))()
         except Exception as error:
-            findings.failures.append("\n".join([repr(error), *getattr(error, "__notes__", ())])[:5000])
+            findings.failures.append(
+                "\n".join([repr(error), *getattr(error, "__notes__", ())])[:5000]
+            )
     return findings
 
 
@@ -227,7 +264,10 @@ def _estimated(spec: Spec) -> str:
     assert 0 <= cost.seconds < math.inf
     assert 0 <= cost.peak_bytes < math.inf
     outcome = "let pass"
-    for check in (*(partial(check_limits, spec, each) for each in PROFILES.values()), partial(check_size, spec)):
+    for check in (
+        *(partial(check_limits, spec, each) for each in PROFILES.values()),
+        partial(check_size, spec),
+    ):
         try:
             check()
         except InvalidInput:
@@ -239,8 +279,16 @@ def drill(*, count: int = 10_000, seed: int = 0) -> None:
     """Fuzz, and report the outcomes."""
     began = time.perf_counter()
     findings = fuzz(count, seed)
-    found = {"outcomes": dict(sorted(findings.outcomes.items())), "slowest_s": round(findings.slowest_s, 4)}
-    measured = {"count": count, "seed": seed, **found, "seconds": round(time.perf_counter() - began, 1)}
+    found = {
+        "outcomes": dict(sorted(findings.outcomes.items())),
+        "slowest_s": round(findings.slowest_s, 4),
+    }
+    measured = {
+        "count": count,
+        "seed": seed,
+        **found,
+        "seconds": round(time.perf_counter() - began, 1),
+    }
     claims = {
         f"each of {count:,} specs was let pass or refused in sentences": not findings.failures,
         f"none took {MAX_SECONDS:g} s of processor time": findings.slowest_s < MAX_SECONDS,

@@ -36,7 +36,9 @@ def leaves(value: object, path: str = "") -> Iterator[tuple[str, object]]:
 def agrees(new: object, old: object) -> bool:
     """Return whether two leaves are equal up to the rounding of training."""
     if isinstance(new, float) and isinstance(old, float):
-        return (math.isnan(new) and math.isnan(old)) or math.isclose(new, old, rel_tol=RELATIVE, abs_tol=ROUNDING)
+        return (math.isnan(new) and math.isnan(old)) or math.isclose(
+            new, old, rel_tol=RELATIVE, abs_tol=ROUNDING
+        )
     return new == old
 
 
@@ -45,15 +47,29 @@ def again(name: str) -> Row:
     result = gallery_result(name)
     assert result is not None
     shown, began = result.points[0], time.monotonic()
-    finished = next((event for event in run(PRESETS[name].spec) if isinstance(event, PointFinished)), None)
+    finished = next(
+        (event for event in run(PRESETS[name].spec) if isinstance(event, PointFinished)), None
+    )
     if finished is None:
         raise RuntimeError(f"{name}: no point was finished")
     new, old = dict(leaves(finished.point.model_dump())), dict(leaves(shown.model_dump()))
     both = new.keys() & old.keys()
-    wrong = sorted(new.keys() ^ old.keys() | {path for path in both if not agrees(new[path], old[path])})
+    wrong = sorted(
+        new.keys() ^ old.keys() | {path for path in both if not agrees(new[path], old[path])}
+    )
     equal = sum(new[path] == old[path] for path in both)
-    row = {"point": finished.key, "same_point": finished.key == shown.key, "numbers": len(new), "equal": equal}
-    return {**row, "outside": len(wrong), "for_example": wrong[:3], "took_s": round(time.monotonic() - began, 1)}
+    row = {
+        "point": finished.key,
+        "same_point": finished.key == shown.key,
+        "numbers": len(new),
+        "equal": equal,
+    }
+    return {
+        **row,
+        "outside": len(wrong),
+        "for_example": wrong[:3],
+        "took_s": round(time.monotonic() - began, 1),
+    }
 
 
 def main(*names: str) -> None:
@@ -61,7 +77,9 @@ def main(*names: str) -> None:
     rows = {name: again(name) for name in names or PRESETS}
     few = all(row["outside"] <= 0.01 * row["numbers"] for row in rows.values())
     claims = {
-        "every entry has been recomputed at one point": all(row["same_point"] for row in rows.values()),
+        "every entry has been recomputed at one point": all(
+            row["same_point"] for row in rows.values()
+        ),
         f"99 % of the numbers of each agree within {RELATIVE:.0%}": few,
     }
     conclude("gallery", {"relative_tolerance": RELATIVE, "entries": rows}, claims)

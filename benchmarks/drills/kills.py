@@ -12,14 +12,24 @@ from pathlib import Path
 import cyclopts
 
 from benchmarks.drills.browser_session import BrowserSession
-from benchmarks.drills.report import STORE, conclude, finished_points, is_finished, is_intact, own_data, unfinished
+from benchmarks.drills.report import (
+    STORE,
+    conclude,
+    finished_points,
+    is_finished,
+    is_intact,
+    own_data,
+    unfinished,
+)
 from benchmarks.drills.served_app import ServedApp, served_app
 from benchmarks.measure import Row
 
 SERVER_SHARE, LONGEST_S, PATIENCE_S = 0.4, 6.0, 240.0
 NUM_ACTIVE = 3
 PAGE = "kernel_change"
-SWEEP = "widths=16,32,64,128&num_seeds=1&outputs=linear&training.max_steps=400&training.num_records=20"
+SWEEP = (
+    "widths=16,32,64,128&num_seeds=1&outputs=linear&training.max_steps=400&training.num_records=20"
+)
 
 
 async def submit(app: ServedApp, seed: int) -> str:
@@ -45,7 +55,13 @@ def is_lost(file: Path, job: str, before: Row) -> bool:
 def drill(folder: Path, num_kills: int, seed: int = 0, longest_s: float = LONGEST_S) -> Row:
     """Kill that often, then let all jobs complete; return their points."""
     draw, file = random.Random(seed), folder / STORE
-    kills, jobs, lost, num_seen, is_whole = {"server": 0, "worker": 0}, list[str](), list[str](), 0, True
+    kills, jobs, lost, num_seen, is_whole = (
+        {"server": 0, "worker": 0},
+        list[str](),
+        list[str](),
+        0,
+        True,
+    )
     while sum(kills.values()) < num_kills:
         with served_app() as app:
             while app.process.is_running() and sum(kills.values()) < num_kills:
@@ -62,13 +78,24 @@ def drill(folder: Path, num_kills: int, seed: int = 0, longest_s: float = LONGES
                 lost += [job for job, points in known.items() if is_lost(file, job, points)]
     with served_app() as app:
         for number, job in enumerate(jobs):
-            if not is_finished(file, job):  # its worker may have been killed: the job has failed, and Run continues
+            if not is_finished(
+                file, job
+            ):  # its worker may have been killed: the job has failed, and Run continues
                 asyncio.run(submit(app, number))
         left = unfinished(file, jobs, PATIENCE_S)
     is_whole = is_whole and is_intact(file)
     counts = {"kills": kills, "num_sweeps": len(jobs), "num_points_before_last_kill": num_seen}
-    store = {"lost": lost, "intact": is_whole, "set_aside": [path.name for path in folder.glob("*.damaged*")]}
-    return {**counts, **store, "unfinished": left, "points": [finished_points(file, job) for job in jobs]}
+    store = {
+        "lost": lost,
+        "intact": is_whole,
+        "set_aside": [path.name for path in folder.glob("*.damaged*")],
+    }
+    return {
+        **counts,
+        **store,
+        "unfinished": left,
+        "points": [finished_points(file, job) for job in jobs],
+    }
 
 
 def uninterrupted(folder: Path, num_sweeps: int) -> list[Row | None]:
@@ -101,7 +128,9 @@ def main(*, kills: int = 20, seed: int = 0) -> None:
         reference = uninterrupted(folder, found["num_sweeps"])
     verdict = claims(found, reference)
     del found["points"]
-    conclude("kills", {**found, "took_s": round(time.monotonic() - began)}, verdict, is_kept=kills >= 10)
+    conclude(
+        "kills", {**found, "took_s": round(time.monotonic() - began)}, verdict, is_kept=kills >= 10
+    )
 
 
 if __name__ == "__main__":

@@ -53,7 +53,10 @@ async def vote(phone: BrowserSession, screen: Screen, key: str, draw: random.Ran
 
 async def everywhere(screens: list[Screen], pattern: str, since: float) -> list[float]:
     """Return seconds until each screen showed a text of this pattern."""
-    return [came - since for came in await asyncio.gather(*(screen.shows(pattern) for screen in screens))]
+    return [
+        came - since
+        for came in await asyncio.gather(*(screen.shows(pattern) for screen in screens))
+    ]
 
 
 async def drill(app: ServedApp, num_phones: int, num_questions: int, folder: Path) -> Row:
@@ -67,7 +70,9 @@ async def drill(app: ServedApp, num_phones: int, num_questions: int, folder: Pat
         await projector.shows("poll=")
         code = next(text for text in projector.texts if "poll=" in text).partition("poll=")[2]
         screens = [Screen() for _ in range(num_phones)]
-        sessions = (BrowserSession(url, PAGE, f"poll={code}", read=screen.read) for screen in screens)
+        sessions = (
+            BrowserSession(url, PAGE, f"poll={code}", read=screen.read) for screen in screens
+        )
         phones = [await stack.enter_async_context(session) for session in sessions]
         joined = await asyncio.gather(*(phone.act() for phone in phones))
         busy, began = app.server_s(), time.perf_counter()
@@ -79,7 +84,10 @@ async def drill(app: ServedApp, num_phones: int, num_questions: int, folder: Pat
             voted = time.perf_counter()
             came = await projector.shows(f"^{num_phones} of {num_phones} phones have answered")
             counted.append(max(0.0, came - voted))
-            for key, pattern in ((f"{PAGE}.show", "The answer:"), (f"{PAGE}.next.top", f"^Step {index + 2}$")):
+            for key, pattern in (
+                (f"{PAGE}.show", "The answer:"),
+                (f"{PAGE}.next.top", f"^Step {index + 2}$"),
+            ):
                 for screen in screens:
                     screen.texts.clear()
                 since = time.perf_counter()
@@ -88,7 +96,11 @@ async def drill(app: ServedApp, num_phones: int, num_questions: int, folder: Pat
         took = time.perf_counter() - began
         server = {"server_busy": round((app.server_s() - busy) / took, 3)}
         server["server_mib"] = round(app.resident_mib())
-        written = [path.name for path in folder.rglob("*") if path.is_file() and code.encode() in path.read_bytes()]
+        written = [
+            path.name
+            for path in folder.rglob("*")
+            if path.is_file() and code.encode() in path.read_bytes()
+        ]
         await teacher.act({f"{PAGE}.poll": CLICK})
         await everywhere(screens, "has ended", time.perf_counter())
         errors = [error for session in (teacher, *phones) for error in session.errors]
@@ -104,7 +116,8 @@ def claims(found: Row) -> dict[str, bool]:
     each = "answer and next question reach every phone"
     return {
         f"an answer is confirmed within {ANSWERED_S:g} s (p95)": answered["p95_s"] <= ANSWERED_S,
-        f"the projector counts all {found['num_phones']} within {REACHED_S:g} s": counted["max_s"] <= REACHED_S,
+        f"the projector counts all {found['num_phones']} within {REACHED_S:g} s": counted["max_s"]
+        <= REACHED_S,
         f"{each} within {REACHED_S:g} s (p95)": reached["p95_s"] <= REACHED_S,
         "no page showed an exception": not found["errors"],
         "nothing of the poll is on the disk": not found["written"],
@@ -113,7 +126,10 @@ def claims(found: Row) -> dict[str, bool]:
 
 def main(*, phones: int = 30, questions: int = 6) -> None:
     """A class in a poll."""
-    with own_data() as folder, served_app(LINEARITY_LAB_PROFILE="classroom", LINEARITY_LAB_WORKERS="1") as app:
+    with (
+        own_data() as folder,
+        served_app(LINEARITY_LAB_PROFILE="classroom", LINEARITY_LAB_WORKERS="1") as app,
+    ):
         found = asyncio.run(drill(app, phones, questions, folder))
     conclude("poll", found, claims(found))
 

@@ -21,7 +21,11 @@ import psutil
 from benchmarks.measure import ROOT
 from hosting.start_nginx import write_configuration
 
-FLAGS = ("--server.headless=true", "--server.fileWatcherType=none", "--browser.gatherUsageStats=false")
+FLAGS = (
+    "--server.headless=true",
+    "--server.fileWatcherType=none",
+    "--browser.gatherUsageStats=false",
+)
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,9 @@ class ServedApp:
         return [each for each in self.process.children() if "spawn_main" in _command(each)]
 
     @contextmanager
-    def watched(self, server_mib: list[float], worker_mib: list[float], every_s: float) -> Iterator[None]:
+    def watched(
+        self, server_mib: list[float], worker_mib: list[float], every_s: float
+    ) -> Iterator[None]:
         """Note memory of server and largest worker while the block runs."""
 
         def note() -> None:
@@ -92,7 +98,9 @@ def repeated(work: Callable[[], object], every_s: float) -> Iterator[None]:
 
 def answer_of(url: str, **headers: str) -> tuple[int, Message, bytes]:
     """Return status, headers and body of an answer, also of an error."""
-    request = urllib.request.Request(url, headers={name.replace("_", "-"): value for name, value in headers.items()})
+    request = urllib.request.Request(
+        url, headers={name.replace("_", "-"): value for name, value in headers.items()}
+    )
     try:
         with urllib.request.urlopen(request, timeout=20) as answer:
             return answer.status, answer.headers, answer.read()
@@ -108,14 +116,26 @@ def free_port() -> int:
 
 
 @contextmanager
-def served_app(*, port: int = 0, log: int | IO[str] = subprocess.DEVNULL, **environment: str) -> Iterator[ServedApp]:
+def served_app(
+    *, port: int = 0, log: int | IO[str] = subprocess.DEVNULL, **environment: str
+) -> Iterator[ServedApp]:
     """Serve the dashboard with these environment variables until the block ends."""
     address = f"127.0.0.1:{port or free_port()}"
     host, _, at = address.partition(":")
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", f"--server.address={host}", f"--server.port={at}"]
+    command = [
+        sys.executable,
+        "-m",
+        "streamlit",
+        "run",
+        "app.py",
+        f"--server.address={host}",
+        f"--server.port={at}",
+    ]
     errors = None if log == subprocess.DEVNULL else subprocess.STDOUT
     environment = {**os.environ, **environment}
-    with subprocess.Popen([*command, *FLAGS], cwd=ROOT, env=environment, stdout=log, stderr=errors) as server:
+    with subprocess.Popen(
+        [*command, *FLAGS], cwd=ROOT, env=environment, stdout=log, stderr=errors
+    ) as server:
         try:
             _wait_until_healthy(address, server)
             yield ServedApp(psutil.Process(server.pid), address)
@@ -158,7 +178,9 @@ def _resident(process: psutil.Process) -> int:
         return 0
 
 
-def _wait_until_healthy(address: str, process: subprocess.Popen[bytes], patience_s: float = 120.0) -> None:
+def _wait_until_healthy(
+    address: str, process: subprocess.Popen[bytes], patience_s: float = 120.0
+) -> None:
     deadline = time.monotonic() + patience_s
     while time.monotonic() < deadline and process.poll() is None:
         try:

@@ -79,7 +79,9 @@ async def browse(session: BrowserSession, seen: Seen, visit: Visit, draw: random
     """Change a choice or the page now and then."""
     while time.monotonic() < seen.until:
         await asyncio.sleep(draw.uniform(*visit.pause_s))
-        own = sorted(key for key in session.options if ".preset" not in key and key.startswith(session.page))
+        own = sorted(
+            key for key in session.options if ".preset" not in key and key.startswith(session.page)
+        )
         if own and draw.random() >= visit.page_share:
             key = draw.choice(own)
             seen.reactions_s.append(await session.act({key: draw.choice(session.options[key])}))
@@ -87,7 +89,9 @@ async def browse(session: BrowserSession, seen: Seen, visit: Visit, draw: random
             seen.reactions_s.append(await session.visit(draw.choice(IDLE_PAGES)))
 
 
-async def run_job(session: BrowserSession, seen: Seen, page: str, settings: str, visit: Visit) -> None:
+async def run_job(
+    session: BrowserSession, seen: Seen, page: str, settings: str, visit: Visit
+) -> None:
     """Press Run, and again after kills, until all points are stored."""
     began = time.monotonic()
     await session.press_run(page)
@@ -100,7 +104,9 @@ async def run_job(session: BrowserSession, seen: Seen, page: str, settings: str,
             seen.unfinished.append(f"{settings} after {visit.patience_s:.0f} s: {session.alerts}")
             return
         await asyncio.sleep(CHECK_S)
-        if not session.live and not await asyncio.to_thread(is_finished, seen.store, session.job_id):
+        if not session.live and not await asyncio.to_thread(
+            is_finished, seen.store, session.job_id
+        ):
             await session.act({session.run_key: CLICK})  # its worker was killed: Run continues
     seen.sweeps_s.append(time.monotonic() - began)
     await session.act()
@@ -135,14 +141,18 @@ async def upload_data(session: BrowserSession, seen: Seen, visit: Visit, own: in
 
 
 @asynccontextmanager
-async def crowd(address: str, seen: Seen, num_sessions: int, num_running: int) -> AsyncIterator[list[BrowserSession]]:
+async def crowd(
+    address: str, seen: Seen, num_sessions: int, num_running: int
+) -> AsyncIterator[list[BrowserSession]]:
     """Open sessions from separate addresses; note their errors at the end."""
     async with AsyncExitStack() as stack:
         sessions: list[BrowserSession] = []
         for index in range(num_sessions):
             page = RUN_PAGE if index < num_running else IDLE_PAGES[index % len(IDLE_PAGES)]
             client, listen = f"192.0.2.{index + 1}", partial(seen.listen, index)
-            sessions.append(BrowserSession(f"ws://{address}", page, listen=listen, forwarded_for=client))
+            sessions.append(
+                BrowserSession(f"ws://{address}", page, listen=listen, forwarded_for=client)
+            )
             await stack.enter_async_context(sessions[-1])
             await sessions[-1].act()
         yield sessions
@@ -150,7 +160,12 @@ async def crowd(address: str, seen: Seen, num_sessions: int, num_running: int) -
 
 
 async def work(
-    sessions: list[BrowserSession], seen: Seen, visit: Visit, num_running: int, num_uploading: int, minutes: float
+    sessions: list[BrowserSession],
+    seen: Seen,
+    visit: Visit,
+    num_running: int,
+    num_uploading: int,
+    minutes: float,
 ) -> None:
     """Let sessions run sweeps, upload data and browse."""
     draw, num_busy = random.Random(0), num_running + num_uploading
@@ -197,11 +212,18 @@ async def drill(
         count = "SELECT (SELECT count(*) FROM attempts), (SELECT count(*) FROM lab_points)"
         attempts, points = connection.execute(count).fetchone()
     given = {"minutes": minutes, "num_sessions": num_sessions, "num_running": num_running}
-    counts = {"num_runs": len(seen.sweeps_s), "num_jobs": seen.num_jobs, "num_uploads": len(seen.uploads_s)}
+    counts = {
+        "num_runs": len(seen.sweeps_s),
+        "num_jobs": seen.num_jobs,
+        "num_uploads": len(seen.uploads_s),
+    }
     waits = {"reaction": spread(seen.reactions_s or [0.0]), "sweep": spread(seen.sweeps_s or [0.0])}
     shared = {"ids_of_equal_sweeps": max(map(len, seen.jobs.values()), default=0)}
     stored = {"points": points, "points_computed": attempts}
-    private = {"private_texts": len(seen.owners), "private_texts_seen_by_their_owner": len(seen.arrived)}
+    private = {
+        "private_texts": len(seen.owners),
+        "private_texts_seen_by_their_owner": len(seen.arrived),
+    }
     server = {"idle_processor_share": round(idle_share, 4), "server_grown_mib": round(grown)}
     failures = {"leaks": seen.leaks[:20], "unfinished": seen.unfinished, "errors": seen.errors[:20]}
     found = {**given, **counts, "num_kills": seen.num_kills, **waits, **shared, **stored}
@@ -217,14 +239,21 @@ def claims(found: Row) -> dict[str, bool]:
         "equal sweeps are one job and computed once": is_shared,
         "no page shows an exception": not found["errors"],
         "no session gets data, or a run of data, of another one": not found["leaks"],
-        "who uploads data sees them": found["private_texts_seen_by_their_owner"] >= 5 * found["num_uploads"],
+        "who uploads data sees them": found["private_texts_seen_by_their_owner"]
+        >= 5 * found["num_uploads"],
         f"the server grows by {LIMIT_MIB} MiB at most": found["server_grown_mib"] <= LIMIT_MIB,
-        "an idle server with its workers uses under 2 % of one core": found["idle_processor_share"] < 0.02,
+        "an idle server with its workers uses under 2 % of one core": found["idle_processor_share"]
+        < 0.02,
     }
 
 
 def main(
-    *, minutes: float = 4.0, sessions: int = 30, running: int = 10, uploading: int = 4, kill_every_s: float = 30.0
+    *,
+    minutes: float = 4.0,
+    sessions: int = 30,
+    running: int = 10,
+    uploading: int = 4,
+    kill_every_s: float = 30.0,
 ) -> None:
     """A class at one machine.
 
@@ -234,7 +263,9 @@ def main(
     """
     numbers = {"num_sessions": sessions, "num_running": running, "num_uploading": uploading}
     with own_data() as folder, served_app(LINEARITY_LAB_PROFILE="classroom") as app:
-        drilling = drill(app, folder / STORE, Visit(), **numbers, minutes=minutes, kill_every_s=kill_every_s)
+        drilling = drill(
+            app, folder / STORE, Visit(), **numbers, minutes=minutes, kill_every_s=kill_every_s
+        )
         found = asyncio.run(drilling)
     conclude("sessions", found, claims(found), is_kept=minutes >= 2)
 

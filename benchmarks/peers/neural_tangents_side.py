@@ -33,7 +33,9 @@ def convolutional(params, x):
     for weight in hidden:
         size = weight.shape[0]
         low = (size - 1) // 2
-        padded = jnp.pad(a, ((0, 0), (low, size - 1 - low), (low, size - 1 - low), (0, 0)), mode="wrap")
+        padded = jnp.pad(
+            a, ((0, 0), (low, size - 1 - low), (low, size - 1 - low), (0, 0)), mode="wrap"
+        )
         layout = ("NHWC", "HWIO", "NHWC")
         z = jax.lax.conv_general_dilated(padded, weight, (1, 1), "VALID", dimension_numbers=layout)
         a = jax.nn.relu(z / np.sqrt(np.prod(weight.shape[:3])))
@@ -71,7 +73,9 @@ def changes(request):
 
         return change
 
-    def exact_norm(array):  # np.linalg.norm adds up hundreds of millions of squares in float32, off by 4e-3
+    def exact_norm(
+        array,
+    ):  # np.linalg.norm adds up hundreds of millions of squares in float32, off by 4e-3
         return math.sqrt(sum(float(np.vdot(row, row)) for row in array))
 
     def describe(found):

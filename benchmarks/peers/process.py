@@ -32,8 +32,12 @@ def interpreter(name: str, python: str = sys.executable) -> str:
     folder = ENVIRONMENTS / name
     made = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
     uv = [sys.executable, "-m", "uv"]
-    subprocess.run([*uv, "venv", "--quiet", "--allow-existing", "--python", python, str(folder)], check=True)
-    subprocess.run([*uv, "pip", "install", "--quiet", "--python", made, "-r", requirements(name)], check=True)
+    subprocess.run(
+        [*uv, "venv", "--quiet", "--allow-existing", "--python", python, str(folder)], check=True
+    )
+    subprocess.run(
+        [*uv, "pip", "install", "--quiet", "--python", made, "-r", requirements(name)], check=True
+    )
     return str(made)
 
 
@@ -50,7 +54,11 @@ class Peer:
         self.folder = Path(self._folder.name)
         command = [python, str(HERE / f"{name.replace('-', '_')}_side.py")]
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **variables}
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **variables},
         )
 
     def ask(self, request: Row, arrays: Mapping[str, np.ndarray] | None = None) -> Row:
@@ -100,7 +108,11 @@ class Peers(dict[str, Peer]):
         return {name: peer.ask({"packages": True}) for name, peer in self.items()}
 
     def competitors(
-        self, name: str, request: Row, arrays: Mapping[str, np.ndarray] | None = None, title: str = "{}"
+        self,
+        name: str,
+        request: Row,
+        arrays: Mapping[str, np.ndarray] | None = None,
+        title: str = "{}",
     ) -> dict[str, Competitor]:
         """Return the calls that a peer prepares, by title; none without it."""
         if name not in self:
@@ -114,4 +126,10 @@ def peers(settings: Settings, *names: str, **variables: str) -> Iterator[Peers]:
     """Start these peers with environment variables, where their environments exist."""
     with ExitStack() as stack:
         at = settings.interpreters
-        yield Peers({name: stack.enter_context(Peer(name, at[name], **variables)) for name in names if name in at})
+        yield Peers(
+            {
+                name: stack.enter_context(Peer(name, at[name], **variables))
+                for name in names
+                if name in at
+            }
+        )

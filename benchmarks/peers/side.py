@@ -23,7 +23,9 @@ def forget_peak() -> int:
     """Return resident bytes without freed blocks; the peak counts from here (Linux)."""
     gc.collect()
     with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)  # glibc keeps freed blocks, which would hide the memory of the next call
+        ctypes.CDLL(None).malloc_trim(
+            0
+        )  # glibc keeps freed blocks, which would hide the memory of the next call
     Path("/proc/self/clear_refs").write_text("5")
     return resident_bytes("VmRSS")
 
@@ -42,10 +44,15 @@ def timed(work: Callable[[], Found], weigh: bool) -> tuple[Found, float, int | N
     return found, seconds, None if before is None else max(0, resident_bytes("VmHWM") - before)
 
 
-def weights(request: Message, convert: Callable[[np.ndarray], Found], letter: str = "w") -> tuple[Found, list[Found]]:
+def weights(
+    request: Message, convert: Callable[[np.ndarray], Found], letter: str = "w"
+) -> tuple[Found, list[Found]]:
     """Return inputs and weights from the file of a request."""
     with np.load(request["file"], allow_pickle=False) as arrays:
-        names = sorted((name for name in arrays.files if name.startswith(letter)), key=lambda name: int(name[1:]))
+        names = sorted(
+            (name for name in arrays.files if name.startswith(letter)),
+            key=lambda name: int(name[1:]),
+        )
         return convert(arrays["x"]), [convert(arrays[name]) for name in names]
 
 

@@ -34,7 +34,9 @@ def convolutional(params, x):
     for weight in hidden:
         size = weight.shape[-1]
         low = (size - 1) // 2
-        padded = torch.nn.functional.pad(a, (low, size - 1 - low, low, size - 1 - low), mode="circular")
+        padded = torch.nn.functional.pad(
+            a, (low, size - 1 - low, low, size - 1 - low), mode="circular"
+        )
         a = torch.relu(torch.nn.functional.conv2d(padded, weight) / weight[0].numel() ** 0.5)
     return a.reshape(-1) @ last / last.shape[0] ** 0.5
 
@@ -69,7 +71,10 @@ def kernels(request):
         x = x.movedim(-1, 1).contiguous()
         params = [*(weight.permute(3, 2, 0, 1).contiguous() for weight in params[:-1]), params[-1]]
     ways = {"jacobian_contraction": jacobian_contraction, "vector_products": vector_products}
-    return {name: (partial(ways[name], apply, tuple(params), x), norm) for name in request["implementations"]}
+    return {
+        name: (partial(ways[name], apply, tuple(params), x), norm)
+        for name in request["implementations"]
+    }
 
 
 class Scaled(torch.nn.Module):
@@ -105,8 +110,14 @@ def hessians(request):
     by_eigenthings = HessianOperator(net, [batch], lambda model, batch: model(batch[0]).sum())
 
     def arpack():
-        start = np.random.default_rng(next(calls)).normal(size=by_curvlinops.shape[0]).astype(np.float32)
-        values = eigsh(by_curvlinops, k=1, which="LM", tol=tolerance, return_eigenvectors=False, v0=start)
+        start = (
+            np.random.default_rng(next(calls))
+            .normal(size=by_curvlinops.shape[0])
+            .astype(np.float32)
+        )
+        values = eigsh(
+            by_curvlinops, k=1, which="LM", tol=tolerance, return_eigenvectors=False, v0=start
+        )
         return abs(float(values[0]))
 
     steps: list[int] = []

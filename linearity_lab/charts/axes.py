@@ -32,7 +32,9 @@ def law_words(law: PowerLaw) -> str:
 
 def given_runs(laws: Iterable[PowerLaw | None]) -> str:
     """Describe the runs behind the intervals: ``30 converged runs``; empty without intervals."""
-    counts = sorted(law.num_values for law in laws if law is not None and math.isfinite(law.interval))
+    counts = sorted(
+        law.num_values for law in laws if law is not None and math.isfinite(law.interval)
+    )
     if len(counts) < 2:
         return f"{counts[0]} converged runs" if counts else ""
     span = f"{counts[0]}" if counts[0] == counts[-1] else f"{counts[0]} to {counts[-1]}"
@@ -53,7 +55,10 @@ def tick_labels(ticks: Sequence[float]) -> list[str]:
 def readable(rows: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
     """Round the rows of a table to five significant digits; exports keep all digits."""
     return [
-        {name: float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value for name, value in row.items()}
+        {
+            name: float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
+            for name, value in row.items()
+        }
         for row in rows
     ]
 
@@ -96,7 +101,10 @@ def log_ticks(values: Iterable[float], decades_from: float = 30) -> JSON:
         ticks = [m * 10.0**exponent for exponent in range(first - 1, last + 1) for m in mantissas]
     else:
         step = max(1, math.ceil((last - first) / MOST_DECADES))
-        ticks = [10.0 ** (step * k) for k in range(math.floor(first / step) - 1, math.ceil(last / step) + 2)]
+        ticks = [
+            10.0 ** (step * k)
+            for k in range(math.floor(first / step) - 1, math.ceil(last / step) + 2)
+        ]
     shown = [tick for tick in ticks if low / BEYOND <= tick <= high * BEYOND]
     return {"type": "log", "tickvals": shown, "ticktext": tick_labels(shown)}
 
@@ -130,7 +138,9 @@ def spaced(values: Sequence[float], most: int = 9, first: Sequence[float] = ()) 
     return sorted(kept)
 
 
-def with_margin(values: Sequence[float], *, log: bool, share: float = 0.04, least: float = 0.5) -> list[float]:
+def with_margin(
+    values: Sequence[float], *, log: bool, share: float = 0.04, least: float = 0.5
+) -> list[float]:
     """Return a range around these values, in powers of ten on a logarithmic axis."""
     low, high = min(values), max(values)
     if log:
@@ -142,7 +152,13 @@ def with_margin(values: Sequence[float], *, log: bool, share: float = 0.04, leas
 def drawn_values(figure: go.Figure, row: int = 1) -> list[float]:
     """Return all numbers on the vertical axis of a row of a figure with one column."""
     axis = "y" if row == 1 else f"y{row}"
-    return [value for trace in figure.data if (trace.yaxis or "y") == axis for value in trace.y if value is not None]
+    return [
+        value
+        for trace in figure.data
+        if (trace.yaxis or "y") == axis
+        for value in trace.y
+        if value is not None
+    ]
 
 
 def add_level(
@@ -177,7 +193,11 @@ def add_level(
 
 def finish(figure: go.Figure) -> go.Figure:
     """Set the fonts, number format, legend and height that all figures share."""
-    axes = {name: figure.layout[name].type == "log" for name in figure.layout if name[:5] in ("xaxis", "yaxis")}
+    axes = {
+        name: figure.layout[name].type == "log"
+        for name in figure.layout
+        if name[:5] in ("xaxis", "yaxis")
+    }
     return figure.update_layout(look(axes))
 
 

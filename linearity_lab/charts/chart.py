@@ -41,11 +41,15 @@ class Chart:
 
     figure: go.Figure
     takeaway: str  # alternative text, one sentence per line
-    rows: Sequence[dict[str, object]]  # its numbers, one row per point; all rows have the same columns
+    rows: Sequence[
+        dict[str, object]
+    ]  # its numbers, one row per point; all rows have the same columns
     caption: Sequence[str] = ()  # sentences below it
     name: str = ""  # the last part of its key: ``change`` on the page ``dag`` has the words of ``dag.change``
     heading: str = ""  # title above it, if any
-    given: str = ""  # runs behind its 95% intervals (``numbers.given_runs``); empty without intervals
+    given: str = (
+        ""  # runs behind its 95% intervals (``numbers.given_runs``); empty without intervals
+    )
     finding: str = ""  # computed result in one sentence; empty if ``takeaway`` begins with it
     excluded: str = ""  # number of excluded runs in words; empty for none
 
@@ -77,18 +81,26 @@ def _runs(point: PointValue) -> Sequence[Value]:
 
 def occurring(points: Iterable[PointValue], *names: str) -> list[Any]:
     """Return attributes of this name (tuples for several names) of the runs of some points, in order."""
-    return list(dict.fromkeys(operator.attrgetter(*names)(run) for point in points for run in _runs(point)))
+    return list(
+        dict.fromkeys(operator.attrgetter(*names)(run) for point in points for run in _runs(point))
+    )
 
 
 def interval_words(chart: Chart, specs: Iterable[Spec]) -> list[str]:
     """Return what the intervals of a chart cover and assume; empty without intervals."""
-    scopes = "; or ".join(dict.fromkeys(spec.scope for spec in specs if isinstance(spec, SeededSpec)))
+    scopes = "; or ".join(
+        dict.fromkeys(spec.scope for spec in specs if isinstance(spec, SeededSpec))
+    )
     return [f"95% confidence intervals {scopes}, {chart.given}."] if chart.given and scopes else []
 
 
 def is_curve(trace: go.Scatter) -> bool:
     """Whether a trace is data, not a band, a guide or text."""
-    return "text" not in (trace.mode or "") and trace.fill != "toself" and not (trace.name or "").startswith("slope ")
+    return (
+        "text" not in (trace.mode or "")
+        and trace.fill != "toself"
+        and not (trace.name or "").startswith("slope ")
+    )
 
 
 def led_by(points: Iterable[AnyPoint], seed: int | None) -> list[AnyPoint]:
@@ -96,7 +108,9 @@ def led_by(points: Iterable[AnyPoint], seed: int | None) -> list[AnyPoint]:
     if seed is None:
         return list(points)
     return [
-        point.model_copy(update={"runs": tuple(sorted(_runs(point), key=lambda run: run.seed != seed))})
+        point.model_copy(
+            update={"runs": tuple(sorted(_runs(point), key=lambda run: run.seed != seed))}
+        )
         for point in points
     ]
 
@@ -120,7 +134,14 @@ def veiled(figure: go.Figure, up_to: float = -math.inf, keep: Sequence[str] = ()
     _name_in_legend(shown)
     font = {"size": FONT_SIZE + 2}
     return shown.add_annotation(
-        text=VEILED, xref="paper", yref="paper", x=0.97, y=0.93, xanchor="right", showarrow=False, font=font
+        text=VEILED,
+        xref="paper",
+        yref="paper",
+        x=0.97,
+        y=0.93,
+        xanchor="right",
+        showarrow=False,
+        font=font,
     )
 
 
@@ -143,7 +164,9 @@ def _without_far_points(trace: go.Scatter, inside: Sequence[bool]) -> go.Scatter
     for name in ("opacity", "symbol", "size"):
         values = getattr(trace.marker, name)
         if isinstance(values, (list, tuple)) and len(values) == len(inside):
-            kept.marker[name] = [value for value, stays in zip(values, inside, strict=True) if stays]
+            kept.marker[name] = [
+                value for value, stays in zip(values, inside, strict=True) if stays
+            ]
     return kept
 
 
@@ -186,7 +209,12 @@ def above(figure: go.Figure, before: go.Figure) -> go.Figure:
 
     Return ``figure`` itself if the axes differ or there are no curves.
     """
-    pale: JSON = {"showlegend": False, "legendgroup": None, "hoverinfo": "skip", "hovertemplate": None}
+    pale: JSON = {
+        "showlegend": False,
+        "legendgroup": None,
+        "hoverinfo": "skip",
+        "hovertemplate": None,
+    }
     pale |= {"opacity": GHOST_OPACITY, "meta": {"ghost": True}}
     ghosts = [trace.to_plotly_json() | pale for trace in before.data if _is_curve(trace)]
     if _axes(figure) != _axes(before) or not ghosts or figure.frames:
@@ -196,13 +224,17 @@ def above(figure: go.Figure, before: go.Figure) -> go.Figure:
     for name in _axes(figure):
         axis = layout.setdefault(name, {})
         now, then = figure.layout[name].range, before.layout[name].range
-        both = [min(now[0], then[0]), max(now[1], then[1])] if now and then else None  # None is Plotly's own range
+        both = (
+            [min(now[0], then[0]), max(now[1], then[1])] if now and then else None
+        )  # None is Plotly's own range
         axis |= {"range": both, "autorangeoptions": None}
         if own := _ticks(figure.layout[name]):
             earlier = _ticks(before.layout[name])
             ticks = earlier | own if name[0] == "x" else max(own, earlier, key=_span)
             shown = list(ticks)
-            if name[0] == "x" and axis.get("type") == "log":  # swept values, those of the figure before earlier ones
+            if (
+                name[0] == "x" and axis.get("type") == "log"
+            ):  # swept values, those of the figure before earlier ones
                 shown = spaced(sorted(ticks), first=list(own))
             axis |= {"tickvals": shown, "ticktext": [ticks[tick] for tick in shown]}
     # Appended last, so traces keep their numbers; a z-order would make Plotly clip the names beside the axes.
@@ -226,7 +258,9 @@ def _axes(figure: go.Figure) -> dict[str, tuple[object, ...]]:
     """Map each axis to its quantity, without the explanation after a comma, such as the channels of a CNN."""
     names = [name for name in figure.layout if name[:5] in ("xaxis", "yaxis")]
     axes = {name: figure.layout[name] for name in names}
-    return {name: ((axis.title.text or "").partition(",")[0], axis.type) for name, axis in axes.items()}
+    return {
+        name: ((axis.title.text or "").partition(",")[0], axis.type) for name, axis in axes.items()
+    }
 
 
 def _span(ticks: Mapping[float, str]) -> float:
@@ -244,7 +278,9 @@ class ComparedAxis:
     column: str
     title: str
     letter: str = "m"  # symbol in fitted exponents and sentences
-    keep: Callable[[Values, Any], bool] = lambda _row, _result: True  # selects rows for this axis, given their result
+    keep: Callable[[Values, Any], bool] = lambda _row, _result: (
+        True
+    )  # selects rows for this axis, given their result
     along_time: bool = False  # whether each seed has its own curve
 
 
@@ -254,11 +290,15 @@ class Comparison:
 
     axes: tuple[ComparedAxis, ...]
     measures: dict[str, str]  # column → title
-    lines: Mapping[str, Callable[[Any], object]]  # column that names a line → formatter of its values
+    lines: Mapping[
+        str, Callable[[Any], object]
+    ]  # column that names a line → formatter of its values
 
     def line_words(self, line: Sequence[object]) -> str:
         """Return the title of a line, such as ``linear output, random, ρ = 0.25``."""
-        return ", ".join(str(words(part)) for words, part in zip(self.lines.values(), line, strict=True))
+        return ", ".join(
+            str(words(part)) for words, part in zip(self.lines.values(), line, strict=True)
+        )
 
 
 WIDTH = ComparedAxis("width", "width m")
@@ -272,7 +312,9 @@ def compared_by(columns: Columns, *axes: ComparedAxis) -> Comparison:
 
 def comparison_of(spec: Spec) -> Comparison:
     """Compare by the result's table, against ``figures.COMPARED`` axes of its view, or as its ``compared(spec)``."""
-    figures = view_module(spec.experiment, "figures") if has_view(spec.experiment, "figures") else None
+    figures = (
+        view_module(spec.experiment, "figures") if has_view(spec.experiment, "figures") else None
+    )
     compared: Callable[[Spec], Comparison] | None = getattr(figures, "compared", None)
     if compared is not None:
         return compared(spec)

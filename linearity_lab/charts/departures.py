@@ -11,7 +11,15 @@ from linearity_lab.charts.lines import Dot, Line, width_axis
 from linearity_lab.charts.style import Style, nth_style
 from linearity_lab.charts.sweep import sweep
 from ntk_core.experiments.departures import DEPARTURE_WORDS, Departure
-from ntk_core.experiments.horizon import COLUMNS, REGIMES, HorizonPoint, HorizonRun, HorizonSpec, RegimeLine, lines
+from ntk_core.experiments.horizon import (
+    COLUMNS,
+    REGIMES,
+    HorizonPoint,
+    HorizonRun,
+    HorizonSpec,
+    RegimeLine,
+    lines,
+)
 from ntk_core.fits import PowerLaw, exponent_words, fit_runs
 from ntk_core.numbers import number, percent, signed
 from ntk_core.runs import mean
@@ -34,7 +42,9 @@ class Horizons:
     runs: Sequence[tuple[float, HorizonRun]]  # (width, run)
     of: str  # name of a departure of a run
     clock: str  # unit of the horizon
-    slope: float | None = None  # predicted slope of horizons that grow with the logarithm of the width
+    slope: float | None = (
+        None  # predicted slope of horizons that grow with the logarithm of the width
+    )
 
     def at(self, run: HorizonRun) -> Departure:
         """The departure of a run."""
@@ -49,10 +59,17 @@ class Horizons:
         dots = []
         for width, end, seed in ends:
             words = DEPARTURE_WORDS[end.outcome]
-            is_excluded = end.outcome not in ("departed", "never")  # the latter have no number, and an arrow
+            is_excluded = end.outcome not in (
+                "departed",
+                "never",
+            )  # the latter have no number, and an arrow
             value = end.at / base if end.outcome in ("departed", "beyond") else math.nan
             note = f"{self.clock} = {number(end.at, 3)}: {words}"
-            dots.append(Dot(width, value, seed, words * is_excluded, note, outcome=end.outcome * is_excluded))
+            dots.append(
+                Dot(
+                    width, value, seed, words * is_excluded, note, outcome=end.outcome * is_excluded
+                )
+            )
         # An exponent of the runs that depart in time would be biased.
         return Line(self.style, dots, fit=self.slope is None and self.num_seen == len(self.runs))
 
@@ -101,28 +118,46 @@ def against_width(points: Points, spec: HorizonSpec, of: str) -> Chart:
     relative = [each.line(relative=True) for each in found]
     caption = [f"Clocks: {', '.join(f'{each.clock} ({each.style.title})' for each in found)}."]
     if any(each.never for each in found):
-        caption.append("Percentages: difference of outputs at convergence, where the horizon is never reached.")
+        caption.append(
+            "Percentages: difference of outputs at convergence, where the horizon is never reached."
+        )
     chart = sweep(
-        [each for each in relative if any(math.isfinite(dot.value) or dot.why for dot in each.dots)],
+        [
+            each
+            for each in relative
+            if any(math.isfinite(dot.value) or dot.why for dot in each.dots)
+        ],
         width_axis(spec.widths),
         "horizon / at the least width",
         "horizon",
         name="horizons",
         caption=caption,
         rows=table_rows(COLUMNS, points),
-        finding=beginning("; ".join(each.finding() for each in found) or "no run has departed yet") + ".",
+        finding=beginning("; ".join(each.finding() for each in found) or "no run has departed yet")
+        + ".",
     )
     for each in found:
         if never := each.never:
-            shares = {at: mean([run.last_difference for width, run in never if width == at]).value for at, _ in never}
+            shares = {
+                at: mean([run.last_difference for width, run in never if width == at]).value
+                for at, _ in never
+            }
             _add_never(chart, relative, shares, each.style)
     return chart
 
 
-def _add_never(chart: Chart, lines: Sequence[Line], shares: Mapping[float, float], style: Style) -> None:
+def _add_never(
+    chart: Chart, lines: Sequence[Line], shares: Mapping[float, float], style: Style
+) -> None:
     """Add arrows at the top for runs that never depart: width → how far their outputs differ at the end."""
-    figure, drawn = chart.figure, [dot.value for each in lines for dot in each.dots if math.isfinite(dot.value)]
-    top, low = ABOVE * max(drawn, default=1.0), min(figure.layout.yaxis.range[0], 0.0) if drawn else -0.3
+    figure, drawn = (
+        chart.figure,
+        [dot.value for each in lines for dot in each.dots if math.isfinite(dot.value)],
+    )
+    top, low = (
+        ABOVE * max(drawn, default=1.0),
+        min(figure.layout.yaxis.range[0], 0.0) if drawn else -0.3,
+    )
     figure.add_scatter(
         x=list(shares),
         y=[top] * len(shares),
@@ -142,7 +177,9 @@ def departure_steps(points: Points, widths: Sequence[int]) -> Chart:
     above = [point for point in points if point.regime == "large-rate"]
     drawn = [(each, each.line()) for each in horizons(above, "outputs").values()]
     fitted = [(each, line.means) for each, line in drawn if line.means and each.law]
-    sentence = beginning("; ".join(f"{each.finding()}, predicted {each.slope:.2f}" for each, _ in fitted))
+    sentence = beginning(
+        "; ".join(f"{each.finding()}, predicted {each.slope:.2f}" for each, _ in fitted)
+    )
     chart = sweep(
         [line for _, line in drawn],
         width_axis(widths),
@@ -157,6 +194,11 @@ def departure_steps(points: Points, widths: Sequence[int]) -> Chart:
     )
     for each, means in fitted:
         (first, _), (last, end), slope = means[0], means[-1], each.slope or 0.0
-        y, name = [end.value - slope * math.log(last / first), end.value], f"slope {signed(slope)} predicted"
-        chart.figure.add_scatter(x=[first, last], y=y, mode="lines", line=GUIDE_LINE, name=name, showlegend=False)
+        y, name = (
+            [end.value - slope * math.log(last / first), end.value],
+            f"slope {signed(slope)} predicted",
+        )
+        chart.figure.add_scatter(
+            x=[first, last], y=y, mode="lines", line=GUIDE_LINE, name=name, showlegend=False
+        )
     return chart

@@ -18,10 +18,15 @@ POWER_SIZE = 10  # larger powers would touch the row above
 LETTER = 0.54 * LABEL_SIZE  # mean width of a letter
 MOST_LETTERS = 14  # in a row; more would leave no space for data on a phone
 GAP = 6  # pixels between two labels, and between a curve and its label
-ENDS_TOGETHER = 0.12  # of the axis: curves that end further from its right end keep their legend entry
+ENDS_TOGETHER = (
+    0.12  # of the axis: curves that end further from its right end keep their legend entry
+)
 # Height in pixels of a legend with one row and with two, so that the figure fits the first screen.
 LEGEND_HEIGHTS, MOST_IN_ROW = (50, 82), 6
-MARK_SIZE, MARK_MARGIN = 8, 22  # of a mark before a label, and of the unseen one that moves the label to its right
+MARK_SIZE, MARK_MARGIN = (
+    8,
+    22,
+)  # of a mark before a label, and of the unseen one that moves the label to its right
 # Plotly moves a mark by pixels only along its own direction, so marks are turned by 90° and given as others.
 TURNED = {
     "triangle-up": "triangle-right", "triangle-right": "triangle-down", "triangle-down": "triangle-left",
@@ -77,14 +82,22 @@ def spread_out(count: int, most: int = MOST_CURVES) -> list[int]:
     """Return at most ``most`` of ``count`` numbers from 0, including the first and the last."""
     if count <= most:
         return list(range(count))
-    return sorted({round(index * (count - 1) / (most - 1)) for index in range(most)}) if most > 1 else [0]
+    return (
+        sorted({round(index * (count - 1) / (most - 1)) for index in range(most)})
+        if most > 1
+        else [0]
+    )
 
 
 def hide(figure: go.Figure, groups: Mapping[str, str]) -> None:
     """Hide groups of curves behind a legend entry with these short names and their number."""
     for trace in figure.data:
         if trace.legendgroup in groups:
-            has_entry = "lines" in (trace.mode or "") and trace.fill is None and trace.showlegend is not False
+            has_entry = (
+                "lines" in (trace.mode or "")
+                and trace.fill is None
+                and trace.showlegend is not False
+            )
             trace.update(visible="legendonly", showlegend=has_entry)
             if has_entry:
                 trace.name = groups[trace.legendgroup]
@@ -107,13 +120,18 @@ def add_end_labels(figure: go.Figure, ends: Sequence[End], *, log_x: bool = True
         return
     edge, (low, high) = figure.layout.xaxis.range[1], vertical.range
     is_log = vertical.type == "log"
-    height = figure.layout.height - 28 - 4.5 * FONT_SIZE  # without margin, axis labels and axis title
+    height = (
+        figure.layout.height - 28 - 4.5 * FONT_SIZE
+    )  # without margin, axis labels and axis title
     while sum(end.height + GAP for end in ends) > height and any(len(end.rows) > 1 for end in ends):
         most = max(len(end.rows) for end in ends)
         ends = [replace(end, rows=end.rows[: most - 1]) for end in ends]
     unit = (high - low) / height  # axis units per pixel
     # The first row is beside the end of the curve, the others below.
-    wanted = [((math.log10(end.y) if is_log else end.y) - low) / unit - (end.height - ROW) / 2 for end in ends]
+    wanted = [
+        ((math.log10(end.y) if is_log else end.y) - low) / unit - (end.height - ROW) / 2
+        for end in ends
+    ]
     places = shifted_apart(wanted, [end.height + GAP for end in ends], height)
     for end, place, aim in zip(ends, places, wanted, strict=True):
         x = 10**edge if log_x else edge
@@ -147,7 +165,9 @@ def add_end_labels(figure: go.Figure, ends: Sequence[End], *, log_x: bool = True
         )
     figure.update_layout(margin={"r": GAP + math.ceil(max(end.width for end in ends))})
     labelled = {end.group for end in ends if end.group}
-    figure.for_each_trace(lambda trace: trace.update(showlegend=False) if trace.legendgroup in labelled else None)
+    figure.for_each_trace(
+        lambda trace: trace.update(showlegend=False) if trace.legendgroup in labelled else None
+    )
 
 
 def _turned(symbol: str) -> str:
@@ -163,7 +183,10 @@ def shifted_apart(wanted: Sequence[float], heights: Sequence[float], height: flo
     """
     order = sorted(range(len(wanted)), key=wanted.__getitem__)
     below = [0.0, *itertools.accumulate(heights[index] for index in order)]
-    free = [wanted[index] - heights[index] / 2 - start for index, start in zip(order, below, strict=False)]
+    free = [
+        wanted[index] - heights[index] / 2 - start
+        for index, start in zip(order, below, strict=False)
+    ]
     count, places = len(order), [0.0] * len(order)
     for rank, index in enumerate(order):
         # Without the heights above it: least squares of an ascending sequence, max over j of min over k.

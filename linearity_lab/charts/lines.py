@@ -82,7 +82,9 @@ class Line:
         """Return (position, mean) at every value with converged runs, ascending."""
         counted = [[dot for dot in dots if dot.counts] for dots in self.by_value.values()]
         return [
-            (mean([dot.place for dot in dots]).value, mean([dot.value for dot in dots])) for dots in counted if dots
+            (mean([dot.place for dot in dots]).value, mean([dot.value for dot in dots]))
+            for dots in counted
+            if dots
         ]
 
     def remarks(self, axis: "Axis", *, brief: bool = False) -> list[str]:
@@ -101,7 +103,9 @@ class Axis:
 
     title: str
     letter: str = "m"  # symbol in fitted exponents, guides and sentences
-    values: Sequence[float] = ()  # values of the whole sweep, which fix the axis while points arrive
+    values: Sequence[
+        float
+    ] = ()  # values of the whole sweep, which fix the axis while points arrive
     symbol: str = ""  # symbol of a dot's position in hovers and sentences, by default the letter
     column: str = ""  # name of the swept setting in the table, by default the title
 
@@ -116,7 +120,11 @@ class Axis:
         return self.symbol or self.letter
 
 
-GROWN_AXES = {"num_heads": Axis("heads H", "H"), "head_dim": Axis("head dimension d", "d"), "rank": Axis("rank r", "r")}
+GROWN_AXES = {
+    "num_heads": Axis("heads H", "H"),
+    "head_dim": Axis("head dimension d", "d"),
+    "rank": Axis("rank r", "r"),
+}
 
 
 def width_axis(widths: Sequence[int] = (), title: str = "width m") -> Axis:
@@ -133,11 +141,20 @@ class SeededRun(Protocol):
     def outcome(self) -> str: ...
 
 
-def trained_dot(at: float, value: float, run: SeededRun, note: str = "", *, converged_only: bool = True) -> Dot:
+def trained_dot(
+    at: float, value: float, run: SeededRun, note: str = "", *, converged_only: bool = True
+) -> Dot:
     """Return the number of a run; it counts if the run converged or was not trained."""
     words = OUTCOME_WORDS[run.outcome]
     why = words if converged_only and run.outcome != "converged" else ""
-    return Dot(at, value, run.seed, why, f"{note}<br>{words}" if note else words, outcome=run.outcome if why else "")
+    return Dot(
+        at,
+        value,
+        run.seed,
+        why,
+        f"{note}<br>{words}" if note else words,
+        outcome=run.outcome if why else "",
+    )
 
 
 Run = TypeVar("Run", bound=SeededRun)
@@ -156,11 +173,15 @@ class Measure(Generic[Run]):
         """Whether some run has a finite number."""
         return any(value is not None and math.isfinite(value) for value in map(self.of, runs))
 
-    def dots(self, runs: Iterable[tuple[float, Run]], note: str | Callable[[Run], str] = "") -> list[Dot]:
+    def dots(
+        self, runs: Iterable[tuple[float, Run]], note: str | Callable[[Run], str] = ""
+    ) -> list[Dot]:
         """Return the numbers of runs at these places."""
         counted = not self.before_training
         return [
-            trained_dot(at, value, run, note if isinstance(note, str) else note(run), converged_only=counted)
+            trained_dot(
+                at, value, run, note if isinstance(note, str) else note(run), converged_only=counted
+            )
             for at, run in runs
             if (value := self.of(run)) is not None
         ]

@@ -31,7 +31,14 @@ CHART_CONFIG = {
 }
 
 # Contrast above 3:1 on both backgrounds, hues near Okabe & Ito 2008, distinct in common color vision.
-BLUE, VERMILION, GREEN, PINK, OCHRE, CYAN = "#1C78B5", "#C94A00", "#009B62", "#D16D8F", "#B28D1D", "#00A1BD"
+BLUE, VERMILION, GREEN, PINK, OCHRE, CYAN = (
+    "#1C78B5",
+    "#C94A00",
+    "#009B62",
+    "#D16D8F",
+    "#B28D1D",
+    "#00A1BD",
+)
 VIOLETS = ("#9C82E4", "#7048D8")  # the narrowest and the widest network of a figure
 _OTHERS = (PINK, GREEN, CYAN, OCHRE)  # of objects without a fixed color
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
@@ -49,7 +56,14 @@ _SYMBOLS = (
     "hourglass",
     "bowtie",
 )
-_MORE_SYMBOLS = ("triangle-left", "triangle-right", "diamond-wide", "diamond-tall", "hexagram", "star-square")
+_MORE_SYMBOLS = (
+    "triangle-left",
+    "triangle-right",
+    "diamond-wide",
+    "diamond-tall",
+    "hexagram",
+    "star-square",
+)
 
 # Marks of runs that did not converge; for other excluded runs the symbol is open.
 OUTCOME_SYMBOLS = {
@@ -150,7 +164,12 @@ def network_style(kind: str, output: str = "linear", title: str = "", variant: i
         look = registry()[f"network {kind} {output}"]
     else:
         at, number = list({**_KINDS, **ARCHITECTURES}).index(kind), list(OUTPUTS).index(output)
-        look = Style(_color(at), _DASHES[(at + number) % len(_DASHES)], _SYMBOLS[(at + number) % len(_SYMBOLS)], "")
+        look = Style(
+            _color(at),
+            _DASHES[(at + number) % len(_DASHES)],
+            _SYMBOLS[(at + number) % len(_SYMBOLS)],
+            "",
+        )
     return _variant(replace(look, title=title or network_title(kind, output)), variant)
 
 
@@ -158,7 +177,11 @@ def _variant(look: Style, variant: int) -> Style:
     if not variant:
         return look
     dash = _DASHES[(_DASHES.index(look.dash) + variant) % len(_DASHES)]
-    return replace(look, dash=dash, symbol=_SYMBOLS[(_SYMBOLS.index(look.symbol) + 5 * variant) % len(_SYMBOLS)])
+    return replace(
+        look,
+        dash=dash,
+        symbol=_SYMBOLS[(_SYMBOLS.index(look.symbol) + 5 * variant) % len(_SYMBOLS)],
+    )
 
 
 def graph_style(graph: str, output: str = "linear", drawn: str = "your graph") -> Style:
@@ -174,7 +197,10 @@ def compared_styles(kinds: Mapping[str, str], output: str) -> dict[str, Style]:
     before = list(kinds.values())
     return {
         letter: network_style(
-            kind, output, f"{letter}: {ARCHITECTURES[kind].title}", variant=before[:index].count(kind)
+            kind,
+            output,
+            f"{letter}: {ARCHITECTURES[kind].title}",
+            variant=before[:index].count(kind),
         )
         for index, (letter, kind) in enumerate(kinds.items())
     }
@@ -188,7 +214,9 @@ def output_title(output: str) -> str:
 def activation_style(activation: str, title: str = "", variant: int = 0) -> Style:
     """Return the style of an activation in a comparison; ``variant`` as for networks."""
     number = list(ACTIVATIONS).index(activation)
-    return _variant(nth_style(number, title or ACTIVATIONS[activation].title, "activation"), variant)
+    return _variant(
+        nth_style(number, title or ACTIVATIONS[activation].title, "activation"), variant
+    )
 
 
 def method_style(method: str) -> Style:
@@ -205,7 +233,9 @@ def width_style(index: int, count: int, title: str) -> Style:
     """Return the style of one of ``count`` ascending widths, from pale (narrowest) to deep (widest)."""
     share = index / (count - 1) if count > 1 else 1.0
     ends = [[int(color[at : at + 2], 16) for at in (1, 3, 5)] for color in VIOLETS]
-    mixed = "".join(f"{round(low + share * (high - low)):02X}" for low, high in zip(*ends, strict=True))
+    mixed = "".join(
+        f"{round(low + share * (high - low)):02X}" for low, high in zip(*ends, strict=True)
+    )
     return Style(f"#{mixed}", "solid", _SYMBOLS[index % len(_SYMBOLS)], title)
 
 
@@ -228,14 +258,25 @@ def registry() -> dict[str, Style]:
     that neighbors differ in color, dash and symbol.
     """
     found = {f"network {kind} linear": look for kind, look in _KINDS.items()}
-    found |= {f"model {name}": look for name, look in _MODELS.items() if name not in ("network", "linear")}
+    found |= {
+        f"model {name}": look for name, look in _MODELS.items() if name not in ("network", "linear")
+    }
     taken = set(found.values())
 
-    def hand_out(meaning: str, color: str, dash: int, symbol: int, before: Sequence[str] = ()) -> None:
+    def hand_out(
+        meaning: str, color: str, dash: int, symbol: int, before: Sequence[str] = ()
+    ) -> None:
         dashes, near = _turned(_DASHES, dash), [found[each] for each in before]
-        tries = (*product([color], dashes, _turned(_SYMBOLS, symbol)), *product([color], dashes, _MORE_SYMBOLS))
+        tries = (
+            *product([color], dashes, _turned(_SYMBOLS, symbol)),
+            *product([color], dashes, _MORE_SYMBOLS),
+        )
         free = [look for look in tries if look not in taken]
-        apart = [look for look in free if all(look[1] != other[1] and look[2] != other[2] for other in near)]
+        apart = [
+            look
+            for look in free
+            if all(look[1] != other[1] and look[2] != other[2] for other in near)
+        ]
         found[meaning] = (apart or free)[0]
         taken.add(found[meaning])
 

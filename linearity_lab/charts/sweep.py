@@ -86,13 +86,17 @@ def sweep(
     begun = sorted({place for line in seen for place in line.places})
     layout = look({"xaxis": True, "yaxis": is_log}) | {"meta": {"cursor": axis.word}}
     layout["xaxis"] |= swept_ticks(shown, begun)
-    layout["yaxis"] |= _vertical([y for trace in traces for y in trace["y"] if y is not None], is_log=is_log)
+    layout["yaxis"] |= _vertical(
+        [y for trace in traces for y in trace["y"] if y is not None], is_log=is_log
+    )
     layout["xaxis"]["title"]["text"], layout["yaxis"]["title"]["text"] = axis.title, title
     figure = go.Figure(traces, layout)
     if shown:
         add_end_labels(figure, [*_ends(seen, axis, shown), *guides])
     hide(figure, {line.in_legend: line.style.title for line in later})
-    if later and shown:  # the axis starts at the first visible value, also after a click in the legend
+    if (
+        later and shown
+    ):  # the axis starts at the first visible value, also after a click in the legend
         ends = {"include": list(axis.values) or None, "clipmax": 10 ** figure.layout.xaxis.range[1]}
         figure.update_xaxes(autorange=True, range=None, autorangeoptions=ends)
     table = mean_rows(lines, axis, symbol, of) if rows is None else rows
@@ -175,11 +179,18 @@ def left_out(lines: Sequence[Line], axis: Axis) -> list[str]:
     sentences = []
     for line in lines:
         for why in dict.fromkeys(dot.why for dot in line.dots if dot.why):
-            seeds = {at: [str(dot.seed) for dot in dots if dot.why == why] for at, dots in line.by_value.items()}
-            listed = [f"{width_label(at)} ({seed_words(found)})" for at, found in seeds.items() if found]
+            seeds = {
+                at: [str(dot.seed) for dot in dots if dot.why == why]
+                for at, dots in line.by_value.items()
+            }
+            listed = [
+                f"{width_label(at)} ({seed_words(found)})" for at, found in seeds.items() if found
+            ]
             where = f"{axis.letter} = {', '.join(listed)}"
             runs = f"{sum(map(len, seeds.values()))} of {num_runs(len(line.dots))}"
-            sentences.append(f"Excluded from the means: {plain_symbols(line.style.title)} {why} at {where}: {runs}.")
+            sentences.append(
+                f"Excluded from the means: {plain_symbols(line.style.title)} {why} at {where}: {runs}."
+            )
         if line.law and (given := condition(line.law)):
             exponent = f"exponent {exponent_words(line.law)} {given}"
             sentences.append(f"{beginning(plain_symbols(line.style.title))}: {exponent}.")
@@ -194,10 +205,15 @@ def _line(line: Line, axis: Axis, symbol: str, *, is_log: bool = True) -> Iterat
     """Draw a band of one standard error, seeds, and the mean with the fitted exponent in its name."""
     style = line.style
     group: JSON = {"legendgroup": line.in_legend}
-    around = [(x, a.value, a.standard_error) for x, a in line.means if math.isfinite(a.standard_error)]
+    around = [
+        (x, a.value, a.standard_error) for x, a in line.means if math.isfinite(a.standard_error)
+    ]
     if around:
         upper = [(x, value + error) for x, value, error in around]
-        lower = [(x, max(value - error, 1e-3 * value) if is_log else value - error) for x, value, error in around]
+        lower = [
+            (x, max(value - error, 1e-3 * value) if is_log else value - error)
+            for x, value, error in around
+        ]
         yield dict(
             x=[x for x, _ in upper + lower[::-1]],
             y=[y for _, y in upper + lower[::-1]],
@@ -214,7 +230,13 @@ def _line(line: Line, axis: Axis, symbol: str, *, is_log: bool = True) -> Iterat
     if dots:
         errors = [dot.error for dot in dots]
         below = [min(dot.error, 0.99 * dot.value) if is_log else dot.error for dot in dots]
-        bars = {"array": errors, "arrayminus": below, "color": style.color, "thickness": 1.5, "width": 4}
+        bars = {
+            "array": errors,
+            "arrayminus": below,
+            "color": style.color,
+            "thickness": 1.5,
+            "width": 4,
+        }
         yield dict(
             x=[dot.place for dot in dots],
             y=[dot.value for dot in dots],
@@ -248,7 +270,9 @@ def _line(line: Line, axis: Axis, symbol: str, *, is_log: bool = True) -> Iterat
             customdata=[
                 [
                     width_label(x),
-                    f" ± {number(each.standard_error)}" if math.isfinite(each.standard_error) else "",
+                    f" ± {number(each.standard_error)}"
+                    if math.isfinite(each.standard_error)
+                    else "",
                     f"{each.count} seed{'s' * (each.count != 1)}",
                 ]
                 for x, each in line.means
@@ -267,7 +291,12 @@ def _marks(lines: Sequence[Line]) -> Iterator[JSON]:
     counts = Counter(dot.outcome for line in lines for dot in line.dots if dot.why and dot.outcome)
     for outcome, count in sorted(counts.items()):
         style = Style(GUIDE_COLOR, "", "circle", f"{outcome}: {num_runs(count)}")
-        marker = {"color": style.color, "symbol": style.mark(outcome), "size": 9, "line": {"width": 2}}
+        marker = {
+            "color": style.color,
+            "symbol": style.mark(outcome),
+            "size": 9,
+            "line": {"width": 2},
+        }
         entry = {"x": [None], "y": [None], "mode": "markers", "marker": marker, "name": style.title}
         yield entry | _SILENT | {"showlegend": True}
 
@@ -281,7 +310,13 @@ def _slopes(
     for slope in slopes if last > first else ():
         y = [average.value, average.value * (last / first) ** slope]
         drawn.append(
-            {"x": [first, last], "y": y, "mode": "lines", "line": GUIDE_LINE, "name": f"slope {signed(slope, 1)}"}
+            {
+                "x": [first, last],
+                "y": y,
+                "mode": "lines",
+                "line": GUIDE_LINE,
+                "name": f"slope {signed(slope, 1)}",
+            }
         )
         ends.append(End(last, y[1], (power(letter, FRACTIONS[slope]),)))
     return [trace | _SILENT for trace in drawn], ends
@@ -302,7 +337,9 @@ def _ends(lines: Sequence[Line], axis: Axis, shown: Sequence[float]) -> list[End
         if average and last >= reach:
             exponent = power(axis.letter, exponent_words(line.law)) if line.law else ""
             rows = rows_of(line.style.title, exponent)
-            ends.append(End(last, average.value, rows, line.style, line.in_legend, line.style.symbol))
+            ends.append(
+                End(last, average.value, rows, line.style, line.in_legend, line.style.symbol)
+            )
     return ends
 
 
@@ -332,7 +369,11 @@ def mean_rows(lines: Sequence[Line], axis: Axis, symbol: str, of: str) -> list[d
                         "standard error": average.standard_error,
                         "runs in the mean": average.count,
                         "all runs": len(dots),
-                        **({"slope from the previous value": slopes.get(at, math.nan)} if has_slopes else {}),
+                        **(
+                            {"slope from the previous value": slopes.get(at, math.nan)}
+                            if has_slopes
+                            else {}
+                        ),
                         **line.more.get(at, {}),
                     },
                 )

@@ -12,7 +12,14 @@ from plotly.subplots import make_subplots
 
 from linearity_lab.charts.axes import add_level, log_ticks, look, with_margin
 from linearity_lab.charts.chart import Chart
-from linearity_lab.charts.labels import ENDS_TOGETHER, MOST_CURVES, End, add_end_labels, hide, rows_of
+from linearity_lab.charts.labels import (
+    ENDS_TOGETHER,
+    MOST_CURVES,
+    End,
+    add_end_labels,
+    hide,
+    rows_of,
+)
 from linearity_lab.charts.style import GUIDE_COLOR, OUTCOME_SYMBOLS, SEED_OPACITY, Style
 from ntk_core.markup import JSON
 from ntk_core.numbers import number
@@ -70,13 +77,18 @@ Records = str | Callable[[Run], Sequence[object]]
 
 
 def record_rows(
-    runs: Iterable[Run], of: Callable[[Run], Mapping[str, object]], columns: Mapping[str, Records[Run]]
+    runs: Iterable[Run],
+    of: Callable[[Run], Mapping[str, object]],
+    columns: Mapping[str, Records[Run]],
 ) -> list[dict[str, object]]:
     """Return one row per run and record: the columns of ``of(run)``, then the records of ``columns``."""
     rows = []
     for run in runs:
         found = [_records(run, each) for each in columns.values()]
-        rows += [{**of(run), **dict(zip(columns, record, strict=True))} for record in zip(*found, strict=True)]
+        rows += [
+            {**of(run), **dict(zip(columns, record, strict=True))}
+            for record in zip(*found, strict=True)
+        ]
     return rows
 
 
@@ -90,7 +102,9 @@ class Quantity(Generic[Run]):
 
     what: str  # its name in hovers
     of: Records[Run]  # path of attributes of a run to its records, or a function of the run
-    row: Row | None = None  # row of the figure, shared by quantities with equal rows; None for the table only
+    row: Row | None = (
+        None  # row of the figure, shared by quantities with equal rows; None for the table only
+    )
     column: str = ""  # its name in the table, by default ``what``
     style: Style | None = None  # style of its curves, by default the run's
 
@@ -147,7 +161,9 @@ def along_runs(
         if each.row
     ]
     takeaway = takeaway or (f"At the end: {'; '.join(ends)}." if runs else "No run yet.")
-    return Chart(figure, takeaway, record_rows(runs, names, {x_title: x, **columns}), caption, name, heading)
+    return Chart(
+        figure, takeaway, record_rows(runs, names, {x_title: x, **columns}), caption, name, heading
+    )
 
 
 def dash_key(title: str, dash: str, width: float = 2.5) -> Curve:
@@ -185,15 +201,29 @@ def along_training(
             drawn.append((replace(curve, x=(), y=(), marks=MARK, marked=None, is_first=True), True))
             entry = False
         drawn.append((curve, entry))
-    traces = [_trace(curve, log_x=log_x, log_y=rows[curve.row - 1].scale == "log", entry=yes) for curve, yes in drawn]
+    traces = [
+        _trace(curve, log_x=log_x, log_y=rows[curve.row - 1].scale == "log", entry=yes)
+        for curve, yes in drawn
+    ]
     across = [x for curve in curves for x in curve.x if x <= last and (x > 0 or not log_x)]
     ends = {"range": with_margin(across, log=log_x)} if across else {}
     axes = _axes(tuple(row.share for row in rows))
-    layout = look({name: log_x if name[0] == "x" else rows[int(name[5:] or 1) - 1].scale == "log" for name in axes})
+    layout = look(
+        {
+            name: log_x if name[0] == "x" else rows[int(name[5:] or 1) - 1].scale == "log"
+            for name in axes
+        }
+    )
     layout["meta"] = {"cursor": x_title}
     for index, row in enumerate(rows, start=1):
         x, y = _axes_of(index)
-        values = [value for trace in traces if trace["yaxis"] == y for value in trace["y"] if value is not None]
+        values = [
+            value
+            for trace in traces
+            if trace["yaxis"] == y
+            for value in trace["y"]
+            if value is not None
+        ]
         across_row, along_row = layout[f"xaxis{x[1:]}"], layout[f"yaxis{y[1:]}"]
         along_row |= axes[f"yaxis{y[1:]}"] | _vertical(row, values)
         along_row["title"]["text"] = row.title
@@ -201,7 +231,11 @@ def along_training(
     across_row["title"]["text"] = x_title
     figure = go.Figure(traces, layout)
     if len(rows) == 1 and rows[0].scale != "from 0" and figure.layout.yaxis.range and across:
-        seen = [curve for curve in curves if curve.in_legend and curve.is_first and curve.in_legend_as in first]
+        seen = [
+            curve
+            for curve in curves
+            if curve.in_legend and curve.is_first and curve.in_legend_as in first
+        ]
         add_end_labels(figure, _ends(seen, figure, log_x=log_x), log_x=log_x)
     hide(figure, {group: group for group in groups if group not in first})
     return figure
@@ -210,8 +244,12 @@ def along_training(
 @functools.cache
 def _axes(shares: tuple[float, ...]) -> JSON:
     """Return the axes of rows with these shares of the height; only the last row has labels of steps."""
-    found = make_subplots(rows=len(shares), cols=1, shared_xaxes=True, vertical_spacing=0.06, row_heights=shares)
-    return {name: axis for name, axis in found.layout.to_plotly_json().items() if name != "template"}
+    found = make_subplots(
+        rows=len(shares), cols=1, shared_xaxes=True, vertical_spacing=0.06, row_heights=shares
+    )
+    return {
+        name: axis for name, axis in found.layout.to_plotly_json().items() if name != "template"
+    }
 
 
 def _axes_of(row: int) -> tuple[str, str]:
@@ -248,7 +286,16 @@ def _ends(curves: Sequence[Curve], figure: go.Figure, *, log_x: bool) -> list[En
                 if at > high - ENDS_TOGETHER * (high - low):
                     has_marks = curve.marks or curve.marked is not None
                     symbol = (curve.symbol or curve.style.symbol) if has_marks else ""
-                    ends.append(End(x, y, rows_of(curve.in_legend_as), curve.style, curve.in_legend_as, symbol))
+                    ends.append(
+                        End(
+                            x,
+                            y,
+                            rows_of(curve.in_legend_as),
+                            curve.style,
+                            curve.in_legend_as,
+                            symbol,
+                        )
+                    )
                 break
     return ends
 
@@ -258,9 +305,16 @@ def _trace(curve: Curve, *, log_x: bool, log_y: bool, entry: bool) -> JSON:
     x, y = _axes_of(curve.row)
     share = 1 if curve.is_first else 0.5
     kept = [index for index, x in enumerate(curve.x) if x > 0 or not log_x]
-    marker: dict[str, object] = {"color": style.color, "symbol": style.symbol or "circle", "size": curve.marks * share}
+    marker: dict[str, object] = {
+        "color": style.color,
+        "symbol": style.symbol or "circle",
+        "size": curve.marks * share,
+    }
     if curve.marked is not None:
-        sizes = [MARK if index == curve.marked % max(len(curve.x), 1) else curve.marks * share for index in kept]
+        sizes = [
+            MARK if index == curve.marked % max(len(curve.x), 1) else curve.marks * share
+            for index in kept
+        ]
         marker |= {"symbol": curve.symbol or style.symbol, "size": sizes, "opacity": 1}
         if curve.symbol in OUTCOME_SYMBOLS.values():  # lines without marks would be one pixel wide
             marker["line"] = {"width": 2}

@@ -17,7 +17,14 @@ MARGIN = 8
 MOST_POINTS, MOST_STROKES, CELLS = 30, 12, 10  # of a thumbnail
 # An image does not know the theme of its page: contrast above 4:1 on light and dark backgrounds.
 INK = "#757D89"
-DASHES = {"solid": "", "dash": "7 4", "dot": "2 4", "dashdot": "7 4 2 4", "longdash": "11 4", "longdashdot": "11 4 2 4"}
+DASHES = {
+    "solid": "",
+    "dash": "7 4",
+    "dot": "2 4",
+    "dashdot": "7 4 2 4",
+    "longdash": "11 4",
+    "longdashdot": "11 4 2 4",
+}
 
 
 @dataclass(frozen=True)
@@ -64,20 +71,33 @@ def thumbnail(strokes: Sequence[Stroke], *, log_x: bool = False, log_y: bool = F
 
 def thumbnail_of(figure: go.Figure) -> str:
     """Draw a figure's first curves or heatmap, else the title of its axis."""
-    maps = [trace for trace in figure.data if trace.type == "heatmap" and trace.xaxis in (None, "x")]
+    maps = [
+        trace for trace in figure.data if trace.type == "heatmap" and trace.xaxis in (None, "x")
+    ]
     if maps:
         whole = np.asarray(maps[0].z, float)[::-1]
         step = max(1, len(whole) // CELLS)
         return _cells(whole[: CELLS * step : step, : CELLS * step : step].tolist())
     pictures = rows_as_pictures(figure, MOST_POINTS, MOST_STROKES)
-    return pictures[0][1] if pictures else letters(re.sub("<[^>]*>", "", figure.layout.yaxis.title.text or ""))
+    return (
+        pictures[0][1]
+        if pictures
+        else letters(re.sub("<[^>]*>", "", figure.layout.yaxis.title.text or ""))
+    )
 
 
-def rows_as_pictures(figure: go.Figure, most: int = 10_000, most_strokes: int | None = None) -> list[tuple[str, str]]:
+def rows_as_pictures(
+    figure: go.Figure, most: int = 10_000, most_strokes: int | None = None
+) -> list[tuple[str, str]]:
     """(title of the vertical axis, picture) of each row: its strong curves of about ``most`` points, on its axes."""
     rows: dict[str, list[go.Scatter]] = {}
     for trace in figure.data:
-        if trace.type == "scatter" and trace.visible in (None, True) and is_curve(trace) and trace.opacity in (None, 1):
+        if (
+            trace.type == "scatter"
+            and trace.visible in (None, True)
+            and is_curve(trace)
+            and trace.opacity in (None, 1)
+        ):
             rows.setdefault(trace.yaxis or "y", []).append(trace)
     found = []
     for name, traces in rows.items():
@@ -85,7 +105,9 @@ def rows_as_pictures(figure: go.Figure, most: int = 10_000, most_strokes: int | 
         x = figure.layout[(y.anchor or "x").replace("x", "xaxis")]
         log_x, log_y = (axis.type == "log" for axis in (x, y))
         lines = [trace for trace in traces if "lines" in (trace.mode or "lines")] or traces
-        strokes = [stroke for trace in lines for stroke in _strokes_of(trace, log_x, log_y, most)][:most_strokes]
+        strokes = [stroke for trace in lines for stroke in _strokes_of(trace, log_x, log_y, most)][
+            :most_strokes
+        ]
         if strokes:
             picture = thumbnail(strokes, log_x=log_x, log_y=log_y)
             found.append((re.sub("<[^>]*>", "", y.title.text or ""), picture))
@@ -143,7 +165,8 @@ def _drawn(stroke: Stroke, x: Scale, y: Scale) -> str:
     if stroke.dots or len(stroke.points) == 1:
         radius = 2.2 if len(stroke.points) > 9 else 5  # a few are to be seen, too
         return "".join(
-            f'<circle cx="{x(a):.1f}" cy="{y(b):.1f}" r="{radius}" fill="{stroke.color}"/>' for a, b in stroke.points
+            f'<circle cx="{x(a):.1f}" cy="{y(b):.1f}" r="{radius}" fill="{stroke.color}"/>'
+            for a, b in stroke.points
         )
     dash = f' stroke-dasharray="{DASHES[stroke.dash]}"' if DASHES[stroke.dash] else ""
     return (

@@ -32,12 +32,16 @@ _NOTHING = object()
 class Figures:
     """The figures of one rendering of a page."""
 
-    charts: dict[str, Chart] = field(default_factory=dict)  # key → chart, in order: the content of an export
+    charts: dict[str, Chart] = field(
+        default_factory=dict
+    )  # key → chart, in order: the content of an export
     # Key → figure of an earlier run, drawn pale below the current one.
     ghosts: Mapping[str, go.Figure] = field(default_factory=dict)
     # Key → (figure, figure above its ghost), kept between renderings.
     laid_over: dict[str, tuple[go.Figure, go.Figure]] = field(default_factory=dict)
-    growing: bool = False  # whether more points will follow; then only visible figures are sent to the browser
+    growing: bool = (
+        False  # whether more points will follow; then only visible figures are sent to the browser
+    )
 
     def take(self, key: str, chart: Chart) -> go.Figure:
         """Record a chart; return its figure, above its ghost if there is one."""
@@ -79,7 +83,9 @@ class Panel:
     title: str  # title of its tab, unless it is the first panel
     # A chart, or a function that shows the choices and returns the chart or charts, or shows other content.
     draw: Chart | Callable[[], Chart | Sequence[Chart] | None]
-    on_select: Callable[[], None] | None = None  # callback for clicks on other points of its single chart
+    on_select: Callable[[], None] | None = (
+        None  # callback for clicks on other points of its single chart
+    )
     below: Callable[[], None] | None = None  # content below the figure, such as the clicked point
 
 
@@ -96,14 +102,26 @@ def show_panels(page: str, shown: Sequence[Panel], claim: Callable[[], None]) ->
     if others:
         titles = [each.title for each in others]
         wanted = st.session_state.get(f"{page}.{OPENED_TAB}")
-        tabs = st.tabs(titles, key=f"{page}.tabs", default=wanted if wanted in titles else None, on_change="rerun")
+        tabs = st.tabs(
+            titles,
+            key=f"{page}.tabs",
+            default=wanted if wanted in titles else None,
+            on_change="rerun",
+        )
         for tab, panel in zip(tabs, others, strict=True):
             chosen = set(shared.cursors)
             with tab, _in_sight(bool(tab.open)):
                 charts = _show_panel(page, panel)
-            if len(charts) == 1 and set(shared.cursors) - chosen and st.session_state.get(f"{page}.clicked"):
+            if (
+                len(charts) == 1
+                and set(shared.cursors) - chosen
+                and st.session_state.get(f"{page}.clicked")
+            ):
                 # The clicked run beside the figure: its first two rows as small pictures, and its sentence.
-                pictures = [{"title": title, "picture": each} for title, each in rows_as_pictures(charts[0].figure)[:2]]
+                pictures = [
+                    {"title": title, "picture": each}
+                    for title, each in rows_as_pictures(charts[0].figure)[:2]
+                ]
                 shared.answer = {"pictures": pictures, "words": charts[0].takeaway}
 
 
@@ -144,7 +162,9 @@ def _show_panel(page: str, panel: Panel, claim: Callable[[], None] | None = None
             _show_figure(page, alone, panel.on_select)
         if panel.below is not None:
             panel.below()
-    words, links = st.columns(2, gap="medium") if claim is not None else (st.container(), st.container())
+    words, links = (
+        st.columns(2, gap="medium") if claim is not None else (st.container(), st.container())
+    )
     if alone is not None:
         with words:
             st.markdown(figure_words(f"{page}.{alone.name}").see)
@@ -191,7 +211,12 @@ def _show_figure(page: str, chart: Chart, on_select: Callable[[], None] | None =
     image = {"format": "svg", "scale": 2, "filename": key.replace(".", "-")}
     config = {**CHART_CONFIG, "toImageButtonOptions": image}
     st.plotly_chart(
-        sent, key=key, alt=chart.takeaway, config=config, on_select=on_select or "ignore", selection_mode="points"
+        sent,
+        key=key,
+        alt=chart.takeaway,
+        config=config,
+        on_select=on_select or "ignore",
+        selection_mode="points",
     )
     if lines := (*chart.caption, *shown_intervals(chart)):
         with st.expander(f"Details · {chart.excluded}" if chart.excluded else "Details"):
@@ -216,7 +241,9 @@ class Choice(Generic[Option]):
     words: Callable[[Option], str] = str  # format of an option
     pixels: int = 130  # width of the list
     begins: int = 0  # index of the initial option; -1 is the last
-    axis: str = ""  # figure axis (``layout.meta.cursor``) on which clicks choose, or SEED; empty for none
+    axis: str = (
+        ""  # figure axis (``layout.meta.cursor``) on which clicks choose, or SEED; empty for none
+    )
     at: Callable[[Option], object] = lambda option: option  # position of an option on that axis
 
     @property
@@ -228,7 +255,9 @@ class Choice(Generic[Option]):
 def width_choice(points: Sequence[WidthPoint]) -> Choice[int]:
     """Return a choice of finished widths, initially the largest; clicks on a width in a figure choose it too."""
     widths = list(dict.fromkeys(point.width for point in points))
-    return Choice("width", "Width m", widths, lambda m: f"m = {width_label(m)}", begins=-1, axis=WIDTH)
+    return Choice(
+        "width", "Width m", widths, lambda m: f"m = {width_label(m)}", begins=-1, axis=WIDTH
+    )
 
 
 def seed_choice(points: Iterable[PointValue]) -> tuple[Choice[int], ...]:
@@ -247,7 +276,9 @@ def seed_choice(points: Iterable[PointValue]) -> tuple[Choice[int], ...]:
     return (choice,) if len(seeds) > 1 else ()
 
 
-def slide(page: str, name: str, label: str, options: Sequence[float], words: str, begins: int, width: int) -> float:
+def slide(
+    page: str, name: str, label: str, options: Sequence[float], words: str, begins: int, width: int
+) -> float:
     """Show a slider of a few numbers; return the chosen one, initially at the index ``begins``."""
     key = f"{page}.{name}"
     if st.session_state.get(key) not in options:
@@ -268,13 +299,21 @@ def choose(page: str, *parts: str | Choice, more: Sequence[Choice] = ()) -> tupl
     """
     shown: list[str | Choice] = []
     for part in parts:
-        words = part if isinstance(part, str) else part.words(part.options[0]) if part.is_settled else None
+        words = (
+            part
+            if isinstance(part, str)
+            else part.words(part.options[0])
+            if part.is_settled
+            else None
+        )
         if words is not None and shown and isinstance(shown[-1], str):
             shown[-1] += f" {words}"
         else:
             shown.append(part if words is None else words)
     chosen = [part for part in (*parts, *more) if isinstance(part, Choice)]
-    with st.container(horizontal=True, vertical_alignment="center", key=f"{page}.{chosen[0].name}.choices"):
+    with st.container(
+        horizontal=True, vertical_alignment="center", key=f"{page}.{chosen[0].name}.choices"
+    ):
         for each in shown:
             if isinstance(each, str):
                 st.subheader(plain(each), anchor=False, width="content")
@@ -284,7 +323,10 @@ def choose(page: str, *parts: str | Choice, more: Sequence[Choice] = ()) -> tupl
             with st.popover("View", icon=":material/visibility:", type="tertiary"):
                 for choice in rarer:
                     _chooser(page, choice, label="visible")
-    return tuple(part.options[0] if part.is_settled else st.session_state[f"{page}.{part.name}"] for part in chosen)
+    return tuple(
+        part.options[0] if part.is_settled else st.session_state[f"{page}.{part.name}"]
+        for part in chosen
+    )
 
 
 def _chooser(page: str, choice: Choice, label: LabelVisibility = "collapsed") -> None:
@@ -297,7 +339,11 @@ def _chooser(page: str, choice: Choice, label: LabelVisibility = "collapsed") ->
         found.cursors[choice.axis] = _Cursor(
             chosen, choice.at(state[key]), [(choice.at(each), each) for each in choice.options]
         )
-    shared: Values = {"key": key, "on_change": lambda: state.update({chosen: state[key]}), "label_visibility": label}
+    shared: Values = {
+        "key": key,
+        "on_change": lambda: state.update({chosen: state[key]}),
+        "label_visibility": label,
+    }
     words = [choice.words(option) for option in choice.options]
     if not choice.axis and len(words) <= MOST_CHIPS and len("".join(words)) <= CHIP_LETTERS:
         st.segmented_control(
@@ -310,7 +356,14 @@ def _chooser(page: str, choice: Choice, label: LabelVisibility = "collapsed") ->
         )
     else:
         at = list(choice.options).index(state[key])
-        st.selectbox(choice.label, choice.options, index=at, format_func=choice.words, width=choice.pixels, **shared)
+        st.selectbox(
+            choice.label,
+            choice.options,
+            index=at,
+            format_func=choice.words,
+            width=choice.pixels,
+            **shared,
+        )
 
 
 @dataclass(frozen=True)
@@ -319,7 +372,9 @@ class _Cursor:
 
     key: str  # session entry
     at: object  # current position
-    options: Sequence[tuple[object, object]] | None = None  # (position, option) pairs; None takes any number
+    options: Sequence[tuple[object, object]] | None = (
+        None  # (position, option) pairs; None takes any number
+    )
 
 
 @dataclass
@@ -348,11 +403,19 @@ def linked_charts(page: str) -> Iterator[None]:
         for axis, value in values.items():
             options = cursors[axis].options
             free = [(value, value)] if isinstance(value, (int, float)) else []
-            for _, option in (each for each in (free if options is None else options) if each[0] == value):
+            for _, option in (
+                each for each in (free if options is None else options) if each[0] == value
+            ):
                 st.session_state[cursors[axis].key] = option
 
     land = st.session_state.get(f"{page}.{OPENED_TAB}", "")
-    linked(f"{page}.linked", {axis: cursor.at for axis, cursor in cursors.items()}, follow, land, shared.answer)
+    linked(
+        f"{page}.linked",
+        {axis: cursor.at for axis, cursor in cursors.items()},
+        follow,
+        land,
+        shared.answer,
+    )
 
 
 def cursor_at(page: str, axis: str) -> float | None:

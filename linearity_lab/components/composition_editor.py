@@ -40,7 +40,12 @@ def composition_editor(label: str, key: str, help: str) -> None:
         args=(key,),
     )
     kinds = ", ".join(f"`{name}`" for name in BLOCKS)
-    st.text_area(label, key=key, height=HEIGHT, help=f'{help}\n\nKinds: {kinds}. Widths: `"m"`, `"2m"`, `64`.')
+    st.text_area(
+        label,
+        key=key,
+        height=HEIGHT,
+        help=f'{help}\n\nKinds: {kinds}. Widths: `"m"`, `"2m"`, `64`.',
+    )
     try:
         composition = parse_composition(st.session_state[key])
     except InvalidInput:  # the form shows the error below
@@ -51,7 +56,9 @@ def composition_editor(label: str, key: str, help: str) -> None:
         st.badge(words, icon=icon, color=color)  # type: ignore[arg-type]
         st.caption(plain(" ".join(reason.words for reason in found.reasons)))
     num_blocks = sum(1 for _ in positions(composition.layers))
-    st.caption(f"{len(composition.trained())} layers with weights, {num_blocks} in all, then the output layer.")
+    st.caption(
+        f"{len(composition.trained())} layers with weights, {num_blocks} in all, then the output layer."
+    )
 
 
 def _verdict(composition: object) -> Verdict | None:
@@ -72,7 +79,9 @@ def _laid_out(text: str) -> str:
         data = parse_composition(text).data()
     except InvalidInput:
         return text
-    return '{"layers": [\n' + ",\n".join(f" {json.dumps(layer)}" for layer in data["layers"]) + "\n]}"
+    return (
+        '{"layers": [\n' + ",\n".join(f" {json.dumps(layer)}" for layer in data["layers"]) + "\n]}"
+    )
 
 
 def _take_example(key: str) -> None:

@@ -9,7 +9,14 @@ import streamlit as st
 
 from linearity_lab.charts.chart import Chart
 from linearity_lab.components import session
-from linearity_lab.components.chart import OPENED_TAB, Choice, Panel, show_alone, show_panels, shown_charts
+from linearity_lab.components.chart import (
+    OPENED_TAB,
+    Choice,
+    Panel,
+    show_alone,
+    show_panels,
+    shown_charts,
+)
 from linearity_lab.components.forms import AnySpec, SpecForm
 from linearity_lab.components.run_panel import attach, figures_panel, run_bar
 from linearity_lab.components.settings_row import Control, all_settings, chips, settings_row
@@ -36,15 +43,23 @@ class ExperimentPage(Generic[AnySpec, AnyPoint]):
     controls: Sequence[Control] = ()  # settings beside the figure, four or five
     # Heading → prefixes of dotted names of its settings, in addition to the shared groups.
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    charts: Callable[..., Sequence[Chart]] | None = None  # (shown, *chosen) → charts, cached across sessions
+    charts: Callable[..., Sequence[Chart]] | None = (
+        None  # (shown, *chosen) → charts, cached across sessions
+    )
     # Choices above the charts and behind "View", in the order of ``charts``' arguments.
     choices: Callable[[Shown[AnySpec, AnyPoint]], Sequence[str | Choice]] = lambda _: ()
     more: Callable[[Shown[AnySpec, AnyPoint]], Sequence[Choice]] = lambda _: ()
-    tabs: Mapping[str, str] = field(default_factory=dict)  # name → title of the tab of a chart, by default its heading
+    tabs: Mapping[str, str] = field(
+        default_factory=dict
+    )  # name → title of the tab of a chart, by default its heading
     note: Callable[[Shown[AnySpec, AnyPoint]], str] = lambda _: ""  # a sentence below the choices
     title: str = ""  # title of the page, by default the question in the menu
-    presets: Sequence[str] = ()  # presets on this page, all of the experiment by default; the first one is initial
-    elsewhere: Sequence[str] = ()  # settings without a widget in the groups; ``editor`` shows their errors
+    presets: Sequence[
+        str
+    ] = ()  # presets on this page, all of the experiment by default; the first one is initial
+    elsewhere: Sequence[
+        str
+    ] = ()  # settings without a widget in the groups; ``editor`` shows their errors
     # Draws content above the groups in the panel of all settings.
     first: Callable[[SpecForm[AnySpec]], None] | None = None
     between: Callable[[SpecForm[AnySpec]], None] | None = None  # draws content above the figures
@@ -82,8 +97,12 @@ class ExperimentPage(Generic[AnySpec, AnyPoint]):
             figures_panel(page, heading, form, self._alone, {})
             return
         st.title(heading, anchor=False)
-        with st.container(key="experiment"):  # look.css: two columns, or one where there is no space
-            side, figures = st.columns([6 if self.editor else 3, 7], gap="medium")  # the keyboard's order
+        with st.container(
+            key="experiment"
+        ):  # look.css: two columns, or one where there is no space
+            side, figures = st.columns(
+                [6 if self.editor else 3, 7], gap="medium"
+            )  # the keyboard's order
         with side, st.container(key="side"):
             self._side(form)
         with figures:
@@ -132,7 +151,8 @@ def _claim(form: SpecForm[AnySpec], shown: Spec) -> None:
     if getattr(getattr(shown, "dataset", None), "name", "") == "upload":
         threshold = getattr(getattr(shown, "training", None), "loss_threshold", None)
         st.markdown(
-            "The figure is about your data." + (f" Training stops at a loss of {threshold:g}." if threshold else "")
+            "The figure is about your data."
+            + (f" Training stops at a loss of {threshold:g}." if threshold else "")
         )
         other = "*In the paper, on other data:* "
     st.markdown(f"{other}{typeset(preset.statement)} *{preset.source}.*", help=preset.our_choice)

@@ -10,7 +10,16 @@ from linearity_lab.charts.axes import readable
 from linearity_lab.charts.chart import Chart
 from linearity_lab.view_modules import page_script
 from linearity_lab.words.markdown import plain
-from linearity_lab.words.pages import CHANGES, FINITE, SEE, SHOWS, figure_words, glossary, titled_prose, try_links
+from linearity_lab.words.pages import (
+    CHANGES,
+    FINITE,
+    SEE,
+    SHOWS,
+    figure_words,
+    glossary,
+    titled_prose,
+    try_links,
+)
 from ntk_core.numbers import duration
 from ntk_core.runs import ResultValue, SeededSpec, spec_digest
 
@@ -32,7 +41,12 @@ def about(key: str, chart: Chart, page: str = "") -> None:
     """
     words = figure_words(key)
     panel = st.popover(
-        ABOUT, icon=":material/info:", type="tertiary", width="content", key=f"{key}.{OPENED}", on_change="rerun"
+        ABOUT,
+        icon=":material/info:",
+        type="tertiary",
+        width="content",
+        key=f"{key}.{OPENED}",
+        on_change="rerun",
     )
     if not panel.open:
         return
@@ -44,7 +58,9 @@ def about(key: str, chart: Chart, page: str = "") -> None:
                 st.markdown(f"**{heading}** {text}")
         with st.container(horizontal=True, gap="small"):
             for name in words.terms:
-                st.page_link("pages/glossary.py", label=glossary()[name].title, query_params={"term": name})
+                st.page_link(
+                    "pages/glossary.py", label=glossary()[name].title, query_params={"term": name}
+                )
         st.markdown("**The numbers**")
         st.dataframe(readable(chart.rows), hide_index=True, alt=chart.takeaway)
 
@@ -55,7 +71,12 @@ def things_to_try(page: str) -> None:
         st.markdown("**Try**")
         for number, link in enumerate(links):
             # Not links: inside a fragment, Streamlit drops the query of links to the same page.
-            if st.button(link.label, key=f"{page}.try.{number}", type="tertiary", icon=":material/arrow_forward:"):
+            if st.button(
+                link.label,
+                key=f"{page}.try.{number}",
+                type="tertiary",
+                icon=":material/arrow_forward:",
+            ):
                 open_and_run(link.page, link.query)
 
 
@@ -77,7 +98,11 @@ def provenance_sentence(result: ResultValue) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in origin.versions.items())
     data = f" · data {origin.data_sha256[:12]}" if origin.data_sha256 else ""
     earlier = sum(len(keys) for other, keys in result.origins if other != origin)
-    taken = f" · {earlier} of {len(result.points)} points taken over from earlier runs" if earlier else ""
+    taken = (
+        f" · {earlier} of {len(result.points)} points taken over from earlier runs"
+        if earlier
+        else ""
+    )
     scope = f" · intervals {result.spec.scope}" if isinstance(result.spec, SeededSpec) else ""
     kind, _, name = origin.device.partition(": ")
     device = kind if name == kind else origin.device
@@ -102,7 +127,8 @@ def words_table(rows: Sequence[Mapping[str, str]], caption: str) -> None:
     for row in rows:
         (_, first), *others = row.items()
         cells = "".join(
-            f'<td data-label="{html.escape(name)}"><span>{_raised(text)}</span></td>' for name, text in others
+            f'<td data-label="{html.escape(name)}"><span>{_raised(text)}</span></td>'
+            for name, text in others
         )
         body.append(f'<tr><th scope="row">{_raised(first)}</th>{cells}</tr>')
     st.html(

@@ -36,7 +36,11 @@ class Taken:
 
 
 def export_menu(
-    name: str, title: str, runs: Sequence[Taken], charts: Mapping[str, Chart], stored: Callable[[], bytes] | None = None
+    name: str,
+    title: str,
+    runs: Sequence[Taken],
+    charts: Mapping[str, Chart],
+    stored: Callable[[], bytes] | None = None,
 ) -> None:
     """Show a menu of downloads, built on demand, and texts to copy; disabled if empty.
 
@@ -50,14 +54,23 @@ def export_menu(
         if charts:
             # By the CSS classes that Streamlit derives from the keys of figures, without "st-key-".
             classes = {re.sub(r"[^a-zA-Z0-9_-]", "-", key): chart for key, chart in charts.items()}
-            figures = [{"key": each, "title": short_title(chart)} for each, chart in classes.items()]
+            figures = [
+                {"key": each, "title": short_title(chart)} for each, chart in classes.items()
+            ]
             _mount(key=f"export.{name}.pictures", data={"figures": figures})
         results = [run.result for run in runs if run.result is not None]
         if len(results) < len(runs):
             st.caption("Numbers can be exported once the run has ended.")
         elif charts:
-            _download("Figures, HTML", lambda: page_html(title, charts.values(), results), f"{name}.html", "text/html")
-        tabs = st.tabs([run.label for run in runs]) if len(runs) > 1 else [st.container()] * len(runs)
+            _download(
+                "Figures, HTML",
+                lambda: page_html(title, charts.values(), results),
+                f"{name}.html",
+                "text/html",
+            )
+        tabs = (
+            st.tabs([run.label for run in runs]) if len(runs) > 1 else [st.container()] * len(runs)
+        )
         for run, tab in zip(runs, tabs, strict=True):
             with tab:
                 _entries(title, run)
@@ -68,10 +81,20 @@ def _entries(title: str, run: Taken) -> None:
     if result is not None:
         _download("Numbers, CSV", result.csv, f"{name}.csv", "text/csv")
         _download("Result, JSON", result.model_dump_json, f"{name}-result.json", "application/json")
-    _download("Settings, JSON", lambda: spec.model_dump_json(indent=1), f"{name}-spec.json", "application/json")
+    _download(
+        "Settings, JSON",
+        lambda: spec.model_dump_json(indent=1),
+        f"{name}-spec.json",
+        "application/json",
+    )
     if not spec.command():  # custom models are in files that are not stored
         _download("Program, Python", lambda: program(title, spec), f"{name}.py", "text/x-python")
-        _download("Notebook, Jupyter", lambda: notebook(title, spec), f"{name}.ipynb", "application/x-ipynb+json")
+        _download(
+            "Notebook, Jupyter",
+            lambda: notebook(title, spec),
+            f"{name}.ipynb",
+            "application/x-ipynb+json",
+        )
     st.caption("The same from a terminal:")
     # Without highlighting, whose colors have too little contrast.
     st.code(command_line(spec), language=None, wrap_lines=True)
@@ -82,4 +105,6 @@ def _entries(title: str, run: Taken) -> None:
 
 
 def _download(label: str, data: Callable[[], str | bytes], file_name: str, mime: str) -> None:
-    st.download_button(label, data, file_name, mime, on_click="ignore", width="stretch", key=f"export.{file_name}")
+    st.download_button(
+        label, data, file_name, mime, on_click="ignore", width="stretch", key=f"export.{file_name}"
+    )

@@ -95,11 +95,16 @@ def notebook(title: str, spec: Spec) -> str:
     run = "*_, ended = ntk_core.run(spec)\nended.result"
     code = [f"{_settings(spec)}\nspec", run, "print(ended.result.csv())"]
     cells: list[dict[str, object]] = [{"cell_type": "markdown", "source": about}]
-    cells += [{"cell_type": "code", "source": each, "outputs": [], "execution_count": None} for each in code]
+    cells += [
+        {"cell_type": "code", "source": each, "outputs": [], "execution_count": None}
+        for each in code
+    ]
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     return json.dumps(
         {
-            "cells": [{"id": f"cell-{index}", "metadata": {}, **cell} for index, cell in enumerate(cells)],
+            "cells": [
+                {"id": f"cell-{index}", "metadata": {}, **cell} for index, cell in enumerate(cells)
+            ],
             "metadata": {"kernelspec": kernel, "language_info": {"name": "python"}},
             "nbformat": 4,
             "nbformat_minor": 5,
@@ -117,7 +122,9 @@ def export_text(spec: Spec, result: ResultValue | None, suffix: str) -> str:
     if suffix == ".html" and result is not None:
         return page_html(variation(spec), [first_chart(result)], [result])
     if spec.command():
-        raise InvalidInput("--out", suffix, ".json, .csv or .html; the store does not contain the model's file")
+        raise InvalidInput(
+            "--out", suffix, ".json, .csv or .html; the store does not contain the model's file"
+        )
     return (program if suffix == ".py" else notebook)(variation(spec), spec)
 
 

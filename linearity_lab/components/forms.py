@@ -32,7 +32,9 @@ from ntk_core.settings.validation import lengths
 AnySpec = TypeVar("AnySpec", bound=Spec)
 MAX_SHOWN = 60  # characters of a setting inside a sentence
 ENTRY_PIXELS = 210
-_WHEN_EMPTY = re.compile(r"[,;] ([^,;]+) when empty\.")  # the meaning of an empty field, from its help
+_WHEN_EMPTY = re.compile(
+    r"[,;] ([^,;]+) when empty\."
+)  # the meaning of an empty field, from its help
 
 
 @dataclass
@@ -41,7 +43,9 @@ class _FormState:
 
     preset: str
     raw: Values = field(default_factory=dict)  # dotted name → widget value
-    notes: dict[str, tuple[object, str]] = field(default_factory=dict)  # (widget value at that time, error in the URL)
+    notes: dict[str, tuple[object, str]] = field(
+        default_factory=dict
+    )  # (widget value at that time, error in the URL)
 
 
 class SpecForm(Generic[AnySpec]):
@@ -51,7 +55,11 @@ class SpecForm(Generic[AnySpec]):
     """
 
     def __init__(
-        self, page: str, preset_names: Sequence[str], address: Mapping[str, str] | None, job_spec: AnySpec | None = None
+        self,
+        page: str,
+        preset_names: Sequence[str],
+        address: Mapping[str, str] | None,
+        job_spec: AnySpec | None = None,
     ):
         """Read the URL when ``address`` is given, then the widgets; ``job_spec`` is that of the job in the URL."""
         self.page, self._preset_names = page, tuple(preset_names)
@@ -100,7 +108,9 @@ class SpecForm(Generic[AnySpec]):
         if paper == self.preset.spec:
             return
         swept = paper.swept_title[:1].lower() + paper.swept_title[1:]
-        explained = f"{self.preset.source}: {swept} up to {max(getattr(paper, paper.swept_field)):,}."
+        explained = (
+            f"{self.preset.source}: {swept} up to {max(getattr(paper, paper.swept_field)):,}."
+        )
         largest: Spec | None = paper
         title = "Paper size"
         try:
@@ -169,12 +179,22 @@ class SpecForm(Generic[AnySpec]):
             other = before.get(setting.name, setting.info.default)
             return in_numbers(value) == in_numbers(other) or text_of(value) == text_of(other)
 
-        return {setting: value for setting, value in self.used("").items() if not is_as_before(setting, value)}
+        return {
+            setting: value
+            for setting, value in self.used("").items()
+            if not is_as_before(setting, value)
+        }
 
     def put_back(self, names: Sequence[str]) -> None:
         """Reset these settings to the preset."""
         before = values_of(self.preset.spec)
-        self.put({each.name: before.get(each.name, each.info.default) for each in self._settings if each.name in names})
+        self.put(
+            {
+                each.name: before.get(each.name, each.info.default)
+                for each in self._settings
+                if each.name in names
+            }
+        )
 
     def suggested(self, setting: Setting) -> list[float]:
         """Return the values of a list in the preset and its paper size."""
@@ -208,7 +228,9 @@ class SpecForm(Generic[AnySpec]):
             if (setting := titled.get(problem.field)) is None:
                 self._note(problem.field, f"In the URL, {problem}.")
                 continue
-            shown = setting.unmet_condition(self._state.raw) or setting.name  # or the choice that makes it visible
+            shown = (
+                setting.unmet_condition(self._state.raw) or setting.name
+            )  # or the choice that makes it visible
             kept = text_of(self._state.raw.get(shown))
             instead = kept if 0 < len(kept) <= MAX_SHOWN else "Value of the preset"
             self._note(shown, f"In the URL, {setting.sentence(problem)} {instead} is used instead.")
@@ -246,8 +268,15 @@ class SpecForm(Generic[AnySpec]):
 
     def _values(self) -> Values:
         """Map dotted names of used settings to their values."""
-        given = {setting.name: _given(setting, self._state.raw[setting.name]) for setting in self._settings}
-        return {setting.name: given[setting.name] for setting in self._settings if setting.is_used(given)}
+        given = {
+            setting.name: _given(setting, self._state.raw[setting.name])
+            for setting in self._settings
+        }
+        return {
+            setting.name: given[setting.name]
+            for setting in self._settings
+            if setting.is_used(given)
+        }
 
     def _validate(self) -> tuple[AnySpec | None, dict[str, str]]:
         titled = {setting.name: setting for setting in self._settings}
@@ -256,7 +285,10 @@ class SpecForm(Generic[AnySpec]):
             check_limits(spec)
         except (InvalidSpec, InvalidInput) as error:
             found = error.problems if isinstance(error, InvalidSpec) else (error,)
-            return None, {p.field: self._sentence(titled[p.field], p) if p.field in titled else f"{p}." for p in found}
+            return None, {
+                p.field: self._sentence(titled[p.field], p) if p.field in titled else f"{p}."
+                for p in found
+            }
         return spec, {}
 
     def _sentence(self, setting: Setting, problem: InvalidInput) -> str:
@@ -273,12 +305,18 @@ class SpecForm(Generic[AnySpec]):
         if key not in st.session_state:
             st.session_state[key] = self._state.raw[setting.name]
         held = st.session_state[key]
-        shared: Values = {"label": title or self.title(setting), "key": key, "help": help_of(setting)}
+        shared: Values = {
+            "label": title or self.title(setting),
+            "key": key,
+            "help": help_of(setting),
+        }
         # Session state alone would be lost in an overtaken run; bounds are left to the spec, which explains them.
         match setting.entry:
             case "choice":
                 index = list(setting.options).index(held) if held in setting.options else 0
-                st.selectbox(**shared, index=index, options=setting.options, format_func=setting.label)
+                st.selectbox(
+                    **shared, index=index, options=setting.options, format_func=setting.label
+                )
             case "choices":
                 known = [each for each in held if each in setting.options]
                 # "linear" among outputs, without the word in the title of the list
@@ -310,7 +348,9 @@ def help_of(setting: Setting) -> str:
     """Meaning of a setting, its allowed values, and its limit on a shared server."""
     limits = profile()
     most = largest_of(setting, limits) if limits.is_shared else None
-    return "\n\n".join(filter(None, [setting.help, f"On this server: at most {most:,}." if most else ""]))
+    return "\n\n".join(
+        filter(None, [setting.help, f"On this server: at most {most:,}." if most else ""])
+    )
 
 
 def in_numbers(value: object) -> object:

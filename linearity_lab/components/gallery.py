@@ -29,7 +29,11 @@ def gallery_result_of(spec: Spec) -> ResultValue | None:
     for name, preset in PRESETS.items():
         if preset.spec == spec:
             result = gallery_result(name)
-            return result if result is not None and result.spec == spec and result.status == "completed" else None
+            return (
+                result
+                if result is not None and result.spec == spec and result.status == "completed"
+                else None
+            )
     return None
 
 

@@ -44,7 +44,10 @@ def address(path: str) -> str:
 
 API = "/api/jobs"
 HEADER = "x-lab-session"  # other sites cannot set this header
-EVERY_S, WAITING_S = 0.3, 1.5  # seconds between two requests of a browser, while a job runs and while all its jobs wait
+EVERY_S, WAITING_S = (
+    0.3,
+    1.5,
+)  # seconds between two requests of a browser, while a job runs and while all its jobs wait
 CROWD = 8  # browsers that may poll at the full rate; with more, each polls less often
 MAX_LISTED = 8
 _mount = component("jobs", Path(__file__).with_name("job_status.js"))
@@ -52,7 +55,10 @@ _mount = component("jobs", Path(__file__).with_name("job_status.js"))
 
 def routes() -> list[Route]:
     """Serve the jobs of one session as JSON, and Stop, in threads since both may wait for a lock."""
-    return [Route(API, _list_jobs, methods=["GET"]), Route(f"{API}/{{job_id}}/stop", _stop_job, methods=["POST"])]
+    return [
+        Route(API, _list_jobs, methods=["GET"]),
+        Route(f"{API}/{{job_id}}/stop", _stop_job, methods=["POST"]),
+    ]
 
 
 def _list_jobs(request: Request) -> Response:
@@ -106,7 +112,12 @@ def tray(pages: Mapping[str, tuple[str, str]]) -> None:
     if st.context.is_embedded:
         return
     jobs = [job for job in _followed(session.viewer()) if job["page"] in pages]
-    data = {"kind": "tray", "jobs": jobs, "titles": {name: title for name, (title, _) in pages.items()}, **_where()}
+    data = {
+        "kind": "tray",
+        "jobs": jobs,
+        "titles": {name: title for name, (title, _) in pages.items()},
+        **_where(),
+    }
     with st.container(key="job_tray"):
         found = _mount(key="job_tray.list", data=data, on_open_change=lambda: None)
     opened = next((job for job in jobs if job["id"] == found.get("open")), None)
@@ -121,7 +132,11 @@ def _where() -> dict[str, str]:
 def _status_words(now: Snapshot) -> str:
     """Progress and present activity of a job, or how it ended."""
     if not now.active:
-        done = "" if now.status == "completed" else f", {len(now.points)} of {count_points(now.spec)} done"
+        done = (
+            ""
+            if now.status == "completed"
+            else f", {len(now.points)} of {count_points(now.spec)} done"
+        )
         return {"completed": "finished", "cancelled": "stopped"}.get(now.status, now.status) + done
     if now.status == "queued":
         return f"Waiting, place {now.position} in the queue"

@@ -139,7 +139,10 @@ def upload_chooser(label: str, key: str, help: str) -> None:
     given = st.session_state.get(key) or ""
     titles = {data.digest: data.title for data in uploaded()}
     if given not in titles:
-        titles = {given: f"from the link ({given[:8]}…)" if given else "none uploaded yet", **titles}
+        titles = {
+            given: f"from the link ({given[:8]}…)" if given else "none uploaded yet",
+            **titles,
+        }
     st.selectbox(label, list(titles), format_func=titles.__getitem__, key=key, help=help)
     st.page_link("pages/own_data.py", label="Upload data", icon=":material/upload_file:")
 

@@ -53,7 +53,9 @@ def attach(page: str, address: Mapping[str, str] | None, kind: type[Part]) -> Pa
     return found
 
 
-def run_bar(page: str, form: SpecForm[AnySpec], beside: Callable[[], None], elsewhere: Sequence[str] = ()) -> None:
+def run_bar(
+    page: str, form: SpecForm[AnySpec], beside: Callable[[], None], elsewhere: Sequence[str] = ()
+) -> None:
     """Show Run, its cost, and nearby messages, except errors of settings that are shown ``elsewhere``."""
     now = _snapshot_of(page)
     running = now if now is not None and now.active and not session.is_detached(page) else None
@@ -66,9 +68,13 @@ def run_bar(page: str, form: SpecForm[AnySpec], beside: Callable[[], None], else
                 _stop_button(page)
             else:
                 pressed = st.button(
-                    "Resume" if form.spec is not None and 0 < done < len(form.spec.point_keys()) else "Run",
+                    "Resume"
+                    if form.spec is not None and 0 < done < len(form.spec.point_keys())
+                    else "Run",
                     key=f"{page}.run",
-                    type="secondary" if form.spec is not None and _is_drawn(form, now) else "primary",
+                    type="secondary"
+                    if form.spec is not None and _is_drawn(form, now)
+                    else "primary",
                     icon=":material/play_arrow:",
                     disabled=form.spec is None,
                     shortcut="ctrl+enter",
@@ -91,7 +97,8 @@ def run_bar(page: str, form: SpecForm[AnySpec], beside: Callable[[], None], else
         if notice:
             st.error("Fix these settings to run: " + plain(" ".join(notice)))
     elif (
-        _is_asked_for(page, form.spec, seconds) or _is_wanted(page, form, form.spec, seconds if pressed else None)
+        _is_asked_for(page, form.spec, seconds)
+        or _is_wanted(page, form, form.spec, seconds if pressed else None)
     ) and submit(page, form.spec):
         # Otherwise the pending URL would be parsed again, without the job.
         session.show_address(page, {**form.query(), **session.job_query(page)})
@@ -101,7 +108,11 @@ def run_bar(page: str, form: SpecForm[AnySpec], beside: Callable[[], None], else
 def _is_drawn(form: SpecForm[AnySpec], now: Snapshot | None) -> bool:
     """Whether the figure is the complete result of these settings, so that Run would change nothing."""
     result = now.result if now is not None else gallery_result(form.preset.name)
-    return result is not None and result.spec == form.spec and (now is None or now.status == "completed")
+    return (
+        result is not None
+        and result.spec == form.spec
+        and (now is None or now.status == "completed")
+    )
 
 
 def _start_quick(page: str, form: SpecForm[AnySpec], shorter: AnySpec) -> None:
@@ -131,11 +142,15 @@ def _is_wanted(page: str, form: SpecForm[AnySpec], spec: AnySpec, pressed_s: flo
         return False
     shorter = quick(spec, SHORT_S)
     with st.container(border=True):
-        st.warning(plain(f"This run should take about {duration(seconds)}."), icon=":material/schedule:")
+        st.warning(
+            plain(f"This run should take about {duration(seconds)}."), icon=":material/schedule:"
+        )
         with st.container(horizontal=True):
             if shorter is not None:
                 titles = _titles(type(spec))
-                changed = ", ".join(f"{titles[name]} {text}" for name, text in differences(shorter, spec).items())
+                changed = ", ".join(
+                    f"{titles[name]} {text}" for name, text in differences(shorter, spec).items()
+                )
                 st.button(
                     f"Quick run (~{SHORT_S:.0f} s)",
                     key=f"{page}.shorter",
@@ -212,24 +227,36 @@ def _panel(
     """Show progress, then figures; before the first point, the previous figures."""
     notice = st.container()  # reserves its place while empty, so that figures do not move
     above = st.container(
-        key=f"{page}.above", horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"
+        key=f"{page}.above",
+        horizontal=True,
+        vertical_alignment="center",
+        horizontal_alignment="distribute",
     )
     with notice:
         # Otherwise progress replaces Run.
-        of_job = None if now is None else (followed if st.context.is_embedded else _outcome)(page, now)
+        of_job = (
+            None if now is None else (followed if st.context.is_embedded else _outcome)(page, now)
+        )
     before: _Before | None = st.session_state.get(_BEFORE)
     before = before if before is not None and before.page == page else None  # not of a current run
     shown = of_job or (None if now is None or before is None else before.shown)
     if shown is None and (result := gallery_result(form.preset.name)) is not None:
         shown = Shown(result.spec, result.points, result, "precomputed")
     if shown is None:
-        words = "Computing the first point…" if live else "Press Run: the points appear here one by one."
+        words = (
+            "Computing the first point…"
+            if live
+            else "Press Run: the points appear here one by one."
+        )
         notice.container(key=f"{page}.{FIRST}").info(words)
         return
     figures = Figures(growing=live)
     # A stopped job is shown above the previous figures, so that Stop redraws nothing.
     halted = (
-        now is not None and now.status in ("cancelled", "stopped") and not live and not _changed(form.spec, shown.spec)
+        now is not None
+        and now.status in ("cancelled", "stopped")
+        and not live
+        and not _changed(form.spec, shown.spec)
     )
     above_earlier = of_job is not None and (live or halted)
     if not above_earlier:
@@ -238,7 +265,9 @@ def _panel(
             above.badge("Precomputed figure", icon=":material/inventory_2:", color="gray")
         if changed := _changed(wanted, shown.spec):
             with above.container(key=f"{page}.earlier"):  # the style sheet makes the figures pale
-                remedy = "" if live or st.context.is_embedded else " Press Run to update the figure."
+                remedy = (
+                    "" if live or st.context.is_embedded else " Press Run to update the figure."
+                )
                 st.caption(f"Settings changed ({changed}).{remedy}")
     elif before is not None and (changed := _changed(shown.spec, before.shown.spec)):
         figures = Figures(ghosts=before.figures, laid_over=before.laid_over, growing=live)
@@ -247,12 +276,19 @@ def _panel(
     if figures.ghosts and any(both is not own for own, both in figures.laid_over.values()):
         above.caption(f"Pale curves show the previous settings ({changed} changed).")
     if not above_earlier or (halted and before is None):
-        st.session_state[_BEFORE] = _Before(page, shown, {key: each.figure for key, each in figures.charts.items()})
+        st.session_state[_BEFORE] = _Before(
+            page, shown, {key: each.figure for key, each in figures.charts.items()}
+        )
     if st.context.is_embedded:
         return
     with above:
         name = page.replace("_", "-")
-        export.export_menu(name, title, [export.Taken(name, shown.spec, shown.result)], {**drawings, **figures.charts})
+        export.export_menu(
+            name,
+            title,
+            [export.Taken(name, shown.spec, shown.result)],
+            {**drawings, **figures.charts},
+        )
     if shown.result is not None:
         provenance_footer(shown.result)
 
@@ -300,12 +336,16 @@ def followed(page: str, now: Snapshot) -> Shown | None:
 def _outcome(page: str, now: Snapshot) -> Shown | None:
     """Show the errors of a job; return its state."""
     if session.is_detached(page) and now.active:
-        st.info("Someone else is following this run too, so it continues. Press Run to follow it again.")
+        st.info(
+            "Someone else is following this run too, so it continues. Press Run to follow it again."
+        )
     elif now.status == "failed":
         st.error(plain(f"{now.reason}."))
     elif now.status == "stopped":
         done = f"{len(now.points)} of {count_points(now.spec)} are done and saved"
-        st.warning(plain(f"{now.reason[:1].upper()}{now.reason[1:]}: {done}."), icon=":material/timer_off:")
+        st.warning(
+            plain(f"{now.reason[:1].upper()}{now.reason[1:]}: {done}."), icon=":material/timer_off:"
+        )
     for failure in now.failures:
         st.warning(plain(f"{key_words(failure.key)}: {failure.reason}."))
     if not now.points and not now.growing:
@@ -318,7 +358,9 @@ def _changed(wanted: SpecPart | None, shown: SpecPart) -> str:
     if wanted is None or wanted == shown:
         return ""
     titles = _titles(type(shown))
-    return plain(", ".join(titles[name] for name in differences(wanted, shown) | differences(shown, wanted)))
+    return plain(
+        ", ".join(titles[name] for name in differences(wanted, shown) | differences(shown, wanted))
+    )
 
 
 def _titles(model: type[SpecPart]) -> dict[str, str]:
@@ -332,11 +374,20 @@ def _stopped_words(now: Snapshot, seconds: float = 0.0) -> str:
 
 
 def _stop_button(page: str) -> None:
-    st.button("Stop", key=f"{page}.stop", icon=":material/stop:", on_click=_stop, args=(page,), width="stretch")
+    st.button(
+        "Stop",
+        key=f"{page}.stop",
+        icon=":material/stop:",
+        on_click=_stop,
+        args=(page,),
+        width="stretch",
+    )
 
 
 def _stop(page: str) -> None:
     """Stop the followed job, or only unfollow it if other sessions follow it."""
     job_id = session.followed_job(page)
-    if job_id is not None and not shared_jobs().stop(job_id, session.viewer(), session.is_connected):
+    if job_id is not None and not shared_jobs().stop(
+        job_id, session.viewer(), session.is_connected
+    ):
         session.detach(page)

@@ -11,7 +11,9 @@ _IMPORTS = re.compile(r"^import [^;]*;\n", re.MULTILINE)
 _EXPORTS = re.compile(r"^export (?!default)", re.MULTILINE)
 
 
-def component(name: str, script: Path, html: str = "", parts: Sequence[str] = ()) -> ComponentRenderer:
+def component(
+    name: str, script: Path, html: str = "", parts: Sequence[str] = ()
+) -> ComponentRenderer:
     """Register a custom component and return the function that mounts it.
 
     Its style is beside the ES module ``script``; ``parts`` of that folder are joined in place of the script.

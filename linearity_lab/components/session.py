@@ -55,7 +55,9 @@ def new_address(page: str) -> dict[str, str] | None:
     """
     query = st.query_params.to_dict()
     known = st.session_state.get(f"{page}.address")
-    if known is not None and (query == known or not query or query in [each for each, _ in _replaced(page)]):
+    if known is not None and (
+        query == known or not query or query in [each for each, _ in _replaced(page)]
+    ):
         return None
     return query
 
@@ -74,7 +76,9 @@ def read_address(
     for name, text in address.items():
         try:
             if name not in readers:
-                known = " and ".join(filter(None, [", ".join(list(readers)[:-1]), list(readers)[-1]]))
+                known = " and ".join(
+                    filter(None, [", ".join(list(readers)[:-1]), list(readers)[-1]])
+                )
                 raise InvalidInput(name, text, f"only {known}")
             found[name] = readers[name](text)
         except InvalidInput as error:

@@ -10,7 +10,12 @@ from linearity_lab.words.run_words import value_words
 from ntk_core.numbers import width_label
 from ntk_core.settings.grammar import Setting
 
-CONTROL_PIXELS = {"choice": 178, "integer": 178, "number": 178, "switch": 178}  # two per row; others fill a row
+CONTROL_PIXELS = {
+    "choice": 178,
+    "integer": 178,
+    "number": 178,
+    "switch": 178,
+}  # two per row; others fill a row
 OPENED = "all_settings"  # page.OPENED: whether the panel is open
 MAX_CHIPS = 5
 MAX_CHARACTERS = 24  # of a value in a chip
@@ -34,7 +39,9 @@ def settings_row(form: SpecForm[AnySpec], controls: Sequence[Control]) -> None:
     used = form.used("")
     known = {setting.name: setting for setting in used}
     controls = [each for each in controls if callable(each) or each in known]
-    small = [each for each in controls if not callable(each) and known[each].entry in CONTROL_PIXELS]
+    small = [
+        each for each in controls if not callable(each) and known[each].entry in CONTROL_PIXELS
+    ]
     with st.container(key="controls", gap="small"):
         form.preset_chooser()
         for control in controls:
@@ -63,7 +70,9 @@ def all_settings(
     Settings in ``elsewhere`` have no widget here, since the page sets them in the session. The search keeps settings
     with all of its words in heading, title or help.
     """
-    panel = st.popover("All settings", icon=":material/tune:", key=f"{form.page}.{OPENED}", on_change="rerun")
+    panel = st.popover(
+        "All settings", icon=":material/tune:", key=f"{form.page}.{OPENED}", on_change="rerun"
+    )
     if not panel.open:  # its widgets cost more than the rest of the page
         form.keep(controls)
         return
@@ -82,15 +91,24 @@ def all_settings(
         left = [
             setting
             for setting in form.used("")
-            if setting.name not in elsewhere and (setting.name not in shown_above or setting.entry == "list")
+            if setting.name not in elsewhere
+            and (setting.name not in shown_above or setting.entry == "list")
         ]
-        shared = {heading: (*groups.get(heading, ()), *prefixes) for heading, prefixes in SHARED_GROUPS.items()}
+        shared = {
+            heading: (*groups.get(heading, ()), *prefixes)
+            for heading, prefixes in SHARED_GROUPS.items()
+        }
         own = {heading: prefixes for heading, prefixes in groups.items() if heading not in shared}
         for heading, prefixes in {**own, **shared}.items():
             # In the order of the group's prefixes, which may differ from the spec's.
-            members = list(dict.fromkeys(s for prefix in prefixes for s in left if s.name.startswith(prefix)))
+            members = list(
+                dict.fromkeys(s for prefix in prefixes for s in left if s.name.startswith(prefix))
+            )
             left = [setting for setting in left if setting not in members]
-            words = {each: f"{heading} {each.full_title} {each.help} {each.name}".lower() for each in members}
+            words = {
+                each: f"{heading} {each.full_title} {each.help} {each.name}".lower()
+                for each in members
+            }
             wanted = sought.lower().split()
             if found := [each for each in members if all(word in words[each] for word in wanted)]:
                 st.markdown(f"**{heading}**")
@@ -102,7 +120,12 @@ def chips(form: SpecForm[AnySpec]) -> None:
     changed = list(form.changed().items())
     single = changed if len(changed) <= MAX_CHIPS else changed[: MAX_CHIPS - 1]
     for setting, value in single:
-        _chip(form, f"{_full_title(form, setting)}: {_shown(setting, value)}", [setting], f"{setting.name}.back")
+        _chip(
+            form,
+            f"{_full_title(form, setting)}: {_shown(setting, value)}",
+            [setting],
+            f"{setting.name}.back",
+        )
     if rest := changed[len(single) :]:
         _chip(form, f"{len(rest)} more changes", [setting for setting, _ in rest], "others.back")
 
@@ -170,7 +193,9 @@ def _range_key(name: str, ends: tuple[float, float]) -> str:
 
     A browser that has not yet drawn them would send the earlier ends with the next click, as if they were moved.
     """
-    count = st.session_state.get(f"{name}.count", 0) + (st.session_state.get(f"{name}.ends", ends) != ends)
+    count = st.session_state.get(f"{name}.count", 0) + (
+        st.session_state.get(f"{name}.ends", ends) != ends
+    )
     key = f"{name}.{count}" if count else name
     st.session_state.update({f"{name}.count": count, f"{name}.ends": ends, f"{name}.key": key})
     return key

@@ -21,7 +21,9 @@ class Shown(Generic[AnySpec, AnyPoint]):
     """State of a page's figures."""
 
     spec: AnySpec
-    points: tuple[AnyPoint, ...]  # finished points, in the order of the spec's keys, then a partial one
+    points: tuple[
+        AnyPoint, ...
+    ]  # finished points, in the order of the spec's keys, then a partial one
     result: ResultValue | None  # complete result; None until the job has ended
     origin: Literal["precomputed", "job"]  # precomputed, or from a job of this server
     grown: int = 0  # version of the partial points, 0 without any
@@ -29,7 +31,12 @@ class Shown(Generic[AnySpec, AnyPoint]):
     @property
     def identity(self) -> tuple[str, str, tuple[str, ...], int]:
         """Identity of the figures: finished points of a spec never change; more are added."""
-        return self.origin, spec_digest(self.spec), tuple(point.key for point in self.points), self.grown
+        return (
+            self.origin,
+            spec_digest(self.spec),
+            tuple(point.key for point in self.points),
+            self.grown,
+        )
 
     def point(self, width: int) -> AnyPoint:
         """Return the point of this width."""
@@ -44,7 +51,10 @@ class Shown(Generic[AnySpec, AnyPoint]):
         return drawn_once(f"{self.spec.experiment}.{name}", self.identity, draw, *chosen)
 
     def panels(
-        self, draw: Callable[..., Sequence[Chart]], *chosen: object, titles: Mapping[str, str] | None = None
+        self,
+        draw: Callable[..., Sequence[Chart]],
+        *chosen: object,
+        titles: Mapping[str, str] | None = None,
     ) -> list[Panel]:
         """Return a panel for each chart that ``draw(self, *chosen)`` returns, cached across sessions."""
         return panels(self.drawn("", partial(draw, self), *chosen), titles)

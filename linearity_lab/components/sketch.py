@@ -29,7 +29,9 @@ def sketch(key: str, data: JSON, drawn: Callable[[float, list[tuple[float, float
     _mount(key=key, data=data, on_drawn_change=take)
 
 
-def from_browser(heights: object, ends: Sequence[float]) -> tuple[float, list[tuple[float, float]]] | None:
+def from_browser(
+    heights: object, ends: Sequence[float]
+) -> tuple[float, list[tuple[float, float]]] | None:
     """Return the exponent of a drawn line and its (x, y) from a browser's report; None for invalid reports.
 
     ``heights`` are log10 of the line at equal distances of log10 x, from the first of ``ends`` to the last.

@@ -14,13 +14,17 @@ from ntk_core.settings.walk import settings
 INTERVAL_SEEDS, INTERVAL_VALUES = 3, 4  # a confidence interval of an exponent needs as many
 
 
-def largest_fit(spec: Spec, limits: Profile | None = None, expected_s: float = math.inf) -> Spec | None:
+def largest_fit(
+    spec: Spec, limits: Profile | None = None, expected_s: float = math.inf
+) -> Spec | None:
     """Return ``spec`` with refused settings at the nearest allowed values; None if that does not suffice."""
     for _ in settings(type(spec)):
         refusal = _refusal(spec, limits, expected_s)
         if refusal is None:
             break
-        if not isinstance(refusal.nearest, int) or not isinstance(setting_of(spec, refusal.field), int | tuple):
+        if not isinstance(refusal.nearest, int) or not isinstance(
+            setting_of(spec, refusal.field), int | tuple
+        ):
             return None
         spec, before = capped(spec, refusal.field, refusal.nearest), spec
         if spec == before:
@@ -57,6 +61,12 @@ def _thinned(spec: Spec) -> Iterator[Spec]:
     for num_seeds in sorted({seeds, min(seeds, INTERVAL_SEEDS), 1}, reverse=True):
         least = min(INTERVAL_VALUES if num_seeds > 1 else 2, len(values))
         for count in range(len(values), least - 1, -1):
-            chosen = [values[round(index * (len(values) - 1) / max(1, count - 1))] for index in range(count)]
+            chosen = [
+                values[round(index * (len(values) - 1) / max(1, count - 1))]
+                for index in range(count)
+            ]
             with contextlib.suppress(InvalidSpec):  # fewer values than such a sweep needs
-                yield with_settings(spec, {spec.swept_field: chosen} | ({"num_seeds": num_seeds} if seeds > 1 else {}))
+                yield with_settings(
+                    spec,
+                    {spec.swept_field: chosen} | ({"num_seeds": num_seeds} if seeds > 1 else {}),
+                )

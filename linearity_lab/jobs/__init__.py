@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from linearity_lab.jobs._jobs import Jobs
 
 __all__ = ["Jobs", "NoRoom", "Snapshot", "shared_jobs"]
-__getattr__, _, _ = lazy_loader.attach(__name__, submod_attrs={"_job": ["NoRoom", "Snapshot"], "_jobs": ["Jobs"]})
+__getattr__, _, _ = lazy_loader.attach(
+    __name__, submod_attrs={"_job": ["NoRoom", "Snapshot"], "_jobs": ["Jobs"]}
+)
 _SHARED_LOCK = threading.Lock()
 
 

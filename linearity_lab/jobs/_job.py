@@ -11,7 +11,14 @@ from linearity_lab.jobs.worker import Computation
 from ntk_core.errors import InvalidInput
 from ntk_core.numbers import key_words
 from ntk_core.runs import EndStatus, Point, Result, Spec, spec_digest
-from ntk_core.runs.events import Ended, Event, PointFailed, PointFinished, PointProgress, PointStarted
+from ntk_core.runs.events import (
+    Ended,
+    Event,
+    PointFailed,
+    PointFinished,
+    PointProgress,
+    PointStarted,
+)
 from ntk_core.runs.store import MIN_PREFIX, Store, UnfinishedJob, partial_result
 
 MAX_PER_SESSION = 2  # a running and a waiting one
@@ -83,7 +90,13 @@ class Job:
         job, run = cls(spec), spec_digest(spec)
         result = store.result(run)
         if result is not None and result.status in ("completed", "stopped"):
-            job.take(Ended(status=result.status, result=result, reason=STOPPED if result.status == "stopped" else ""))
+            job.take(
+                Ended(
+                    status=result.status,
+                    result=result,
+                    reason=STOPPED if result.status == "stopped" else "",
+                )
+            )
         else:
             job.keep(store.points_of(run).values())
             job.end("cancelled")
@@ -101,11 +114,18 @@ class Job:
         """Stored form of an unfinished job."""
         allowed_s = max_s if max_s < math.inf else None
         is_running = self.status == "running"
-        return UnfinishedJob(self.spec, self.owner, self.submitted_s, is_running, self.spent_s(), allowed_s)
+        return UnfinishedJob(
+            self.spec, self.owner, self.submitted_s, is_running, self.spent_s(), allowed_s
+        )
 
     def wait(self, owner: str, address: str = "") -> None:
         """Queue the job for a session, and keep the points of earlier runs."""
-        self.owner, self.address, self.viewers, self.submitted_s = owner, address, {owner} - {""}, time.time()
+        self.owner, self.address, self.viewers, self.submitted_s = (
+            owner,
+            address,
+            {owner} - {""},
+            time.time(),
+        )
         points, message = self.now.points, "waiting for a free worker"
         self.now = Snapshot(self.now.job_id, self.spec, "queued", points=points, message=message)
 
@@ -120,7 +140,13 @@ class Job:
         fraction = 1.0 if status == "completed" else self.now.fraction
         result = self.now.result or partial_result(self.spec, points, status)
         self.now = replace(
-            self.now, status=status, reason=reason, remaining_s=None, message="", result=result, fraction=fraction
+            self.now,
+            status=status,
+            reason=reason,
+            remaining_s=None,
+            message="",
+            result=result,
+            fraction=fraction,
         )
         self.computation = None
 
@@ -134,9 +160,16 @@ class Job:
             case PointStarted():
                 self.now = replace(self.now, message=f"{key_words(event.key)}: starting")
             case PointProgress():
-                now = replace(self.now, message=event.message, fraction=event.fraction, remaining_s=event.remaining_s)
+                now = replace(
+                    self.now,
+                    message=event.message,
+                    fraction=event.fraction,
+                    remaining_s=event.remaining_s,
+                )
                 if event.point is not None:
-                    now = replace(now, growing=self._merged(now.growing, [event.point]), grown=now.grown + 1)
+                    now = replace(
+                        now, growing=self._merged(now.growing, [event.point]), grown=now.grown + 1
+                    )
                 self.now = now
             case PointFinished():
                 self._drop(event.key)
@@ -173,7 +206,13 @@ def check_room(active: Sequence[Job], limits: Profile, owner: str, address: str)
     if limits.is_shared and owner and sum(job.owner == owner for job in active) >= MAX_PER_SESSION:
         raise NoRoom("run", "a third unfinished run of yours", "when one has ended or is stopped")
     if address and sum(job.address == address for job in active) >= limits.max_per_address:
-        what = f"one more than {limits.max_per_address:.0f} unfinished runs from your network address"
+        what = (
+            f"one more than {limits.max_per_address:.0f} unfinished runs from your network address"
+        )
         raise NoRoom("run", what, "when one of them has ended")
     if sum(job.status == "queued" for job in active) >= limits.max_waiting:
-        raise NoRoom("run", f"one more than {limits.max_waiting} waiting jobs", "in a moment, when one has started")
+        raise NoRoom(
+            "run",
+            f"one more than {limits.max_waiting} waiting jobs",
+            "in a moment, when one has started",
+        )

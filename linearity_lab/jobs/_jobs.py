@@ -38,12 +38,19 @@ class Jobs:
         num_spare: number of spare worker processes.
     """
 
-    def __init__(self, store: Store | None = None, limits: Profile = PROFILES["local"], *, num_spare: int = 1):
+    def __init__(
+        self, store: Store | None = None, limits: Profile = PROFILES["local"], *, num_spare: int = 1
+    ):
         self._limits, self._store = limits, store or Store()
-        given = self._store.location, limits.name == "hosted"  # the output of workers may name users' data
+        given = (
+            self._store.location,
+            limits.name == "hosted",
+        )  # the output of workers may name users' data
         self._workers = LivePool(limits.num_workers + num_spare, worker.start, given)
         self._starting, self._writing = threading.Lock(), threading.Lock()
-        self._changed = threading.Condition()  # guards all fields below; notified when a job is queued or ends
+        self._changed = (
+            threading.Condition()
+        )  # guards all fields below; notified when a job is queued or ends
         self._jobs: dict[str, Job] = {}  # in the order of their starts
         self._stopped: list[Result] = []  # to be stored
         self._recorded: list[tuple[str, bool]] | None = []  # stored jobs, and whether they run
@@ -80,7 +87,11 @@ class Jobs:
     def followed(self, viewer: str) -> tuple[Snapshot, ...]:
         """Return the jobs that a session started or opened while unfinished, latest first."""
         with self._changed:
-            return tuple(self._snapshot(job) for job in reversed(self._jobs.values()) if viewer in job.viewers)
+            return tuple(
+                self._snapshot(job)
+                for job in reversed(self._jobs.values())
+                if viewer in job.viewers
+            )
 
     def foreseen(self, spec: Spec) -> tuple[float, int]:
         """Return expected seconds for unfinished points, and the number of finished ones; raises as :meth:`submit`."""
@@ -92,7 +103,12 @@ class Jobs:
         self.forget(spec_digest(result.spec)[:MIN_PREFIX])
         self._store.save_result(result, imported=True)
 
-    def stop(self, job_id: str, viewer: str = "", is_connected: Callable[[str], bool] = lambda session: True) -> bool:
+    def stop(
+        self,
+        job_id: str,
+        viewer: str = "",
+        is_connected: Callable[[str], bool] = lambda session: True,
+    ) -> bool:
         """Stop a job; if other connected sessions follow it, only unfollow it and return False."""
         with self._changed:
             if (job := self._jobs.get(job_id)) is not None and job.now.active:
@@ -121,9 +137,13 @@ class Jobs:
                 try:
                     self._accept(left.spec, left.owner, is_new=False)
                 except InvalidInput as error:
-                    _LOG.warning("An unfinished job cannot be resumed: %s", str(error).splitlines()[0])
+                    _LOG.warning(
+                        "An unfinished job cannot be resumed: %s", str(error).splitlines()[0]
+                    )
             self._recorded = None
-            self._threads = [threading.Thread(target=each, daemon=True) for each in (self._lead, self._note)]
+            self._threads = [
+                threading.Thread(target=each, daemon=True) for each in (self._lead, self._note)
+            ]
             for thread in self._threads:
                 thread.start()
             self._workers.warm_up()
@@ -152,8 +172,17 @@ class Jobs:
             InvalidInput: if the store cannot be read and written.
         """
         self._store.try_to_write()
-        running, waiting, most = len(self._active("running")), len(self._active("queued")), self._limits.max_waiting
-        return {"workers": len(self.worker_pids()), "running": running, "waiting": waiting, "max_waiting": most}
+        running, waiting, most = (
+            len(self._active("running")),
+            len(self._active("queued")),
+            self._limits.max_waiting,
+        )
+        return {
+            "workers": len(self.worker_pids()),
+            "running": running,
+            "waiting": waiting,
+            "max_waiting": most,
+        }
 
     def needed_uploads(self) -> frozenset[str]:
         """Return the digests of uploads that waiting and running jobs use."""
@@ -167,11 +196,19 @@ class Jobs:
     def _active(self, *statuses: str) -> list[Job]:
         """Return unfinished jobs, by default waiting and running ones, in the order of their starts."""
         with self._changed:
-            return [job for job in self._jobs.values() if job.status in (statuses or ("queued", "running"))]
+            return [
+                job
+                for job in self._jobs.values()
+                if job.status in (statuses or ("queued", "running"))
+            ]
 
     def _first(self) -> Job | None:
         """Return the job that has waited longest; on shared servers, of a session without a running job."""
-        busy = {job.owner for job in self._active("running")} - {""} if self._limits.is_shared else set()
+        busy = (
+            {job.owner for job in self._active("running")} - {""}
+            if self._limits.is_shared
+            else set()
+        )
         return next((job for job in self._active("queued") if job.owner not in busy), None)
 
     def _snapshot(self, job: Job) -> Snapshot:
@@ -181,7 +218,9 @@ class Jobs:
     def _remembered(self, job: Job, viewer: str) -> Job:
         """Return the job of this id in memory, or add this one; drop the oldest ended ones."""
         job = self._jobs.setdefault(job.now.job_id, job)
-        for ended in [each.now.job_id for each in self._jobs.values() if not each.now.active][:-MAX_REMEMBERED]:
+        for ended in [each.now.job_id for each in self._jobs.values() if not each.now.active][
+            :-MAX_REMEMBERED
+        ]:
             del self._jobs[ended]
         if viewer and job.now.active:
             job.viewers.add(viewer)
@@ -226,15 +265,23 @@ class Jobs:
                     elif is_over:
                         self._end(job, "failed", f"{computation.death()}; {AGAIN}")
                     elif job.spent_s() > self._limits.max_job_s:
-                        self._end(job, "stopped", f"over time: {duration(self._limits.max_job_s)} allowed")
+                        self._end(
+                            job, "stopped", f"over time: {duration(self._limits.max_job_s)} allowed"
+                        )
                     elif grown > computation.max_bytes:
                         self._end(job, "stopped", worker.over_memory(computation.max_bytes))
 
     def _begun(self, num_running: int = 0) -> Job | None:
         """Wait for work; start and return the next job if a worker is free."""
         with self._changed:
-            self._changed.wait_for(lambda: self._closing.is_set() or num_running or self._first() is not None)
-            job = self._first() if num_running < self._limits.num_workers and not self._closing.is_set() else None
+            self._changed.wait_for(
+                lambda: self._closing.is_set() or num_running or self._first() is not None
+            )
+            job = (
+                self._first()
+                if num_running < self._limits.num_workers and not self._closing.is_set()
+                else None
+            )
             if job is not None:
                 job.begin()
             return job
@@ -242,7 +289,9 @@ class Jobs:
     def _computation(self, job: Job) -> Computation:
         """Send a job to a worker, without the lock, since workers may have to start."""
         most = self._limits.max_memory_bytes
-        found = Computation(self._workers, canonical_json(job.spec), most if most < math.inf else memory_limit())
+        found = Computation(
+            self._workers, canonical_json(job.spec), most if most < math.inf else memory_limit()
+        )
         with self._changed:
             if job.status == "running":
                 job.computation = found
@@ -260,7 +309,11 @@ class Jobs:
     def _settle(self, job: Job) -> None:
         """Log the end of a job without the full reason, which may name a user's data."""
         if job.status in ("failed", "stopped"):
-            facts = {"job": job.now.job_id, "status": job.status, "cause": job.now.reason.split(":")[0]}
+            facts = {
+                "job": job.now.job_id,
+                "status": job.status,
+                "cause": job.now.reason.split(":")[0],
+            }
             _LOG.warning("a job did not complete", extra={"facts": facts})
         if job.status == "stopped" and job.now.result is not None:
             self._stopped.append(job.now.result)
@@ -287,7 +340,9 @@ class Jobs:
                 rows = [job.row(self._limits.max_job_s) for job in self._active()]
                 stopped, self._stopped = self._stopped, []
             unfinished = [(row.digest, row.running) for row in rows]
-            if not self._closing.is_set() and (unfinished != self._recorded or (with_times and rows)):
+            if not self._closing.is_set() and (
+                unfinished != self._recorded or (with_times and rows)
+            ):
                 self._store.write_jobs(rows)
                 self._recorded = unfinished
             for result in stopped:

@@ -18,7 +18,9 @@ from pebble import CONSTS, ProcessFuture, ProcessPool
 
 NICENESS = 15
 MAX_TASKS = 50  # tasks per process, since freed memory is not returned
-CONSTS.term_timeout = 0.2  # before pebble kills a process that does not end on request, such as a stopped one
+CONSTS.term_timeout = (
+    0.2  # before pebble kills a process that does not end on request, such as a stopped one
+)
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
@@ -26,7 +28,9 @@ _T = TypeVar("_T")
 # A child would execute the start script, in Streamlit's server that of the page.
 _preparation_data = spawn.get_preparation_data
 spawn.get_preparation_data = lambda name: {
-    key: value for key, value in _preparation_data(name).items() if not key.startswith("init_main_from")
+    key: value
+    for key, value in _preparation_data(name).items()
+    if not key.startswith("init_main_from")
 }
 
 
@@ -63,7 +67,9 @@ class LivePool:
         arguments: arguments of ``start``.
     """
 
-    def __init__(self, num_processes: int, start: Callable[..., None], arguments: tuple[object, ...]):
+    def __init__(
+        self, num_processes: int, start: Callable[..., None], arguments: tuple[object, ...]
+    ):
         self._given = num_processes, MAX_TASKS, start, arguments
         self._context, self._name, self._lock = SpawnContext(), f"pool {id(self)}", threading.Lock()
         self._context.Process = lambda **given: SpawnProcess(**given | {"name": self._name})  # type: ignore
@@ -99,7 +105,11 @@ class LivePool:
 
     def pids(self) -> list[int]:
         """Return the process ids of living processes."""
-        return sorted(each.pid for each in multiprocessing.active_children() if each.name == self._name and each.pid)
+        return sorted(
+            each.pid
+            for each in multiprocessing.active_children()
+            if each.name == self._name and each.pid
+        )
 
     def close(self) -> None:
         """End all processes and start no more."""

@@ -14,7 +14,9 @@ ProfileName = Literal["local", "classroom", "hosted"]
 
 def _limit(*values: float, variable: str = "", unit: int = 1) -> Any:
     """Define a limit by profile (local, classroom, hosted), and the variable that overrides it, in this unit."""
-    return field(metadata={"values": values, "variable": variable and PREFIX + variable, "unit": unit})
+    return field(
+        metadata={"values": values, "variable": variable and PREFIX + variable, "unit": unit}
+    )
 
 
 @dataclass(frozen=True)
@@ -31,9 +33,13 @@ class Profile:
     """Initializations of each point."""
     max_seconds: float = _limit(math.inf, 1800, 720, variable="MAX_SECONDS")
     """Estimated time of one run with the maximum number of steps, in seconds."""
-    max_memory_bytes: float = _limit(math.inf, 4 * 2**30, 1.25 * 2**30, variable="MEMORY_GIB", unit=2**30)
+    max_memory_bytes: float = _limit(
+        math.inf, 4 * 2**30, 1.25 * 2**30, variable="MEMORY_GIB", unit=2**30
+    )
     """Memory of one run: larger estimates are refused, and runs that use more are ended."""
-    max_upload_bytes: int = _limit(64 * 2**20, 32 * 2**20, 8 * 2**20, variable="MAX_UPLOAD_MIB", unit=2**20)
+    max_upload_bytes: int = _limit(
+        64 * 2**20, 32 * 2**20, 8 * 2**20, variable="MAX_UPLOAD_MIB", unit=2**20
+    )
     """One uploaded file."""
     max_held_bytes: int = _limit(1024 * 2**20, 512 * 2**20, 64 * 2**20)
     """Uploaded files of all users in memory, and the same amount for parsed files."""
@@ -56,7 +62,9 @@ class Profile:
 
 _LIMITS = {each.name: each.metadata for each in fields(Profile) if each.metadata}
 # Environment variable → (limit, unit in which it is given).
-OVERRIDES = {each["variable"]: (name, each["unit"]) for name, each in _LIMITS.items() if each["variable"]}
+OVERRIDES = {
+    each["variable"]: (name, each["unit"]) for name, each in _LIMITS.items() if each["variable"]
+}
 PROFILES: dict[str, Profile] = {
     name: Profile(name, **{limit: each["values"][index] for limit, each in _LIMITS.items()})
     for index, name in enumerate(get_args(ProfileName))
@@ -77,9 +85,13 @@ def profile() -> Profile:
         if (value := getattr(given, variable.removeprefix(PREFIX).lower())) is not None
     }
     # By default half of the cores; one or two for a local user or a small hosted machine.
-    half = min(max(1, (os.cpu_count() or 1) // 2), chosen.max_workers if chosen.name == "classroom" else 2)
+    half = min(
+        max(1, (os.cpu_count() or 1) // 2), chosen.max_workers if chosen.name == "classroom" else 2
+    )
     if given.workers is not None and given.workers > chosen.max_workers:
-        raise InvalidInput(WORKERS_VARIABLE, given.workers, f"an integer from 1 to {chosen.max_workers:,}")
+        raise InvalidInput(
+            WORKERS_VARIABLE, given.workers, f"an integer from 1 to {chosen.max_workers:,}"
+        )
     return replace(chosen, **changed, num_workers=given.workers or half)
 
 

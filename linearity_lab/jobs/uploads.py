@@ -50,7 +50,9 @@ class ReadUploads:
         max_bytes: memory limit of its process.
     """
 
-    def __init__(self, most_bytes: int, max_s: float = MAX_READING_S, max_bytes: int = MAX_READING_BYTES):
+    def __init__(
+        self, most_bytes: int, max_s: float = MAX_READING_S, max_bytes: int = MAX_READING_BYTES
+    ):
         self._most_bytes, self._max_s, self._max_bytes = most_bytes, max_s, max_bytes
         self._small, self._large = (LivePool(1, start, (max_bytes,)) for _ in range(2))
         self._lock = threading.Lock()
@@ -71,7 +73,11 @@ class ReadUploads:
         self._large.close()
 
     def _kept_or_new(
-        self, key: object, work: Callable[..., _T], read: Read, arguments: Callable[[bytes], tuple[object, ...]]
+        self,
+        key: object,
+        work: Callable[..., _T],
+        read: Read,
+        arguments: Callable[[bytes], tuple[object, ...]],
     ) -> _T:
         with self._lock:
             if key in self._kept:
@@ -81,7 +87,9 @@ class ReadUploads:
         data = read()
         pool = self._small if len(data) <= SMALL_BYTES else self._large
         try:
-            found: tuple[_T, int] = pool.schedule(parse, (work, arguments(data)), self._max_s).result()
+            found: tuple[_T, int] = pool.schedule(
+                parse, (work, arguments(data)), self._max_s
+            ).result()
         except InvalidInput:
             raise
         except Exception:  # the process has ended

@@ -40,7 +40,10 @@ def start(store: str, is_quiet: bool) -> None:
     try:
         figure = next(iter(PRESETS.values())).spec
         first = getattr(figure, figure.swept_field)[:1]
-        for _ in run(with_settings(figure, {figure.swept_field: first, "training.max_steps": 1}), scheduler=""):
+        for _ in run(
+            with_settings(figure, {figure.swept_field: first, "training.max_steps": 1}),
+            scheduler="",
+        ):
             pass
     except Exception:
         _LOG.exception("The worker could not warm up.")
@@ -77,7 +80,11 @@ def _events(spec_json: str, max_bytes: float) -> Iterator[Event]:
             if isinstance(event, Ended) and event.result is not None:
                 store.save_result(event.result)
             yield event
-            if isinstance(event, PointFailed) and OUT_OF_MEMORY in event.reason and max_bytes < math.inf:
+            if (
+                isinstance(event, PointFailed)
+                and OUT_OF_MEMORY in event.reason
+                and max_bytes < math.inf
+            ):
                 yield Ended(status="stopped", reason=over_memory(max_bytes))
                 return
     except InvalidSpec as error:
@@ -89,7 +96,9 @@ def _events(spec_json: str, max_bytes: float) -> Iterator[Event]:
     except Exception as error:
         _LOG.exception("A run failed.")
         text = (str(error).strip().splitlines() or ["no message"])[0]
-        yield Ended(status="failed", reason=f"the computation failed ({type(error).__name__}: {text[:200]})")
+        yield Ended(
+            status="failed", reason=f"the computation failed ({type(error).__name__}: {text[:200]})"
+        )
 
 
 class Computation:
@@ -144,6 +153,10 @@ class Computation:
         error = None if self._future.cancelled() else self._future.exception()
         if self.pid is None or not isinstance(error, ProcessExpired):
             return "the worker process has ended"
-        name = signal.Signals(-error.exitcode).name if error.exitcode < 0 else f"exit status {error.exitcode}"
+        name = (
+            signal.Signals(-error.exitcode).name
+            if error.exitcode < 0
+            else f"exit status {error.exitcode}"
+        )
         memory = ", most often because memory ran out" if error.exitcode == -signal.SIGKILL else ""
         return f"the worker process crashed ({name}){memory}"

@@ -24,7 +24,13 @@ from linearity_lab.jobs.profile import profile
 from linearity_lab.server._first_paint import FirstPaint
 from linearity_lab.server._headers import SecurityHeaders, frame_origins
 from linearity_lab.server._logs import write_json_logs
-from linearity_lab.server._visitors import AllowedHosts, WebSockets, allowed_hosts, bound_uploads, strict_profile
+from linearity_lab.server._visitors import (
+    AllowedHosts,
+    WebSockets,
+    allowed_hosts,
+    bound_uploads,
+    strict_profile,
+)
 from ntk_core.environment import keep_memory_returnable
 from ntk_core.errors import InvalidInput
 
@@ -59,7 +65,9 @@ async def ready(_: Request) -> JSONResponse:
         return {"ready": load["workers"] > 0 and load["waiting"] < load["max_waiting"], **load}
 
     answer = await run_in_threadpool(readiness)
-    return JSONResponse(answer, status_code=200 if answer["ready"] else 503, headers={"Cache-Control": "no-store"})
+    return JSONResponse(
+        answer, status_code=200 if answer["ready"] else 503, headers={"Cache-Control": "no-store"}
+    )
 
 
 @contextlib.asynccontextmanager
@@ -72,8 +80,13 @@ async def lifespan(_: object) -> AsyncIterator[None]:
         write_json_logs()
     # one file with its form data; pages check the exact size
     config.set_option("server.maxUploadSize", chosen.max_upload_bytes // 2**20 + 1)
-    versions = {name: version(name) for name in ("jax", "streamlit")} | {"python": platform.python_version()}
-    _LOG.info("started", extra={"facts": {"profile": chosen.name, "workers": chosen.num_workers, **versions}})
+    versions = {name: version(name) for name in ("jax", "streamlit")} | {
+        "python": platform.python_version()
+    }
+    _LOG.info(
+        "started",
+        extra={"facts": {"profile": chosen.name, "workers": chosen.num_workers, **versions}},
+    )
     for setting in (profile, frame_origins, allowed_hosts):
         _log_if_wrong(setting)
     _LOADED.clear()

@@ -14,7 +14,10 @@ STATIC = Path(st.__file__).parent / "static"
 # Below a page's URL, Streamlit's scripts would look for their server in the wrong place (`/lecture/_stcore/health`).
 OWN_SCRIPT = 'window.__streamlit = { BACKEND_BASE_URL: new URL(".", document.baseURI).href }'
 EARLY_SCRIPT = "/api/early/{page}.js"
-EARLY_PAGES = {"": "overview", "live": "live"}  # path → page that begins before Streamlit's scripts have loaded
+EARLY_PAGES = {
+    "": "overview",
+    "live": "live",
+}  # path → page that begins before Streamlit's scripts have loaded
 _FONT = re.compile(r"\./static/media/SourceSansVF-Upright[^\"]+")
 _FONT_FACE = "@font-face { font-family: 'Source Sans'; font-weight: 200 900; font-display: swap; src: url(URL) }"
 _TITLE, _ROOT, _HEAD_END = "<title>Streamlit</title>", '<div id="root">', "</head>"
@@ -27,7 +30,9 @@ class FirstPaint:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        is_browser = scope["type"] == "http" and "text/html" in Headers(scope=scope).get("accept", "")
+        is_browser = scope["type"] == "http" and "text/html" in Headers(scope=scope).get(
+            "accept", ""
+        )
         if not is_browser or scope["method"] != "GET":
             await self._app(scope, receive, send)
             return
@@ -36,14 +41,22 @@ class FirstPaint:
         async def paint(message: Message) -> None:
             nonlocal is_page
             if message["type"] == "http.response.start" and message["status"] == 200:
-                is_page = Headers(raw=message["headers"]).get("content-type", "").startswith("text/html")
+                is_page = (
+                    Headers(raw=message["headers"]).get("content-type", "").startswith("text/html")
+                )
             if not is_page:
                 await send(message)
 
         await self._app(scope, receive, paint)
         if is_page:
-            path = scope["path"].removeprefix(f"/{st.get_option('server.baseUrlPath')}").removeprefix("/")
-            answer = HTMLResponse(painted_page(EARLY_PAGES.get(path)), headers={"Cache-Control": "no-cache"})
+            path = (
+                scope["path"]
+                .removeprefix(f"/{st.get_option('server.baseUrlPath')}")
+                .removeprefix("/")
+            )
+            answer = HTMLResponse(
+                painted_page(EARLY_PAGES.get(path)), headers={"Cache-Control": "no-cache"}
+            )
             await answer(scope, receive, send)
 
 
@@ -55,11 +68,17 @@ def painted_page(early: str | None) -> str:
     """
     page = (STATIC / "index.html").read_text(encoding="utf-8")
     scripts = (STATIC / "static" / "js").glob("BidiComponent.*.js")
-    links = "".join(f'<link rel="modulepreload" crossorigin href="./static/js/{path.name}">' for path in scripts)
+    links = "".join(
+        f'<link rel="modulepreload" crossorigin href="./static/js/{path.name}">' for path in scripts
+    )
     words = (FOLDER / "first_paint.html").read_text(encoding="utf-8")
     words = words.replace("ICON", (FOLDER / "icon.svg").read_text(encoding="utf-8"))
-    begin = f'<script type="module" src=".{EARLY_SCRIPT.format(page=early)}"></script>' if early else ""
-    page = page.replace(_TITLE, f"<title>Linearity Lab</title>{begin}<script>{OWN_SCRIPT}</script>", 1)
+    begin = (
+        f'<script type="module" src=".{EARLY_SCRIPT.format(page=early)}"></script>' if early else ""
+    )
+    page = page.replace(
+        _TITLE, f"<title>Linearity Lab</title>{begin}<script>{OWN_SCRIPT}</script>", 1
+    )
     fonts = "".join(_FONT_FACE.replace("URL", url) for url in _FONT.findall(page))
     style = f"<style>{fonts}{(FOLDER / 'look.css').read_text(encoding='utf-8')}</style>"
     return page.replace(_HEAD_END, links + _HEAD_END, 1).replace(_ROOT, style + _ROOT + words, 1)

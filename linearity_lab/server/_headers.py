@@ -16,7 +16,16 @@ from ntk_core.errors import InvalidInput
 FRAMES_VARIABLE = "LINEARITY_LAB_FRAME_ANCESTORS"
 _INLINE_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 _FRAME_ORIGIN = re.compile(r"https?://(\*\.)?[A-Za-z0-9.-]+(:\d{1,5})?\Z")
-_UNUSED = ("accelerometer", "camera", "geolocation", "gyroscope", "magnetometer", "microphone", "payment", "usb")
+_UNUSED = (
+    "accelerometer",
+    "camera",
+    "geolocation",
+    "gyroscope",
+    "magnetometer",
+    "microphone",
+    "payment",
+    "usb",
+)
 
 
 class SecurityHeaders:
@@ -30,7 +39,9 @@ class SecurityHeaders:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers.update(self._headers)
-                if scope.get("scheme") == "https":  # browsers complain about it on a plain connection
+                if (
+                    scope.get("scheme") == "https"
+                ):  # browsers complain about it on a plain connection
                     headers["Cross-Origin-Opener-Policy"] = "same-origin"
                     if strict_profile().is_shared:
                         headers["Strict-Transport-Security"] = "max-age=31536000"
@@ -44,7 +55,9 @@ def security_headers(frames: tuple[str, ...] = ()) -> Mapping[str, str]:
     policy = {
         "default-src": "'self'",
         # Scripts of components are loaded as blobs; one of them assembles WebAssembly.
-        "script-src": " ".join(["'self'", "blob:", "'wasm-unsafe-eval'", *map(_hash, [OWN_SCRIPT, *inline_scripts()])]),
+        "script-src": " ".join(
+            ["'self'", "blob:", "'wasm-unsafe-eval'", *map(_hash, [OWN_SCRIPT, *inline_scripts()])]
+        ),
         "style-src": "'self' 'unsafe-inline'",  # written by Streamlit and Plotly while they draw
         "img-src": "'self' data: blob:",
         "font-src": "'self' data:",
@@ -73,7 +86,11 @@ def frame_origins() -> tuple[str, ...]:
     given = [origin for origin in re.split(r"[,\s]+", settings().frame_ancestors) if origin]
     for origin in given:
         if not _FRAME_ORIGIN.match(origin):
-            raise InvalidInput(FRAMES_VARIABLE, origin, "origins such as https://huggingface.co, separated by commas")
+            raise InvalidInput(
+                FRAMES_VARIABLE,
+                origin,
+                "origins such as https://huggingface.co, separated by commas",
+            )
     return tuple(given)
 
 

@@ -19,7 +19,8 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         entry: dict[str, object] = {
-            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{record.msecs:03.0f}Z",
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+            + f".{record.msecs:03.0f}Z",
             "level": record.levelname.lower(),
             "logger": record.name,
             "place": f"{record.module}:{record.lineno}",
@@ -30,7 +31,9 @@ class JsonFormatter(logging.Formatter):
         if record.exc_info and record.exc_info[0] is not None:
             entry["exception"] = record.exc_info[0].__name__
             frames = traceback.extract_tb(record.exc_info[2])
-            entry["trace"] = [f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames]
+            entry["trace"] = [
+                f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames
+            ]
         return json.dumps(entry)
 
 

@@ -50,7 +50,9 @@ def allowed_hosts() -> tuple[str, ...]:
     given = [name for name in re.split(r"[,\s]+", settings().hosts) if name]
     for name in given:
         if name != "*" and not _NAME.match(name):
-            raise InvalidInput(HOSTS_VARIABLE, name, "names such as lab.example.org, separated by commas, or *")
+            raise InvalidInput(
+                HOSTS_VARIABLE, name, "names such as lab.example.org, separated by commas, or *"
+            )
     is_alone = st.get_option("server.address") in ("localhost", "127.0.0.1", "::1")
     return tuple(given) or (LOOPBACK if is_alone else ("*",))
 
@@ -105,8 +107,13 @@ def is_own_page(headers: Headers) -> bool:
     """
     if (origin := headers.get("origin")) is None:
         return True
-    allowed = {each.rstrip("/").lower() for each in st.get_option("server.corsAllowedOrigins") or ()}
-    return urlsplit(origin).netloc.lower() == headers.get("host", "").lower() or origin.lower() in allowed
+    allowed = {
+        each.rstrip("/").lower() for each in st.get_option("server.corsAllowedOrigins") or ()
+    }
+    return (
+        urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
+        or origin.lower() in allowed
+    )
 
 
 async def bound_uploads(max_bytes: int) -> None:

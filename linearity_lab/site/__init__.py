@@ -20,7 +20,9 @@ from ntk_core.runs import PRESETS
 
 FOLDER = Path(__file__).parent
 LOOK = FOLDER.parent / "look.css"
-PLOTLY = FOLDER / "plotly-cartesian.min.js"  # a third of plotly.py's bundle, sufficient for our figures
+PLOTLY = (
+    FOLDER / "plotly-cartesian.min.js"
+)  # a third of plotly.py's bundle, sufficient for our figures
 
 __all__ = ["DOCUMENTATION", "MENU", "Figure", "gallery_figures", "write_site"]
 
@@ -62,10 +64,15 @@ def _shared() -> dict[str, str]:
         "live.js": plain_script(source.module(), "live", "inURL"),
         "home.js": plain_script(source.home_module(), "home"),
         "sketch.js": plain_script(sketch.SCRIPT.read_text(encoding="utf-8"), "sketch"),
-        "site.js": (FOLDER / "site.js").read_text(encoding="utf-8") + f"lab.config = {json.dumps(CHART_CONFIG)};\n",
+        "site.js": (FOLDER / "site.js").read_text(encoding="utf-8")
+        + f"lab.config = {json.dumps(CHART_CONFIG)};\n",
         "lecture.js": (FOLDER / "lecture.js").read_text(encoding="utf-8"),
         "site.css": "".join(
-            [LOOK.read_text(encoding="utf-8"), source.style(), (FOLDER / "site.css").read_text(encoding="utf-8")]
+            [
+                LOOK.read_text(encoding="utf-8"),
+                source.style(),
+                (FOLDER / "site.css").read_text(encoding="utf-8"),
+            ]
         ),
         "icon.svg": _page.ICON,
         ".nojekyll": "",  # GitHub Pages serves the files as they are

@@ -34,7 +34,9 @@ class Figure:
     title: str  # short description
     of: str  # title of its preset, or part of the lecture
     page: str  # page with its words
-    options: Mapping[str, Sequence[Chart]]  # text of a choice → its charts; an empty text without a choice
+    options: Mapping[
+        str, Sequence[Chart]
+    ]  # text of a choice → its charts; an empty text without a choice
     start: str
     results: tuple[ResultValue, ...]
     veiled: Chart | None = None  # charts before the answer; None without a question
@@ -50,7 +52,10 @@ class Figure:
             return {
                 "start": list(self.options).index(self.start),
                 "options": [
-                    {"words": html_of(words, inline=True), "charts": [chart_data(each) for each in charts]}
+                    {
+                        "words": html_of(words, inline=True),
+                        "charts": [chart_data(each) for each in charts],
+                    }
                     for words, charts in self.options.items()
                 ],
                 "veiled": None if self.veiled is None else chart_data(self.veiled),
@@ -58,7 +63,9 @@ class Figure:
 
     def script(self) -> str:
         """Return the data as a script, since a page opened from a disk cannot read other files."""
-        encoded = json.dumps(self.data(), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        encoded = json.dumps(
+            self.data(), ensure_ascii=False, separators=(",", ":"), allow_nan=False
+        )
         return f"lab.take({json.dumps(self.name)}, {encoded});\n"
 
 
@@ -72,7 +79,8 @@ def chart_data(chart: Chart) -> JSON:
         "heading": html_of(chart.heading, inline=True),
         "alt": chart.takeaway,
         "caption": [
-            html_of(typeset(without_clicks(each)), inline=True) for each in (*chart.caption, *shown_intervals(chart))
+            html_of(typeset(without_clicks(each)), inline=True)
+            for each in (*chart.caption, *shown_intervals(chart))
         ],
         "table": {
             "columns": list(rows[0]) if rows else [],
@@ -89,7 +97,9 @@ def without_clicks(text: str) -> str:
 def _known(value: object) -> object:
     """Return a table value as JSON, which has neither infinity nor NaN."""
     return (
-        value if not isinstance(value, float) or math.isfinite(value) else {math.inf: "∞", -math.inf: "−∞"}.get(value)
+        value
+        if not isinstance(value, float) or math.isfinite(value)
+        else {math.inf: "∞", -math.inf: "−∞"}.get(value)
     )
 
 
@@ -103,7 +113,15 @@ def gallery_figures(presets: Iterable[str] = tuple(PRESETS)) -> Iterator[Figure]
         result, panels = gallery_panels(preset)
         for name, panel in panels.items():
             if charts := drawn_charts(panel):
-                yield Figure(name, panel.title, PRESETS[preset].title, page_of(preset), {"": charts}, "", (result,))
+                yield Figure(
+                    name,
+                    panel.title,
+                    PRESETS[preset].title,
+                    page_of(preset),
+                    {"": charts},
+                    "",
+                    (result,),
+                )
 
 
 def step_results(step: Step) -> JSON:
@@ -120,7 +138,10 @@ def lecture_figure(step: Step) -> Figure:
         step.title,
         part_of(step)[1],
         "lecture",
-        {words: [as_shown(step.draw(results, option, True))] for option, words in control.options.items()},
+        {
+            words: [as_shown(step.draw(results, option, True))]
+            for option, words in control.options.items()
+        },
         control.options[control.start],
         tuple(result for result in results.values() if result is not None),
         as_shown(before_answer(step, results, control.start)),

@@ -57,7 +57,9 @@ def figure_page(figure: Figure, menu: Mapping[str, str]) -> str:
     """Show a figure with words, numbers and origin; in a frame only figure and caption."""
     title = figure.title if figure.page == "lecture" else figure.of
     title += f": {figure.title}" if figure.name not in PRESETS and figure.page != "lecture" else ""
-    headings = {figure_words(f"{figure.page}.{each.name}"): each.heading for each in reversed(figure.charts)}
+    headings = {
+        figure_words(f"{figure.page}.{each.name}"): each.heading for each in reversed(figure.charts)
+    }
     first, _, second = figure.name.partition(".")
     return page(
         "figure.html",
@@ -80,12 +82,16 @@ def figure_page(figure: Figure, menu: Mapping[str, str]) -> str:
 
 
 _PRESET = re.compile(r"<code>([\w-]+)</code>")
-_NAMED = re.compile(r'<a href="((?:gallery|live)\.html(?:#\w+)?)">(\w+)</a>')  # a page of the app by its folder
+_NAMED = re.compile(
+    r'<a href="((?:gallery|live)\.html(?:#\w+)?)">(\w+)</a>'
+)  # a page of the app by its folder
 
 
 def glossary_page(menu: Mapping[str, str]) -> str:
     """Show all glossary entries with a search field."""
-    return page("glossary.html", menu, title="Glossary", here="glossary.html", kind="glossary", seen=_seen)
+    return page(
+        "glossary.html", menu, title="Glossary", here="glossary.html", kind="glossary", seen=_seen
+    )
 
 
 def _seen(page: str) -> str:
@@ -98,13 +104,22 @@ def truth_page(menu: Mapping[str, str]) -> str:
     text = html_of((TOP / "docs" / "truth.md").read_text(encoding="utf-8"), link=_place)
     text = _PRESET.sub(
         lambda found: (
-            f'<a href="figures/{found[1]}.html"><code>{found[1]}</code></a>' if found[1] in PRESETS else found[0]
+            f'<a href="figures/{found[1]}.html"><code>{found[1]}</code></a>'
+            if found[1] in PRESETS
+            else found[0]
         ),
         text,
     )
     titles = {each.name: each.title for each in PAGES}
     text = _NAMED.sub(lambda found: f'<a href="{found[1]}">{titles[found[2]]}</a>', text)
-    return page("truth.html", menu, title="What is claimed", here="truth.html", kind="truth", text=Markup(text))
+    return page(
+        "truth.html",
+        menu,
+        title="What is claimed",
+        here="truth.html",
+        kind="truth",
+        text=Markup(text),
+    )
 
 
 def _place(target: str) -> str | None:

@@ -42,19 +42,27 @@ def lecture_page(menu: Mapping[str, str]) -> str:
 def parts() -> list[tuple[str, list[tuple[int, Step]]]]:
     """Return the title of each part with its numbered steps."""
     numbered = list(enumerate(STEPS, start=1))
-    return [(part, [each for each in numbered if each[1].name in names]) for part, names in PARTS.items()]
+    return [
+        (part, [each for each in numbered if each[1].name in names])
+        for part, names in PARTS.items()
+    ]
 
 
 def _answers(step: Step) -> JSON:
     results, question = step_results(step), step.question
     words = figure_words(f"lecture.{step.name}")
-    terms = "".join(f'<a href="glossary.html#{name}">{html.escape(glossary()[name].title)}</a>' for name in words.terms)
+    terms = "".join(
+        f'<a href="glossary.html#{name}">{html.escape(glossary()[name].title)}</a>'
+        for name in words.terms
+    )
     chosen: Sequence[int | None] = (None, *range(len(question.choices)))
     return {
         "right": question.answer,
         "verdicts": {str(each): html_of(question.verdict(each), inline=True) for each in chosen},
         "drawn": html_of(question.verdict(-1, True), inline=True),
-        "why": html_of(question.why(results)) + html_of(words.see) + html_of(f"**{FINITE}** {words.finite_width}"),
+        "why": html_of(question.why(results))
+        + html_of(words.see)
+        + html_of(f"**{FINITE}** {words.finite_width}"),
         "terms": terms,
         "line": _line(step, results) if step.measured else None,
     }
@@ -66,7 +74,9 @@ def _line(step: Step, results: JSON) -> JSON:
     measured = step.measured(results)
     line, axis = measured
     (first, start), *_, (last, end) = line.means
-    shown = with_line(step.draw(results, step.control.start, True), (0.0, [(first, start.value)] * 2), measured)
+    shown = with_line(
+        step.draw(results, step.control.start, True), (0.0, [(first, start.value)] * 2), measured
+    )
     law = line.law
     fields = drawing_words()
     return {
@@ -74,12 +84,16 @@ def _line(step: Step, results: JSON) -> JSON:
         "trace": chart_data(shown)["figure"]["data"][-1],
         "exponents": [each if math.isfinite(each) else None for each in step.exponents],
         "choices": [html_of(each, inline=True) for each in step.question.choices],
-        "law": None if law is None else [law.exponent, law.interval if math.isfinite(law.interval) else None],
+        "law": None
+        if law is None
+        else [law.exponent, law.interval if math.isfinite(law.interval) else None],
         "end": end.value,
         "letter": axis.letter,
         "measured": html_of(measured_words(measured), inline=True),
         "last": width_label(last),
-        "words": {name: fields[name] for name in ("drawn", "inside", "outside", "unknown interval")},
+        "words": {
+            name: fields[name] for name in ("drawn", "inside", "outside", "unknown interval")
+        },
     }
 
 
@@ -91,7 +105,9 @@ def questions() -> str:
         for number, step in steps:
             choices, reason = step.question.choices, step.question.why(step_results(step))
             lines += [f"### {number}. {step.asks}", "", step.question.text, ""]
-            lines += [f"{letter}. {choice}" for letter, choice in zip("ABCDEFGH", choices, strict=False)]
+            lines += [
+                f"{letter}. {choice}" for letter, choice in zip("ABCDEFGH", choices, strict=False)
+            ]
             right = "ABCDEFGH"[step.question.answer]
             lines += ["", f"**Answer: {right}.** {step.title}. {reason} ({step.source})", ""]
     return "\n".join(lines)

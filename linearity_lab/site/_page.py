@@ -37,7 +37,15 @@ def page(template: str, menu: Mapping[str, str], **values: object) -> str:
             main element; about, a sentence for search engines; up, the relative path to the site's folder; and scripts
             to load after the page (scripts that draw figures load with the first figure).
     """
-    frame = {"here": "", "kind": "", "about": "", "up": "", "scripts": (), "name": NAME, "icon": Markup(ICON)}
+    frame = {
+        "here": "",
+        "kind": "",
+        "about": "",
+        "up": "",
+        "scripts": (),
+        "name": NAME,
+        "icon": Markup(ICON),
+    }
     return _templates().get_template(template).render({**frame, "menu": menu, **values})
 
 
@@ -76,7 +84,9 @@ def embedded(name: str, data: object) -> str:
 
 
 _FORMULA = re.compile(r"\$\$(.+?)\$\$|(?<!\\)\$(.+?)(?<!\\)\$", re.DOTALL)
-_HELD = re.compile("([(“‘]*)\ue000(\\d+)\ue001([,.;:!?)’”]*)")  # private-use characters, which occur in no text
+_HELD = re.compile(
+    "([(“‘]*)\ue000(\\d+)\ue001([,.;:!?)’”]*)"
+)  # private-use characters, which occur in no text
 _LARGE_BARS = re.compile(r"\\[bB]ig\\\|")  # not known to the converter
 # Fonts draw a prime raised already.
 _PRIMES = re.compile(r"<msup>(<mi>[^<]*</mi>)(<mi>&#x0203[23];</mi>)</msup>")
@@ -106,7 +116,9 @@ def html_of(text: str, *, inline: bool = False, link: Callable[[str], str | None
     read = _READER.parseInline if inline else _READER.parse
     tokens = read(_FORMULA.sub(hold, text), environment)
     for token in tokens:
-        token.children = _relinked(token.children or [], link) if token.type == "inline" else token.children
+        token.children = (
+            _relinked(token.children or [], link) if token.type == "inline" else token.children
+        )
     _name_cells(tokens)
     found = _READER.renderer.render(tokens, _READER.options, environment)
 

@@ -39,7 +39,11 @@ def menu() -> st.Page:
     # The default page is at the root, and its name here is not available to other pages.
     pages = {
         each: st.Page(
-            each.path, title=each.title, icon=each.icon, url_path=each.name if number else ROOT_NAME, default=not number
+            each.path,
+            title=each.title,
+            icon=each.icon,
+            url_path=each.name if number else ROOT_NAME,
+            default=not number,
         )
         for number, each in enumerate(PAGES)
     }
@@ -57,11 +61,15 @@ def menu() -> st.Page:
     }
     # The first page's own name redirects to the root, and old names to their pages.
     old = {PAGES[0].name: PAGES[0].name, **OLD_NAMES}
-    groups[GROUPS[0]] += [leading_to(page, old[each.name]) for each, page in pages.items() if each.name in old]
+    groups[GROUPS[0]] += [
+        leading_to(page, old[each.name]) for each, page in pages.items() if each.name in old
+    ]
     groups[GROUPS[0]].append(st.Page(f"pages/{EMBEDDED}.py", title="Figure", visibility="hidden"))
     st.logo(str(BRAND), size="large")
     opened = st.navigation(groups, position="top")
-    _mark(next((each.group for each, page in pages.items() if page.url_path == opened.url_path), None))
+    _mark(
+        next((each.group for each, page in pages.items() if page.url_path == opened.url_path), None)
+    )
     _SHOWN.set()
     return opened
 
@@ -69,7 +77,9 @@ def menu() -> st.Page:
 def _mark(group: str | None) -> None:
     if group is not None:
         place = GROUPS.index(group) + 1
-        st.html(f'<style>[data-testid="stTopNav"] > :nth-child({place}) button {{ box-shadow: inset 0 -3px }}</style>')
+        st.html(
+            f'<style>[data-testid="stTopNav"] > :nth-child({place}) button {{ box-shadow: inset 0 -3px }}</style>'
+        )
 
 
 def open_page(name: str) -> None:
@@ -79,7 +89,9 @@ def open_page(name: str) -> None:
     menu once changes that, so the page starts over.
     """
     if not _SHOWN.is_set():
-        st.set_page_config(page_icon=str(ICON))  # before the menu, whose named icon would be fetched from another host
+        st.set_page_config(
+            page_icon=str(ICON)
+        )  # before the menu, whose named icon would be fetched from another host
         menu()
         st.rerun()
     view_module(name, "page").show()

@@ -56,10 +56,15 @@ class Section:
         Raises:
             WordsError: a field or a heading has another name.
         """
-        for kind, names, known in (("field", self.fields, fields), ("heading", self.sections, headings)):
+        for kind, names, known in (
+            ("field", self.fields, fields),
+            ("heading", self.sections, headings),
+        ):
             for name in names:
                 if name not in known:
-                    raise WordsError(f"{self.place}: nothing shows the {kind} “{name}”; it may be {', '.join(known)}.")
+                    raise WordsError(
+                        f"{self.place}: nothing shows the {kind} “{name}”; it may be {', '.join(known)}."
+                    )
 
 
 def read(path: Path) -> Section:
@@ -114,5 +119,7 @@ def typeset(text: str) -> str:
 def raised(text: str) -> str:
     """Return ``text`` as HTML with raised powers such as ``m^(-1/2)``, readable before the formula script loads."""
     pieces = _POWER.split(html.escape(" ".join(text.split())))
-    pieces[1::2] = [f"<i>{each[0]}</i><sup>{each[3:-1].replace('-', '−')}</sup>" for each in pieces[1::2]]
+    pieces[1::2] = [
+        f"<i>{each[0]}</i><sup>{each[3:-1].replace('-', '−')}</sup>" for each in pieces[1::2]
+    ]
     return "".join(pieces)

@@ -58,14 +58,18 @@ def _entry(name: str, section: Section) -> Entry:
     if not section.text:
         raise WordsError(f"{section.place} has no sentence.")
     title, page, source = (section.field(field) for field in ("title", "page", "source"))
-    symbol, formula, other = (section.fields.get(field, "") for field in ("symbol", "formula", "other names"))
+    symbol, formula, other = (
+        section.fields.get(field, "") for field in ("symbol", "formula", "other names")
+    )
     return Entry(name, title, section.text, page, source, symbol, formula, other)
 
 
 def search(text: str) -> tuple[Entry, ...]:
     """Return entries with every word of ``text``, matching titles first."""
     wanted = text.lower().split()
-    found = [entry for entry in glossary().values() if all(word in entry.searched for word in wanted)]
+    found = [
+        entry for entry in glossary().values() if all(word in entry.searched for word in wanted)
+    ]
     return tuple(sorted(found, key=lambda entry: text.lower().strip() not in entry.title.lower()))
 
 
@@ -168,4 +172,6 @@ def _figure(section: Section) -> FigureWords:
     for term in terms:
         if term not in glossary():
             raise WordsError(f"{section.place}: {GLOSSARY_FILE.name} has no term “{term}”.")
-    return FigureWords(section.fields.get("formula", ""), section.prose(SEE), section.prose(FINITE), terms)
+    return FigureWords(
+        section.fields.get("formula", ""), section.prose(SEE), section.prose(FINITE), terms
+    )

@@ -7,7 +7,14 @@ from collections.abc import Callable, Sequence
 from ntk_core.markup import shortened
 from ntk_core.networks.graphs import GRAPH_TITLES, Graph, example_graphs
 from ntk_core.runs import PRESETS, Spec
-from ntk_core.settings.grammar import Setting, changed_values, differences, settings, text_of, values_of
+from ntk_core.settings.grammar import (
+    Setting,
+    changed_values,
+    differences,
+    settings,
+    text_of,
+    values_of,
+)
 
 MAX_DIFFERENCES = 3
 MAX_IN_LABEL = 2  # differences in the name of a curve; a table has the others
@@ -27,7 +34,10 @@ def nearest_preset(spec: Spec) -> str:
 def variation(spec: Spec) -> str:
     """Name the nearest preset and the differing settings: ``liu-fig1-left``, or ``liu-fig1-left with Seeds 3``."""
     name, titles = nearest_preset(spec), _titles(spec)
-    shown = [f"{titles[setting]} {_short(text)}" for setting, text in differences(spec, PRESETS[name].spec).items()]
+    shown = [
+        f"{titles[setting]} {_short(text)}"
+        for setting, text in differences(spec, PRESETS[name].spec).items()
+    ]
     return f"{name} with {_joined(shown)}" if shown else name
 
 
@@ -39,10 +49,16 @@ def name_of(spec: Spec) -> str:
     same = [preset.title for preset in PRESETS.values() if preset.spec == spec]
     kind: Callable[[], Spec] = type(spec)
     default, titles, known = kind(), _titles(spec), _settings(spec)
-    changed = sorted(changed_values(spec, default).items(), key=lambda item: not isinstance(item[1], Graph))
-    shown = {name: value_words(known[name], value) for name, value in changed if name != spec.swept_field}
+    changed = sorted(
+        changed_values(spec, default).items(), key=lambda item: not isinstance(item[1], Graph)
+    )
+    shown = {
+        name: value_words(known[name], value) for name, value in changed if name != spec.swept_field
+    }
     return (
-        next(iter(same), "") or _joined([f"{titles[name]} {_short(text)}" for name, text in shown.items()]) or DEFAULT
+        next(iter(same), "")
+        or _joined([f"{titles[name]} {_short(text)}" for name, text in shown.items()])
+        or DEFAULT
     )
 
 
@@ -54,8 +70,12 @@ def labels(specs: Sequence[Spec]) -> list[str]:
     found, titles = [], _titles(specs[0])
     differ = sorted(_differing(specs), key=lambda each: not each[0].options)
     for number, letter in enumerate(LETTERS[: len(specs)]):
-        given = [(setting, _short(texts[number])) for setting, texts in differ if texts[number]][:MAX_IN_LABEL]
-        parts = [text if setting.options else f"{titles[setting.name]} {text}" for setting, text in given]
+        given = [(setting, _short(texts[number])) for setting, texts in differ if texts[number]][
+            :MAX_IN_LABEL
+        ]
+        parts = [
+            text if setting.options else f"{titles[setting.name]} {text}" for setting, text in given
+        ]
         found.append(f"{letter}: {', '.join(parts)}" if parts else letter)
     return found
 
@@ -70,7 +90,10 @@ def _differing(specs: Sequence[Spec]) -> list[tuple[Setting, list[str]]]:
     values, known = [values_of(spec) for spec in specs], _settings(specs[0])
     names = dict.fromkeys(name for each in values for name in each)
     texts = [
-        (known[name], [value_words(known[name], each[name]) if name in each else "" for each in values])
+        (
+            known[name],
+            [value_words(known[name], each[name]) if name in each else "" for each in values],
+        )
         for name in names
     ]
     return [(setting, entries) for setting, entries in texts if len(set(entries)) > 1]
@@ -85,7 +108,9 @@ def _titles(spec: Spec) -> dict[str, str]:
     found = settings(type(spec))
     titles = [setting.full_title for setting in found]
     return {
-        setting.name: title if titles.count(title) == 1 else f"{title} ({setting.name.partition('.')[0]})"
+        setting.name: title
+        if titles.count(title) == 1
+        else f"{title} ({setting.name.partition('.')[0]})"
         for setting, title in zip(found, titles, strict=True)
     }
 
@@ -109,7 +134,9 @@ def value_words(setting: Setting, value: object) -> str:
     if not isinstance(value, Graph):
         return text_of(value)
     own = f"your own graph {hashlib.sha256(str(value).encode()).hexdigest()[:4]}"
-    return next((GRAPH_TITLES[name] for name, graph in example_graphs().items() if graph == value), own)
+    return next(
+        (GRAPH_TITLES[name] for name, graph in example_graphs().items() if graph == value), own
+    )
 
 
 def _short(text: str) -> str:

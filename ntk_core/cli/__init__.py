@@ -25,7 +25,9 @@ _NEEDED = ("cyclopts", "filelock", "pandas", "PIL", "psutil", "sqlalchemy")
 def program() -> int:
     """Run the command of this process and return the exit code."""
     try:
-        check_installed("app" if sys.argv[1:2] in (["app"], ["site"]) else "cli", "The command line", *_NEEDED)
+        check_installed(
+            "app" if sys.argv[1:2] in (["app"], ["site"]) else "cli", "The command line", *_NEEDED
+        )
     except ModuleNotFoundError as error:
         complain(str(error))
         return FAILED

@@ -29,7 +29,9 @@ def run(
     target: Annotated[str, Parameter(name=SPEC)],
     /,
     *,
-    settings: Annotated[tuple[str, ...], Parameter(name="--set", consume_multiple=(1, None), negative=())] = (),
+    settings: Annotated[
+        tuple[str, ...], Parameter(name="--set", consume_multiple=(1, None), negative=())
+    ] = (),
     paper: Flag = False,
     out: str | None = None,
     json: bool | None = None,
@@ -102,7 +104,9 @@ def report(
     /,
     *,
     data: str | None = None,
-    settings: Annotated[tuple[str, ...], Parameter(name="--set", consume_multiple=(1, None), negative=())] = (),
+    settings: Annotated[
+        tuple[str, ...], Parameter(name="--set", consume_multiple=(1, None), negative=())
+    ] = (),
     out: str | None = None,
     json: Flag = False,
 ) -> int:
@@ -125,7 +129,13 @@ def report(
     from ntk_core.own_models import load_model, read_checkpoint, their_errors, with_checkpoints
 
     is_digest = data is not None and len(data) == 64
-    chosen = {"dataset.name": "upload", "dataset.digest": data} if is_digest else {"dataset.name": data} if data else {}
+    chosen = (
+        {"dataset.name": "upload", "dataset.digest": data}
+        if is_digest
+        else {"dataset.name": data}
+        if data
+        else {}
+    )
     directory = _directory(out)
     files = {"before": Path(before), "after": Path(after)}
     w0, w1 = map(read_checkpoint, files.values())
@@ -159,7 +169,9 @@ def gallery(
     for name in names or PRESETS:
         with interruptible("Stopped; the same command resumes the gallery.") as interruption:
             try:
-                ended = follow(_rebuilt(name, interruption, Path(out)), wants_json(json), f"{name}: ")
+                ended = follow(
+                    _rebuilt(name, interruption, Path(out)), wants_json(json), f"{name}: "
+                )
             except InvalidInput as error:
                 complain(error)
                 return FAILED
@@ -190,7 +202,11 @@ def _directory(out: str | None) -> RunDirectory | None:
 def _with_options(command: inspect.Signature, options: dict[str, str]) -> inspect.Signature:
     """Replace ``**given`` in a signature by one text option per setting."""
     help_of = {setting.name: setting.info.description for setting in settings_of(OwnModelSpec)}
-    named = [each for each in command.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
+    named = [
+        each
+        for each in command.parameters.values()
+        if each.kind is not inspect.Parameter.VAR_KEYWORD
+    ]
     named += [
         inspect.Parameter(
             option, inspect.Parameter.KEYWORD_ONLY, default=None,
@@ -201,5 +217,7 @@ def _with_options(command: inspect.Signature, options: dict[str, str]) -> inspec
     return command.replace(parameters=named)
 
 
-_OWN_SETTINGS = {option.strip("-").replace("-", "_"): name for option, name in OwnModelSpec.options.items()}
+_OWN_SETTINGS = {
+    option.strip("-").replace("-", "_"): name for option, name in OwnModelSpec.options.items()
+}
 own.__signature__ = _with_options(inspect.signature(own), _OWN_SETTINGS)  # type: ignore[attr-defined]

@@ -89,7 +89,12 @@ def wants_json(chosen: bool | None) -> bool:
     return not sys.stdout.isatty() if chosen is None else chosen
 
 
-def compute(spec: Spec, directory: RunDirectory | None, as_json: bool, computation: Computation | None = None) -> int:
+def compute(
+    spec: Spec,
+    directory: RunDirectory | None,
+    as_json: bool,
+    computation: Computation | None = None,
+) -> int:
     """Run ``spec``, store its points, write its result to the directory, return the exit code."""
     if computation is None:
         check_size(spec)  # refuse before storing anything
@@ -101,14 +106,18 @@ def compute(spec: Spec, directory: RunDirectory | None, as_json: bool, computati
     if directory is not None or computation is not None:  # only the model file can resume its run
         again = "The same command resumes the run"
     with interruptible(f"Stopped; its finished points are kept. {again}.") as interruption:
-        events = run(spec, points=store.points(spec), should_stop=interruption, computation=computation)
+        events = run(
+            spec, points=store.points(spec), should_stop=interruption, computation=computation
+        )
         try:
             ended = follow(events, as_json)
             if ended.result is not None:
                 store.save_result(ended.result)
                 if directory is not None:
                     directory.write(ended.result)
-        except InvalidInput as error:  # for example a full disk: the input was valid, the run failed
+        except (
+            InvalidInput
+        ) as error:  # for example a full disk: the input was valid, the run failed
             complain(error)
             return FAILED
     if not as_json and ended.result is not None:
@@ -138,7 +147,9 @@ def follow(events: Iterable[Event], as_json: bool, prefix: str = "") -> Ended:
                 event = event.model_copy(update={"point": None})
             print(event.model_dump_json(), flush=True)
         elif isinstance(event, PointFinished) and not sys.stderr.isatty():
-            complain(f"{prefix}{event.key} {'resumed' if event.resumed else 'finished'}, {percent(event.fraction)}")
+            complain(
+                f"{prefix}{event.key} {'resumed' if event.resumed else 'finished'}, {percent(event.fraction)}"
+            )
         elif isinstance(event, PointFailed):
             complain(f"{prefix}{event.key} failed: {event.reason}")
         if isinstance(event, Ended):

@@ -31,14 +31,20 @@ def presets(*, json: Flag = False) -> None:
         json: Print their specs as JSON.
     """
     if json:
-        specs = {name: json_format.loads(canonical_json(found.spec)) for name, found in PRESETS.items()}
+        specs = {
+            name: json_format.loads(canonical_json(found.spec)) for name, found in PRESETS.items()
+        }
         print(json_format.dumps(specs, indent=1))
         return
     for found in PRESETS.values():
-        print(f"{found.name}: {found.title}\n  {found.statement}\n  Source: {found.source}\n  {found.our_choice}\n")
+        print(
+            f"{found.name}: {found.title}\n  {found.statement}\n  Source: {found.source}\n  {found.our_choice}\n"
+        )
 
 
-def list_runs(*, experiment: str = "", status: str = "", search: str = "", limit: int = 50, json: Flag = False) -> None:
+def list_runs(
+    *, experiment: str = "", status: str = "", search: str = "", limit: int = 50, json: Flag = False
+) -> None:
     """List the runs in the store, most recently used first.
 
     Args:
@@ -48,7 +54,10 @@ def list_runs(*, experiment: str = "", status: str = "", search: str = "", limit
         limit: Maximum number of runs.
         json: Print one JSON object per line.
     """
-    for option, given, allowed in (("--experiment", experiment, KINDS), ("--status", status, STATUSES)):
+    for option, given, allowed in (
+        ("--experiment", experiment, KINDS),
+        ("--status", status, STATUSES),
+    ):
         if given:
             check_choice(option, given, allowed)
     if not 1 <= limit <= 100_000:
@@ -59,10 +68,14 @@ def list_runs(*, experiment: str = "", status: str = "", search: str = "", limit
         print(_as_json(run) if json else _run_line(run))
     if not json:
         shown = "" if len(found.runs) == found.total else f"{len(found.runs):,} of "
-        print(f"{shown}{found.total:,} runs, {store.num_bytes() / 1e6:.1f} of {store.max_bytes / 1e6:,.0f} MB")
+        print(
+            f"{shown}{found.total:,} runs, {store.num_bytes() / 1e6:.1f} of {store.max_bytes / 1e6:,.0f} MB"
+        )
 
 
-def show(target: Annotated[str, Parameter(name=RUN)], /, *, cite: Flag = False, bibtex: Flag = False) -> None:
+def show(
+    target: Annotated[str, Parameter(name=RUN)], /, *, cite: Flag = False, bibtex: Flag = False
+) -> None:
     """Print the result of a run.
 
     Args:
@@ -148,7 +161,9 @@ def delete(target: Annotated[str, Parameter(name="DIGEST")], /, *further: str) -
 
 
 def jobs(
-    *, end: Annotated[tuple[str, ...], Parameter(consume_multiple=(1, None), negative=())] = (), json: Flag = False
+    *,
+    end: Annotated[tuple[str, ...], Parameter(consume_multiple=(1, None), negative=())] = (),
+    json: Flag = False,
 ) -> None:
     """List or end waiting and running jobs of a server.
 
@@ -158,10 +173,16 @@ def jobs(
     """
     store = Store()
     found = store.unfinished_jobs()
-    named = [[job for job in found if prefix and job.digest.startswith(prefix.lower())] for prefix in end]
+    named = [
+        [job for job in found if prefix and job.digest.startswith(prefix.lower())] for prefix in end
+    ]
     for prefix, fitting in zip(end, named, strict=True):
         if len(fitting) != 1:
-            raise InvalidInput("--end", prefix, "the first digits of one unfinished job's digest, as `jobs` shows it")
+            raise InvalidInput(
+                "--end",
+                prefix,
+                "the first digits of one unfinished job's digest, as `jobs` shows it",
+            )
     for (job,) in named:
         store.end_job(job.digest)
     if not end:
@@ -192,7 +213,9 @@ def _origin(result: Result) -> str:
 def _export_runs(path: Path, targets: tuple[str, ...]) -> None:
     store = Store()
     total = store.runs(limit=1).total
-    runs = [stored_digest(store, target) for target in targets] or [run.digest for run in store.runs(limit=total).runs]
+    runs = [stored_digest(store, target) for target in targets] or [
+        run.digest for run in store.runs(limit=total).runs
+    ]
     with file_errors("--out", path.parent, WRITABLE), written_whole(path) as file:
         written = write_runs(store, runs, file)
     complain(f"{written} of {len(runs)} runs written to {path}.")
@@ -203,15 +226,23 @@ def _run_line(run: StoredRun) -> str:
     points = f"{run.num_points}/{len(run.spec.point_keys())}" if run.spec else str(run.num_points)
     marks = " private" * run.private + " imported" * run.imported
     swept = f"{run.experiment}: {run.swept}"
-    return printable(f"{run.digest[:12]}  {run.status:<9}  {points:>7}  {used}  {run.num_bytes:>11,}  {swept}{marks}")
+    return printable(
+        f"{run.digest[:12]}  {run.status:<9}  {points:>7}  {used}  {run.num_bytes:>11,}  {swept}{marks}"
+    )
 
 
 def _as_json(entry: StoredRun | UnfinishedJob) -> str:
     """Return a run or job as a JSON line, without owners and settings of uploaded data."""
-    values = {name: getattr(entry, name) for name in type(entry).__dataclass_fields__ if name != "owner"}
+    values = {
+        name: getattr(entry, name) for name in type(entry).__dataclass_fields__ if name != "owner"
+    }
     is_hidden = False
     if isinstance(entry, UnfinishedJob):
-        values |= {"digest": entry.digest, "visitor": entry.visitor, "experiment": entry.spec.experiment}
+        values |= {
+            "digest": entry.digest,
+            "visitor": entry.visitor,
+            "experiment": entry.spec.experiment,
+        }
         is_hidden = entry.spec.is_private
     spec = None if entry.spec is None or is_hidden else entry.spec.model_dump(mode="json")
     return json_format.dumps({**values, "spec": spec})

@@ -17,7 +17,9 @@ from ntk_core.environment import TOP, command_name, how_to_install
 from ntk_core.errors import InvalidInput
 
 # Local files may be larger than a server accepts.
-_LIMITS = replace(uploads.DEFAULT_LIMITS, max_bytes=256 * 2**20, max_unpacked_bytes=1024 * 2**20, max_values=2**27)
+_LIMITS = replace(
+    uploads.DEFAULT_LIMITS, max_bytes=256 * 2**20, max_unpacked_bytes=1024 * 2**20, max_values=2**27
+)
 _DEFAULT_POINTS = 60
 _SITE = "linearity_lab.site"  # named, not imported: the core works without it
 _NEEDED = ("streamlit", "plotly", "pandas", "segno")  # main packages of the extra
@@ -68,7 +70,9 @@ def data(
         tokens=tokens,
     )
     if features is None:  # suggested features may contain the chosen target
-        choices = replace(choices, features=tuple(name for name in choices.features if name != choices.target))
+        choices = replace(
+            choices, features=tuple(name for name in choices.features if name != choices.target)
+        )
     cleaned = uploads.clean_upload(candidate, choices, _LIMITS)
     _report(cleaned, uploads.keep_upload(cleaned), json)
 
@@ -87,12 +91,23 @@ def app(*options: str, port: int | None = None, host: str | None = None) -> int:
     """
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        complain(f"The dashboard needs more packages (missing: {', '.join(missing)}): {how_to_install('app')}")
+        complain(
+            f"The dashboard needs more packages (missing: {', '.join(missing)}): {how_to_install('app')}"
+        )
         return FAILED
     flags = [f"--server.port={port}"] if port is not None else []
     flags += [f"--server.address={host}"] if host is not None else []
     # -P: do not import modules from the working directory.
-    command = [sys.executable, "-P", "-m", "streamlit", "run", str(TOP / "app.py"), *flags, *options]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "streamlit",
+        "run",
+        str(TOP / "app.py"),
+        *flags,
+        *options,
+    ]
     if os.name != "posix":
         return subprocess.call(command)
     os.execv(sys.executable, command)
@@ -106,7 +121,9 @@ def site(*, out: str, docs: Flag = False) -> None:
         docs: Link to the documentation, built by make docs in docs/ there.
     """
     folder = Path(out)
-    if folder.exists() and not (folder.is_dir() and (not any(folder.iterdir()) or (folder / "site.js").is_file())):
+    if folder.exists() and not (
+        folder.is_dir() and (not any(folder.iterdir()) or (folder / "site.js").is_file())
+    ):
         raise InvalidInput("--out", out, "a new or empty folder, or one with an earlier site")
     try:
         made = importlib.import_module(_SITE)

@@ -48,7 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         if not given:
-            raise InvalidInput("COMMAND", "nothing", f"one of {', '.join(COMMANDS)}; see {command_name()} --help")
+            raise InvalidInput(
+                "COMMAND", "nothing", f"one of {', '.join(COMMANDS)}; see {command_name()} --help"
+            )
         if given[0] in ("--help", "-h"):  # the help of a command is its docstring
             for name in COMMANDS:
                 app[name]

@@ -61,7 +61,11 @@ def kept_run(target: str) -> KeptRun:
             raise InvalidInput(RUN, target, "a run whose settings can be read; these are damaged")
         result = store.result(run)
         found = store.points_of(run)
-        points = result.points if result else tuple(found[key] for key in spec.point_keys() if key in found)
+        points = (
+            result.points
+            if result
+            else tuple(found[key] for key in spec.point_keys() if key in found)
+        )
         return KeptRun(spec, points, result)
     directory = RunDirectory(Path(target), RUN)
     result = directory.result()
@@ -72,11 +76,19 @@ def stored_digest(store: Store, prefix: str) -> str:
     """Return the digest of the only stored run with this prefix."""
     found = store.find(prefix.lower()) if _is_digest(prefix) else ()
     if not found:
-        raise InvalidInput(RUN, prefix, f"the first {MIN_DIGITS} or more digits of a run's digest, as `list` shows it")
+        raise InvalidInput(
+            RUN,
+            prefix,
+            f"the first {MIN_DIGITS} or more digits of a run's digest, as `list` shows it",
+        )
     if len(found) > 1:
-        raise InvalidInput(RUN, prefix, "more digits; it begins " + ", ".join(run[:12] for run in found))
+        raise InvalidInput(
+            RUN, prefix, "more digits; it begins " + ", ".join(run[:12] for run in found)
+        )
     return found[0]
 
 
 def _is_digest(text: str) -> bool:
-    return MIN_DIGITS <= len(text) <= 64 and all(letter in "0123456789abcdefABCDEF" for letter in text)
+    return MIN_DIGITS <= len(text) <= 64 and all(
+        letter in "0123456789abcdefABCDEF" for letter in text
+    )

@@ -40,7 +40,9 @@ class RunDirectory:
             self.path.mkdir(parents=True, exist_ok=True)
         earlier = self.result() if os.path.lexists(self.path / RUN_FILE) else None
         if earlier is not None and spec_digest(earlier.spec) != spec_digest(spec):
-            allowed = "an empty directory, or one with an earlier run of the same settings to resume"
+            allowed = (
+                "an empty directory, or one with an earlier run of the same settings to resume"
+            )
             raise InvalidInput(self._field, str(self.path), allowed)
         return earlier
 
@@ -51,7 +53,9 @@ class RunDirectory:
 
     def result(self) -> Result:
         """The run in this directory."""
-        line = read_limited(self.path / RUN_FILE, self._field, MAX_RUN_BYTES).decode("utf-8", "replace")
+        line = read_limited(self.path / RUN_FILE, self._field, MAX_RUN_BYTES).decode(
+            "utf-8", "replace"
+        )
         try:
             return read_line(line)
         except UnusableLine as problem:

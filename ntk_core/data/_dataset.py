@@ -22,7 +22,9 @@ def _tuples(value: object) -> Any:
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
-TABLE = _tuples(tomllib.loads((Path(__file__).parent / "datasets.toml").read_text(encoding="utf-8")))
+TABLE = _tuples(
+    tomllib.loads((Path(__file__).parent / "datasets.toml").read_text(encoding="utf-8"))
+)
 # One independent stream per purpose: changing one size does not change other draws.
 MEANS, TRAIN, TEST = range(3)
 
@@ -81,9 +83,17 @@ class Dataset:
         for field in ("labels", "labels_test"):
             object.__setattr__(self, field, _integers(field, getattr(self, field)))
         if len(self.class_names) == 1 or len(set(self.class_names)) < len(self.class_names):
-            raise InvalidInput("class_names", self.class_names, "at least 2 different names, or none for regression")
+            raise InvalidInput(
+                "class_names",
+                self.class_names,
+                "at least 2 different names, or none for regression",
+            )
         if self.x.ndim < 2 or self.x.size == 0:
-            raise InvalidInput("x", f"shape {self.x.shape}", "shape (n, …) with at least one sample and one feature")
+            raise InvalidInput(
+                "x",
+                f"shape {self.x.shape}",
+                "shape (n, …) with at least one sample and one feature",
+            )
         if self.y.ndim != 2 or self.y.shape[1] == 0:
             raise InvalidInput("y", f"shape {self.y.shape}", "shape (n, number of outputs)")
         _check_shape("x_test", self.x_test, (len(self.x_test), *self.input_shape))
@@ -93,7 +103,9 @@ class Dataset:
             _check_shape("labels" + suffix, labels, (n if self.class_names else 0,))
             if labels.size and not 0 <= labels.min() <= labels.max() < len(self.class_names):
                 given = f"labels from {labels.min()} to {labels.max()}"
-                raise InvalidInput("labels" + suffix, given, f"integers from 0 to {len(self.class_names) - 1}")
+                raise InvalidInput(
+                    "labels" + suffix, given, f"integers from 0 to {len(self.class_names) - 1}"
+                )
 
     @property
     def input_shape(self) -> tuple[int, ...]:
@@ -129,7 +141,9 @@ def _finite_floats(field: str, values: ArrayLike) -> FloatArray:
     finite = np.isfinite(floats)
     if not finite.all():
         first = tuple(int(i) for i in np.argwhere(~finite)[0])
-        given = f"{floats.size - int(finite.sum()):,} missing or infinite values, the first at {first},"
+        given = (
+            f"{floats.size - int(finite.sum()):,} missing or infinite values, the first at {first},"
+        )
         raise InvalidInput(field, given, "finite numbers (float32)")
     return _read_only(floats)
 
@@ -138,7 +152,9 @@ def _integers(field: str, values: ArrayLike) -> IntArray:
     array = np.asarray(values)
     if array.size == 0:
         array = array.astype(np.int64)  # an empty list arrives as float64
-    return _read_only(_numeric(field, array, "iu", "an array of integers").astype(np.int64, copy=False))
+    return _read_only(
+        _numeric(field, array, "iu", "an array of integers").astype(np.int64, copy=False)
+    )
 
 
 def _numeric(field: str, values: ArrayLike, kinds: str, allowed: str) -> NDArray:
@@ -159,7 +175,9 @@ def _read_only(array: NDArray) -> NDArray:
 
 def _check_shape(field: str, array: NDArray, expected: tuple[int, ...]) -> None:
     if array.shape != expected:
-        raise InvalidInput(field, f"shape {array.shape}", f"shape {expected}, to match the other arrays")
+        raise InvalidInput(
+            field, f"shape {array.shape}", f"shape {expected}, to match the other arrays"
+        )
 
 
 def patches(images: NDArray, size: int) -> NDArray:
@@ -169,7 +187,9 @@ def patches(images: NDArray, size: int) -> NDArray:
     return blocks.reshape(n, height * width // size**2, size**2 * channels)
 
 
-def balanced_subset(labels: NDArray, classes: list[int], num_samples: int, seed: int, split: int) -> NDArray[np.intp]:
+def balanced_subset(
+    labels: NDArray, classes: list[int], num_samples: int, seed: int, split: int
+) -> NDArray[np.intp]:
     """Return shuffled indices of ``num_samples`` samples with balanced classes.
 
     Counts differ by at most one unless a class runs out. Each class has its own random order, so under one seed a
@@ -194,7 +214,9 @@ def encode_targets(labels: IntArray, num_classes: int, targets: str) -> FloatArr
     return y
 
 
-def standardize_inputs(x: FloatArray, x_test: FloatArray, how: str) -> tuple[FloatArray, FloatArray]:
+def standardize_inputs(
+    x: FloatArray, x_test: FloatArray, how: str
+) -> tuple[FloatArray, FloatArray]:
     """Standardize both sets.
 
     - "raw": unchanged.
@@ -213,7 +235,9 @@ def standardize_inputs(x: FloatArray, x_test: FloatArray, how: str) -> tuple[Flo
         deviation = x.std(axis=0, dtype=np.float64)
         # A rounded mean can leave a constant feature with a tiny deviation; extremes are exact.
         varies = (x.max(axis=0) > x.min(axis=0)) & (deviation > 0)
-        scale = np.divide(1, deviation, out=np.zeros_like(deviation), where=varies).astype(np.float32)
+        scale = np.divide(1, deviation, out=np.zeros_like(deviation), where=varies).astype(
+            np.float32
+        )
         mean = mean.astype(np.float32)
         return (x - mean) * scale, (x_test - mean) * scale
     return x, x_test

@@ -52,7 +52,9 @@ class ImageSet(DatasetInfo):
         shape: tuple[int, ...] = (side, side, (*file["image_shape"], 1)[2])
         counts: Sequence[tuple[int, ...]] = self.full
         if options["source"] == "shipped":
-            counts = [(n // len(self.class_names),) * len(self.class_names) for n in file["num_images"]]
+            counts = [
+                (n // len(self.class_names),) * len(self.class_names) for n in file["num_images"]
+            ]
         indices = self._indices(options)
         num_train, num_test = (sum(per_class[index] for index in indices) for per_class in counts)
         size = options["patch_size"]
@@ -66,15 +68,23 @@ class ImageSet(DatasetInfo):
         """Also refuse patches that do not fill an image."""
         super().check(options)
         side, size = self._side(options), options["patch_size"]
-        sizes = [0] if options["flatten"] else [each for each in range(1, side + 1) if side % each == 0]
+        sizes = (
+            [0] if options["flatten"] else [each for each in range(1, side + 1) if side % each == 0]
+        )
         if size and size not in sizes:
             divide = f"0, or one of {', '.join(map(str, sizes))}, which divide {side} pixels"
             allowed = "0 if images are flattened" if options["flatten"] else divide
-            raise InvalidInput("patch_size", size, allowed, min(sizes, key=lambda each: abs(each - size)))
+            raise InvalidInput(
+                "patch_size", size, allowed, min(sizes, key=lambda each: abs(each - size))
+            )
 
     def samples(self, options: Options) -> tuple[Samples, Samples]:
         """Return balanced subsets, labels numbered in the order of the chosen classes."""
-        side, class_indices, shape = self._side(options), self._indices(options), self.shapes(options).input_shape
+        side, class_indices, shape = (
+            self._side(options),
+            self._indices(options),
+            self.shapes(options).input_shape,
+        )
         sets = read_originals(self.name) if options["source"] == "full" else self._shipped(side)
         positions = np.full(max(class_indices) + 1, -1)
         positions[class_indices] = np.arange(len(class_indices))
@@ -86,7 +96,11 @@ class ImageSet(DatasetInfo):
             if is_pooled and chosen.shape[1] > 8:
                 chosen = block_sums(chosen)
             x = chosen.astype(np.float32) / np.float32(255 * POOLING**2 if is_pooled else 255)
-            x = patches(x, options["patch_size"]) if options["patch_size"] else x.reshape(-1, *shape)
+            x = (
+                patches(x, options["patch_size"])
+                if options["patch_size"]
+                else x.reshape(-1, *shape)
+            )
             return x, positions[labels[indices]]
 
         return subset(0, options["num_samples"]), subset(1, options["num_test"])
@@ -95,7 +109,9 @@ class ImageSet(DatasetInfo):
         file = self.files[str(side)]
         with np.load(SHIPPED_FILES / file["name"], allow_pickle=False) as archive:
             sums = "_sum16" if "x_train_sum16" in archive else ""  # over 4×4 blocks
-            train, test = ((archive[f"x_{each}{sums}"], archive[f"y_{each}"]) for each in ("train", "test"))
+            train, test = (
+                (archive[f"x_{each}{sums}"], archive[f"y_{each}"]) for each in ("train", "test")
+            )
         shape = (*file["image_shape"], 1)[:3]
         return (train[0].reshape(-1, *shape), train[1]), (test[0].reshape(-1, *shape), test[1])
 
@@ -145,7 +161,11 @@ class Originals:
 
     def header(self, shape: tuple[int, ...]) -> bytes:
         """Header of a file with this shape: in MNIST, 0x0800 + ndim and the dimensions, big-endian."""
-        return b"" if self.kept_labels else struct.pack(f">{1 + len(shape)}I", 0x0800 + len(shape), *shape)
+        return (
+            b""
+            if self.kept_labels
+            else struct.pack(f">{1 + len(shape)}I", 0x0800 + len(shape), *shape)
+        )
 
     def sets(self, files: Sequence[NDArray]) -> tuple[LabeledImages, LabeledImages]:
         """Return training and test images from the bytes of all files."""
@@ -173,9 +193,14 @@ def read_originals(name: str) -> tuple[LabeledImages, LabeledImages]:
         if copies := _copies(originals, root):
             files = zip(copies, originals.sha256.items(), originals.shapes, strict=True)
             return originals.sets(
-                [_verified(copy, *checksum, originals.header(shape), shape) for copy, checksum, shape in files]
+                [
+                    _verified(copy, *checksum, originals.header(shape), shape)
+                    for copy, checksum, shape in files
+                ]
             )
-    raise InvalidInput("source", "full", f"shipped, since no full copy of {name} was found (set {ROOT_VARIABLE})")
+    raise InvalidInput(
+        "source", "full", f"shipped, since no full copy of {name} was found (set {ROOT_VARIABLE})"
+    )
 
 
 def _copies(originals: Originals, root: Path) -> list[Copy]:
@@ -183,9 +208,14 @@ def _copies(originals: Originals, root: Path) -> list[Copy]:
     for folder in originals.folders:
         pairs = [(root / folder / name, root / folder / f"{name}.gz") for name in originals.sha256]
         if all(plain.is_file() or packed.is_file() for plain, packed in pairs):
-            return [partial(_opened, plain if plain.is_file() else packed) for plain, packed in pairs]
+            return [
+                partial(_opened, plain if plain.is_file() else packed) for plain, packed in pairs
+            ]
     if originals.npz and (root / originals.npz).is_file():
-        return [partial(_member, root / originals.npz, name) for name in ("x_train", "y_train", "x_test", "y_test")]
+        return [
+            partial(_member, root / originals.npz, name)
+            for name in ("x_train", "y_train", "x_test", "y_test")
+        ]
     return []
 
 
@@ -203,7 +233,9 @@ def _member(path: Path, name: str) -> Iterator[IO[bytes]]:
         yield stream
 
 
-def _verified(copy: Copy, name: str, sha256: str, header: bytes, shape: tuple[int, ...]) -> NDArray[np.uint8]:
+def _verified(
+    copy: Copy, name: str, sha256: str, header: bytes, shape: tuple[int, ...]
+) -> NDArray[np.uint8]:
     """Read the bytes of one file after its header."""
     size = math.prod(shape)
     try:
@@ -212,5 +244,7 @@ def _verified(copy: Copy, name: str, sha256: str, header: bytes, shape: tuple[in
     except Exception:  # of gzip, zipfile or the npy header on damaged bytes
         data = b""
     if hashlib.sha256(header + data).hexdigest() != sha256:
-        raise InvalidInput("source", name, f"the original file, whose SHA-256 starts with {sha256[:16]}")
+        raise InvalidInput(
+            "source", name, f"the original file, whose SHA-256 starts with {sha256[:16]}"
+        )
     return np.frombuffer(data, np.uint8).reshape(shape)

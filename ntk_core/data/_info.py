@@ -15,7 +15,9 @@ from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.settings.part import Term
 
 MAX_VALUES = 2**27  # 512 MiB of float32 in one array
-Samples = tuple[ArrayLike, NDArray]  # inputs (n, …), and labels (n,), or targets (n, k) without classes
+Samples = tuple[
+    ArrayLike, NDArray
+]  # inputs (n, …), and labels (n,), or targets (n, k) without classes
 
 
 @dataclass(frozen=True)
@@ -100,14 +102,20 @@ class DatasetInfo(Term, ABC):
         """Load the data for checked options: inputs standardized, labels encoded as targets."""
         names, ((x, y), (x_test, y_test)) = self.shapes(options).class_names, self.samples(options)
         how = options.get("standardize", "raw")
-        x, x_test = standardize_inputs(np.asarray(x, np.float32), np.asarray(x_test, np.float32), how)
+        x, x_test = standardize_inputs(
+            np.asarray(x, np.float32), np.asarray(x_test, np.float32), how
+        )
         targets = [
-            encode_targets(each, len(names), options["targets"]) if names else each.astype(np.float32)
+            encode_targets(each, len(names), options["targets"])
+            if names
+            else each.astype(np.float32)
             for each in (y, y_test)
         ]
         labels, labels_test = (y, y_test) if names else np.zeros((2, 0), np.int64)
         origin = self.provenance(options)
-        return Dataset(self.name, x, targets[0], labels, x_test, targets[1], labels_test, names, origin)
+        return Dataset(
+            self.name, x, targets[0], labels, x_test, targets[1], labels_test, names, origin
+        )
 
     def least_risk(self, options: Options) -> tuple[float, float]:
         """Lower bounds (share of wrong classes, square loss of one column) of all models; NaN if unknown."""
@@ -123,16 +131,30 @@ class DatasetInfo(Term, ABC):
         """
         shapes = self.shapes(options)
         if options.get("targets") == "plus-minus" and len(shapes.class_names) != 2:
-            raise InvalidInput("targets", "plus-minus", f"one-hot, as there are {len(shapes.class_names)} classes")
-        for key, available in (("num_samples", shapes.available_train), ("num_test", shapes.available_test)):
+            raise InvalidInput(
+                "targets", "plus-minus", f"one-hot, as there are {len(shapes.class_names)} classes"
+            )
+        for key, available in (
+            ("num_samples", shapes.available_train),
+            ("num_test", shapes.available_test),
+        ):
             if options[key] > available:
                 raise InvalidInput(
-                    key, options[key], f"at most {available:,}, all available for the chosen options", available
+                    key,
+                    options[key],
+                    f"at most {available:,}, all available for the chosen options",
+                    available,
                 )
             per_sample = math.prod(shapes.input_shape)
             if options[key] * per_sample > MAX_VALUES:
-                required, limit, nearest = 4 * options[key] * per_sample, 4 * MAX_VALUES, MAX_VALUES // per_sample
-                raise TooLarge(key, options[key], required=required, limit=limit, unit="bytes", nearest=nearest)
+                required, limit, nearest = (
+                    4 * options[key] * per_sample,
+                    4 * MAX_VALUES,
+                    MAX_VALUES // per_sample,
+                )
+                raise TooLarge(
+                    key, options[key], required=required, limit=limit, unit="bytes", nearest=nearest
+                )
 
 
 class Drawn(DatasetInfo):
@@ -143,14 +165,19 @@ class Drawn(DatasetInfo):
         """Draw ``num`` inputs and their labels or targets."""
 
     def samples(self, options: Options) -> tuple[Samples, Samples]:
-        return self.draw(options, options["num_samples"], TRAIN), self.draw(options, options["num_test"], TEST)
+        return self.draw(options, options["num_samples"], TRAIN), self.draw(
+            options, options["num_test"], TEST
+        )
 
 
 def shapes_of(
     options: Options,
     input_shape: tuple[int, ...],
     class_names: tuple[str, ...],
-    available: tuple[int, int] = (int(OPTIONS["num_samples"].maximum), int(OPTIONS["num_test"].maximum)),
+    available: tuple[int, int] = (
+        int(OPTIONS["num_samples"].maximum),
+        int(OPTIONS["num_test"].maximum),
+    ),
     num_targets: int = 1,
 ) -> DatasetShapes:
     """Return the sizes for these inputs and classes; without classes y has ``num_targets`` columns."""

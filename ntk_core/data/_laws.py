@@ -65,7 +65,9 @@ class Points(DatasetInfo):
 
     def shapes(self, options: Options) -> DatasetShapes:
         count = len(options["xs"])
-        return shapes_of({**options, "num_samples": count}, (1,), (), (count, int(OPTIONS["num_test"].maximum)))
+        return shapes_of(
+            {**options, "num_samples": count}, (1,), (), (count, int(OPTIONS["num_test"].maximum))
+        )
 
     def check(self, options: Options) -> None:
         """Refuse unpaired numbers."""
@@ -97,7 +99,10 @@ class Kept(DatasetInfo):
         """Draw balanced training points by the seed, and test points from the remaining ones."""
         kept, seed = read_upload(options["digest"]), options["seed"]
         labels = kept.labels if kept.class_names else np.zeros(len(kept.x), np.int64)
-        classes, y = list(range(max(1, len(kept.class_names)))), kept.labels if kept.class_names else kept.targets
+        classes, y = (
+            list(range(max(1, len(kept.class_names)))),
+            kept.labels if kept.class_names else kept.targets,
+        )
         train = balanced_subset(labels, classes, options["num_samples"], seed, 0)
         test = np.setdiff1d(np.arange(len(labels)), train)
         test = test[balanced_subset(labels[test], classes, options["num_test"], seed, 1)]
@@ -126,7 +131,9 @@ class FewDirections(Drawn):
         super().check(options)
         if self.is_within_inputs and options.get("num_relevant", 1) > options["input_dim"]:
             raise InvalidInput(
-                "num_relevant", options["num_relevant"], f"at most {options['input_dim']}, the input dimension"
+                "num_relevant",
+                options["num_relevant"],
+                f"at most {options['input_dim']}, the input dimension",
             )
 
     def least_risk(self, options: Options) -> tuple[float, float]:
@@ -135,7 +142,11 @@ class FewDirections(Drawn):
 
     def draw(self, options: Options, num: int, split: int) -> Samples:
         size, inputs = (num, options["input_dim"]), stream(options["seed"], split, 1)
-        drawn = np.where(inputs.random(size) < 0.5, -1.0, 1.0) if self.on_bits else inputs.standard_normal(size)
+        drawn = (
+            np.where(inputs.random(size) < 0.5, -1.0, 1.0)
+            if self.on_bits
+            else inputs.standard_normal(size)
+        )
         x = drawn.astype(np.float32)
         noise = options["noise"] * stream(options["seed"], split, 0).standard_normal(num)
         return x, (self.target(x.astype(np.float64), options) + noise)[:, None]

@@ -53,15 +53,27 @@ class Option:
 
     def field(self, **changes: Any) -> Any:
         """Return the option as a field of a spec, with ``changes`` to pydantic's arguments."""
-        bounds = {"ge": self.minimum, "le": self.maximum} if self.kind in ("integer", "number") else {}
-        return Field(**{"default": self.default, "title": self.title, "description": self.help, **bounds, **changes})
+        bounds = (
+            {"ge": self.minimum, "le": self.maximum} if self.kind in ("integer", "number") else {}
+        )
+        return Field(
+            **{
+                "default": self.default,
+                "title": self.title,
+                "description": self.help,
+                **bounds,
+                **changes,
+            }
+        )
 
     def check(self, value: object) -> object:
         """Return the canonical value: a Python int, float, bool, str, or a tuple of class names."""
         try:
             return self._adapter.validate_python(value)
         except (ValidationError, OverflowError):  # OverflowError: an integer beyond float64
-            raise InvalidInput(self.name, "nothing" if value is None else value, self.allowed) from None
+            raise InvalidInput(
+                self.name, "nothing" if value is None else value, self.allowed
+            ) from None
 
     @property
     def allowed(self) -> str:
@@ -121,4 +133,6 @@ def _number(value: object) -> float:
     return float(value)
 
 
-OPTIONS = {name: Option(name, **{"default": None, **entry}) for name, entry in TABLE["options"].items()}
+OPTIONS = {
+    name: Option(name, **{"default": None, **entry}) for name, entry in TABLE["options"].items()
+}

@@ -6,7 +6,17 @@ from typing import Any
 from ntk_core.data._dataset import TABLE, Dataset
 from ntk_core.data._images import ImageSet
 from ntk_core.data._info import DatasetInfo, DatasetShapes
-from ntk_core.data._laws import Curve, Kept, Mixture, MultiIndex, Parity, Points, SingleIndex, Staircase, Teacher
+from ntk_core.data._laws import (
+    Curve,
+    Kept,
+    Mixture,
+    MultiIndex,
+    Parity,
+    Points,
+    SingleIndex,
+    Staircase,
+    Teacher,
+)
 from ntk_core.data._sequences import RandomSequences, SymbolTask
 from ntk_core.errors import InvalidInput
 from ntk_core.settings.part import table
@@ -54,7 +64,10 @@ def dataset_options(name: str, **options: object) -> dict[str, Any]:
     info = dataset_info(name)
     for given in options:
         info.option(given)
-    checked = {option.name: option.check(options.get(option.name, option.default)) for option in info.options}
+    checked = {
+        option.name: option.check(options.get(option.name, option.default))
+        for option in info.options
+    }
     info.check(checked)
     return checked
 

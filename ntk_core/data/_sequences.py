@@ -46,13 +46,26 @@ class SymbolTask(Drawn):
         super().check(options)
         given = options["num_tokens"]
         if given < self.least_tokens or (self.odd and given % 2 == 0):
-            allowed = "an odd number, so that there is no tie" if self.odd else f"at least {self.least_tokens}"
-            raise InvalidInput("num_tokens", given, f"{allowed}, for {self.name}", max(given - 1, self.least_tokens))
+            allowed = (
+                "an odd number, so that there is no tie"
+                if self.odd
+                else f"at least {self.least_tokens}"
+            )
+            raise InvalidInput(
+                "num_tokens",
+                given,
+                f"{allowed}, for {self.name}",
+                max(given - 1, self.least_tokens),
+            )
 
     def draw(self, options: Options, num: int, split: int) -> Samples:
         count, seed = self._count(options), options["seed"]
-        embedding = stream(seed, MEANS).standard_normal((count, options["input_dim"]), dtype=np.float32)
-        symbols, labels = RULES[self.rule](lambda part: stream(seed, split, part), num, options["num_tokens"], count)
+        embedding = stream(seed, MEANS).standard_normal(
+            (count, options["input_dim"]), dtype=np.float32
+        )
+        symbols, labels = RULES[self.rule](
+            lambda part: stream(seed, split, part), num, options["num_tokens"], count
+        )
         return embedding[symbols], labels
 
     def _count(self, options: Options) -> int:
@@ -79,19 +92,25 @@ def copy(draw: Callable[[int], np.random.Generator], n: int, length: int, count:
     return symbols, symbols[:, 0]
 
 
-def majority(draw: Callable[[int], np.random.Generator], n: int, length: int, count: int) -> Symbols:
+def majority(
+    draw: Callable[[int], np.random.Generator], n: int, length: int, count: int
+) -> Symbols:
     """s_1 … s_T uniform on two symbols, T odd; the label is the symbol that occurs more often."""
     symbols = uniform_integers(draw(0), (n, length), count)
     return symbols, (2 * symbols.sum(axis=1) > length).astype(np.int64)
 
 
-def modular_addition(draw: Callable[[int], np.random.Generator], n: int, length: int, count: int) -> Symbols:
+def modular_addition(
+    draw: Callable[[int], np.random.Generator], n: int, length: int, count: int
+) -> Symbols:
     """s_1 … s_T uniform on 0 … V − 1; the label is s_1 + … + s_T modulo V."""
     symbols = uniform_integers(draw(0), (n, length), count)
     return symbols, symbols.sum(axis=1) % count
 
 
-def induction(draw: Callable[[int], np.random.Generator], n: int, length: int, count: int) -> Symbols:
+def induction(
+    draw: Callable[[int], np.random.Generator], n: int, length: int, count: int
+) -> Symbols:
     """… a b … a → b: the last symbol occurred once before; the label is the symbol that followed it.
 
     a is uniform on V symbols, its first place j on 1 … T − 2; s_j = s_T = a, every other symbol is uniform on the
@@ -106,4 +125,6 @@ def induction(draw: Callable[[int], np.random.Generator], n: int, length: int, c
     return symbols, symbols[rows, place + 1]
 
 
-RULES: dict[str, Rule] = {each.__name__: each for each in (copy, majority, modular_addition, induction)}
+RULES: dict[str, Rule] = {
+    each.__name__: each for each in (copy, majority, modular_addition, induction)
+}

@@ -62,7 +62,9 @@ class DatasetSpec(SpecPart):
     xs: tuple[Coordinate, ...] = OPTIONS["xs"].field(min_length=1, max_length=MAX_POINTS)
     ys: tuple[Coordinate, ...] = OPTIONS["ys"].field(min_length=1, max_length=MAX_POINTS)
     classes: tuple[int, ...] | None = OPTIONS["classes"].field(min_length=2, max_length=10)
-    standardize: Literal["raw", "unit-norm", "standard", "centered"] = OPTIONS["standardize"].field()
+    standardize: Literal["raw", "unit-norm", "standard", "centered"] = OPTIONS[
+        "standardize"
+    ].field()
     resolution: Literal[8, 32] = OPTIONS["resolution"].field()
     patch_size: int = OPTIONS["patch_size"].field()
     digest: UploadDigest | None = OPTIONS["digest"].field(json_schema_extra={"entry": "upload"})
@@ -89,5 +91,9 @@ class DatasetSpec(SpecPart):
 
     def options(self) -> dict[str, Any]:
         """Return the options of ``load_dataset``, without test points."""
-        chosen = {name: getattr(self, name) for name in type(self).model_fields if name != "name" and self.uses(name)}
+        chosen = {
+            name: getattr(self, name)
+            for name in type(self).model_fields
+            if name != "name" and self.uses(name)
+        }
         return {**chosen, "num_test": 0}

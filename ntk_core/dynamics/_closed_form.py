@@ -55,7 +55,9 @@ class ClosedForm:
             for each in (np.asarray(start, np.float64), np.asarray(targets, np.float64))
         )
         if self.start.ndim != 2 or self.targets.shape != self.start.shape:
-            raise InvalidInput("start", self.start.shape, f"shape (n, C), that of the targets {self.targets.shape}")
+            raise InvalidInput(
+                "start", self.start.shape, f"shape (n, C), that of the targets {self.targets.shape}"
+            )
         matrix = self._matrix("kernel", kernel, len(self.start))
         self._symmetric = (matrix + matrix.T) / 2
         self._other: tuple[FloatArray, FloatArray] | None = None
@@ -76,7 +78,9 @@ class ClosedForm:
         largest = float(self.eigen[0][-1])
         return 2 * len(self.start) / largest if largest > 0 else math.inf
 
-    def flow(self, times: ArrayLike) -> tuple[Float[np.ndarray, "T n C"], Float[np.ndarray, "T others C"] | None]:
+    def flow(
+        self, times: ArrayLike
+    ) -> tuple[Float[np.ndarray, "T n C"], Float[np.ndarray, "T others C"] | None]:
         """Return f at training points (T, n, C) and other points (T, n', C) under gradient flow at times τ."""
         shares = np.asarray(times, np.float64)[:, None] / len(self.start)
         decay = shares * self.eigen[0]
@@ -89,17 +93,23 @@ class ClosedForm:
         share = learning_rate * self.eigen[0] / len(self.start)
         count = np.asarray(steps, np.float64)[:, None]
         slow = share < 0.5
-        exponents = count * np.log1p(-np.where(slow, share, 0.0))  # exact for the many small eigenvalues
+        exponents = count * np.log1p(
+            -np.where(slow, share, 0.0)
+        )  # exact for the many small eigenvalues
         with np.errstate(over="ignore"):
             left = np.where(slow, np.exp(exponents), np.power(1 - share, count))
         gone = np.where(slow, -np.expm1(exponents), 1 - left)
         return self._outputs(left, gone, count * learning_rate / len(self.start))
 
-    def _outputs(self, left: FloatArray, gone: FloatArray, limit: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+    def _outputs(
+        self, left: FloatArray, gone: FloatArray, limit: FloatArray
+    ) -> tuple[FloatArray, FloatArray | None]:
         """Combine each eigendirection's remaining part, removed part, and limit of removed / λ at λ = 0."""
         values, vectors = self.eigen
         size = len(values)
-        modes = vectors.T @ (self.start - self.targets).reshape(size, -1)  # one column per output, or a single one
+        modes = vectors.T @ (self.start - self.targets).reshape(
+            size, -1
+        )  # one column per output, or a single one
         with np.errstate(invalid="ignore", over="ignore"):
             residuals = np.einsum("nk,tkc->tnc", vectors, left[:, :, None] * modes, optimize=True)
             train = self.targets + residuals.reshape(len(left), *self.start.shape)
@@ -107,7 +117,9 @@ class ClosedForm:
                 return train, None
             kernel, start = self._other
             scaled = np.where(values > 0, gone / np.where(values > 0, values, 1.0), limit)
-            moved = np.einsum("nk,tkc->tnc", kernel @ vectors, scaled[:, :, None] * modes, optimize=True)
+            moved = np.einsum(
+                "nk,tkc->tnc", kernel @ vectors, scaled[:, :, None] * modes, optimize=True
+            )
         return train, start - moved.reshape(len(left), *start.shape)
 
     def _matrix(self, field: str, kernel: ArrayLike, rows: int) -> FloatArray:
@@ -116,11 +128,17 @@ class ClosedForm:
         n, num_outputs = self.start.shape
         if array.shape not in ((rows, n), (rows, n, num_outputs, num_outputs)):
             raise InvalidInput(
-                field, f"shape {array.shape}", f"({rows}, {n}) or ({rows}, {n}, {num_outputs}, {num_outputs})"
+                field,
+                f"shape {array.shape}",
+                f"({rows}, {n}) or ({rows}, {n}, {num_outputs}, {num_outputs})",
             )
         if not np.isfinite(array).all():
             raise InvalidInput(field, "infinite or missing entries", "finite numbers")
-        return array if array.ndim == 2 else array.transpose(0, 2, 1, 3).reshape(rows * num_outputs, n * num_outputs)
+        return (
+            array
+            if array.ndim == 2
+            else array.transpose(0, 2, 1, 3).reshape(rows * num_outputs, n * num_outputs)
+        )
 
 
 class OneSamplePath(NamedTuple):

@@ -59,7 +59,9 @@ class Optimizer:
         if not 0 <= self.momentum < 1:
             raise InvalidInput("momentum", self.momentum, "a number from 0 to below 1")
         if self._method.batches == "never" and self.batch_size is not None:
-            raise InvalidInput("batch_size", self.batch_size, f"none with {self.name}, which takes all samples")
+            raise InvalidInput(
+                "batch_size", self.batch_size, f"none with {self.name}, which takes all samples"
+            )
         if self._method.batches == "always" and self.batch_size is None:
             raise InvalidInput("batch_size", None, f"a number of samples with {self.name}")
         if self.batch_size is not None and self.batch_size < 1:
@@ -84,18 +86,24 @@ class Optimizer:
         """Optimizer state before the first step."""
         return self._direction.init(trained)
 
-    def move(self, trained: PyTree, gradient: PyTree, memory: PyTree, rate: Rate) -> tuple[PyTree, PyTree]:
+    def move(
+        self, trained: PyTree, gradient: PyTree, memory: PyTree, rate: Rate
+    ) -> tuple[PyTree, PyTree]:
         """Return (parameters, optimizer state) after one step."""
         direction, memory = self._direction.update(gradient, memory, trained)
         if not isinstance(rate, dict):
             return jax.tree.map(lambda w, d: w - rate * d, trained, direction), memory
         moved = {
-            name: jax.tree.map(lambda w, d, name=name: w - rate[name] * d, trained[name], direction[name])
+            name: jax.tree.map(
+                lambda w, d, name=name: w - rate[name] * d, trained[name], direction[name]
+            )
             for name in trained
         }
         return moved, memory
 
-    def stable_rate(self, largest_eigenvalue: float, num_samples: int, curvature: float) -> float | None:
+    def stable_rate(
+        self, largest_eigenvalue: float, num_samples: int, curvature: float
+    ) -> float | None:
         """2n / (β λ_max), times 1 + μ with momentum, above which the linear model diverges; None for Adam.
 
         β bounds the curvature of one sample's loss in the model's outputs; for square loss (β = 1) the rate is sharp.
@@ -103,7 +111,11 @@ class Optimizer:
         if not self.is_linear:
             return None
         scale = curvature * largest_eigenvalue
-        return self._method.stable_factor(self.momentum) * 2 * num_samples / scale if scale > 0 else math.inf
+        return (
+            self._method.stable_factor(self.momentum) * 2 * num_samples / scale
+            if scale > 0
+            else math.inf
+        )
 
     @property
     def _method(self) -> Method:
@@ -182,7 +194,9 @@ def advance(
 
     num_samples, batch = x.shape[0], optimizer.batch_size
 
-    def one(state: DescentState, fixed: PyTree, rate: Rate, threshold: Array | float) -> DescentState:
+    def one(
+        state: DescentState, fixed: PyTree, rate: Rate, threshold: Array | float
+    ) -> DescentState:
         loss_and_gradient = model.loss_and_gradient(fixed, x, y)
 
         def continues(state: DescentState) -> Array:
@@ -196,7 +210,9 @@ def advance(
                 position = state.step % per_epoch
                 order = jax.lax.cond(
                     position == 0,
-                    lambda: jax.random.permutation(jax.random.fold_in(key, state.step // per_epoch), state.order),
+                    lambda: jax.random.permutation(
+                        jax.random.fold_in(key, state.step // per_epoch), state.order
+                    ),
                     lambda: state.order,
                 )
                 rows = jax.lax.dynamic_slice(order, (position * batch,), (batch,))
@@ -204,10 +220,16 @@ def advance(
             moved, memory = optimizer.move(state.trained, gradient, state.memory, rate)
             return DescentState(moved, state.step + 1, value, memory, order)
 
-        last = jax.lax.while_loop(continues, step, state._replace(trained=model.pack(state.trained)))
+        last = jax.lax.while_loop(
+            continues, step, state._replace(trained=model.pack(state.trained))
+        )
         return last._replace(trained=model.unpack(last.trained))
 
-    return over_seeds(one, state, fixed, rate, threshold) if together else one(state, fixed, rate, threshold)
+    return (
+        over_seeds(one, state, fixed, rate, threshold)
+        if together
+        else one(state, fixed, rate, threshold)
+    )
 
 
 def over_seeds(one: Callable[..., PyTree], *batched: PyTree) -> PyTree:
@@ -258,7 +280,10 @@ class Descent:
         self._dead, self._lost = np.reshape(np.asarray(dead), -1), np.zeros(1, bool)
         if not isinstance(rate, dict):
             given = np.asarray(rate, np.float64)
-            self._dead, self._lost = self._dead | np.isinf(given).reshape(-1), np.isnan(given).reshape(-1)
+            self._dead, self._lost = (
+                self._dead | np.isinf(given).reshape(-1),
+                np.isnan(given).reshape(-1),
+            )
             if not np.isfinite(given).all():
                 rate = jnp.asarray(np.where(np.isfinite(given), given, 0.0), jnp.result_type(float))
         self.rate = rate
@@ -288,7 +313,9 @@ class Descent:
 
     def advance(self, until: int, *, to_threshold: bool) -> None:
         """Dispatch steps up to ``until`` or, with ``to_threshold``, to the threshold."""
-        threshold: float | np.ndarray = self.threshold if to_threshold and self.threshold is not None else -math.inf
+        threshold: float | np.ndarray = (
+            self.threshold if to_threshold and self.threshold is not None else -math.inf
+        )
         if self._together:
             threshold = np.where(self.is_done, math.inf, threshold).astype(self.state.loss.dtype)
         self.state = advance(
@@ -300,7 +327,9 @@ class Descent:
     def crossing(self) -> int | None:
         """Index of the first record with the loss at the threshold, for a single seed, or None."""
         at = -math.inf if self.threshold is None else self.threshold
-        return next((index for index, (_, losses) in enumerate(self._noted) if losses[0] <= at), None)
+        return next(
+            (index for index, (_, losses) in enumerate(self._noted) if losses[0] <= at), None
+        )
 
     def outcomes(self) -> list[Outcome]:
         """Return the outcome for each seed, from the recorded losses."""
@@ -312,7 +341,9 @@ class Descent:
         ]
 
 
-def stretches(descents: Sequence[Descent], record: Callable[[int], None], records: Sequence[int]) -> Iterator[int]:
+def stretches(
+    descents: Sequence[Descent], record: Callable[[int], None], records: Sequence[int]
+) -> Iterator[int]:
     """Train all models simultaneously and yield the current step several times a second; leave the loop to stop.
 
     ``record`` measures the models and their losses: by the caller before the loop, and here at every step of

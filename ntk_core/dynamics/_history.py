@@ -16,7 +16,9 @@ PLATEAU_CHANGE = 0.03
 PLATEAU_SHARE = 0.05
 
 
-def ended(steps: Sequence[int], losses: Sequence[float], threshold: float | None, *, dead: bool = False) -> Outcome:
+def ended(
+    steps: Sequence[int], losses: Sequence[float], threshold: float | None, *, dead: bool = False
+) -> Outcome:
     """The outcome of a training, by its recorded steps and losses.
 
     ===============  =============================================================================================
@@ -52,7 +54,9 @@ def on_plateau(steps: Sequence[int], losses: Sequence[float]) -> bool:
     """
     half = max((index for index, step in enumerate(steps) if 2 * step <= steps[-1]), default=0)
     change = max(losses[half:]) - min(losses[half:])
-    return change < PLATEAU_CHANGE * losses[-1] and change <= PLATEAU_SHARE * (losses[0] - losses[-1])
+    return change < PLATEAU_CHANGE * losses[-1] and change <= PLATEAU_SHARE * (
+        losses[0] - losses[-1]
+    )
 
 
 FloatArray = NDArray[np.float64]
@@ -121,13 +125,17 @@ class KernelPath:
     @property
     def sup_change(self) -> float:
         """sup over the recorded steps of ΔK(t)."""
-        return max((float(value) for value in self.change if math.isfinite(value)), default=math.nan)
+        return max(
+            (float(value) for value in self.change if math.isfinite(value)), default=math.nan
+        )
 
     @property
     def condition(self) -> FloatArray:
         """λ_max / λ_min, (T,); infinite where λ_min is not above zero."""
         positive = self.smallest > 0
-        ratio = np.divide(self.largest, self.smallest, out=np.full_like(self.largest, np.inf), where=positive)
+        ratio = np.divide(
+            self.largest, self.smallest, out=np.full_like(self.largest, np.inf), where=positive
+        )
         return np.where(np.isfinite(self.largest), ratio, np.nan)
 
 
@@ -178,4 +186,6 @@ class TrainingHistory:
     @property
     def times(self) -> FloatArray:
         """learning_rate × step, (T,); NaN without a rate."""
-        return np.asarray(self.steps * (self.learning_rate if math.isfinite(self.learning_rate) else math.nan))
+        return np.asarray(
+            self.steps * (self.learning_rate if math.isfinite(self.learning_rate) else math.nan)
+        )

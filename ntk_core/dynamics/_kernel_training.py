@@ -97,15 +97,23 @@ class KernelTraining:
         assert self._kernel is not None
         return self._kernel
 
-    def _at_start(self, params: NetworkParams, rate: float | Literal["auto"]) -> list[tuple[float, bool]]:
+    def _at_start(
+        self, params: NetworkParams, rate: float | Literal["auto"]
+    ) -> list[tuple[float, bool]]:
         """Return (η, whether the kernel is 0) of each seed."""
         if self._streamed_bytes is None:
             held = np.asarray(self._kernel)
-            return [(auto_learning_rate(k, self.loss) if rate == "auto" else float(rate), not k.any()) for k in held]
+            return [
+                (auto_learning_rate(k, self.loss) if rate == "auto" else float(rate), not k.any())
+                for k in held
+            ]
         net, limit = self._net.with_output("linear"), self._streamed_bytes
-        kernels = [KernelOperator(net, one, self._x, memory_limit=limit) for one in _each_seed(params)]
+        kernels = [
+            KernelOperator(net, one, self._x, memory_limit=limit) for one in _each_seed(params)
+        ]
         return [
-            (streamed_rate(k, self.loss) if rate == "auto" else float(rate), not k.row_traces.any()) for k in kernels
+            (streamed_rate(k, self.loss) if rate == "auto" else float(rate), not k.row_traces.any())
+            for k in kernels
         ]
 
     def stretches(self) -> Iterator[int]:
@@ -131,7 +139,9 @@ class KernelTraining:
             kept=None if probes else kept,
         )  # fmt: skip
         for index, at in zip(finite, found, strict=True):
-            rows[index] = rows[index]._replace(changes=[c.change for c in at], errors=[c.error for c in at])
+            rows[index] = rows[index]._replace(
+                changes=[c.change for c in at], errors=[c.error for c in at]
+            )
 
     def errors(self, seed: int, output: str) -> tuple[float, ...]:
         """Return standard errors of ΔK at the recorded steps; 0 if exact."""
@@ -156,7 +166,9 @@ class KernelTraining:
         """Return φ(f(x_i)) of the followed points at the recorded steps, (R, F), for each point's class."""
         at = self.observed.index(output)
         # The shortest digits that read back as the same number.
-        return tuple(tuple(float(str(value)) for value in row.followed[at]) for row in self._rows[seed])
+        return tuple(
+            tuple(float(str(value)) for value in row.followed[at]) for row in self._rows[seed]
+        )
 
     def _record(self) -> None:
         params = merge(self._descent.state.trained, self._descent.fixed)
@@ -167,13 +179,19 @@ class KernelTraining:
 
     def _measured(self, params: NetworkParams) -> tuple[Array | None, _Measured]:
         """Return the kernel of the pre-outputs, and measures under the outputs."""
-        f, kernel = _pre_outputs_and_kernel(self._net, self._streamed_bytes is None, params, self._x)
+        f, kernel = _pre_outputs_and_kernel(
+            self._net, self._streamed_bytes is None, params, self._x
+        )
         found = _seen(self.observed, self.loss, f, kernel, self._y)
         self._watch(params, found.kernels)
         return kernel, found
 
     def _note(self, found: _Measured, changes: NDArray[np.float64], params: NetworkParams) -> None:
-        columns = [changes.tolist(), np.asarray(found.loss, float).tolist(), np.asarray(found.followed)]
+        columns = [
+            changes.tolist(),
+            np.asarray(found.loss, float).tolist(),
+            np.asarray(found.followed),
+        ]
         for rows, step, *measured in zip(self._rows, self._descent.steps, *columns, strict=True):
             if not rows or rows[-1].step < step:
                 rows.append(_Row(int(step), *measured))
@@ -203,11 +221,16 @@ class _Measured(NamedTuple):
 def _each_seed(params: NetworkParams) -> list[NetworkParams]:
     """Copy the weights of every seed, since training overwrites its inputs."""
     num_seeds = len(jax.tree.leaves(params)[0])
-    return [jax.tree.map(lambda leaf, index=index: jnp.copy(leaf[index]), params) for index in range(num_seeds)]
+    return [
+        jax.tree.map(lambda leaf, index=index: jnp.copy(leaf[index]), params)
+        for index in range(num_seeds)
+    ]
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _pre_outputs_and_kernel(net: Network, held: bool, params: NetworkParams, x: Array) -> tuple[Array, Array | None]:
+def _pre_outputs_and_kernel(
+    net: Network, held: bool, params: NetworkParams, x: Array
+) -> tuple[Array, Array | None]:
     def one(params: NetworkParams) -> tuple[Array, Array | None]:
         if not held:
             return net.pre_outputs(params, x), None
@@ -219,13 +242,22 @@ def _pre_outputs_and_kernel(net: Network, held: bool, params: NetworkParams, x: 
 
 # These two programs do not depend on the width.
 @partial(jax.jit, static_argnums=(0, 1))
-def _seen(observed: tuple[str, ...], loss: Loss, f: Array, kernel: Array | None, y: Array) -> _Measured:
+def _seen(
+    observed: tuple[str, ...], loss: Loss, f: Array, kernel: Array | None, y: Array
+) -> _Measured:
     def one(f: Array, kernel: Array | None) -> _Measured:
-        kernels = {} if kernel is None else {each: through_output(each, kernel, f, f) for each in observed}
+        kernels = (
+            {}
+            if kernel is None
+            else {each: through_output(each, kernel, f, f) for each in observed}
+        )
         rows = followed_rows(len(y))
         own = jnp.argmax(y[rows], axis=-1)[:, None]
         followed = jnp.stack(
-            [jnp.take_along_axis(output_function(output)(f[rows]), own, axis=-1)[:, 0] for output in observed]
+            [
+                jnp.take_along_axis(output_function(output)(f[rows]), own, axis=-1)[:, 0]
+                for output in observed
+            ]
         )
         return _Measured(kernels, loss(f, y), followed)
 
@@ -253,7 +285,10 @@ class FollowedKernel:
         """Record the kernel at these parameters."""
         output, (net, params) = "linear", self.model.traced(trained, self.fixed)
         if isinstance(self.model, NetworkModel):
-            output, pre_parts = self.model.net.output, empirical_ntk(net, params, self.x, per_layer=True)
+            output, pre_parts = (
+                self.model.net.output,
+                empirical_ntk(net, params, self.x, per_layer=True),
+            )
         else:
             pre_parts = {"": empirical_ntk(net, params, self.x)}
         parts = pre_parts
@@ -267,7 +302,9 @@ class FollowedKernel:
         pre = total if output == "linear" else np.asarray(sum(pre_parts.values()), np.float64)
         self._first_pre = pre if self._first_pre is None else self._first_pre
         pre_spectrum = spectrum if output == "linear" else eigenvalues(pre)
-        self._layers.append({name: _share(part - self._first[name], first) for name, part in now.items()})
+        self._layers.append(
+            {name: _share(part - self._first[name], first) for name, part in now.items()}
+        )
         self._rows.append({
             "change": _share(total - first, first),
             "smallest": spectrum[-1],
@@ -293,7 +330,9 @@ def _share(part: FloatArray, whole: FloatArray) -> float:
 
 
 @partial(jax.jit, static_argnums=0)
-def pre_outputs(model: Model, trained: PyTree, fixed: PyTree, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
+def pre_outputs(
+    model: Model, trained: PyTree, fixed: PyTree, x: Shaped[Array, "n ..."]
+) -> Float[Array, "n C"]:
     """f, (n, C)."""
     return model.pre_outputs(trained, fixed, x)
 

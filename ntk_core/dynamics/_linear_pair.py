@@ -31,7 +31,14 @@ class LinearPair:
     """
 
     def __init__(
-        self, net: Network, params: PyTree, x: ArrayLike, y: ArrayLike, x_test: ArrayLike, is_log: bool, decay: float
+        self,
+        net: Network,
+        params: PyTree,
+        x: ArrayLike,
+        y: ArrayLike,
+        x_test: ArrayLike,
+        is_log: bool,
+        decay: float,
     ):
         """Start both at ``params``; ``is_log`` minimizes :func:`log_loss` instead of the square loss."""
         self._net, self._is_log, self._decay = net, is_log, decay
@@ -50,13 +57,21 @@ class LinearPair:
                 self._net, self._is_log, self._weights, self._origin, self._fixed, self._points, rates, self._decay,
                 counts,
             )  # fmt: skip
-        self.kernel, self.outputs, self.log_loss = kernel_matrix(kernel), np.asarray(outputs[0]), float(losses[0])
+        self.kernel, self.outputs, self.log_loss = (
+            kernel_matrix(kernel),
+            np.asarray(outputs[0]),
+            float(losses[0]),
+        )
         self._linear = float(losses[1]), np.asarray(outputs[1])
 
     @property
     def is_finite(self) -> bool:
         """Whether kernel, outputs and loss of the network are finite."""
-        return bool(np.isfinite(self.kernel).all() and np.isfinite(self.outputs).all() and math.isfinite(self.log_loss))
+        return bool(
+            np.isfinite(self.kernel).all()
+            and np.isfinite(self.outputs).all()
+            and math.isfinite(self.log_loss)
+        )
 
     @property
     def change(self) -> float:
@@ -78,7 +93,9 @@ class LinearPair:
         while records[-1][0] > loss and len(records) <= most:
             self.advance(rates, 0, count)
             self.linear_outputs()
-        at = next((index for index in reversed(range(len(records))) if records[index][0] >= loss), 0)
+        at = next(
+            (index for index in reversed(range(len(records))) if records[index][0] >= loss), 0
+        )
         (high, before), (low, after) = records[at], records[min(at + 1, len(records) - 1)]
         share = math.nan if low > loss else (high - loss) / (high - low) if high > low else 0.0
         return before + share * (after - before)
@@ -92,7 +109,9 @@ def log_loss(f: Array, y: Array) -> Array:
     """Return the log of the mean of log(1 + e^(−yf)), even if the mean underflows."""
     margins = y * f
     is_large = margins > 30  # there log(1 + e^(−margin)) is e^(−margin)
-    each = jnp.where(is_large, -margins, jnp.log(jnp.logaddexp(0.0, -jnp.where(is_large, 0.0, margins))))
+    each = jnp.where(
+        is_large, -margins, jnp.log(jnp.logaddexp(0.0, -jnp.where(is_large, 0.0, margins)))
+    )
     return jax.nn.logsumexp(each) - math.log(each.size)
 
 
@@ -113,7 +132,9 @@ def _advance(
             return log_loss(f, y) if is_log else jnp.sum((f - y) ** 2) / (2 * len(y))
 
         def step(_: Array, w: NetworkParams) -> NetworkParams:
-            return jax.tree.map(lambda each, g: (1 - decay) * each - rate * g, w, jax.grad(objective)(w))
+            return jax.tree.map(
+                lambda each, g: (1 - decay) * each - rate * g, w, jax.grad(objective)(w)
+            )
 
         trained = jax.lax.fori_loop(0, count, step, start)
         loss = objective(trained)

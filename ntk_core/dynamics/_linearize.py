@@ -66,7 +66,9 @@ def quadratic_model(net: Network | Apply, params: PyTree) -> Apply:
 
 
 def _expanded(
-    net: Network | Apply, params: PyTree, order: Callable[[Callable[[PyTree], Array], PyTree, PyTree], Array]
+    net: Network | Apply,
+    params: PyTree,
+    order: Callable[[Callable[[PyTree], Array], PyTree, PyTree], Array],
 ) -> Apply:
     """Return an expansion of the function around w₀ = ``params``."""
     check_model(net, params)

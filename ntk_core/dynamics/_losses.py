@@ -47,7 +47,9 @@ class Loss:
     def __post_init__(self) -> None:
         output_function(self.output)
         if not self.kind:
-            object.__setattr__(self, "kind", "cross-entropy" if self.output == "softmax" else "square")
+            object.__setattr__(
+                self, "kind", "cross-entropy" if self.output == "softmax" else "square"
+            )
         check_choice("loss", self.kind, LOSSES)
 
     def __call__(self, f: Float[Array, "n C"], y: Shaped[Array, "n C"]) -> Float[Array, ""]:
@@ -58,13 +60,17 @@ class Loss:
         """Refuse outputs (n, T, C) for losses that couple the C outputs of one t."""
         if axes and self.kind == "cross-entropy":
             raise InvalidInput(
-                "loss", f"cross-entropy of outputs (n, {', '.join(map(str, axes))})", "square or logistic"
+                "loss",
+                f"cross-entropy of outputs (n, {', '.join(map(str, axes))})",
+                "square or logistic",
             )
 
     @property
     def model_output(self) -> str:
         """The function from f to F: φ, or ``linear`` if the loss applies the softmax."""
-        return "linear" if self.output == "softmax" and self.kind == "cross-entropy" else self.output
+        return (
+            "linear" if self.output == "softmax" and self.kind == "cross-entropy" else self.output
+        )
 
     def model(self, f: Float[Array, "n C"]) -> Float[Array, "n C"]:
         """F, (n, C), from pre-outputs f, (n, C)."""
@@ -168,12 +174,16 @@ def _asked(
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _hessian_product(apply: Apply, loss: Loss, params: PyTree, x: Array, y: Array, vector: PyTree) -> PyTree:
+def _hessian_product(
+    apply: Apply, loss: Loss, params: PyTree, x: Array, y: Array, vector: PyTree
+) -> PyTree:
     return jax.jvp(jax.grad(lambda w: loss(apply(w, x), y)), (params,), (vector,))[1]
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _gauss_newton(apply: Apply, loss: Loss, params: PyTree, x: Array, y: Array, vector: PyTree) -> PyTree:
+def _gauss_newton(
+    apply: Apply, loss: Loss, params: PyTree, x: Array, y: Array, vector: PyTree
+) -> PyTree:
     # In F, in which the square loss of a nonlinear output is convex.
     outputs, along = jax.jvp(lambda w: loss.model(apply(w, x)), (params,), (vector,))
     curved = jax.jvp(jax.grad(lambda f: loss.of_model(f, y)), (outputs,), (along,))[1]

@@ -27,11 +27,15 @@ class Model:
 
     loss: Loss
 
-    def outputs(self, trained: PyTree, fixed: PyTree, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
+    def outputs(
+        self, trained: PyTree, fixed: PyTree, x: Shaped[Array, "n ..."]
+    ) -> Float[Array, "n C"]:
         """F, (n, C)."""
         return self.loss.model(self.pre_outputs(trained, fixed, x))
 
-    def pre_outputs(self, trained: PyTree, fixed: PyTree, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
+    def pre_outputs(
+        self, trained: PyTree, fixed: PyTree, x: Shaped[Array, "n ..."]
+    ) -> Float[Array, "n C"]:
         """f, (n, C)."""
         raise NotImplementedError(f"{type(self).__name__} has no pre-outputs of its own")
 
@@ -43,7 +47,9 @@ class Model:
         """The inverse of :meth:`pack`."""
         return packed
 
-    def packed_outputs(self, packed: PyTree, fixed: PyTree, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
+    def packed_outputs(
+        self, packed: PyTree, fixed: PyTree, x: Shaped[Array, "n ..."]
+    ) -> Float[Array, "n C"]:
         """F from packed parameters."""
         return self.outputs(packed, fixed, x)
 
@@ -52,9 +58,9 @@ class Model:
 
         def at(packed: PyTree, rows: Rows) -> tuple[Array, PyTree]:
             batch, targets = (x, y) if rows is None else (x[rows], y[rows])
-            return jax.value_and_grad(lambda w: self.loss.of_model(self.packed_outputs(w, fixed, batch), targets))(
-                packed
-            )
+            return jax.value_and_grad(
+                lambda w: self.loss.of_model(self.packed_outputs(w, fixed, batch), targets)
+            )(packed)
 
         return at
 
@@ -66,7 +72,9 @@ class NetworkModel(Model):
     net: Network
     loss: Loss
 
-    def traced(self, trained: NetworkParams, fixed: NetworkParams) -> tuple[Network | Apply, PyTree]:
+    def traced(
+        self, trained: NetworkParams, fixed: NetworkParams
+    ) -> tuple[Network | Apply, PyTree]:
         """The network without φ, and its parameters."""
         return self.net.with_output("linear"), merge(trained, fixed)
 
@@ -108,7 +116,9 @@ class CallableModel(Model):
         """The function, and its parameters."""
         return self.function, trained
 
-    def pre_outputs(self, trained: list[Array], fixed: PyTree, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
+    def pre_outputs(
+        self, trained: list[Array], fixed: PyTree, x: Shaped[Array, "n ..."]
+    ) -> Float[Array, "n C"]:
         with jax.default_matmul_precision("highest"):
             return self.function(trained, x)
 
@@ -136,15 +146,23 @@ class TangentModel(_Expansion):
     Serves every optimizer and any number of samples; a step costs a forward derivative and a backward pass.
     """
 
-    def outputs(self, trained: PyTree, fixed: Origin, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
+    def outputs(
+        self, trained: PyTree, fixed: Origin, x: Shaped[Array, "n ..."]
+    ) -> Float[Array, "n C"]:
         direction = jax.tree.map(jnp.subtract, trained, fixed.trained)
-        return first_order(lambda w: self.model.outputs(w, fixed.fixed, x), fixed.trained, direction)
+        return first_order(
+            lambda w: self.model.outputs(w, fixed.fixed, x), fixed.trained, direction
+        )
 
     def loss_and_gradient(self, fixed: Origin, x: Array, y: Array) -> LossAndGradient:
         """Precompute the derivative at w₀, which is constant."""
 
-        def derivative(batch: Array) -> tuple[Array, Callable[[PyTree], Array], Callable[[Array], tuple[PyTree]]]:
-            value, push = jax.linearize(lambda w: self.model.outputs(w, fixed.fixed, batch), fixed.trained)
+        def derivative(
+            batch: Array,
+        ) -> tuple[Array, Callable[[PyTree], Array], Callable[[Array], tuple[PyTree]]]:
+            value, push = jax.linearize(
+                lambda w: self.model.outputs(w, fixed.fixed, batch), fixed.trained
+            )
             return value, push, jax.linear_transpose(push, fixed.trained)
 
         whole = derivative(x)
@@ -153,7 +171,9 @@ class TangentModel(_Expansion):
             value, push, pull = whole if rows is None else derivative(x[rows])
             direction = jax.tree.map(jnp.subtract, trained, fixed.trained)
             targets = y if rows is None else y[rows]
-            loss, cotangent = jax.value_and_grad(self.loss.of_model)(value + push(direction), targets)
+            loss, cotangent = jax.value_and_grad(self.loss.of_model)(
+                value + push(direction), targets
+            )
             return loss, pull(cotangent)[0]
 
         return at
@@ -168,17 +188,25 @@ class QuadraticModel(_Expansion):
     Source: Zhu, Liu, Radhakrishnan & Belkin 2022.
     """
 
-    def outputs(self, trained: PyTree, fixed: Origin, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
+    def outputs(
+        self, trained: PyTree, fixed: Origin, x: Shaped[Array, "n ..."]
+    ) -> Float[Array, "n C"]:
         direction = jax.tree.map(jnp.subtract, trained, fixed.trained)
-        return second_order(lambda w: self.model.outputs(w, fixed.fixed, x), fixed.trained, direction)
+        return second_order(
+            lambda w: self.model.outputs(w, fixed.fixed, x), fixed.trained, direction
+        )
 
     def loss_and_gradient(self, fixed: Origin, x: Array, y: Array) -> LossAndGradient:
         def at(trained: PyTree, rows: Rows) -> tuple[Array, PyTree]:
             batch, targets = (x, y) if rows is None else (x[rows], y[rows])
-            loss, cotangent = jax.value_and_grad(self.loss.of_model)(self.outputs(trained, fixed, batch), targets)
+            loss, cotangent = jax.value_and_grad(self.loss.of_model)(
+                self.outputs(trained, fixed, batch), targets
+            )
 
             def pulled(w: PyTree) -> PyTree:
-                return jax.vjp(lambda v: self.model.outputs(v, fixed.fixed, batch), w)[1](cotangent)[0]
+                return jax.vjp(lambda v: self.model.outputs(v, fixed.fixed, batch), w)[1](
+                    cotangent
+                )[0]
 
             direction = jax.tree.map(jnp.subtract, trained, fixed.trained)
             slope, curvature = jax.jvp(pulled, (fixed.trained,), (direction,))
@@ -212,7 +240,9 @@ class KernelModel(Model):
 
     loss: Loss
 
-    def outputs(self, trained: Float[Array, "n C"], fixed: KernelAndStart, x: Array) -> Float[Array, "_ C"]:
+    def outputs(
+        self, trained: Float[Array, "n C"], fixed: KernelAndStart, x: Array
+    ) -> Float[Array, "_ C"]:
         """Return F_lin at all points of ``fixed``; ``x`` is ignored."""
         with jax.default_matmul_precision("highest"):
             return fixed.start + jnp.einsum("ijab,jb->ia", fixed.kernel, trained)
@@ -220,13 +250,19 @@ class KernelModel(Model):
     def loss_and_gradient(self, fixed: KernelAndStart, x: Array, y: Array) -> LossAndGradient:
         """Return a function to the loss and the "gradient" ∂L/∂F, which is zero outside the batch."""
         n, num_outputs = y.shape
-        matrix = jnp.transpose(fixed.kernel[:n], (0, 2, 1, 3)).reshape(n, num_outputs, n * num_outputs)
+        matrix = jnp.transpose(fixed.kernel[:n], (0, 2, 1, 3)).reshape(
+            n, num_outputs, n * num_outputs
+        )
 
         def at(trained: Array, rows: Rows) -> tuple[Array, Array]:
-            part, start, targets = ((each if rows is None else each[rows]) for each in (matrix, fixed.start[:n], y))
+            part, start, targets = (
+                (each if rows is None else each[rows]) for each in (matrix, fixed.start[:n], y)
+            )
             with jax.default_matmul_precision("highest"):
                 outputs = start + part @ trained.reshape(-1)
             loss, cotangent = jax.value_and_grad(self.loss.of_model)(outputs, targets)
-            return loss, cotangent if rows is None else jnp.zeros_like(trained).at[rows].set(cotangent)
+            return loss, cotangent if rows is None else jnp.zeros_like(trained).at[rows].set(
+                cotangent
+            )
 
         return at

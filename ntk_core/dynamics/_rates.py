@@ -19,10 +19,16 @@ ADAM_FIRST_MOVE = 0.05
 ADAM_ROWS = 16
 
 
-def kernel_matrix(kernel: Float[Array | np.ndarray, "n1 n2 C C"]) -> Float[np.ndarray, "rows columns"]:
+def kernel_matrix(
+    kernel: Float[Array | np.ndarray, "n1 n2 C C"],
+) -> Float[np.ndarray, "rows columns"]:
     """Reshape a kernel (n1, n2, C, C) to an n1·C × n2·C matrix in float64, rows (i, a)."""
     rows, columns, num_outputs, _ = kernel.shape
-    return np.asarray(kernel, np.float64).transpose(0, 2, 1, 3).reshape(rows * num_outputs, columns * num_outputs)
+    return (
+        np.asarray(kernel, np.float64)
+        .transpose(0, 2, 1, 3)
+        .reshape(rows * num_outputs, columns * num_outputs)
+    )
 
 
 def eigenvalues(kernel: Float[Array | np.ndarray, "n n C C"]) -> Float[np.ndarray, " rows"]:
@@ -69,7 +75,9 @@ def streamed_rate(kernel: KernelOperator, loss: Loss) -> float:
     if size < 3:
         matrix = np.stack([kernel.flat_product(row) for row in np.eye(size)])
         return _rate(float(np.linalg.eigvalsh(matrix)[-1]), sizes, loss)
-    product = LinearOperator(kernel.shape, lambda v: kernel.flat_product(v.ravel()), dtype=np.float64)
+    product = LinearOperator(
+        kernel.shape, lambda v: kernel.flat_product(v.ravel()), dtype=np.float64
+    )
     start = np.random.default_rng(0).standard_normal(size)
     # The error of an eigenvalue is of the order of its squared residual.
     tolerance = math.sqrt(np.finfo(sizes.dtype).eps)
@@ -94,8 +102,13 @@ def adam_rate(model: Model, origin: Origin, x: Array) -> float:
     """
 
     def norms(row: Array) -> Array:
-        jacobian = jax.jacrev(lambda w: model.outputs(w, origin.fixed, row[None])[0])(origin.trained)
-        parts = [jnp.sum(jnp.abs(leaf), axis=tuple(range(1, leaf.ndim))) for leaf in jax.tree.leaves(jacobian)]
+        jacobian = jax.jacrev(lambda w: model.outputs(w, origin.fixed, row[None])[0])(
+            origin.trained
+        )
+        parts = [
+            jnp.sum(jnp.abs(leaf), axis=tuple(range(1, leaf.ndim)))
+            for leaf in jax.tree.leaves(jacobian)
+        ]
         return jnp.max(jnp.sum(jnp.stack(parts), axis=0))
 
     largest = float(jnp.max(jax.jit(lambda rows: jax.lax.map(norms, rows))(x[:ADAM_ROWS])))

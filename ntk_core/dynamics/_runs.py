@@ -40,14 +40,22 @@ class Points:
         floats, self.x = jnp.result_type(float), jnp.asarray(x)
         n = len(self.x)
         if not n:
-            raise InvalidInput("x", f"shape {self.x.shape}", "shape (n, …) with at least one sample")
+            raise InvalidInput(
+                "x", f"shape {self.x.shape}", "shape (n, …) with at least one sample"
+            )
         self.y = jnp.asarray(accepted_targets(y, n, num_outputs, axes=axes), floats)
         other_x = self.x[:0] if x_test is None else like_rows(x_test, self.x, "x_test")
         self.x_test = jnp.asarray(other_x, self.x.dtype)
         num_test = len(self.x_test)
-        other_y = self.y[:0] if y_test is None else accepted_targets(y_test, num_test, num_outputs, "y_test", axes)
+        other_y = (
+            self.y[:0]
+            if y_test is None
+            else accepted_targets(y_test, num_test, num_outputs, "y_test", axes)
+        )
         if num_test != len(other_y):
-            raise InvalidInput("y_test", "nothing", f"shape ({num_test}, {num_outputs}), one row for each x_test")
+            raise InvalidInput(
+                "y_test", "nothing", f"shape ({num_test}, {num_outputs}), one row for each x_test"
+            )
         self.y_test = jnp.asarray(other_y, floats)
         self.followed = _indices("followed", followed, n)
         self.followed_test = _indices("followed_test", followed_test, num_test)
@@ -88,14 +96,20 @@ class Run:
     def record(self) -> None:
         """Record outputs, losses, accuracies and distances."""
         now, points, loss_of = self._measure(), self.points, self.descent.model.loss
-        outputs, test_outputs = np.asarray(now.outputs, np.float64), np.asarray(now.test_outputs, np.float64)
+        outputs, test_outputs = (
+            np.asarray(now.outputs, np.float64),
+            np.asarray(now.test_outputs, np.float64),
+        )
         loss = _loss(loss_of, now.outputs, points.y)
         step, seen = int(self.descent.steps[0]), float(self.descent.state.loss)
         if self._last_finite_step is None and not (math.isfinite(loss) and math.isfinite(seen)):
             # The loss of the last step is that before it.
             self._last_finite_step = max(0, step - (1 if math.isfinite(seen) else 2))
         if self._last_finite_step is not None:
-            outputs, test_outputs = np.full_like(outputs, np.nan), np.full_like(test_outputs, np.nan)
+            outputs, test_outputs = (
+                np.full_like(outputs, np.nan),
+                np.full_like(test_outputs, np.nan),
+            )
             loss = jnp.full_like(loss, jnp.nan)
         self.descent.note(loss)
         self.last_outputs = {"train": outputs, "test": test_outputs}
@@ -116,13 +130,18 @@ class Run:
         return Path(
             **{name: np.asarray([row[name] for row in self._rows]) for name in self._rows[0]},
             outcome=self.descent.outcomes()[0],
-            last_finite_step=steps[-1] if self._last_finite_step is None else self._last_finite_step,
+            last_finite_step=steps[-1]
+            if self._last_finite_step is None
+            else self._last_finite_step,
             crossing_step=None if (crossed := self.descent.crossing) is None else steps[crossed],
         )
 
     def _measure(self) -> _Measured:
         model, points = self.descent.model, self.points
-        of, where = (self.descent.state.trained, self.descent.fixed, self.origin), (points.x, points.y)
+        of, where = (
+            (self.descent.state.trained, self.descent.fixed, self.origin),
+            (points.x, points.y),
+        )
         if isinstance(model, KernelModel):
             return _measure_by_kernel(model, self.network, *of, *where)
         return _measure_in_weights(model, *of, *where, points.x_test)
@@ -147,7 +166,13 @@ def _measure_in_weights(
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _measure_by_kernel(
-    model: KernelModel, network: Model, trained: Array, fixed: PyTree, origin: Origin | None, x: Array, y: Array
+    model: KernelModel,
+    network: Model,
+    trained: Array,
+    fixed: PyTree,
+    origin: Origin | None,
+    x: Array,
+    y: Array,
 ) -> _Measured:
     """Measure w − w₀ = ∇F(w₀)ᵀ c: its norm √(cᵀ K c), and its largest entry by one backward pass."""
     n = len(trained)

@@ -63,13 +63,19 @@ class Training:
         num_kernel_points: int | None = None,
     ):
         net, inputs, num_outputs = accepted(net, params, x)
-        if isinstance(net, Network) or jnp.issubdtype(inputs.dtype, jnp.inexact):  # else ids for look-ups
+        if isinstance(net, Network) or jnp.issubdtype(
+            inputs.dtype, jnp.inexact
+        ):  # else ids for look-ups
             inputs = jnp.asarray(inputs, jnp.result_type(float))
-        self.points = Points(inputs, y, x_test, y_test, followed, followed_test, num_outputs, axes_of(net))
+        self.points = Points(
+            inputs, y, x_test, y_test, followed, followed_test, num_outputs, axes_of(net)
+        )
         n = len(self.points.y)
         self.optimizer = Optimizer.of(optimizer)
         if self.optimizer.batch_size is not None and self.optimizer.batch_size > n:
-            raise InvalidInput("batch_size", self.optimizer.batch_size, f"at most {n}, the number of samples")
+            raise InvalidInput(
+                "batch_size", self.optimizer.batch_size, f"at most {n}, the number of samples"
+            )
         if max_steps < 1:
             raise InvalidInput("max_steps", max_steps, "an integer, at least 1")
         check_choice("linear_route", linear_route, ("auto", "kernel", "weights"))
@@ -84,22 +90,33 @@ class Training:
         self.model: models.NetworkModel | models.CallableModel
         self._restored: Callable[[PyTree], PyTree]
         if isinstance(net, Network):
-            self.model, self.origin = models.NetworkModel(net, self.loss), models.Origin(*net.partition(params))
+            self.model, self.origin = (
+                models.NetworkModel(net, self.loss),
+                models.Origin(*net.partition(params)),
+            )
             self._restored = partial(merge, fixed=self.origin.fixed)
         else:
             leaves, restore = split_inexact(params)
             self.model = models.CallableModel(lambda moving, x: net(restore(moving), x), self.loss)
-            self.origin, self._restored = models.Origin([jnp.asarray(w) for w in leaves], ()), restore
+            self.origin, self._restored = (
+                models.Origin([jnp.asarray(w) for w in leaves], ()),
+                restore,
+            )
 
         start = pre_outputs(self.model, *self.origin, self.points.all_x)
-        pre_kernel = empirical_ntk(*self.model.traced(*self.origin), self.points.all_x, self.points.x)
+        pre_kernel = empirical_ntk(
+            *self.model.traced(*self.origin), self.points.all_x, self.points.x
+        )
         at_start = models.KernelAndStart(
-            through_output(self.loss.model_output, pre_kernel, start, start[:n]), self.loss.model(start)
+            through_output(self.loss.model_output, pre_kernel, start, start[:n]),
+            self.loss.model(start),
         )
         self.stable_rate = self.optimizer.stable_rate(
             largest_eigenvalue(at_start.kernel[:n]), n, self.loss.model_curvature
         )
-        self.learning_rate = check_rate(rate_factor, "rate_factor") * self._rate(learning_rate, pre_kernel[:n])
+        self.learning_rate = check_rate(rate_factor, "rate_factor") * self._rate(
+            learning_rate, pre_kernel[:n]
+        )
 
         self._is_dead = not pre_kernel[:n].any()
         copied = jax.tree.map(jnp.copy, self.origin.trained)  # since training overwrites its start
@@ -109,7 +126,9 @@ class Training:
         if infinite_width:
             self.runs["infinite"] = self._infinite_run(at_start.start)
         rows = min(n, num_kernel_points or max(1, MAX_KERNEL_ROWS // num_outputs))
-        self.kernel = FollowedKernel(self.model, self.origin.fixed, self.points.x[:rows]) if kernels else None
+        self.kernel = (
+            FollowedKernel(self.model, self.origin.fixed, self.points.x[:rows]) if kernels else None
+        )
         self._differences: dict[str, list[tuple[float, float]]] = {"train": [], "test": []}
         self._record(0)
 
@@ -152,7 +171,9 @@ class Training:
             return auto_learning_rate(pre_kernel, self.loss)
         return adam_rate(self.model, self.origin, self.points.x)
 
-    def _run(self, model: models.Model, trained: PyTree, fixed: PyTree, origin: models.Origin | None) -> Run:
+    def _run(
+        self, model: models.Model, trained: PyTree, fixed: PyTree, origin: models.Origin | None
+    ) -> Run:
         points = self.points
         descent = Descent(
             model, self.optimizer, trained, fixed, points.x, points.y, self.learning_rate,
@@ -163,7 +184,9 @@ class Training:
     def _linear_run(self, route: str, at_start: models.KernelAndStart) -> Run:
         by_kernel = self.optimizer.is_linear and self.points.y.size <= MAX_KERNEL_MODEL_ROWS
         if route == "kernel" and not self.optimizer.is_linear:
-            raise InvalidInput("linear_route", route, "weights with steps that are not linear in the gradient")
+            raise InvalidInput(
+                "linear_route", route, "weights with steps that are not linear in the gradient"
+            )
         if route == "kernel" or (route == "auto" and by_kernel):
             zero = jnp.zeros_like(self.points.y)
             return self._run(models.KernelModel(self.loss), zero, at_start, self.origin)
@@ -172,13 +195,19 @@ class Training:
 
     def _infinite_run(self, start: Array) -> Run:
         if not isinstance(self.net, Network) or self.loss.model_output != "linear":
-            raise InvalidInput("infinite_width", True, "false, except for a network with linear outputs")
+            raise InvalidInput(
+                "infinite_width", True, "false, except for a network with linear outputs"
+            )
         if not self.optimizer.is_linear:
-            raise InvalidInput("infinite_width", True, "false with steps that are not linear in the gradient")
+            raise InvalidInput(
+                "infinite_width", True, "false with steps that are not linear in the gradient"
+            )
         limit = infinite_width_ntk(self.net.with_output("linear"), self.points.all_x, self.points.x)
         kernel = limit[:, :, None, None] * jnp.eye(start.shape[-1], dtype=start.dtype)
         zero = jnp.zeros_like(self.points.y)
-        return self._run(models.KernelModel(self.loss), zero, models.KernelAndStart(kernel, start), None)
+        return self._run(
+            models.KernelModel(self.loss), zero, models.KernelAndStart(kernel, start), None
+        )
 
     def _record(self, step: int) -> None:
         self.steps.append(step)
@@ -186,7 +215,9 @@ class Training:
             run.record()
         if "linearized" in self.runs:
             for name in ("train", "test") if len(self.points.x_test) else ("train",):
-                ours, theirs = (self.runs[each].last_outputs[name] for each in ("network", "linearized"))
+                ours, theirs = (
+                    self.runs[each].last_outputs[name] for each in ("network", "linearized")
+                )
                 square = float(np.mean(np.sum((ours - theirs) ** 2, axis=-1)))
                 scale = float(np.mean(np.sum(theirs**2, axis=-1)))
                 self._differences[name].append(

@@ -45,7 +45,12 @@ def _mean(parts: "Array") -> "Array":
 
 
 LOSSES = table(
-    LossTerm("square", "square loss", "(1/2n) Σ ‖φ(f) − y‖²", mean=lambda outputs, y: 0.5 * _mean((outputs - y) ** 2)),
+    LossTerm(
+        "square",
+        "square loss",
+        "(1/2n) Σ ‖φ(f) − y‖²",
+        mean=lambda outputs, y: 0.5 * _mean((outputs - y) ** 2),
+    ),
     LossTerm(
         "cross-entropy",
         "cross-entropy",
@@ -97,7 +102,9 @@ METHODS = table(
         "gradient descent, η at 6 times: 1.5 of the stable rate",
         rate_factor=6.0,
     ),
-    Method("sgd", "SGD", "w ← w − η ∇L_B(w), B a batch; every sample once per epoch", batches="always"),
+    Method(
+        "sgd", "SGD", "w ← w − η ∇L_B(w), B a batch; every sample once per epoch", batches="always"
+    ),
     Method(
         "momentum",
         "momentum",

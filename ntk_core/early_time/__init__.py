@@ -20,6 +20,12 @@ from ntk_core.early_time._inputs import (
     standardized_images,
     synthetic_data,
 )
-from ntk_core.early_time._training import InputSpan, LinearModel, batch_order, early_descent, outputs_in_blocks
+from ntk_core.early_time._training import (
+    InputSpan,
+    LinearModel,
+    batch_order,
+    early_descent,
+    outputs_in_blocks,
+)
 
 __all__ = ("LinearModel", "activation_constants", "deep_features", "two_layer_features")

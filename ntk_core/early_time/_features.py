@@ -16,7 +16,13 @@ from scipy.sparse.linalg import eigsh
 
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels import empirical_ntk, infinite_width_ntk
-from ntk_core.networks.architectures import Activation, FullyConnected, Network, NetworkParams, activation_function
+from ntk_core.networks.architectures import (
+    Activation,
+    FullyConnected,
+    Network,
+    NetworkParams,
+    activation_function,
+)
 
 NUM_NODES = 256
 ROUNDING = 1e-14  # of a sum over the nodes, relative to that of absolute values; seen: 4e-15
@@ -122,7 +128,9 @@ class LinearFeatures:
         root = math.sqrt(flat.shape[1])
         excess = np.linalg.norm(flat, axis=1) / root - 1
         by_norm = self.norm[0] + self.norm[1] * excess + self.norm[2] * excess**2
-        return np.column_stack([self.inputs / root * flat, np.full(len(flat), self.constant), by_norm])
+        return np.column_stack(
+            [self.inputs / root * flat, np.full(len(flat), self.constant), by_norm]
+        )
 
     def kernel(self, x: NDArray) -> NDArray[np.float64]:
         """ψ(x_i)·ψ(x_j), (n, n)."""
@@ -141,7 +149,11 @@ class LinearFeatures:
 
 
 def two_layer_features(
-    constants: ActivationConstants, d: int, covariance_ratio: float, rate_first: float, rate_second: float
+    constants: ActivationConstants,
+    d: int,
+    covariance_ratio: float,
+    rate_first: float,
+    rate_second: float,
 ) -> LinearFeatures:
     """Return the early-time features of a two-layer network.
 
@@ -177,7 +189,12 @@ def two_layer_features(
 
 
 def deep_features(
-    activation: str, depth: int, d: int, covariance_ratio: float, rate_hidden: float, rate_output: float
+    activation: str,
+    depth: int,
+    d: int,
+    covariance_ratio: float,
+    rate_hidden: float,
+    rate_output: float,
 ) -> LinearFeatures:
     """Return the early-time features of a deep network.
 
@@ -209,7 +226,12 @@ def deep_features(
     """
     _check_rates(rate_hidden, rate_output)
     parts = [
-        rate * _expansion(FullyConnected(width=1, depth=depth, activation=activation, trained=part, use_bias=False))
+        rate
+        * _expansion(
+            FullyConnected(
+                width=1, depth=depth, activation=activation, trained=part, use_bias=False
+            )
+        )
         for part, rate in (("hidden", rate_hidden), ("last", rate_output))
     ]
     at_origin, slope, curvature, norm1, norm2 = map(float, parts[0] + parts[1])
@@ -231,17 +253,26 @@ def _expansion(net: FullyConnected) -> NDArray[np.float64]:
     stretched = np.stack([zeros, ones + grid], axis=1)
     reference = np.array([[1.0, 0.0]])
     with jax.enable_x64(True):
-        values = np.asarray(infinite_width_ntk(net, math.sqrt(2) * reference, math.sqrt(2) * np.r_[turned, stretched]))
+        values = np.asarray(
+            infinite_width_ntk(
+                net, math.sqrt(2) * reference, math.sqrt(2) * np.r_[turned, stretched]
+            )
+        )
     by_angle, by_norm = (
-        Chebyshev.fit(grid, part, _DEGREE, domain=[-_REACH, _REACH]) for part in np.split(values[0], 2)
+        Chebyshev.fit(grid, part, _DEGREE, domain=[-_REACH, _REACH])
+        for part in np.split(values[0], 2)
     )
     derivatives = [by_angle.deriv(order)(0.0) for order in (1, 2)]
-    return np.array([by_angle(0.0), *derivatives, *(by_norm.deriv(order)(0.0) / order for order in (1, 2))])
+    return np.array(
+        [by_angle(0.0), *derivatives, *(by_norm.deriv(order)(0.0) / order for order in (1, 2))]
+    )
 
 
 def _check_rates(*rates: float) -> None:
     if min(rates) < 0 or not max(rates) > 0 or not math.isfinite(max(rates)):
-        raise InvalidInput("learning_rate", rates, "finite rates, none below 0 and at least one above it")
+        raise InvalidInput(
+            "learning_rate", rates, "finite rates, none below 0 and at least one above it"
+        )
 
 
 _OUTPUT_LAYER = "output"
@@ -277,7 +308,9 @@ def weighted_kernel(
     """Return η₁K₁ + η₂K₂ at w₀, (n, n): kernels of hidden and output layers, weighted by their rates."""
     total = np.zeros((len(x), len(x)))
     for name, part in empirical_ntk(net, params, x, per_layer=True).items():
-        total += (rate_output if name.endswith(_OUTPUT_LAYER) else rate_hidden) * np.asarray(part)[:, :, 0, 0]
+        total += (rate_output if name.endswith(_OUTPUT_LAYER) else rate_hidden) * np.asarray(part)[
+            :, :, 0, 0
+        ]
     return total
 
 

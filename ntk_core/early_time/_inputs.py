@@ -30,7 +30,9 @@ def covariance_spectrum(eigenvalues: tuple[float, ...], d: int) -> NDArray[np.fl
     """
     if not 1 <= len(eigenvalues) <= d:
         raise InvalidInput(
-            "spectrum", f"{len(eigenvalues)} values", f"1 to {d} values, each for one direction or several"
+            "spectrum",
+            f"{len(eigenvalues)} values",
+            f"1 to {d} values, each for one direction or several",
         )
     if not min(eigenvalues) > 0:
         raise InvalidInput("spectrum", eigenvalues, "numbers above 0")
@@ -38,7 +40,9 @@ def covariance_spectrum(eigenvalues: tuple[float, ...], d: int) -> NDArray[np.fl
     return values * (d / values.sum())
 
 
-def draw_inputs(entries: str, spectrum: NDArray, n: int, seed: int, split: int = _TRAIN) -> NDArray[np.float32]:
+def draw_inputs(
+    entries: str, spectrum: NDArray, n: int, seed: int, split: int = _TRAIN
+) -> NDArray[np.float32]:
     """x = Σ^(1/2) z, (n, d), with independent entries z of mean 0 and variance 1 and Σ = diag(``spectrum``).
 
     ``entries``: N(0, 1), ±1 with equal probability, or uniform on [−√3, √3]. The first k of n rows do not depend on n.
@@ -52,7 +56,9 @@ def draw_inputs(entries: str, spectrum: NDArray, n: int, seed: int, split: int =
     elif entries == "rademacher":
         z = np.where(generator.random(shape, dtype=np.float32) < 0.5, np.float32(-1), np.float32(1))
     elif entries == "uniform":
-        z = (generator.random(shape, dtype=np.float32) - np.float32(0.5)) * np.float32(math.sqrt(12))
+        z = (generator.random(shape, dtype=np.float32) - np.float32(0.5)) * np.float32(
+            math.sqrt(12)
+        )
     else:
         raise InvalidInput("entries", entries, "one of " + ", ".join(ENTRIES))
     return z * np.sqrt(spectrum).astype(np.float32)
@@ -95,8 +101,17 @@ def synthetic_data(
         y = _target_of(target, x, seed, teacher_width)
         if target == "linear":
             y = y + noise * stream(seed, _NOISE, split).standard_normal(n)
-        arrays |= {"x" + suffix: x, "y" + suffix: y[:, None], "labels" + suffix: np.zeros(0, np.int64)}
-    return Dataset(name=f"{entries}, {target}", class_names=(), provenance=_provenance(entries, target), **arrays)
+        arrays |= {
+            "x" + suffix: x,
+            "y" + suffix: y[:, None],
+            "labels" + suffix: np.zeros(0, np.int64),
+        }
+    return Dataset(
+        name=f"{entries}, {target}",
+        class_names=(),
+        provenance=_provenance(entries, target),
+        **arrays,
+    )
 
 
 def image_pair(name: str, classes: tuple[int, ...] | None = None, **options: object) -> Dataset:
@@ -114,7 +129,8 @@ def image_pair(name: str, classes: tuple[int, ...] | None = None, **options: obj
         data,
         x=standardized_images(data.x),
         x_test=standardized_images(data.x_test),
-        provenance=data.provenance + " Each image is scaled to mean 0 and variance 1, as in Hu et al. (2020), App. A.",
+        provenance=data.provenance
+        + " Each image is scaled to mean 0 and variance 1, as in Hu et al. (2020), App. A.",
     )
 
 
@@ -123,7 +139,11 @@ def standardized_images(x: NDArray) -> NDArray[np.float32]:
     flat = np.asarray(x, np.float64).reshape(len(x), -1)
     centered = flat - flat.mean(axis=1, keepdims=True)
     deviations = centered.std(axis=1, keepdims=True)
-    return (centered / np.where(deviations > 0, deviations, np.inf)).reshape(x.shape).astype(np.float32)
+    return (
+        (centered / np.where(deviations > 0, deviations, np.inf))
+        .reshape(x.shape)
+        .astype(np.float32)
+    )
 
 
 def _target_of(target: str, x: NDArray, seed: int, teacher_width: int) -> NDArray[np.float64]:

@@ -19,7 +19,12 @@ _OUTPUT_LAYER = "output"
 
 
 def early_descent(
-    net: Network, params: NetworkParams, x: NDArray, y: NDArray, rates: tuple[float, float], batches: NDArray | None
+    net: Network,
+    params: NetworkParams,
+    x: NDArray,
+    y: NDArray,
+    rates: tuple[float, float],
+    batches: NDArray | None,
 ) -> Descent:
     """Descent on (1/2n) Σ (f(x_i) − f₀(x_i) − y_i)² of a network with one output.
 

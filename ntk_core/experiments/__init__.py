@@ -17,6 +17,9 @@ EXPERIMENTS = (
     "horizon",
     "generalization",
 )
-KEPT = ("own_model", "linearity_report")  # stored, shown and exported like them; computed by the command line only
+KEPT = (
+    "own_model",
+    "linearity_report",
+)  # stored, shown and exported like them; computed by the command line only
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

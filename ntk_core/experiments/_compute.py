@@ -63,7 +63,9 @@ HessianPreset = Literal[
     "adapter-width",
     "assembly",
 ]
-DynamicsPreset = Literal["liu-true-and-linearized", "curves-in-one-dimension", "beyond-gradient-descent"]
+DynamicsPreset = Literal[
+    "liu-true-and-linearized", "curves-in-one-dimension", "beyond-gradient-descent"
+]
 OptimizationPreset = Literal["liu-section5",]
 LazyPreset = Literal["richness-dial", "richness-deep", "richness-anew", "liu-lazy", "liu-distance"]
 DepthWidthPreset = Literal["depth-width",]
@@ -95,7 +97,9 @@ EarlyTimePreset = Literal[
 ]
 LearningRatePreset = Literal["catapult-map", "catapult-anew", "catapult-run", "catapult-one-sample"]
 HorizonPreset = Literal["horizon", "horizon-cross-entropy", "horizon-rate", "horizon-weight-decay"]
-GeneralizationPreset = Literal["price-of-linearity", "no-price-on-digits", "learning-curves", "after-kernel"]
+GeneralizationPreset = Literal[
+    "price-of-linearity", "no-price-on-digits", "learning-curves", "after-kernel"
+]
 
 
 @overload
@@ -161,35 +165,61 @@ Generalization = GeneralizationSpec | Preset[GeneralizationSpec] | Generalizatio
 
 
 @overload
-def compute(spec: KernelChange, *, points: Points | None = None, **settings: object) -> KernelChangeResult: ...
+def compute(
+    spec: KernelChange, *, points: Points | None = None, **settings: object
+) -> KernelChangeResult: ...
 @overload
-def compute(spec: Architectures, *, points: Points | None = None, **settings: object) -> ArchitecturesResult: ...
+def compute(
+    spec: Architectures, *, points: Points | None = None, **settings: object
+) -> ArchitecturesResult: ...
 @overload
-def compute(spec: Hessian, *, points: Points | None = None, **settings: object) -> HessianResult: ...
+def compute(
+    spec: Hessian, *, points: Points | None = None, **settings: object
+) -> HessianResult: ...
 @overload
-def compute(spec: Dynamics, *, points: Points | None = None, **settings: object) -> DynamicsResult: ...
+def compute(
+    spec: Dynamics, *, points: Points | None = None, **settings: object
+) -> DynamicsResult: ...
 @overload
-def compute(spec: Optimization, *, points: Points | None = None, **settings: object) -> OptimizationResult: ...
+def compute(
+    spec: Optimization, *, points: Points | None = None, **settings: object
+) -> OptimizationResult: ...
 @overload
 def compute(spec: Lazy, *, points: Points | None = None, **settings: object) -> LazyResult: ...
 @overload
-def compute(spec: DepthWidth, *, points: Points | None = None, **settings: object) -> DepthWidthResult: ...
+def compute(
+    spec: DepthWidth, *, points: Points | None = None, **settings: object
+) -> DepthWidthResult: ...
 @overload
 def compute(spec: DAG, *, points: Points | None = None, **settings: object) -> DAGResult: ...
 @overload
-def compute(spec: EarlyTime, *, points: Points | None = None, **settings: object) -> EarlyTimeResult: ...
-@overload
-def compute(spec: LearningRate, *, points: Points | None = None, **settings: object) -> LearningRateResult: ...
-@overload
-def compute(spec: Horizon, *, points: Points | None = None, **settings: object) -> HorizonResult: ...
-@overload
-def compute(spec: Generalization, *, points: Points | None = None, **settings: object) -> GeneralizationResult: ...
+def compute(
+    spec: EarlyTime, *, points: Points | None = None, **settings: object
+) -> EarlyTimeResult: ...
 @overload
 def compute(
-    spec: Spec | Preset[Spec] | Mapping[str, object] | str, *, points: Points | None = None, **settings: object
+    spec: LearningRate, *, points: Points | None = None, **settings: object
+) -> LearningRateResult: ...
+@overload
+def compute(
+    spec: Horizon, *, points: Points | None = None, **settings: object
+) -> HorizonResult: ...
+@overload
+def compute(
+    spec: Generalization, *, points: Points | None = None, **settings: object
+) -> GeneralizationResult: ...
+@overload
+def compute(
+    spec: Spec | Preset[Spec] | Mapping[str, object] | str,
+    *,
+    points: Points | None = None,
+    **settings: object,
 ) -> ResultValue: ...
 def compute(
-    spec: Spec | Preset[Spec] | Mapping[str, object] | str, *, points: Points | None = None, **settings: object
+    spec: Spec | Preset[Spec] | Mapping[str, object] | str,
+    *,
+    points: Points | None = None,
+    **settings: object,
 ) -> ResultValue:
     """Compute a spec or preset and return its result.
 

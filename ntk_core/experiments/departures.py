@@ -42,41 +42,62 @@ class Departure(Value):
         return self.at if self.is_seen else math.nan
 
 
-def departure(clock: Sequence[float], values: Sequence[float], threshold: float, outcome: str) -> Departure:
+def departure(
+    clock: Sequence[float], values: Sequence[float], threshold: float, outcome: str
+) -> Departure:
     """Return the first crossing of the threshold, log-linear between records, or the reason for none."""
     index = next((index for index, value in enumerate(values) if value > threshold), None)
     if index is None:
-        end = outcome if outcome in ("diverged", "dead") else "never" if outcome == "converged" else "beyond"
+        end = (
+            outcome
+            if outcome in ("diverged", "dead")
+            else "never"
+            if outcome == "converged"
+            else "beyond"
+        )
         return Departure.model_validate({"outcome": end, "at": clock[-1] if clock else math.nan})
     before = max(0, index - 1)
     low, value, share = values[before], values[index], 0.0
     if index:
-        share = (threshold - low) / (value - low) if low <= 0 else math.log(threshold / low) / math.log(value / low)
+        share = (
+            (threshold - low) / (value - low)
+            if low <= 0
+            else math.log(threshold / low) / math.log(value / low)
+        )
     return Departure(outcome="departed", at=clock[before] + share * (clock[index] - clock[before]))
 
 
 def departure_columns(name: str) -> tuple[Column, Column]:
     """Columns of one departure: its horizon, and its outcome in CSV files."""
     at, seen = attrgetter(f"{name}.at"), attrgetter(f"{name}.is_seen")
-    horizon = Column(f"{name}_horizon", f"horizon of the {name}", lambda _, run: at(run), columns.with_error)
+    horizon = Column(
+        f"{name}_horizon", f"horizon of the {name}", lambda _, run: at(run), columns.with_error
+    )
     outcome = attrgetter(f"{name}.outcome")
     return replace(horizon, counts=seen), Column(f"{name}_outcome", "", lambda _, run: outcome(run))
 
 
 def departure_summary(
-    table: Columns, points: Sequence[PointValue], names: Sequence[str], lines: Mapping[str, Sequence[tuple[float, Any]]]
+    table: Columns,
+    points: Sequence[PointValue],
+    names: Sequence[str],
+    lines: Mapping[str, Sequence[tuple[float, Any]]],
 ) -> str:
     """Return the table over seeds and the exponents in m of every horizon that all runs reached; title → runs."""
 
     def note(runs: Sequence[object]) -> str:
         found = Counter((name, getattr(run, name).outcome) for name in names for run in runs)
-        return ", ".join(f"{name} {n} {outcome}" for (name, outcome), n in found.items() if outcome != "departed")
+        return ", ".join(
+            f"{name} {n} {outcome}" for (name, outcome), n in found.items() if outcome != "departed"
+        )
 
     laws = [
         exponent_line(f"{title}: horizon of the {name}", found)
         for title, runs in lines.items()
         for name in names
-        if all(getattr(run, name).is_seen for _, run in runs)  # departed runs alone are a biased sample
+        if all(
+            getattr(run, name).is_seen for _, run in runs
+        )  # departed runs alone are a biased sample
         and (found := fit_runs(runs, attrgetter(f"{name}.at"), lambda run: True)) is not None
     ]
     notes = [f"{name}: {words}" for name, words in DEPARTURE_WORDS.items() if name != "departed"]

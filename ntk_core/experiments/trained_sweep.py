@@ -12,7 +12,16 @@ from ntk_core.errors import InvalidInput
 from ntk_core.networks.choices import almost_everywhere
 from ntk_core.networks.sizes import num_copies
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
-from ntk_core.runs import Outcome, Progress, SweepSpec, Value, WidthPoint, costs, finite_sup, one_after_another
+from ntk_core.runs import (
+    Outcome,
+    Progress,
+    SweepSpec,
+    Value,
+    WidthPoint,
+    costs,
+    finite_sup,
+    one_after_another,
+)
 from ntk_core.settings.part import Once
 
 Outputs = Annotated[tuple[OutputName, ...], Once]
@@ -42,9 +51,14 @@ class TrainedSweep(SweepSpec):
         shapes = self.shapes()
         if shapes is not None:
             self.architecture.check_inputs(shapes.input_shape, widths=self.widths)
-            n, most = shapes.num_samples, self.max_kernel_rows and self.max_kernel_rows // shapes.num_outputs
+            n, most = (
+                shapes.num_samples,
+                self.max_kernel_rows and self.max_kernel_rows // shapes.num_outputs,
+            )
             if most is not None and n > most:
-                raise InvalidInput("dataset.num_samples", n, f"at most {most}: all n·C eigenvalues are taken")
+                raise InvalidInput(
+                    "dataset.num_samples", n, f"at most {most}: all n·C eigenvalues are taken"
+                )
         return self
 
     @property
@@ -53,7 +67,11 @@ class TrainedSweep(SweepSpec):
         return almost_everywhere(self.architecture.activations, self.all_outputs)
 
     def every_run(
-        self, run: Callable[..., Generator[Progress, None, Value]], data: Dataset, key: str, *lines: Sequence[object]
+        self,
+        run: Callable[..., Generator[Progress, None, Value]],
+        data: Dataset,
+        key: str,
+        *lines: Sequence[object],
     ) -> Generator[Progress, None, dict[str, object]]:
         """The fields of a :class:`TrainedPoint`: ``run(spec, data, key, *line, seed)`` of every line and seed."""
         from ntk_core.networks.build import build_network  # starts JAX
@@ -61,7 +79,11 @@ class TrainedSweep(SweepSpec):
         plan, named = itertools.product(*lines, self.seeds), self.parts_of(key)
         runs = yield from one_after_another([run(self, data, key, *each) for each in plan])
         net = build_network(self.architecture, named["width"], data.num_outputs, "linear")
-        return {**named, "num_params": net.num_params(data.input_shape, only_trained=True), "runs": tuple(runs)}
+        return {
+            **named,
+            "num_params": net.num_params(data.input_shape, only_trained=True),
+            "runs": tuple(runs),
+        }
 
     def typical_steps(self, most: bool) -> int:
         """Typical steps until convergence, or with ``most`` all allowed steps."""
@@ -81,7 +103,12 @@ class TrainedSweep(SweepSpec):
         kernels = self.training.num_records + more.pop("kernels", 0)
         held = {"copies": 5, "views": 1, "matrices": 20, **more}
         return costs.Counts(
-            self.counted(width), programs, num_lines * self.num_seeds, steps=steps, kernels=kernels, **held
+            self.counted(width),
+            programs,
+            num_lines * self.num_seeds,
+            steps=steps,
+            kernels=kernels,
+            **held,
         )
 
 
@@ -146,10 +173,16 @@ class TrainedPoint(WidthPoint, Generic[Run]):
 
     def of(self, *line: object) -> tuple[Run, ...]:
         """Runs with these values of the fields of :attr:`line`, in order; None or a missing value selects all."""
-        wanted = [(name, value) for name, value in zip(self.line, line, strict=False) if value is not None]
-        return tuple(run for run in self.runs if all(getattr(run, name) == value for name, value in wanted))
+        wanted = [
+            (name, value) for name, value in zip(self.line, line, strict=False) if value is not None
+        ]
+        return tuple(
+            run for run in self.runs if all(getattr(run, name) == value for name, value in wanted)
+        )
 
 
-def along(points: Iterable[TrainedPoint[Run]], *line: object, by: str = "width") -> list[tuple[float, Run]]:
+def along(
+    points: Iterable[TrainedPoint[Run]], *line: object, by: str = "width"
+) -> list[tuple[float, Run]]:
     """(width, run) of all runs of one line, see :meth:`TrainedPoint.of`."""
     return [(float(getattr(point, by)), run) for point in points for run in point.of(*line)]

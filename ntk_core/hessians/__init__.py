@@ -1,7 +1,11 @@
 """Hessians of model outputs: norms, spectra, balls and bounds."""
 
 from ntk_core.hessians._ball import BallSup, ball_sup, ball_sups_in_turn
-from ntk_core.hessians._ball_eigenvalue import BallEigenvalue, smallest_eigenvalue_in_ball, smallest_eigenvalue_in_turn
+from ntk_core.hessians._ball_eigenvalue import (
+    BallEigenvalue,
+    smallest_eigenvalue_in_ball,
+    smallest_eigenvalue_in_turn,
+)
 from ntk_core.hessians._blocks import BlockNorms, hessian_block_norms
 from ntk_core.hessians._closed_forms import (
     NonlinearOutputHessian,
@@ -12,7 +16,12 @@ from ntk_core.hessians._closed_forms import (
 )
 from ntk_core.hessians._compiled import repetition_pays
 from ntk_core.hessians._density import SpectralDensity, hessian_density
-from ntk_core.hessians._norm import LeadingEigenpairs, SpectralEstimate, hessian_eigenpairs, hessian_norm
+from ntk_core.hessians._norm import (
+    LeadingEigenpairs,
+    SpectralEstimate,
+    hessian_eigenpairs,
+    hessian_norm,
+)
 from ntk_core.hessians._path import PathSup, path_sup
 from ntk_core.hessians._quantities import LayerQuantities, layer_quantities
 from ntk_core.hessians._vector_output import VectorHessianNorm, vector_hessian_norm

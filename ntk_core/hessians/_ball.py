@@ -136,7 +136,9 @@ def ball_sup(
 
     Source: Liu, Zhu & Belkin 2020, Theorem 3.2 and Proposition 2.3.
     """
-    found = list(ball_sups_in_turn(net, params, x, np.atleast_1d(radius).tolist(), quantity, **ascents))
+    found = list(
+        ball_sups_in_turn(net, params, x, np.atleast_1d(radius).tolist(), quantity, **ascents)
+    )
     return found if np.ndim(radius) else found[0]
 
 
@@ -167,7 +169,9 @@ def ball_sups_in_turn(
         random, ascent = [], []
         converged = origin.converged
         for index in range(num_starts):
-            place = measure(sphere_point(measure.net, params, jax.random.fold_in(key, index), radius))
+            place = measure(
+                sphere_point(measure.net, params, jax.random.fold_in(key, index), radius)
+            )
             random.append(place.value)
             converged = converged and place.converged
             # the first ascent continues from the best point of the smaller ball if that exceeds its random direction
@@ -188,12 +192,16 @@ def ball_sups_in_turn(
         )
 
 
-def ascend(measure: Measure, center: PyTree, start: Place, radius: float, num_steps: int) -> list[Place]:
+def ascend(
+    measure: Measure, center: PyTree, start: Place, radius: float, num_steps: int
+) -> list[Place]:
     """Return the start and the point after each step; a rejected step halves the next one."""
     visited, length = [start], radius
     for _ in range(num_steps):
         place = visited[-1]
-        proposed = measure(step_inside(measure.net, center, place.point, place.direction, length, radius))
+        proposed = measure(
+            step_inside(measure.net, center, place.point, place.direction, length, radius)
+        )
         if proposed.value < place.value:
             length /= 2
         visited.append(proposed if proposed.value >= place.value else place)
@@ -201,7 +209,12 @@ def ascend(measure: Measure, center: PyTree, start: Place, radius: float, num_st
 
 
 def _check_numbers(radii: Sequence[float], num_starts: int, num_steps: int) -> None:
-    if len(radii) == 0 or min(radii) <= 0 or not np.all(np.isfinite(radii)) or list(radii) != sorted(radii):
+    if (
+        len(radii) == 0
+        or min(radii) <= 0
+        or not np.all(np.isfinite(radii))
+        or list(radii) != sorted(radii)
+    ):
         raise InvalidInput("radius", list(radii), "finite numbers above 0, in increasing order")
     if num_starts < 1:
         raise InvalidInput("num_starts", num_starts, "an integer of at least 1")
@@ -255,7 +268,9 @@ class Measure:
                     self.net, params, self._x, *self._settings, self._with_direction
                 )
             else:
-                value, direction = _kernel_ascent(self.net, params, self._x, self._kernel, self._with_direction)
+                value, direction = _kernel_ascent(
+                    self.net, params, self._x, self._kernel, self._with_direction
+                )
         return Place(float(value), params, direction, bool(converged))
 
 
@@ -302,7 +317,9 @@ def _kernel_ascent(
 
 
 def tree_norm(tree: PyTree) -> Float[Array, ""]:
-    return jnp.sqrt(sum((jnp.vdot(leaf, leaf) for leaf in jax.tree.leaves(tree)), start=jnp.zeros(())))
+    return jnp.sqrt(
+        sum((jnp.vdot(leaf, leaf) for leaf in jax.tree.leaves(tree)), start=jnp.zeros(()))
+    )
 
 
 def unit(tree: PyTree) -> PyTree:
@@ -311,22 +328,38 @@ def unit(tree: PyTree) -> PyTree:
 
 
 @partial(jax.jit, static_argnums=0)
-def sphere_point(net: Model, center: PyTree, key: Key[Array, ""], radius: Float[ArrayLike, ""]) -> PyTree:
+def sphere_point(
+    net: Model, center: PyTree, key: Key[Array, ""], radius: Float[ArrayLike, ""]
+) -> PyTree:
     moving, restore = moving_of(net, center)
     leaves, structure = jax.tree.flatten(moving)
     keys = jax.random.split(key, len(leaves))
-    draws = [jax.random.normal(k, leaf.shape, leaf.dtype) for k, leaf in zip(keys, leaves, strict=True)]
+    draws = [
+        jax.random.normal(k, leaf.shape, leaf.dtype) for k, leaf in zip(keys, leaves, strict=True)
+    ]
     direction = jax.tree.unflatten(structure, draws)
     if isinstance(net, Network):  # masked edges are fixed
-        masks = {name: center[name]["mask"] for name, moved in direction.items() if moved and "mask" in center[name]}
-        masked = {name: {**direction[name], "weight": direction[name]["weight"] * masks[name]} for name in masks}
+        masks = {
+            name: center[name]["mask"]
+            for name, moved in direction.items()
+            if moved and "mask" in center[name]
+        }
+        masked = {
+            name: {**direction[name], "weight": direction[name]["weight"] * masks[name]}
+            for name in masks
+        }
         direction = {**direction, **masked}
     return restore(jax.tree.map(lambda w, d: w + radius * d, moving, unit(direction)))
 
 
 @partial(jax.jit, static_argnums=0)
 def step_inside(
-    net: Model, center: PyTree, point: PyTree, direction: PyTree, length: Array | float, radius: Array | float
+    net: Model,
+    center: PyTree,
+    point: PyTree,
+    direction: PyTree,
+    length: Array | float,
+    radius: Array | float,
 ) -> PyTree:
     (start, restore), (now, _) = moving_of(net, center), moving_of(net, point)
     offset = jax.tree.map(lambda w, d, c: w + length * d - c, now, direction, start)

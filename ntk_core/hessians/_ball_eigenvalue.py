@@ -16,7 +16,10 @@ from ntk_core.hessians._ball import sphere_point, step_inside, unit
 from ntk_core.kernels import checked_model, empirical_ntk, moving_of
 from ntk_core.traced import Model, accepted
 
-NUM_STARTS, NUM_STEPS = 3, 32  # our choice: dense searches of small balls find little more (see tests)
+NUM_STARTS, NUM_STEPS = (
+    3,
+    32,
+)  # our choice: dense searches of small balls find little more (see tests)
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,9 @@ def smallest_eigenvalue_in_ball(
 
     Source: Zhu, Liu & Belkin 2022, §4 (Eq. 16 and below).
     """
-    *_, found = smallest_eigenvalue_in_turn(net, params, x, radius, num_starts=num_starts, num_steps=num_steps, key=key)
+    *_, found = smallest_eigenvalue_in_turn(
+        net, params, x, radius, num_starts=num_starts, num_steps=num_steps, key=key
+    )
     return found
 
 
@@ -108,13 +113,17 @@ def smallest_eigenvalue_in_turn(
     key = jax.random.key(0) if key is None else key
     visited: list[list[float]] = []
     for index in range(1 + num_starts):
-        point = sphere_point(net, params, jax.random.fold_in(key, index), radius) if index else params
+        point = (
+            sphere_point(net, params, jax.random.fold_in(key, index), radius) if index else params
+        )
         values = []
         for step in range(num_steps + 1):
             value, downhill = _smallest(net, point, rows)
             values.append(float(value))
             if step < num_steps:
-                point = step_inside(net, params, point, downhill, radius * (1 - step / num_steps), radius)
+                point = step_inside(
+                    net, params, point, downhill, radius * (1 - step / num_steps), radius
+                )
         visited.append(values)
         yield BallEigenvalue(
             value=float(np.min(visited)),

@@ -78,10 +78,14 @@ def hessian_block_norms(
     given = net
     net, one, num_outputs = accepted_input(net, params, x)
     net = with_layers(net, params, one)
-    relative, key = checked_request(net, params, one, num_outputs, output_index, tolerance, max_matvecs, key)
+    relative, key = checked_request(
+        net, params, one, num_outputs, output_index, tolerance, max_matvecs, key
+    )
     if isinstance(net, Network):
         program = program_of_network(net, params, one)
-        layers = tuple(name for name in net.layer_input_shapes(one.shape) if net.layers[name].trainable)
+        layers = tuple(
+            name for name in net.layer_input_shapes(one.shape) if net.layers[name].trainable
+        )
     elif isinstance(net, Program):
         program, layers = net, tuple(net.names.values())
     else:
@@ -100,7 +104,9 @@ def hessian_block_norms(
         return square
 
     num_matvecs = int(np.sum(steps * np.where(rows == columns, 1, 2)))
-    return BlockNorms(layers, symmetric(values), symmetric(residuals), symmetric(converged), num_matvecs)
+    return BlockNorms(
+        layers, symmetric(values), symmetric(residuals), symmetric(converged), num_matvecs
+    )
 
 
 @partial(jax.jit, static_argnums=(0, 4, 7))

@@ -163,12 +163,18 @@ def nonlinear_output_hessian(
     Source: Liu, Zhu & Belkin 2020, §4, Eq. 28–29.
     """
     accepted_network(net)
-    measured = hessian_norm(net, params, x, output_index, tolerance=tolerance, max_matvecs=max_matvecs, key=key)
+    measured = hessian_norm(
+        net, params, x, output_index, tolerance=tolerance, max_matvecs=max_matvecs, key=key
+    )
     gradient_part, linear_part, _ = nonlinear_output_parts(
         net, params, x, output_index, tolerance=tolerance, max_matvecs=max_matvecs, key=key
     )
     return NonlinearOutputHessian(
-        measured, gradient_part, linear_part, gradient_part - linear_part, gradient_part + linear_part
+        measured,
+        gradient_part,
+        linear_part,
+        gradient_part - linear_part,
+        gradient_part + linear_part,
     )
 
 
@@ -184,9 +190,13 @@ def nonlinear_output_parts(
 ) -> tuple[float, float, bool]:
     """Return both parts of :func:`nonlinear_output_hessian`, and whether the second converged."""
     _, x, num_outputs = accepted_input(accepted_network(net), params, x)
-    relative, key = checked_request(net, params, x, num_outputs, output_index, tolerance, max_matvecs, key)
+    relative, key = checked_request(
+        net, params, x, num_outputs, output_index, tolerance, max_matvecs, key
+    )
     with jax.default_matmul_precision("highest"):
-        gradient, linear, converged = _parts(net, params, x, output_index, relative, max_matvecs, key)
+        gradient, linear, converged = _parts(
+            net, params, x, output_index, relative, max_matvecs, key
+        )
     return float(gradient), float(linear), bool(converged)
 
 

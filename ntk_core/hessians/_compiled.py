@@ -77,16 +77,25 @@ def _stretches(backend: str) -> tuple[Wrapped, Wrapped]:
     """Compile programs that run often; on a CPU with LLVM's first optimization level, in two thirds of the time."""
 
     def begin(
-        net: Network | Program, most: int, params: PyTree, x: Array, output_index: int | Array, start: Array
+        net: Network | Program,
+        most: int,
+        params: PyTree,
+        x: Array,
+        output_index: int | Array,
+        start: Array,
     ) -> tuple[Partial, Tridiagonal]:
         product, _, _ = _linearized(net, params, x, output_index)
         return product, beginning(_image(product, params, start)[0], most)
 
-    def advance(state: Tridiagonal, size: int | Array, product: Partial, params: PyTree, start: Array) -> Tridiagonal:
+    def advance(
+        state: Tridiagonal, size: int | Array, product: Partial, params: PyTree, start: Array
+    ) -> Tridiagonal:
         def image(v: Array) -> Array:
             return _image(product, params, v)[1]
 
-        return lax.fori_loop(0, size, lambda _, state: step(image, lambda v: v, state, start), state)
+        return lax.fori_loop(
+            0, size, lambda _, state: step(image, lambda v: v, state, start), state
+        )
 
     compiled = partial(jax.jit, compiler_options=quick_options(backend, level=1))
     return compiled(begin, static_argnums=(0, 1)), compiled(advance, donate_argnums=0)
@@ -100,7 +109,9 @@ def num_weights(params: PyTree) -> int:
     return sum(leaf.size for leaf in jax.tree.leaves(params))
 
 
-def is_repeated(net: Network | Program, params: PyTree, x: Array | np.ndarray, num_norms: int) -> bool:
+def is_repeated(
+    net: Network | Program, params: PyTree, x: Array | np.ndarray, num_norms: int
+) -> bool:
     """Whether norms of these shapes are frequent enough for an optimized program; counts this call."""
     program = program_of(net, params, x)
     program.num_norms += 1
@@ -122,7 +133,9 @@ def _compiled(backend: str, many_weights: bool = False) -> tuple[Wrapped, Wrappe
     )
 
 
-def _linearized(net: Network | Program, params: PyTree, x: Array, output_index: int | Array) -> Linearized:
+def _linearized(
+    net: Network | Program, params: PyTree, x: Array, output_index: int | Array
+) -> Linearized:
     """Return ((leaves, v) ↦ (P v, H P v), zero, bases), with everything at fixed parameters precomputed."""
     hessian = operator(net, params, x, output_scalar(net, output_index))
 
@@ -131,7 +144,9 @@ def _linearized(net: Network | Program, params: PyTree, x: Array, output_index: 
         return inside, hessian.matvec(inside)
 
     held, structure = jax.tree.flatten(jax.linearize(both, hessian.zero)[1])
-    places = {id(leaf): at for at, leaf in enumerate(jax.tree.leaves(params))}  # returned weights are copies
+    places = {
+        id(leaf): at for at, leaf in enumerate(jax.tree.leaves(params))
+    }  # returned weights are copies
     sources = [places.get(id(each)) for each in held]
     own = [each for each, source in zip(held, sources, strict=True) if source is None]
     bases = {} if hessian.space is None else hessian.space.bases
@@ -142,7 +157,9 @@ def _joined(
     structure: PyTreeDef, sources: list[int | None], own: list[Array], leaves: list[Array], v: Array
 ) -> tuple[Array, Array]:
     rest = iter(own)
-    return jax.tree.unflatten(structure, [next(rest) if at is None else leaves[at] for at in sources])(v)
+    return jax.tree.unflatten(
+        structure, [next(rest) if at is None else leaves[at] for at in sources]
+    )(v)
 
 
 def _image(product: Partial, params: PyTree, v: Array) -> tuple[Array, Array]:
@@ -180,7 +197,9 @@ def _compared(program: Program, params: PyTree, rows: Array | np.ndarray) -> flo
     It detects any part of H d outside the space.
     """
     eps, x, rng = program.epsilon, rows[0], np.random.default_rng(0)
-    along = {at: rng.integers(0, 2, program.avals[at].shape, np.int8) * 2 - 1 for at in program.names}
+    along = {
+        at: rng.integers(0, 2, program.avals[at].shape, np.int8) * 2 - 1 for at in program.names
+    }
     with jax.default_matmul_precision("highest"):
         product, zero, bases = compiled_product(program, params, x, 0)
         d, image = jax.device_get(product(rng.standard_normal(zero.size).astype(zero.dtype)))
@@ -189,7 +208,10 @@ def _compared(program: Program, params: PyTree, rows: Array | np.ndarray) -> flo
             return [float(each) for each in quickly(by)(program, params, x, bases, d, image, along)]
 
         length, inside = (float(np.linalg.norm(each.astype(np.float64))) for each in (d, image))
-        for by in (_forward, _backward):  # the former compiles faster; custom_vjp and out-of-range ids need the latter
+        for by in (
+            _forward,
+            _backward,
+        ):  # the former compiles faster; custom_vjp and out-of-range ids need the latter
             try:
                 expected, found, slope = plainly(by, params)
             except (TypeError, NotImplementedError):
@@ -197,7 +219,9 @@ def _compared(program: Program, params: PyTree, rows: Array | np.ndarray) -> flo
                     raise
                 continue
             largest, difference = max(inside, abs(expected)), abs(found - expected)
-            if difference <= 10 * eps**0.5 * largest + 10 * eps * length * abs(slope) or not np.isfinite(expected):
+            if difference <= 10 * eps**0.5 * largest + 10 * eps * length * abs(
+                slope
+            ) or not np.isfinite(expected):
                 break
         else:
             rounding = abs(plainly(_backward, rounded_otherwise(program, params))[0] - expected)
@@ -236,7 +260,9 @@ def _plain(
         return program.steady(values, x)[0][0]
 
     def inner(one: list[Array], two: list[Array]) -> Array:
-        return jnp.asarray(sum(jnp.vdot(a.astype(wide(a.dtype)), b) for a, b in zip(one, two, strict=True)))
+        return jnp.asarray(
+            sum(jnp.vdot(a.astype(wide(a.dtype)), b) for a, b in zip(one, two, strict=True))
+        )
 
     at_zero = [leaves[at] for at in places]
     e = [along[at].astype(leaves[at].dtype) for at in places]

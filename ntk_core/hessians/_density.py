@@ -41,7 +41,9 @@ class SpectralDensity:
         error = float(np.std(each, ddof=1) / math.sqrt(len(each))) if len(each) > 1 else math.inf
         return float(np.mean(each)), error
 
-    def density(self, grid: Float[np.ndarray, " points"], bandwidth: float) -> Float[np.ndarray, " points"]:
+    def density(
+        self, grid: Float[np.ndarray, " points"], bandwidth: float
+    ) -> Float[np.ndarray, " points"]:
         """Density at ``grid``, each node smoothed to a Gaussian of deviation ``bandwidth``; integrates to 1."""
         if not bandwidth > 0:
             raise InvalidInput("bandwidth", bandwidth, "a number above 0")
@@ -95,30 +97,46 @@ def hessian_density(
     check_request(net, params, num_outputs, output_index, num_steps)
     key = jax.random.key(0) if key is None else key
     with jax.default_matmul_precision("highest"):
-        nodes, weights, dimension = _sampled(net, params, one, output_index, num_probes, num_steps, key)
+        nodes, weights, dimension = _sampled(
+            net, params, one, output_index, num_probes, num_steps, key
+        )
     trained = net.partition(params)[0] if isinstance(net, Network) else params
     removed = _num_removed_edges(net, params)
     num_parameters = sum(leaf.size for leaf in jax.tree.leaves(trained)) - removed
-    return SpectralDensity(np.asarray(nodes), np.asarray(weights), int(dimension) - removed, num_parameters)
+    return SpectralDensity(
+        np.asarray(nodes), np.asarray(weights), int(dimension) - removed, num_parameters
+    )
 
 
 def _num_removed_edges(net: Model, params: PyTree) -> int:
     """Return the number of masked weights, which have no eigenvalues."""
     if not isinstance(net, Network):
         return 0
-    masks = [params[name]["mask"] for name, layer in net.layers.items() if layer.trainable and "mask" in params[name]]
+    masks = [
+        params[name]["mask"]
+        for name, layer in net.layers.items()
+        if layer.trainable and "mask" in params[name]
+    ]
     return sum(mask.size - int(mask.sum()) for mask in masks)
 
 
 @partial(jax.jit, static_argnums=(0, 4, 5))
 def _sampled(
-    net: Model, params: PyTree, x: Array, output_index: int | Array, num_probes: int, num_steps: int, key: Array
+    net: Model,
+    params: PyTree,
+    x: Array,
+    output_index: int | Array,
+    num_probes: int,
+    num_steps: int,
+    key: Array,
 ) -> tuple[Array, Array, int]:
     hessian = operator(net, params, x, output_scalar(net, output_index))
     steps = min(num_steps, hessian.dimension)
 
     def probe(key: Array) -> tuple[Array, Array]:
-        return lanczos_quadrature(hessian.matvec, *hessian.random(key), num_steps=steps, project=hessian.project)
+        return lanczos_quadrature(
+            hessian.matvec, *hessian.random(key), num_steps=steps, project=hessian.project
+        )
 
     nodes, weights = lax.map(probe, jax.random.split(key, num_probes))
     return nodes, weights, hessian.dimension

@@ -19,8 +19,13 @@ from scipy.linalg import eigh_tridiagonal, norm
 
 from ntk_core.hessians._lanczos import Tridiagonal
 
-STRETCH, SHORTEST = 8, 2  # products per dispatch; near the end as many as the residual's decrease suggests
-CHECK_EVERY = 16  # check at products 1, …, 16, then at every second, third, …: few unneeded products
+STRETCH, SHORTEST = (
+    8,
+    2,
+)  # products per dispatch; near the end as many as the residual's decrease suggests
+CHECK_EVERY = (
+    16  # check at products 1, …, 16, then at every second, third, …: few unneeded products
+)
 Vector = Float[np.ndarray, " d"]
 
 
@@ -34,7 +39,10 @@ class Leading(NamedTuple):
 
 
 def leading(
-    product: Callable[[Vector], tuple[ArrayLike, ArrayLike]], start: Vector, max_matvecs: int, tolerance: float
+    product: Callable[[Vector], tuple[ArrayLike, ArrayLike]],
+    start: Vector,
+    max_matvecs: int,
+    tolerance: float,
 ) -> Leading:
     """The eigenvalue of largest |λ| of P A P, of either sign.
 
@@ -61,7 +69,9 @@ def leading(
         along = _along(rows, image)
         diagonal[count - 1] = along[-1]
         rest = image - _sum(along, rows)
-        rest -= _sum(_along(rows, rest), rows)  # twice is enough (Parlett, §6.9); once fails after 60 products
+        rest -= _sum(
+            _along(rows, rest), rows
+        )  # twice is enough (Parlett, §6.9); once fails after 60 products
         off_diagonal[count - 1] = beta = float(norm(rest))
         following = rest / rest.dtype.type(beta) if beta else rest
         largest = max(np.abs(diagonal[:count]).max(), off_diagonal[: count - 1].max(initial=0.0))
@@ -75,7 +85,10 @@ def leading(
 
 
 def leading_in_stretches(
-    advance: Callable[[Tridiagonal, int], Tridiagonal], state: Tridiagonal, max_matvecs: int, tolerance: float
+    advance: Callable[[Tridiagonal, int], Tridiagonal],
+    state: Tridiagonal,
+    max_matvecs: int,
+    tolerance: float,
 ) -> Leading:
     """Like :func:`leading`, with steps and basis on the device.
 
@@ -88,7 +101,12 @@ def leading_in_stretches(
     while True:
         size = min(size, max_matvecs - done)
         state, done = advance(state, size), done + size
-        found = _ritz(np.asarray(state.diagonal)[:done], np.asarray(state.off_diagonal)[:done], tolerance, limits)
+        found = _ritz(
+            np.asarray(state.diagonal)[:done],
+            np.asarray(state.off_diagonal)[:done],
+            tolerance,
+            limits,
+        )
         if found.converged or done == max_matvecs:
             return found
         due, aim = math.inf, tolerance * abs(found.value)
@@ -98,7 +116,10 @@ def leading_in_stretches(
 
 
 def _ritz(
-    diagonal: Float[np.ndarray, " k"], off_diagonal: Float[np.ndarray, " k"], tolerance: float, limits: np.finfo
+    diagonal: Float[np.ndarray, " k"],
+    off_diagonal: Float[np.ndarray, " k"],
+    tolerance: float,
+    limits: np.finfo,
 ) -> Leading:
     """Return the Ritz value of largest |θ| of T; β is the next off-diagonal entry."""
     values, vectors = eigh_tridiagonal(diagonal, off_diagonal[:-1])
@@ -109,7 +130,10 @@ def _ritz(
     exhausted = beta <= 100 * limits.eps * size  # the remainder is rounding
     residuals = np.zeros_like(sizes) if exhausted else beta * np.abs(vectors[-1])
     # The other end often converges a few products later, to a larger eigenvalue.
-    converged = residuals[at] <= tolerance * size and sizes[other] + residuals[other] <= (1 + tolerance) * size
+    converged = (
+        residuals[at] <= tolerance * size
+        and sizes[other] + residuals[other] <= (1 + tolerance) * size
+    )
     # A nonzero value below the precision of the format is unreliable at any residual.
     converged &= not 0 < size * limits.eps < limits.tiny
     return Leading(float(values[at]), float(residuals[at]), bool(converged), len(diagonal))

@@ -94,9 +94,15 @@ def lanczos_extreme(
 
     def body(state: tuple[Tridiagonal, _Ritz]) -> tuple[Tridiagonal, _Ritz]:
         tridiagonal = step(matvec, project, state[0], spare)
-        due = (tridiagonal.num_steps % STEPS_BETWEEN_CHECKS == 0) | (tridiagonal.num_steps == max_steps)
+        due = (tridiagonal.num_steps % STEPS_BETWEEN_CHECKS == 0) | (
+            tridiagonal.num_steps == max_steps
+        )
         return tridiagonal, lax.cond(
-            due, lambda t, _: _ritz(t, num_wanted, max_steps), lambda _, old: old, tridiagonal, state[1]
+            due,
+            lambda t, _: _ritz(t, num_wanted, max_steps),
+            lambda _, old: old,
+            tridiagonal,
+            state[1],
         )
 
     def converged(ritz: _Ritz) -> Array:
@@ -111,7 +117,9 @@ def lanczos_extreme(
         return (state[0].num_steps < max_steps) & ~converged(state[1])
 
     unknown = jnp.full(num_wanted, jnp.inf, start.dtype)
-    before = _Ritz(unknown * 0, unknown, jnp.zeros((num_wanted, max_steps), start.dtype), unknown[0])
+    before = _Ritz(
+        unknown * 0, unknown, jnp.zeros((num_wanted, max_steps), start.dtype), unknown[0]
+    )
     tridiagonal, ritz = lax.while_loop(continues, body, (beginning(start, max_steps), before))
     vectors = ritz.weights @ tridiagonal.basis[:max_steps]
     return Extreme(ritz.values, ritz.residuals, vectors, converged(ritz), tridiagonal.num_steps)
@@ -130,7 +138,10 @@ def lanczos_quadrature(
     Source: Golub & Meurant, Matrices, Moments and Quadrature, ch. 6.
     """
     tridiagonal = lax.fori_loop(
-        0, num_steps, lambda _, state: step(matvec, project, state, spare), beginning(start, num_steps)
+        0,
+        num_steps,
+        lambda _, state: step(matvec, project, state, spare),
+        beginning(start, num_steps),
     )
     nodes, vectors = jnp.linalg.eigh(_dense(tridiagonal, num_steps))
     return nodes, vectors[0] ** 2
@@ -157,10 +168,14 @@ def step(matvec: MatVec, project: MatVec, tridiagonal: Tridiagonal, spare: Array
     invariant = beta <= 100 * jnp.finfo(w.dtype).eps * scale  # the remainder is rounding
 
     def fresh(_: Array) -> Array:
-        random = project(jnp.roll(spare, index))  # a different vector per step, without compiling a generator
+        random = project(
+            jnp.roll(spare, index)
+        )  # a different vector per step, without compiling a generator
         rest = _orthogonal(random, basis, index + 1)
         size = _length(rest)
-        exhausted = size <= 100 * jnp.finfo(w.dtype).eps * jnp.linalg.norm(random)  # the basis spans the whole space
+        exhausted = size <= 100 * jnp.finfo(w.dtype).eps * jnp.linalg.norm(
+            random
+        )  # the basis spans the whole space
         return jnp.where(exhausted, 0, rest / jnp.where(exhausted, 1, size))
 
     following = lax.cond(invariant, fresh, lambda w: w / beta, w)
@@ -175,7 +190,9 @@ def _length(w: Float[Array, " d"]) -> Float[Array, ""]:
     return scale * jnp.linalg.norm(w / scale)
 
 
-def _orthogonal(w: Float[Array, " d"], basis: Float[Array, "k d"], num_rows: Int[Array, ""]) -> Float[Array, " d"]:
+def _orthogonal(
+    w: Float[Array, " d"], basis: Float[Array, "k d"], num_rows: Int[Array, ""]
+) -> Float[Array, " d"]:
     """Remove from w its part in the span of the first ``num_rows`` basis rows (twice is enough, Parlett §6.9).
 
     On a CPU a few rows at a time stay in the cache for their two products with w; the remaining zero rows are skipped.
@@ -214,8 +231,14 @@ def _ritz(tridiagonal: Tridiagonal, num_wanted: int, max_steps: int) -> _Ritz:
             residuals = tridiagonal.off_diagonal[last] * jnp.abs(vectors[last])
             reach = jnp.max((jnp.abs(values) + residuals).at[largest].set(0)[jnp.array([0, -1])])
             found = jnp.arange(num_wanted) < tridiagonal.num_steps  # the others are padding
-            weights = jnp.zeros((num_wanted, max_steps), values.dtype).at[:, :size].set(vectors[:, largest].T)
-            return _Ritz(values[largest], jnp.where(found, residuals[largest], jnp.inf), weights, reach)
+            weights = (
+                jnp.zeros((num_wanted, max_steps), values.dtype)
+                .at[:, :size]
+                .set(vectors[:, largest].T)
+            )
+            return _Ritz(
+                values[largest], jnp.where(found, residuals[largest], jnp.inf), weights, reach
+            )
 
         return decompose
 

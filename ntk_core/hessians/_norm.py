@@ -157,15 +157,23 @@ def hessian_norm(
     with compiling(f"products with the Hessian of {name_of(net)}"):
         net, seeds, rows, num_outputs, lead = accepted_rows(net, params, x, batched)
         net = with_layers(net, seeds[0], rows[0])
-        relative, key = checked_request(net, seeds[0], rows[0], num_outputs, output_index, tolerance, max_matvecs, key)
+        relative, key = checked_request(
+            net, seeds[0], rows[0], num_outputs, output_index, tolerance, max_matvecs, key
+        )
         optimized = False
         if isinstance(net, Network | Program) and num_weights(seeds[0]) <= MANY_WEIGHTS:
-            optimized = is_repeated(net, seeds[0], rows[0], len(seeds) * len(rows)) if repeated is None else repeated
+            optimized = (
+                is_repeated(net, seeds[0], rows[0], len(seeds) * len(rows))
+                if repeated is None
+                else repeated
+            )
         request = (output_index, relative, max_matvecs, key, optimized)
         each = [_norm(net, one, at, *request) for one in seeds for at in rows]
     if not lead:
         return SpectralEstimate(abs(each[0].value), *each[0], relative)
-    value, residual, converged, count = (np.array(part).reshape(lead) for part in zip(*each, strict=True))
+    value, residual, converged, count = (
+        np.array(part).reshape(lead) for part in zip(*each, strict=True)
+    )
     return SpectralEstimate(np.abs(value), value, residual, converged, count, relative)
 
 
@@ -215,14 +223,17 @@ def hessian_eigenpairs(
     with jax.default_matmul_precision("highest"):
         found = _leading(net, params, one, output_index, num_wanted, relative, max_matvecs, key)
     vectors = [
-        _written_out(net, params, one, output_index, found.vectors[k], k < num_directions) for k in range(num_wanted)
+        _written_out(net, params, one, output_index, found.vectors[k], k < num_directions)
+        for k in range(num_wanted)
     ]
     return LeadingEigenpairs(
         eigenvalues=np.asarray(found.values),
         residuals=np.asarray(found.residuals),
         converged=bool(found.converged),
         num_matvecs=int(found.num_steps),
-        coordinates=jax.tree.map(lambda *leaves: jnp.stack(leaves), *[small for small, _ in vectors]),
+        coordinates=jax.tree.map(
+            lambda *leaves: jnp.stack(leaves), *[small for small, _ in vectors]
+        ),
         directions=[full for _, full in vectors[:num_directions]],
     )
 
@@ -233,7 +244,11 @@ def relative_tolerance(tolerance: float | None, dtype: DTypeLike) -> float:
     if tolerance is None:
         return eps**0.5
     if not 16 * eps <= tolerance < 1:
-        raise InvalidInput("tolerance", tolerance, f"a number from {16 * eps:.1e} (in {jnp.dtype(dtype).name}) to 1")
+        raise InvalidInput(
+            "tolerance",
+            tolerance,
+            f"a number from {16 * eps:.1e} (in {jnp.dtype(dtype).name}) to 1",
+        )
     return float(tolerance)
 
 

@@ -13,7 +13,15 @@ from jaxtyping import Float, Key, PyTree, Shaped
 
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.hessians._lanczos import Extreme, lanczos_extreme
-from ntk_core.hessians._space import Coordinates, Scalar, SmallSpace, dimension, lifted, projected, restricted
+from ntk_core.hessians._space import (
+    Coordinates,
+    Scalar,
+    SmallSpace,
+    dimension,
+    lifted,
+    projected,
+    restricted,
+)
 from ntk_core.kernels import as_function, moving_of, split_inexact
 from ntk_core.networks.architectures import Network, output_function
 from ntk_core.traced import Apply, Model, Program, program_of_network, wide
@@ -45,7 +53,9 @@ class Operator(NamedTuple):
         start, spare = jax.random.normal(key, (2, *self.zero.shape), self.zero.dtype)
         return self.project(start), spare
 
-    def leading(self, key: Array, max_matvecs: int, tolerance: float | Array, num_wanted: int = 1) -> Extreme:
+    def leading(
+        self, key: Array, max_matvecs: int, tolerance: float | Array, num_wanted: int = 1
+    ) -> Extreme:
         """Eigenpairs of largest |λ|; see ``lanczos_extreme``."""
         return lanczos_extreme(
             self.matvec,
@@ -81,7 +91,9 @@ def operator(net: Model, params: PyTree, x: Shaped[Array, "..."], scalar: Scalar
     return generic_operator(net, params, x, scalar)
 
 
-def restricted_operator(net: Network | Program, params: PyTree, x: Shaped[Array, "..."], scalar: Scalar) -> Operator:
+def restricted_operator(
+    net: Network | Program, params: PyTree, x: Shaped[Array, "..."], scalar: Scalar
+) -> Operator:
     """:func:`operator` on the small space.
 
     A product reads each weight matrix twice (tangents forward and backward); the passes at w0 are not repeated.
@@ -110,7 +122,9 @@ def restricted_operator(net: Network | Program, params: PyTree, x: Shaped[Array,
     )
 
 
-def generic_operator(apply: Apply, params: PyTree, x: Shaped[Array, "..."], scalar: Scalar) -> Operator:
+def generic_operator(
+    apply: Apply, params: PyTree, x: Shaped[Array, "..."], scalar: Scalar
+) -> Operator:
     """:func:`operator` over all parameters, by Hessian-vector products."""
     moving, restore = split_inexact(params)
     flat_params, unravel = ravel_pytree([leaf.astype(wide(leaf.dtype)) for leaf in moving])
@@ -127,7 +141,9 @@ def generic_operator(apply: Apply, params: PyTree, x: Shaped[Array, "..."], scal
     return Operator(tangent, lambda v: v, directions, directions, zero, zero.size, None)
 
 
-def second_derivatives(net: Model, params: PyTree, x: Array, direction: PyTree) -> Float[Array, " C"]:
+def second_derivatives(
+    net: Model, params: PyTree, x: Array, direction: PyTree
+) -> Float[Array, " C"]:
     """Return ∂²φ_c(f(w + t·d; x))/∂t² at t = 0 for one input: dᵀ H_c d.
 
     Uses reverse mode only, for ``custom_vjp`` and out-of-range ids.
@@ -144,7 +160,9 @@ def second_derivatives(net: Model, params: PyTree, x: Array, direction: PyTree) 
     return jax.jacrev(jax.jacrev(outputs))(origin)
 
 
-def check_request(net: Model, params: PyTree, num_outputs: int, output_index: int, max_steps: int = 1) -> None:
+def check_request(
+    net: Model, params: PyTree, num_outputs: int, output_index: int, max_steps: int = 1
+) -> None:
     """Refuse invalid requests before tracing the operator.
 
     Raises:
@@ -163,4 +181,11 @@ def _check_memory(params: PyTree, max_steps: int) -> None:
     required = vector_bytes * (max_steps + 8)  # the basis, and memory of a Hessian product
     if required > available:
         nearest = max(1, math.floor(available / vector_bytes) - 8)
-        raise TooLarge("max_matvecs", max_steps, required=required, limit=available, unit="bytes", nearest=nearest)
+        raise TooLarge(
+            "max_matvecs",
+            max_steps,
+            required=required,
+            limit=available,
+            unit="bytes",
+            nearest=nearest,
+        )

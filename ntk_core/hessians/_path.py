@@ -74,7 +74,9 @@ def path_sup(
     first = next(points, None)
     if first is None:
         raise InvalidInput("path", "no parameters", "at least one point")
-    measure = Measure(net, first, x, quantity, output_index, tolerance, max_matvecs, with_direction=False)
+    measure = Measure(
+        net, first, x, quantity, output_index, tolerance, max_matvecs, with_direction=False
+    )
     values, distances, converged = [], [], True
     for point in itertools.chain([first], points):
         place = measure(point)

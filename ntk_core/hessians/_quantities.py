@@ -74,7 +74,9 @@ class _Measured(NamedTuple):
     second_input: Array | np.ndarray
 
 
-def layer_quantities(net: Model, params: PyTree, x: Shaped[ArrayLike, "..."], output_index: int = 0) -> LayerQuantities:
+def layer_quantities(
+    net: Model, params: PyTree, x: Shaped[ArrayLike, "..."], output_index: int = 0
+) -> LayerQuantities:
     """Return the layer quantities of the Hessian bound.
 
     The quantities of Theorem 3.1 for output ``output_index`` at one input ``x``, and its bound with these constants.
@@ -106,7 +108,9 @@ def layer_quantities(net: Model, params: PyTree, x: Shaped[ArrayLike, "..."], ou
     model, one, num_outputs = accepted_input(net, params, x)
     check_request(model, params, num_outputs, output_index)
     program: Model | None
-    if isinstance(model, Network):  # traced with all weights, including frozen layers, without checks
+    if isinstance(
+        model, Network
+    ):  # traced with all weights, including frozen layers, without checks
         if model.output != "linear":
             raise InvalidInput("output", model.output, "linear, as in Theorem 3.1")
         order = list(model.layer_input_shapes(one.shape))
@@ -137,24 +141,37 @@ def layer_quantities(net: Model, params: PyTree, x: Shaped[ArrayLike, "..."], ou
 
 def _q_221(measured: _Measured) -> float:
     jacobian, depth = measured.weight_jacobian, len(measured.b_max)
-    mixed = [jacobian[low] * measured.second_mixed[high] for high in range(depth) for low in range(high)]
+    mixed = [
+        jacobian[low] * measured.second_mixed[high] for high in range(depth) for low in range(high)
+    ]
     inner = [jacobian[:high].max() ** 2 * measured.second_input[high] for high in range(1, depth)]
     return float(max([measured.second_weight.max(), *mixed, *inner]))
 
 
-def _block_bounds(measured: _Measured, output_multiplier: float) -> Float[np.ndarray, "layers layers"]:
+def _block_bounds(
+    measured: _Measured, output_multiplier: float
+) -> Float[np.ndarray, "layers layers"]:
     depth = len(measured.b_max)
     # reach[k, l] >= ‖∂α^(k)/∂w^(l)‖: down from k by Jacobians between neighboring layers
     reach = np.zeros((depth, depth))
     for low in range(depth):
         for high in range(low, depth):
-            reach[high, low] = measured.weight_jacobian[low] * np.prod(measured.input_jacobian[low + 1 : high + 1])
+            reach[high, low] = measured.weight_jacobian[low] * np.prod(
+                measured.input_jacobian[low + 1 : high + 1]
+            )
     blocks = np.zeros((depth + 1, depth + 1))
     for low in range(depth):
         for high in range(low, depth):
-            own = measured.second_weight[low] if low == high else measured.second_mixed[high] * reach[high - 1, low]
+            own = (
+                measured.second_weight[low]
+                if low == high
+                else measured.second_mixed[high] * reach[high - 1, low]
+            )
             above = sum(
-                measured.b_max[k] * measured.second_input[k] * reach[k - 1, low] * reach[k - 1, high]
+                measured.b_max[k]
+                * measured.second_input[k]
+                * reach[k - 1, low]
+                * reach[k - 1, high]
                 for k in range(high + 1, depth)
             )
             blocks[low, high] = blocks[high, low] = measured.b_max[high] * own + above
@@ -173,18 +190,27 @@ def _chain(program: Program) -> tuple[TracedLayer, ...]:
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _measure(
-    program: Program, chain: tuple[TracedLayer, ...], params: PyTree, x: Array, output_index: int | Array
+    program: Program,
+    chain: tuple[TracedLayer, ...],
+    params: PyTree,
+    x: Array,
+    output_index: int | Array,
 ) -> tuple[_Measured, Float[Array, ""]]:
     """Return (quantities, distance of the program from a chain)."""
     leaves = program.leaves(params)
     taken, firsts, seconds, distance = _activations(program, chain, leaves, x)
     multipliers = [layer.uses[0].view.scale for layer in chain]
-    matrices = [multiplier * matrix_of(layer, leaves) for multiplier, layer in zip(multipliers, chain, strict=True)]
+    matrices = [
+        multiplier * matrix_of(layer, leaves)
+        for multiplier, layer in zip(multipliers, chain, strict=True)
+    ]
     rows = []
     for index, (a, first, second) in enumerate(zip(taken, firsts, seconds, strict=True)):
         multiplier, bias = multipliers[index], chain[index].bias
         # ‖∂z_k/∂(w^(l), b^(l))‖, equal for all k
-        per_neuron = jnp.sqrt(multiplier**2 * jnp.vdot(a, a) + (0.0 if bias is None else bias[1] ** 2))
+        per_neuron = jnp.sqrt(
+            multiplier**2 * jnp.vdot(a, a) + (0.0 if bias is None else bias[1] ** 2)
+        )
         weight_jacobian = jnp.max(jnp.abs(first)) * per_neuron
         second_weight = jnp.max(jnp.abs(second)) * per_neuron**2
         if index == 0:
@@ -198,7 +224,10 @@ def _measure(
     b_all = [matrices[-1][:, output_index]]
     for matrix, first in zip(matrices[-2:0:-1], firsts[:0:-1], strict=True):
         b_all.insert(0, matrix @ (first * b_all[0]))
-    norms = jnp.stack([jnp.max(jnp.abs(b)) for b in b_all]), jnp.stack([jnp.linalg.norm(b) for b in b_all])
+    norms = (
+        jnp.stack([jnp.max(jnp.abs(b)) for b in b_all]),
+        jnp.stack([jnp.linalg.norm(b) for b in b_all]),
+    )
     return _Measured(*norms, *(jnp.stack(column) for column in zip(*rows, strict=True))), distance
 
 
@@ -226,7 +255,11 @@ def _activations(
     random = [jnp.asarray(rng.uniform(1, 2, z.shape), z.dtype) for z in unmoved]
     both = jax.jvp(lambda shifts: jax.jvp(taken, (shifts,), (ones,)), (unmoved,), (random,))
     (values, firsts), (moved, bent) = both
-    expected = [0.0, *(d * slope for d, slope in zip(random[:-1], firsts[1:-1], strict=True)), random[-1]]
+    expected = [
+        0.0,
+        *(d * slope for d, slope in zip(random[:-1], firsts[1:-1], strict=True)),
+        random[-1],
+    ]
     apart = [jnp.max(jnp.abs(one - other)) for one, other in zip(moved, expected, strict=True)]
     seconds = [each / along for each, along in zip(bent[1:-1], random[:-1], strict=True)]
     return values[:-2], firsts[1:-1], seconds, jnp.max(jnp.stack(apart))

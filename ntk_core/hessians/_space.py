@@ -74,15 +74,22 @@ def restricted(
     backward at ``leaves`` serve both.
     """
     layers = [layer for layer in program.layers if _pays(program, layer)]
-    uses = [(layer, *each) for layer in layers for each in zip(layer.uses, layer.flipped, strict=True)]
-    whole = {program.names[at]: at for at in _unrestricted(program, {layer.name for layer in layers})}
+    uses = [
+        (layer, *each) for layer in layers for each in zip(layer.uses, layer.flipped, strict=True)
+    ]
+    whole = {
+        program.names[at]: at for at in _unrestricted(program, {layer.name for layer in layers})
+    }
 
     def value(taps: Taps) -> Array:
         values = list(leaves)
         for name, at in whole.items():
             values[at] = (values[at] + taps.whole[name]).astype(values[at].dtype)
         outputs, seen = program.steady(values, x, taps.outputs)
-        pulled = [jnp.vdot(taps.inputs[use.name], _features(layer, use, seen[use.name])) for layer, use, _ in uses]
+        pulled = [
+            jnp.vdot(taps.inputs[use.name], _features(layer, use, seen[use.name]))
+            for layer, use, _ in uses
+        ]
         return scalar(outputs) + sum(pulled)
 
     def unmoved(layer: TracedLayer, use: Use) -> Array:
@@ -98,14 +105,24 @@ def restricted(
     gradient, tangent = jax.linearize(jax.grad(value), start)
     inputs = gradient.inputs
     cotangents = {
-        use.name: arranged(use, gradient.outputs[use.name].astype(inputs[use.name].dtype), positions_of)
+        use.name: arranged(
+            use, gradient.outputs[use.name].astype(inputs[use.name].dtype), positions_of
+        )
         for _, use, _ in uses
     }
     bases: dict[str, Bases] = {}
     for layer in layers:
         sides = [(inputs[use.name], cotangents[use.name]) for use in layer.uses]
-        met = zip(*(side[::-1] if flip else side for side, flip in zip(sides, layer.flipped, strict=True)), strict=True)
-        rows, columns = (jnp.swapaxes(jnp.concatenate(each, 1), 1, 2).astype(layer.dtype) for each in met)
+        met = zip(
+            *(
+                side[::-1] if flip else side
+                for side, flip in zip(sides, layer.flipped, strict=True)
+            ),
+            strict=True,
+        )
+        rows, columns = (
+            jnp.swapaxes(jnp.concatenate(each, 1), 1, 2).astype(layer.dtype) for each in met
+        )
         bases[layer.name] = Bases(jnp.linalg.qr(rows)[0], jnp.linalg.qr(columns)[0])
     zero = zero_coordinates(program, bases)
 
@@ -115,21 +132,31 @@ def restricted(
             moved, own = coordinates[layer.name], bases[layer.name]
             gain = _product(inputs[use.name], moved, own, flipped).astype(use.dtype)
             outputs[use.name] = _at_the_use(use, gain)
-            weights[use.name] = _product(cotangents[use.name], moved, own, not flipped).astype(inputs[use.name].dtype)
+            weights[use.name] = _product(cotangents[use.name], moved, own, not flipped).astype(
+                inputs[use.name].dtype
+            )
         return Taps(outputs, weights, {name: coordinates[name]["whole"] for name in whole})
 
     def product(coordinates: Coordinates) -> Coordinates:
-        result: Coordinates = jax.linear_transpose(taps_along, zero)(tangent(taps_along(coordinates)))[0]
+        result: Coordinates = jax.linear_transpose(taps_along, zero)(
+            tangent(taps_along(coordinates))
+        )[0]
         return result
 
-    masks = {program.names[at]: leaves[mask] for at, mask in program.stated.masks.items() if at in program.names}
+    masks = {
+        program.names[at]: leaves[mask]
+        for at, mask in program.stated.masks.items()
+        if at in program.names
+    }
     return SmallSpace(bases, zero, masks), product
 
 
 def _pays(program: Program, layer: TracedLayer) -> bool:
     """Whether restriction pays for all parts of its parameter."""
     parts = (each for each in program.layers if each.leaf == layer.leaf)
-    return layer.mask is None and all(small_space_pays(each.positions, *each.sizes[1:]) for each in parts)
+    return layer.mask is None and all(
+        small_space_pays(each.positions, *each.sizes[1:]) for each in parts
+    )
 
 
 def _unrestricted(program: Program, restricted_layers: Container[str]) -> list[int]:
@@ -152,7 +179,9 @@ def _at_the_use(use: Use, positions: Positions) -> Array:
 def zero_coordinates(program: Program, bases: dict[str, Bases]) -> Coordinates:
     """Return zero coordinates."""
     zero: Coordinates = {
-        program.names[at]: {"whole": jnp.zeros(program.avals[at].shape, wide(program.avals[at].dtype))}
+        program.names[at]: {
+            "whole": jnp.zeros(program.avals[at].shape, wide(program.avals[at].dtype))
+        }
         for at in _unrestricted(program, bases)
     }
     for layer in program.layers:
@@ -165,10 +194,15 @@ def zero_coordinates(program: Program, bases: dict[str, Bases]) -> Coordinates:
     return zero
 
 
-def _product(features: Positions, moved: dict[str, Array], bases: Bases, flipped: bool) -> Positions:
+def _product(
+    features: Positions, moved: dict[str, Array], bases: Bases, flipped: bool
+) -> Positions:
     """Return features · Δ, or features · Δᵀ, with Δ = A U + V Dᵀ, in each block."""
     product = partial(jnp.einsum, "bpk,bfk->bpf" if flipped else "bpk,bkf->bpf")
-    chains = ((bases.inputs, moved["along_inputs"]), (moved["along_cotangents"], jnp.swapaxes(bases.cotangents, 1, 2)))
+    chains = (
+        (bases.inputs, moved["along_inputs"]),
+        (moved["along_cotangents"], jnp.swapaxes(bases.cotangents, 1, 2)),
+    )
     one, two = (pair[::-1] if flipped else pair for pair in chains)
     return product(product(features, one[0]), one[1]) + product(product(features, two[0]), two[1])
 
@@ -184,7 +218,9 @@ def projected(small: SmallSpace, coordinates: Coordinates) -> Coordinates:
     return result
 
 
-def lifted(program: Program, small: SmallSpace, coordinates: Coordinates, leaves: list[Array]) -> list[Array]:
+def lifted(
+    program: Program, small: SmallSpace, coordinates: Coordinates, leaves: list[Array]
+) -> list[Array]:
     """Return the direction at the size of the parameters; fixed ones are unchanged."""
     found = {at: jnp.zeros(leaves[at].shape, wide(leaves[at].dtype)) for at in program.names}
     for at in _unrestricted(program, small.bases):
@@ -197,7 +233,9 @@ def lifted(program: Program, small: SmallSpace, coordinates: Coordinates, leaves
         weight = weight + moved["along_cotangents"] @ jnp.swapaxes(bases.cotangents, 1, 2)
         # Not ``.at[box].set``: XLA may abort on a scatter of the whole array (docs/decisions/0005-hessian-norms.md).
         starts = [low for low, _ in layer.uses[0].view.box]
-        found[layer.leaf] = jax.lax.dynamic_update_slice(found[layer.leaf], _in_place(layer, weight), starts)
+        found[layer.leaf] = jax.lax.dynamic_update_slice(
+            found[layer.leaf], _in_place(layer, weight), starts
+        )
     return [found.get(at, leaf) for at, leaf in enumerate(leaves)]
 
 

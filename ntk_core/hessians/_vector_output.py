@@ -77,18 +77,35 @@ def vector_hessian_norm(
     net = with_layers(net, params, x)
     relative, key = checked_request(net, params, x, num_outputs, 0, tolerance, max_matvecs, key)
     alone = [
-        hessian_norm(net, params, x, index, tolerance=tolerance, max_matvecs=max_matvecs, key=key, repeated=False)
+        hessian_norm(
+            net,
+            params,
+            x,
+            index,
+            tolerance=tolerance,
+            max_matvecs=max_matvecs,
+            key=key,
+            repeated=False,
+        )
         for index in range(num_outputs)
     ]
     converged = all(found.converged for found in alone)
     best, weights = 0.0, np.eye(num_outputs)[0]
     random = np.asarray(jax.random.normal(jax.random.fold_in(key, 1), (num_outputs,)))
-    for start in [*np.eye(num_outputs), random / np.linalg.norm(random)] if num_outputs > 1 else np.eye(1):
+    for start in (
+        [*np.eye(num_outputs), random / np.linalg.norm(random)] if num_outputs > 1 else np.eye(1)
+    ):
         value, u = 0.0, start
         for _ in range(MAX_ROUNDS):
             with jax.default_matmul_precision("highest"):
-                found, bent, known = _round(net, params, x, jnp.asarray(u, x.dtype), relative, max_matvecs, key)
-            reached, before, converged = float(jnp.linalg.norm(bent)), value, converged and bool(known)
+                found, bent, known = _round(
+                    net, params, x, jnp.asarray(u, x.dtype), relative, max_matvecs, key
+                )
+            reached, before, converged = (
+                float(jnp.linalg.norm(bent)),
+                value,
+                converged and bool(known),
+            )
             value = max(value, float(found), reached)
             if value > best:
                 best, weights = value, np.asarray(bent) / reached if reached > 0 else u
@@ -119,5 +136,7 @@ def _round(
     phi = outputs_of(net)
     hessian = operator(net, params, x, lambda f: phi(f) @ weights)
     found = hessian.leading(key, max_matvecs, tolerance)
-    bent = second_derivatives(net, params, x, moving_of(net, hessian.direction(found.vectors[0]))[0])
+    bent = second_derivatives(
+        net, params, x, moving_of(net, hessian.direction(found.vectors[0]))[0]
+    )
     return jnp.abs(found.values[0]), bent, found.converged

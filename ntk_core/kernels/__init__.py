@@ -14,7 +14,11 @@ from ntk_core.kernels._empirical import checked_model, empirical_ntk, kernel_cha
 from ntk_core.kernels._generic import as_function, as_it_is, generic_ntk, moving_of, split_inexact
 from ntk_core.kernels._gradient_bound import gradient_norm_bound
 from ntk_core.kernels._infinite_heads import SampledKernel, infinite_heads_ntk
-from ntk_core.kernels._infinite_width import infinite_width_nngp, infinite_width_ntk, quadrature_error
+from ntk_core.kernels._infinite_width import (
+    infinite_width_nngp,
+    infinite_width_ntk,
+    quadrature_error,
+)
 from ntk_core.kernels._outputs import as_matrix, diagonal_ntk, trace_outputs
 from ntk_core.kernels._products import KernelExtremes, KernelOperator, KernelSolution
 from ntk_core.kernels._regression import JITTER, KernelRegression, kernel_regression

@@ -152,27 +152,43 @@ def changes_from_first(
     each = max(1, len(outputs))
     if probes is None:
         limit = memory_limit or LARGE_MEMORY
-        sums, num_pairs = yield from _summed(_Problem(net, tuple(params), inputs, y, outputs), limit, mapped, kept)
-        exact = [_comparison(row.tolist(), size_of_targets, 0.0, 0.0, num_pairs) for row in sums.reshape(-1, 5)]
+        sums, num_pairs = yield from _summed(
+            _Problem(net, tuple(params), inputs, y, outputs), limit, mapped, kept
+        )
+        exact = [
+            _comparison(row.tolist(), size_of_targets, 0.0, 0.0, num_pairs)
+            for row in sums.reshape(-1, 5)
+        ]
         return [exact[first : first + each] for first in range(0, len(exact), each)]
     if not probes >= MIN_PROBES:
         raise InvalidInput("probes", probes, f"an integer of at least {MIN_PROBES}, or None")
     if kept is not None:
         raise InvalidInput("kept", str(kept), "None with probes: an estimate is made in one go")
-    seen = [net.with_output(output) for output in outputs] if isinstance(net, Network) and outputs else [net]
+    seen = (
+        [net.with_output(output) for output in outputs]
+        if isinstance(net, Network) and outputs
+        else [net]
+    )
     estimates: list[list[KernelComparison]] = []
     for index, later in enumerate(params[1:]):
         estimates.append([])
         for place, model in enumerate(seen):
-            kernels = [KernelOperator(model, at, inputs, memory_limit=memory_limit) for at in (params[0], later)]
+            kernels = [
+                KernelOperator(model, at, inputs, memory_limit=memory_limit)
+                for at in (params[0], later)
+            ]
             products = (kernels[0].flat_product, kernels[1].flat_product)
             turn = (index * each + place, (len(params) - 1) * each)
             found = yield from estimated_sums(*products, kernels[0].shape[0], y, probes, seed, turn)
-            estimates[-1].append(_comparison(found.sums, size_of_targets, found.error, found.interval, 0))
+            estimates[-1].append(
+                _comparison(found.sums, size_of_targets, found.error, found.interval, 0)
+            )
     return estimates
 
 
-def _comparison(sums: Sums, size_of_targets: float, error: float, interval: float, num_pairs: int) -> KernelComparison:
+def _comparison(
+    sums: Sums, size_of_targets: float, error: float, interval: float, num_pairs: int
+) -> KernelComparison:
     square, cross, moved, seen, seen_moved = sums
     norm0, norm1 = math.sqrt(square), math.sqrt(max(square + 2 * cross + moved, 0.0))
 
@@ -251,7 +267,9 @@ def sums_of_pair(problem: _Problem, pair: Pair) -> Sums:
     """Return the contribution of one pair of blocks to the sums, doubled off the diagonal."""
     (left, right), size, x = pair, problem.size, problem.x
     rows, others = block_of(x, left, size), None if left == right else block_of(x, right, size)
-    counts = [(np.arange(index * size, (index + 1) * size) < len(x)).astype(float) for index in pair]
+    counts = [
+        (np.arange(index * size, (index + 1) * size) < len(x)).astype(float) for index in pair
+    ]
     first, *later = problem.params
     befores = jax.block_until_ready(_kernels(problem.net, first, rows, others, problem.outputs))
     dtype, y = befores[0].dtype, problem.targets
@@ -261,7 +279,9 @@ def sums_of_pair(problem: _Problem, pair: Pair) -> Sums:
         # Sequentially, to release memory of the first before the second.
         afters = jax.block_until_ready(_kernels(problem.net, params, rows, others, problem.outputs))
         for before, after in zip(befores, afters, strict=True):
-            by_row = np.asarray(_row_sums(before, after, jnp.asarray(counts[1], dtype), seen), np.float64)
+            by_row = np.asarray(
+                _row_sums(before, after, jnp.asarray(counts[1], dtype), seen), np.float64
+            )
             found.append((1.0 if left == right else 2.0) * (by_row @ counts[0]))
     return np.ravel(found).tolist()
 
@@ -297,7 +317,9 @@ def _row_sums(
     """Row sums in the kernels' type, to be added in double precision."""
     moved = k1 - k0
     with jax.default_matmul_precision("highest"):
-        inner = [jnp.sum(a * b, axis=(2, 3)) @ counts for a, b in ((k0, k0), (moved, k0), (moved, moved))]
+        inner = [
+            jnp.sum(a * b, axis=(2, 3)) @ counts for a, b in ((k0, k0), (moved, k0), (moved, moved))
+        ]
         if targets is None:
             return jnp.stack([*inner, *[jnp.full_like(inner[0], jnp.nan)] * 2])
         y1, y2 = targets[0], counts[:, None] * targets[1]
@@ -338,13 +360,18 @@ class _Finished:
         known = [each for each in map(_parsed, lines[1:]) if each]  # truncated lines are recomputed
         self.sums = {(left, right): sums for left, right, sums in known}
         part = path.with_name(f"{path.name}.part")
-        part.write_text("".join(json.dumps(each) + "\n" for each in (header, *known)), encoding="utf-8")
+        part.write_text(
+            "".join(json.dumps(each) + "\n" for each in (header, *known)), encoding="utf-8"
+        )
         part.replace(path)
 
     def save(self, pair: Pair, sums: Sums) -> None:
         self.sums[pair] = sums
         if self._path is not None:
-            with contextlib.suppress(*self._trouble), self._path.open("a", encoding="utf-8") as file:
+            with (
+                contextlib.suppress(*self._trouble),
+                self._path.open("a", encoding="utf-8") as file,
+            ):
                 file.write(json.dumps([*pair, sums]) + "\n")
 
     def end(self) -> None:
@@ -364,7 +391,11 @@ def _parsed(line: str) -> Any:
 def _digest(net: Model, of: PyTree) -> str:
     """Hash the network (or a callable's name), weights, inputs and targets."""
     digest = hashlib.sha256(
-        (repr(net) if isinstance(net, Network) else getattr(getattr(net, "function", net), "__qualname__", "")).encode()
+        (
+            repr(net)
+            if isinstance(net, Network)
+            else getattr(getattr(net, "function", net), "__qualname__", "")
+        ).encode()
     )
     for leaf in jax.tree.leaves(of):
         array = np.ascontiguousarray(leaf)  # no copy, which may be large

@@ -63,11 +63,15 @@ def even_size(n: int, size: int) -> tuple[int, int]:
     return size, math.ceil(n / size)
 
 
-def block_of(x: Shaped[Array | np.ndarray, "n ..."], index: int, size: int) -> Shaped[Array, "rows ..."]:
+def block_of(
+    x: Shaped[Array | np.ndarray, "n ..."], index: int, size: int
+) -> Shaped[Array, "rows ..."]:
     """Return the rows of one block; the last block repeats its final row as padding."""
     rows = jnp.asarray(x[index * size : (index + 1) * size])
     missing = size - len(rows)
-    return jnp.pad(rows, [(0, missing)] + [(0, 0)] * (rows.ndim - 1), mode="edge") if missing else rows
+    return (
+        jnp.pad(rows, [(0, missing)] + [(0, 0)] * (rows.ndim - 1), mode="edge") if missing else rows
+    )
 
 
 def _blocks(x: Shaped[Array, "n ..."], size: int) -> list[Shaped[Array, "rows ..."]]:

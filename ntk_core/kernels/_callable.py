@@ -36,7 +36,9 @@ def callable_ntk(
     n1, n2 = x1.shape[0], x1.shape[0] if x2 is None else x2.shape[0]
     size = max(n1, n2) if memory_limit is None else rows_within(memory_limit, 2 * jacobian_bytes)
     forward = forward_multiplications(function, params, x1[:1], num_params)
-    if vector_products_are_cheaper(n1, n2 if x2 is not None else 0, num_outputs, num_params, forward, size):
+    if vector_products_are_cheaper(
+        n1, n2 if x2 is not None else 0, num_outputs, num_params, forward, size
+    ):
         return _by_vector_products(function, params, x1, x1 if x2 is None else x2)
     if size >= max(n1, n2):
         return _by_jacobians(function, params, x1, x2)
@@ -51,7 +53,9 @@ def vector_products_are_cheaper(
     blocks1, blocks2 = math.ceil(n1 / block), math.ceil(others / block)
     # Each block of x1 recomputes the Jacobians of all blocks of x2; half of them if x2 is x1.
     recomputed = n1 + (others * blocks1 if n2 else (blocks2 - 1) * n1 / 2)
-    by_jacobians = recomputed * num_outputs * 2 * forward + n1 * others * num_outputs**2 * num_params
+    by_jacobians = (
+        recomputed * num_outputs * 2 * forward + n1 * others * num_outputs**2 * num_params
+    )
     by_products = (n1 + 1) * others * num_outputs * 2 * forward
     return by_products < by_jacobians
 
@@ -63,13 +67,17 @@ def forward_multiplications(function: Apply, params: PyTree, row: Array, num_par
     return flops / 2 if flops > 0 else float(num_params)
 
 
-def _row_function(apply: Apply, params: PyTree) -> tuple[list[Array], Callable[[list[Array], Array], Array]]:
+def _row_function(
+    apply: Apply, params: PyTree
+) -> tuple[list[Array], Callable[[list[Array], Array], Array]]:
     moving, restore = split_inexact(params)
     return moving, lambda leaves, row: apply(restore(leaves), row[None])[0]
 
 
 @partial(jax.jit, static_argnums=0)
-def row_jacobian(apply: Apply, params: PyTree, x: Shaped[Array, "n ..."]) -> list[Float[Array, "n C _"]]:
+def row_jacobian(
+    apply: Apply, params: PyTree, x: Shaped[Array, "n ..."]
+) -> list[Float[Array, "n C _"]]:
     """Return ∂apply/∂w of each leaf, (n, C, size), by C backward passes per row."""
     moving, function = _row_function(apply, params)
     with jax.default_matmul_precision("highest"):
@@ -84,14 +92,19 @@ def contract_jacobians(
     other = left if right is None else right
     with jax.default_matmul_precision("highest"):
         dtypes = [wide(leaf.dtype) for leaf in left]
-        sides = ([leaf.astype(dtype) for leaf, dtype in zip(side, dtypes, strict=True)] for side in (left, other))
+        sides = (
+            [leaf.astype(dtype) for leaf, dtype in zip(side, dtypes, strict=True)]
+            for side in (left, other)
+        )
         parts = [jnp.einsum("iap,jbp->ijab", u, v) for u, v in zip(*sides, strict=True)]
         return jnp.asarray(sum(parts))
 
 
 @partial(jax.jit, static_argnums=0)
 def _by_jacobians(apply: Apply, params: PyTree, x1: Array, x2: Array | None) -> Array:
-    return contract_jacobians(row_jacobian(apply, params, x1), None if x2 is None else row_jacobian(apply, params, x2))
+    return contract_jacobians(
+        row_jacobian(apply, params, x1), None if x2 is None else row_jacobian(apply, params, x2)
+    )
 
 
 def derivative_along(function: Callable[[PyTree], Array], at: PyTree) -> Callable[[PyTree], Array]:

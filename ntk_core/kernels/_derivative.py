@@ -50,11 +50,17 @@ def kernel_derivative(
     if program is not None and program.is_structured:
         leaves, moves = program.leaves(params), program.leaves(direction)
         row_bytes = 2 * VIEW_COPIES * program.row_bytes
-        view, contract = partial(_views, program, leaves, moves), partial(_contract, program, leaves)
+        view, contract = (
+            partial(_views, program, leaves, moves),
+            partial(_contract, program, leaves),
+        )
     else:
         moving, moves = (split_inexact(tree)[0] for tree in (params, direction))
         row_bytes = 2 * 2 * num_outputs * sum(leaf.size * leaf.dtype.itemsize for leaf in moving)
-        view, contract = partial(_jacobians, program or as_it_is(as_function(net)), params, moves), _contract_jacobians
+        view, contract = (
+            partial(_jacobians, program or as_it_is(as_function(net)), params, moves),
+            _contract_jacobians,
+        )
     size = min(len(rows), rows_within(memory_limit or DEFAULT_MEMORY, row_bytes))
     pair: KernelPair = in_blocks(view, contract, rows, None, size)
     if program is not None:

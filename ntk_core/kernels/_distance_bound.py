@@ -14,7 +14,13 @@ from ntk_core.kernels._generic import as_function
 from ntk_core.kernels._outputs import as_matrix
 from ntk_core.traced import Model, accepted, like_params
 
-SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # points between start and end at which the kernel is computed; our choice
+SHARES = (
+    0.0,
+    0.25,
+    0.5,
+    0.75,
+    1.0,
+)  # points between start and end at which the kernel is computed; our choice
 SMALLEST = 1e-6  # share of the largest eigenvalue of K(w₀) below which others are excluded from its inverse
 
 
@@ -30,7 +36,9 @@ class LeastDistance(NamedTuple):
     all_inputs: float
 
 
-def least_distance(net: Model, start: PyTree, end: PyTree, x: Shaped[ArrayLike, "n ..."]) -> LeastDistance:
+def least_distance(
+    net: Model, start: PyTree, end: PyTree, x: Shaped[ArrayLike, "n ..."]
+) -> LeastDistance:
     """Return lower bounds of the distance between two weights.
 
     Bounds ‖w − w₀‖₂ by the change of the outputs F at x, (n, ...), from ``start`` w₀ to ``end`` w.
@@ -59,13 +67,21 @@ def least_distance(net: Model, start: PyTree, end: PyTree, x: Shaped[ArrayLike, 
     net, x, _ = accepted(net, start, x)
     like_params(end, start, "end")
     apply = as_function(net)
-    moved = np.subtract(*(np.asarray(apply(params, jnp.asarray(x)), np.float64).ravel() for params in (end, start)))
-    on_the_way = (jax.tree.map(lambda w0, w, s=share: w0 + s * (w - w0), start, end) for share in SHARES)
-    kernels = [as_matrix(np.asarray(empirical_ntk(net, params, x), np.float64)) for params in on_the_way]
+    moved = np.subtract(
+        *(np.asarray(apply(params, jnp.asarray(x)), np.float64).ravel() for params in (end, start))
+    )
+    on_the_way = (
+        jax.tree.map(lambda w0, w, s=share: w0 + s * (w - w0), start, end) for share in SHARES
+    )
+    kernels = [
+        as_matrix(np.asarray(empirical_ntk(net, params, x), np.float64)) for params in on_the_way
+    ]
     if not all(np.isfinite(each).all() for each in (moved, *kernels)):
         return LeastDistance(math.nan, math.nan)
     squares = np.max([np.diagonal(kernel) for kernel in kernels], axis=0)
     one = np.divide(np.abs(moved), np.sqrt(squares), out=np.zeros_like(moved), where=squares > 0)
     u = np.linalg.pinv(kernels[0], rcond=SMALLEST, hermitian=True) @ moved
     largest = max(float(u @ kernel @ u) for kernel in kernels)
-    return LeastDistance(float(one.max()), abs(float(u @ moved)) / math.sqrt(largest) if largest > 0 else 0.0)
+    return LeastDistance(
+        float(one.max()), abs(float(u @ moved)) / math.sqrt(largest) if largest > 0 else 0.0
+    )

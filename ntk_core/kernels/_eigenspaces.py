@@ -39,7 +39,9 @@ def alignment(kernel: Float[ArrayLike, "..."], y: Shaped[ArrayLike, "..."]) -> f
         targets = targets.reshape(-1)
     columns = targets[:, None] if targets.ndim == 1 else targets
     if columns.ndim != 2 or matrix.shape != (len(columns), len(columns)):
-        raise InvalidInput("y", f"shape {np.shape(y)}", f"one row for each row of the kernel {np.shape(kernel)}")
+        raise InvalidInput(
+            "y", f"shape {np.shape(y)}", f"one row for each row of the kernel {np.shape(kernel)}"
+        )
     size = float(np.linalg.norm(matrix)) * math.sqrt(columns.shape[1]) * float(np.sum(columns**2))
     return float(np.sum(columns * (matrix @ columns))) / size if size else math.nan
 
@@ -66,7 +68,9 @@ def kernel_distance(kernel: Float[ArrayLike, "..."], other: Float[ArrayLike, "..
     """
     kernel, other = np.asarray(kernel), np.asarray(other)
     if kernel.shape != other.shape:
-        raise InvalidInput("other", f"shape {other.shape}", f"shape {kernel.shape}, that of the kernel")
+        raise InvalidInput(
+            "other", f"shape {other.shape}", f"shape {kernel.shape}, that of the kernel"
+        )
     norms = [float(np.linalg.norm(each)) for each in (kernel, other)]
     if not all(norms):
         return math.nan
@@ -74,7 +78,9 @@ def kernel_distance(kernel: Float[ArrayLike, "..."], other: Float[ArrayLike, "..
     return 0.5 * float(np.linalg.norm(kernel / norms[0] - other / norms[1])) ** 2
 
 
-def leading_eigenvectors(kernel: Float[np.ndarray, "rows rows"], count: int) -> Float[np.ndarray, "rows count"]:
+def leading_eigenvectors(
+    kernel: Float[np.ndarray, "rows rows"], count: int
+) -> Float[np.ndarray, "rows count"]:
     """Return eigenvectors of the ``count`` largest eigenvalues (or all), descending, in columns."""
     rows = len(kernel)
     count = min(count, rows)

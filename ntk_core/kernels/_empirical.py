@@ -139,7 +139,12 @@ def empirical_ntk(
 
 
 def _kernel(
-    net: Model, params: PyTree, x1: ArrayLike, x2: ArrayLike | None, per_layer: bool, memory_limit: float | None
+    net: Model,
+    params: PyTree,
+    x1: ArrayLike,
+    x2: ArrayLike | None,
+    per_layer: bool,
+    memory_limit: float | None,
 ) -> Kernel | LayerKernels:
     net, x1, _ = accepted(net, params, x1, "x1")
     left = rows_of(net, x1)
@@ -156,7 +161,10 @@ def _kernel(
     if size >= max(len(left), 0 if right is None else len(right)):
         kernel = whole_kernels(program, per_layer, leaves, left, right)
     else:
-        views, contract = partial(views_of, program, leaves), partial(kernels_of, program, per_layer, leaves)
+        views, contract = (
+            partial(views_of, program, leaves),
+            partial(kernels_of, program, per_layer, leaves),
+        )
         kernel = in_blocks(views, contract, left, right, size)
     agree(program, params, left, right, kernel)
     return kernel
@@ -185,7 +193,10 @@ def rows_of(net: Model, x: ArrayLike) -> Array:
 
 
 def pre_output_ntk(
-    net: Network, params: NetworkParams, x1: Shaped[Array, "n1 ..."], x2: Shaped[Array, "n2 ..."] | None = None
+    net: Network,
+    params: NetworkParams,
+    x1: Shaped[Array, "n1 ..."],
+    x2: Shaped[Array, "n2 ..."] | None = None,
 ) -> tuple[Kernel, Float[Array, "n1 C"], Float[Array, "n2 C"]]:
     """(kernel of the pre-outputs f, f(x1), f(x2)): shapes (n1, n2, C, C), (n1, C), (n2, C)."""
     program = program_of_network(net, params, jax.ShapeDtypeStruct(x1.shape[1:], x1.dtype))
@@ -219,5 +230,7 @@ def kernel_change(k: Shaped[ArrayLike, "..."], k0: Shaped[ArrayLike, "..."]) -> 
     """
     k, k0 = jnp.asarray(k), jnp.asarray(k0)
     if k.shape != k0.shape:
-        raise ValueError(f"kernels of shapes {k.shape} and {k0.shape} cannot be compared; equal shapes are needed")
+        raise ValueError(
+            f"kernels of shapes {k.shape} and {k0.shape} cannot be compared; equal shapes are needed"
+        )
     return jnp.linalg.norm((k - k0).ravel()) / jnp.linalg.norm(k0.ravel())

@@ -47,7 +47,9 @@ def mean(activation: Activation, variance: Array, num_nodes: int = NUM_NODES) ->
         return (1 - slope) * jnp.sqrt(variance / (2 * math.pi))
     nodes, weights = _half_line(num_nodes // 2)
     scaled = jnp.sqrt(variance)[..., None] * nodes
-    return (sigma.apply(scaled) + sigma.apply(-scaled)) @ (weights * np.exp(-(nodes**2) / 2) / math.sqrt(2 * math.pi))
+    return (sigma.apply(scaled) + sigma.apply(-scaled)) @ (
+        weights * np.exp(-(nodes**2) / 2) / math.sqrt(2 * math.pi)
+    )
 
 
 def has_closed_form(activation: Activation) -> bool:
@@ -56,7 +58,9 @@ def has_closed_form(activation: Activation) -> bool:
     return sigma.negative_slope is not None or sigma.name == "erf"
 
 
-def _leaky_relu(slope: float, cov: Array, variance1: Array, variance2: Array) -> tuple[Array, Array]:
+def _leaky_relu(
+    slope: float, cov: Array, variance1: Array, variance2: Array
+) -> tuple[Array, Array]:
     """Arc-cosine kernels of degree 1 and 0 (Cho & Saul 2009) for σ(z) = relu(z) − slope · relu(−z)."""
     norm = jnp.sqrt(variance1 * variance2)
     rho = jnp.clip(cov / jnp.where(norm > 0, norm, 1), -1, 1)
@@ -105,7 +109,9 @@ def _by_quadrature(
     return expectation(sigma), expectation(lambda z: slope(z.ravel()).reshape(z.shape))
 
 
-def _by_angles(sigma: Pointwise, cov: Array, variance1: Array, variance2: Array, num_nodes: int) -> tuple[Array, Array]:
+def _by_angles(
+    sigma: Pointwise, cov: Array, variance1: Array, variance2: Array, num_nodes: int
+) -> tuple[Array, Array]:
     """u = √q₁ r cos θ and v = √q₂ r cos(θ − φ) with ρ = cos φ: Gauss–Legendre in r, and in θ between signs of u and v.
 
     A function with a kink only at 0 is smooth in each of the four parts of the circle.
@@ -119,7 +125,9 @@ def _by_angles(sigma: Pointwise, cov: Array, variance1: Array, variance2: Array,
     radii, of_radii = _half_line(num_nodes // 4)
     of_radii = of_radii * radii * np.exp(-(radii**2) / 2)
     places, of_places = leggauss(num_nodes // 10)
-    parts = [(first, second) for first in (0, 1) for second in (0, 1)]  # of the circle: half turns, narrow and wide
+    parts = [
+        (first, second) for first in (0, 1) for second in (0, 1)
+    ]  # of the circle: half turns, narrow and wide
 
     def add(sums: tuple[Array, Array], node: tuple[Array, ...]) -> tuple[tuple[Array, Array], None]:
         half, wide, place, r, weight = node
@@ -135,7 +143,9 @@ def _by_angles(sigma: Pointwise, cov: Array, variance1: Array, variance2: Array,
         for place, of_place in zip(places, of_places, strict=True)
         for r, of_r in zip(radii, of_radii, strict=True)
     ]
-    found, _ = jax.lax.scan(add, (jnp.zeros(phi.shape),) * 2, tuple(jnp.asarray(each) for each in np.transpose(grid)))
+    found, _ = jax.lax.scan(
+        add, (jnp.zeros(phi.shape),) * 2, tuple(jnp.asarray(each) for each in np.transpose(grid))
+    )
     return found[0].reshape(shape), found[1].reshape(shape)
 
 
@@ -156,5 +166,7 @@ def _hermite(num_nodes: int) -> tuple[Float[np.ndarray, " N"], Float[np.ndarray,
     roots = np.sqrt(weights / weights.sum())
     functions = [roots, nodes * roots]
     for k in range(1, num_nodes - 1):
-        functions.append((nodes * functions[k] - math.sqrt(k) * functions[k - 1]) / math.sqrt(k + 1))
+        functions.append(
+            (nodes * functions[k] - math.sqrt(k) * functions[k - 1]) / math.sqrt(k + 1)
+        )
     return nodes, roots[:, None] * np.stack(functions, axis=1)

@@ -20,7 +20,9 @@ def split_inexact(params: PyTree) -> tuple[PyTree, Callable[[PyTree], PyTree]]:
 
     def restore(moving: PyTree) -> PyTree:
         new = iter(moving)
-        return jax.tree.unflatten(structure, [next(new) if m else leaf for m, leaf in zip(moves, leaves, strict=True)])
+        return jax.tree.unflatten(
+            structure, [next(new) if m else leaf for m, leaf in zip(moves, leaves, strict=True)]
+        )
 
     return [leaf for m, leaf in zip(moves, leaves, strict=True) if m], restore
 
@@ -44,7 +46,10 @@ def as_it_is(apply: Apply) -> Apply:
 
 
 def generic_ntk(
-    apply: Apply, params: PyTree, x1: Shaped[ArrayLike, "n1 ..."], x2: Shaped[ArrayLike, "n2 ..."] | None = None
+    apply: Apply,
+    params: PyTree,
+    x1: Shaped[ArrayLike, "n1 ..."],
+    x2: Shaped[ArrayLike, "n2 ..."] | None = None,
 ) -> Float[Array, "n1 n2 C C"]:
     """K[i, j, a, b] = Σ_w (∂f_a(x1_i)/∂w)(∂f_b(x2_j)/∂w), shape (n1, n2, C, C), from explicit Jacobians.
 

@@ -75,10 +75,14 @@ def _check(net: DAGNetwork) -> None:
         if given != allowed:
             raise InvalidInput(field, given, allowed)
     if net.trained not in ("all", "last"):
-        raise InvalidInput("trained", net.trained, "all or last: the bound is that of the output layer")
+        raise InvalidInput(
+            "trained", net.trained, "all or last: the bound is that of the output layer"
+        )
     for edge in net.edges:
         if edge.kind != "dense":
-            raise InvalidInput(f"edges.{edge.source}-{edge.target}.kind", edge.kind, "dense edges only")
+            raise InvalidInput(
+                f"edges.{edge.source}-{edge.target}.kind", edge.kind, "dense edges only"
+            )
     for group in net.groups:
         name = group.activation or net.activation
         if name not in HOMOGENEOUS:

@@ -50,7 +50,9 @@ def infinite_heads_ntk(
     settings = (net.head_dim, net.score_exponent, net.causal)
     with jax.enable_x64(True):
         keys = jax.random.split(jax.random.key(seed), num_batches)
-        means = np.stack([_batch(settings, parts, key, jnp.asarray(left), jnp.asarray(right)) for key in keys])
+        means = np.stack(
+            [_batch(settings, parts, key, jnp.asarray(left), jnp.asarray(right)) for key in keys]
+        )
     return SampledKernel(means.mean(axis=0), means.std(axis=0, ddof=1) / num_batches**0.5)
 
 
@@ -66,7 +68,9 @@ def _batch(
     return jax.lax.scan(add, start, jax.random.split(key, BATCH))[0] / BATCH
 
 
-def _gradients(settings: tuple[int, float, bool], parts: tuple[bool, ...], key: Array, x: Array) -> Array:
+def _gradients(
+    settings: tuple[int, float, bool], parts: tuple[bool, ...], key: Array, x: Array
+) -> Array:
     """Rows whose inner products are the kernel of one head, (n, p)."""
     dim, exponent, causal = settings
     length, num_features = x.shape[1:]
@@ -84,4 +88,6 @@ def _gradients(settings: tuple[int, float, bool], parts: tuple[bool, ...], key: 
         read,
         read,
     )
-    return jnp.concatenate([row for row, trained in zip(rows, parts, strict=True) if trained], axis=-1)
+    return jnp.concatenate(
+        [row for row, trained in zip(rows, parts, strict=True) if trained], axis=-1
+    )

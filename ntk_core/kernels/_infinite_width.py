@@ -20,7 +20,16 @@ from ntk_core.errors import InvalidInput, kind_of
 from ntk_core.kernels._gaussian import NUM_NODES, has_closed_form, mean, pair_expectations
 from ntk_core.kernels._infinite_heads import infinite_heads_ntk
 from ntk_core.networks import graphs
-from ntk_core.networks.architectures import Activation, Attention, Convolution, Dense, Layer, Network, Paired, Stack
+from ntk_core.networks.architectures import (
+    Activation,
+    Attention,
+    Convolution,
+    Dense,
+    Layer,
+    Network,
+    Paired,
+    Stack,
+)
 from ntk_core.networks.choices import KINKED
 from ntk_core.networks.graphs import Block
 from ntk_core.networks.kinds import ARCHITECTURES
@@ -150,33 +159,58 @@ def infinite_width_nngp(
 
 
 def _limit(
-    part: str, inner: Network, x1: Shaped[ArrayLike, "n1 ..."], x2: Shaped[ArrayLike, "n2 ..."] | None
+    part: str,
+    inner: Network,
+    x1: Shaped[ArrayLike, "n1 ..."],
+    x2: Shaped[ArrayLike, "n2 ..."] | None,
 ) -> Float[Array, "n1 n2"]:
     """Return ``tangent`` or ``cov`` of the output, in blocks of rows."""
     if not (isinstance(inner, Stack | Attention) and inner.kind.has_infinite_width):
-        known = [kind.network.rpartition(":")[2] for kind in ARCHITECTURES.values() if kind.has_infinite_width]
+        known = [
+            kind.network.rpartition(":")[2]
+            for kind in ARCHITECTURES.values()
+            if kind.has_infinite_width
+        ]
         allowed = f"a network: {', '.join(known)}, Mirrored or Subtracted or not; other limits are not derived"
         raise InvalidInput("net", kind_of(inner), allowed)
     if inner.parameterization != "ntk":
         raise InvalidInput(
-            "parameterization", inner.parameterization, "ntk: the kernels of the others grow with the width"
+            "parameterization",
+            inner.parameterization,
+            "ntk: the kernels of the others grow with the width",
         )
     if inner.output != "linear":
-        raise InvalidInput("output", inner.output, "linear: with another output the kernel does not become constant")
+        raise InvalidInput(
+            "output",
+            inner.output,
+            "linear: with another output the kernel does not become constant",
+        )
     left = np.asarray(x1, np.float64)
     right = left if x2 is None else np.asarray(x2, np.float64)
     inner.layer_input_shapes(left.shape[1:])
     if right.shape[1:] != left.shape[1:]:
         raise InvalidInput("x2", right.shape, f"rows of shape {left.shape[1:]}, as in x1")
     if isinstance(inner, Attention):
-        return jnp.asarray(infinite_heads_ntk(inner, left, right).value, dtype=jnp.result_type(float))
+        return jnp.asarray(
+            infinite_heads_ntk(inner, left, right).value, dtype=jnp.result_type(float)
+        )
     positions = _positions(inner)
-    pair_entries = math.prod(left.shape[1:-1] * (2 if positions.all_pairs else 1)) if positions.axes else 1
+    pair_entries = (
+        math.prod(left.shape[1:-1] * (2 if positions.all_pairs else 1)) if positions.axes else 1
+    )
     rows = max(1, BLOCK_ENTRIES // (right.shape[0] * pair_entries))
     _check_quadrature(inner, left)
     with jax.enable_x64(True):
         blocks = [
-            np.asarray(_kernel(inner, jnp.asarray(left[start : start + rows]), jnp.asarray(right), NUM_NODES, part))
+            np.asarray(
+                _kernel(
+                    inner,
+                    jnp.asarray(left[start : start + rows]),
+                    jnp.asarray(right),
+                    NUM_NODES,
+                    part,
+                )
+            )
             for start in range(0, left.shape[0], rows)
         ]
     return jnp.asarray(np.concatenate(blocks), dtype=jnp.result_type(float))
@@ -191,23 +225,31 @@ def quadrature_error(net: Stack, x: Shaped[ArrayLike, "n ..."]) -> float:
         return 0.0
     with jax.enable_x64(True):
         rows = jnp.asarray(np.asarray(x, np.float64)[:CHECKED_ROWS])
-        whole, half = (np.asarray(_kernel(net, rows, rows, nodes)) for nodes in (NUM_NODES, NUM_NODES // 2))
+        whole, half = (
+            np.asarray(_kernel(net, rows, rows, nodes)) for nodes in (NUM_NODES, NUM_NODES // 2)
+        )
     return float(np.abs(whole - half).max() / max(np.abs(whole).max(), np.finfo(float).tiny))
 
 
 def _check_quadrature(net: Stack, x: Shaped[np.ndarray, "n ..."]) -> None:
     """Refuse functions unresolved by quadrature; named ones are resolved at variances of order one."""
-    if len(x) and not all(isinstance(each, str) and each not in KINKED for each in net.written_out.functions()):
+    if len(x) and not all(
+        isinstance(each, str) and each not in KINKED for each in net.written_out.functions()
+    ):
         error = quadrature_error(net, x)
         if not error <= MAX_QUADRATURE_ERROR:
             allowed = f"a function whose kernel {NUM_NODES} nodes of a quadrature resolve to {MAX_QUADRATURE_ERROR:g}"
-            raise InvalidInput("activation", f"{kind_of(net.activation)}, with an error of {error:.1e}", allowed)
+            raise InvalidInput(
+                "activation", f"{kind_of(net.activation)}, with an error of {error:.1e}", allowed
+            )
 
 
 def _positions(net: Stack) -> Positions:
     """Return the positions of the first layer: all pairs if pooling or a global average mixes them."""
     blocks = net.written_out.layers
-    mixed = any(isinstance(block, graphs.AveragePoolBlock | graphs.GlobalAverageBlock) for block in blocks)
+    mixed = any(
+        isinstance(block, graphs.AveragePoolBlock | graphs.GlobalAverageBlock) for block in blocks
+    )
     return Positions(net.dimensions if isinstance(blocks[0], graphs.ConvolutionBlock) else 0, mixed)
 
 
@@ -228,7 +270,9 @@ def _kernel(
     return found
 
 
-def _through(blocks: tuple[Block, ...], layers: Iterator[Layer], limit: Limit, positions: Positions) -> Limit:
+def _through(
+    blocks: tuple[Block, ...], layers: Iterator[Layer], limit: Limit, positions: Positions
+) -> Limit:
     """Propagate the limit through these blocks; trained ones take the next ``layers``."""
     for block in blocks:
         match block:
@@ -243,7 +287,10 @@ def _through(blocks: tuple[Block, ...], layers: Iterator[Layer], limit: Limit, p
             case graphs.FlattenInputBlock():
                 pass
             case graphs.GlobalAverageBlock() | graphs.FlattenBlock():
-                limit, positions = _read_out(limit, block, positions), replace(positions, axes=0, all_pairs=False)
+                limit, positions = (
+                    _read_out(limit, block, positions),
+                    replace(positions, axes=0, all_pairs=False),
+                )
     return limit
 
 
@@ -270,13 +317,19 @@ def _linear(layer: Layer, limit: Limit, positions: Positions) -> Limit:
     gain, bias = layer.scaling.gain**2, layer.scaling.bias_std**2 if layer.use_bias else 0.0
 
     def average(cov: Array) -> Array:
-        return gain * (_windows_average(layer, positions, cov) if isinstance(layer, Convolution) else cov)
+        return gain * (
+            _windows_average(layer, positions, cov) if isinstance(layer, Convolution) else cov
+        )
 
     below = _each(limit, average)
     # Derivatives are multiplier · a (weight) and 1 (bias): together gain² C + 1 for a trained layer.
     own = below.cov + (1.0 if layer.use_bias else 0.0) if layer.trainable else 0.0
     return replace(
-        below, cov=below.cov + bias, cov1=below.cov1 + bias, cov2=below.cov2 + bias, tangent=below.tangent + own
+        below,
+        cov=below.cov + bias,
+        cov1=below.cov1 + bias,
+        cov2=below.cov2 + bias,
+        tangent=below.tangent + own,
     )
 
 
@@ -303,7 +356,10 @@ def _activate(sigma: Activation, limit: Limit, positions: Positions) -> Limit:
 def _add(upper: Limit, lower: Limit) -> Limit:
     """α = σ(z) + α': given α', z is independent of each of its neurons, so cross terms are products of means."""
     return Limit(
-        upper.cov + lower.cov + upper.mean1[:, None] * lower.mean2 + lower.mean1[:, None] * upper.mean2,
+        upper.cov
+        + lower.cov
+        + upper.mean1[:, None] * lower.mean2
+        + lower.mean1[:, None] * upper.mean2,
         upper.cov1 + lower.cov1 + 2 * upper.mean1 * lower.mean1,
         upper.cov2 + lower.cov2 + 2 * upper.mean2 * lower.mean2,
         upper.tangent + lower.tangent,
@@ -324,4 +380,6 @@ def _read_out(limit: Limit, block: Block, positions: Positions) -> Limit:
     """Flat features, whose average product is over equal positions (flatten) or all pairs (global average)."""
     if isinstance(block, graphs.GlobalAverageBlock):
         return _each(limit, lambda cov: cov.mean(axis=positions.pair_axes))
-    return _each(limit, lambda cov: positions.diagonal(cov).mean(axis=tuple(range(-positions.axes, 0))))
+    return _each(
+        limit, lambda cov: positions.diagonal(cov).mean(axis=tuple(range(-positions.axes, 0)))
+    )

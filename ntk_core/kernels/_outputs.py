@@ -39,7 +39,9 @@ def trace_outputs(kernel: Float[ArrayLike, "..."]) -> Float[Array, "n1 n2"]:
     return jnp.einsum("ijaa->ij", array) / array.shape[2]
 
 
-def diagonal_ntk(net: Model, params: PyTree, x: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n C C"]:
+def diagonal_ntk(
+    net: Model, params: PyTree, x: Shaped[ArrayLike, "n ..."]
+) -> Float[Array, "n C C"]:
     """Return the tangent kernel of every input with itself.
 
     K[i, a, b] = ⟨∇_w f_a(x_i), ∇_w f_b(x_i)⟩, in memory proportional to n.
@@ -67,7 +69,9 @@ def diagonal_ntk(net: Model, params: PyTree, x: Shaped[ArrayLike, "n ..."]) -> F
         return jnp.zeros((0, num_outputs, num_outputs))
     same, rows = checked_model(net, params, inputs), jnp.asarray(inputs)
     found: Array = jax.lax.map(
-        lambda row: empirical_ntk(same, params, row[None])[0, 0], rows, batch_size=min(ROWS_AT_ONCE, len(rows))
+        lambda row: empirical_ntk(same, params, row[None])[0, 0],
+        rows,
+        batch_size=min(ROWS_AT_ONCE, len(rows)),
     )
     return found
 

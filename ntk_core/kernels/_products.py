@@ -89,7 +89,14 @@ class KernelOperator:
     Source: Novak, Sohl-Dickstein & Schoenholz 2022, §3; Pearlmutter 1994.
     """
 
-    def __init__(self, net: Model, params: PyTree, x: Shaped[ArrayLike, "n ..."], *, memory_limit: float | None = None):
+    def __init__(
+        self,
+        net: Model,
+        params: PyTree,
+        x: Shaped[ArrayLike, "n ..."],
+        *,
+        memory_limit: float | None = None,
+    ):
         checked_limit(memory_limit)
         net, inputs, self.num_outputs = accepted(net, params, x)
         x = rows_of(net, inputs)
@@ -105,7 +112,9 @@ class KernelOperator:
         self._dtype = outputs.dtype
         self.shape = (len(x) * self.num_outputs,) * 2
 
-    def product(self, v: Float[ArrayLike, "n C"], others: Shaped[ArrayLike, "m ..."] | None = None) -> Array:
+    def product(
+        self, v: Float[ArrayLike, "n C"], others: Shaped[ArrayLike, "m ..."] | None = None
+    ) -> Array:
         """K(x, x) v, (n, C); K(others, x) v, (m, C), at other inputs."""
         v = jnp.asarray(accepted_targets(v, self._num_samples, self.num_outputs, "v"), self._dtype)
         rows, count = self._rows, self._num_samples
@@ -113,7 +122,9 @@ class KernelOperator:
             more = jnp.asarray(like_rows(others, self._rows[0], "others")).astype(self._rows.dtype)
             rows, count = _in_equal_blocks(more, self._size), len(more)
         padded = jnp.pad(v, [(0, self._rows.shape[0] * self._rows.shape[1] - len(v)), (0, 0)])
-        found = _product(self._net, self._params, self._rows, rows, padded.reshape(*self._rows.shape[:2], -1))
+        found = _product(
+            self._net, self._params, self._rows, rows, padded.reshape(*self._rows.shape[:2], -1)
+        )
         return found.reshape(-1, self.num_outputs)[:count]
 
     def flat_product(self, v: Flat) -> Flat:
@@ -131,7 +142,9 @@ class KernelOperator:
         """k̄ = tr K / (n C)."""
         return float(np.asarray(self.row_traces, np.float64).sum() / self.shape[0])
 
-    def extremes(self, *, max_products: int = 100, tolerance: float = 1e-3, seed: int = 0) -> KernelExtremes:
+    def extremes(
+        self, *, max_products: int = 100, tolerance: float = 1e-3, seed: int = 0
+    ) -> KernelExtremes:
         """λ_max, and a bound on λ_min, by Lanczos iteration with full reorthogonalization.
 
         λ_max converges in about ten products. The value for λ_min is an upper bound with a residual; it decreases with
@@ -152,14 +165,18 @@ class KernelOperator:
         while True:
             step = len(diagonal)
             basis[step] = w / beta
-            w = self.flat_product(basis[step]).astype(self._dtype)  # the basis' type, to avoid copying the basis
+            w = self.flat_product(basis[step]).astype(
+                self._dtype
+            )  # the basis' type, to avoid copying the basis
             diagonal.append(float(basis[step] @ w))
             for _ in range(2):  # twice is enough
                 w = w - (basis[: step + 1] @ w) @ basis[: step + 1]
             beta = float(np.linalg.norm(w))
             values, vectors = eigh_tridiagonal(diagonal, joins)
             residuals = beta * np.abs(vectors[-1])
-            spent = beta <= 10 * np.finfo(self._dtype).eps * abs(values[-1])  # the remainder is rounding
+            spent = beta <= 10 * np.finfo(self._dtype).eps * abs(
+                values[-1]
+            )  # the remainder is rounding
             done = all(residuals[end] <= tolerance * abs(values[end]) for end in (0, -1))
             if done or spent or step + 1 == steps:
                 largest, smallest = ((float(values[end]), float(residuals[end])) for end in (-1, 0))
@@ -186,7 +203,9 @@ class KernelOperator:
         """
         if not ridge >= 0:
             raise InvalidInput("ridge", ridge, "a number from 0 on")
-        y = np.asarray(accepted_targets(targets, self._num_samples, self.num_outputs, "targets"), np.float64).ravel()
+        y = np.asarray(
+            accepted_targets(targets, self._num_samples, self.num_outputs, "targets"), np.float64
+        ).ravel()
         shift, count = (ridge + JITTER) * self.mean_diagonal, 0
 
         def shifted(v: Flat) -> Flat:
@@ -194,10 +213,17 @@ class KernelOperator:
             count += 1
             return self.flat_product(v) + shift * v.ravel()
 
-        found, _ = cg(LinearOperator(self.shape, shifted, dtype=np.float64), y, rtol=tolerance, maxiter=max_products)
+        found, _ = cg(
+            LinearOperator(self.shape, shifted, dtype=np.float64),
+            y,
+            rtol=tolerance,
+            maxiter=max_products,
+        )
         size = float(np.linalg.norm(y))
         residual = float(np.linalg.norm(y - shifted(found))) / size if size else 0.0
-        return KernelSolution(found.reshape(-1, self.num_outputs), residual, count, residual <= 2 * tolerance)
+        return KernelSolution(
+            found.reshape(-1, self.num_outputs), residual, count, residual <= 2 * tolerance
+        )
 
 
 def _in_equal_blocks(x: Shaped[Array, "n ..."], size: int) -> Shaped[Array, "blocks rows ..."]:
@@ -227,7 +253,9 @@ def _product(
 
     with jax.default_matmul_precision("highest"):
         direction, _ = jax.lax.scan(add, jax.tree.map(jnp.zeros_like, moving), (rows, v))
-        return jax.lax.map(lambda x: derivative_along(lambda w: outputs(w, x), moving)(direction), others)
+        return jax.lax.map(
+            lambda x: derivative_along(lambda w: outputs(w, x), moving)(direction), others
+        )
 
 
 def num_moving(net: Model, params: PyTree) -> int:

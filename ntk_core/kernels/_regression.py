@@ -72,15 +72,23 @@ def kernel_regression(
         raise InvalidInput("ridge", ridge, "a number from 0 on")
     rows = len(kernel)
     if np.shape(kernel) != (rows, rows):
-        raise InvalidInput("kernel", f"shape {np.shape(kernel)}", "a square matrix, such as outputs' rows (i, a)")
+        raise InvalidInput(
+            "kernel", f"shape {np.shape(kernel)}", "a square matrix, such as outputs' rows (i, a)"
+        )
     if np.ndim(cross) != 2 or cross.shape[1] != rows:
-        raise InvalidInput("cross", f"shape {np.shape(cross)}", f"shape (others, {rows}), as in the kernel")
+        raise InvalidInput(
+            "cross", f"shape {np.shape(cross)}", f"shape (others, {rows}), as in the kernel"
+        )
     targets = np.asarray(accepted_targets(targets, rows, None, "targets"))
     if prior is not None and np.shape(prior) != (len(cross),):
-        raise InvalidInput("prior", f"shape {np.shape(prior)}", f"shape ({len(cross)},), one number a row of cross")
+        raise InvalidInput(
+            "prior", f"shape {np.shape(prior)}", f"shape ({len(cross)},), one number a row of cross"
+        )
     nothing = np.full((len(cross), targets.shape[1]), np.nan)
     if not all(np.isfinite(each).all() for each in (kernel, targets, cross)):
-        return KernelRegression(nothing, math.nan, math.nan, None if prior is None else nothing[:, 0])
+        return KernelRegression(
+            nothing, math.nan, math.nan, None if prior is None else nothing[:, 0]
+        )
     scale = float(np.trace(kernel)) / len(kernel)
     if scale <= 0:
         return KernelRegression(np.zeros_like(nothing), 0.0, math.inf, prior)
@@ -97,22 +105,40 @@ def kernel_regression(
     solved = cho_solve((factor, True), np.asarray(targets, np.float64), check_finite=False)
     variance = None
     if prior is not None:
-        half = solve_triangular(factor, np.asarray(cross, np.float64).T, lower=True, check_finite=False)
-        variance = np.maximum(np.asarray(prior, np.float64) - np.einsum("ri,ri->i", half, half), 0.0)
-    return KernelRegression(cross @ solved, jitter, 1 / reciprocal if reciprocal else math.inf, variance)
+        half = solve_triangular(
+            factor, np.asarray(cross, np.float64).T, lower=True, check_finite=False
+        )
+        variance = np.maximum(
+            np.asarray(prior, np.float64) - np.einsum("ri,ri->i", half, half), 0.0
+        )
+    return KernelRegression(
+        cross @ solved, jitter, 1 / reciprocal if reciprocal else math.inf, variance
+    )
 
 
 def _over_outputs(
-    kernel: np.ndarray, targets: np.ndarray, cross: np.ndarray, ridge: float, prior: np.ndarray | None
+    kernel: np.ndarray,
+    targets: np.ndarray,
+    cross: np.ndarray,
+    ridge: float,
+    prior: np.ndarray | None,
 ) -> KernelRegression:
     """Regress with outputs as rows (i, a); predictions (others, C), variances (others, C)."""
     num_outputs, others = np.shape(kernel)[2], len(cross)
     y = accepted_targets(targets, len(kernel), num_outputs, "targets")
     if np.ndim(cross) != 4:
-        raise InvalidInput("cross", f"shape {np.shape(cross)}", f"shape (others, {len(kernel)}, C, C), as the kernel")
+        raise InvalidInput(
+            "cross",
+            f"shape {np.shape(cross)}",
+            f"shape (others, {len(kernel)}, C, C), as the kernel",
+        )
     if prior is not None:
         if np.shape(prior) != (others, num_outputs, num_outputs):
-            raise InvalidInput("prior", f"shape {np.shape(prior)}", f"shape ({others}, {num_outputs}, {num_outputs})")
+            raise InvalidInput(
+                "prior",
+                f"shape {np.shape(prior)}",
+                f"shape ({others}, {num_outputs}, {num_outputs})",
+            )
         prior = np.einsum("iaa->ia", np.asarray(prior)).ravel()
     rows = np.asarray(y).reshape(-1, 1)
     found = kernel_regression(as_matrix(kernel), rows, as_matrix(cross, "cross"), ridge, prior)

@@ -42,7 +42,13 @@ class Function(Term):
 # Slopes and moments follow from `apply`.
 ACTIVATIONS = table(
     Function(
-        "relu", "ReLU", "max(z, 0)", lambda z: _jax().numpy.maximum(z, 0), smooth=False, negative_slope=0.0, live=True
+        "relu",
+        "ReLU",
+        "max(z, 0)",
+        lambda z: _jax().numpy.maximum(z, 0),
+        smooth=False,
+        negative_slope=0.0,
+        live=True,
     ),
     Function(
         "leaky_relu",
@@ -70,13 +76,27 @@ ACTIVATIONS = table(
     Function("quadratic", "quadratic", "z² / 2", lambda z: 0.5 * z * z),
     Function("identity", "identity", "z", lambda z: z, min_slope=1.0, negative_slope=1.0),
     Function("elu", "ELU", "z above 0, eᶻ − 1 below", lambda z: _jax().nn.elu(z)),
-    Function("selu", "SELU", "1.0507 z above 0, 1.7581 (eᶻ − 1) below", lambda z: _jax().nn.selu(z), smooth=False),
+    Function(
+        "selu",
+        "SELU",
+        "1.0507 z above 0, 1.7581 (eᶻ − 1) below",
+        lambda z: _jax().nn.selu(z),
+        smooth=False,
+    ),
     Function("mish", "mish", "z · tanh(log(1 + eᶻ))", lambda z: _jax().nn.mish(z)),
     Function("softsign", "softsign", "z / (1 + |z|)", lambda z: _jax().nn.soft_sign(z)),
     Function("arctan", "arctan", "arctan z", lambda z: _jax().numpy.arctan(z)),
     Function("sin", "sin", "sin z", lambda z: _jax().numpy.sin(z)),
     Function("cos", "cos", "cos z", lambda z: _jax().numpy.cos(z)),
-    Function("abs", "|z|", "|z|", lambda z: _jax().numpy.abs(z), min_slope=1.0, smooth=False, negative_slope=-1.0),
+    Function(
+        "abs",
+        "|z|",
+        "|z|",
+        lambda z: _jax().numpy.abs(z),
+        min_slope=1.0,
+        smooth=False,
+        negative_slope=-1.0,
+    ),
 )
 SAME = Term("same", "same as the other layers", "σ of the other layers")
 # Sizes that a spec can sweep or let grow with m.
@@ -90,21 +110,43 @@ SIZES = table(
     Term("mlp_width", "width of the MLPs", "hidden neurons of each MLP"),
 )
 SizeNames = Vocabulary(SIZES)
-ALIASES = {"silu": "swish", "celu": "elu", "soft_sign": "softsign"}  # further names of the same functions
+ALIASES = {
+    "silu": "swish",
+    "celu": "elu",
+    "soft_sign": "softsign",
+}  # further names of the same functions
 # Functions of jax.nn with kinks away from 0, whose infinite-width kernels are inexact: not in specs and forms.
-KINKED = ("relu6", "hard_tanh", "hard_sigmoid", "hard_silu", "hard_swish", "sparse_plus", "sparse_sigmoid")
+KINKED = (
+    "relu6",
+    "hard_tanh",
+    "hard_sigmoid",
+    "hard_silu",
+    "hard_swish",
+    "sparse_plus",
+    "sparse_sigmoid",
+)
 _OUTPUTS_TOO = ("relu", "leaky_relu", "tanh", "erf", "sigmoid", "softplus", "gelu", "quadratic")
 
 
 def _as_output(name: str) -> Function:
     sigma = ACTIVATIONS[name]
-    return replace(sigma, title=f"{sigma.title} output", formula=sigma.formula.translate(str.maketrans("zᶻ", "fᶠ")))
+    return replace(
+        sigma,
+        title=f"{sigma.title} output",
+        formula=sigma.formula.translate(str.maketrans("zᶻ", "fᶠ")),
+    )
 
 
 # Most activations are also outputs; the identity is called linear.
 _FIRST = (
     replace(ACTIVATIONS["identity"], name="linear", title="linear output", formula="f"),
-    Function("softmax", "softmax output", "e^{f_c} / Σ e^{f_k}", lambda f: _jax().nn.softmax(f), bound=0.5),
+    Function(
+        "softmax",
+        "softmax output",
+        "e^{f_c} / Σ e^{f_k}",
+        lambda f: _jax().nn.softmax(f),
+        bound=0.5,
+    ),
     _as_output("swish"),
     Function(
         "leaky_softplus",
@@ -131,14 +173,20 @@ class SubModel(Term):
 
 SUB_MODELS = table(
     SubModel("neurons", "three tanh neurons", "Σₖ uₖ tanh(wₖ·x / √d) / √3", 3, 3),
-    SubModel("tree", "soft decision tree", "two levels: Σ leaf · Π σ(±wₖ·x / √d), four leaves", 3, 4),
+    SubModel(
+        "tree", "soft decision tree", "two levels: Σ leaf · Π σ(±wₖ·x / √d), four leaves", 3, 4
+    ),
     SubModel("sines", "product of sines", "sin(w₁·x / √d + b₁) · sin(w₂·x / √d + b₂)", 2, 2),
 )
 
 PARAMETERIZATIONS = table(
     Term("ntk", "NTK", "z = W a / √fan_in + b, all W, b ~ N(0, 1)"),
     Term("standard", "standard", "z = W a + b, W ~ N(0, 1/fan_in), b ~ N(0, 1)"),
-    Term("lecun", "LeCun (Liu et al., App. A)", "every parameter u = w/√m: u ~ N(0, 1/m), K and ‖H‖ both grow m-fold"),
+    Term(
+        "lecun",
+        "LeCun (Liu et al., App. A)",
+        "every parameter u = w/√m: u ~ N(0, 1/m), K and ‖H‖ both grow m-fold",
+    ),
 )
 
 

@@ -19,7 +19,10 @@ def small_space_pays(positions: int, fan_in: int, features: int) -> bool:
     k, f, p = fan_in, features, positions
     if p >= min(k, f):
         return False
-    return 4 * 2 * p**2 * (k + f) + 2 * LANCZOS_VECTORS * p * (k + f - p) < (4 * p + 2 * LANCZOS_VECTORS) * k * f
+    return (
+        4 * 2 * p**2 * (k + f) + 2 * LANCZOS_VECTORS * p * (k + f - p)
+        < (4 * p + 2 * LANCZOS_VECTORS) * k * f
+    )
 
 
 def num_copies(architecture: ArchitectureSpec) -> int:
@@ -47,7 +50,11 @@ def _written_out(architecture: ArchitectureSpec) -> Composition:
 
 @functools.lru_cache(maxsize=2048)
 def layer_sizes(
-    architecture: ArchitectureSpec, width: int, input_shape: tuple[int, ...], num_outputs: int, dimensions: int = 2
+    architecture: ArchitectureSpec,
+    width: int,
+    input_shape: tuple[int, ...],
+    num_outputs: int,
+    dimensions: int = 2,
 ) -> tuple[LayerSize, ...]:
     """Return the layers of a network in order; convolutions have ``dimensions`` dimensions."""
     return lay_out(_written_out(architecture).steps, width, input_shape, dimensions, num_outputs)

@@ -8,12 +8,27 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 from pydantic import BeforeValidator, Field, InstanceOf, PlainSerializer, model_validator
 
 from ntk_core.errors import InvalidInput
-from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS, PARAMETERIZATIONS, SAME, SUB_MODELS, SizeNames
-from ntk_core.networks.graphs import Composition, composition_examples, lay_out, named_inside, parse_composition
+from ntk_core.networks.choices import (
+    ACTIVATIONS,
+    OUTPUTS,
+    PARAMETERIZATIONS,
+    SAME,
+    SUB_MODELS,
+    SizeNames,
+)
+from ntk_core.networks.graphs import (
+    Composition,
+    composition_examples,
+    lay_out,
+    named_inside,
+    parse_composition,
+)
 from ntk_core.networks.kinds import ARCHITECTURES, Kind
 from ntk_core.settings.part import SpecPart, Vocabulary, Width, one_of
 
-if TYPE_CHECKING:  # type checkers want the names written out; at run time they come from the vocabulary
+if (
+    TYPE_CHECKING
+):  # type checkers want the names written out; at run time they come from the vocabulary
     ArchitectureName = str
     ActivationName = str
     BottleneckActivationName = str
@@ -30,12 +45,18 @@ else:
 
 
 MAX_DEPTH = 16  # hidden layers
-GROWN_TITLES = {"num_heads": "Heads H", "head_dim": "Head dimensions d", "rank": "Ranks r"}  # of swept sizes
+GROWN_TITLES = {
+    "num_heads": "Heads H",
+    "head_dim": "Head dimensions d",
+    "rank": "Ranks r",
+}  # of swept sizes
 COMPOSED = "composed"  # the architecture of custom layers
 
 
 CompositionField = Annotated[
-    InstanceOf[Composition], BeforeValidator(named_inside(parse_composition)), PlainSerializer(Composition.data)
+    InstanceOf[Composition],
+    BeforeValidator(named_inside(parse_composition)),
+    PlainSerializer(Composition.data),
 ]
 SEQUENCES = "sequences (T, d), such as random-sequences, or images cut into patches"
 IMAGES = "images that are not cut into patches, such as mnist"
@@ -75,22 +96,30 @@ class ArchitectureSpec(SpecPart):
     )
     """One multiple of m for each hidden layer, such as 1, 0.5, 2; m for all when empty."""
     composition: CompositionField = Field(
-        default=composition_examples()["residual"], title="Your layers", json_schema_extra={"entry": "composition"}
+        default=composition_examples()["residual"],
+        title="Your layers",
+        json_schema_extra={"entry": "composition"},
     )
     """Registered layers as JSON, starting at the input; the output layer is added automatically."""
     parameterization: ParameterizationName = Field(default="ntk", title="Parameterization")
     """How weights are drawn and scaled with the width."""
-    trained: Literal["all", "first", "hidden", "last"] = Field(default="all", title="Trained layers")
+    trained: Literal["all", "first", "hidden", "last"] = Field(
+        default="all", title="Trained layers"
+    )
     """Layers that are trained and so contribute to the kernel K."""
     output_weights: Literal["normal", "signs"] = Field(default="normal", title="Output weights v")
     """Output weights v: normal, or random ±1, which stay constant if only hidden layers are trained."""
-    initial_output: Literal["random", "symmetric", "subtracted"] = Field(default="random", title="Output at w₀")
+    initial_output: Literal["random", "symmetric", "subtracted"] = Field(
+        default="random", title="Output at w₀"
+    )
     """random f(w₀); 0 by two mirrored copies, (f − f')/√2; or 0 by subtraction, f − f(w₀)."""
     bottleneck_width: Width = Field(default=3, title="Bottleneck width m_b")
     """Neurons m_b of the narrow layer."""
     bottleneck_layer: int = Field(default=2, ge=1, le=16, title="Bottleneck layer")
     """Which hidden layer is narrow, counted from 1."""
-    bottleneck_activation: BottleneckActivationName = Field(default="same", title="Activation of the narrow layer")
+    bottleneck_activation: BottleneckActivationName = Field(
+        default="same", title="Activation of the narrow layer"
+    )
     """Same as the other layers, or its own."""
     skip_every: int = Field(default=1, ge=1, le=2, title="Skip every")
     """Number of layers that a skip connection spans."""
@@ -129,9 +158,9 @@ class ArchitectureSpec(SpecPart):
     token_readout: Literal["mean", "first"] = Field(default="mean", title="Readout of the sequence")
     """Input of the output layer: the mean over positions, or the first position."""
 
-    base: Annotated[Literal["fully-connected", "bottleneck", "resnet", "densenet"], Vocabulary(ARCHITECTURES)] = Field(
-        default="fully-connected", title="Adapted architecture"
-    )
+    base: Annotated[
+        Literal["fully-connected", "bottleneck", "resnet", "densenet"], Vocabulary(ARCHITECTURES)
+    ] = Field(default="fully-connected", title="Adapted architecture")
     """The dense architecture whose weights are frozen."""
     adapted_layers: tuple[Annotated[int, Field(ge=1, le=16)], ...] | None = Field(
         default=None, min_length=1, max_length=16, title="Adapted layers"
@@ -157,7 +186,11 @@ class ArchitectureSpec(SpecPart):
         if self.bias_layers is not None and not self.use_bias:
             raise InvalidInput("bias_layers", self.bias_layers, "no layers without biases")
         if self.bias_layers is not None and max(self.bias_layers) > self.depth:
-            raise InvalidInput("bias_layers", self.bias_layers, f"numbers from 1 to {self.depth}, the hidden layers")
+            raise InvalidInput(
+                "bias_layers",
+                self.bias_layers,
+                f"numbers from 1 to {self.depth}, the hidden layers",
+            )
         self.record.check(self)
         return self
 
@@ -214,14 +247,23 @@ class ArchitectureSpec(SpecPart):
     def check_infinite_width(self) -> None:
         """Refuse the infinite-width kernel where it is unknown."""
         if not self.has_infinite_width:
-            known = ", ".join(kind.name for kind in ARCHITECTURES.values() if kind.has_infinite_width)
+            known = ", ".join(
+                kind.name for kind in ARCHITECTURES.values() if kind.has_infinite_width
+            )
             heads = "; of attention as the number of heads grows" if self.uses("width_is") else ""
             raise InvalidInput(
-                "infinite_width", True, f"false, except for NTK parameterization and {known}{heads}", False
+                "infinite_width",
+                True,
+                f"false, except for NTK parameterization and {known}{heads}",
+                False,
             )
 
     def check_inputs(
-        self, input_shape: tuple[int, ...], field: str = "architecture", *, widths: tuple[int, ...] = (1,)
+        self,
+        input_shape: tuple[int, ...],
+        field: str = "architecture",
+        *,
+        widths: tuple[int, ...] = (1,),
     ) -> None:
         """Refuse inputs that do not fit the layers at one of the widths, naming the setting inside ``field``."""
         try:
@@ -232,7 +274,10 @@ class ArchitectureSpec(SpecPart):
             if self.uses("composition"):
                 place, given = "composition", f"{error.field}: {given}"
             elif place == "kind":
-                given, inputs = self.kind, SEQUENCES if "num_heads" in self.record.settings else IMAGES
+                given, inputs = (
+                    self.kind,
+                    SEQUENCES if "num_heads" in self.record.settings else IMAGES,
+                )
                 allowed = f"this architecture only with {inputs}"
             name = {"size": "pool_size"}.get(place, place)
             raise InvalidInput(f"{field}.{name}" if field else name, given, allowed) from None

@@ -26,7 +26,9 @@ _MODULE = "_linearity_lab_own_model"
 _SHORTEST = 160
 
 
-def checked_model(model: OwnModel, width: int, key: Array, x: Array, num_outputs: int) -> tuple[Apply, PyTree]:
+def checked_model(
+    model: OwnModel, width: int, key: Array, x: Array, num_outputs: int
+) -> tuple[Apply, PyTree]:
     """Return (apply, params) of this width and key after checking outputs; errors inside the model propagate."""
     if "torch" in sys.modules:
         sys.modules["torch"].manual_seed(int(jax.random.bits(key)))
@@ -41,7 +43,9 @@ def checked_model(model: OwnModel, width: int, key: Array, x: Array, num_outputs
     except InvalidInput as error:
         if error.field == "x" and error.__cause__ is not None:  # an error inside the model
             raise error.__cause__ from None
-        raise InvalidInput("model" if error.field == "net" else error.field, error.given, error.allowed) from None
+        raise InvalidInput(
+            "model" if error.field == "net" else error.field, error.given, error.allowed
+        ) from None
     if found.num_outputs != num_outputs:
         labels = f"as many as targets have; class labels become targets by jax.nn.one_hot(y, {found.num_outputs})"
         raise InvalidInput("model", f"{found.num_outputs} outputs", f"{num_outputs}, {labels}")
@@ -72,7 +76,9 @@ def load_model(target: str) -> tuple[OwnModel, Path, str]:
     target = f"{target}:model" if target.endswith(".py") else target
     file, separator, name = target.rpartition(":")
     if not separator or not file.endswith(".py") or not name.isidentifier():
-        raise InvalidInput("FILE.py:NAME", target, "a Python file and a name in it, such as model.py:network")
+        raise InvalidInput(
+            "FILE.py:NAME", target, "a Python file and a name in it, such as model.py:network"
+        )
     path = Path(file)
     if not path.is_file():
         raise InvalidInput("FILE.py:NAME", file, "a file that exists")
@@ -80,8 +86,16 @@ def load_model(target: str) -> tuple[OwnModel, Path, str]:
         module = _module(path)
     found = getattr(module, name, None)
     if found is None:
-        names = [each for each, value in vars(module).items() if callable(value) and not each.startswith("_")]
-        raise InvalidInput("FILE.py:NAME", name, "one of " + ", ".join(names) if names else f"a name in {path.name}")
+        names = [
+            each
+            for each, value in vars(module).items()
+            if callable(value) and not each.startswith("_")
+        ]
+        raise InvalidInput(
+            "FILE.py:NAME",
+            name,
+            "one of " + ", ".join(names) if names else f"a name in {path.name}",
+        )
     if isinstance(found, tuple) or hasattr(found, "named_parameters"):
         return (lambda width, key: found), path, name
     if not callable(found):
@@ -115,7 +129,11 @@ def _module(path: Path) -> ModuleType:
 
 
 def _sentence(error: BaseException, path: Path) -> str:
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).name == path.name]
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if Path(frame.filename).name == path.name
+    ]
     line = frames[-1].lineno if frames else None
     if isinstance(error, SyntaxError) and error.filename and Path(error.filename).name == path.name:
         line = error.lineno

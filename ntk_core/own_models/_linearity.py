@@ -71,18 +71,28 @@ def linearity_report(
     targets = None
     if y is not None:
         axes = traced.axes_of(net)
-        targets = np.asarray(traced.accepted_targets(y, len(inputs), num_outputs, axes=axes), np.float64)
+        targets = np.asarray(
+            traced.accepted_targets(y, len(inputs), num_outputs, axes=axes), np.float64
+        )
     names, *weights, function = _differentiated(net, params0, params1)
-    w0, w1 = ([jnp.asarray(leaf) for leaf in each] for each in weights)  # NumPy types may be wider than JAX's
+    w0, w1 = (
+        [jnp.asarray(leaf) for leaf in each] for each in weights
+    )  # NumPy types may be wider than JAX's
     with traced.compiling(f"the linearity of {traced.name_of(net)}"):
         found = traced.quickly(_derivatives)(function, w0, w1, inputs)
-        traces = np.asarray(traced.quickly(_traces)(function, w0, inputs, jax.random.key(seed)), np.float64)
+        traces = np.asarray(
+            traced.quickly(_traces)(function, w0, inputs, jax.random.key(seed)), np.float64
+        )
     f0, f1, linear, curvature, later = (np.asarray(each, np.float64) for each in found.values)
     if not (np.isfinite(f0).all() and np.isfinite(f1).all()):
-        raise InvalidInput("x", "inputs with outputs that are not finite", "inputs that both checkpoints can take")
+        raise InvalidInput(
+            "x", "inputs with outputs that are not finite", "inputs that both checkpoints can take"
+        )
     is_exact = kernel == "exact" or (kernel == "auto" and f0.size <= MOST_ROWS)
     probes = None if is_exact else PROBES
-    change = kernel_change_between(net, params0, params1, x, probes=probes, memory_limit=memory_limit, seed=seed)
+    change = kernel_change_between(
+        net, params0, params1, x, probes=probes, memory_limit=memory_limit, seed=seed
+    )
     moved, along = float(np.linalg.norm(f1 - f0)), float(np.linalg.norm(linear))
     precision = float(jnp.finfo(found.values[0].dtype).eps)
     layers = tuple(
@@ -94,9 +104,15 @@ def linearity_report(
             kernel_share=ratio(trace, total),
         )
         for total in [float(traces.sum())]
-        for name, leaf, sizes, part, trace in zip(names, w0, found.sizes, found.parts, traces.tolist(), strict=True)
+        for name, leaf, sizes, part, trace in zip(
+            names, w0, found.sizes, found.parts, traces.tolist(), strict=True
+        )
     )
-    losses = {} if targets is None else _losses(net, params0, inputs, targets, (f0, f1, linear), is_exact)
+    losses = (
+        {}
+        if targets is None
+        else _losses(net, params0, inputs, targets, (f0, f1, linear), is_exact)
+    )
     return LinearityReport(
         num_inputs=len(inputs),
         num_outputs=num_outputs,
@@ -118,7 +134,9 @@ def _check_moved(params0: PyTree, params1: PyTree) -> None:
     """Refuse weights that are not finite, other integers, and equal weights."""
     moved = False
     later = jax.tree.leaves(params1)
-    for (path, before), after in zip(jax.tree_util.tree_leaves_with_path(params0), later, strict=True):
+    for (path, before), after in zip(
+        jax.tree_util.tree_leaves_with_path(params0), later, strict=True
+    ):
         moves = jnp.issubdtype(jnp.result_type(before), jnp.inexact)
         for field, leaf in (("params0", before), ("params1", after)):
             if moves and not np.isfinite(leaf).all():
@@ -127,11 +145,15 @@ def _check_moved(params0: PyTree, params1: PyTree) -> None:
         differs = not np.array_equal(before, after)
         if differs and not moves:
             raise InvalidInput(
-                "params1", f"other integers in {traced.leaf_name(path)}", "those of params0: integers stay"
+                "params1",
+                f"other integers in {traced.leaf_name(path)}",
+                "those of params0: integers stay",
             )
         moved |= differs
     if not moved:
-        raise InvalidInput("params1", "the weights of params0", "another checkpoint: these two are equal")
+        raise InvalidInput(
+            "params1", "the weights of params0", "another checkpoint: these two are equal"
+        )
 
 
 def _differentiated(
@@ -146,7 +168,11 @@ def _differentiated(
         return names, jax.tree.leaves(trained), jax.tree.leaves(later), outputs
     (w0, restore), (w1, _) = split_inexact(params0), split_inexact(params1)
     paths = jax.tree_util.tree_leaves_with_path(params0)
-    names = [traced.leaf_name(path) for path, leaf in paths if jnp.issubdtype(jnp.result_type(leaf), jnp.inexact)]
+    names = [
+        traced.leaf_name(path)
+        for path, leaf in paths
+        if jnp.issubdtype(jnp.result_type(leaf), jnp.inexact)
+    ]
     return names, w0, w1, lambda w, x: net(restore(w), x)
 
 
@@ -167,9 +193,14 @@ def _derivatives(function: Function, w0: list[Array], w1: list[Array], x: Array)
 
         (f0, linear), (_, curvature) = jax.jvp(along, (w0,), (delta,))
         size = jnp.linalg.norm(linear)
-        pulled = jax.vjp(lambda moved: function(moved, x), w0)[1](linear / jnp.where(size, size, 1))[0]
+        pulled = jax.vjp(lambda moved: function(moved, x), w0)[1](
+            linear / jnp.where(size, size, 1)
+        )[0]
         parts = [jnp.sum(gradient * step) for gradient, step in zip(pulled, delta, strict=True)]
-        sizes = [(jnp.linalg.norm(step.ravel()), jnp.linalg.norm(w.ravel())) for step, w in zip(delta, w0, strict=True)]
+        sizes = [
+            (jnp.linalg.norm(step.ravel()), jnp.linalg.norm(w.ravel()))
+            for step, w in zip(delta, w0, strict=True)
+        ]
         f1, later = along(w1)
         return _Derivatives((f0, f1, linear, curvature, later), parts, sizes)
 
@@ -182,9 +213,14 @@ def _traces(function: Function, w0: list[Array], x: Array, key: Array) -> Float[
         outputs, pull = jax.vjp(lambda w: function(w, one[None])[0], w0)
         seeds = jnp.eye(outputs.size)
         if outputs.size > MOST_SEEDS:
-            seeds = jax.random.rademacher(key, (MOST_SEEDS, outputs.size), outputs.dtype) / math.sqrt(MOST_SEEDS)
+            seeds = jax.random.rademacher(
+                key, (MOST_SEEDS, outputs.size), outputs.dtype
+            ) / math.sqrt(MOST_SEEDS)
         squares = jax.lax.map(
-            lambda seed: jnp.stack([jnp.sum(leaf**2) for leaf in pull(seed.astype(outputs.dtype))[0]]), seeds
+            lambda seed: jnp.stack(
+                [jnp.sum(leaf**2) for leaf in pull(seed.astype(outputs.dtype))[0]]
+            ),
+            seeds,
         )
         return jnp.sum(squares, axis=0)
 
@@ -193,7 +229,12 @@ def _traces(function: Function, w0: list[Array], x: Array, key: Array) -> Float[
 
 
 def _losses(
-    net: traced.Model, params0: PyTree, x: Array, y: np.ndarray, outputs: tuple[np.ndarray, ...], is_exact: bool
+    net: traced.Model,
+    params0: PyTree,
+    x: Array,
+    y: np.ndarray,
+    outputs: tuple[np.ndarray, ...],
+    is_exact: bool,
 ) -> dict[str, float]:
     """Mean of ½‖f − y‖² of the model, of its linear model, and of kernel regression."""
     f0, f1, linear = outputs

@@ -85,7 +85,9 @@ class OwnSweep:
     def hessian_law(self) -> PowerLaw | None:
         """‖H(w₀)‖ ≈ a · m^b with its 95% interval."""
         measured = [(run.width, run) for run in self.runs if run.hessian_norm is not None]
-        return fit_runs(measured, lambda run: run.hessian_norm or 0.0, lambda run: run.hessian_converged)
+        return fit_runs(
+            measured, lambda run: run.hessian_norm or 0.0, lambda run: run.hessian_converged
+        )
 
     def _repr_html_(self) -> str:
         rows = []
@@ -171,8 +173,12 @@ def sweep_widths(
         if isinstance(given, bool) or not isinstance(given, int) or given < lowest:
             raise InvalidInput(name, given, f"an integer, at least {lowest}")
     if not 0 <= output_index < targets.shape[1]:
-        raise InvalidInput("output_index", output_index, f"0 to {targets.shape[1] - 1}, one of the outputs")
-    if learning_rate != "auto" and not (isinstance(learning_rate, int | float) and 0 < learning_rate < math.inf):
+        raise InvalidInput(
+            "output_index", output_index, f"0 to {targets.shape[1] - 1}, one of the outputs"
+        )
+    if learning_rate != "auto" and not (
+        isinstance(learning_rate, int | float) and 0 < learning_rate < math.inf
+    ):
         raise InvalidInput("learning_rate", learning_rate, "auto, or a number above 0")
     runs = []
     for width in chosen:
@@ -195,7 +201,9 @@ def runs_at(
     inputs, targets = _checked_data(x, y, loss)
     program: _Program | None = None
     for seed in seeds:
-        apply, params = checked_model(model, width, initial_key(seed, width), inputs, targets.shape[1])
+        apply, params = checked_model(
+            model, width, initial_key(seed, width), inputs, targets.shape[1]
+        )
         if program is None or not program.serves(apply, params):
             program = _Program(apply, params, dynamics.Loss("linear", loss), inputs, targets)
         norm, converged = None, True
@@ -218,7 +226,9 @@ class _Program:
         self.apply, self.x, self.y = apply, x, y
         self._structure: object = jax.tree.structure(params)
         self._has_others = len(moving) < len(jax.tree.leaves(params))
-        self.model = dynamics.CallableModel(lambda leaves, rows: apply(self.restore(leaves), rows), loss)
+        self.model = dynamics.CallableModel(
+            lambda leaves, rows: apply(self.restore(leaves), rows), loss
+        )
         self.loss_of = jax.jit(lambda leaves: loss.of_model(apply(self.restore(leaves), x), y))
 
     def serves(self, apply: Apply, params: PyTree) -> bool:
@@ -231,8 +241,14 @@ class _Program:
     ) -> dict[str, Any]:
         """Train from w₀ and measure kernels."""
         before = empirical_ntk(self.apply, params, self.x)
-        rate = dynamics.auto_learning_rate(before, self.model.loss) if learning_rate == "auto" else float(learning_rate)
-        start = [jnp.array(leaf) for leaf in split_inexact(params)[0]]  # copies, since training overwrites them
+        rate = (
+            dynamics.auto_learning_rate(before, self.model.loss)
+            if learning_rate == "auto"
+            else float(learning_rate)
+        )
+        start = [
+            jnp.array(leaf) for leaf in split_inexact(params)[0]
+        ]  # copies, since training overwrites them
         descent = dynamics.Descent(
             self.model, dynamics.Optimizer(), start, (), self.x, self.y, rate, threshold=loss_threshold,
             dead=not before.any(),
@@ -242,7 +258,11 @@ class _Program:
         def record(_: int) -> None:
             leaves = descent.state.trained
             loss, now = self.loss_of(leaves), self.restore(leaves)
-            change = float(kernel_change(empirical_ntk(self.apply, now, self.x), before)) if history else 0.0
+            change = (
+                float(kernel_change(empirical_ntk(self.apply, now, self.x), before))
+                if history
+                else 0.0
+            )
             history.append((int(descent.steps[0]), change, float(loss)))
             descent.note(loss)
 
@@ -254,7 +274,9 @@ class _Program:
             **{"steps": steps, "change": changes, "loss": losses, "learning_rate": rate},
             "num_params": sum(leaf.size for leaf in descent.state.trained),
             "outcome": descent.outcomes()[0],
-            "velocity": float(dynamics.kernel_velocity(self.apply, params, self.x, self.y, self.model.loss)),
+            "velocity": float(
+                dynamics.kernel_velocity(self.apply, params, self.x, self.y, self.model.loss)
+            ),
         }
 
 

@@ -56,23 +56,33 @@ def from_torch(
         import torch
         import torchax
     except ImportError as error:
-        raise InvalidInput("model", f"a PyTorch module without {error.name}", how_to_install("torch")) from None
+        raise InvalidInput(
+            "model", f"a PyTorch module without {error.name}", how_to_install("torch")
+        ) from None
     if not isinstance(module, torch.nn.Module):
         raise InvalidInput("model", type(module).__name__, "a torch.nn.Module")
     rows = torch.as_tensor(np.array(example))
     whole = _Outputs.around(module).eval()
     with torch.no_grad():
         expected = whole(rows)
-    if not isinstance(expected, torch.Tensor) or expected.ndim not in (2, 3) or len(expected) != len(rows):
+    if (
+        not isinstance(expected, torch.Tensor)
+        or expected.ndim not in (2, 3)
+        or len(expected) != len(rows)
+    ):
         shape = getattr(expected, "shape", type(expected).__name__)
         raise InvalidInput(
-            "model", f"outputs {tuple(shape)}", "outputs of shape (n, C), (n,) or (n, T, C), one row for each input"
+            "model",
+            f"outputs {tuple(shape)}",
+            "outputs of shape (n, C), (n,) or (n, T, C), one row for each input",
         )
     states, function = torchax.extract_jax(whole)
     tensors = {**dict(whole.named_parameters()), **dict(whole.named_buffers())}
     states = {name: _in_place(tensors[name], each) for name, each in states.items()}
     moves = {name for name, each in whole.named_parameters() if each.requires_grad}
-    params = {name.removeprefix(_Outputs.PREFIX): each for name, each in states.items() if name in moves}
+    params = {
+        name.removeprefix(_Outputs.PREFIX): each for name, each in states.items() if name in moves
+    }
     kept = {name: each for name, each in states.items() if name not in moves}
 
     def apply(params: dict[str, Array], x: Array) -> Array:
@@ -82,12 +92,16 @@ def from_torch(
     try:
         found = np.asarray(jax.jit(apply)(params, jnp.asarray(rows.numpy())))
     except Exception as error:
-        first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        first = next(
+            (line for line in str(error).splitlines() if line.strip()), type(error).__name__
+        )
         raise InvalidInput("model", first, "operations that torchax knows") from error
     difference = np.abs(found - expected.numpy()).max() / max(float(np.abs(found).max()), 1e-30)
     if not difference <= AGREEMENT:
         raise InvalidInput(
-            "model", f"outputs that differ by {difference:.1e} between PyTorch and JAX", "another module"
+            "model",
+            f"outputs that differ by {difference:.1e} between PyTorch and JAX",
+            "another module",
         )
     return apply, params
 

@@ -1,6 +1,13 @@
 """Runs: compute a spec and yield events, here or on a cluster; resumable. Imports JAX only to compute."""
 
-from ntk_core.runs._estimate import capped, check_size, check_time, estimate, setting_of, work_of_points
+from ntk_core.runs._estimate import (
+    capped,
+    check_size,
+    check_time,
+    estimate,
+    setting_of,
+    work_of_points,
+)
 from ntk_core.runs._parse import canonical_json, parse_spec, spec_digest, spec_from
 from ntk_core.runs._run import Points, run
 from ntk_core.runs._spec import ExperimentSpec, SeededSpec, Spec, SweepSpec, point_key

@@ -31,10 +31,23 @@ from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import counts_of
 from ntk_core.runs._this_process import Report, SiteFailure, ThisProcess
 from ntk_core.runs.costs import peak_bytes
-from ntk_core.runs.events import PointFailed, PointFinished, PointProgress, PointStarted, parse_event
+from ntk_core.runs.events import (
+    PointFailed,
+    PointFinished,
+    PointProgress,
+    PointStarted,
+    parse_event,
+)
 
-CONNECT_S, ANSWER_S, CLOSE_S = 10.0, 30.0, 2.0  # limits for the scheduler to connect, answer, and close
-CENSUS_EVERY_S, LOOK_EVERY_S = 1.0, 0.02  # between two counts of workers; between two checks for Stop
+CONNECT_S, ANSWER_S, CLOSE_S = (
+    10.0,
+    30.0,
+    2.0,
+)  # limits for the scheduler to connect, answer, and close
+CENSUS_EVERY_S, LOOK_EVERY_S = (
+    1.0,
+    0.02,
+)  # between two counts of workers; between two checks for Stop
 TOPIC = "linearity-lab"  # shared by all runs: the scheduler keeps the last messages of every topic
 MESSAGES_EVERY_S, CURVES_EVERY_S = 0.2, 1.0  # a partial point may have thousands of numbers
 _PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "optax", "pydantic", "dask", "distributed")
@@ -58,7 +71,9 @@ class Cluster:
             SiteFailure: if the cluster is or becomes unusable.
         """
         try:
-            client = Client(self._address, timeout=CONNECT_S, set_as_default=False, heartbeat_interval=2000)
+            client = Client(
+                self._address, timeout=CONNECT_S, set_as_default=False, heartbeat_interval=2000
+            )
         except (OSError, TimeoutError):
             failure = f"No dask scheduler answers at {self._address} within {CONNECT_S:.0f} s."
             raise SiteFailure(failure) from None
@@ -74,7 +89,12 @@ class Cluster:
         The death of a worker counts against each of its points, so points do not queue on a worker.
         """
         computing: dict[str, Future] = {}
-        num_threads, asked, at_work, patience = 0, -math.inf, time.monotonic(), settings().worker_wait_s
+        num_threads, asked, at_work, patience = (
+            0,
+            -math.inf,
+            time.monotonic(),
+            settings().worker_wait_s,
+        )
         while waiting or computing:
             now = time.monotonic()
             if now - asked > (CENSUS_EVERY_S if num_threads else LOOK_EVERY_S):
@@ -87,7 +107,10 @@ class Cluster:
                     )
             while waiting and len(computing) < num_threads:
                 key = waiting.popleft()
-                request, name = (self._run, key, self._spec, conditions()), f"{TOPIC}-{self._run}-{key}"
+                request, name = (
+                    (self._run, key, self._spec, conditions()),
+                    f"{TOPIC}-{self._run}-{key}",
+                )
                 computing[key] = client.submit(compute_point, *request, key=name, pure=False)
                 yield PointStarted(key=key)
             try:
@@ -115,7 +138,9 @@ class Cluster:
             raise SiteFailure(str(error)) from None
         except Exception as error:  # the worker could not start, for example without a module
             reason = f"{type(error).__name__}: {str(error)[:200]}"
-            raise SiteFailure(f"A worker of {self._address} could not compute the point ({reason}).") from None
+            raise SiteFailure(
+                f"A worker of {self._address} could not compute the point ({reason})."
+            ) from None
 
     def _hear(self, event: tuple[object, Mapping[str, str]]) -> None:
         """Record a worker's message; ignore messages of other runs."""
@@ -129,7 +154,9 @@ class Cluster:
         scheduler: Any = client.scheduler
         with contextlib.suppress(OSError, TimeoutError):
             if client.status == "running":
-                return sum(client.sync(scheduler.ncores_running, callback_timeout=ANSWER_S).values())
+                return sum(
+                    client.sync(scheduler.ncores_running, callback_timeout=ANSWER_S).values()
+                )
         raise self._lost()
 
     def _lost(self) -> SiteFailure:
@@ -155,7 +182,9 @@ def conditions() -> dict[str, str]:
     }
 
 
-def compute_point(run: str, key: str, spec_json: str, expected: dict[str, str]) -> PointFinished | PointFailed:
+def compute_point(
+    run: str, key: str, spec_json: str, expected: dict[str, str]
+) -> PointFinished | PointFailed:
     """Compute a point in a thread of a dask worker.
 
     Args:
@@ -177,7 +206,9 @@ def compute_point(run: str, key: str, spec_json: str, expected: dict[str, str]) 
     check_data(spec)
     required, available = peak_bytes(counts_of(spec, key)), memory_limit()
     if required > available:
-        reason = f"it needs about {size(required)} and {size(available)} are available on its worker"
+        reason = (
+            f"it needs about {size(required)} and {size(available)} are available on its worker"
+        )
         return PointFailed(key=key, reason=reason)
     worker, sent = get_worker(), -math.inf
     task = worker.get_current_task()

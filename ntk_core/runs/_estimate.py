@@ -103,7 +103,10 @@ def check_size(spec: Spec, max_bytes: float = math.inf, scheduler: str | None = 
     def fits(candidate: Spec) -> bool:
         keys = candidate.point_keys()
         is_possible = peak_bytes(counts_of(candidate, keys[-1])) <= limit  # decides most cases
-        return is_possible and max(bytes_of_points([counts_of(candidate, key) for key in keys])) <= limit
+        return (
+            is_possible
+            and max(bytes_of_points([counts_of(candidate, key) for key in keys])) <= limit
+        )
 
     field, given, nearest = _largest_setting(spec, [spec.swept_field, "dataset.num_samples"], fits)
     raise TooLarge(field, given, required=required, limit=limit, unit="bytes", nearest=nearest)
@@ -123,14 +126,23 @@ def check_time(spec: Spec, max_seconds: float, *, most: bool = False) -> None:
     required = sum(seconds_of_points(spec, most).values())
     if required > max_seconds:
         field, given, nearest = _most_in_time(spec, max_seconds, most, machine())
-        raise TooLarge(field, given, required=required, limit=max_seconds, unit="seconds", nearest=nearest)
+        raise TooLarge(
+            field, given, required=required, limit=max_seconds, unit="seconds", nearest=nearest
+        )
 
 
 @functools.lru_cache(maxsize=256)  # pages need this for the paper's sizes at every rerun
-def _most_in_time(spec: Spec, max_seconds: float, most: bool, here: Machine) -> tuple[str, int, int]:
+def _most_in_time(
+    spec: Spec, max_seconds: float, most: bool, here: Machine
+) -> tuple[str, int, int]:
     def fits(candidate: Spec, most: bool = most) -> bool:
-        costliest_first = (total_work(counts_of(candidate, key, most)) for key in reversed(candidate.point_keys()))
-        return all(total <= max_seconds for total in itertools.accumulate(map(here.seconds, costliest_first)))
+        costliest_first = (
+            total_work(counts_of(candidate, key, most)) for key in reversed(candidate.point_keys())
+        )
+        return all(
+            total <= max_seconds
+            for total in itertools.accumulate(map(here.seconds, costliest_first))
+        )
 
     names = [spec.swept_field, "num_seeds", _STEPS, "dataset.num_samples"]
     if most and fits(spec, most=False):  # the typical number of steps fits, the maximum does not
@@ -138,13 +150,21 @@ def _most_in_time(spec: Spec, max_seconds: float, most: bool, here: Machine) -> 
     return _largest_setting(spec, names, fits)
 
 
-def _largest_setting(spec: Spec, names: Sequence[str], fits: Callable[[Spec], bool]) -> tuple[str, int, int]:
+def _largest_setting(
+    spec: Spec, names: Sequence[str], fits: Callable[[Spec], bool]
+) -> tuple[str, int, int]:
     """Return the first setting that alone makes ``spec`` fit, else the first above 1; its largest and new value."""
     values = {name: value for name in names if (value := setting_of(spec, name)) is not None}
-    given = {name: max(value) if isinstance(value, tuple) else value for name, value in values.items()}
+    given = {
+        name: max(value) if isinstance(value, tuple) else value for name, value in values.items()
+    }
     above = [name for name in given if given[name] > 1] or list(given)[-1:]
     name = next((name for name in above if fits(capped(spec, name, 1))), above[0])
-    return name, given[name], largest_fitting(lambda value: fits(capped(spec, name, value)), given[name])
+    return (
+        name,
+        given[name],
+        largest_fitting(lambda value: fits(capped(spec, name, value)), given[name]),
+    )
 
 
 def setting_of(spec: SpecPart, name: str) -> Any:
@@ -158,7 +178,11 @@ def setting_of(spec: SpecPart, name: str) -> Any:
 def capped(spec: Spec, name: str, most: int) -> Spec:
     """Return ``spec`` with this setting, or each of its values, reduced to ``most``."""
     value = value_at(spec, name)
-    lower = tuple(sorted({min(item, most) for item in value})) if isinstance(value, tuple) else min(value, most)
+    lower = (
+        tuple(sorted({min(item, most) for item in value}))
+        if isinstance(value, tuple)
+        else min(value, most)
+    )
     return cast(Spec, with_value(spec, name, lower))
 
 
@@ -172,7 +196,9 @@ def check_data(spec: Spec) -> None:
 def largest_fitting(fits: Callable[[int], bool], too_large: int) -> int:
     """Return the largest of :data:`ROUND` below ``too_large`` that fits, by at most ten calls; 1 by assumption."""
     end = max(1, bisect.bisect_left(ROUND, too_large))
-    return ROUND[bisect.bisect_left(ROUND, True, lo=1, hi=end, key=lambda value: not fits(value)) - 1]
+    return ROUND[
+        bisect.bisect_left(ROUND, True, lo=1, hi=end, key=lambda value: not fits(value)) - 1
+    ]
 
 
 def scheduler_address(given: str | None = None) -> str | None:
@@ -183,7 +209,9 @@ def scheduler_address(given: str | None = None) -> str | None:
         return None
     found = _ADDRESS.fullmatch(address)
     if found is None or not 1 <= int(found[3]) <= 65_535:
-        raise InvalidInput(field, address, "the address of a dask scheduler, such as tcp://192.168.0.10:8786")
+        raise InvalidInput(
+            field, address, "the address of a dask scheduler, such as tcp://192.168.0.10:8786"
+        )
     return address
 
 
@@ -193,8 +221,12 @@ def devices_for(spec: Spec, key: str) -> int:
 
     stated, available = settings().devices, len(jax.devices())
     if stated is not None and stated > available:
-        raise InvalidInput("LINEARITY_LAB_DEVICES", stated, f"an integer from 1 to {available}, the devices found")
+        raise InvalidInput(
+            "LINEARITY_LAB_DEVICES", stated, f"an integer from 1 to {available}, the devices found"
+        )
     usable, width = accelerator_bytes(), spec.parts_of(key).get("width", 0)
     if stated is not None or not usable or peak_bytes(counts_of(spec, key)) <= usable[0]:
         return stated or 1
-    return max(count for count in range(1, len(usable) + 1) if width % count == 0)  # must divide the width
+    return max(
+        count for count in range(1, len(usable) + 1) if width % count == 0
+    )  # must divide the width

@@ -33,15 +33,21 @@ def parse_spec(data: object) -> Spec:
     """
     if isinstance(text := data, str | bytes):
         if len(text) > MAX_JSON_BYTES:
-            raise InvalidSpec((InvalidInput("spec", f"{len(text):,} bytes", f"at most {MAX_JSON_BYTES:,} bytes"),))
+            raise InvalidSpec(
+                (InvalidInput("spec", f"{len(text):,} bytes", f"at most {MAX_JSON_BYTES:,} bytes"),)
+            )
         with contextlib.suppress(ValueError, RecursionError):
             data = json.loads(text)
     if not isinstance(data, dict):
         given = data.decode("utf-8", "replace") if isinstance(data, bytes) else data
-        raise InvalidSpec((InvalidInput("spec", given, "a JSON object with the settings of an experiment"),))
+        raise InvalidSpec(
+            (InvalidInput("spec", given, "a JSON object with the settings of an experiment"),)
+        )
     experiment = data.get("experiment", "kernel_change")
     if not (isinstance(experiment, str) and experiment in KINDS):
-        raise InvalidSpec((InvalidInput("experiment", experiment, "one of " + ", ".join(EXPERIMENTS)),))
+        raise InvalidSpec(
+            (InvalidInput("experiment", experiment, "one of " + ", ".join(EXPERIMENTS)),)
+        )
     return validated(KINDS[experiment].spec, data)
 
 
@@ -54,11 +60,15 @@ def spec_from(given: Spec | Preset[Spec] | Mapping[str, object] | str) -> Spec:
             return PRESETS[given].spec
         near = difflib.get_close_matches(given, PRESETS, n=3, cutoff=0.4)
         meant = f", such as {', '.join(near)}" if near else ""
-        raise InvalidInput("spec", given, f"a spec, or the name of a preset{meant} (ntk_core.presets() lists them)")
+        raise InvalidInput(
+            "spec", given, f"a spec, or the name of a preset{meant} (ntk_core.presets() lists them)"
+        )
     if isinstance(given, Mapping):
         return parse_spec(dict(given))
     if not isinstance(given, ExperimentSpec):
-        raise InvalidInput("spec", kind_of(given), "a spec such as KernelChangeSpec(), or the name of a preset")
+        raise InvalidInput(
+            "spec", kind_of(given), "a spec such as KernelChangeSpec(), or the name of a preset"
+        )
     return given
 
 

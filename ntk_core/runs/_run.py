@@ -14,7 +14,14 @@ from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import Computation, experiment_of
 from ntk_core.runs._this_process import SiteFailure, ThisProcess
 from ntk_core.runs._values import EndStatus, PointValue, Provenance, latest_provenance
-from ntk_core.runs.events import Ended, Event, PointFailed, PointFinished, PointProgress, PointStarted
+from ntk_core.runs.events import (
+    Ended,
+    Event,
+    PointFailed,
+    PointFinished,
+    PointProgress,
+    PointStarted,
+)
 
 if TYPE_CHECKING:
     from ntk_core.runs._cluster import Cluster
@@ -78,7 +85,9 @@ def run(
     address = scheduler_address(scheduler) if computation is None else None
     if computation is None:
         check_size(spec, scheduler=address or "")
-    return with_bar(_events(spec, points, should_stop or (lambda: False), address, computation), spec)
+    return with_bar(
+        _events(spec, points, should_stop or (lambda: False), address, computation), spec
+    )
 
 
 def _events(
@@ -149,12 +158,16 @@ def _started(provenance: Provenance | None, started_at: str) -> Provenance | Non
     return provenance and provenance.model_copy(update={"started_at": started_at})
 
 
-def _site(spec: Spec, address: str | None, computation: Computation | None) -> "ThisProcess | Cluster":
+def _site(
+    spec: Spec, address: str | None, computation: Computation | None
+) -> "ThisProcess | Cluster":
     """Return this process, or the cluster of the scheduler at ``address``."""
     if address is None:
         return ThisProcess(spec, computation)
     if importlib.util.find_spec("distributed") is None:
-        raise SiteFailure(f"Computing on a cluster needs dask.distributed: {how_to_install('cluster')}")
+        raise SiteFailure(
+            f"Computing on a cluster needs dask.distributed: {how_to_install('cluster')}"
+        )
     from ntk_core.runs._cluster import Cluster  # imports dask
 
     return Cluster(spec, address)

@@ -52,14 +52,18 @@ class ExperimentSpec(SpecPart):
         if (num_points := len(self.point_keys())) > MAX_POINTS:
             values = getattr(self, self.swept_field)
             fewer = max(1, len(values) * MAX_POINTS // num_points)
-            allowed = f"values that make at most {MAX_POINTS} {self.point_words[1]}, not {num_points:,}"
+            allowed = (
+                f"values that make at most {MAX_POINTS} {self.point_words[1]}, not {num_points:,}"
+            )
             raise InvalidInput(self.swept_field, values, allowed, values[:fewer])
         return self
 
     @property
     def is_private(self) -> bool:
         """Whether it uses uploaded data; only their owner sees such runs."""
-        return any(getattr(getattr(self, name), "name", None) == UPLOAD for name in type(self).model_fields)
+        return any(
+            getattr(getattr(self, name), "name", None) == UPLOAD for name in type(self).model_fields
+        )
 
     @property
     def swept_title(self) -> str:
@@ -122,7 +126,9 @@ class SeededSpec(ExperimentSpec):
     def _of_seed(self, index: int) -> Self:
         seed = self.seeds[index]
         dataset = self.dataset.model_copy(update={"seed": self.dataset.seed + seed})
-        return self.model_copy(update={"num_seeds": 1, "seed": seed, "draws": "network", "dataset": dataset})
+        return self.model_copy(
+            update={"num_seeds": 1, "seed": seed, "draws": "network", "dataset": dataset}
+        )
 
 
 class SweepSpec(SeededSpec):
@@ -164,14 +170,20 @@ class SweepSpec(SeededSpec):
     def _more_options(self) -> dict[str, Any]:
         num_test = getattr(self, "num_test", 0)
         shapes = self.dataset.known_shapes() if num_test or self.one_output else None
-        is_one = shapes is not None and len(shapes.class_names) == 2 and set(self.all_outputs) == {"linear"}
+        is_one = (
+            shapes is not None
+            and len(shapes.class_names) == 2
+            and set(self.all_outputs) == {"linear"}
+        )
         targets = {"targets": "plus-minus"} if is_one and self.one_output else {}
         return {"num_test": min(num_test, shapes.available_test) if shapes else num_test, **targets}
 
     @model_validator(mode="after")
     def _suits_data(self) -> Self:
         if self.draws_data and not self.dataset.uses("seed"):
-            raise InvalidInput("draws", self.draws, "network: given points are not drawn", "network")
+            raise InvalidInput(
+                "draws", self.draws, "network: given points are not drawn", "network"
+            )
         shapes = self.dataset.known_shapes()
         if shapes is None or shapes.class_names:
             return self
@@ -180,7 +192,9 @@ class SweepSpec(SeededSpec):
                 raise InvalidInput(name, choice, f"another {name}, for data without classes", other)
             if choice in chosen:
                 others = tuple(each for each in chosen if each != choice)
-                raise InvalidInput(name, choice, f"other {name}, for data without classes", others or (other,))
+                raise InvalidInput(
+                    name, choice, f"other {name}, for data without classes", others or (other,)
+                )
         return self
 
     @field_validator("widths")

@@ -76,21 +76,29 @@ def presets_beside(file: str, kind: type[Part]) -> tuple[Preset[Part], ...]:
         InvalidSpec: for an unknown setting or a value that is not allowed.
         TypeError: if texts are missing or have unknown names.
     """
-    tables: dict[str, Any] = tomllib.loads(Path(file).with_name("presets.toml").read_text(encoding="utf-8"))
+    tables: dict[str, Any] = tomllib.loads(
+        Path(file).with_name("presets.toml").read_text(encoding="utf-8")
+    )
     caveats = _caveats(Path(file).with_name("claims.toml"))
     common = {name: tables.pop(name) for name in ("our_choice",) if name in tables}
     found = []
     for name, table in tables.items():
         spec = validated(kind, table.pop("spec", {}))
         paper = validated(kind, _merged(spec.model_dump(mode="json"), table.pop("paper", {})))
-        found.append(Preset(name, **(common | table), spec=spec, paper_spec=paper, caveats=caveats.get(name, ())))
+        found.append(
+            Preset(
+                name, **(common | table), spec=spec, paper_spec=paper, caveats=caveats.get(name, ())
+            )
+        )
     return tuple(found)
 
 
 def _caveats(path: Path) -> dict[str, tuple[str, ...]]:
     """Return the caveats of the presets' own claims, by preset."""
     found: dict[str, tuple[str, ...]] = {}
-    tables: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    tables: dict[str, Any] = (
+        tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    )
     for table in tables.values():
         if "document" not in table and "caveat" in table:
             found[table["preset"]] = (*found.get(table["preset"], ()), table["caveat"])
@@ -100,7 +108,9 @@ def _caveats(path: Path) -> dict[str, tuple[str, ...]]:
 def _merged(data: Mapping[str, Any], changes: Mapping[str, object]) -> dict[str, object]:
     """Return ``data`` with some values replaced, also inside groups."""
     inner = {
-        name: _merged(data[name], value) if isinstance(value, dict) and isinstance(data.get(name), dict) else value
+        name: _merged(data[name], value)
+        if isinstance(value, dict) and isinstance(data.get(name), dict)
+        else value
         for name, value in changes.items()
     }
     return {**data, **inner}
@@ -144,7 +154,9 @@ class Computation:
 
 def table_summary(spec: Spec, points: Sequence[PointValue]) -> str:
     """Return the table of an experiment's columns and the outcomes of unconverged runs."""
-    return "\n".join([*text_table(experiment_of(spec).result.columns, points), *outcome_notes(points)])
+    return "\n".join(
+        [*text_table(experiment_of(spec).result.columns, points), *outcome_notes(points)]
+    )
 
 
 @dataclass(frozen=True)
@@ -192,10 +204,17 @@ def packages_outside() -> Mapping[str, str]:
         try:
             stated = entry.load().EXPERIMENT
             if entry.name in (*package.EXPERIMENTS, *package.KEPT, *found):
-                raise InvalidInput("the entry point", entry.name, "a name that no other experiment has")
-            for name in (stated.spec.model_fields["experiment"].default, stated.point.model_fields["kind"].default):
+                raise InvalidInput(
+                    "the entry point", entry.name, "a name that no other experiment has"
+                )
+            for name in (
+                stated.spec.model_fields["experiment"].default,
+                stated.point.model_fields["kind"].default,
+            ):
                 if name != entry.name:
-                    raise InvalidInput("experiment and kind", name, f"{entry.name!r}, the name of the entry point")
+                    raise InvalidInput(
+                        "experiment and kind", name, f"{entry.name!r}, the name of the entry point"
+                    )
             _ = stated.presets  # refuses presets with invalid specs
             found[entry.name] = entry.value
         except Exception as error:
@@ -210,7 +229,10 @@ def _presets() -> dict[str, Preset[Spec]]:
     for name, each in EXPERIMENTS.items():
         for preset in each.presets:
             if preset.name in found:
-                warnings.warn(f"The preset {preset.name} of {name} is left out: its name is taken.", stacklevel=2)
+                warnings.warn(
+                    f"The preset {preset.name} of {name} is left out: its name is taken.",
+                    stacklevel=2,
+                )
             found.setdefault(preset.name, preset)
     return found
 
@@ -300,20 +322,28 @@ def run_summary(spec: Spec, points: Sequence[PointValue]) -> str:
     if not points:
         return "No point is finished."
     text = experiment_of(spec).summary(spec, points)
-    return f"{text}\nIntervals are {spec.scope}." if isinstance(spec, SeededSpec) and "interval" in text else text
+    return (
+        f"{text}\nIntervals are {spec.scope}."
+        if isinstance(spec, SeededSpec) and "interval" in text
+        else text
+    )
 
 
 def _point(data: object) -> object:
     """Validate a point's JSON by its ``kind``; return other values unchanged."""
     kind = data.get("kind") if isinstance(data, dict) else None
-    return KINDS[kind].point.model_validate(data) if isinstance(kind, str) and kind in KINDS else data
+    return (
+        KINDS[kind].point.model_validate(data) if isinstance(kind, str) and kind in KINDS else data
+    )
 
 
 def _result(data: object) -> object:
     """Validate a result's JSON by its spec's experiment; return other values unchanged."""
     spec = data.get("spec") if isinstance(data, dict) else None
     name = spec.get("experiment") if isinstance(spec, dict) else None
-    return KINDS[name].result.model_validate(data) if isinstance(name, str) and name in KINDS else data
+    return (
+        KINDS[name].result.model_validate(data) if isinstance(name, str) and name in KINDS else data
+    )
 
 
 Point = Annotated[SerializeAsAny[PointValue], BeforeValidator(_point)]

@@ -43,7 +43,9 @@ class ThisProcess:
         self._data: Any = None
         self.provenance: Provenance | None = None
         computation = computation or experiment_of(spec).computation()
-        self._computation = on_own_data(computation) if getattr(spec, "draws_data", False) else computation
+        self._computation = (
+            on_own_data(computation) if getattr(spec, "draws_data", False) else computation
+        )
 
     def reports(self, keys: Sequence[str]) -> Generator[Report | None, None, None]:
         """Compute these points. Closing the generator stops the work.
@@ -76,7 +78,9 @@ class ThisProcess:
         work = self._computation.compute(self._spec, self._data, key)
         while True:
             try:
-                with _divided_over(num_devices):  # not across a yield, since other code runs meanwhile
+                with _divided_over(
+                    num_devices
+                ):  # not across a yield, since other code runs meanwhile
                     report = next(work)
             except StopIteration as stop:
                 return stop.value
@@ -110,11 +114,18 @@ def on_own_data(computation: Computation) -> Computation:
     def load(spec: SeededSpec) -> list[object]:
         return [computation.load(each) for each in spec.each_seed()]
 
-    def compute(spec: SeededSpec, data: list[object], key: str) -> Generator[Progress | Growth, None, PointValue]:
-        works = one_after_another([computation.compute(*one, key) for one in zip(spec.each_seed(), data, strict=True)])
+    def compute(
+        spec: SeededSpec, data: list[object], key: str
+    ) -> Generator[Progress | Growth, None, PointValue]:
+        works = one_after_another(
+            [computation.compute(*one, key) for one in zip(spec.each_seed(), data, strict=True)]
+        )
         # Partial points of a single seed are not drawn.
         points: list[PointValue] = yield from relayed(works, lambda report: (report[0], report[1]))
-        together = {of: tuple(run for each in points for run in getattr(each, of)) for of in points[0].of_each_seed}
+        together = {
+            of: tuple(run for each in points for run in getattr(each, of))
+            for of in points[0].of_each_seed
+        }
         return points[0].model_copy(update=together)
 
     return Computation(compute, load)
@@ -141,7 +152,9 @@ def sentence(error: BaseException) -> str:
     return f"the computation failed ({type(error).__name__}: {text[0][:200] if text else 'no message'})"
 
 
-def relayed(work: Generator[Old, None, Found], change: Callable[[Old], New]) -> Generator[New, None, Found]:
+def relayed(
+    work: Generator[Old, None, Found], change: Callable[[Old], New]
+) -> Generator[New, None, Found]:
     """Run the work and apply ``change`` to each of its reports."""
     while True:
         try:
@@ -151,7 +164,9 @@ def relayed(work: Generator[Old, None, Found], change: Callable[[Old], New]) -> 
         yield change(report)
 
 
-def one_after_another(works: Sequence[Generator[AnyReport, None, Found]]) -> Generator[AnyReport, None, list[Found]]:
+def one_after_another(
+    works: Sequence[Generator[AnyReport, None, Found]],
+) -> Generator[AnyReport, None, list[Found]]:
     """Run several computations sequentially; rescale their reported shares to the total."""
     found = []
     for index, work in enumerate(works):
@@ -162,10 +177,19 @@ def one_after_another(works: Sequence[Generator[AnyReport, None, Found]]) -> Gen
 
 def rescaled(report: AnyReport, fraction: float) -> AnyReport:
     """Return a report with another fraction."""
-    return report._replace(fraction=fraction) if isinstance(report, Growth) else cast(AnyReport, (fraction, report[1]))
+    return (
+        report._replace(fraction=fraction)
+        if isinstance(report, Growth)
+        else cast(AnyReport, (fraction, report[1]))
+    )
 
 
-def by_steps(stretches: Iterable[int], max_steps: int, words: str, first: float = 0.0) -> Iterator[Progress]:
+def by_steps(
+    stretches: Iterable[int], max_steps: int, words: str, first: float = 0.0
+) -> Iterator[Progress]:
     """Report a training's progress on a logarithmic axis of steps, starting at the share ``first``."""
     for step in stretches:
-        yield first + (1 - first) * math.log1p(step) / math.log1p(max_steps), f"{words}, step {step:,}"
+        yield (
+            first + (1 - first) * math.log1p(step) / math.log1p(max_steps),
+            f"{words}, step {step:,}",
+        )

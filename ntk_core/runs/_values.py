@@ -126,8 +126,13 @@ class PointValue(Value):
     @property
     def key(self) -> str:
         """The point's key, as in its spec."""
-        named, fields = {name: getattr(self, name) for name in self.key_parts}, type(self).model_fields
-        return point_key(**{name: value for name, value in named.items() if value != fields[name].default})
+        named, fields = (
+            {name: getattr(self, name) for name in self.key_parts},
+            type(self).model_fields,
+        )
+        return point_key(
+            **{name: value for name, value in named.items() if value != fields[name].default}
+        )
 
     @property
     def records(self) -> Sequence[Record]:
@@ -187,7 +192,9 @@ class ResultValue(Value, Shown):
             origin = point.provenance or self.provenance
             name = origin.model_dump_json()
             found[name] = origin, (*found.get(name, (origin, ()))[1], point.key)
-        return tuple(sorted(found.values(), key=lambda each: each[0].started_at)) or ((self.provenance, ()),)
+        return tuple(sorted(found.values(), key=lambda each: each[0].started_at)) or (
+            (self.provenance, ()),
+        )
 
     def csv(self) -> str:
         """Return :meth:`rows` as CSV text with a header line; empty without rows."""

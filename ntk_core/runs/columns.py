@@ -14,7 +14,10 @@ from ntk_core.runs._values import OUTCOME_WORDS, PointValue, Record, finite_or_n
 def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
     """Return one line per row with aligned columns."""
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
 
 
 def with_error(values: Sequence[float], digits: int = 3) -> str:
@@ -34,7 +37,10 @@ def between(values: Sequence[float], spec: str) -> str:
 
 
 def outcome_notes(
-    points: Iterable[PointValue], words: Mapping[str, str] = OUTCOME_WORDS, good: str = "converged", then: str = ""
+    points: Iterable[PointValue],
+    words: Mapping[str, str] = OUTCOME_WORDS,
+    good: str = "converged",
+    then: str = "",
 ) -> list[str]:
     """Return one line per outcome other than ``good`` among the runs of the points."""
     seen = {getattr(run, "outcome", good) for point in points for run in point.records} - {good}
@@ -44,7 +50,11 @@ def outcome_notes(
 def marks(runs: Iterable[Record]) -> str:
     """Count the runs with each outcome except the good one: ``! 2 stuck, ! 1 dead``."""
     counts = Counter(getattr(run, "outcome", "converged") for run in runs)
-    return ", ".join(f"! {count} {outcome}" for outcome, count in sorted(counts.items()) if outcome != "converged")
+    return ", ".join(
+        f"! {count} {outcome}"
+        for outcome, count in sorted(counts.items())
+        if outcome != "converged"
+    )
 
 
 Role = Literal["swept", "line", "label", "measure"]
@@ -84,7 +94,11 @@ class Column:
 
     def words(self, value: Any) -> object:
         """Return the text of a swept value, line or label; a measure unchanged."""
-        return value if self.role == "measure" or self.format is None or value is None else self.format(value)
+        return (
+            value
+            if self.role == "measure" or self.format is None or value is None
+            else self.format(value)
+        )
 
 
 Columns = Sequence[Column]
@@ -98,11 +112,18 @@ NUM_PARAMS = Column("num_params", "", lambda point, run: point.num_params)
 OUTPUT = Column("output", "output", format=lambda name: OUTPUTS[name].title, role="line")
 SEED = Column("seed", "seed", role="label")
 CHANGE = Column(
-    "sup_kernel_change", "kernel change ΔK", lambda point, run: run.sup_change, precise, "measure", converged
+    "sup_kernel_change",
+    "kernel change ΔK",
+    lambda point, run: run.sup_change,
+    precise,
+    "measure",
+    converged,
 )
 FINAL_LOSS = Column("final_loss", "final loss", lambda point, run: run.loss[-1])
 STEPS = Column("steps", "steps", lambda point, run: run.num_steps)
-LEARNING_RATE = Column("learning_rate", "learning rate η", lambda point, run: finite_or_none(run.learning_rate))
+LEARNING_RATE = Column(
+    "learning_rate", "learning rate η", lambda point, run: finite_or_none(run.learning_rate)
+)
 OUTCOME = Column("outcome", "outcome", format=OUTCOME_WORDS.__getitem__, role="label")
 
 
@@ -111,17 +132,27 @@ def runs_of(points: Iterable[PointValue]) -> Iterator[tuple[PointValue, Record]]
     return ((point, run) for point in points for run in point.records)
 
 
-def csv_rows(columns: Columns, pairs: Iterable[tuple[PointValue, Record]]) -> list[dict[str, object]]:
+def csv_rows(
+    columns: Columns, pairs: Iterable[tuple[PointValue, Record]]
+) -> list[dict[str, object]]:
     """Return one row per run, by column names."""
     rows = [{column.name: column.value(*pair) for column in columns} for pair in pairs]
-    absent = {each.name for each in columns if each.optional and all(row[each.name] is None for row in rows)}
+    absent = {
+        each.name
+        for each in columns
+        if each.optional and all(row[each.name] is None for row in rows)
+    }
     return [{name: value for name, value in row.items() if name not in absent} for row in rows]
 
 
 def table_rows(columns: Columns, points: Iterable[PointValue]) -> list[dict[str, object]]:
     """Return one row per run, by column titles, without empty columns."""
-    rows = [{c.title: c.words(c.value(*pair)) for c in columns if c.title} for pair in runs_of(points)]
-    empty = {title for title in (rows[0] if rows else ()) if all(row[title] is None for row in rows)}
+    rows = [
+        {c.title: c.words(c.value(*pair)) for c in columns if c.title} for pair in runs_of(points)
+    ]
+    empty = {
+        title for title in (rows[0] if rows else ()) if all(row[title] is None for row in rows)
+    }
     return [{title: value for title, value in row.items() if title not in empty} for row in rows]
 
 
@@ -140,16 +171,28 @@ def text_table(
     for point in points:
         lines: dict[tuple[str, ...], list[Record]] = {}
         for run in point.records:
-            lines.setdefault(tuple(str(key.words(key.value(point, run))) for key in keys), []).append(run)
+            lines.setdefault(
+                tuple(str(key.words(key.value(point, run))) for key in keys), []
+            ).append(run)
         for line, runs in lines.items():
-            rows.append((*line, *(_cell(column, point, runs) for column in shown), str(len(runs)), note(runs)))
+            rows.append(
+                (
+                    *line,
+                    *(_cell(column, point, runs) for column in shown),
+                    str(len(runs)),
+                    note(runs),
+                )
+            )
     return aligned(rows)
 
 
 def measures(columns: Columns) -> dict[str, str]:
     """Map names of measures to titles, measures of the text summary first."""
     found = [column for column in columns if column.role == "measure" and column.title]
-    return {column.name: column.title for column in sorted(found, key=lambda column: column.format is None)}
+    return {
+        column.name: column.title
+        for column in sorted(found, key=lambda column: column.format is None)
+    }
 
 
 def _is_finite(value: float | None) -> bool:

@@ -16,7 +16,13 @@ import warnings
 from contextlib import suppress
 from pathlib import Path
 
-from ntk_core.environment import data_directory, private_directory, resident_memory, return_freed_memory, settings
+from ntk_core.environment import (
+    data_directory,
+    private_directory,
+    resident_memory,
+    return_freed_memory,
+    settings,
+)
 from ntk_core.errors import InvalidInput
 
 VARIABLE = "LINEARITY_LAB_CACHE"
@@ -52,7 +58,10 @@ def keep_compiled_code() -> None:
     except (InvalidInput, OSError, RuntimeError) as error:
         _LOG.warning("Compiled code is not kept between starts: %s", error)
         return
-    options = {"jax_compilation_cache_dir": str(directory), "jax_persistent_cache_min_compile_time_secs": 0.0}
+    options = {
+        "jax_compilation_cache_dir": str(directory),
+        "jax_persistent_cache_min_compile_time_secs": 0.0,
+    }
     if "jax" in sys.modules:
         import jax
 
@@ -60,7 +69,9 @@ def keep_compiled_code() -> None:
             jax.config.update(name, value)
     else:  # JAX reads these on import, and some commands never import it
         os.environ.update({name.upper(): str(value) for name, value in options.items()})
-    warnings.filterwarnings("ignore", r"Error (reading|writing) persistent compilation cache entry", UserWarning)
+    warnings.filterwarnings(
+        "ignore", r"Error (reading|writing) persistent compilation cache entry", UserWarning
+    )
 
 
 def compiled_code_directory() -> Path | None:
@@ -70,7 +81,9 @@ def compiled_code_directory() -> Path | None:
         return None
     root = Path(given).expanduser() if given else data_directory() / "compiled"
     if not root.is_absolute():
-        raise InvalidInput(VARIABLE, given, f"the absolute path of a directory that can be written, or {OFF}")
+        raise InvalidInput(
+            VARIABLE, given, f"the absolute path of a directory that can be written, or {OFF}"
+        )
     return root / f"linearity-lab-{_processor()}"
 
 
@@ -80,8 +93,12 @@ def _processor() -> str:
         lines = _PROCESSOR.read_text(encoding="utf-8").splitlines()
     except OSError:
         lines = [platform.processor()]
-    facts = {line for line in lines if line.startswith(("model name", "flags", "Features"))} or set(lines)
-    return hashlib.sha256("\n".join([platform.system(), platform.machine(), *sorted(facts)]).encode()).hexdigest()[:12]
+    facts = {line for line in lines if line.startswith(("model name", "flags", "Features"))} or set(
+        lines
+    )
+    return hashlib.sha256(
+        "\n".join([platform.system(), platform.machine(), *sorted(facts)]).encode()
+    ).hexdigest()[:12]
 
 
 def _tidy(directory: Path) -> None:

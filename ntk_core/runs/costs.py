@@ -85,7 +85,9 @@ class Counted:
     num_test: int = 0
 
     @classmethod
-    def of(cls, spec: SweepSpec, architecture: ArchitectureSpec, width: int, copies: int = 1) -> Counted:
+    def of(
+        cls, spec: SweepSpec, architecture: ArchitectureSpec, width: int, copies: int = 1
+    ) -> Counted:
         """Return the sizes of copies of one network of this width on the data set of ``spec``."""
         return _counted(_shapes(spec), architecture, width, copies)
 
@@ -105,7 +107,9 @@ class Counted:
     @functools.cached_property
     def kernel(self) -> Work:
         """One tangent kernel."""
-        operations = sum(layer.kernel_operations(self.num_samples, self.num_outputs) for layer in self.layers)
+        operations = sum(
+            layer.kernel_operations(self.num_samples, self.num_outputs) for layer in self.layers
+        )
         return Work(2 * operations, BYTES * (self.num_views + 4 * self.kernel_rows**2), 1)
 
     @functools.cached_property
@@ -192,7 +196,11 @@ class Counts:
         network, rows = self.network, self.network.kernel_rows
         entries = 2.0 * self.squares * rows**2
         found = Work(self.cubes * rows**3 + entries, BYTES / 2 * entries) + self.more
-        for count, name in ((self.steps, "step"), (self.kernels, "kernel"), (self.products, "product")):
+        for count, name in (
+            (self.steps, "step"),
+            (self.kernels, "kernel"),
+            (self.products, "product"),
+        ):
             if count:
                 found += count * getattr(network, name)
         return (self.times * found)._replace(programs=self.compiling)
@@ -200,14 +208,24 @@ class Counts:
     @property
     def compiling(self) -> float:
         """Seconds of compiling where :data:`COEFFICIENTS` were fitted."""
-        return sum(COEFFICIENTS[kind] * number for kind, number in self.programs.items()) * self.network.program
+        return (
+            sum(COEFFICIENTS[kind] * number for kind, number in self.programs.items())
+            * self.network.program
+        )
 
     @property
     def peak_bytes(self) -> float:
         """Peak memory in bytes."""
         network = self.network
-        numbers = self.copies * network.num_weights + self.matrices * network.kernel_rows**2 + self.numbers
-        return BYTES * (numbers + self.views * (network.num_views if self.views else 0)) + self.num_bytes
+        numbers = (
+            self.copies * network.num_weights
+            + self.matrices * network.kernel_rows**2
+            + self.numbers
+        )
+        return (
+            BYTES * (numbers + self.views * (network.num_views if self.views else 0))
+            + self.num_bytes
+        )
 
 
 # (spec, key, most) → counts of every network of a point; with ``most``, of the maximum numbers of steps and products.
@@ -225,7 +243,9 @@ def _shapes(spec: SweepSpec) -> DatasetShapes:
 
 
 @functools.lru_cache(maxsize=2048)
-def _counted(shapes: DatasetShapes, architecture: ArchitectureSpec, width: int, copies: int) -> Counted:
+def _counted(
+    shapes: DatasetShapes, architecture: ArchitectureSpec, width: int, copies: int
+) -> Counted:
     layers = layer_sizes(architecture, width, shapes.input_shape, shapes.num_outputs)
     return Counted(layers * copies, shapes.num_samples, shapes.num_outputs, shapes.num_test)
 
@@ -243,8 +263,14 @@ def peak_bytes(counts: Sequence[Counts]) -> float:
 def bytes_of_points(points: Collection[Sequence[Counts]]) -> list[float]:
     """Return the peak memory of each point, including the compiling of all and the second derivatives of this one."""
     seconds = min(sum(each.compiling for counts in points for each in counts), MAX_COMPILING_S)
-    derivatives = (sum(each.programs.get(kind, 0) for each in counts for kind in DERIVATIVES) for counts in points)
-    extra = (COMPILING_BYTES + SECOND_BYTES * seconds + DERIVATIVE_BYTES * (count > 0) for count in derivatives)
+    derivatives = (
+        sum(each.programs.get(kind, 0) for each in counts for kind in DERIVATIVES)
+        for counts in points
+    )
+    extra = (
+        COMPILING_BYTES + SECOND_BYTES * seconds + DERIVATIVE_BYTES * (count > 0)
+        for count in derivatives
+    )
     return [peak_bytes(counts) + num_bytes for counts, num_bytes in zip(points, extra, strict=True)]
 
 
@@ -269,13 +295,19 @@ def learn(points: Iterable[tuple[Work, float]]) -> None:
         _here = fitted(list(_finished))
 
 
-def fitted(points: list[tuple[Work, float]], prior: Machine = SHIPPED, weight: float = PRIOR) -> Machine:
+def fitted(
+    points: list[tuple[Work, float]], prior: Machine = SHIPPED, weight: float = PRIOR
+) -> Machine:
     """Fit machine speeds to pairs of work and seconds; ``prior`` weighs as much as ``weight`` points."""
     if not points:
         return prior
     start = np.array(prior)
     counts = np.array([work for work, _ in points]) * start
-    return Machine(*(start * nonnegative_fit(counts, np.array([seconds for _, seconds in points]), weight)).tolist())
+    return Machine(
+        *(
+            start * nonnegative_fit(counts, np.array([seconds for _, seconds in points]), weight)
+        ).tolist()
+    )
 
 
 def nonnegative_fit(counts: np.ndarray, seconds: np.ndarray, weight: float) -> np.ndarray:
@@ -291,7 +323,13 @@ def nonnegative_fit(counts: np.ndarray, seconds: np.ndarray, weight: float) -> n
     """
     from scipy.optimize import nnls  # slow to import and not needed before the first finished point
 
-    each, pull = 1 / np.sqrt(seconds * np.maximum(counts.sum(axis=1), 1e-9)), np.sqrt(weight) * np.eye(counts.shape[1])
-    scale = nnls(np.vstack([counts * each[:, None], pull]), np.concatenate([seconds * each, pull.sum(axis=1)]))[0]
+    each, pull = (
+        1 / np.sqrt(seconds * np.maximum(counts.sum(axis=1), 1e-9)),
+        np.sqrt(weight) * np.eye(counts.shape[1]),
+    )
+    scale = nnls(
+        np.vstack([counts * each[:, None], pull]),
+        np.concatenate([seconds * each, pull.sum(axis=1)]),
+    )[0]
     median = float(np.median(np.log(seconds / np.maximum(counts @ scale, 1e-9))))
     return np.asarray(scale * math.exp(median * len(seconds) / (len(seconds) + weight)))

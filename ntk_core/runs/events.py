@@ -94,7 +94,8 @@ class Ended(Value, Shown):
 
 
 Event = Annotated[
-    Estimated | PointStarted | PointProgress | PointFinished | PointFailed | Ended, Field(discriminator="kind")
+    Estimated | PointStarted | PointProgress | PointFinished | PointFailed | Ended,
+    Field(discriminator="kind"),
 ]
 _ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)
 

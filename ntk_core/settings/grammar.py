@@ -60,7 +60,9 @@ def with_settings(spec: Part, given: Mapping[str, object]) -> Part:
     """
     model, data = type(spec), spec.model_dump(mode="json")
     known = {setting.name: setting for setting in settings(model)}
-    for name in sorted(given, key=lambda name: name.count(".")):  # lengths of lists before their entries
+    for name in sorted(
+        given, key=lambda name: name.count(".")
+    ):  # lengths of lists before their entries
         value, setting = given[name], known.get(name)
         outer, _, last = name.rpartition(".")
         try:
@@ -85,7 +87,9 @@ def validated(model: type[Part], data: Values) -> Part:
     except ValidationError as error:
         raise InvalidSpec(problems(model, error)) from None
     except UnicodeEncodeError as error:  # an unpaired surrogate, which JSON may contain
-        raise InvalidSpec((InvalidInput("spec", error.object, "text of whole Unicode characters"),)) from None
+        raise InvalidSpec(
+            (InvalidInput("spec", error.object, "text of whole Unicode characters"),)
+        ) from None
 
 
 def _resized(setting: Setting, groups: object, count: int) -> list[object]:
@@ -138,7 +142,9 @@ def value_of(setting: Setting, text: str) -> Any:
             return None if type(None) in typing.get_args(setting.info.annotation) else []
         text = text.removeprefix("[").removesuffix("]")
         items = [item.strip("\"'") for item in re.split(r"[,;\s]+", text) if item]
-        return items if setting.entry == "choices" else [_number(item, whole=True) for item in items]
+        return (
+            items if setting.entry == "choices" else [_number(item, whole=True) for item in items]
+        )
     return _number(text, whole=setting.entry in ("integer", "parts"))
 
 
@@ -146,7 +152,11 @@ def changed_values(spec: SpecPart, base: SpecPart) -> Values:
     """Return the values by dotted name that change ``base`` to ``spec``, see :func:`with_settings`."""
     before = values_of(base)
     defaults = {setting.name: setting.info.default for setting in settings(type(spec))}
-    return {name: value for name, value in values_of(spec).items() if value != before.get(name, defaults[name])}
+    return {
+        name: value
+        for name, value in values_of(spec).items()
+        if value != before.get(name, defaults[name])
+    }
 
 
 def differences(spec: SpecPart, base: SpecPart) -> dict[str, str]:
@@ -163,7 +173,9 @@ def spec_from_texts(texts: Mapping[str, str], base: Part) -> tuple[Part, tuple[I
     known = {setting.name: setting for setting in settings(type(base))}
     given = {name: value_of(known[name], text) for name, text in texts.items() if name in known}
     found = [
-        InvalidInput(name, text, "only the settings of this page") for name, text in texts.items() if name not in known
+        InvalidInput(name, text, "only the settings of this page")
+        for name, text in texts.items()
+        if name not in known
     ]
     instead: dict[str, object] = {}
     while True:
@@ -173,7 +185,11 @@ def spec_from_texts(texts: Mapping[str, str], base: Part) -> tuple[Part, tuple[I
             named = {problem.field for problem in found}
             found += [problem for problem in error.problems if problem.field not in named]
             wrong = {problem.field for problem in error.problems} & set(given)
-            others = {each.field: each.nearest for each in error.problems if each.field in known} if not wrong else {}
+            others = (
+                {each.field: each.nearest for each in error.problems if each.field in known}
+                if not wrong
+                else {}
+            )
             for name in [name for name, nearest in others.items() if nearest is None]:
                 others[name] = known[name].info.default
             if not wrong and any(name not in instead for name in others):
@@ -212,14 +228,21 @@ def settings_html(part: SpecPart) -> str:
     changed = changed_values(part, usual)
     if not changed:
         return paragraph("All settings are at their defaults.")
-    usually = {name: _words(known[name], before[name]) if name in before else "not used" for name in changed}
-    rows = [(known[name].full_title, name, _words(known[name], changed[name]), usually[name]) for name in changed]
+    usually = {
+        name: _words(known[name], before[name]) if name in before else "not used"
+        for name in changed
+    }
+    rows = [
+        (known[name].full_title, name, _words(known[name], changed[name]), usually[name])
+        for name in changed
+    ]
     return table(("Setting", "Name", "Value", "Default"), rows)
 
 
 def _words(setting: Setting, value: object) -> str:
     several = value if isinstance(value, tuple | list) else (value,)
     words = ", ".join(
-        str(setting.label(each)) if setting.options and each is not None else text_of(each) for each in several
+        str(setting.label(each)) if setting.options and each is not None else text_of(each)
+        for each in several
     )
     return shortened(words, _LONGEST)

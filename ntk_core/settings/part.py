@@ -38,7 +38,9 @@ class SpecPart(pydantic.BaseModel):
     and omitted from the JSON, so equal work has equal digests.
     """
 
-    model_config = pydantic.ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
+    model_config = pydantic.ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
+    )
     selector: ClassVar[str] = ""
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {}
 
@@ -47,7 +49,9 @@ class SpecPart(pydantic.BaseModel):
         for name, kinds in self.relevant.items():
             if name in self.model_fields_set and not self.uses(name):
                 raise InvalidInput(
-                    name, getattr(self, name), f"this setting only with {self.selector} {' or '.join(kinds)}"
+                    name,
+                    getattr(self, name),
+                    f"this setting only with {self.selector} {' or '.join(kinds)}",
                 )
         return self
 
@@ -65,7 +69,9 @@ class SpecPart(pydantic.BaseModel):
 
     def uses(self, name: str) -> bool:
         """Whether the chosen kind, or one of several, uses this setting."""
-        return name not in self.relevant or chosen_among(getattr(self, self.selector), self.relevant[name])
+        return name not in self.relevant or chosen_among(
+            getattr(self, self.selector), self.relevant[name]
+        )
 
     def _repr_html_(self) -> str:
         from ntk_core.settings.grammar import settings_html  # imports this module
@@ -75,7 +81,11 @@ class SpecPart(pydantic.BaseModel):
 
 def chosen_among(chosen: object, kinds: tuple[str, ...]) -> bool:
     """Whether a choice, or one of several choices, is among ``kinds``."""
-    return any(each in kinds for each in chosen) if isinstance(chosen, tuple | list) else chosen in kinds
+    return (
+        any(each in kinds for each in chosen)
+        if isinstance(chosen, tuple | list)
+        else chosen in kinds
+    )
 
 
 @dataclass(frozen=True)

@@ -82,11 +82,18 @@ def _is_part(annotation: object) -> TypeGuard[type[SpecPart]]:
 def _of_entries(info: FieldInfo) -> list[object]:
     """Metadata of the entries of a list."""
     arguments = typing.get_args(info.annotation)
-    return next((_flatten(each.__metadata__) for each in arguments if typing.get_origin(each) is Annotated), [])
+    return next(
+        (_flatten(each.__metadata__) for each in arguments if typing.get_origin(each) is Annotated),
+        [],
+    )
 
 
 def _flatten(metadata: typing.Iterable[object]) -> list[object]:
-    return [inner for item in metadata for inner in (item.metadata if isinstance(item, FieldInfo) else [item])]
+    return [
+        inner
+        for item in metadata
+        for inner in (item.metadata if isinstance(item, FieldInfo) else [item])
+    ]
 
 
 def _limits(metadata: list[object]) -> tuple[float | None, float | None]:
@@ -103,7 +110,9 @@ def _describe(annotation: Any, metadata: typing.Iterable[object]) -> str:
     if origin is Annotated:
         return _describe(arguments[0], [*annotation.__metadata__, *flat])
     if origin is Literal:
-        return "one of " + ", ".join(map(str, arguments)) if len(arguments) > 1 else str(arguments[0])
+        return (
+            "one of " + ", ".join(map(str, arguments)) if len(arguments) > 1 else str(arguments[0])
+        )
     if origin in (typing.Union, types.UnionType):
         return " or ".join("nothing" if a is type(None) else _describe(a, flat) for a in arguments)
     if origin is tuple:
@@ -121,7 +130,11 @@ def _describe(annotation: Any, metadata: typing.Iterable[object]) -> str:
         if least is None or most is None:
             return noun
         below = "below " if any(getattr(item, "lt", None) is not None for item in flat) else ""
-        return f"{noun} above {least:,} up to {most:,}" if above else f"{noun} from {least:,} to {below}{most:,}"
+        return (
+            f"{noun} above {least:,} up to {most:,}"
+            if above
+            else f"{noun} from {least:,} to {below}{most:,}"
+        )
     if _is_part(annotation):
         return "an object with the settings " + ", ".join(annotation.model_fields)
     return "text"
@@ -135,7 +148,9 @@ def _lengths(metadata: list[object]) -> tuple[int, int | None]:
     return low, high
 
 
-def _field_at(model: type[SpecPart], location: tuple[int | str, ...]) -> tuple[str, FieldInfo | None, type[SpecPart]]:
+def _field_at(
+    model: type[SpecPart], location: tuple[int | str, ...]
+) -> tuple[str, FieldInfo | None, type[SpecPart]]:
     """Return the dotted name of the deepest setting toward ``location``, its field, and its group."""
     names: list[str] = []
     info: FieldInfo | None = None

@@ -17,7 +17,18 @@ from ntk_core.settings.part import SpecPart, Term, Values, chosen_among
 Part = TypeVar("Part", bound=SpecPart)
 Option = str | int
 Condition = tuple[str, tuple[str, ...] | int]
-Entry = Literal["choice", "choices", "switch", "integer", "number", "list", "text", "upload", "composition", "parts"]
+Entry = Literal[
+    "choice",
+    "choices",
+    "switch",
+    "integer",
+    "number",
+    "list",
+    "text",
+    "upload",
+    "composition",
+    "parts",
+]
 
 
 @dataclass(frozen=True)
@@ -55,7 +66,11 @@ class Setting:
     def help(self) -> str:
         """Meaning, allowed values, and the formula of each choice."""
         allowed = "" if self.options else f" Allowed: {validation.allowed_values(self.info)}."
-        formulas = [f"- **{term.title}**: {term.formula}" for option in self.options if (term := self.term(option))]
+        formulas = [
+            f"- **{term.title}**: {term.formula}"
+            for option in self.options
+            if (term := self.term(option))
+        ]
         return "\n".join([(self.info.description or "") + allowed, "", *formulas]).strip()
 
     @property
@@ -104,7 +119,9 @@ def settings(model: type[SpecPart]) -> tuple[Setting, ...]:
     return tuple(_settings(model, "", (), ""))
 
 
-def _settings(model: type[SpecPart], prefix: str, conditions: tuple[Condition, ...], place: str) -> Iterator[Setting]:
+def _settings(
+    model: type[SpecPart], prefix: str, conditions: tuple[Condition, ...], place: str
+) -> Iterator[Setting]:
     for field, info in model.model_fields.items():
         name, needed, inner = prefix + field, conditions, validation.part_type(info)
         if field in model.relevant:
@@ -166,7 +183,9 @@ def with_value(part: Any, name: str, value: object) -> Any:
         items = list(part)
         items[int(step)] = with_value(items[int(step)], rest, value) if rest else value
         return tuple(items)
-    return part.model_copy(update={step: with_value(getattr(part, step), rest, value) if rest else value})
+    return part.model_copy(
+        update={step: with_value(getattr(part, step), rest, value) if rest else value}
+    )
 
 
 def values_in(model: type[SpecPart], data: object) -> Values:
@@ -177,7 +196,9 @@ def values_in(model: type[SpecPart], data: object) -> Values:
             value = value_at(data, setting.name)
         except KeyError:
             continue
-        found[setting.name] = len(value) if setting.entry == "parts" and isinstance(value, tuple | list) else value
+        found[setting.name] = (
+            len(value) if setting.entry == "parts" and isinstance(value, tuple | list) else value
+        )
     return found
 
 

@@ -90,7 +90,11 @@ def checked(apply: Model, params: PyTree, x: Rows) -> Program | None:
 
 
 def compared_once(
-    program: Program, name: str, compare: Callable[[Program, PyTree, Rows], object], params: PyTree, x: Rows
+    program: Program,
+    name: str,
+    compare: Callable[[Program, PyTree, Rows], object],
+    params: PyTree,
+    x: Rows,
 ) -> bool:
     """Run ``compare(program, params, x)`` once per name; return whether it ran. It raises on disagreement.
 
@@ -113,7 +117,10 @@ def _numbers(params: PyTree, x: Rows) -> tuple[PyTree, Rows] | None:
     """Replace unknown parameters and inputs by small random numbers; return None for keys, which cannot be drawn."""
     draw = partial(_drawn, np.random.default_rng(0))
     leaves = (*jax.tree.leaves(params), x)
-    if any(isinstance(each, jax.core.Tracer) and jnp.issubdtype(each.dtype, jax.dtypes.extended) for each in leaves):
+    if any(
+        isinstance(each, jax.core.Tracer) and jnp.issubdtype(each.dtype, jax.dtypes.extended)
+        for each in leaves
+    ):
         return None
     return jax.tree.map(draw, params), draw(x)
 
@@ -123,7 +130,9 @@ def _drawn(rng: np.random.Generator, leaf: Rows) -> Rows:
         return leaf
     if not jnp.issubdtype(leaf.dtype, jnp.inexact):
         return jnp.asarray(rng.integers(0, 2, leaf.shape), leaf.dtype)
-    return jnp.asarray(rng.standard_normal(leaf.shape, np.float32) / max(1, *leaf.shape[:1]) ** 0.5, leaf.dtype)
+    return jnp.asarray(
+        rng.standard_normal(leaf.shape, np.float32) / max(1, *leaf.shape[:1]) ** 0.5, leaf.dtype
+    )
 
 
 def _how_apart(batch: Batch, params: PyTree, x: Rows) -> str:
@@ -141,9 +150,13 @@ def _how_apart(batch: Batch, params: PyTree, x: Rows) -> str:
             return ""
         leaves = batch.program.leaves(numbers[0])
         for rows in _batches(numbers[1], batch.size):
-            seeds = np.random.default_rng(0).standard_normal((batch.size, batch.program.num_outputs), np.float32)
+            seeds = np.random.default_rng(0).standard_normal(
+                (batch.size, batch.program.num_outputs), np.float32
+            )
             together, apart = quickly(_both_ways)(batch, leaves, rows, seeds)
-            difference = max(map(difference_of, jax.tree.leaves(together), jax.tree.leaves(apart)), default=0.0)
+            difference = max(
+                map(difference_of, jax.tree.leaves(together), jax.tree.leaves(apart)), default=0.0
+            )
             if not difference <= 10 * batch.program.epsilon**0.5:
                 raise InvalidInput(
                     "net",
@@ -163,10 +176,16 @@ def _batches(x: Rows, size: int) -> list[Array]:
         spread = np.asarray(given, np.float64)
         drawn = spread.mean() + (spread.std() or 1) * rng.standard_normal((size, *given.shape[1:]))
     found = jnp.asarray(drawn).astype(x.dtype)
-    return [jnp.asarray(x), found] if len(given) == size else [jnp.concatenate([jnp.asarray(x), found[len(given) :]])]
+    return (
+        [jnp.asarray(x), found]
+        if len(given) == size
+        else [jnp.concatenate([jnp.asarray(x), found[len(given) :]])]
+    )
 
 
-def _both_ways(batch: Batch, leaves: list[Array], x: Array, seeds: np.ndarray) -> tuple[PyTree, PyTree]:
+def _both_ways(
+    batch: Batch, leaves: list[Array], x: Array, seeds: np.ndarray
+) -> tuple[PyTree, PyTree]:
     """Return (outputs, gradient of their random mixture) of the whole batch, and of single rows."""
     places = list(batch.program.names)
 
@@ -174,7 +193,9 @@ def _both_ways(batch: Batch, leaves: list[Array], x: Array, seeds: np.ndarray) -
         return list((dict(enumerate(leaves)) | dict(zip(places, moving, strict=True))).values())
 
     def whole(moving: list[Array]) -> Array:
-        return jnp.asarray(jax.core.eval_jaxpr(batch.closed.jaxpr, batch.closed.consts, *values(moving), x)[0])
+        return jnp.asarray(
+            jax.core.eval_jaxpr(batch.closed.jaxpr, batch.closed.consts, *values(moving), x)[0]
+        )
 
     def single(moving: list[Array]) -> Array:
         return jax.vmap(partial(batch.program.row, values(moving)))(x)
@@ -195,15 +216,21 @@ def agree(program: Program, params: PyTree, x1: Array, x2: Array | None, kernel:
     """
     if program.stated.layers or not program.layers or "kernel" in program.kept:
         return
-    if not any(isinstance(each, jax.core.Tracer) for each in jax.tree.leaves((params, x1, x2, kernel))):
+    if not any(
+        isinstance(each, jax.core.Tracer) for each in jax.tree.leaves((params, x1, x2, kernel))
+    ):
         program.kept["kernel"] = _compared(program, params, x1, x2, kernel)
 
 
 def _kernel_compared(program: Program, params: PyTree, x: Rows) -> Check:
-    return _compared(program, params, x, None, whole_kernels(program, False, program.leaves(params), x, None))
+    return _compared(
+        program, params, x, None, whole_kernels(program, False, program.leaves(params), x, None)
+    )
 
 
-def _compared(program: Program, params: PyTree, x1: Rows, x2: Array | None, kernel: PyTree) -> Check:
+def _compared(
+    program: Program, params: PyTree, x1: Rows, x2: Array | None, kernel: PyTree
+) -> Check:
     rng = np.random.default_rng(0)
     tolerance = program.epsilon**0.5
     if not program.layers:
@@ -220,7 +247,8 @@ def _compared(program: Program, params: PyTree, x1: Rows, x2: Array | None, kern
     def products(leaves: list[Array]) -> tuple[np.ndarray, float]:
         """Return inner products of plain gradients, and the scale of rows with themselves."""
         pair = [
-            quickly(_gradient)(program, leaves, row, seed) for row, seed in zip((left[i], right[j]), seeds, strict=True)
+            quickly(_gradient)(program, leaves, row, seed)
+            for row, seed in zip((left[i], right[j]), seeds, strict=True)
         ]
         gram = {(a, b): _inner(pair[a], pair[b]) for a, b in ((0, 0), (0, 1), (1, 1))}
         return np.array([gram[entry] for entry in entries]), max(gram[0, 0], gram[1, 1])
@@ -228,7 +256,9 @@ def _compared(program: Program, params: PyTree, x1: Rows, x2: Array | None, kern
     block = np.asarray(sum(map(np.asarray, jax.tree.leaves(kernel))))
     expected, scale = products(leaves)
     seeds = seeds.astype(np.float64)
-    found = np.array([seeds[a] @ block[places[a], places[b]].astype(np.float64) @ seeds[b] for a, b in entries])
+    found = np.array(
+        [seeds[a] @ block[places[a], places[b]].astype(np.float64) @ seeds[b] for a, b in entries]
+    )
     scale = scale if np.isfinite(scale) else 0.0
     difference = difference_of(expected, found, scale)
     if not difference <= tolerance:
@@ -248,7 +278,9 @@ def _inner(one: Sequence[Array], two: Sequence[Array]) -> float:
     for pair in zip(one, two, strict=True):
         a, b = (np.asarray(leaf).ravel() for leaf in pair)
         for at in range(0, a.size, STRETCH):
-            total += np.einsum("k,k", *(each[at : at + STRETCH].astype(np.float64) for each in (a, b)))
+            total += np.einsum(
+                "k,k", *(each[at : at + STRETCH].astype(np.float64) for each in (a, b))
+            )
     return total
 
 
@@ -259,7 +291,9 @@ def rounded_otherwise(program: Program, params: PyTree) -> PyTree:
     def moved(leaf: Array) -> Array:
         if not jnp.issubdtype(jnp.result_type(leaf), jnp.inexact):
             return leaf
-        return (leaf * (1 + program.epsilon * rng.choice([-1, 1], jnp.shape(leaf)))).astype(leaf.dtype)
+        return (leaf * (1 + program.epsilon * rng.choice([-1, 1], jnp.shape(leaf)))).astype(
+            leaf.dtype
+        )
 
     return jax.tree.map(moved, params)
 
@@ -297,7 +331,9 @@ def _gradient(program: Program, leaves: list[Array], row: Array, seed: Array) ->
 @cache
 def quickly(function: Callable[..., Result]) -> Callable[..., Result]:
     """Compile for one run, with a static first argument."""
-    return jax.jit(function, static_argnums=0, compiler_options=quick_options(jax.default_backend()))
+    return jax.jit(
+        function, static_argnums=0, compiler_options=quick_options(jax.default_backend())
+    )
 
 
 def quick_options(backend: str, level: int = 0) -> dict[str, int | bool] | None:
@@ -308,7 +344,10 @@ def quick_options(backend: str, level: int = 0) -> dict[str, int | bool] | None:
     if backend != "cpu":
         return None
     older = tuple(map(int, version("jaxlib").split(".")[:2])) < (0, 11)
-    return {"xla_backend_optimization_level": level, **({"xla_cpu_use_fusion_emitters": False} if older else {})}
+    return {
+        "xla_backend_optimization_level": level,
+        **({"xla_cpu_use_fusion_emitters": False} if older else {}),
+    }
 
 
 def difference_of(expected: ArrayLike, found: ArrayLike, scale: float = 0.0) -> float:

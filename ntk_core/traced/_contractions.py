@@ -14,7 +14,9 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Shaped
 
-BLOCK_ENTRIES = 2**23  # 32 MiB in float32: larger than caches, small against the weights of a wide network
+BLOCK_ENTRIES = (
+    2**23
+)  # 32 MiB in float32: larger than caches, small against the weights of a wide network
 MIN_HALVED_ROWS = 32  # with fewer rows a second product costs more than it saves
 STRETCH = 2_000  # entries of rows at a time: a hundred rows, 1 to 2 MiB, fit a core's cache
 MIN_BLOCKS = 4  # of rows; a batch with itself then needs 10 of 16 pairs of blocks
@@ -114,7 +116,9 @@ def cotangent_products(d1: Cotangents, d2: Cotangents) -> Array:
     num_outputs, n1 = len(d1.weights), len(d1.slopes)
     upper, lower = np.triu_indices(num_outputs)
     fewer = len(upper) < (0.75 if d2 is d1 else 1) * num_outputs**2
-    if not (in_stretches() and fewer and len(upper) <= n1 and len(upper) * n1 * STRETCH <= BLOCK_ENTRIES):
+    if not (
+        in_stretches() and fewer and len(upper) <= n1 and len(upper) * n1 * STRETCH <= BLOCK_ENTRIES
+    ):
         return gram(d1, d2)
     pairs = gram(FactoredCotangents(d1.slopes, d1.weights[upper] * d1.weights[lower]), d2.slopes)
     at = np.zeros((num_outputs, num_outputs), int)
@@ -138,7 +142,8 @@ def blocked(kernel: BlockKernel, left: Side, right: Side, entries_per_pair: int)
     pairs = [(i, j) for i in range(blocks1) for j in range(blocks2) if left is not right or i <= j]
     index = jnp.array(pairs)
     parts = jax.lax.map(
-        lambda ij: kernel(_rows(padded1, ij[0] * size, size), _rows(padded2, ij[1] * size, size)), index
+        lambda ij: kernel(_rows(padded1, ij[0] * size, size), _rows(padded2, ij[1] * size, size)),
+        index,
     )
     num_outputs = parts.shape[1]
     whole = jnp.zeros((blocks1, blocks2, num_outputs, size, num_outputs, size), parts.dtype)
@@ -158,7 +163,9 @@ def _padded_rows(side: Side, rows: int) -> Side:
 
 def _rows(side: Side, start: Array, size: int) -> Side:
     a, d = side
-    return jax.lax.dynamic_slice_in_dim(a, start, size, 0), jax.lax.dynamic_slice_in_dim(d, start, size, 1)
+    return jax.lax.dynamic_slice_in_dim(a, start, size, 0), jax.lax.dynamic_slice_in_dim(
+        d, start, size, 1
+    )
 
 
 def jacobian_contraction(
@@ -202,7 +209,9 @@ def _stretches(d: Array, stretch: int) -> Array:
     num_stretches = math.ceil(num_features / stretch)
     padded = jnp.pad(d, [(0, 0)] * 3 + [(0, num_stretches * stretch - num_features)])
     split = padded.reshape(num_outputs, n, positions, num_stretches, stretch)
-    return jnp.transpose(split, (3, 1, 2, 0, 4)).reshape(num_stretches, n, positions, num_outputs * stretch)
+    return jnp.transpose(split, (3, 1, 2, 0, 4)).reshape(
+        num_stretches, n, positions, num_outputs * stretch
+    )
 
 
 class Patches(NamedTuple):
@@ -231,9 +240,15 @@ def convolution_kernel(
     pairs = n1 * n2 * (0.5 + 0.5 / MIN_BLOCKS if same else 1)
     pixels = math.prod(a1.shape[1:-1])
     by_positions = pairs * (
-        pixels**2 * channels + positions**2 * (fan_in // channels + num_outputs**2 * (num_features + 1))
+        pixels**2 * channels
+        + positions**2 * (fan_in // channels + num_outputs**2 * (num_features + 1))
     )
-    by_jacobian = fan_in * num_features * num_outputs * ((n1 if same else n1 + n2) * positions + num_outputs * n1 * n2)
+    by_jacobian = (
+        fan_in
+        * num_features
+        * num_outputs
+        * ((n1 if same else n1 + n2) * positions + num_outputs * n1 * n2)
+    )
     if by_jacobian <= by_positions:
         features1 = features(a1)
         return jacobian_contraction(features1, d1, features1 if same else features(a2), d2)
@@ -257,7 +272,9 @@ def masked_kernel(mask: Array, left: Side, right: Side) -> Array:
     edges = mask.astype(a1.dtype)
     pairs = n1 * n2 * (0.5 + 0.5 / MIN_BLOCKS if same else 1)
     by_pairs = pairs * (fan_in * num_features + fan_in + num_outputs**2 * num_features)
-    by_jacobian = fan_in * num_features * num_outputs * ((n1 if same else n1 + n2) + num_outputs * n1 * n2)
+    by_jacobian = (
+        fan_in * num_features * num_outputs * ((n1 if same else n1 + n2) + num_outputs * n1 * n2)
+    )
 
     def pair_block(one: Side, two: Side) -> Array:
         reach = (one[0][:, None, :] * two[0][None, :, :]) @ edges

@@ -11,7 +11,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.errors import ConcretizationTypeError, TracerArrayConversionError, TracerIntegerConversionError
+from jax.errors import (
+    ConcretizationTypeError,
+    TracerArrayConversionError,
+    TracerIntegerConversionError,
+)
 from jax.extend.core import ClosedJaxpr
 from jax.tree_util import KeyPath, PyTreeDef
 from jax.typing import ArrayLike
@@ -114,20 +118,29 @@ def accepted_input(net: Model, params: PyTree, x: ArrayLike) -> Accepted[Array]:
         found = accepted(net, params, one[None])
     except InvalidInput as error:
         if error.field != "params" and one.ndim and _fits(net, params, one):
-            raise InvalidInput("x", f"{len(one)} inputs of shape {one.shape[1:]}", "one input, such as x[0]") from None
+            raise InvalidInput(
+                "x", f"{len(one)} inputs of shape {one.shape[1:]}", "one input, such as x[0]"
+            ) from None
         if error.field == "x":
             reason = error.allowed.rpartition(MODEL_ERROR)[2]
             allowed = (
-                f"one input of the shape that the parameters are for, without the batch axis; {MODEL_ERROR}{reason}"
+                "one input of the shape that the parameters are for, without the batch axis; "
+                f"{MODEL_ERROR}{reason}"
             )
             raise InvalidInput("x", f"shape {one.shape} and type {one.dtype}", allowed) from error
         raise
     whole = isinstance(net, Network) and not jnp.issubdtype(one.dtype, jnp.inexact)
-    return Accepted(found.net, jnp.asarray(one, jnp.result_type(float) if whole else None), found.num_outputs)
+    return Accepted(
+        found.net, jnp.asarray(one, jnp.result_type(float) if whole else None), found.num_outputs
+    )
 
 
 def accepted_targets(
-    y: object, num_samples: int, num_outputs: int | None, field: str = "y", axes: tuple[int, ...] = ()
+    y: object,
+    num_samples: int,
+    num_outputs: int | None,
+    field: str = "y",
+    axes: tuple[int, ...] = (),
 ) -> Rows:
     """Return targets as floats (n, C); (n,) becomes (n, 1), and (n, T, C) becomes (n, T·C) for such models.
 
@@ -142,7 +155,11 @@ def accepted_targets(
     allowed = f"shape ({num_samples}, {'C' if num_outputs is None else num_outputs}), one row for each input"
     if targets.ndim == 1 and jnp.issubdtype(targets.dtype, jnp.integer):
         allowed += f"; class labels by jax.nn.one_hot({field}, {num_outputs})"
-    if targets.ndim != 2 or len(targets) != num_samples or num_outputs not in (None, targets.shape[1]):
+    if (
+        targets.ndim != 2
+        or len(targets) != num_samples
+        or num_outputs not in (None, targets.shape[1])
+    ):
         raise InvalidInput(field, f"shape {targets.shape}", allowed)
     inexact = jnp.issubdtype(targets.dtype, jnp.floating)
     return targets if inexact else targets.astype(jnp.result_type(float))
@@ -158,7 +175,9 @@ def like_rows(x: ArrayLike, rows: Rows, field: str) -> Rows:
     if array.ndim + 1 == rows.ndim and array.shape == rows.shape[1:]:
         raise _without_batch(array, field)
     if array.shape[1:] != rows.shape[1:] or not array.ndim:
-        raise InvalidInput(field, f"shape {array.shape}", f"rows of shape {rows.shape[1:]}, as in the other inputs")
+        raise InvalidInput(
+            field, f"shape {array.shape}", f"rows of shape {rows.shape[1:]}, as in the other inputs"
+        )
     return array
 
 
@@ -169,14 +188,21 @@ def like_params(params: PyTree, origin: PyTree, field: str) -> None:
         InvalidInput: with the difference.
     """
     given, expected = (
-        {leaf_name(path): jnp.shape(leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
+        {
+            leaf_name(path): jnp.shape(leaf)
+            for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
+        }
         for tree in (params, origin)
     )
     for name in [*expected, *given]:
         here, there = given.get(name), expected.get(name)
         if here != there:
-            allowed = f"no {name}, as before" if there is None else f"{name} of shape {there}, as before"
-            raise InvalidInput(field, f"no {name}" if here is None else f"{name} of shape {here}", allowed)
+            allowed = (
+                f"no {name}, as before" if there is None else f"{name} of shape {there}, as before"
+            )
+            raise InvalidInput(
+                field, f"no {name}" if here is None else f"{name} of shape {here}", allowed
+            )
     found, structure = (str(jax.tree.structure(tree)) for tree in (params, origin))
     if found != structure:  # containers of other types
         raise InvalidInput(field, f"a tree {found}", f"one like {structure}")
@@ -193,7 +219,10 @@ def check_model(net: object, params: PyTree) -> None:
     Raises:
         InvalidInput: field ``net`` or ``params``.
     """
-    library = next((name for base in type(net).__mro__ for name in SPLIT if base.__module__.startswith(name)), None)
+    library = next(
+        (name for base in type(net).__mro__ for name in SPLIT if base.__module__.startswith(name)),
+        None,
+    )
     if library is not None:
         module = f"a module of {library}, {type(net).__name__}"
         raise InvalidInput("net", module, "(apply, params), made by: " + "; ".join(SPLIT[library]))
@@ -203,7 +232,9 @@ def check_model(net: object, params: PyTree) -> None:
         raise InvalidInput("net", kind_of(net), FUNCTION)
     if isinstance(net, Network):
         if not isinstance(params, dict) or not net.layers.keys() <= params.keys():
-            raise InvalidInput("params", kind_of(params), "the parameters that net.init(key, input_shape) draws")
+            raise InvalidInput(
+                "params", kind_of(params), "the parameters that net.init(key, input_shape) draws"
+            )
         return
     leaves = jax.tree.leaves(params)
     if not any(_is_float(leaf) for leaf in leaves) or not all(map(_is_parameter, leaves)):
@@ -219,7 +250,9 @@ def checked_array(x: object, field: str) -> Rows:
     try:
         array = x if isinstance(x, Rows) else np.asarray(x)
     except ValueError:
-        raise InvalidInput(field, f"a {type(x).__name__} of rows of different lengths", "an array of numbers") from None
+        raise InvalidInput(
+            field, f"a {type(x).__name__} of rows of different lengths", "an array of numbers"
+        ) from None
     if not (jnp.issubdtype(array.dtype, jnp.number) or array.dtype == bool):
         raise InvalidInput(field, f"{kind_of(x)} of type {array.dtype}", "an array of numbers")
     return array
@@ -239,11 +272,19 @@ def _refuse_params(params: PyTree) -> None:
     for path, leaf in jax.tree_util.tree_leaves_with_path(params):
         place = jax.tree_util.keystr(path) or "params"
         if isinstance(leaf, float | complex):
-            remedy = f"jnp.asarray({leaf}) to differentiate it, or a constant inside of the function"
+            remedy = (
+                f"jnp.asarray({leaf}) to differentiate it, or a constant inside of the function"
+            )
             raise InvalidInput("params", f"the Python number {leaf} at {place}", remedy)
         if not _is_parameter(leaf):
-            found = f"complex numbers at {place}" if hasattr(leaf, "dtype") else f"{kind_of(leaf)} at {place}"
-            remedy = "real and imaginary parts apart" if hasattr(leaf, "dtype") else "a tree of arrays"
+            found = (
+                f"complex numbers at {place}"
+                if hasattr(leaf, "dtype")
+                else f"{kind_of(leaf)} at {place}"
+            )
+            remedy = (
+                "real and imaginary parts apart" if hasattr(leaf, "dtype") else "a tree of arrays"
+            )
             raise InvalidInput("params", found, remedy)
     given = f"{len(jax.tree.leaves(params))} arrays without floating-point numbers"
     raise InvalidInput("params", given, "a tree with at least one array of floats")
@@ -268,7 +309,9 @@ def _evaluated(
             kept[key] = trace(net, structure, avals, rows.shape, rows.dtype)
         closed, outputs = kept[key]
         return outputs, closed
-    rows = jax.ShapeDtypeStruct(rows.shape, jnp.result_type(rows.dtype, float))  # images of bytes become numbers
+    rows = jax.ShapeDtypeStruct(
+        rows.shape, jnp.result_type(rows.dtype, float)
+    )  # images of bytes become numbers
     leaves, structure = jax.tree.flatten(params)
     return _network_outputs(net, structure, shapes_of(leaves), rows), None
 
@@ -295,31 +338,46 @@ def _fits(net: Model, params: PyTree, x: Rows) -> bool:
     return shape is not None and 0 < len(shape) <= 2 and shape[0] == len(x)
 
 
-def _outputs(net: Model, params: PyTree, x: Rows, field: str) -> tuple[jax.ShapeDtypeStruct, ClosedJaxpr | None]:
+def _outputs(
+    net: Model, params: PyTree, x: Rows, field: str
+) -> tuple[jax.ShapeDtypeStruct, ClosedJaxpr | None]:
     """Evaluate like :func:`_evaluated`, for the rows of ``x``."""
     try:
         outputs, closed = _evaluated(net, params, _rows(x, len(x)))
     except Exception as error:
         if (shape := _tried(net, params, _rows(x))) is not None and shape[:1] == (1,):
             raise _without_batch(x, field) from None
-        first = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        first = next(
+            (line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__
+        )
         if isinstance(error, _UNTRACEABLE):
             allowed = "operations of jax.numpy, and jax.lax.cond in place of if"
-            raise InvalidInput("net", f"a function that JAX cannot trace ({first})", allowed) from error
-        if isinstance(error, TypeError | ValueError) and getattr(error, "field", "input_shape") == "input_shape":
+            raise InvalidInput(
+                "net", f"a function that JAX cannot trace ({first})", allowed
+            ) from error
+        if (
+            isinstance(error, TypeError | ValueError)
+            and getattr(error, "field", "input_shape") == "input_shape"
+        ):
             allowed = f"inputs (n, *input_shape) that the parameters are for; {MODEL_ERROR}{first}"
             raise InvalidInput(field, f"shape {x.shape} and type {x.dtype}", allowed) from error
         raise
     if not hasattr(outputs, "shape"):
-        raise InvalidInput("net", f"a function that returns {kind_of(outputs)}", "one that returns an array (n, C)")
+        raise InvalidInput(
+            "net", f"a function that returns {kind_of(outputs)}", "one that returns an array (n, C)"
+        )
     return outputs, closed
 
 
 def _without_batch(x: Rows, field: str) -> InvalidInput:
-    return InvalidInput(field, f"shape {x.shape} without a batch axis", f"shape (n, …): {field}[None] for one input")
+    return InvalidInput(
+        field, f"shape {x.shape} without a batch axis", f"shape (n, …): {field}[None] for one input"
+    )
 
 
-def _wrong_shape(net: Model, params: PyTree, x: Rows, field: str, shape: tuple[int, ...]) -> InvalidInput:
+def _wrong_shape(
+    net: Model, params: PyTree, x: Rows, field: str, shape: tuple[int, ...]
+) -> InvalidInput:
     single = _tried(net, params, _rows(x))
     if shape and single is not None and single[:1] == (1,) and len(single) <= 2:
         return _without_batch(x, field)
@@ -335,5 +393,11 @@ def _wrong_shape(net: Model, params: PyTree, x: Rows, field: str, shape: tuple[i
 
 def _check_type(outputs: jax.ShapeDtypeStruct) -> None:
     if not jnp.issubdtype(outputs.dtype, jnp.floating):
-        parts = ", such as real and imaginary parts beside each other" if outputs.dtype.kind == "c" else ""
-        raise InvalidInput("net", f"a function with outputs of type {outputs.dtype}", f"real floats{parts}")
+        parts = (
+            ", such as real and imaginary parts beside each other"
+            if outputs.dtype.kind == "c"
+            else ""
+        )
+        raise InvalidInput(
+            "net", f"a function with outputs of type {outputs.dtype}", f"real floats{parts}"
+        )

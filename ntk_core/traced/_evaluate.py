@@ -36,7 +36,12 @@ class Changes(NamedTuple):
 
 
 def evaluate(
-    jaxpr: Jaxpr, consts: Sequence[Array], inputs: Sequence[Array], changes: Changes, place: Site = (), level: int = 0
+    jaxpr: Jaxpr,
+    consts: Sequence[Array],
+    inputs: Sequence[Array],
+    changes: Changes,
+    place: Site = (),
+    level: int = 0,
 ) -> tuple[list[Array], dict[str, Array]]:
     """Return (outputs, input a of each use, with a leading axis per enclosing scan) of the program at ``place``."""
     env: dict[Var, Array] = dict(zip(jaxpr.constvars, consts, strict=True))
@@ -56,16 +61,24 @@ def evaluate(
             seen.update(inside)
         else:
             made = [var for var in eqn.outvars if not isinstance(var, DropVar)]
-            names = list(dict.fromkeys(atom for atom in eqn.invars if not isinstance(atom, Literal)))
+            names = list(
+                dict.fromkeys(atom for atom in eqn.invars if not isinstance(atom, Literal))
+            )
             alone = jaxpr.replace(constvars=[], invars=names, outvars=made, eqns=[eqn])
             results = jax.core.eval_jaxpr(alone, (), *map(read, names))
         if use is not None:
             a = jnp.asarray(read(eqn.invars[1 - use.operand]))
-            a = row_numbers(use, a) if use.kind == "look-up" else a.astype(jnp.result_type(a, results[0]))
+            a = (
+                row_numbers(use, a)
+                if use.kind == "look-up"
+                else a.astype(jnp.result_type(a, results[0]))
+            )
             seen[use.name] = a
         tapped = changes.taps.get(here)
         if tapped is not None and tapped.name in changes.belongings:
-            z = changes.touch(tapped, seen[tapped.name], results[0], changes.belongings[tapped.name])
+            z = changes.touch(
+                tapped, seen[tapped.name], results[0], changes.belongings[tapped.name]
+            )
             results = [z]
         env.update(zip(made, results, strict=True))
     return [read(atom) for atom in jaxpr.outvars], seen
@@ -83,9 +96,17 @@ def _scan(
     eqn: JaxprEqn, values: list[Array], changes: Changes, here: Site, level: int
 ) -> tuple[list[Array], dict[str, Array]]:
     num_consts, num_carry = eqn.params["num_consts"], eqn.params["num_carry"]
-    consts, carry, xs = values[:num_consts], values[num_consts:][:num_carry], values[num_consts + num_carry :]
+    consts, carry, xs = (
+        values[:num_consts],
+        values[num_consts:][:num_carry],
+        values[num_consts + num_carry :],
+    )
     within = [use for site, use in changes.uses.items() if site[: len(here)] == here]
-    own = [use.name for use in within if use.name in changes.belongings and changes.threaded(use, level)]
+    own = [
+        use.name
+        for use in within
+        if use.name in changes.belongings and changes.threaded(use, level)
+    ]
     stepwise = {name: changes.belongings[name] for name in own}
 
     def body(carry: tuple[Array, ...], both: PyTree) -> tuple[tuple[Array, ...], PyTree]:

@@ -88,7 +88,9 @@ class TracedLayer:
 
 def num_positions(use: Use) -> int:
     """Positions of one use in one block."""
-    over_time = math.prod(n for n, axis in zip(use.lengths, use.view.levels, strict=True) if axis is None)
+    over_time = math.prod(
+        n for n, axis in zip(use.lengths, use.view.levels, strict=True) if axis is None
+    )
     z_entries = math.prod(use.shapes[2])
     return over_time * z_entries // num_entries((*use.blocks, *use.columns))
 
@@ -114,9 +116,14 @@ def sorted_into_layers(
         if leaf in escapes or not uses:
             continue
         boxes = list(dict.fromkeys(use.view.box for use in uses))
-        made = [_layer(name, [use for use in uses if use.view.box == box], wide(avals[leaf].dtype)) for box in boxes]
+        made = [
+            _layer(name, [use for use in uses if use.view.box == box], wide(avals[leaf].dtype))
+            for box in boxes
+        ]
         apart = all(not _overlap(one, two) for at, one in enumerate(boxes) for two in boxes[:at])
-        fitting = [layer for layer in made if layer is not None and (leaf not in masks or layer.is_dense)]
+        fitting = [
+            layer for layer in made if layer is not None and (leaf not in masks or layer.is_dense)
+        ]
         if not apart or len(fitting) < len(boxes):
             escapes[leaf] = {"uses of forms that do not fit together"}
             continue
@@ -136,7 +143,8 @@ def _part(box: Sequence[tuple[int, int]]) -> str:
 
 def _overlap(one: Sequence[tuple[int, int]], two: Sequence[tuple[int, int]]) -> bool:
     return all(
-        low < other_high and other_low < high for (low, high), (other_low, other_high) in zip(one, two, strict=True)
+        low < other_high and other_low < high
+        for (low, high), (other_low, other_high) in zip(one, two, strict=True)
     )
 
 
@@ -146,7 +154,9 @@ def _layer(name: str, uses: Sequence[Use], dtype: np.dtype) -> TracedLayer | Non
     for use in uses:
         alike = (use.stacked, use.blocks, use.groups) == (first.stacked, first.blocks, first.groups)
         straight = (use.rows, use.columns) == (first.rows, first.columns)
-        if not alike or not (straight or ((use.columns, use.rows) == (first.rows, first.columns) and use.groups == 1)):
+        if not alike or not (
+            straight or ((use.columns, use.rows) == (first.rows, first.columns) and use.groups == 1)
+        ):
             return None
         flipped.append(not straight)
     return TracedLayer(name, tuple(uses), tuple(flipped), dtype)
@@ -164,7 +174,9 @@ def arranged(use: Use, values: Array, local: Callable[[Use, Array], Array]) -> A
     *_, num_blocks, positions, size = found.shape
     found = found.transpose(*stacked, depth, *over_time, depth + 1, depth + 2)
     num_blocks *= math.prod(use.lengths[at] for at in stacked)
-    return found.reshape(num_blocks, positions * math.prod(use.lengths[at] for at in over_time), size)
+    return found.reshape(
+        num_blocks, positions * math.prod(use.lengths[at] for at in over_time), size
+    )
 
 
 class Side(NamedTuple):
@@ -183,13 +195,17 @@ def sides_of(
         inputs: of each use, (n, *lengths, *a).
         cotangents: of each use, (C, n, *lengths, *z).
     """
-    looked_up = all(use.kind == "look-up" or flip for use, flip in zip(layer.uses, layer.flipped, strict=True))
+    looked_up = all(
+        use.kind == "look-up" or flip for use, flip in zip(layer.uses, layer.flipped, strict=True)
+    )
 
     def cast(each: Array) -> Array:
         return each.astype(jnp.promote_types(layer.dtype, each.dtype))
 
     def deltas_of(use: Use) -> Array:
-        deltas = jax.vmap(jax.vmap(partial(arranged, use, local=positions_of)))(cast(whole(cotangents[use.name])))
+        deltas = jax.vmap(jax.vmap(partial(arranged, use, local=positions_of)))(
+            cast(whole(cotangents[use.name]))
+        )
         if use.kind != "look-up":
             return deltas
         reads = jax.vmap(partial(arranged, use, local=indices))(inputs[use.name]) < use.shapes[1][0]
@@ -197,9 +213,13 @@ def sides_of(
 
     found: list[Side | None] = []
     for orientation in (False, True):
-        uses = [use for use, flip in zip(layer.uses, layer.flipped, strict=True) if flip == orientation]
+        uses = [
+            use for use, flip in zip(layer.uses, layer.flipped, strict=True) if flip == orientation
+        ]
         local = indices if looked_up and not orientation else features_at
-        parts = [jax.vmap(partial(arranged, use, local=local))(cast(inputs[use.name])) for use in uses]
+        parts = [
+            jax.vmap(partial(arranged, use, local=local))(cast(inputs[use.name])) for use in uses
+        ]
         deltas = [deltas_of(use) for use in uses]
         side = Side(
             jnp.moveaxis(jnp.concatenate(parts, -2), 1, 0), jnp.moveaxis(jnp.concatenate(deltas, -2), 2, 0)
@@ -223,7 +243,9 @@ def dense_side(layer: TracedLayer, inputs: Array, cotangents: Cotangents) -> Den
         return wide_enough.reshape(*each.shape[:kept], -1)
 
     if isinstance(cotangents, FactoredCotangents):
-        return DenseSide(cast(inputs, 1), FactoredCotangents(*(cast(each, 1) for each in cotangents)))
+        return DenseSide(
+            cast(inputs, 1), FactoredCotangents(*(cast(each, 1) for each in cotangents))
+        )
     return DenseSide(cast(inputs, 1), cast(cotangents, 2))
 
 
@@ -238,7 +260,9 @@ def dense_kernel(
         return scale * masked_kernel(mask, one, other), None
     factor = scale * gram(left.inputs, right.inputs)
     products = cotangent_products(left.cotangents, right.cotangents)
-    return products * factor[:, None, :], None if layer.bias is None else layer.bias[1] ** 2 * products
+    return products * factor[:, None, :], None if layer.bias is None else layer.bias[
+        1
+    ] ** 2 * products
 
 
 def layer_kernel(
@@ -276,7 +300,9 @@ def layer_kernel(
     first = jax.eval_shape(block, jax.tree.map(lambda each: each[0], both))
     if layer.positions == 1 and layer.sizes[0] * first.size <= BLOCK_ENTRIES:
         return jnp.sum(jax.vmap(block)(both), 0)
-    return jax.lax.scan(lambda sum_, each: (sum_ + block(each), None), jnp.zeros(first.shape, first.dtype), both)[0]
+    return jax.lax.scan(
+        lambda sum_, each: (sum_ + block(each), None), jnp.zeros(first.shape, first.dtype), both
+    )[0]
 
 
 def _own(left: Side, right: Side, table: int | None, patches: Patches | None) -> Array:
@@ -294,12 +320,18 @@ def _own(left: Side, right: Side, table: int | None, patches: Patches | None) ->
 
     if d1.shape[2] == 1:
         inputs = (a1, a2) if table is not None else (a1[:, 0], a2[:, 0])
-        factor = products(*inputs)[:, 0, :, 0] if table is not None else gram(inputs[0], inputs[0 if same else 1])
+        factor = (
+            products(*inputs)[:, 0, :, 0]
+            if table is not None
+            else gram(inputs[0], inputs[0 if same else 1])
+        )
         deltas = d1[:, :, 0]
         return gram(deltas, deltas if same else d2[:, :, 0]) * factor[:, None, :]
     pair = (a1, d1)
     of_pairs = patches or Patches(a2.shape[-1], products)
-    return convolution_kernel(pair, pair if same else (a2, d2), features, of_pairs, table or a1.shape[-1])
+    return convolution_kernel(
+        pair, pair if same else (a2, d2), features, of_pairs, table or a1.shape[-1]
+    )
 
 
 def _crossed(straight: Side, flipped: Side, looked_up: bool) -> Float[Array, "C n1 C n2"]:

@@ -28,7 +28,9 @@ class _Block:
     def begin(self) -> None:
         """Start the timer when XLA starts compiling."""
         if not self.named:
-            self.timer = threading.Timer(max(0.0, self.start + PATIENCE_S - time.monotonic()), self.name)
+            self.timer = threading.Timer(
+                max(0.0, self.start + PATIENCE_S - time.monotonic()), self.name
+            )
             self.timer.daemon = True
             self.timer.start()
 
@@ -49,7 +51,9 @@ class _Block:
         if self.show is None:
             print(message, file=sys.stderr, flush=True)
         else:
-            self.show(f'<progress aria-label="compiling" style="width:20em"></progress>{paragraph(message)}')
+            self.show(
+                f'<progress aria-label="compiling" style="width:20em"></progress>{paragraph(message)}'
+            )
 
 
 class _Here(threading.local):

@@ -19,20 +19,29 @@ from ntk_core.traced._program import Program, Stated
 from ntk_core.traced._trace import trace
 from ntk_core.traced._uses import Avals
 
-Shapes = tuple[tuple[tuple[int, ...], np.dtype], ...]  # of arrays, with their types; quicker keys than structures
+Shapes = tuple[
+    tuple[tuple[int, ...], np.dtype], ...
+]  # of arrays, with their types; quicker keys than structures
 
 
-def program_of_network(net: Network, params: NetworkParams, row: Array | jax.ShapeDtypeStruct) -> Program:
+def program_of_network(
+    net: Network, params: NetworkParams, row: Array | jax.ShapeDtypeStruct
+) -> Program:
     """Return the program of the pre-outputs for parameters and one input without batch axis of these shapes."""
     leaves, structure = jax.tree.flatten({name: params[name] for name in net.layers})
-    options = jax.default_backend(), jax.config.read("jax_enable_x64")  # convolutions and constants differ
+    options = (
+        jax.default_backend(),
+        jax.config.read("jax_enable_x64"),
+    )  # convolutions and constants differ
     return _traced(net, structure, shapes_of(leaves), row.shape, np.dtype(row.dtype), options)
 
 
 def shapes_of(leaves: Sequence[ArrayLike]) -> Shapes:
     """Return shapes and types; those of JAX arrays are looked up, which takes a tenth of the time."""
     return tuple(
-        (leaf.shape, leaf.dtype) if isinstance(leaf, Array) else (jnp.shape(leaf), jnp.result_type(leaf))
+        (leaf.shape, leaf.dtype)
+        if isinstance(leaf, Array)
+        else (jnp.shape(leaf), jnp.result_type(leaf))
         for leaf in leaves
     )
 
@@ -43,15 +52,26 @@ def avals_of(shapes: Shapes) -> Avals:
 
 @lru_cache(maxsize=256)  # one sweep of widths
 def _traced(
-    net: Network, structure: PyTreeDef, shapes: Shapes, shape: tuple[int, ...], dtype: np.dtype, _: tuple[str, bool]
+    net: Network,
+    structure: PyTreeDef,
+    shapes: Shapes,
+    shape: tuple[int, ...],
+    dtype: np.dtype,
+    _: tuple[str, bool],
 ) -> Program:
     avals = avals_of(shapes)
     single, _outputs = trace(net.pre_outputs, structure, avals, (1, *shape), dtype)
     paths, _structure = jax.tree_util.tree_flatten_with_path(jax.tree.unflatten(structure, avals))
     places = {(layer.key, leaf.key): at for at, ((layer, leaf), _aval) in enumerate(paths)}
-    moving = [net.layers[layer].trainable and leaf in net.layers[layer].trainable_names() for layer, leaf in places]
+    moving = [
+        net.layers[layer].trainable and leaf in net.layers[layer].trainable_names()
+        for layer, leaf in places
+    ]
     masks = {places[layer, "weight"]: at for (layer, leaf), at in places.items() if leaf == "mask"}
-    readers = {places[layer, "weight"]: places[by, "weight"] for layer, by in net.read_elementwise().items()}
+    readers = {
+        places[layer, "weight"]: places[by, "weight"]
+        for layer, by in net.read_elementwise().items()
+    }
     patched = {
         name: layer for name, layer in net.layers.items()
         if isinstance(layer, Convolution) and layer.stride == 1 and jax.default_backend() == "cpu"

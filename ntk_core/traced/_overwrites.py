@@ -61,7 +61,9 @@ class Plain:
 
 
 def _evaluated(jaxpr: Jaxpr, consts: Sequence[Array], *inputs: Array) -> list[Array]:
-    known: dict[Var, Array] = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *inputs), strict=True))
+    known: dict[Var, Array] = dict(
+        zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *inputs), strict=True)
+    )
 
     def read(atom: Var | Literal) -> Array:
         return atom.val if isinstance(atom, Literal) else known[atom]
@@ -72,9 +74,13 @@ def _evaluated(jaxpr: Jaxpr, consts: Sequence[Array], *inputs: Array) -> list[Ar
             old, _, new = map(read, eqn.invars)
             results = [_written(eqn, jnp.asarray(old), jnp.asarray(new))]
         else:
-            names = list(dict.fromkeys(atom for atom in eqn.invars if not isinstance(atom, Literal)))
+            names = list(
+                dict.fromkeys(atom for atom in eqn.invars if not isinstance(atom, Literal))
+            )
             params = {key: _rewritten(value) for key, value in eqn.params.items()}
-            alone = jaxpr.replace(constvars=[], invars=names, outvars=made, eqns=[eqn.replace(params=params)])
+            alone = jaxpr.replace(
+                constvars=[], invars=names, outvars=made, eqns=[eqn.replace(params=params)]
+            )
             results = jax.core.eval_jaxpr(alone, (), *map(read, names))
         known.update(zip(eqn.outvars if _is_whole(eqn) else made, results, strict=True))
     return [read(atom) for atom in jaxpr.outvars]

@@ -33,16 +33,22 @@ def _convolution_features(use: Use, a: Array) -> Array:
     inner = zip(params["padding"], params["lhs_dilation"], strict=True)
     a = a.transpose(numbers.lhs_spec)  # (n, channels, *sizes)
     zero = np.zeros((), a.dtype)
-    a = jax.lax.pad(a, zero, [(0, 0, 0)] * 2 + [(low, high, step - 1) for (low, high), step in inner])
+    a = jax.lax.pad(
+        a, zero, [(0, 0, 0)] * 2 + [(low, high, step - 1) for (low, high), step in inner]
+    )
     kernel = [use.shapes[1][at] for at in numbers.rhs_spec[2:]]
     out = [use.shapes[2][at] for at in numbers.out_spec[2:]]
     patches = [a[:, :, *window] for window in _windows(kernel, out, params)]
     n, channels = a.shape[:2]
-    stacked = jax.numpy.stack(patches, -1).reshape(n, use.groups, channels // use.groups, math.prod(out), len(patches))
+    stacked = jax.numpy.stack(patches, -1).reshape(
+        n, use.groups, channels // use.groups, math.prod(out), len(patches)
+    )
     return stacked.transpose(1, 0, 3, 2, 4).reshape(use.groups, n * math.prod(out), -1)
 
 
-def _windows(kernel: Sequence[int], out: Sequence[int], params: EquationParams) -> Iterator[tuple[slice, ...]]:
+def _windows(
+    kernel: Sequence[int], out: Sequence[int], params: EquationParams
+) -> Iterator[tuple[slice, ...]]:
     for offset in np.ndindex(*kernel):
         yield tuple(
             slice(o * dilation, o * dilation + (size - 1) * stride + 1, stride)
@@ -75,7 +81,11 @@ def row_numbers(use: Use, index: Array) -> Array:
     return index.astype(jnp.float32)
 
 
-_ARRANGED = {"product": _product_features, "convolution": _convolution_features, "look-up": _look_up_features}
+_ARRANGED = {
+    "product": _product_features,
+    "convolution": _convolution_features,
+    "look-up": _look_up_features,
+}
 
 
 def positions_of(use: Use, z: Array) -> Array:

@@ -125,23 +125,33 @@ class Program:
             self.closed = jax.make_jaxpr(one_row)(list(avals), row)
             if any(eqn.primitive.name == "while" for eqn in _equations(self.closed.jaxpr)):
                 _check_reversible(one_row, avals, moving, row)
-        paths = jax.tree_util.tree_flatten_with_path(jax.tree.unflatten(structure, list(range(len(avals)))))[0]
+        paths = jax.tree_util.tree_flatten_with_path(
+            jax.tree.unflatten(structure, list(range(len(avals))))
+        )[0]
         self.names = {
-            at: jax.tree_util.keystr(path) or "params" for (path, at), moves in zip(paths, moving, strict=True) if moves
+            at: jax.tree_util.keystr(path) or "params"
+            for (path, at), moves in zip(paths, moving, strict=True)
+            if moves
         }
-        self._groups = {name: paths[at][0][0].key for at, name in self.names.items()} if stated.layers else {}
+        self._groups = (
+            {name: paths[at][0][0].key for at, name in self.names.items()} if stated.layers else {}
+        )
         found = find_uses(self.closed, {*self.names, *stated.readers.values()}, stated.masks)
         layers, self.escapes = sorted_into_layers(found, self.names, avals, stated.masks)
         self.layers = tuple(layers)
         if stated.layers:  # parts of one parameter belong to its layer, too
             self._groups |= {layer.name: self._groups[self.names[layer.leaf]] for layer in layers}
         self.biases = tuple(layer.bias[0] for layer in layers if layer.bias is not None)
-        self.others = tuple(leaf for leaf in self.names if leaf in self.escapes and leaf not in self.biases)
+        self.others = tuple(
+            leaf for leaf in self.names if leaf in self.escapes and leaf not in self.biases
+        )
         self.uses: dict[str, Use] = {use.name: use for layer in layers for use in layer.uses}
         self.readers = _readers(self.layers, found, stated.readers)
         (output,) = self.closed.out_avals
         self.num_outputs = output.shape[0] if len(output.shape) == 1 else 0
-        self.roughest = max(_types(self.closed.jaxpr), key=lambda dtype: float(jnp.finfo(dtype).eps))
+        self.roughest = max(
+            _types(self.closed.jaxpr), key=lambda dtype: float(jnp.finfo(dtype).eps)
+        )
         self.avals, self._largest = tuple(avals), found.largest
         self.kept: dict[str, object] = {}  # results of checks by name
         self.num_norms = 0
@@ -172,46 +182,67 @@ class Program:
         if self.stated.layers:
             params = {name: params[name] for name in self.stated.layers}
         pairs = zip(self._structure.flatten_up_to(params), self._moving, strict=True)
-        return [leaf if isinstance(leaf, Array) or not moves else jnp.asarray(leaf) for leaf, moves in pairs]
+        return [
+            leaf if isinstance(leaf, Array) or not moves else jnp.asarray(leaf)
+            for leaf, moves in pairs
+        ]
 
     def tree(self, leaves: Sequence[Array]) -> PyTree:
         """The inverse of :meth:`leaves`."""
         return jax.tree.unflatten(self._structure, leaves)
 
     def run(
-        self, leaves: Sequence[Array], row: Array, touch: Touch, belongings: Mapping[str, PyTree], threaded: Threaded
+        self,
+        leaves: Sequence[Array],
+        row: Array,
+        touch: Touch,
+        belongings: Mapping[str, PyTree],
+        threaded: Threaded,
     ) -> Outputs:
         """Return (outputs (C,) of one row, inputs of all uses), see :func:`ntk_core.traced._evaluate.evaluate`."""
         uses = [*self.uses.values(), *(use for uses in self.readers.values() for use in uses)]
-        by_site, by_tap = ({place(use): use for use in uses} for place in (lambda use: use.site, lambda use: use.tap))
+        by_site, by_tap = (
+            {place(use): use for use in uses}
+            for place in (lambda use: use.site, lambda use: use.tap)
+        )
         changes = Changes(by_site, by_tap, touch, belongings, threaded)
         (outputs,), seen = evaluate(self.closed.jaxpr, self.closed.consts, [*leaves, row], changes)
         return outputs, seen
 
-    def steady(self, leaves: Sequence[Array], row: Array, taps: Mapping[str, Array] = MappingProxyType({})) -> Outputs:
+    def steady(
+        self, leaves: Sequence[Array], row: Array, taps: Mapping[str, Array] = MappingProxyType({})
+    ) -> Outputs:
         """Return (outputs (C,) of one row, inputs of all uses) with ``taps`` added to z of some uses.
 
         Out-of-range look-ups have derivative 0 in forward mode too, as in JAX's reverse mode; JAX's forward mode would
         use the nearest row.
         """
-        look_ups: dict[str, PyTree] = {name: () for name, use in self.uses.items() if use.kind == "look-up"}
+        look_ups: dict[str, PyTree] = {
+            name: () for name, use in self.uses.items() if use.kind == "look-up"
+        }
 
         def touch(use: Use, a: Array, z: Array, tap: PyTree) -> Array:
             if use.name in taps:
                 return z + tap
-            reads = z_of(use, jnp.broadcast_to(indices(use, a), positions_of(use, z).shape)) < use.shapes[1][0]
+            reads = (
+                z_of(use, jnp.broadcast_to(indices(use, a), positions_of(use, z).shape))
+                < use.shapes[1][0]
+            )
             return jnp.where(reads, z, jax.lax.stop_gradient(z))
 
         return self.run(leaves, row, touch, {**look_ups, **taps}, lambda use, level: True)
 
-    def row_views(self, leaves: Sequence[Array], row: Array, seed: Array) -> tuple[Array, Parts, Parts, Parts, Parts]:
+    def row_views(
+        self, leaves: Sequence[Array], row: Array, seed: Array
+    ) -> tuple[Array, Parts, Parts, Parts, Parts]:
         """Return outputs, inputs, slopes, cotangents and Jacobians of one row, for the seed (C,) of a backward pass.
 
         One forward derivative along all elementwise z gives their slopes.
         """
         readers = {use.name: use for uses in self.readers.values() for use in uses}
         taps = {
-            name: jnp.zeros((*use.lengths, *use.shapes[2]), use.dtype) for name, use in (self.uses | readers).items()
+            name: jnp.zeros((*use.lengths, *use.shapes[2]), use.dtype)
+            for name, use in (self.uses | readers).items()
         }
         moved = {name: taps.pop(name) for name in self.readers}
         others = {at: leaves[at] for at in self.others}
@@ -221,16 +252,29 @@ class Program:
 
             def forward(moved: dict[str, Array]) -> PyTree:
                 all_taps = {**taps, **moved}
-                found = self.run(values, row, lambda use, a, z, tap: z + tap, all_taps, lambda use, level: True)
-                read = {name: [found[1][use.name].ravel() for use in uses] for name, uses in self.readers.items()}
+                found = self.run(
+                    values, row, lambda use, a, z, tap: z + tap, all_taps, lambda use, level: True
+                )
+                read = {
+                    name: [found[1][use.name].ravel() for use in uses]
+                    for name, uses in self.readers.items()
+                }
                 return {name: jnp.concatenate(parts) for name, parts in read.items()}, found
 
-            _, slopes, (outputs, seen) = jax.jvp(forward, (moved,), (jax.tree.map(jnp.ones_like, moved),), has_aux=True)
+            _, slopes, (outputs, seen) = jax.jvp(
+                forward, (moved,), (jax.tree.map(jnp.ones_like, moved),), has_aux=True
+            )
             return outputs, (seen, slopes)
 
         outputs, pull, (seen, slopes) = jax.vjp(tapped, taps, others, has_aux=True)
         cotangents, jacobians = pull(seed.astype(outputs.dtype))
-        return outputs, seen, slopes, cotangents, {self.names[at]: each.ravel() for at, each in jacobians.items()}
+        return (
+            outputs,
+            seen,
+            slopes,
+            cotangents,
+            {self.names[at]: each.ravel() for at, each in jacobians.items()},
+        )
 
     def views(self, leaves: Sequence[Array], x: Shaped[Array, "n ..."]) -> Views:
         """Compute one forward pass, and one backward pass per output."""
@@ -238,44 +282,71 @@ class Program:
             rows = jax.vmap(self.row_views, (None, 0, None))
             # outside: (C, n, ...) without transposes
             each_output = jax.vmap(rows, (None, None, 0), (None, None, None, 0, 0))
-            outputs, inputs, slopes, deltas, jacobians = each_output(list(leaves), x, jnp.eye(self.num_outputs))
-            cotangents: dict[str, Cotangents] = {name: deltas[name] for name in self.uses if name in deltas}
-            for name, uses in self.readers.items():  # their inputs have the same weights for all rows: use the first
+            outputs, inputs, slopes, deltas, jacobians = each_output(
+                list(leaves), x, jnp.eye(self.num_outputs)
+            )
+            cotangents: dict[str, Cotangents] = {
+                name: deltas[name] for name in self.uses if name in deltas
+            }
+            for (
+                name,
+                uses,
+            ) in (
+                self.readers.items()
+            ):  # their inputs have the same weights for all rows: use the first
                 weights = [_pulled(use, leaves, deltas[use.name][:, 0]) for use in uses]
                 cotangents[name] = FactoredCotangents(slopes[name], jnp.concatenate(weights, 1))
         return Views(outputs, {name: inputs[name] for name in self.uses}, cotangents, jacobians)
 
-    def kernels(self, leaves: Sequence[Array], views1: Views, views2: Views) -> dict[str, Float[Array, "C n1 C n2"]]:
+    def kernels(
+        self, leaves: Sequence[Array], views1: Views, views2: Views
+    ) -> dict[str, Float[Array, "C n1 C n2"]]:
         """Return the kernel of each layer and other parameter; pass one object twice for a batch with itself."""
         same = views2 is views1
         parts: dict[str, Array] = {}
         with jax.default_matmul_precision("highest"):
             for layer in self.layers:
                 if layer.is_dense:
-                    name, mask = layer.uses[0].name, None if layer.mask is None else leaves[layer.mask]
-                    sides = [dense_side(layer, each.inputs[name], each.cotangents[name]) for each in (views1, views2)]
-                    parts[layer.name], bias = dense_kernel(layer, sides[0], sides[0 if same else 1], mask)
+                    name, mask = (
+                        layer.uses[0].name,
+                        None if layer.mask is None else leaves[layer.mask],
+                    )
+                    sides = [
+                        dense_side(layer, each.inputs[name], each.cotangents[name])
+                        for each in (views1, views2)
+                    ]
+                    parts[layer.name], bias = dense_kernel(
+                        layer, sides[0], sides[0 if same else 1], mask
+                    )
                     if layer.bias is not None and bias is not None:
                         parts[self.names[layer.bias[0]]] = bias
                     continue
                 left, looked_up = sides_of(layer, views1.inputs, views1.cotangents)
                 right = left if same else sides_of(layer, views2.inputs, views2.cotangents)[0]
-                parts[layer.name] = layer_kernel(layer, left, right, looked_up, self.stated.patches.get(layer.leaf))
+                parts[layer.name] = layer_kernel(
+                    layer, left, right, looked_up, self.stated.patches.get(layer.leaf)
+                )
             for name, jacobian in views1.jacobians.items():
                 jacobian = jacobian.astype(wide(jacobian.dtype))
                 other = jacobian if same else views2.jacobians[name].astype(jacobian.dtype)
                 parts[name] = gram(jacobian, other)
         return parts
 
-    def kernel(self, leaves: Sequence[Array], views1: Views, views2: Views) -> Float[Array, "n1 n2 C C"]:
+    def kernel(
+        self, leaves: Sequence[Array], views1: Views, views2: Views
+    ) -> Float[Array, "n1 n2 C C"]:
         """Return the whole kernel of f, without φ."""
-        return jnp.transpose(jnp.asarray(sum(self.kernels(leaves, views1, views2).values())), (1, 3, 0, 2))
+        return jnp.transpose(
+            jnp.asarray(sum(self.kernels(leaves, views1, views2).values())), (1, 3, 0, 2)
+        )
 
     def layer_of(self, name: str) -> str:
         """Return the layer of a network's parameter (part); for a function, the part itself."""
         return self._groups.get(name, name)
 
-    def layer_kernels(self, leaves: Sequence[Array], views1: Views, views2: Views) -> dict[str, Array]:
+    def layer_kernels(
+        self, leaves: Sequence[Array], views1: Views, views2: Views
+    ) -> dict[str, Array]:
         """Return the kernel of f, (n1, n2, C, C), by layer of a network or parameter of a function."""
         found: dict[str, Array] = {}
         for name, part in self.kernels(leaves, views1, views2).items():
@@ -286,7 +357,10 @@ class Program:
     @cached_property
     def row_bytes(self) -> int:
         """Bytes of one row's views and temporaries, from shapes."""
-        total: int = sum(self.num_outputs * self.avals[at].size * self.avals[at].dtype.itemsize for at in self.others)
+        total: int = sum(
+            self.num_outputs * self.avals[at].size * self.avals[at].dtype.itemsize
+            for at in self.others
+        )
         for use in self.uses.values():
             a, _, z = map(math.prod, use.shapes)
             copies = 1 if use.name in self.readers else self.num_outputs
@@ -294,7 +368,9 @@ class Program:
         return total + self.num_outputs * self._largest * wide(self.roughest).itemsize
 
 
-def _readers(layers: Sequence[TracedLayer], found: Found, stated: Mapping[int, int]) -> dict[str, tuple[Use, ...]]:
+def _readers(
+    layers: Sequence[TracedLayer], found: Found, stated: Mapping[int, int]
+) -> dict[str, tuple[Use, ...]]:
     """Map uses of dense layers with elementwise z to the uses of the matrix that reads it, in order."""
     readers: dict[str, tuple[Use, ...]] = {}
     for layer in layers:
@@ -307,13 +383,17 @@ def _readers(layers: Sequence[TracedLayer], found: Found, stated: Mapping[int, i
     return readers
 
 
-def _pulled(use: Use, leaves: Sequence[Array], deltas: Float[Array, "C ..."]) -> Float[Array, "C rows"]:
+def _pulled(
+    use: Use, leaves: Sequence[Array], deltas: Float[Array, "C ..."]
+) -> Float[Array, "C rows"]:
     """Return cotangents of a from those of z, for an unmodified matrix (rows, columns)."""
     part = tuple(slice(low, high) for low, high in use.view.box)
     return use.view.scale * (deltas.reshape(len(deltas), -1) @ leaves[use.view.leaf][part].T)
 
 
-def _check_reversible(one_row: Apply, avals: Avals, moving: Sequence[bool], row: jax.ShapeDtypeStruct) -> None:
+def _check_reversible(
+    one_row: Apply, avals: Avals, moving: Sequence[bool], row: jax.ShapeDtypeStruct
+) -> None:
     """Refuse loops without a gradient in JAX."""
 
     def gradient(leaves: list[Array], row: Array) -> list[Array]:
@@ -321,7 +401,9 @@ def _check_reversible(one_row: Apply, avals: Avals, moving: Sequence[bool], row:
 
         def value(own: list[Array]) -> Array:
             new = iter(own)
-            values = [next(new) if moves else leaf for leaf, moves in zip(leaves, moving, strict=True)]
+            values = [
+                next(new) if moves else leaf for leaf, moves in zip(leaves, moving, strict=True)
+            ]
             return jnp.sum(one_row(values, row).real)
 
         return jax.grad(value)(own)
@@ -351,7 +433,10 @@ def _equations(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
 
 
 def through_output(
-    output: str, kernel: Float[Array, "n1 n2 C C"], f1: Float[Array, "n1 C"], f2: Float[Array, "n2 C"]
+    output: str,
+    kernel: Float[Array, "n1 n2 C C"],
+    f1: Float[Array, "n1 C"],
+    f2: Float[Array, "n2 C"],
 ) -> Float[Array, "n1 n2 C C"]:
     """Kernel of φ(f) from the kernel of f: J(x_i) K(x_i, x_j) J(x_j)ᵀ with J = ∂φ/∂f, all of shape (n1, n2, C, C).
 
@@ -361,7 +446,9 @@ def through_output(
     if output == "linear":
         return kernel
     with jax.default_matmul_precision("highest"):
-        return jnp.einsum("iac,ijcd,jbd->ijab", output_jacobian(output, f1), kernel, output_jacobian(output, f2))
+        return jnp.einsum(
+            "iac,ijcd,jbd->ijab", output_jacobian(output, f1), kernel, output_jacobian(output, f2)
+        )
 
 
 @partial(jax.jit, static_argnums=0)
@@ -377,10 +464,16 @@ def kernels_of(
     both = (leaves, left, left if right is None else right)
     kernels = program.layer_kernels(*both) if per_layer else program.kernel(*both)
     outputs = (left.outputs, both[2].outputs)
-    return jax.tree.map(lambda kernel: through_output(program.stated.output, kernel, *outputs), kernels)
+    return jax.tree.map(
+        lambda kernel: through_output(program.stated.output, kernel, *outputs), kernels
+    )
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def whole_kernels(program: Program, per_layer: bool, leaves: list[Array], x1: Array, x2: Array | None) -> Array | Parts:
+def whole_kernels(
+    program: Program, per_layer: bool, leaves: list[Array], x1: Array, x2: Array | None
+) -> Array | Parts:
     left = program.views(leaves, x1)
-    return kernels_of(program, per_layer, leaves, left, None if x2 is None else program.views(leaves, x2))
+    return kernels_of(
+        program, per_layer, leaves, left, None if x2 is None else program.views(leaves, x2)
+    )

@@ -127,17 +127,29 @@ def layers_of(apply: Apply, params: PyTree, x: Shaped[ArrayLike, "n ..."]) -> La
     inputs = jnp.asarray(x)
     program = checked(net.apply if isinstance(net, Network) else net, params, inputs)
     if program is None:
-        raise InvalidInput("apply", kind_of(apply), "a function whose program can be read, outside of jax.jit")
+        raise InvalidInput(
+            "apply", kind_of(apply), "a function whose program can be read, outside of jax.jit"
+        )
     if program.layers and "kernel" not in program.kept:
         rows = inputs[:2]
-        agree(program, params, rows, None, whole_kernels(program, False, program.leaves(params), rows, None))
+        agree(
+            program,
+            params,
+            rows,
+            None,
+            whole_kernels(program, False, program.leaves(params), rows, None),
+        )
     n = len(inputs)
     layers = [_structured(program, layer, n) for layer in program.layers]
     layers += [_by_jacobian(program, leaf, n) for leaf in (*program.others, *program.biases)]
     order = list(program.names.values())
-    layers.sort(key=lambda each: next(at for at, name in enumerate(order) if each.name.startswith(name)))
+    layers.sort(
+        key=lambda each: next(at for at, name in enumerate(order) if each.name.startswith(name))
+    )
     check = program.kept.get("kernel")
-    return LayersFound(tuple(layers), check if program.layers and isinstance(check, Check) else None)
+    return LayersFound(
+        tuple(layers), check if program.layers and isinstance(check, Check) else None
+    )
 
 
 def _structured(program: Program, layer: TracedLayer, n: int) -> LayerFound:
@@ -151,13 +163,30 @@ def _structured(program: Program, layer: TracedLayer, n: int) -> LayerFound:
     kept = sum(blocks * num_positions(use) for use in layer.uses) * (fan_in + outputs * features)
     taken = blocks * (by_positions if dense else min(by_positions, by_jacobian))
     costs = taken, outputs**2 * n**2 * size, n * kept * itemsize, n * outputs * size * itemsize
-    return LayerFound(layer.name, layer.uses[0].kind, len(layer.uses), positions, blocks, size, (), *costs)
+    return LayerFound(
+        layer.name, layer.uses[0].kind, len(layer.uses), positions, blocks, size, (), *costs
+    )
 
 
 def _by_jacobian(program: Program, leaf: int, n: int) -> LayerFound:
     reasons, aval = program.escapes[leaf], program.avals[leaf]
     kind = "addition" if reasons <= ADDED else "gain" if reasons <= MULTIPLIED else "jacobian"
-    products, num_bytes = program.num_outputs**2 * n**2 * aval.size, n * program.num_outputs * aval.size
+    products, num_bytes = (
+        program.num_outputs**2 * n**2 * aval.size,
+        n * program.num_outputs * aval.size,
+    )
     num_bytes *= aval.dtype.itemsize
     shown = tuple(sorted(reasons))
-    return LayerFound(program.names[leaf], kind, 0, 0, 1, aval.size, shown, products, products, num_bytes, num_bytes)
+    return LayerFound(
+        program.names[leaf],
+        kind,
+        0,
+        0,
+        1,
+        aval.size,
+        shown,
+        products,
+        products,
+        num_bytes,
+        num_bytes,
+    )

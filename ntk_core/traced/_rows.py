@@ -51,7 +51,11 @@ def _walk(jaxpr: Jaxpr, inputs: Sequence[Known], size: int) -> list[Known]:
     known.update(zip(jaxpr.invars, inputs, strict=True))
 
     def read(atom: Var | Literal) -> Known:
-        return Alike(frozenset(range(len(shape_of(atom))))) if isinstance(atom, Literal) else known[atom]
+        return (
+            Alike(frozenset(range(len(shape_of(atom)))))
+            if isinstance(atom, Literal)
+            else known[atom]
+        )
 
     for eqn in jaxpr.eqns:
         operands = [read(atom) for atom in eqn.invars]
@@ -61,7 +65,9 @@ def _walk(jaxpr: Jaxpr, inputs: Sequence[Known], size: int) -> list[Known]:
 
 def _equation(eqn: JaxprEqn, operands: list[Known], size: int) -> Sequence[Known]:
     name = eqn.primitive.name
-    if name in CALLS and all(of_jax(eqn.params[key]) for key in ("jvp_jaxpr_fun",) if key in eqn.params):
+    if name in CALLS and all(
+        of_jax(eqn.params[key]) for key in ("jvp_jaxpr_fun",) if key in eqn.params
+    ):
         inner = eqn.params[CALLS[name]]
         return _walk(getattr(inner, "jaxpr", inner), operands, size)
     if name in LOOPS:
@@ -80,7 +86,11 @@ def _without_rows(eqn: JaxprEqn, operands: list[Known]) -> Known:
     name = eqn.primitive.name
     if name in ELEMENTWISE:
         rank = len(shape_of(eqn.outvars[0]))
-        return Alike(frozenset(axis for axis in range(rank) if all(map(alike_along(axis), eqn.invars, operands))))
+        return Alike(
+            frozenset(
+                axis for axis in range(rank) if all(map(alike_along(axis), eqn.invars, operands))
+            )
+        )
     if name == "broadcast_in_dim":
         shape, places = eqn.params["shape"], eqn.params["broadcast_dimensions"]
         (old, *_), (operand, *_) = operands, eqn.invars
@@ -97,14 +107,22 @@ def _only(operands: Sequence[Known], eqn: JaxprEqn) -> Rows | None:
     if len(rows) != 1:
         return None
     (only,) = rows
-    others = [(atom, each) for atom, each in zip(eqn.invars, operands, strict=True) if isinstance(each, Alike)]
+    others = [
+        (atom, each)
+        for atom, each in zip(eqn.invars, operands, strict=True)
+        if isinstance(each, Alike)
+    ]
     return only if all(alike_along(only.axis)(*each) for each in others) else None
 
 
 def _first(operands: Sequence[Known]) -> Rows | None:
     """Return the rows of the first operand if the others have none."""
     first, *others = operands
-    return first if isinstance(first, Rows) and all(isinstance(each, Alike) for each in others) else None
+    return (
+        first
+        if isinstance(first, Rows) and all(isinstance(each, Alike) for each in others)
+        else None
+    )
 
 
 def _elementwise(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
@@ -130,7 +148,9 @@ def _reduced(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
 
 def _broadcast(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
     rows = _first(operands)
-    return None if rows is None else rows._replace(axis=eqn.params["broadcast_dimensions"][rows.axis])
+    return (
+        None if rows is None else rows._replace(axis=eqn.params["broadcast_dimensions"][rows.axis])
+    )
 
 
 def _reshaped(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
@@ -148,7 +168,11 @@ def _reshaped(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
 
 def _transposed(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
     rows = _first(operands)
-    return None if rows is None else rows._replace(axis=list(eqn.params["permutation"]).index(rows.axis))
+    return (
+        None
+        if rows is None
+        else rows._replace(axis=list(eqn.params["permutation"]).index(rows.axis))
+    )
 
 
 def _squeezed(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
@@ -171,7 +195,11 @@ def _sliced(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
 
 def _padded(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
     rows = _first(operands)
-    return rows if rows is not None and tuple(eqn.params["padding_config"][rows.axis]) == (0, 0, 0) else None
+    return (
+        rows
+        if rows is not None and tuple(eqn.params["padding_config"][rows.axis]) == (0, 0, 0)
+        else None
+    )
 
 
 def _reversed(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
@@ -181,12 +209,18 @@ def _reversed(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
 
 def _stacked(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
     rows = _only(operands, eqn)
-    return None if rows is None else rows._replace(axis=rows.axis + (eqn.params["axis"] <= rows.axis))
+    return (
+        None if rows is None else rows._replace(axis=rows.axis + (eqn.params["axis"] <= rows.axis))
+    )
 
 
 def _unstacked(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
     rows, axis = _first(operands), eqn.params["axis"]
-    return None if rows is None or rows.axis == axis else rows._replace(axis=rows.axis - (axis < rows.axis))
+    return (
+        None
+        if rows is None or rows.axis == axis
+        else rows._replace(axis=rows.axis - (axis < rows.axis))
+    )
 
 
 def _tiled(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
@@ -217,7 +251,9 @@ def _multiplied(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None
         if known.axis in batch[at]:
             place = list(batch[at]).index(known.axis)
             other, axis = operands[1 - at], batch[1 - at][place]
-            if other != known._replace(axis=axis) and not alike_along(axis)(eqn.invars[1 - at], other):
+            if other != known._replace(axis=axis) and not alike_along(axis)(
+                eqn.invars[1 - at], other
+            ):
                 return None
             found.add(known._replace(axis=place))
         else:
@@ -240,9 +276,13 @@ def _gathered(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
     """Accept look-ups of own indices in a shared table or own row, or of shared indices in each row."""
     (table, indices), numbers = operands, eqn.params["dimension_numbers"]
     shape, rank = shape_of(eqn.invars[0]), len(shape_of(eqn.outvars[0]))
-    own = [axis for axis in range(rank) if axis not in numbers.offset_dims]  # in the order of the axes of the indices
+    own = [
+        axis for axis in range(rank) if axis not in numbers.offset_dims
+    ]  # in the order of the axes of the indices
     found: set[Rows] = set()
-    batching = dict(zip(numbers.start_indices_batching_dims, numbers.operand_batching_dims, strict=True))
+    batching = dict(
+        zip(numbers.start_indices_batching_dims, numbers.operand_batching_dims, strict=True)
+    )
     if isinstance(indices, Rows):
         if indices.axis >= len(own):
             return None
@@ -269,7 +309,11 @@ def _gathered(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
 
 def _windowed(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
     rows = _first(operands)
-    if rows is None or eqn.params["window_dimensions"][rows.axis] != 1 or eqn.params["window_strides"][rows.axis] != 1:
+    if (
+        rows is None
+        or eqn.params["window_dimensions"][rows.axis] != 1
+        or eqn.params["window_strides"][rows.axis] != 1
+    ):
         return None
     return rows if tuple(eqn.params["padding"][rows.axis]) == (0, 0) else None
 
@@ -301,7 +345,9 @@ RULES: dict[str, Callable[[JaxprEqn, list[Known], int], Known | None]] = {
     "squeeze": _squeezed,
     "stack": _stacked,
     "tile": _tiled,
-    "top_k": lambda eqn, operands, size: _kept_along("axis")(eqn, operands, size) if "axis" in eqn.params else None,
+    "top_k": lambda eqn, operands, size: (
+        _kept_along("axis")(eqn, operands, size) if "axis" in eqn.params else None
+    ),
     "transpose": _transposed,
     "unstack": _unstacked,
 }
@@ -322,7 +368,10 @@ def _joined(one: Known, two: Known, atom: Var | Literal) -> Known:
 def _fixed(body: Callable[[Carry], Sequence[Known]], carry: Carry, atoms: Sequence[Var]) -> Carry:
     """Return the description of a carry after any number of steps; it only changes from alike to rows."""
     while True:
-        found = [_joined(old, new, atom) for old, new, atom in zip(carry, body(carry), atoms, strict=True)]
+        found = [
+            _joined(old, new, atom)
+            for old, new, atom in zip(carry, body(carry), atoms, strict=True)
+        ]
         if found == carry:
             return found
         carry = found
@@ -332,7 +381,11 @@ def _guessed(known: Known, atom: Var | Literal, size: int) -> Known:
     """Interpret equal entries as rows, such as the initial zeros of a loop."""
     if isinstance(known, Rows):
         return known
-    axes = (axis for axis, length in enumerate(shape_of(atom)) if length == size and alike_along(axis)(atom, known))
+    axes = (
+        axis
+        for axis, length in enumerate(shape_of(atom))
+        if length == size and alike_along(axis)(atom, known)
+    )
     axis = next(axes, None)
     return known if axis is None else Rows(axis)
 
@@ -348,7 +401,11 @@ def _either(run: Callable[[Carry], Carry], carry: Carry, atoms: Sequence[Var], s
 
 def _scanned(eqn: JaxprEqn, operands: list[Known], size: int) -> Sequence[Known]:
     num_consts, num_carry = eqn.params["num_consts"], eqn.params["num_carry"]
-    consts, carry, xs = operands[:num_consts], operands[num_consts:][:num_carry], operands[num_consts + num_carry :]
+    consts, carry, xs = (
+        operands[:num_consts],
+        operands[num_consts:][:num_carry],
+        operands[num_consts + num_carry :],
+    )
     if any(isinstance(each, Rows) and each.axis == 0 for each in xs):
         raise Unproven("scan")
     inside = [_moved(each, -1) for each in xs]
@@ -356,7 +413,9 @@ def _scanned(eqn: JaxprEqn, operands: list[Known], size: int) -> Sequence[Known]
     atoms = inner.invars[num_consts:][:num_carry]
 
     def after(carry: list[Known]) -> list[Known]:
-        return _fixed(lambda now: _walk(inner, [*consts, *now, *inside], size)[:num_carry], carry, atoms)
+        return _fixed(
+            lambda now: _walk(inner, [*consts, *now, *inside], size)[:num_carry], carry, atoms
+        )
 
     carry = _either(after, list(carry), atoms, size)
     outputs = _walk(inner, [*consts, *carry, *inside], size)

@@ -18,8 +18,12 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, subjaxpr
 # They only rearrange numbers; JAX omits some for a batch of one.
 PLUMBING = frozenset({"broadcast_in_dim", "reshape", "squeeze", "expand_dims"})
 IGNORED = frozenset({"name", "debug_info"})
-RULES = frozenset({"jvp_jaxpr_fun", "jvp_jaxpr_thunk", "fwd_jaxpr_thunk", "bwd", "out_trees"})  # custom derivatives
-Numbered = dict[Var, int | Var | Literal]  # variables by order of use, or the variable that they copy
+RULES = frozenset(
+    {"jvp_jaxpr_fun", "jvp_jaxpr_thunk", "fwd_jaxpr_thunk", "bwd", "out_trees"}
+)  # custom derivatives
+Numbered = dict[
+    Var, int | Var | Literal
+]  # variables by order of use, or the variable that they copy
 _OF_JAX = str(Path(jax.__file__).parent)
 
 
@@ -39,7 +43,9 @@ class Comparison:
         """Whether both programs compute the same; ``rules`` are not compared."""
         if one is two:
             return True
-        if len(one.jaxpr.invars) != len(two.jaxpr.invars) or not _equal_arrays(one.consts, two.consts):
+        if len(one.jaxpr.invars) != len(two.jaxpr.invars) or not _equal_arrays(
+            one.consts, two.consts
+        ):
             return False
         return self._programs(one.jaxpr, two.jaxpr)
 
@@ -49,7 +55,9 @@ class Comparison:
         numbers = count()
         first: Numbered = {}
         second: Numbered = {}
-        for left, right in zip((*one.constvars, *one.invars), (*two.constvars, *two.invars), strict=True):
+        for left, right in zip(
+            (*one.constvars, *one.invars), (*two.constvars, *two.invars), strict=True
+        ):
             if not self._shapes(left.aval, right.aval):
                 return False
             first[left] = second[right] = next(numbers)
@@ -61,7 +69,9 @@ class Comparison:
                 return False
             for made, same_as in zip(eqn.outvars, other.outvars, strict=True):
                 first[made] = second[same_as] = next(numbers)
-        return [_known(first, each) for each in one.outvars] == [_known(second, each) for each in two.outvars]
+        return [_known(first, each) for each in one.outvars] == [
+            _known(second, each) for each in two.outvars
+        ]
 
     def _counting(self, jaxpr: Jaxpr, known: Numbered) -> Iterator[JaxprEqn]:
         """Yield relevant equations; results of plumbing are identified with their operands."""
@@ -74,13 +84,21 @@ class Comparison:
     def _equations(self, one: JaxprEqn, two: JaxprEqn, first: Numbered, second: Numbered) -> bool:
         if one.primitive is not two.primitive or len(one.invars) != len(two.invars):
             return False
-        if any(_known(first, a) != _known(second, b) for a, b in zip(one.invars, two.invars, strict=True)):
+        if any(
+            _known(first, a) != _known(second, b)
+            for a, b in zip(one.invars, two.invars, strict=True)
+        ):
             return False
         if len(one.outvars) != len(two.outvars) or one.params.keys() != two.params.keys():
             return False
-        if not all(self._shapes(a.aval, b.aval) for a, b in zip(one.outvars, two.outvars, strict=True)):
+        if not all(
+            self._shapes(a.aval, b.aval) for a, b in zip(one.outvars, two.outvars, strict=True)
+        ):
             return False
-        agree = all(self._values(one.params[key], two.params[key]) for key in one.params.keys() - IGNORED - RULES)
+        agree = all(
+            self._values(one.params[key], two.params[key])
+            for key in one.params.keys() - IGNORED - RULES
+        )
         for key in RULES & one.params.keys() - {"out_trees"}:
             self.rules |= not (of_jax(one.params[key]) and of_jax(two.params[key]))
         return agree
@@ -148,7 +166,12 @@ def _equal(one: object, two: object) -> bool:
         return True
     if isinstance(one, jax.core.Tracer) or isinstance(two, jax.core.Tracer):
         return False
-    if not isinstance(one, _Typed) or not isinstance(two, _Typed) or one.dtype != two.dtype or one.shape != two.shape:
+    if (
+        not isinstance(one, _Typed)
+        or not isinstance(two, _Typed)
+        or one.dtype != two.dtype
+        or one.shape != two.shape
+    ):
         return False
     if jax.dtypes.issubdtype(one.dtype, jax.dtypes.extended):
         return False
@@ -159,11 +182,17 @@ def _equal(one: object, two: object) -> bool:
 
 def has_rules(jaxpr: Jaxpr) -> bool:
     """Whether a function in this program has a custom derivative not from JAX."""
-    own = any(not of_jax(eqn.params[key]) for eqn in jaxpr.eqns for key in RULES & eqn.params.keys() - {"out_trees"})
+    own = any(
+        not of_jax(eqn.params[key])
+        for eqn in jaxpr.eqns
+        for key in RULES & eqn.params.keys() - {"out_trees"}
+    )
     return own or any(map(has_rules, subjaxprs(jaxpr)))
 
 
-def same(one: ClosedJaxpr, two: ClosedJaxpr, rules: tuple[ClosedJaxpr | None, ClosedJaxpr | None]) -> bool:
+def same(
+    one: ClosedJaxpr, two: ClosedJaxpr, rules: tuple[ClosedJaxpr | None, ClosedJaxpr | None]
+) -> bool:
     """Whether both programs compute the same.
 
     Args:
@@ -173,4 +202,6 @@ def same(one: ClosedJaxpr, two: ClosedJaxpr, rules: tuple[ClosedJaxpr | None, Cl
     if not found.alike(one, two):
         return False
     left, right = rules
-    return not found.rules or (left is not None and right is not None and Comparison().alike(left, right))
+    return not found.rules or (
+        left is not None and right is not None and Comparison().alike(left, right)
+    )

@@ -113,7 +113,8 @@ def traced_batch(apply: Apply, params: PyTree, x: Rows) -> Batch | None:
     except TypeError:
         return None
     moving = tuple(
-        hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.inexact) and leaf.size > 0 for leaf in leaves
+        hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.inexact) and leaf.size > 0
+        for leaf in leaves
     )
     shape = (max(2, len(x)), *x.shape[1:])
     key = structure, avals, moving, shape, x.dtype, jnp.result_type(float).name
@@ -129,8 +130,17 @@ def traced_batch(apply: Apply, params: PyTree, x: Rows) -> Batch | None:
         rules = rules_of(closed)
     if rules is not None and overwrites(rules.jaxpr) and reverses(rules.jaxpr):
         given = "a derivative that reverses what .at[...].set has filled"
-        raise InvalidInput("net", given, "the values in place of .at[...].set: XLA aborts where they are reversed")
-    batch = next((each for each in _KEPT if each.key == key and same(each.closed, closed, (each.rules, rules))), None)
+        raise InvalidInput(
+            "net", given, "the values in place of .at[...].set: XLA aborts where they are reversed"
+        )
+    batch = next(
+        (
+            each
+            for each in _KEPT
+            if each.key == key and same(each.closed, closed, (each.rules, rules))
+        ),
+        None,
+    )
     if batch is None:
         program = _program(apply, key)
         if program is None:
@@ -161,7 +171,11 @@ def _program(apply: Apply, key: Key) -> Program | None:
     structure, avals, moving, shape, dtype, _ = key
     single, _ = trace(apply, structure, avals, (1, *shape[1:]), dtype)
     (output, *others) = single.out_avals
-    if others or len(output.shape) != 2 or any(isinstance(const, jax.core.Tracer) for const in single.consts):
+    if (
+        others
+        or len(output.shape) != 2
+        or any(isinstance(const, jax.core.Tracer) for const in single.consts)
+    ):
         return None
     for batch in _KEPT:
         known = (*batch.key[:3], batch.key[3][1:], *batch.key[4:])
@@ -179,7 +193,9 @@ def trace(
 ) -> tuple[ClosedJaxpr, PyTree]:
     """Return (the program of (*parameters, x), the shapes of its results)."""
 
-    def function(leaves: list[Array], x: Array) -> Array:  # a new one each time, since JAX caches traces by identity
+    def function(
+        leaves: list[Array], x: Array
+    ) -> Array:  # a new one each time, since JAX caches traces by identity
         return apply(jax.tree.unflatten(structure, leaves), x)
 
     with jax.default_matmul_precision("highest"):
@@ -218,7 +234,9 @@ class Seen:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        if not isinstance(other, Seen) or not (self.function is other.function or self.function == other.function):
+        if not isinstance(other, Seen) or not (
+            self.function is other.function or self.function == other.function
+        ):
             return False
         if not self.computes(other):
             return False
@@ -253,14 +271,18 @@ def rules_of(closed: ClosedJaxpr) -> ClosedJaxpr | None:
     """Return the program of second derivatives of all floats, with custom rules expanded, if there are any."""
     if not has_rules(closed.jaxpr):
         return None
-    leaves = [jax.ShapeDtypeStruct(var.aval.shape, var.aval.dtype) for var in closed.jaxpr.invars[:-1]]
+    leaves = [
+        jax.ShapeDtypeStruct(var.aval.shape, var.aval.dtype) for var in closed.jaxpr.invars[:-1]
+    ]
     moving = [jnp.issubdtype(leaf.dtype, jnp.inexact) and leaf.size > 0 for leaf in leaves]
     x = jax.ShapeDtypeStruct(closed.jaxpr.invars[-1].aval.shape, closed.jaxpr.invars[-1].aval.dtype)
 
     def slope(moved: list[Array], leaves: list[Array], x: Array) -> PyTree:
         def outputs(moved: list[Array]) -> Array:
             new = iter(moved)
-            values = [next(new) if moves else leaf for moves, leaf in zip(moving, leaves, strict=True)]
+            values = [
+                next(new) if moves else leaf for moves, leaf in zip(moving, leaves, strict=True)
+            ]
             return jnp.asarray(jax.core.eval_jaxpr(closed.jaxpr, closed.consts, *values, x)[0])
 
         return jax.grad(lambda moved: jnp.sum(outputs(moved)))(moved)

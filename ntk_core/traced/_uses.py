@@ -30,7 +30,13 @@ from ntk_core.traced._views import (
 
 Site = tuple[int, ...]  # place of an equation: its number after those of enclosing calls and scans
 # Inlined calls; calls with custom derivatives are kept whole.
-INLINED = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "checkpoint": "jaxpr", "remat2": "jaxpr"}
+INLINED = {
+    "jit": "jaxpr",
+    "pjit": "jaxpr",
+    "closed_call": "call_jaxpr",
+    "checkpoint": "jaxpr",
+    "remat2": "jaxpr",
+}
 MOST_ROWS = 2**24  # of a table: row numbers are exact in float32
 ADDED, MULTIPLIED = frozenset({"add", "sub", "add_any"}), frozenset({"mul", "div"})
 
@@ -104,7 +110,9 @@ class Addition(NamedTuple):
     scale: float
 
 
-Known = View | Image | Mask | np.ndarray | float | None  # description of an array; a number for constants
+Known = (
+    View | Image | Mask | np.ndarray | float | None
+)  # description of an array; a number for constants
 
 
 @dataclass
@@ -125,7 +133,9 @@ class Found:
 def find_uses(closed: ClosedJaxpr, leaves: Iterable[int], masks: Mapping[int, int]) -> Found:
     """Find the uses of a program's inputs ``leaves``; ``masks`` are inputs that mask some of them."""
     found = Found()
-    known: list[Known] = [whole(at, shape_of(var)) if at in leaves else None for at, var in enumerate(closed.invars)]
+    known: list[Known] = [
+        whole(at, shape_of(var)) if at in leaves else None for at, var in enumerate(closed.invars)
+    ]
     for leaf, mask in masks.items():
         known[mask] = Mask(leaf)
     outputs = _walk(closed.jaxpr, closed.consts, known, (), (), found)
@@ -142,7 +152,12 @@ def inner_program(eqn: JaxprEqn) -> tuple[Jaxpr, Sequence[Array]] | None:
 
 
 def _walk(
-    jaxpr: Jaxpr, consts: Sequence[Array], inputs: Sequence[Known], place: Site, lengths: tuple[int, ...], found: Found
+    jaxpr: Jaxpr,
+    consts: Sequence[Array],
+    inputs: Sequence[Known],
+    place: Site,
+    lengths: tuple[int, ...],
+    found: Found,
 ) -> list[Known]:
     """Return descriptions of the outputs: a View, a constant, or None."""
     known: dict[Var, Known] = dict(zip(jaxpr.invars, inputs, strict=True))
@@ -159,7 +174,9 @@ def _walk(
         operands, site = [read(atom) for atom in eqn.invars], (*place, index)
         image = times_number(eqn.primitive.name, operands, Image)
         if image is not None:
-            once = all(read_times[atom] == 1 for atom in eqn.invars if isinstance(read(atom), Image))
+            once = all(
+                read_times[atom] == 1 for atom in eqn.invars if isinstance(read(atom), Image)
+            )
             results: Sequence[Known] = [_behind(found, image, site) if once else image]
         else:
             results = _equation(eqn, operands, site, lengths, found)
@@ -180,7 +197,12 @@ def _equation(
     name, inner = eqn.primitive.name, inner_program(eqn)
     if not views and inner is None:
         return _constant(eqn, operands) or nothing
-    if name == "custom_jvp_call" and len(views) == 1 and operands[1:] == [Mask(views[0].leaf)] and _is_first(eqn):
+    if (
+        name == "custom_jvp_call"
+        and len(views) == 1
+        and operands[1:] == [Mask(views[0].leaf)]
+        and _is_first(eqn)
+    ):
         return views
     if name == "scan" and inner is not None:
         num_consts, num_carry = eqn.params["num_consts"], eqn.params["num_carry"]
@@ -220,7 +242,9 @@ def _without_images(known: Sequence[Known]) -> list[Known]:
 def _behind(found: Found, image: Image, site: Site) -> Image:
     """Attribute a constant to the parameter if z is read only by this product."""
     use = found.uses[image.site]
-    found.uses[image.site] = replace(use, tap=site, view=replace(use.view, scale=use.view.scale * image.scale))
+    found.uses[image.site] = replace(
+        use, tap=site, view=replace(use.view, scale=use.view.scale * image.scale)
+    )
     return Image(image.site)
 
 
@@ -254,12 +278,15 @@ def _constant(eqn: JaxprEqn, operands: list[Known]) -> list[Known] | None:
         return None
     if eqn.primitive.name in ("broadcast_in_dim", "copy"):
         return operands[:1]
-    if any(math.prod(shape_of(var)) != 1 or not _is_numeric(aval_of(var).dtype) for var in eqn.outvars):
+    if any(
+        math.prod(shape_of(var)) != 1 or not _is_numeric(aval_of(var).dtype) for var in eqn.outvars
+    ):
         return None
     if any(isinstance(each, ClosedJaxpr | Jaxpr) for each in eqn.params.values()):
         return None
     values = [
-        np.full(shape_of(atom), each, aval_of(atom).dtype) for atom, each in zip(eqn.invars, operands, strict=True)
+        np.full(shape_of(atom), each, aval_of(atom).dtype)
+        for atom, each in zip(eqn.invars, operands, strict=True)
     ]
     with jax.ensure_compile_time_eval():
         results = eqn.primitive.bind(*values, **eqn.params)
@@ -280,15 +307,29 @@ def _use(eqn: JaxprEqn, operands: list[Known], site: Site, lengths: tuple[int, .
     read = _READERS.get(eqn.primitive.name)
     if view.axes is None or read is None or len(eqn.invars) != 2:
         return None
-    if any(jnp.issubdtype(aval_of(each).dtype, jnp.complexfloating) for each in (*eqn.invars, *eqn.outvars)):
+    if any(
+        jnp.issubdtype(aval_of(each).dtype, jnp.complexfloating)
+        for each in (*eqn.invars, *eqn.outvars)
+    ):
         return None
     parts = read(eqn, view, operand)
     if parts is None:
         return None
-    shapes = tuple(shape_of(each) for each in (eqn.invars[1 - operand], eqn.invars[operand], eqn.outvars[0]))
+    shapes = tuple(
+        shape_of(each) for each in (eqn.invars[1 - operand], eqn.invars[operand], eqn.outvars[0])
+    )
     name = "use" + ".".join(map(str, site))
     return Use(
-        name, site, site, view, operand, lengths, *parts, dict(eqn.params), shapes, aval_of(eqn.outvars[0]).dtype
+        name,
+        site,
+        site,
+        view,
+        operand,
+        lengths,
+        *parts,
+        dict(eqn.params),
+        shapes,
+        aval_of(eqn.outvars[0]).dtype,
     )
 
 
@@ -297,7 +338,9 @@ Parts = tuple[str, Axes, Axes, Axes, int]
 
 def _product(eqn: JaxprEqn, view: View, operand: int) -> Parts | None:
     contracting, batch = (each[operand] for each in eqn.params["dimension_numbers"])
-    free = [at for at in range(len(shape_of(eqn.invars[operand]))) if at not in (*contracting, *batch)]
+    free = [
+        at for at in range(len(shape_of(eqn.invars[operand]))) if at not in (*contracting, *batch)
+    ]
     return "product", view.ordered(batch), view.ordered(contracting), view.ordered(free), 1
 
 
@@ -306,18 +349,36 @@ def _convolution(eqn: JaxprEqn, view: View, operand: int) -> Parts | None:
         return None
     out_features, in_features, *sizes = eqn.params["dimension_numbers"].rhs_spec
     groups = eqn.params["feature_group_count"]
-    return "convolution", (), view.ordered((in_features, *sizes)), view.ordered((out_features,)), groups
+    return (
+        "convolution",
+        (),
+        view.ordered((in_features, *sizes)),
+        view.ordered((out_features,)),
+        groups,
+    )
 
 
 def _look_up(eqn: JaxprEqn, view: View, operand: int) -> Parts | None:
     """Rows of a table: one index each, whole rows."""
     if eqn.params["mode"] == GatherScatterMode.ONE_HOT or shape_of(eqn.invars[0])[0] > MOST_ROWS:
         return None
-    numbers, shape, sizes = eqn.params["dimension_numbers"], shape_of(eqn.invars[0]), eqn.params["slice_sizes"]
-    rows_alone = numbers.collapsed_slice_dims == numbers.start_index_map == (0,) and not numbers.operand_batching_dims
+    numbers, shape, sizes = (
+        eqn.params["dimension_numbers"],
+        shape_of(eqn.invars[0]),
+        eqn.params["slice_sizes"],
+    )
+    rows_alone = (
+        numbers.collapsed_slice_dims == numbers.start_index_map == (0,)
+        and not numbers.operand_batching_dims
+    )
     rank = len(shape_of(eqn.outvars[0]))
     last = tuple(range(rank - len(shape) + 1, rank))
-    if operand or not rows_alone or tuple(sizes) != (1, *shape[1:]) or tuple(numbers.offset_dims) != last:
+    if (
+        operand
+        or not rows_alone
+        or tuple(sizes) != (1, *shape[1:])
+        or tuple(numbers.offset_dims) != last
+    ):
         return None
     return "look-up", (), view.ordered((0,)), view.ordered(range(1, len(shape))), 1
 

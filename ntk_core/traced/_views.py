@@ -115,7 +115,9 @@ def _transpose(view: View, params: EquationParams, shape: Shape) -> list[View]:
 
 def _squeeze(view: View, params: EquationParams, shape: Shape) -> list[View]:
     gone = params["dimensions"]
-    return _rearranged(view, view.axes and [each for at, each in enumerate(view.axes) if at not in gone])
+    return _rearranged(
+        view, view.axes and [each for at, each in enumerate(view.axes) if at not in gone]
+    )
 
 
 def _broadcast(view: View, params: EquationParams, shape: Shape) -> list[View]:
@@ -124,7 +126,9 @@ def _broadcast(view: View, params: EquationParams, shape: Shape) -> list[View]:
     axes: list[Axes] = [()] * len(params["shape"])
     for old, new in enumerate(params["broadcast_dimensions"]):
         axes[new] = view.axes[old]
-    repeats = any(num_entries(each) != size for each, size in zip(axes, params["shape"], strict=True))
+    repeats = any(
+        num_entries(each) != size for each, size in zip(axes, params["shape"], strict=True)
+    )
     return _rearranged(view, None if repeats else axes)
 
 
@@ -167,7 +171,11 @@ def _split(view: View, params: EquationParams, shape: Shape) -> list[View]:
 def _unstack(view: View, params: EquationParams, shape: Shape) -> list[View]:
     axis = params["axis"]
     ones = {"axis": axis, "sizes": (1,) * shape[axis]}
-    return [one for each in _split(view, ones, shape) for one in _squeeze(each, {"dimensions": (axis,)}, shape)]
+    return [
+        one
+        for each in _split(view, ones, shape)
+        for one in _squeeze(each, {"dimensions": (axis,)}, shape)
+    ]
 
 
 def _convert(view: View, params: EquationParams, shape: Shape) -> list[View]:
@@ -175,7 +183,10 @@ def _convert(view: View, params: EquationParams, shape: Shape) -> list[View]:
 
 
 def _dynamic_slice(view: View, starts: Sequence[float], sizes: Shape, shape: Shape) -> list[View]:
-    low = [min(max(int(start), 0), size - length) for start, size, length in zip(starts, shape, sizes, strict=True)]
+    low = [
+        min(max(int(start), 0), size - length)
+        for start, size, length in zip(starts, shape, sizes, strict=True)
+    ]
     return [_cut(view, low, [a + b for a, b in zip(low, sizes, strict=True)], shape)]
 
 
@@ -193,7 +204,9 @@ _RULES: dict[str, Callable[[View, EquationParams, Shape], list[View]]] = {
 }
 
 
-def moved_on(name: str, params: EquationParams, inputs: Sequence[object], shape: Shape) -> list[View] | None:
+def moved_on(
+    name: str, params: EquationParams, inputs: Sequence[object], shape: Shape
+) -> list[View] | None:
     """Return the views after the primitive ``name``, or None without a rule.
 
     Args:
@@ -210,7 +223,11 @@ def moved_on(name: str, params: EquationParams, inputs: Sequence[object], shape:
     if name == "dynamic_slice":
         known = [each for each in map(_real, others) if each is not None]
         is_known = len(known) == len(others)
-        return _dynamic_slice(first, known, params["slice_sizes"], shape) if is_known else [first.loose()]
+        return (
+            _dynamic_slice(first, known, params["slice_sizes"], shape)
+            if is_known
+            else [first.loose()]
+        )
     return None
 
 

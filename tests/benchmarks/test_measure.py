@@ -62,12 +62,20 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]
     return committed, look
 
 
-@pytest.mark.parametrize(("high", "force", "kept"), [(False, False, True), (True, False, False), (True, True, True)])
+@pytest.mark.parametrize(
+    ("high", "force", "kept"), [(False, False, True), (True, False, False), (True, True, True)]
+)
 def test_numbers_of_a_busy_machine_need_force(places, monkeypatch, high, force, kept):
     committed, look = places
     committed.mkdir()
     (committed / "training.json").write_text('"before"')
-    note = {"at_start": 1.0, "at_end": 2.0, "took_s": 1.0, "busy_by_others": 0.9 if high else 0.0, "high": high}
+    note = {
+        "at_start": 1.0,
+        "at_end": 2.0,
+        "took_s": 1.0,
+        "busy_by_others": 0.9 if high else 0.0,
+        "high": high,
+    }
     monkeypatch.setattr(Watch, "note", lambda self: note)
     monkeypatch.setattr("benchmarks.training.measure", lambda settings: {"found": 1})
     with pytest.raises(SystemExit) as ended:
@@ -100,7 +108,11 @@ def test_quick_numbers_and_failed_parts_are_never_written(places, monkeypatch, c
 
 def test_peers_are_pinned():
     for name in process.NAMES:
-        lines = [line for line in process.requirements(name).read_text().splitlines() if not line.startswith("#")]
+        lines = [
+            line
+            for line in process.requirements(name).read_text().splitlines()
+            if not line.startswith("#")
+        ]
         # A peer's requirements are installed if it runs in this environment.
         assert lines
         assert all("==" in line or line == "-r ../../requirements.txt" for line in lines)

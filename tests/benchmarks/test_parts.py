@@ -16,7 +16,14 @@ from benchmarks.table import PAGE, page, results
 
 # Parts with a naive route, or with their own numbers of work; the others run whole programs.
 PARTS = ("kernel", "hessian", "training", "gpu")
-NOTE = {"at_start": 0.5, "at_end": 1.5, "took_s": 3.0, "busy_by_others": 0.01, "high": False, "forced": False}
+NOTE = {
+    "at_start": 0.5,
+    "at_end": 1.5,
+    "took_s": 3.0,
+    "busy_by_others": 0.01,
+    "high": False,
+    "forced": False,
+}
 
 
 @cache
@@ -37,10 +44,15 @@ def test_part_runs_and_its_numbers_can_be_shown(quick_compilation, name):
 @pytest.mark.slow
 def test_plain_routes_find_the_same_numbers(quick_compilation):
     # Both stop at a relative residual of 1e-2; an eigenvalue's error is of the order of its square.
-    assert all(row["relative_differences"]["jax hvp + arpack"] < 1e-2 for row in measured("hessian")["cases"])
+    assert all(
+        row["relative_differences"]["jax hvp + arpack"] < 1e-2
+        for row in measured("hessian")["cases"]
+    )
     # float32 sums in a different order
     assert all(row["relative_difference_of_norms"] < 1e-5 for row in measured("kernel")["cases"])
-    assert all(row["largest_difference"] < 1e-5 for row in measured("training")["against_plain_grad"])
+    assert all(
+        row["largest_difference"] < 1e-5 for row in measured("training")["against_plain_grad"]
+    )
 
 
 @pytest.mark.slow

@@ -26,7 +26,12 @@ def found():
 def test_chosen_interval_covers_in_every_regime(found):
     assert found["chosen"] == CHOSEN
     sizes = {(row["regime"], row["seeds"], row["widths"]) for row in found["rows"]}
-    assert sizes == {(regime, seeds, widths) for regime in REGIMES for seeds in NUM_SEEDS for widths in NUM_WIDTHS}
+    assert sizes == {
+        (regime, seeds, widths)
+        for regime in REGIMES
+        for seeds in NUM_SEEDS
+        for widths in NUM_WIDTHS
+    }
     for row in found["rows"]:
         chosen = row["methods"][CHOSEN]
         assert LEAST <= chosen["covers_of_kept"] <= MOST, row["regime"]
@@ -35,7 +40,9 @@ def test_chosen_interval_covers_in_every_regime(found):
 
 def test_intervals_with_more_assumptions_fail_somewhere(found):
     for method in METHODS.keys() - {CHOSEN, "clustered by seed, CR3"}:
-        assert any(row["methods"][method]["covers_of_kept"] < LEAST for row in found["rows"]), method
+        assert any(row["methods"][method]["covers_of_kept"] < LEAST for row in found["rows"]), (
+            method
+        )
 
 
 def test_dropping_runs_by_value_biases_the_exponent(found):
@@ -51,7 +58,9 @@ def test_bend_test_has_a_false_positive_rate_of_5_percent(found):
 def test_the_simulation_runs_and_can_be_shown():
     rows = [covered(regime, 3, 4, 5) for regime in REGIMES]
     assert all(row["methods"].keys() == METHODS.keys() for row in rows)
-    shown = page({"coverage": {"environment": environment(), "trials": 5, "chosen": CHOSEN, "rows": rows}})
+    shown = page(
+        {"coverage": {"environment": environment(), "trials": 5, "chosen": CHOSEN, "rows": rows}}
+    )
     methods = [line.split("|")[1].strip(" *") for line in shown.splitlines() if " × |" in line]
     assert methods == list(METHODS)
 
@@ -75,7 +84,11 @@ def test_simulated_waits_agree_with_erlang():
         for seed in range(6):
             rng = np.random.default_rng(seed)
             arrivals = np.cumsum(rng.exponential(1 / rate, jobs))
-            means.append(waits.simulated(arrivals, rng.exponential(service, jobs), workers)[jobs // 10 :].mean())
+            means.append(
+                waits.simulated(arrivals, rng.exponential(service, jobs), workers)[
+                    jobs // 10 :
+                ].mean()
+            )
         error = np.std(means, ddof=1) / math.sqrt(len(means))
         # Three standard errors between runs, since successive waits in a queue are correlated.
         assert abs(np.mean(means) - erlang_wait(rate, service, workers)) <= 3 * error

@@ -30,7 +30,11 @@ def browser(chromium: str) -> Iterator:
 @contextmanager
 def serving(folder: Path) -> Iterator[str]:
     """Start a server with an empty store in a folder and yield its URL."""
-    settings = {**QUICK_ENVIRONMENT, "LINEARITY_LAB_STORE": str(folder / "store"), "LINEARITY_LAB_WORKERS": "1"}
+    settings = {
+        **QUICK_ENVIRONMENT,
+        "LINEARITY_LAB_STORE": str(folder / "store"),
+        "LINEARITY_LAB_WORKERS": "1",
+    }
     with served_app(**settings) as app:
         yield f"http://{app.address}"
 

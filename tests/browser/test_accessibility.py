@@ -21,7 +21,10 @@ from tests.dashboard.made_results import make_points, make_result
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 MAX_CONTROLS, MAX_SCREENS = 6, 5
-BY_URL = ("overview", "kernel_change")  # the others are in the menu, also of a page opened by its URL
+BY_URL = (
+    "overview",
+    "kernel_change",
+)  # the others are in the menu, also of a page opened by its URL
 MAX_BOTTOM = 860  # pixels: the figure with its axis titles is complete at 1440 × 900
 # Streamlit's own faults: rule → where. On a phone the groups of its menu are boxes in a list.
 NOT_OURS = {"list": '[data-testid="stSidebarNav"]', "listitem": '[data-testid="stSidebarNav"]'}
@@ -84,7 +87,10 @@ def choose_in_menu(page: Page, name: str, screen: str) -> None:
 def violations(page: Page, *rules: str, **options: object) -> list[str]:
     """Serious and critical violations of these rules or of all, one per line, except Streamlit's own."""
     found = []
-    options = {"resultTypes": ["violations"], **options}  # for passed rules, axe lists one element each
+    options = {
+        "resultTypes": ["violations"],
+        **options,
+    }  # for passed rules, axe lists one element each
     if rules:
         options["runOnly"] = list(rules)
     for rule in Axe().run(page, options=options).response["violations"]:
@@ -116,7 +122,9 @@ def test_every_page_is_accessible_and_shows_its_figure_first(opened, entry, scre
     assert found["controls"] <= MAX_CONTROLS
     assert (found["curves"] or 0) <= MOST_CURVES
     if not is_phone:
-        counts = ["–" if found[each] is None else str(found[each]) for each in ("controls", "curves")]
+        counts = [
+            "–" if found[each] is None else str(found[each]) for each in ("controls", "curves")
+        ]
         assert counts == written(entry.name)
     assert found["before_tabs"] <= MAX_SCREENS * height
     if has_figure or entry.name == "own_data":
@@ -156,7 +164,9 @@ def test_fifty_runs_are_cards_to_import_find_and_compare(open_page, tmp_path):
     page.get_by_label("Search").fill("")
     page.keyboard.press("Enter")
     expect(cards).to_have_count(20)
-    cards.filter(has_not_text="First seed 17").first.locator("[data-testid=stCheckbox] label").click()
+    cards.filter(has_not_text="First seed 17").first.locator(
+        "[data-testid=stCheckbox] label"
+    ).click()
     expect(page.get_by_role("table", name="Settings that differ")).to_contain_text("First seed")
     expect(page.locator(".js-plotly-plot")).to_be_visible()
     page.wait_for_selector(READY)
@@ -167,13 +177,17 @@ def press_tab_until(page: Page, is_there: str, most: int = 200) -> None:
     """Press Tab until the JavaScript condition on ``at``, the focused element, is true."""
     for _ in range(most):
         page.keyboard.press("Tab")
-        if page.evaluate(f"(() => {{ const at = document.activeElement; return Boolean({is_there}) }})()"):
+        if page.evaluate(
+            f"(() => {{ const at = document.activeElement; return Boolean({is_there}) }})()"
+        ):
             return
     pytest.fail(f"the keyboard does not get to {is_there}")
 
 
 def test_one_page_is_used_by_the_keyboard_alone(open_page):
-    page = open_page("/kernel_change?num_seeds=1&training.max_steps=5000&training.loss_threshold=1e-9&outputs=linear")
+    page = open_page(
+        "/kernel_change?num_seeds=1&training.max_steps=5000&training.loss_threshold=1e-9&outputs=linear"
+    )
     press_tab_until(page, "at.tagName === 'BUTTON' && at.innerText.includes('All settings')")
     page.keyboard.press("Enter")
     field = "at.tagName === 'INPUT' && at.getAttribute('aria-label') === 'Widths m'"
@@ -188,7 +202,8 @@ def test_one_page_is_used_by_the_keyboard_alone(open_page):
     expect(page.get_by_test_id("job-progress")).to_contain_text("2 of 3 widths")
 
     press_tab_until(
-        page, "at.tagName === 'BUTTON' && at.innerText.includes('Stop') && at.closest('[data-testid=stMain]')"
+        page,
+        "at.tagName === 'BUTTON' && at.innerText.includes('Stop') && at.closest('[data-testid=stMain]')",
     )
     page.keyboard.press("Enter")
     expect(page.get_by_text("Stopped: 2 of 3 widths are done.")).to_be_visible()

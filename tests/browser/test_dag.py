@@ -13,7 +13,9 @@ from tests.browser.faults import faults
 from tests.browser.test_accessibility import press_tab_until, violations
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-SMALL = "num_hessians=0&widths=8&num_seeds=1&outputs=linear&training.max_steps=50&dataset.num_samples=8"
+SMALL = (
+    "num_hessians=0&widths=8&num_seeds=1&outputs=linear&training.max_steps=50&dataset.num_samples=8"
+)
 # Name → [x, y] of the center of its box, and of the dot where an edge starts.
 PLACES = """root => { const { svg, view, found, model } = root.canvas, box = svg.getBoundingClientRect();
   const seen = ({ x, y }) => [box.left + view.x + view.scale * x, box.top + view.y + view.scale * y];
@@ -66,7 +68,9 @@ def test_from_an_empty_canvas_to_a_verdict_and_a_run(open_page):
     expect_verdict(page, "Wide: becomes linear")
     expect(figure).to_be_visible()
     for part in (graph.locator(".frame"), graph.locator(".verdict"), figure, run_button(page)):
-        assert part.evaluate("each => each.getBoundingClientRect().bottom") <= 860, "all on one screen"
+        assert part.evaluate("each => each.getBoundingClientRect().bottom") <= 860, (
+            "all on one screen"
+        )
     press(page, "Clear")
     expect_verdict(page, "Not a graph yet")
     expect(page.locator(".graph .reasons")).to_contain_text("groups: 0 groups cannot be used")
@@ -79,7 +83,9 @@ def test_from_an_empty_canvas_to_a_verdict_and_a_run(open_page):
     assert edges(page) == [("input", "a"), ("a", "b"), ("b", "output")]
     judged = json.dumps(graph.evaluate(DATA), separators=(",", ":"))
     seen = graph.evaluate("root => root.seen")
-    assert {text for outcome, text in seen if outcome == "good"} == {judged}, "green over that drawing alone"
+    assert {text for outcome, text in seen if outcome == "good"} == {judged}, (
+        "green over that drawing alone"
+    )
 
     x, y = graph.evaluate(PLACES)["b"]
     page.mouse.click(x, y)
@@ -112,7 +118,9 @@ def test_graphs_of_gallery_and_files_are_drawn_and_undone(open_page, tmp_path):
     bad.write_text("{")
     upload(page, good)
     expect_verdict(page, "Not wide: linearity is not guaranteed")
-    expect(page.locator(".graph .reasons")).to_contain_text("neurons of group c have in-degree 2 (from b)")
+    expect(page.locator(".graph .reasons")).to_contain_text(
+        "neurons of group c have in-degree 2 (from b)"
+    )
     expect(gallery).to_have_value("bottleneck layer")
     upload(page, bad)
     expect(page.get_by_text("graph: text that is no JSON in line 1, column 2")).to_be_visible()
@@ -218,7 +226,9 @@ def test_keyboard_alone_draws_a_graph_and_runs_it(open_page):
     page.keyboard.type("4")
     page.keyboard.press("Tab")
     expect_verdict(page, "Not wide: linearity is not guaranteed")
-    assert graph.evaluate(DATA)["groups"] == [{"name": "a"}, {"name": "b", "size": 4}], "not the row above or below"
+    assert graph.evaluate(DATA)["groups"] == [{"name": "a"}, {"name": "b", "size": 4}], (
+        "not the row above or below"
+    )
     page.keyboard.press("Shift+Tab")
     page.keyboard.press("Backspace")
     page.keyboard.press("Enter")

@@ -45,7 +45,10 @@ def test_first_paint_requests_no_missing_file_or_other_host(open_page, dashboard
 
 
 # Path of a page → whether its panel has trained for a moment.
-TRAINS = {"/": "each => each.home.sides.every(side => side.now?.time > 50)", "/live": "each => each.live.now?.time > 5"}
+TRAINS = {
+    "/": "each => each.home.sides.every(side => side.now?.time > 50)",
+    "/live": "each => each.live.now?.time > 5",
+}
 
 
 @pytest.fixture
@@ -101,7 +104,10 @@ def test_early_live_keeps_the_url_and_choices_of_the_visitor(early):
     begun = panel.evaluate("each => each.live.asked.id")
     take_over(page, script)
     page.wait_for_timeout(500)
-    assert panel.evaluate("each => [each.live.asked.id, each.live.settings.target]") == [begun, "step"]
+    assert panel.evaluate("each => [each.live.asked.id, each.live.settings.target]") == [
+        begun,
+        "step",
+    ]
     assert page.get_by_label("Target").evaluate("each => each.matches(':focus')")
     page.get_by_label("Target").select_option("bump")
     expect(page).to_have_url(re.compile(r"/live\?(?=.*width=16)(?=.*target=bump)"))
@@ -110,7 +116,9 @@ def test_early_live_keeps_the_url_and_choices_of_the_visitor(early):
 def test_a_choice_after_the_server_has_read_the_url_reaches_it(early):
     page, script, panel = early("/live?width=16")
     # as if the server has just read the URL
-    panel.evaluate("each => { each.live.data.send = () => {}; each.live.choose({ width: 32 }, true) }")
+    panel.evaluate(
+        "each => { each.live.data.send = () => {}; each.live.choose({ width: 32 }, true) }"
+    )
     take_over(page, script)
     expect(page).to_have_url(re.compile("/live[?]width=32$"))
     assert panel.evaluate("each => each.live.begun.width") == 32
@@ -120,7 +128,10 @@ def test_early_live_follows_the_server_on_a_wrong_url(early):
     page, script, panel = early("/live?points=9:0")
     take_over(page, script)
     expect(page.get_by_text("In the URL, points")).to_be_visible()
-    until(panel, "each => each.live.settings.points === null && each.live.begun.id === each.live.asked.id")
+    until(
+        panel,
+        "each => each.live.settings.points === null && each.live.begun.id === each.live.asked.id",
+    )
 
 
 def test_only_the_opened_page_starts_early(early):

@@ -50,7 +50,9 @@ def test_keys_and_clicker_lead_through_the_lecture_and_its_notes(open_page):
     page.keyboard.press(right.locator("kbd").inner_text())  # its position differs between visits
     sees(page, "Right:")
     page.get_by_role("radio", name="R = 4").press("Space")
-    wait_until(page, "document.querySelector('[role=radio][aria-checked=true]').innerText === 'R = 4'")
+    wait_until(
+        page, "document.querySelector('[role=radio][aria-checked=true]').innerText === 'R = 4'"
+    )
     wait_until(page, "location.search.includes('show=4')")  # accepted by the page
     page.wait_for_selector(READY)
     page.keyboard.press("PageDown")  # the control has the focus, and the clicker continues
@@ -94,7 +96,9 @@ def test_earlier_urls_redirect_and_a_step_leads_to_its_figure(open_page, dashboa
     page = open_page("/kernel_drift?widths=30,100")
     expect(page).to_have_url(re.compile(r"/kernel_change\?.*widths="))
     page.goto(f"{dashboard_url}/overview")
-    expect(page.get_by_role("heading", name="When does a wide network become linear?")).to_be_visible()
+    expect(
+        page.get_by_role("heading", name="When does a wide network become linear?")
+    ).to_be_visible()
     assert page.get_by_text("Page not found").count() == 0
     page.goto(f"{dashboard_url}/lecture?step=open-questions")
     page.get_by_role("link", name="Try the methods yourself").click()
@@ -172,7 +176,9 @@ def test_a_line_is_drawn_by_finger_and_by_keys(browser, dashboard_url):
     page = phone(browser, f"{dashboard_url}/lecture?step=attention")
     sheet = page.locator(".sketch-sheet")
     expect(sheet).to_be_visible()
-    assert box_of(page.locator(".js-plotly-plot"))["y"] < 844, "the figure begins on the first screen"
+    assert box_of(page.locator(".js-plotly-plot"))["y"] < 844, (
+        "the figure begins on the first screen"
+    )
     sheet.scroll_into_view_if_needed()
     box, finger = box_of(sheet), Fingers(page)
     start, compare = (box["x"] + 20, box["y"] + 80), page.get_by_role("button", name="Compare")
@@ -180,7 +186,10 @@ def test_a_line_is_drawn_by_finger_and_by_keys(browser, dashboard_url):
     expect(page.get_by_role("status").filter(has_text="right edge")).to_be_visible()
     expect(compare).to_be_disabled()
     finger.drag(start, (box["x"] + box["width"] - 2, box["y"] + 200))
-    wait_until(page, "!document.querySelector('.sketch-sheet polyline').getAttribute('points').includes('NaN')")
+    wait_until(
+        page,
+        "!document.querySelector('.sketch-sheet polyline').getAttribute('points').includes('NaN')",
+    )
     assert drawn_slope(page) < -0.1
     assert violations(page) == []
     page.get_by_role("button", name="Start over").click()

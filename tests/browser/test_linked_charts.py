@@ -98,17 +98,25 @@ def test_clicks_show_runs_and_zoom_stays_until_a_double_click(open_page):
     expect(beside).to_contain_text("at width 300.")
     box = beside.bounding_box()
     assert box["y"] + box["height"] <= SCREEN["height"], "the answer is on the screen of the click"
-    expect(beside.locator("svg path")).to_have_count(8)  # two axes (ΔK and loss) with three outputs each
+    expect(beside.locator("svg path")).to_have_count(
+        8
+    )  # two axes (ΔK and loss) with three outputs each
 
     seen = zoom_into(page, 0)
     click_on(page, 1000)
     assert page.evaluate(ranges(SWEPT)) == seen
     along = zoom_into(page, 1)
-    page.evaluate(f"Plotly.restyle({BESIDE}, {{ visible: 'legendonly' }}, [0]); {BESIDE}.marked = true")
+    page.evaluate(
+        f"Plotly.restyle({BESIDE}, {{ visible: 'legendonly' }}, [0]); {BESIDE}.marked = true"
+    )
     choose_width(page, "3,000")
     wait_until(page, f"{LINE} === '3000'")
-    wait_until(page, f"({LABEL}).includes('at width 3,000.') && !{BESIDE}.marked")  # another element
-    wait_until(page, f"{ranges(BESIDE)} === '{along}' && {BESIDE}._fullData?.[0].visible === 'legendonly'")
+    wait_until(
+        page, f"({LABEL}).includes('at width 3,000.') && !{BESIDE}.marked"
+    )  # another element
+    wait_until(
+        page, f"{ranges(BESIDE)} === '{along}' && {BESIDE}._fullData?.[0].visible === 'legendonly'"
+    )
     assert page.evaluate(f"{BESIDE}._fullData[1].visible") is True
     assert page.evaluate(ranges(SWEPT)) == seen
     page.locator(".js-plotly-plot").first.locator(".nsewdrag").dblclick()
@@ -158,7 +166,9 @@ def test_points_arrive_over_old_curves_and_the_last_run_stops(open_page):
     page.set_viewport_size({"width": 360, "height": 740})
     tray = page.locator(".st-key-job_tray")
     expect(tray.get_by_role("button", name="1 running")).to_be_visible()
-    page.get_by_test_id("stExpandSidebarButton").click(timeout=5_000)  # fails if another element is on top
+    page.get_by_test_id("stExpandSidebarButton").click(
+        timeout=5_000
+    )  # fails if another element is on top
     page.get_by_test_id("stSidebarCollapseButton").click()
     tray.get_by_role("button", name="1 running").click()
     tray.get_by_role("button", name=re.compile("^Stop")).click()

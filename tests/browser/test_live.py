@@ -43,15 +43,24 @@ def points(component: Locator) -> list[list[float]]:
 def test_link_trains_and_catapults_without_console_messages(open_page):
     page = open_page("/_stcore/health", ready=False)
     shown = []
-    page.on("console", lambda message: shown.append((message.type, message.text, message.location.get("url", ""))))
+    page.on(
+        "console",
+        lambda message: shown.append((message.type, message.text, message.location.get("url", ""))),
+    )
     page.on("pageerror", lambda error: shown.append(("error", str(error), "")))
     page.goto(re.sub(r"/_stcore.*", "/live?width=256&rate=3&activation=relu&seed=2", page.url))
-    begun = live(page).evaluate("({ live: { begun } }) => [begun.width, begun.rate, begun.activation]")
+    begun = live(page).evaluate(
+        "({ live: { begun } }) => [begun.width, begun.rate, begun.activation]"
+    )
     assert begun == [256, 3, "relu"]
     expect(page.get_by_role("slider", name="Width m")).to_have_attribute("aria-valuetext", "256")
     expect(page.locator(".verdict")).to_contain_text("recovers at c = ")
     # Streamlit requests its URLs below every page but the root, and reconnects to a fresh server.
-    others = [each for each in shown if each[0] in ("error", "warning") and "/_stcore/" not in each[1] + each[2]]
+    others = [
+        each
+        for each in shown
+        if each[0] in ("error", "warning") and "/_stcore/" not in each[1] + each[2]
+    ]
     assert others == []
 
 
@@ -128,9 +137,15 @@ def test_the_keyboard_alone_suffices(open_page):
     press_tab_until(page, f"{inside}?.dataset.do === 'step'")
     page.keyboard.press("Enter")
     until(component, f"each => each.live.now.time === {held + 1}", 10)
-    component.evaluate("each => { for (let k = 0; k < 3; k++) each.live.press('step'); }")  # two during the first
+    component.evaluate(
+        "each => { for (let k = 0; k < 3; k++) each.live.press('step'); }"
+    )  # two during the first
     until(component, f"each => each.live.now.time === {held + 4}", 10)
-    for name, key, shown in (("width", "ArrowRight", "=9"), ("rate", "End", "=4"), ("output", "ArrowDown", "=tanh")):
+    for name, key, shown in (
+        ("width", "ArrowRight", "=9"),
+        ("rate", "End", "=4"),
+        ("output", "ArrowDown", "=tanh"),
+    ):
         press_tab_until(page, f"{inside}?.id === 'live-{name}'")
         page.keyboard.press(key)
         expect(page).to_have_url(re.compile(name + shown))
@@ -180,11 +195,18 @@ def test_page_without_a_server_trains_with_settings_in_its_url(browser, tmp_path
     page.goto(f"{(tmp_path / 'live.html').as_uri()}?width=16&output=tanh")
     component = live(page)
     until(component, "each => each.live.now.time > 20")
-    assert component.evaluate("each => [each.live.begun.width, each.live.begun.output]") == [16, "tanh"]
+    assert component.evaluate("each => [each.live.begun.width, each.live.begun.output]") == [
+        16,
+        "tanh",
+    ]
     for target, output in itertools.product(CHOICES["target"], CHOICES["output"]):
-        component.evaluate("(each, part) => each.live.choose(part, false)", {"target": target, "output": output})
+        component.evaluate(
+            "(each, part) => each.live.choose(part, false)", {"target": target, "output": output}
+        )
         drawn = LiveSettings(target=target, output=output).learned()
-        assert points(component) == [pytest.approx(pair, abs=1e-12) for pair in drawn], "as handed to Kernel"
+        assert points(component) == [pytest.approx(pair, abs=1e-12) for pair in drawn], (
+            "as handed to Kernel"
+        )
     component.evaluate("each => each.live.choose({ target: 'zigzag', output: 'tanh' }, false)")
     page.get_by_label("Target").select_option("step")
     assert page.url.endswith("?width=16&output=tanh&target=step")
@@ -213,8 +235,15 @@ def test_tour_and_slider_set_the_network_and_the_url(open_page):
     page = open_page("/live")
     component = live(page)
     page.get_by_role("button", name="Start the guided tour").click()
-    set_by_tour = "e => { const s = e.live.settings; return [s.width, s.output, s.rate, s.bottleneck] }"
-    steps = [[4, "linear", 1, 0], [64, "linear", 1, 0], [4096, "linear", 1, 0], [1024, "swish", 1, 0]]
+    set_by_tour = (
+        "e => { const s = e.live.settings; return [s.width, s.output, s.rate, s.bottleneck] }"
+    )
+    steps = [
+        [4, "linear", 1, 0],
+        [64, "linear", 1, 0],
+        [4096, "linear", 1, 0],
+        [1024, "swish", 1, 0],
+    ]
     steps += [[1024, "linear", 2.5, 0], [1024, "linear", 1, 1]]
     for at, expected in enumerate(steps, 1):
         assert component.evaluate(set_by_tour) == expected
@@ -232,7 +261,11 @@ def test_tour_and_slider_set_the_network_and_the_url(open_page):
     for share in (0.5, 0.7, 0.9):
         page.mouse.move(box["x"] + share * box["width"], box["y"] + box["height"] / 2)
         until(component, "each => each.live.begun.width === each.live.settings.width")
-        seen.add(component.evaluate("each => each.live.begun.neurons?.length ?? each.live.now.neurons.length / 2"))
+        seen.add(
+            component.evaluate(
+                "each => each.live.begun.neurons?.length ?? each.live.now.neurons.length / 2"
+            )
+        )
     assert len(seen) == 3, "the slider redraws while dragged"
     page.mouse.up()
     expect(page).to_have_url(re.compile(r"width=\d{4}"))
@@ -241,7 +274,9 @@ def test_tour_and_slider_set_the_network_and_the_url(open_page):
 def test_the_verdict_needs_both_function_and_kernel(browser):
     """Equal functions with a changed kernel are not called different, nor the reverse."""
     page = browser.new_page()
-    script = source.module().replace("export default function live", "export { verdict }; export default function live")
+    script = source.module().replace(
+        "export default function live", "export { verdict }; export default function live"
+    )
     found = page.evaluate(
         """async ([text, states]) => {
           const address = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
@@ -263,11 +298,16 @@ def test_home_draws_both_lines_and_agrees_with_training(open_page):
     home = page.locator(".live[data-form=home]")
     home.wait_for()
     until(home, "each => each.home.sides.every(side => side.points.has(1024))", 120)
-    linear, swish = (dict(side) for side in home.evaluate("each => each.home.sides.map(side => [...side.points])"))
+    linear, swish = (
+        dict(side)
+        for side in home.evaluate("each => each.home.sides.map(side => [...side.points])")
+    )
     assert list(linear)[:5] == list(swish)[:5] == list(HOME_TOUR[:5])
     assert linear[1024] < linear[4] / 20
     assert swish[1024] > 0.3
-    page.get_by_role("slider", name="Width m").fill("16")  # on an axis of eight positions a doubling: width 16
+    page.get_by_role("slider", name="Width m").fill(
+        "16"
+    )  # on an axis of eight positions a doubling: width 16
     again = page.evaluate(
         """async ([text, starts]) => {
           const address = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
@@ -281,4 +321,6 @@ def test_home_draws_both_lines_and_agrees_with_training(open_page):
         [source.model_module(), home.evaluate("each => each.home.sides.map(side => side.asked)")],
     )
     assert again == [pytest.approx(linear[16], rel=1e-9), pytest.approx(swish[16], rel=1e-9)]
-    assert home.evaluate("each => each.home.tour.length") == 0, "the visitor's own width ends the tour"
+    assert home.evaluate("each => each.home.tour.length") == 0, (
+        "the visitor's own width ends the tour"
+    )

@@ -16,12 +16,19 @@ from linearity_lab.components.live.settings import CHOICES
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.usefixtures("quick_compilation")]
 ACTIVATIONS = CHOICES["activation"]
-LAYERS = {"one": (1, 0), "two": (2, 0), "one and bottleneck": (1, 3), "bottleneck between two": (2, 3)}
+LAYERS = {
+    "one": (1, 0),
+    "two": (2, 0),
+    "one and bottleneck": (1, 3),
+    "bottleneck between two": (2, 3),
+}
 POINTS = [[-1.7, 0.3], [-0.9, -0.8], [-0.2, 0.1], [0.4, 0.9], [1.1, 0.2], [1.9, -0.6]]
 GRID = [-2.5, -1.0, 0.0, 0.7, 2.2]
 OUTPUTS = ("linear", "tanh", "swish")
 # Outputs act on pre-outputs alone, so each activation in one layer and each deeper network meets one of them.
-SETTINGS = [(8, "one", activation, OUTPUTS[column % 3]) for column, activation in enumerate(ACTIVATIONS)]
+SETTINGS = [
+    (8, "one", activation, OUTPUTS[column % 3]) for column, activation in enumerate(ACTIVATIONS)
+]
 # Larger widths use other products and single precision.
 SETTINGS += [
     (width, layers, ACTIVATIONS[(row + column) % len(ACTIVATIONS)], OUTPUTS[(row + column) % 3])
@@ -43,7 +50,9 @@ RUN = """async ([start, steps]) => {
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
 
-def threefry(key: tuple[int, int], count0: np.ndarray, count1: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def threefry(
+    key: tuple[int, int], count0: np.ndarray, count1: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Two words of 32 bits for each counter, by 20 rounds (Salmon, Moraes, Dror & Shaw 2011)."""
     keys = [np.uint32(key[0]), np.uint32(key[1]), np.uint32(key[0] ^ key[1] ^ 0x1BD11BDA)]
     with np.errstate(over="ignore"):
@@ -94,7 +103,10 @@ def model(browser) -> Iterator:
 
 def away(found, expected) -> float:
     """‖found − expected‖ / ‖expected‖; 0 for equal arrays, such as two dead swish outputs."""
-    found, expected = np.asarray(found, np.float64).ravel(), np.asarray(expected, np.float64).ravel()
+    found, expected = (
+        np.asarray(found, np.float64).ravel(),
+        np.asarray(expected, np.float64).ravel(),
+    )
     difference = float(np.linalg.norm(found - expected))
     return difference / float(np.linalg.norm(expected)) if difference else 0.0
 
@@ -104,9 +116,17 @@ def drawn(hidden: tuple[int, ...]) -> dict:
     return jax.tree.map(jnp.asarray, params(hidden, SEED))
 
 
-def by_the_core(hidden: tuple[int, ...], bottleneck: int, activation: str, output: str) -> dict[str, jax.Array]:
+def by_the_core(
+    hidden: tuple[int, ...], bottleneck: int, activation: str, output: str
+) -> dict[str, jax.Array]:
     """Train the same network by ``ntk_core`` with automatic gradients, and its linear model by ``linearize``."""
-    shared = {"width": hidden[0], "depth": len(hidden), "activation": activation, "output": output, "use_bias": False}
+    shared = {
+        "width": hidden[0],
+        "depth": len(hidden),
+        "activation": activation,
+        "output": output,
+        "use_bias": False,
+    }
     net = (
         ntk_core.Bottleneck(**shared, bottleneck_width=bottleneck, bottleneck_layer=2)
         if bottleneck
@@ -152,15 +172,21 @@ def test_the_generator_is_threefry_with_twenty_rounds(model):
     for key, count, words in known:
         arguments = [*key, *count]
         found = model.evaluate(
-            "async words => { const out = [0, 0]; (await window.model).threefry(...words, out); return out }", arguments
+            "async words => { const out = [0, 0]; (await window.model).threefry(...words, out); return out }",
+            arguments,
         )
         assert tuple(found) == words
-        assert tuple(int(each[0]) for each in threefry(key, *(np.array([value]) for value in count))) == words
+        assert (
+            tuple(int(each[0]) for each in threefry(key, *(np.array([value]) for value in count)))
+            == words
+        )
 
 
 @pytest.mark.parametrize("shape", [(1, 7), (40, 1), (30, 50)])
 def test_normal_numbers_are_those_of_the_generator_in_python(model, shape):
-    found = model.evaluate("async a => Array.from((await window.model).normals(...a))", [3, 2, *shape])
+    found = model.evaluate(
+        "async a => Array.from((await window.model).normals(...a))", [3, 2, *shape]
+    )
     # Logarithm, sine and cosine are accurate to about one unit in the last place.
     assert np.abs(np.array(found).reshape(shape) - normals(3, 2, *shape)).max() < 1e-13
 
@@ -174,7 +200,9 @@ def test_normal_numbers_are_normal():
 
 def test_erf_is_known_to_eleven_digits(model):
     z = np.linspace(-7, 7, 2001)
-    found = model.evaluate("async z => { const { erf } = await window.model; return z.map(erf) }", z.tolist())
+    found = model.evaluate(
+        "async z => { const { erf } = await window.model; return z.map(erf) }", z.tolist()
+    )
     assert np.abs(np.array(found) - [math.erf(value) for value in z]).max() < 4e-12
 
 
@@ -203,21 +231,40 @@ def test_large_matrix_products_equal_numpy(model):
         (1024, 1024, 20, "single"),
         (1024, 1024, 20, "double"),
     ):
-        w, a, above, strengths = normals(3, 2, neurons, fan_in), draw((n, fan_in)), draw((n, neurons)), draw(n)
-        given = [precision == "double", [neurons, fan_in], *(each.ravel().tolist() for each in (a, above, strengths))]
+        w, a, above, strengths = (
+            normals(3, 2, neurons, fan_in),
+            draw((n, fan_in)),
+            draw((n, neurons)),
+            draw(n),
+        )
+        given = [
+            precision == "double",
+            [neurons, fan_in],
+            *(each.ravel().tolist() for each in (a, above, strengths)),
+        ]
         used, *found = model.evaluate(LARGE, given)
         assert used == precision
         moved = w + (strengths[:, None] * above).T @ a
-        for one, expected in zip(found, (0.5 * a @ w.T, 0.25 * above @ w, a @ moved.T), strict=True):
+        for one, expected in zip(
+            found, (0.5 * a @ w.T, 0.25 * above @ w, a @ moved.T), strict=True
+        ):
             assert away(one, expected) < {"double": 1e-13, "single": 1e-6}[precision]
 
 
 @pytest.mark.parametrize(("width", "layers", "activation", "output"), SETTINGS)
-def test_training_in_the_browser_is_training_by_the_core(model, x64, width, layers, activation, output):
+def test_training_in_the_browser_is_training_by_the_core(
+    model, x64, width, layers, activation, output
+):
     """Function, linear model, kernel (in closed form at the start), ΔK and losses of each network."""
     depth, bottleneck = LAYERS[layers]
     hidden = (width, *((bottleneck,) if bottleneck else ()), *(width,) * (depth - 1))
-    start = {"hidden": hidden, "activation": activation, "output": output, "seed": SEED, "rate": RATE}
+    start = {
+        "hidden": hidden,
+        "activation": activation,
+        "output": output,
+        "seed": SEED,
+        "rate": RATE,
+    }
     found = model.evaluate(RUN, [{**start, "points": POINTS, "grid": GRID}, STEPS])
     expected = by_the_core(hidden, bottleneck, activation, output)
     off = {name: away(found[name], value) for name, value in expected.items()}
@@ -226,7 +273,14 @@ def test_training_in_the_browser_is_training_by_the_core(model, x64, width, laye
 
 def test_only_the_linear_model_diverges_beyond_two(model):
     """At c = 3 the wide network catapults, recovers, and ends at a smaller c."""
-    begun = {"hidden": [512], "activation": "relu", "output": "linear", "seed": 1, "points": POINTS, "grid": GRID}
+    begun = {
+        "hidden": [512],
+        "activation": "relu",
+        "output": "linear",
+        "seed": 1,
+        "points": POINTS,
+        "grid": GRID,
+    }
     follow = """async ([start, steps]) => {
       const training = new (await window.model).Training(start), losses = [];
       while (training.time < steps) { training.step(); losses.push(training.loss(training.outputs)); }

@@ -15,7 +15,13 @@ from tests.browser.conftest import press_run, wait_until
 from tests.data.uploads.files import flowers
 
 pytestmark = pytest.mark.browser
-SMALL = {"widths": "2,4", "num_seeds": "2", "dataset.num_samples": "6", "training.max_steps": "20", "outputs": "linear"}
+SMALL = {
+    "widths": "2,4",
+    "num_seeds": "2",
+    "dataset.num_samples": "6",
+    "training.max_steps": "20",
+    "outputs": "linear",
+}
 WIDTHS_SHOWN = """(() => {
   const chart = document.querySelector('.js-plotly-plot');
   const seeds = chart ? chart.data.filter(trace => trace.mode === 'markers') : [];
@@ -30,13 +36,18 @@ STEPS_SHOWN = """Math.max(0, ...(document.querySelector('.js-plotly-plot')?.data
 def test_from_overview_to_a_custom_figure_and_its_export(open_page, dashboard_url):
     page = open_page("/")
     page.wait_for_selector(".early", state="detached")  # has the same heading as the page
-    expect(page.get_by_role("heading", name="When does a wide network become linear?")).to_be_visible()
+    expect(
+        page.get_by_role("heading", name="When does a wide network become linear?")
+    ).to_be_visible()
     page.get_by_test_id("stTopNavSection").filter(has_text="Measure").click()
     page.get_by_test_id("stTopNavDropdownLink").filter(has_text="Kernel").first.click()
     page.wait_for_url("**/kernel_change*")
     page.wait_for_selector(".js-plotly-plot .main-svg")  # from the gallery, before any run
 
-    page.goto(f"{dashboard_url}/kernel_change?" + "&".join(f"{name}={value}" for name, value in SMALL.items()))
+    page.goto(
+        f"{dashboard_url}/kernel_change?"
+        + "&".join(f"{name}={value}" for name, value in SMALL.items())
+    )
     page.wait_for_selector(READY)
     press_run(page)
     wait_until(page, f"{WIDTHS_SHOWN} === '2,4'")
@@ -58,7 +69,9 @@ def test_one_press_runs_uploaded_data(open_page, tmp_path):
     expect(page.get_by_text("60 rows, 4 columns").first).to_be_attached()
     page.get_by_role("button", name="Watch its kernel move").click()
     expect(page).to_have_url(re.compile(r"/kernel_change\?.*=[0-9a-f]{64}"))
-    stop = page.get_by_test_id("stMainBlockContainer").get_by_role("button", name="Stop")  # Streamlit has another one
+    stop = page.get_by_test_id("stMainBlockContainer").get_by_role(
+        "button", name="Stop"
+    )  # Streamlit has another one
     stop.click()
     expect(page.get_by_text("Stopped:").first).to_be_visible()
 
@@ -107,7 +120,9 @@ def test_first_click_saves_a_picture_in_the_browser_alone(open_page, dashboard_u
         else:
             assert ET.fromstring(content).tag == "{http://www.w3.org/2000/svg}svg"
             fills = re.findall(rb"<text[^>]*fill: rgb\((\d+), (\d+), (\d+)\)", content)
-            words = {f"#{int(red):02X}{int(green):02X}{int(blue):02X}" for red, green, blue in fills}
+            words = {
+                f"#{int(red):02X}{int(green):02X}{int(blue):02X}" for red, green, blue in fills
+            }
             assert min(contrast(color, "#FFFFFF") for color in words) >= 4.5
     # On the last page, of graphs, each figure has its own buttons.
     rows = page.get_by_role("button", name="PNG: ").count()

@@ -51,7 +51,11 @@ def site(tmp_path_factory) -> Path:
 
 def test_site_links_are_internal(site):
     files = {path.relative_to(site).as_posix(): path.read_text() for path in site.rglob("*.*")}
-    ids = {name: set(re.findall(r'\bid="([^"]+)"', text)) for name, text in files.items() if name.endswith(".html")}
+    ids = {
+        name: set(re.findall(r'\bid="([^"]+)"', text))
+        for name, text in files.items()
+        if name.endswith(".html")
+    }
     written = tuple(f"figures/{each}" for each in (*PRESETS, "lec"))
     for name in ids:
         assert not re.search(r'(?:src|href)="(?:https?:)?//', files[name]), name
@@ -104,11 +108,15 @@ def opened(page: Page, site: Path, name: str) -> Page:
 
 
 def test_site_pages_are_accessible_and_fit_their_window(pages, site):
-    for page, names in zip(pages, (PAGES, ("index.html", "truth.html", "glossary.html", PAGES[-1])), strict=True):
+    for page, names in zip(
+        pages, (PAGES, ("index.html", "truth.html", "glossary.html", PAGES[-1])), strict=True
+    ):
         for name in names:
             opened(page, site, name)
             page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length")
-            painted = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+            painted = page.evaluate(
+                "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+            )
             assert painted < PAINTED_MS, name
             assert page.evaluate(TOO_WIDE) <= 0, name
             page.evaluate(FEW_OF_EACH)
@@ -126,7 +134,9 @@ def test_the_lecture_scrolls_asks_and_answers_and_live_trains(pages, site):
     tops = "each => ['.pinned', ':scope > .text'].map(part => each.querySelector(part).getBoundingClientRect().y)"
     first, _ = step.evaluate(tops)
     step.locator("> .text").evaluate("each => { each.style.minHeight = '1500px' }")
-    page.evaluate("document.querySelector('#nonlinear-output').scrollIntoView({ behavior: 'instant' })")
+    page.evaluate(
+        "document.querySelector('#nonlinear-output').scrollIntoView({ behavior: 'instant' })"
+    )
     page.mouse.wheel(0, 500)
     page.wait_for_timeout(300)
     top, text = step.evaluate(tops)
@@ -138,12 +148,16 @@ def test_the_lecture_scrolls_asks_and_answers_and_live_trains(pages, site):
     expect(step.get_by_role("status")).to_contain_text("Your answer")
     expect(step.locator(".choice.right")).to_have_attribute("data-choice", str(question.answer))
     page.wait_for_function(
-        "veiled => (" + points + ")(document.querySelector('#nonlinear-output')) > veiled", arg=veiled
+        "veiled => (" + points + ")(document.querySelector('#nonlinear-output')) > veiled",
+        arg=veiled,
     )
     step.locator(".options button").nth(1).click()
     expect(step.locator(".options button").nth(1)).to_have_attribute("aria-pressed", "true")
     expect(page.locator(".score")).to_contain_text(f"You predicted 0 of {len(STEPS)}")
-    assert violations(page, "color-contrast", "nested-interactive", "aria-allowed-attr", preload=False) == []
+    assert (
+        violations(page, "color-contrast", "nested-interactive", "aria-allowed-attr", preload=False)
+        == []
+    )
 
 
 def test_a_drawn_line_is_compared_in_the_words_of_the_app(pages, site):
@@ -164,7 +178,9 @@ def test_a_drawn_line_is_compared_in_the_words_of_the_app(pages, site):
     drawn = -0.35, [(each, start.value * (each / first) ** -0.35) for each in x]
     reported = re.sub(r"[$\\{}^]|pm", "", line_words(received, drawn, measured)).replace("-", "−")
     shown = step.locator(".answer p").nth(1).inner_text()
-    letters = [re.sub(r"[\s±]", "", unicodedata.normalize("NFKC", each)) for each in (reported, shown)]
+    letters = [
+        re.sub(r"[\s±]", "", unicodedata.normalize("NFKC", each)) for each in (reported, shown)
+    ]
     assert letters[0] == letters[1]
     expect(step.locator(".legendtext").filter(has_text="your line")).to_be_visible()
 

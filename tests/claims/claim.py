@@ -18,7 +18,9 @@ from ntk_core.runs.gallery import GALLERY
 from tests.claims.readings import Measured, Reading
 
 CONFIRMED = Path(__file__).with_name("confirmed.json")
-Verdict = Literal["confirmed", "holds with a caveat", "not resolved", "not seen", "not confirmed yet"]
+Verdict = Literal[
+    "confirmed", "holds with a caveat", "not resolved", "not seen", "not confirmed yet"
+]
 _RESULT: TypeAdapter[Any] = TypeAdapter(Result)
 
 
@@ -54,7 +56,9 @@ class Claim:
     @property
     def fingerprint(self) -> str:
         """The measure as one string, since confirmations of other measures do not count."""
-        return json.dumps({"preset": self.preset, **asdict(self.reading)}, sort_keys=True, ensure_ascii=False)
+        return json.dumps(
+            {"preset": self.preset, **asdict(self.reading)}, sort_keys=True, ensure_ascii=False
+        )
 
 
 _FIELDS = {each.name for each in fields(Claim)} - {"name", "reading"}
@@ -127,7 +131,9 @@ def verdict(claim: Claim, measured: Measured, confirmation: Measured | None) -> 
     if confirmation is None:
         return "not confirmed yet"
     both = (measured, confirmation)
-    if all(_within(each, claim.expected) for each in both) and not confirmation.is_wide(claim.expected):
+    if all(_within(each, claim.expected) for each in both) and not confirmation.is_wide(
+        claim.expected
+    ):
         return "confirmed"
     allowed = [claim.expected, *([claim.caveat_interval] if claim.caveat_interval else [])]
     if all(any(_within(each, bounds) for bounds in allowed) for each in both):
@@ -136,7 +142,9 @@ def verdict(claim: Claim, measured: Measured, confirmation: Measured | None) -> 
 
 
 def _within(measured: Measured, bounds: tuple[float, float]) -> bool:
-    return bounds[0] <= measured.low and measured.high <= bounds[1] and not math.isnan(measured.value)
+    return (
+        bounds[0] <= measured.low and measured.high <= bounds[1] and not math.isnan(measured.value)
+    )
 
 
 def _misses(measured: Measured, allowed: list[tuple[float, float]]) -> bool:
@@ -151,7 +159,9 @@ def _claim(name: str, table: Mapping[str, Any]) -> Claim:
     if "caveat_interval" in own and "caveat" not in own:
         raise ValueError(f"{name}: the interval of a caveat needs its words")
     own.setdefault("source", PRESETS[own["preset"]].source)
-    return Claim(name=name, reading=Reading(**{key: table[key] for key in table.keys() - _FIELDS}), **own)
+    return Claim(
+        name=name, reading=Reading(**{key: table[key] for key in table.keys() - _FIELDS}), **own
+    )
 
 
 @functools.lru_cache(maxsize=8)
@@ -165,7 +175,9 @@ def _confirmed(path: Path) -> dict[str, tuple[Any, int]]:
     if not path.exists():
         return {}
     groups = json.loads(path.read_text(encoding="utf-8")).values()
-    seeds = [sum(batch["seeds"][1] for batch in (group, *group.get("further", ()))) for group in groups]
+    seeds = [
+        sum(batch["seeds"][1] for batch in (group, *group.get("further", ()))) for group in groups
+    ]
     return {
         name: (kept, count)
         for group, count in zip(groups, seeds, strict=True)

@@ -39,8 +39,23 @@ AS_MANY = frozenset(
             "hu-fig2",
             "hu-fig3",
         ),
-        *("hu-fig3-cnn", "hu-fig4-cifar", "hu-fig4-cifar-cnn", "hu-fig4-cnn", "hu-fig4-fashion", "hu-fig5", "liu-cnn"),
-        *("liu-distance", "liu-fig1-wide", "liu-lazy", "liu-resnet", "liu-section5", "liu-true-and-linearized"),
+        *(
+            "hu-fig3-cnn",
+            "hu-fig4-cifar",
+            "hu-fig4-cifar-cnn",
+            "hu-fig4-cnn",
+            "hu-fig4-fashion",
+            "hu-fig5",
+            "liu-cnn",
+        ),
+        *(
+            "liu-distance",
+            "liu-fig1-wide",
+            "liu-lazy",
+            "liu-resnet",
+            "liu-section5",
+            "liu-true-and-linearized",
+        ),
         *("transformer-width", "zhu-fig2", "zhu-pl", "zhu-preactivations"),
     )
 )
@@ -49,8 +64,19 @@ FEWER = {"beyond-gradient-descent": 4}
 # Sentences rewritten after the first confirmation contradicted them, then confirmed on the next seeds.
 REWRITTEN = dict.fromkeys(
     (
-        *("adam-moves-further", "akin-to-the-teacher", "bottleneck-keeps-moving", "cats-and-horses", "fashion"),
-        *("cifar-worse-at-the-end", "depth-over-width-decides", "digits-depart-sooner", "one-curve-along-beta"),
+        *(
+            "adam-moves-further",
+            "akin-to-the-teacher",
+            "bottleneck-keeps-moving",
+            "cats-and-horses",
+            "fashion",
+        ),
+        *(
+            "cifar-worse-at-the-end",
+            "depth-over-width-decides",
+            "digits-depart-sooner",
+            "one-curve-along-beta",
+        ),
         *("page-departure", "peak-grows-like-the-width", "the-map"),
     ),
     2000,
@@ -81,7 +107,15 @@ FURTHER: dict[str, dict[str, int | list[str]]] = {
     "zhu-bottleneck-neurons": {"num_seeds": 36},
     "zhu-fig2": {"num_seeds": 4},
 }
-DRAWN = {"gaussian", "gaussian-mixture", "induction", "parity", "rademacher", "random-sequences", "single-index"}
+DRAWN = {
+    "gaussian",
+    "gaussian-mixture",
+    "induction",
+    "parity",
+    "rademacher",
+    "random-sequences",
+    "single-index",
+}
 
 
 def groups() -> dict[str, tuple[str, int]]:
@@ -110,7 +144,11 @@ def fresh(name: str, first: int = FIRST_SEED) -> tuple[Any, ...]:
         changes["dataset.seed"] = first
     batch = with_settings(spec, changes)
     further = FURTHER.get(key_of(name, first))
-    return (batch, with_settings(batch, {"seed": batch.seeds[-1] + 1, **further})) if further else (batch,)
+    return (
+        (batch, with_settings(batch, {"seed": batch.seeds[-1] + 1, **further}))
+        if further
+        else (batch,)
+    )
 
 
 def confirm(key: str, results: Sequence[Any]) -> dict[str, Any]:
@@ -138,9 +176,9 @@ def is_current(key: str, kept: Mapping[str, Any] | None) -> bool:
         return False
     measures = {name: claim.fingerprint for name, claim in _members(key).items()}
     computed = [batch["spec"] for batch in (kept, *kept.get("further", ()))]
-    return measures == {name: each["measure"] for name, each in kept["claims"].items()} and computed == [
-        spec_digest(spec) for spec in fresh(*groups()[key])
-    ]
+    return measures == {
+        name: each["measure"] for name, each in kept["claims"].items()
+    } and computed == [spec_digest(spec) for spec in fresh(*groups()[key])]
 
 
 def _members(key: str) -> dict[str, Claim]:
@@ -163,7 +201,9 @@ def main() -> None:
     """Confirm the groups, of these presets or all, whose measures or planned seeds differ from the stored ones."""
     parser = argparse.ArgumentParser(prog="python -m tests.claims.confirmation")
     parser.add_argument("presets", nargs="*", choices=[[], *PRESETS], metavar="PRESET")
-    parser.add_argument("--from", dest="files", type=Path, nargs="*", default=(), help="run.jsonl of finished runs")
+    parser.add_argument(
+        "--from", dest="files", type=Path, nargs="*", default=(), help="run.jsonl of finished runs"
+    )
     given = parser.parse_args()
     store = Store(GALLERY / ".runs" / "confirmation.sqlite")
     for path in given.files:
@@ -173,7 +213,9 @@ def main() -> None:
         if (given.presets and preset not in given.presets) or is_current(key, kept.get(key)):
             continue
         kept[key] = confirm(key, [_computed(key, spec, store) for spec in fresh(preset, first)])
-        text = json.dumps(dict(sorted(kept.items())), indent=1, ensure_ascii=False, default=_plain, allow_nan=True)
+        text = json.dumps(
+            dict(sorted(kept.items())), indent=1, ensure_ascii=False, default=_plain, allow_nan=True
+        )
         write_whole(CONFIRMED, text + "\n", "confirmed.json")
 
 

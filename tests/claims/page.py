@@ -40,14 +40,25 @@ than half as wide as the expected one. Wide fresh runs do not confirm a claim: i
 and *Resolution* estimates the fresh seeds needed.
 Presets run as `linearity-lab run PRESET`.
 """
-_COLUMNS = ("Claim", "Place", "Measure", "Expected", "Set on", "Confirmed on", "Resolution", "Verdict")
+_COLUMNS = (
+    "Claim",
+    "Place",
+    "Measure",
+    "Expected",
+    "Set on",
+    "Confirmed on",
+    "Resolution",
+    "Verdict",
+)
 
 
 def rendered() -> str:
     """Return the page, from the present gallery and confirmations."""
     found = judged()
     counts: Counter[str] = Counter(each.verdict for each in found)
-    total = ", ".join(f"{counts[verdict]} {verdict}" for verdict in get_args(Verdict) if counts[verdict])
+    total = ", ".join(
+        f"{counts[verdict]} {verdict}" for verdict in get_args(Verdict) if counts[verdict]
+    )
     lines = [_HEAD.format(counts=f"Of {len(found)} claims: {total}.", first_seed=FIRST_SEED)]
     for paper in (*_PAPERS, _OTHERS):
         rows = [each for each in found if _paper(each) == paper]
@@ -57,12 +68,17 @@ def rendered() -> str:
 
 
 def _paper(each: Judged) -> str:
-    return next((paper for paper in _PAPERS if each.claim.source.startswith((paper, f"after {paper}"))), _OTHERS)
+    return next(
+        (paper for paper in _PAPERS if each.claim.source.startswith((paper, f"after {paper}"))),
+        _OTHERS,
+    )
 
 
 def _table(rows: Sequence[Judged], paper: str) -> str:
     cells = [_COLUMNS, tuple("---" for _ in _COLUMNS), *(_row(each, paper) for each in rows)]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in cells)
+    return "\n".join(
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in cells
+    )
 
 
 def _row(each: Judged, paper: str) -> tuple[str, ...]:
@@ -77,7 +93,9 @@ def _row(each: Judged, paper: str) -> tuple[str, ...]:
         _bounds(*claim.expected) + after,
         _found(each.measured, claim.expected),
         "–" if each.confirmation is None else _found(each.confirmation, claim.expected),
-        "–" if each.confirmation is None else _resolution(each.confirmation, each.fresh_seeds, claim.expected),
+        "–"
+        if each.confirmation is None
+        else _resolution(each.confirmation, each.fresh_seeds, claim.expected),
         f"**{each.verdict}**{caveat}",
     )
 
@@ -97,7 +115,9 @@ def _resolution(measured: Measured, seeds: int, expected: tuple[float, float]) -
         return "–"
     found = f"±{_number((measured.high - measured.low) / 2)}"
     return (
-        f"{found}; about {measured.seeds_needed(seeds, expected)} seeds needed" if measured.is_wide(expected) else found
+        f"{found}; about {measured.seeds_needed(seeds, expected)} seeds needed"
+        if measured.is_wide(expected)
+        else found
     )
 
 

@@ -70,7 +70,9 @@ class Record:
             LookupError: no object has that name.
         """
         name, *steps = path.split(".")
-        found = next((getattr(part, name) for part in reversed(self.parts) if hasattr(part, name)), self)
+        found = next(
+            (getattr(part, name) for part in reversed(self.parts) if hasattr(part, name)), self
+        )
         if found is self:
             raise LookupError(f"no run has “{name}”")
         for step in ("", *steps):
@@ -89,7 +91,10 @@ class Record:
 
     def meets(self, conditions: Mapping[str, Any]) -> bool:
         """Whether each name has its value, or one of its values."""
-        wanted = {path: value if isinstance(value, list) else [value] for path, value in conditions.items()}
+        wanted = {
+            path: value if isinstance(value, list) else [value]
+            for path, value in conditions.items()
+        }
         return all(self.look(path) in values for path, values in wanted.items())
 
 
@@ -128,7 +133,9 @@ class Reading:
         others: dict[Any, float] = {}
         for key, each in self._seen(results, conditions | dict(self.beside)):
             if key in others:
-                raise ValueError(f"two runs of {key} to compare with: name what must be equal in both with same")
+                raise ValueError(
+                    f"two runs of {key} to compare with: name what must be equal in both with same"
+                )
             others[key] = each.value
         pairs = [(each, others[key]) for key, each in found if others.get(key)]
         return READINGS[self.how](
@@ -138,7 +145,9 @@ class Reading:
             ]
         )
 
-    def _seen(self, results: Sequence[ResultValue], conditions: Mapping[str, Any]) -> list[tuple[Any, Seen]]:
+    def _seen(
+        self, results: Sequence[ResultValue], conditions: Mapping[str, Any]
+    ) -> list[tuple[Any, Seen]]:
         """Return the finite values of matching records, each with the key of its partner."""
         found = []
         for point in (point for result in results for point in result.points):
@@ -149,8 +158,15 @@ class Reading:
                 if self.equals is not None:
                     value = float(value == self.equals)
                 if value is not None and over and math.isfinite(value / over):
-                    seen = Seen(float(record.look(self.against)), int(record.look("seed")), value / over)
-                    found.append(((seen.swept, seen.seed, record.look(self.same) if self.same else None), seen))
+                    seen = Seen(
+                        float(record.look(self.against)), int(record.look("seed")), value / over
+                    )
+                    found.append(
+                        (
+                            (seen.swept, seen.seed, record.look(self.same) if self.same else None),
+                            seen,
+                        )
+                    )
         return found
 
 
@@ -181,19 +197,25 @@ def median(seen: Sequence[Seen]) -> Measured:
         below, rank = below + math.comb(n, rank) / 2**n, rank + 1
     if not rank:
         return _nothing(len(seen))
-    return Measured(statistics.median(values), values[rank - 1], values[n - rank], len(seen), "95% interval")
+    return Measured(
+        statistics.median(values), values[rank - 1], values[n - rank], len(seen), "95% interval"
+    )
 
 
 def average(seen: Sequence[Seen]) -> Measured:
     """Return the mean; values of one seed may be correlated (CR2 variance, Bell & McCaffrey 2002)."""
     values = np.array([each.value for each in seen])
     _, found = (
-        least_squares(np.ones((len(values), 1)), values, [each.seed for each in seen], 0) if seen else (None, None)
+        least_squares(np.ones((len(values), 1)), values, [each.seed for each in seen], 0)
+        if seen
+        else (None, None)
     )
     if found is None:
         return _nothing(len(seen))
     reach = found.half_width(_LEVEL)
-    return Measured(found.value, found.value - reach, found.value + reach, len(seen), "95% interval")
+    return Measured(
+        found.value, found.value - reach, found.value + reach, len(seen), "95% interval"
+    )
 
 
 def from_first_to_last(seen: Sequence[Seen]) -> Measured:
@@ -206,7 +228,10 @@ def from_first_to_last(seen: Sequence[Seen]) -> Measured:
     if len(swept) < 2:
         return _nothing(len(seen))
     ends = [
-        [statistics.fmean(map(math.log, group)) for group in _by_seed([each for each in positive if each.swept == end])]
+        [
+            statistics.fmean(map(math.log, group))
+            for group in _by_seed([each for each in positive if each.swept == end])
+        ]
         for end in (min(swept), max(swept))
     ]
     if min(map(len, ends)) < 2:

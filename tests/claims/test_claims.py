@@ -49,7 +49,9 @@ def shown(claim: Claim, of_preset: str) -> str:
 
 
 def test_every_claim_is_quoted_verbatim():
-    assert [each.name for each in claims() if plain(each.sentence) not in shown(each, "claim")] == []
+    assert [
+        each.name for each in claims() if plain(each.sentence) not in shown(each, "claim")
+    ] == []
 
 
 def test_presets_steps_pages_and_readme_have_claims():
@@ -59,7 +61,12 @@ def test_presets_steps_pages_and_readme_have_claims():
         path.relative_to(ROOT).as_posix()
         for path in (ROOT / "linearity_lab/views").glob("*/words.md")
         if path.parent.name
-        not in ("overview", "own_data", "linearity_report", "results")  # which have no measures of their own
+        not in (
+            "overview",
+            "own_data",
+            "linearity_report",
+            "results",
+        )  # which have no measures of their own
     }
     assert not set(PRESETS) - {claim.preset for claim in claims()}
     assert not steps - quoted
@@ -89,7 +96,9 @@ def test_confirmations_come_from_fresh_seeds_and_data():
         assert all((spec.dataset.seed == first) == (spec.dataset.name in DRAWN) for spec in batches)
     kept = json.loads(CONFIRMED.read_text(encoding="utf-8"))
     assert kept
-    assert not [key for key, each in kept.items() if not is_current(key, each)]  # exactly the planned seeds
+    assert not [
+        key for key, each in kept.items() if not is_current(key, each)
+    ]  # exactly the planned seeds
 
 
 def test_a_confirmation_of_another_measure_does_not_count(tmp_path):
@@ -98,7 +107,9 @@ def test_a_confirmation_of_another_measure_does_not_count(tmp_path):
     for measure, expected in ((claim.fingerprint, Measured(**measured)), ("another", None)):
         path = tmp_path / f"{expected is None}.json"
         entry = {"measure": measure, "measured": measured}
-        path.write_text(json.dumps({claim.preset: {"seeds": [1000, 8], "claims": {claim.name: entry}}}))
+        path.write_text(
+            json.dumps({claim.preset: {"seeds": [1000, 8], "claims": {claim.name: entry}}})
+        )
         assert confirmation_of(claim, path) == expected
 
 
@@ -124,15 +135,22 @@ INSIDE, OUTSIDE, ACROSS, WIDE = (-0.54, -0.46), (0.1, 0.2), (-0.7, -0.45), (-0.5
 )
 def test_a_verdict_is_that_of_both_whole_intervals(first, second, expected):
     claim = SimpleNamespace(expected=(-0.6, -0.4), caveat_interval=(-1.0, 0.0))
-    both = [None if ends is None else Measured(sum(ends) / 2, *ends, 8, "95% interval") for ends in (first, second)]
+    both = [
+        None if ends is None else Measured(sum(ends) / 2, *ends, 8, "95% interval")
+        for ends in (first, second)
+    ]
     assert verdict(claim, both[0], both[1]) == expected
     if second == WIDE:
-        assert both[1].seeds_needed(8, claim.expected) == 26  # 8 (2 · 0.18 / 0.2)², for half the width
+        assert (
+            both[1].seeds_needed(8, claim.expected) == 26
+        )  # 8 (2 · 0.18 / 0.2)², for half the width
 
 
 def test_one_run_outside_a_range_falsifies_it():
     claim = SimpleNamespace(expected=(0.0, 1.0), caveat_interval=None)
-    assert verdict(claim, *(Measured(0.5, 0.1, high, 8, "range") for high in (0.9, 1.1))) == "not seen"
+    assert (
+        verdict(claim, *(Measured(0.5, 0.1, high, 8, "range") for high in (0.9, 1.1))) == "not seen"
+    )
 
 
 # Readings
@@ -140,7 +158,9 @@ def test_one_run_outside_a_range_falsifies_it():
 
 def test_ratio_of_ends_uses_welch_interval_of_ends_only():
     first, middle, last = draws(5), draws(3, seed=1), draws(4, seed=2)
-    found = READINGS["from first to last"]([*seen(*first, swept=10), *seen(*middle, swept=30), *seen(*last, swept=100)])
+    found = READINGS["from first to last"](
+        [*seen(*first, swept=10), *seen(*middle, swept=30), *seen(*last, swept=100)]
+    )
     whole = stats.ttest_ind(np.log(last), np.log(first), equal_var=False).confidence_interval(0.95)
     assert (found.low, found.high) == pytest.approx(tuple(np.exp(whole)), rel=1e-9)
     assert found.value == pytest.approx(stats.gmean(last) / stats.gmean(first), rel=1e-12)
@@ -161,19 +181,27 @@ def test_median_interval_is_the_tightest_with_95_percent(number):
     left_out = values.index(found.low)
     assert found.high == values[-1 - left_out]
     # The median is below the k-th smallest of n values if fewer than k of them are below the median.
-    assert 2 * stats.binom.cdf(left_out, number, 0.5) <= 0.05 < 2 * stats.binom.cdf(left_out + 1, number, 0.5)
+    assert (
+        2 * stats.binom.cdf(left_out, number, 0.5)
+        <= 0.05
+        < 2 * stats.binom.cdf(left_out + 1, number, 0.5)
+    )
 
 
 def test_average_of_balanced_seeds_uses_interval_of_means():
     values = np.reshape(draws(24), (8, 3))
-    found = READINGS["average"]([Seen(1.0, seed, value) for seed in range(8) for value in values[seed]])
+    found = READINGS["average"](
+        [Seen(1.0, seed, value) for seed in range(8) for value in values[seed]]
+    )
     expected = stats.ttest_1samp(values.mean(1), 0.0).confidence_interval(0.95)
     assert (found.low, found.high) == pytest.approx(tuple(expected), rel=1e-9)
 
 
 def test_runs_of_one_seed_count_once():
     shared = [Seen(1.0, seed, 1.0) for seed in range(3) for _ in range(64)]
-    assert READINGS["share"](shared).low == pytest.approx(stats.binomtest(3, 3).proportion_ci(0.95).low)
+    assert READINGS["share"](shared).low == pytest.approx(
+        stats.binomtest(3, 3).proportion_ci(0.95).low
+    )
     values = draws(9)
     repeated = [Seen(1.0, seed, value) for seed, value in enumerate(values) for _ in range(5)]
     assert READINGS["median"](repeated).low == READINGS["median"](seen(*values)).low
@@ -192,14 +220,23 @@ def result(*seeds):
         return SimpleNamespace(method=method, seed=seed, **parts)
 
     def runs(m):
-        return [run(each, s, f * m + s) for each, f in (("a", 1), ("b", 2)) for s in seeds or (0, 1)]
+        return [
+            run(each, s, f * m + s) for each, f in (("a", 1), ("b", 2)) for s in seeds or (0, 1)
+        ]
 
     return SimpleNamespace(points=[SimpleNamespace(width=m, runs=runs(m)) for m in (10, 20)])
 
 
 def test_a_path_leads_through_runs_points_parts_and_methods():
     record = Record(result().points[0], result().points[0].runs[1])
-    paths = {"width": 10, "seed": 1, "loss.last": 11, "loss.largest": 11, "least": 11, "trained.sup_change": None}
+    paths = {
+        "width": 10,
+        "seed": 1,
+        "loss.last": 11,
+        "loss.largest": 11,
+        "least": 11,
+        "trained.sup_change": None,
+    }
     assert {path: record.look(path) for path in paths} == paths
     with pytest.raises(LookupError, match="no run has “los”"):
         record.look("los.last")
@@ -214,8 +251,22 @@ BESIDE = {"where": {"method": "b"}, "beside": {"method": "a"}}
         ({"of": "loss.last"}, 10, 41, 8),
         ({"of": "loss.last", "where": {"method": "b", "width": 20}}, 40, 41, 2),
         ({"of": "loss.last", "where": {"method": ["a", "b"], "seed": 1}}, 11, 41, 4),
-        ({"of": "found", "records": "runs.balls", "where": {"radius": 2.0, "width": 10, "method": "a"}}, 20, 22, 2),
-        ({"of": "loss.last", "over": "loss.first", "where": {"width": 10, "method": "a"}}, 2.5, 2.75, 2),
+        (
+            {
+                "of": "found",
+                "records": "runs.balls",
+                "where": {"radius": 2.0, "width": 10, "method": "a"},
+            },
+            20,
+            22,
+            2,
+        ),
+        (
+            {"of": "loss.last", "over": "loss.first", "where": {"width": 10, "method": "a"}},
+            2.5,
+            2.75,
+            2,
+        ),
         ({"of": "method", "equals": "a"}, 0, 1, 8),
         ({"of": "loss.last", **BESIDE}, 21 / 11, 2, 4),
         ({"of": "loss.last", **BESIDE, "difference": True}, 10, 20, 4),
@@ -237,5 +288,7 @@ def test_runs_that_differ_beyond_seed_need_a_common_setting():
 def test_further_seeds_are_measured_with_the_first(given):
     reading = Reading("average", "loss.last", **given)
     found, expected = reading.measure(result(0), result(1)), reading.measure(result())
-    assert (found.value, found.low, found.high) == pytest.approx((expected.value, expected.low, expected.high))
+    assert (found.value, found.low, found.high) == pytest.approx(
+        (expected.value, expected.low, expected.high)
+    )
     assert found.count == expected.count == 4

@@ -20,15 +20,27 @@ from tests.claims.readings import Reading, Record
 EXACT, NORM = 1 + 1e-5, 1 + 1e-3
 INF = math.inf
 BOUNDS: list[tuple[str, Reading, float, float]] = [
-    *((name, Reading("every", "converged"), 1, 1) for name, p in PRESETS.items() if p.spec.experiment == "hessian"),
+    *(
+        (name, Reading("every", "converged"), 1, 1)
+        for name, p in PRESETS.items()
+        if p.spec.experiment == "hessian"
+    ),
     *(
         (name, Reading("every", "outcome", equals="completed"), 1, 1)
         for name, preset in PRESETS.items()
         if name.startswith("hu-") and values_of(preset.spec)["training.max_steps"]
     ),
-    *((name, Reading("every", "norm", "bound.bound"), 0, EXACT) for name in ("liu-shallow", "liu-nonlinear-output")),
+    *(
+        (name, Reading("every", "norm", "bound.bound"), 0, EXACT)
+        for name in ("liu-shallow", "liu-nonlinear-output")
+    ),
     ("liu-ball", Reading("every", "hessian", "hessian_random", records="runs.balls"), 1, INF),
-    ("liu-ball", Reading("every", "kernel_change", "kernel_change_random", records="runs.balls"), 1, INF),
+    (
+        "liu-ball",
+        Reading("every", "kernel_change", "kernel_change_random", records="runs.balls"),
+        1,
+        INF,
+    ),
     ("zhu-vector-output", Reading("every", "norm", "vector.norm"), 0, NORM),
     ("zhu-vector-output", Reading("every", "vector.norm", "vector.upper"), 0, NORM),
     ("zhu-pl", Reading("every", "gradient_norm", "gradient_bound"), 1, INF),
@@ -36,7 +48,9 @@ BOUNDS: list[tuple[str, Reading, float, float]] = [
 ]
 
 
-@pytest.mark.parametrize(("preset", "reading", "low", "high"), BOUNDS, ids=[f"{row[0]}-{row[1].of}" for row in BOUNDS])
+@pytest.mark.parametrize(
+    ("preset", "reading", "low", "high"), BOUNDS, ids=[f"{row[0]}-{row[1].of}" for row in BOUNDS]
+)
 def test_every_run_of_the_gallery_keeps_its_bounds(preset, reading, low, high):
     measured = reading.measure(gallery_result(preset))
     assert low <= measured.low <= measured.high <= high
@@ -44,7 +58,9 @@ def test_every_run_of_the_gallery_keeps_its_bounds(preset, reading, low, high):
 
 def runs(preset: str, **where: Any) -> list[tuple[Any, Any]]:
     """(point, run) pairs of a preset that meet the conditions."""
-    records = [each for point in gallery_result(preset).points for each in Record(point).inside("runs")]
+    records = [
+        each for point in gallery_result(preset).points for each in Record(point).inside("runs")
+    ]
     return [each.parts for each in records if each.meets(where)]
 
 
@@ -54,7 +70,9 @@ def test_table_1_agrees_with_the_paper():
         law = norm_law(result.points, line, relative=True)
         stays = network.output != "linear" or network.bottleneck is not None
         assert becomes_linear(law) == ("no" if stays else "yes"), line
-        if network.bottleneck is None:  # one neuron varies too much between draws for slopes between neighbors
+        if (
+            network.bottleneck is None
+        ):  # one neuron varies too much between draws for slopes between neighbors
             assert all((each.slope > LINEARITY_LIMIT) == stays for each in law.local), line
 
 
@@ -62,7 +80,9 @@ def test_verdicts_agree_with_what_is_measured_of_the_bottlenecks():
     name = "zhu-bottleneck-neurons"
     for graph_name, graph in gallery_result(name).spec.graphs().items():
         done = runs(name, graph=graph_name, outcome="converged")
-        law = fit_power_law([point.width for point, _ in done], [run.hessian_norm for _, run in done])
+        law = fit_power_law(
+            [point.width for point, _ in done], [run.hessian_norm for _, run in done]
+        )
         assert graph_verdict(graph, 100, (10,)).becomes_linear == (law.exponent < -0.3)
 
 
@@ -71,4 +91,7 @@ def test_sizes_compared_in_the_lecture_differ_as_it_says():
     narrow, wide, small, large = (points[size] for size in (NARROW, WIDE, SMALL, LARGE))
     assert narrow.low < wide.high, "neither: the intervals overlap"
     assert wide.low < narrow.high
-    assert mean([run.sup_change for run in large.runs]).value > mean([run.sup_change for run in small.runs]).value
+    assert (
+        mean([run.sup_change for run in large.runs]).value
+        > mean([run.sup_change for run in small.runs]).value
+    )

@@ -21,12 +21,21 @@ from ntk_core.runs.store import read_line
 from tests.compiler_flags import QUICK_ENVIRONMENT
 
 ROOT = Path(__file__).resolve().parents[2]
-TINY = ["--set", "widths=10,20", "num_seeds=1", "outputs=linear", "training.max_steps=50", "training.num_records=4"]
+TINY = [
+    "--set",
+    "widths=10,20",
+    "num_seeds=1",
+    "outputs=linear",
+    "training.max_steps=50",
+    "training.num_records=4",
+]
 SLOW = KernelChangeSpec(
     widths=(3, 3000),  # a quick point, then one of half a minute
     outputs=("linear",),
     num_seeds=1,
-    training=TrainingSpec(max_steps=30_000, num_records=200, loss_threshold=1e-9, learning_rate=1e-6),
+    training=TrainingSpec(
+        max_steps=30_000, num_records=200, loss_threshold=1e-9, learning_rate=1e-6
+    ),
 )
 
 
@@ -73,7 +82,9 @@ def test_presets_are_listed_with_claim_source_and_spec(capsys):
     specs = json.loads(capsys.readouterr().out)
     for name, preset in PRESETS.items():
         assert all(part in out for part in (name, preset.claim, preset.source))
-        assert canonical_json(preset.spec) == json.dumps(specs[name], sort_keys=True, separators=(",", ":"))
+        assert canonical_json(preset.spec) == json.dumps(
+            specs[name], sort_keys=True, separators=(",", ":")
+        )
 
 
 def test_json_prints_one_event_a_line_and_out_holds_the_result(finished):
@@ -86,7 +97,10 @@ def test_json_prints_one_event_a_line_and_out_holds_the_result(finished):
     assert result == events[-1].result
     assert result.spec.widths == (10, 20)
     rows = list(csv.DictReader((out / "points.csv").read_text().splitlines()))
-    assert [(row["width"], row["outcome"]) for row in rows] == [("10", "over-budget"), ("20", "over-budget")]
+    assert [(row["width"], row["outcome"]) for row in rows] == [
+        ("10", "over-budget"),
+        ("20", "over-budget"),
+    ]
     runs = [run for point in result.points for run in point.runs]
     assert [float(row["sup_kernel_change"]) for row in rows] == [run.sup_change for run in runs]
 
@@ -95,7 +109,12 @@ def test_finished_run_is_shown_and_resumed_from_its_directory(finished, capsys):
     out, before = finished[0], written(finished[0])
     assert main(["show", str(out)]) == 0
     shown = capsys.readouterr().out
-    for part in ("2 of 2 points", "jax ", "! 1 over-budget", "linear output: ΔK: no exponent in m fitted"):
+    for part in (
+        "2 of 2 points",
+        "jax ",
+        "! 1 over-budget",
+        "linear output: ΔK: no exponent in m fitted",
+    ):
         assert part in shown
     assert main(["run", "liu-fig1-left", *TINY, "--out", str(out), "--no-json"]) == 0
     printed = capsys.readouterr()
@@ -142,15 +161,32 @@ def test_a_bad_setting_is_named_with_what_is_allowed(capsys, setting, field, all
 
 
 def test_every_problem_has_its_own_sentence(capsys):
-    lines = fails(capsys, "run", "liu-fig1-left", "--set", "widths=0", "num_seeds=0", "--set", "training.max_steps=x")
-    assert sorted(line.partition(":")[0] for line in lines) == ["num_seeds", "training.max_steps", "widths"]
+    lines = fails(
+        capsys,
+        "run",
+        "liu-fig1-left",
+        "--set",
+        "widths=0",
+        "num_seeds=0",
+        "--set",
+        "training.max_steps=x",
+    )
+    assert sorted(line.partition(":")[0] for line in lines) == [
+        "num_seeds",
+        "training.max_steps",
+        "widths",
+    ]
 
 
 def test_targets_that_are_no_spec_are_refused(capsys, tmp_path):
     with (tmp_path / "huge.json").open("wb") as file:
         file.truncate(10 * 2**30)
     (tmp_path / "spec.json").write_text(canonical_json(SLOW))
-    for name, content in {"empty": b"", "noise": bytes(range(256)) * 20, "deep": b"[" * 100_000}.items():
+    for name, content in {
+        "empty": b"",
+        "noise": bytes(range(256)) * 20,
+        "deep": b"[" * 100_000,
+    }.items():
         (tmp_path / f"{name}.json").write_bytes(content)
     if hasattr(os, "mkfifo"):
         os.mkfifo(tmp_path / "pipe")  # without a writer
@@ -212,11 +248,15 @@ def test_version_and_help_name_the_program_without_starting_jax():
         "assert not {'jax', 'numpy', 'ntk_core.runs'} & sys.modules.keys()\n"
         "main(['--help']); assert 'jax' not in sys.modules"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     version, usage, *_ = done.stdout.splitlines()
     assert (version, usage) == (__version__, "Usage: linearity-lab COMMAND")
     assert all(f" {name} " in done.stdout for name in COMMANDS)
-    called = subprocess.run(command("run", "--help"), cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    called = subprocess.run(
+        command("run", "--help"), cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
     assert called.startswith("Usage: python -m ntk_core run [OPTIONS] PRESET_OR_SPEC.JSON")
 
 
@@ -232,7 +272,11 @@ def test_app_becomes_streamlit_on_this_checkout(monkeypatch):
 
 
 def test_app_without_its_extra_names_the_command_to_install_it(monkeypatch, capsys):
-    monkeypatch.setattr(_lab.importlib.util, "find_spec", lambda name: None if name in ("streamlit", "segno") else name)
+    monkeypatch.setattr(
+        _lab.importlib.util,
+        "find_spec",
+        lambda name: None if name in ("streamlit", "segno") else name,
+    )
     assert main(["app"]) == 1
     (printed,) = capsys.readouterr().err.splitlines()
     assert "missing: streamlit, segno" in printed

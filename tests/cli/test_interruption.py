@@ -28,7 +28,12 @@ def started(line: str, *arguments: object, script: str = "", env=None) -> subpro
     """Start a process and wait until it prints a line with this text."""
     called = [sys.executable, "-c", script, *map(str, arguments)] if script else command(*arguments)
     process = subprocess.Popen(
-        called, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **(env or {})}
+        called,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **(env or {})},
     )
     assert process.stdout is not None
     while line not in (read := process.stdout.readline()):
@@ -55,7 +60,10 @@ def test_the_second_signal_ends_it_at_once():
     process.send_signal(signal.SIGINT)
     time.sleep(0.3)
     process.send_signal(signal.SIGINT)
-    assert ended(process) == (130, "\nStopping after this step; Ctrl-C again stops immediately.\nIt can be resumed.\n")
+    assert ended(process) == (
+        130,
+        "\nStopping after this step; Ctrl-C again stops immediately.\nIt can be resumed.\n",
+    )
 
 
 def test_signals_keep_points_and_explain_how_to_resume(tmp_path):

@@ -94,8 +94,13 @@ def test_one_run_is_exported_in_every_format(store, tmp_path):
     assert KernelChangeResult.model_validate_json((tmp_path / "one.json").read_bytes()) == result()
     rows = list(csv.DictReader(io.StringIO((tmp_path / "one.csv").read_text())))
     assert [row["width"] for row in rows] == ["10", "20"]
-    assert f'ntk_core.experiments.spec_digest(spec) == "{spec_digest(SPEC)}"' in (tmp_path / "one.py").read_text()
-    assert spec_digest(SPEC) in json.loads((tmp_path / "one.ipynb").read_text())["cells"][1]["source"]
+    assert (
+        f'ntk_core.experiments.spec_digest(spec) == "{spec_digest(SPEC)}"'
+        in (tmp_path / "one.py").read_text()
+    )
+    assert (
+        spec_digest(SPEC) in json.loads((tmp_path / "one.ipynb").read_text())["cells"][1]["source"]
+    )
     page = (tmp_path / "one.html").read_text()
     assert "Plotly.newPlot" in page
     assert spec_digest(SPEC)[:12] in page
@@ -137,7 +142,9 @@ def test_unfinished_runs_are_shown_and_bad_exports_refused(store, capsys, tmp_pa
     (tmp_path / "x.jsonl").write_bytes(b"PK\x03\x04")
     assert refused(capsys, "import", str(tmp_path / "x.jsonl")).startswith("FILE: ")
     store.points(spec(9)).save("width=10", point(10))
-    assert "has ended" in refused(capsys, "export", spec_digest(spec(9))[:8], "--out", str(tmp_path / "x.csv"))
+    assert "has ended" in refused(
+        capsys, "export", spec_digest(spec(9))[:8], "--out", str(tmp_path / "x.csv")
+    )
     assert "has ended" in refused(capsys, "show", spec_digest(spec(9))[:8], "--cite")
     assert main(["show", spec_digest(spec(9))[:8]]) == 0
     assert "Not finished: 1 of 2 points." in capsys.readouterr().out
@@ -166,7 +173,9 @@ def test_digits_that_begin_several_runs_are_not_enough(store, capsys):
 
 
 def test_the_command_line_lists_and_ends_jobs(store, capsys):
-    store.write_jobs([UnfinishedJob(SPEC, "client", 1.0, running=True, spent_s=12.0, allowed_s=60.0)])
+    store.write_jobs(
+        [UnfinishedJob(SPEC, "client", 1.0, running=True, spent_s=12.0, allowed_s=60.0)]
+    )
     assert main(["jobs"]) == 0
     (line,) = capsys.readouterr().out.splitlines()
     assert line.split()[:2] == [spec_digest(SPEC)[:16], "running"]

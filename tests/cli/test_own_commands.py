@@ -59,7 +59,12 @@ def test_uploaded_file_works_with_the_printed_command(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("data", "options", "shape", "outputs"),
     [
-        (flowers(), ["--target", "size", "--task", "regression", "--features", "sepal,petal"], [2], 1),
+        (
+            flowers(),
+            ["--target", "size", "--task", "regression", "--features", "sepal,petal"],
+            [2],
+            1,
+        ),
         (flowers(), ["--target", "size", "--task", "regression", "--raw-targets"], [2], 1),
         (flowers(), ["--classes", "rose,iris"], [3], 2),
         (blobs(), [], [6, 6, 1], 4),
@@ -79,13 +84,25 @@ def test_choices_are_options_of_the_command(tmp_path, capsys, data, options, sha
     [
         (["data", "{folder}/none.csv"], "FILE: "),
         (["data", "{folder}/model.py"], "Line 4 has 7 values; the header has 2 columns"),
-        (["own", "{folder}/model.py:nothing", "--widths", "4"], "FILE.py:NAME: nothing cannot be used"),
+        (
+            ["own", "{folder}/model.py:nothing", "--widths", "4"],
+            "FILE.py:NAME: nothing cannot be used",
+        ),
         (["own", "{folder}/none.py:network", "--widths", "4"], "FILE.py:NAME: "),
         (["own", "{folder}/model.py:network", "--widths", "four"], "widths: four cannot be used"),
         (["own", "{folder}/model.py:network", "--widths", "0"], "widths: 0 cannot be used"),
-        (["own", "{folder}/model.py:network", "--widths", "4", "--dataset", "imagenet"], "dataset.name: imagenet"),
-        (["own", "{folder}/model.py:network", "--widths", "4", "--digest", "0" * 64], "digest: 0000"),
-        (["own", "{folder}/model.py:wrong_shape", "--widths", "4"], "model: 2 outputs cannot be used; use 3"),
+        (
+            ["own", "{folder}/model.py:network", "--widths", "4", "--dataset", "imagenet"],
+            "dataset.name: imagenet",
+        ),
+        (
+            ["own", "{folder}/model.py:network", "--widths", "4", "--digest", "0" * 64],
+            "digest: 0000",
+        ),
+        (
+            ["own", "{folder}/model.py:wrong_shape", "--widths", "4"],
+            "model: 2 outputs cannot be used; use 3",
+        ),
         (["own", "{folder}/model.py:broken", "--widths", "4"], "model.py, line 9: TypeError: "),
     ],
 )
@@ -95,7 +112,18 @@ def test_bad_input_is_one_line_and_exit_code_2(model, capsys, arguments, sentenc
     assert line.startswith(sentence)
 
 
-OPTIONS = ["--widths", "8,32", "--num-seeds", "2", "--num-samples", "6", "--max-steps", "200", "--num-inputs", "1"]
+OPTIONS = [
+    "--widths",
+    "8,32",
+    "--num-seeds",
+    "2",
+    "--num-samples",
+    "6",
+    "--max-steps",
+    "200",
+    "--num-inputs",
+    "1",
+]
 
 
 @pytest.mark.slow
@@ -121,17 +149,25 @@ def test_model_file_is_swept_stored_and_never_restarted(model, capsys, tmp_path)
     assert all(row["hessian_norm"] > 0 for row in result.rows())
     assert result.provenance.data_sha256 == data_fingerprint(load_data(spec))
     assert "jnp" not in result.model_dump_json(), "no code is kept"
-    assert sorted(spec.command()) == sorted(["own", "model.py:network", *OPTIONS, "--loss-threshold", "0.05"])
+    assert sorted(spec.command()) == sorted(
+        ["own", "model.py:network", *OPTIONS, "--loss-threshold", "0.05"]
+    )
     assert main(["show", listed.digest[:8]]) == 0
     assert capsys.readouterr().out.startswith(printed.rstrip())
 
     loaded.unlink()
     file = tmp_path / "spec.json"
     file.write_text(canonical_json(spec))
-    for started in (["run", str(file)], ["run", str(file), "--out", str(tmp_path / "out")], ["resume", listed.digest]):
+    for started in (
+        ["run", str(file)],
+        ["run", str(file), "--out", str(tmp_path / "out")],
+        ["resume", listed.digest],
+    ):
         assert main(started) == 2
         (line,) = capsys.readouterr().err.splitlines()
-        assert line.startswith("experiment: own_model cannot be used; use `linearity-lab own model.py`")
+        assert line.startswith(
+            "experiment: own_model cannot be used; use `linearity-lab own model.py`"
+        )
     runs = tmp_path / "runs.jsonl"
     assert main(["export", listed.digest, "--out", str(runs)]) == 0
     elsewhere = Store(tmp_path / "elsewhere.sqlite")
@@ -175,7 +211,14 @@ def test_report_is_printed_stored_and_never_restarted(files, capsys):
     spec, result = store.spec(listed.digest), store.result(listed.digest)
     assert (listed.status, listed.num_points, listed.swept) == ("completed", 1, "1 report")
     assert spec.after_sha256 == hashlib.sha256(Path(files["after"]).read_bytes()).hexdigest()
-    assert spec.command() == ("report", "model.py:network", "before.npz", "after.npz", *SMALL[:1], *reversed(SMALL[1:]))
+    assert spec.command() == (
+        "report",
+        "model.py:network",
+        "before.npz",
+        "after.npz",
+        *SMALL[:1],
+        *reversed(SMALL[1:]),
+    )
     ends = [dict(np.load(files[name])) for name in ("before", "after")]
 
     def apply(params, x):
@@ -198,7 +241,11 @@ def test_report_is_printed_stored_and_never_restarted(files, capsys):
 @pytest.mark.parametrize(
     ("before", "after", "sentence"),
     [
-        ("before", "narrow", "after: w of shape (10, 4) cannot be used; use w of shape (10, 8), as in the model"),
+        (
+            "before",
+            "narrow",
+            "after: w of shape (10, 4) cannot be used; use w of shape (10, 8), as in the model",
+        ),
         ("before", "half", "after: no v cannot be used; use v of shape (8, 3), as in the model"),
         ("more", "after", "before: b of shape (8, 3) cannot be used; use no b"),
         ("weights", "after", "checkpoint: weights.npz ("),
@@ -212,7 +259,8 @@ def test_bad_checkpoints_are_one_sentence(files, capsys, before, after, sentence
 
 
 @pytest.mark.parametrize(
-    ("after", "words"), [("before", "these two are equal"), ("infinite", "w with numbers that are not finite")]
+    ("after", "words"),
+    [("before", "these two are equal"), ("infinite", "w with numbers that are not finite")],
 )
 def test_what_cannot_be_reported_ends_with_a_reason(files, capsys, after, words):
     assert main(["report", files["model"], files["before"], files[after], *SMALL]) in (1, 2)

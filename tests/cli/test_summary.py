@@ -42,7 +42,10 @@ def test_summary_recovers_power_law_and_counts_exclusions():
 def test_a_run_that_did_not_converge_is_marked_and_not_averaged():
     text = run_summary(
         SPEC,
-        [point(10, (0.5, "converged"), (0.7, "converged")), point(100, (0.1, "converged"), (math.nan, "diverged"))],
+        [
+            point(10, (0.5, "converged"), (0.7, "converged")),
+            point(100, (0.1, "converged"), (math.nan, "diverged")),
+        ],
     )
     first, second = text.splitlines()[1:3]
     error = mean([0.5, 0.7]).standard_error
@@ -55,7 +58,9 @@ def test_a_run_that_did_not_converge_is_marked_and_not_averaged():
 def test_summary_of_early_time_has_exponents_and_departures():
     result = gallery_result("hu-fig1")
     text = run_summary(result.spec, result.points)
-    found = np.log([(point.input_dim, run.discrepancy) for point in result.points for run in point.runs])
+    found = np.log(
+        [(point.input_dim, run.discrepancy) for point in result.points for run in point.runs]
+    )
     slope = np.polyfit(found[:, 0], found[:, 1], 1)[0]  # by least squares
     assert f"discrepancy ∝ d^(−{abs(slope):.3f} ± " in text
     for line, point in zip(text.splitlines()[1:], result.points, strict=False):

@@ -159,6 +159,11 @@ def _through_the_menu() -> Iterator[None]:
 
 
 def _put_in_place(patch: pytest.MonkeyPatch, fake: FakeJobs) -> None:
-    users = ("components.run_panel", "components.job_status", "views.results.run_list", "views.own_data.page")
+    users = (
+        "components.run_panel",
+        "components.job_status",
+        "views.results.run_list",
+        "views.own_data.page",
+    )
     for module in ("jobs", *users):
         patch.setattr(f"linearity_lab.{module}.shared_jobs", lambda: fake)

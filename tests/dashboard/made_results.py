@@ -1,6 +1,10 @@
 """Synthetic results."""
 
-from ntk_core.experiments.kernel_change import KernelChangePoint, KernelChangeResult, KernelChangeRun
+from ntk_core.experiments.kernel_change import (
+    KernelChangePoint,
+    KernelChangeResult,
+    KernelChangeRun,
+)
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import Provenance
 
@@ -21,7 +25,9 @@ def make_run(
     )
 
 
-def make_points(widths=(30, 100, 1000), seeds=3, exponents=None, spread=0.1) -> tuple[KernelChangePoint, ...]:
+def make_points(
+    widths=(30, 100, 1000), seeds=3, exponents=None, spread=0.1
+) -> tuple[KernelChangePoint, ...]:
     """Points that follow a power law for each output, with seeds around it."""
     exponents = exponents or {"linear": -1.0, "softmax": 0.0}
     return tuple(
@@ -39,7 +45,9 @@ def make_points(widths=(30, 100, 1000), seeds=3, exponents=None, spread=0.1) -> 
 
 
 def make_result(points: tuple[KernelChangePoint, ...], **settings) -> KernelChangeResult:
-    spec = KernelChangeSpec(widths=tuple(point.width for point in points), outputs=("linear", "softmax"), **settings)
+    spec = KernelChangeSpec(
+        widths=tuple(point.width for point in points), outputs=("linear", "softmax"), **settings
+    )
     provenance = Provenance(
         versions={"linearity-lab": "0.1.0", "jax": "0.10.2"},
         platform="Python 3.11 on Linux",
@@ -48,4 +56,6 @@ def make_result(points: tuple[KernelChangePoint, ...], **settings) -> KernelChan
         started_at="2026-01-02T03:04:05+00:00",
         data_sha256="ab" * 32,
     )
-    return KernelChangeResult(spec=spec, points=points, provenance=provenance, status="completed", runtime_s=12.0)
+    return KernelChangeResult(
+        spec=spec, points=points, provenance=provenance, status="completed", runtime_s=12.0
+    )

@@ -21,7 +21,9 @@ def open_page(page: str, /, *, opened: bool = True, **query: str) -> AppTest:
         opened: whether to open the panels of all settings and of the text about each figure.
     """
     app = AppTest.from_file(ROOT / "app.py", default_timeout=30)
-    with mock.patch("linearity_lab.views.overview.page.show"):  # a run to register the pages with Streamlit
+    with mock.patch(
+        "linearity_lab.views.overview.page.show"
+    ):  # a run to register the pages with Streamlit
         app.run()
     app.switch_page(f"pages/{page}.py")
     if opened:
@@ -51,13 +53,20 @@ def press(app: AppTest, key: str) -> AppTest:
 
 def address(app: AppTest) -> dict[str, str]:
     """The settings in the URL."""
-    return {name: texts if isinstance(texts, str) else texts[-1] for name, texts in app.query_params.items()}
+    return {
+        name: texts if isinstance(texts, str) else texts[-1]
+        for name, texts in app.query_params.items()
+    }
 
 
 def form_sentences(app: AppTest) -> list[str]:
     """Sentences of the form about its settings and the URL, without repeats."""
     output = [element.value.replace("\\", "") for element in (*app.error, *app.warning)]
-    return list(dict.fromkeys(sentence for sentence in output if not sentence.startswith("Fix these settings")))
+    return list(
+        dict.fromkeys(
+            sentence for sentence in output if not sentence.startswith("Fix these settings")
+        )
+    )
 
 
 def words(app: AppTest) -> str:
@@ -68,10 +77,18 @@ def words(app: AppTest) -> str:
 
 def bars(app: AppTest) -> list[str]:
     """Words of the bars of running jobs."""
-    mounts = [json.loads(each.proto.json) for each in app.get("bidi_component") if "_jobs" in each.proto.component_name]
+    mounts = [
+        json.loads(each.proto.json)
+        for each in app.get("bidi_component")
+        if "_jobs" in each.proto.component_name
+    ]
     return [mount["jobs"][0]["words"] for mount in mounts if mount["kind"] == "bar"]
 
 
 def chooser(app: AppTest, key: str) -> Widget:
     """Widget that chooses between charts under this key: chips, a list, or a slider."""
-    return next(each for each in (*app.segmented_control, *app.selectbox, *app.select_slider) if each.key == key)
+    return next(
+        each
+        for each in (*app.segmented_control, *app.selectbox, *app.select_slider)
+        if each.key == key
+    )

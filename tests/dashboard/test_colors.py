@@ -44,7 +44,11 @@ OF_THE_FORM = {*(f"drawing_{letter}" for letter in "abcd"), "kernel_c", "kernel_
 def figures() -> dict[str, list]:
     """Preset or lecture step → its charts."""
     found = {
-        preset: [chart_of(figure.page, each) for figure in gallery_figures([preset]) for each in figure.charts]
+        preset: [
+            chart_of(figure.page, each)
+            for figure in gallery_figures([preset])
+            for each in figure.charts
+        ]
         for preset in PRESETS
     }
     for step in STEPS:
@@ -81,7 +85,9 @@ def legend(figures) -> list[tuple[str, str, dict]]:
 def scatters(chart) -> list[dict]:
     """Curves and marks of a chart, without text traces."""
     found = [trace for trace in json.loads(chart.spec)["data"] if trace["type"] == "scatter"]
-    return [trace for trace in found if "text" not in trace["mode"] and trace.get("fill") != "toself"]
+    return [
+        trace for trace in found if "text" not in trace["mode"] and trace.get("fill") != "toself"
+    ]
 
 
 def is_mean(trace) -> bool:
@@ -90,13 +96,19 @@ def is_mean(trace) -> bool:
 
 def look_of(trace) -> tuple[str, str, str]:
     symbol = trace.get("marker", {}).get("symbol", "")
-    return trace["line"]["color"], trace["line"].get("dash", "solid"), symbol if isinstance(symbol, str) else ""
+    return (
+        trace["line"]["color"],
+        trace["line"].get("dash", "solid"),
+        symbol if isinstance(symbol, str) else "",
+    )
 
 
 @pytest.mark.slow
 def test_a_name_has_one_style_in_every_figure_of_every_result(figures):
     """One color per name; also one dash and one symbol per network."""
-    networks = {network_style(kind, output).title for kind, output in product(ARCHITECTURES, OUTPUTS)}
+    networks = {
+        network_style(kind, output).title for kind, output in product(ARCHITECTURES, OUTPUTS)
+    }
     known = {module.GUIDE_COLOR, *OUTPUT_COLORS, *(each[0] for each in RAMP)}
     colors: dict[str, set[str]] = {}
     marks: dict[str, set[tuple]] = {}
@@ -105,10 +117,17 @@ def test_a_name_has_one_style_in_every_figure_of_every_result(figures):
         if not name.startswith("point "):  # point names depend on the data
             colors.setdefault(name, set()).add(color)
         if name in networks and trace["mode"] == "lines+markers":
-            marks.setdefault(name, set()).add((trace["line"]["dash"], str(trace["marker"]["symbol"])))
+            marks.setdefault(name, set()).add(
+                (trace["line"]["dash"], str(trace["marker"]["symbol"]))
+            )
         assert "lines" not in trace["mode"] or color in known
     assert len(marks) >= 5
-    assert {name: styles for found in (colors, marks) for name, styles in found.items() if len(styles) > 1} == {}
+    assert {
+        name: styles
+        for found in (colors, marks)
+        for name, styles in found.items()
+        if len(styles) > 1
+    } == {}
 
 
 def test_no_two_meanings_share_color_dash_and_symbol():
@@ -126,8 +145,17 @@ def test_no_look_has_two_names(figures):
         for chart in charts:
             names: dict[tuple, set[str]] = {}
             for trace in scatters(chart):
-                if "lines" in trace["mode"] and trace.get("legendgroup") and trace["line"].get("color"):
-                    look = (*look_of(trace), trace["line"].get("width"), trace.get("opacity"), trace.get("yaxis"))
+                if (
+                    "lines" in trace["mode"]
+                    and trace.get("legendgroup")
+                    and trace["line"].get("color")
+                ):
+                    look = (
+                        *look_of(trace),
+                        trace["line"].get("width"),
+                        trace.get("opacity"),
+                        trace.get("yaxis"),
+                    )
                     names.setdefault(look, set()).add(trace["legendgroup"])
             assert [found for found in names.values() if len(found) > 1] == [], (preset, chart.id)
     everywhere: dict[tuple, set[str]] = {}

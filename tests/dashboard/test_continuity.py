@@ -24,7 +24,10 @@ POINTS = make_points(SPEC.widths)
 def ghosts(app) -> list[int]:
     """Number of pale curves in each figure."""
     figures = [json.loads(each.proto.spec) for each in app.get("plotly_chart")]
-    return [sum((trace.get("meta") or {}).get("ghost", False) for trace in figure["data"]) for figure in figures]
+    return [
+        sum((trace.get("meta") or {}).get("ghost", False) for trace in figure["data"])
+        for figure in figures
+    ]
 
 
 def test_old_figure_stays_below_the_new_points(jobs):
@@ -46,7 +49,9 @@ def test_old_figure_stays_below_the_new_points(jobs):
     assert "3 widths · saved result" in words(app)
 
     failed = SPEC.model_copy(update={"num_seeds": 2})
-    app.query_params = {"job": jobs.add(failed, status="failed", reason="the worker process crashed")}
+    app.query_params = {
+        "job": jobs.add(failed, status="failed", reason="the worker process crashed")
+    }
     assert len(ghosts(checked(app.run()))) == 2, "a run without a point keeps the old figures"
     assert "the worker process crashed." in words(app)
     assert app.button(key=f"{PAGE}.run").proto.type == "primary"
@@ -77,18 +82,27 @@ def test_ghosts_are_pale_and_inside_the_axes_of_both():
         low, high = both.layout[name].range
         for figure in (new, old):
             assert low <= figure.layout[name].range[0] < figure.layout[name].range[1] <= high
-    assert {trace.zorder for trace in both.data} == {None}, "Plotly clips the texts of all layers but the lowest"
+    assert {trace.zorder for trace in both.data} == {None}, (
+        "Plotly clips the texts of all layers but the lowest"
+    )
     pale = both.data[len(new.data) :]
     assert pale
-    assert all(trace.opacity < 0.25 and not trace.showlegend and trace.hoverinfo == "skip" for trace in pale)
-    assert len(above(new, old.update_layout(xaxis_title="step")).data) == len(new.data), "of another quantity"
+    assert all(
+        trace.opacity < 0.25 and not trace.showlegend and trace.hoverinfo == "skip"
+        for trace in pale
+    )
+    assert len(above(new, old.update_layout(xaxis_title="step")).data) == len(new.data), (
+        "of another quantity"
+    )
 
 
 def test_trained_runs_are_drawn_while_others_train(jobs):
     whole, part = make_points((30, 100), exponents={"linear": -1.0})
     part = part.model_copy(update={"runs": part.runs[:1]})
     app = open_page(PAGE, job=jobs.add(SPEC, points=(whole,), growing=(part,), grown=1))
-    drawn = [trace for chart in app.get("plotly_chart") for trace in json.loads(chart.proto.spec)["data"]]
+    drawn = [
+        trace for chart in app.get("plotly_chart") for trace in json.loads(chart.proto.spec)["data"]
+    ]
     seeds = [trace for trace in drawn if (trace.get("meta") or {}).get("seeds")]
     assert sum(len(trace["text"]) for trace in seeds) == len(whole.runs) + 1
     assert bars(app)[0].startswith("1 of 3 ")
@@ -141,16 +155,25 @@ def charts(app) -> dict[str, str]:
 def test_click_on_a_seed_shows_its_run_and_syncs_choices(browser):
     app = open_page(PAGE)
     for clicked, found in (
-        ([{"m": 101, "seed": "2"}, {"m": [100], "seed": {}}, {"m": None}], {"m": 10_000, "seed": None}),  # not shown
+        (
+            [{"m": 101, "seed": "2"}, {"m": [100], "seed": {}}, {"m": None}],
+            {"m": 10_000, "seed": None},
+        ),  # not shown
         ([{"m": 100.0, "seed": 2}], {"m": 100, "seed": 2}),
     ):
         browser["clicked"] = clicked
         checked(checked(app.run()).run())
         assert browser["at"] == found
-    assert (app.selectbox(key=f"{PAGE}.shown_width").value, app.selectbox(key=f"{PAGE}.one_seed").value) == (100, 2)
+    assert (
+        app.selectbox(key=f"{PAGE}.shown_width").value,
+        app.selectbox(key=f"{PAGE}.one_seed").value,
+    ) == (100, 2)
     assert any("along training at width 100." in words for words in charts(app))
     assert "along training at width 100." in browser["answer"]["words"]
-    assert [each["title"] for each in browser["answer"]["pictures"]] == ["kernel change ΔK(t)", "loss"]
+    assert [each["title"] for each in browser["answer"]["pictures"]] == [
+        "kernel change ΔK(t)",
+        "loss",
+    ]
     checked(app.selectbox(key=f"{PAGE}.shown_width").select(1000).run())
     assert browser["at"] == {"m": 1000, "seed": 2}
 

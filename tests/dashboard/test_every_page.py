@@ -21,7 +21,11 @@ from tests.dashboard.open_pages import checked, chooser, open_page, words
 
 BY_NAME = {entry.name: entry for entry in PAGES}
 WITHOUT_RESULT = {"overview", "live", "glossary", "own_data", "results"}
-WITHOUT_FIGURE = {"glossary", "results", "live"}  # words only, a store with nothing computed, and a canvas
+WITHOUT_FIGURE = {
+    "glossary",
+    "results",
+    "live",
+}  # words only, a store with nothing computed, and a canvas
 WITHOUT_EXPORT = {"overview", "live", "glossary"}
 WITH_RESULT = [name for name in BY_NAME if name not in WITHOUT_RESULT]
 KEY = re.compile(r"^.*?ID-[0-9a-f]+-")  # before the name of a chart
@@ -61,8 +65,21 @@ OPENED = {
 }
 CHOSEN = [
     ("lazy", "liu-lazy", {"measure": KAPPA.title, "output": "swish"}, 4, "at scale α = 1."),
-    ("lazy", "", {"dialed": 0.25}, 5, "ρ = 0.25; expected exponent −0.25.", "At ρ = 0.25: kernel change ΔK −0.43"),
-    ("early_time", "", {"view": "residual", "quantity": "departure time"}, 3, "The test inputs span "),
+    (
+        "lazy",
+        "",
+        {"dialed": 0.25},
+        5,
+        "ρ = 0.25; expected exponent −0.25.",
+        "At ρ = 0.25: kernel change ΔK −0.43",
+    ),
+    (
+        "early_time",
+        "",
+        {"view": "residual", "quantity": "departure time"},
+        3,
+        "The test inputs span ",
+    ),
     ("dynamics", "beyond-gradient-descent", {"method": "adam", "width": 30, "axis": "time"}, 4, ""),
 ]
 
@@ -101,9 +118,13 @@ def test_export_appears_once_above_the_figures(page):
         shown = list(app.main)  # each block precedes its elements
         # without drawings of the form
         figures = [
-            at for at, each in enumerate(shown) if each.type == "plotly_chart" and ".drawing" not in each.proto.id
+            at
+            for at, each in enumerate(shown)
+            if each.type == "plotly_chart" and ".drawing" not in each.proto.id
         ]
-        assert next(at for at, each in enumerate(shown) if each is menus[0]) < min(figures, default=len(shown))
+        assert next(at for at, each in enumerate(shown) if each is menus[0]) < min(
+            figures, default=len(shown)
+        )
 
 
 @pytest.mark.parametrize("page", WITH_RESULT, indirect=True)
@@ -112,7 +133,14 @@ def test_everything_can_be_taken_along(page, exported):
     (given,) = exported.values()
     assert set(given["charts"]) == {KEY.sub("", chart.id) for chart in charts(app)} != set()
     labels = {button.proto.label for button in app.get("download_button")}
-    taken = {"Figures, HTML", "Numbers, CSV", "Result, JSON", "Settings, JSON", "Program, Python", "Notebook, Jupyter"}
+    taken = {
+        "Figures, HTML",
+        "Numbers, CSV",
+        "Result, JSON",
+        "Settings, JSON",
+        "Program, Python",
+        "Notebook, Jupyter",
+    }
     if name != "linearity_report":  # files of users are never stored
         assert labels >= taken
         assert any(block.value.startswith("linearity-lab run ") for block in app.get("code"))
@@ -124,9 +152,13 @@ def test_everything_can_be_taken_along(page, exported):
 def test_every_figure_has_its_takeaway_and_a_table(page):
     name, app = page
     sentences = [chart.alt for chart in charts(app)]
-    sentences += [picture.alt for image in app.get("image") for picture in image.proto.imgs if picture.alt]
+    sentences += [
+        picture.alt for image in app.get("image") for picture in image.proto.imgs if picture.alt
+    ]
     assert len(set(sentences)) == len(sentences)
-    assert [each for each in sentences if not (each.endswith(".") and any(map(str.isdigit, each)))] == [], name
+    assert [
+        each for each in sentences if not (each.endswith(".") and any(map(str.isdigit, each)))
+    ] == [], name
     tables = [popover for popover in app.get("popover") if popover.proto.popover.label == ABOUT]
     assert len(tables) >= len(charts(app))
     assert all(len(popover.dataframe) == 1 for popover in tables)
@@ -146,10 +178,15 @@ def test_every_figure_and_interval_of_a_page_is_explained(page):
         assert found.see.replace("\\", "") in words(app)
         assert found.finite_width.replace("\\", "") in words(app)
         assert not found.formula or found.formula in captions, f"{key} has no formula in sight"
-    with_interval = sum(any(map(has_interval, json.loads(chart.spec)["data"])) for chart in charts(app))
+    with_interval = sum(
+        any(map(has_interval, json.loads(chart.spec)["data"])) for chart in charts(app)
+    )
     assert with_interval or name not in ("kernel_change", "architectures", "hessian", "lazy")
     lines = [line for caption in captions for line in caption.replace("\\", "").split("  \n")]
-    over = tuple(f"95% confidence intervals over random initializations {each}" for each in ("(one", "and data"))
+    over = tuple(
+        f"95% confidence intervals over random initializations {each}"
+        for each in ("(one", "and data")
+    )
     reported = [line for line in lines if line.startswith(over)]
     assert len(reported) == with_interval
     assert all(re.search(r"(\d+ )?converged runs", line) for line in reported)

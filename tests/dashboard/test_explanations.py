@@ -25,9 +25,13 @@ from ntk_core.settings.grammar import settings
 from tests.dashboard.open_pages import address, open_page
 
 SPECS: tuple[type[BaseModel], ...] = tuple(each.spec for each in EXPERIMENTS.values())
-SETTINGS = {f"{spec.__name__}.{setting.name}": setting for spec in SPECS for setting in settings(spec)}
+SETTINGS = {
+    f"{spec.__name__}.{setting.name}": setting for spec in SPECS for setting in settings(spec)
+}
 FOLDERS = sorted({path.parent for path in VIEWS.glob("*/words.md")} | {VIEWS / "lecture"})
-CHARTS = {f"{folder.name}.{name}": each for folder in FOLDERS for name, each in charts_in(folder).items()}
+CHARTS = {
+    f"{folder.name}.{name}": each for folder in FOLDERS for name, each in charts_in(folder).items()
+}
 
 
 def faults_of_help(setting) -> Iterator[str]:
@@ -43,13 +47,17 @@ def faults_of_help(setting) -> Iterator[str]:
 
 def test_every_control_has_one_line_of_help():
     assert len(SETTINGS) > 200
-    assert [f"{name}: {fault}" for name, each in SETTINGS.items() for fault in faults_of_help(each)] == []
+    assert [
+        f"{name}: {fault}" for name, each in SETTINGS.items() for fault in faults_of_help(each)
+    ] == []
 
 
 def test_all_words_of_figures_are_short_and_link_to_the_glossary():
     for key, found in CHARTS.items():
         assert found.formula or key.startswith("lecture."), key
-        assert all(30 <= len(text) <= 330 and text[-1] == "." for text in (found.see, found.finite_width)), key
+        assert all(
+            30 <= len(text) <= 330 and text[-1] == "." for text in (found.see, found.finite_width)
+        ), key
         assert 1 <= len(found.terms) <= 6
         assert set(found.terms) <= set(glossary()), key
 
@@ -64,7 +72,12 @@ def test_entries_are_short_and_cite_a_source():
 
 
 def test_the_search_finds_words_by_title_symbol_and_other_names():
-    found = {"kernel change": "kernel-change", "κ": "kappa", "PL*": "pl-condition", "ntk": "ntk-parameterization"}
+    found = {
+        "kernel change": "kernel-change",
+        "κ": "kappa",
+        "PL*": "pl-condition",
+        "ntk": "ntk-parameterization",
+    }
     assert {text: search(text)[0].name for text in found} == found
     assert len(search("  ")) == len(glossary())
     assert search("quux <b>") == ()
@@ -78,7 +91,11 @@ def titles(app) -> list[str]:
 def opened(app) -> list[str]:
     """Names of the open entries in order."""
     shown = [text.value for text in app.markdown]
-    return [name for name, each in glossary().items() if any(text.startswith(each.sentence) for text in shown)]
+    return [
+        name
+        for name, each in glossary().items()
+        if any(text.startswith(each.sentence) for text in shown)
+    ]
 
 
 def test_glossary_opens_the_linked_word_and_is_searchable():
@@ -120,7 +137,11 @@ def test_new_folder_brings_its_words_without_other_edits(tmp_path, monkeypatch):
     assert output == "**What this page shows.** The line falls: it is read from here."
     found = figure_words("toy.change")
     assert found == figure_words("toy.other")
-    assert (found.formula, found.see, found.finite_width) == ("$\\Delta K$: a change", "A line.", "A mean of few.")
+    assert (found.formula, found.see, found.finite_width) == (
+        "$\\Delta K$: a change",
+        "A line.",
+        "A mean of few.",
+    )
     assert found.terms == ("kernel-change", "width")
     assert figure_words("toy.change" + VEILED_KEY).see != found.see
     for ask, sentence in (
@@ -132,10 +153,18 @@ def test_new_folder_brings_its_words_without_other_edits(tmp_path, monkeypatch):
 
 
 WRONG = [
-    ("kernel-change, width", "kernel-change, wdth", r"“Chart: change, other”: glossary\.md has no term “wdth”\."),
+    (
+        "kernel-change, width",
+        "kernel-change, wdth",
+        r"“Chart: change, other”: glossary\.md has no term “wdth”\.",
+    ),
     ("formula: ", "formulas: ", r"nothing shows the field “formulas”; it may be formula, terms\."),
     ("A mean of few.\n", "", r"has no text “Why is finite width different\?”\."),
-    ("# Chart: change, other", "# What this page shows", r"has the heading “What this page shows” twice\."),
+    (
+        "# Chart: change, other",
+        "# What this page shows",
+        r"has the heading “What this page shows” twice\.",
+    ),
 ]
 BALL = "# ball\n\ntitle: ball\npage: hessian\nsource: Liu 2020\n\nAll weights near w₀.\n"
 
@@ -147,7 +176,9 @@ BALL = "# ball\n\ntitle: ball\npage: hessian\nsource: Liu 2020\n\nAll weights ne
         (glossary, BALL, "source: Liu 2020\n", "", "words.md, “ball” has no field “source”"),
     ],
 )
-def test_missing_or_unknown_words_are_reported_with_their_place(tmp_path, reader, whole, written, instead, sentence):
+def test_missing_or_unknown_words_are_reported_with_their_place(
+    tmp_path, reader, whole, written, instead, sentence
+):
     assert written in whole
     (tmp_path / "words.md").write_text(whole.replace(written, instead), encoding="utf-8")
     with pytest.raises(WordsError, match=sentence) as reported:
@@ -160,21 +191,31 @@ def test_reason_of_an_answer_has_exactly_its_numbers():
     assert asked.why({}) == "It falls to 0.1."
     for numbers in ({}, {"after": "0.1", "before": "1"}):
         with pytest.raises(WordsError, match="has other numbers than"):
-            Question("?", ("a", "b"), 0, "It falls to {{after}}.", lambda _, given=numbers: given).why({})
+            Question(
+                "?", ("a", "b"), 0, "It falls to {{after}}.", lambda _, given=numbers: given
+            ).why({})
 
 
 def test_a_power_of_the_width_is_a_formula():
     for exponent in ("-1/2", "−0.52 ± 0.12"):
-        assert typeset(f"decreases like m^({exponent}), about") == f"decreases like $m^{{{exponent}}}$, about"
+        assert (
+            typeset(f"decreases like m^({exponent}), about")
+            == f"decreases like $m^{{{exponent}}}$, about"
+        )
     assert typeset("like m^(2ρ - 1)") == r"like $m^{2\rho  - 1}$"
-    assert raised("‖H‖ ∝ r^(-0.44 ± 0.09), <b>") == "‖H‖ ∝ <i>r</i><sup>−0.44 ± 0.09</sup>, &lt;b&gt;"
+    assert (
+        raised("‖H‖ ∝ r^(-0.44 ± 0.09), <b>") == "‖H‖ ∝ <i>r</i><sup>−0.44 ± 0.09</sup>, &lt;b&gt;"
+    )
     assert raised("ΔK ∝ α^(-1.04)") == "ΔK ∝ <i>α</i><sup>−1.04</sup>"
 
 
 @pytest.mark.parametrize("text", ["[a](http://b)", "m^(x$y)", "*b* $c$", "![i](j)", "m^([a](b))"])
 def test_no_other_markup_gets_through(text):
     assert typeset(text).replace("\\", "") == text
-    assert not any(text[at] in "[]()*$!^" and typeset(text).count("\\" + text[at]) == 0 for at in range(len(text)))
+    assert not any(
+        text[at] in "[]()*$!^" and typeset(text).count("\\" + text[at]) == 0
+        for at in range(len(text))
+    )
 
 
 @pytest.mark.parametrize(

@@ -34,27 +34,44 @@ from tests.test_project import imported_modules, tree
 
 SMALL = with_settings(
     PRESETS["liu-fig1-left"].spec,
-    {"widths": [2], "num_seeds": 1, "outputs": ["linear"], "training.max_steps": 3, "dataset.num_samples": 6},
+    {
+        "widths": [2],
+        "num_seeds": 1,
+        "outputs": ["linear"],
+        "training.max_steps": 3,
+        "dataset.num_samples": 6,
+    },
 )
 
 
 def test_html_page_brings_its_figures_and_needs_no_network():
     results = [make_result(make_points()), make_result(make_points((30,)))]
     left = replace(figures.change_against_width(results[0].points), takeaway="left <b>")
-    page = page_html("Kernel & change", [left, figures.change_against_time(results[0].points[0])], results)
+    page = page_html(
+        "Kernel & change", [left, figures.change_against_time(results[0].points[0])], results
+    )
     assert page.count("Plotly.newPlot(") == 2
     assert not re.search(r'<(script|link|img)[^>]*(src|href)="', page)
     assert '"showSendToCloud": false' in page
     assert "<title>Kernel &amp; change</title>" in page
     assert "left &lt;b&gt;" in page
     assert "linearity-lab run liu-fig1-left" in page
-    assert page.count("Computed 2026-01-02") == page.count("<details>") == len(results), "all origins"
+    assert page.count("Computed 2026-01-02") == page.count("<details>") == len(results), (
+        "all origins"
+    )
 
 
 def test_provenance_has_time_device_versions_identities():
     result = make_result(make_points())
     sentence = provenance_sentence(result)
-    for part in ("2026-01-02 03:04:05 UTC", "12 s", "on cpu, float32", "jax 0.10.2", "spec ", "data abababababab"):
+    for part in (
+        "2026-01-02 03:04:05 UTC",
+        "12 s",
+        "on cpu, float32",
+        "jax 0.10.2",
+        "spec ",
+        "data abababababab",
+    ):
         assert part in sentence
 
 
@@ -87,7 +104,9 @@ def test_program_runs_in_an_empty_folder(tmp_path):
     (empty / "kernel.py").write_text(program("Small", SMALL), encoding="utf-8")
     environment = {**os.environ, **QUICK_ENVIRONMENT, "PYTHONPATH": str(installed)}
     command = [sys.executable, "kernel.py"]
-    done = subprocess.run(command, cwd=empty, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=empty, env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert "point_finished width=2" in done.stdout
     header, _ = done.stdout[done.stdout.index("ended") :].strip().splitlines()[1:]
@@ -97,14 +116,18 @@ def test_program_runs_in_an_empty_folder(tmp_path):
 
 def test_program_states_what_it_needs():
     """Requirements in PEP 723 form: the package's imports, with the project's bounds."""
-    (block,) = re.findall(r"(?m)^# /// script$\n((?:^#(?: .*)?$\n)+?)^# ///$", program("Small", SMALL))
+    (block,) = re.findall(
+        r"(?m)^# /// script$\n((?:^#(?: .*)?$\n)+?)^# ///$", program("Small", SMALL)
+    )
     stated = tomllib.loads("".join(line[2:] or "\n" for line in block.splitlines(keepends=True)))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert stated["requires-python"] == project["requires-python"]
     lines = (ROOT / "requirements-core.txt").read_text(encoding="utf-8").splitlines()
     assert set(stated["dependencies"]) <= set(lines)
     names = {Requirement(each).name.replace("-", "_") for each in stated["dependencies"]}
-    modules = {name for path in (ROOT / "ntk_core").rglob("*.py") for name in imported_modules(tree(path))}
+    modules = {
+        name for path in (ROOT / "ntk_core").rglob("*.py") for name in imported_modules(tree(path))
+    }
     foreign = {name.partition(".")[0] for name in modules} - {"ntk_core"} - sys.stdlib_module_names
     extras = "cyclopts distributed filelock pandas PIL psutil safetensors sqlalchemy torch torchax"  # on demand
     assert foreign - set(extras.split()) == names
@@ -181,13 +204,19 @@ def test_formulas_and_tables_become_html():
     assert output.startswith("<p>At <math")
     assert output.count("<math") == 2
     assert "$" not in output
-    table = _page.html_of("| Claim | Found |\n| --- | --- |\n| [one](../a.md) | <b> |", link=lambda _: None)
-    assert '<td data-label="Claim">one</td><td data-label="Found">&lt;b&gt;</td>' in table.replace("\n", "")
+    table = _page.html_of(
+        "| Claim | Found |\n| --- | --- |\n| [one](../a.md) | <b> |", link=lambda _: None
+    )
+    assert '<td data-label="Claim">one</td><td data-label="Found">&lt;b&gt;</td>' in table.replace(
+        "\n", ""
+    )
 
 
 def test_all_pages_share_one_menu():
     """Including the template for pages of the documentation; the menu marks the open page."""
-    framed = _page.page("frame.html", MENU | DOCUMENTATION, title="Title", here="live.html", up="../")
+    framed = _page.page(
+        "frame.html", MENU | DOCUMENTATION, title="Title", here="live.html", up="../"
+    )
     assert re.findall(r'<a href="\.\./([^"]+\.html)"[^>]*>\w', framed) == [*MENU, *DOCUMENTATION]
     assert "docs/" not in _page.page("frame.html", MENU, title="Title")
     template = (ROOT / "docs/_templates/page.html").read_text(encoding="utf-8")
@@ -203,7 +232,9 @@ def test_a_folder_of_something_else_is_refused_in_one_sentence(tmp_path, capsys)
 
 
 def embedded(**query: str) -> AppTest:
-    app = AppTest.from_string("from linearity_lab.views.embed.page import show\nshow()", default_timeout=30)
+    app = AppTest.from_string(
+        "from linearity_lab.views.embed.page import show\nshow()", default_timeout=30
+    )
     app.query_params.update(query)
     return checked(app.run())
 
@@ -241,5 +272,8 @@ def test_embedded_page_shows_its_figure_alone(monkeypatch):
     monkeypatch.setattr(type(st.context), "is_embedded", property(lambda _: True))
     app = open_page("kernel_change", opened=False, preset="liu-fig1-left", tab="Along training")
     assert len(app.get("plotly_chart")) == 1
-    assert [each.key for each in app.selectbox] == ["kernel_change.shown_width", "kernel_change.one_seed"]
+    assert [each.key for each in app.selectbox] == [
+        "kernel_change.shown_width",
+        "kernel_change.one_seed",
+    ]
     assert not [*app.title, *app.button, *app.get("download_button"), *app.get("popover")]

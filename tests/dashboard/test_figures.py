@@ -30,7 +30,9 @@ def traces(figure) -> list[dict]:
 
 
 def one(figure, **wanted) -> dict:
-    (found,) = [each for each in traces(figure) if all(each.get(name) == wanted[name] for name in wanted)]
+    (found,) = [
+        each for each in traces(figure) if all(each.get(name) == wanted[name] for name in wanted)
+    ]
     return found
 
 
@@ -51,11 +53,18 @@ def test_band_is_one_standard_error_around_the_mean():
     figure = against_width(points)
     values = np.array([[run.sup_change for run in point.of("linear")] for point in points])
     mean, error = values.mean(1), values.std(1, ddof=1) / np.sqrt(values.shape[1])
-    line, band = mean_line(figure, "linear"), one(figure, legendgroup="linear output", fill="toself")
+    line, band = (
+        mean_line(figure, "linear"),
+        one(figure, legendgroup="linear output", fill="toself"),
+    )
     np.testing.assert_array_equal(numbers(line["x"]), [30, 100, 1000])
     np.testing.assert_allclose(numbers(line["y"]), mean, rtol=1e-14)
-    np.testing.assert_allclose(numbers(band["y"]), [*(mean + error), *(mean - error)[::-1]], rtol=1e-12)
-    assert [trace for trace in traces(against_width(make_points(seeds=1))) if trace.get("fill")] == []
+    np.testing.assert_allclose(
+        numbers(band["y"]), [*(mean + error), *(mean - error)[::-1]], rtol=1e-12
+    )
+    assert [
+        trace for trace in traces(against_width(make_points(seeds=1))) if trace.get("fill")
+    ] == []
 
 
 def test_end_of_a_line_has_name_exponent_and_interval():
@@ -64,26 +73,36 @@ def test_end_of_a_line_has_name_exponent_and_interval():
     assert (line["name"], line["showlegend"]) == ("linear output ∝ m<sup>−1.00 ± 0.00</sup>", False)
     label = one(chart.figure, name="label of linear output")
     assert label["text"][-1] == "linear output<br>" + power("m", "−1.00 ± 0.00")
-    assert "linear output: from 0.033 at m = 30 to 0.001 at 1,000, fitted exponent −1.00 ± 0.00." in chart.takeaway
+    assert (
+        "linear output: from 0.033 at m = 30 to 0.001 at 1,000, fitted exponent −1.00 ± 0.00."
+        in chart.takeaway
+    )
 
 
 def test_missing_interval_and_last_slope_are_explained():
     few = figures.change_against_width(make_points((30, 100, 1000), seeds=2))
-    assert mean_line(few.figure, "linear")["name"] == "linear output ∝ m<sup>−1.00</sup>; no interval"
+    assert (
+        mean_line(few.figure, "linear")["name"] == "linear output ∝ m<sup>−1.00</sup>; no interval"
+    )
     bent = [
         KernelChangePoint(
             width=m,
             num_params=m,
             runs=tuple(
-                make_run("linear", seed, m**-0.5 / (1 + m / 300) * (1 + 0.02 * seed * (-1) ** at)) for seed in range(3)
+                make_run("linear", seed, m**-0.5 / (1 + m / 300) * (1 + 0.02 * seed * (-1) ** at))
+                for seed in range(3)
             ),
         )
         for at, m in enumerate((30, 100, 300, 1000, 3000))
     ]
     drawn = figures.change_against_width(bent)
-    x, y = np.log([(point.width, run.sup_change) for point in bent[2:] for run in point.of("linear")]).T
+    x, y = np.log(
+        [(point.width, run.sup_change) for point in bent[2:] for run in point.of("linear")]
+    ).T
     slope = np.polyfit(x, y, 1)[0]
-    assert mean_line(drawn.figure, "linear")["name"].endswith(f"last decade −{-slope:.2f}; not yet settled")
+    assert mean_line(drawn.figure, "linear")["name"].endswith(
+        f"last decade −{-slope:.2f}; not yet settled"
+    )
     slopes = np.array([row["slope from the previous value"] for row in drawn.rows], float)
     assert np.isnan(slopes[0])
     assert np.all(np.diff(slopes[1:]) < 0)
@@ -96,7 +115,12 @@ def test_unconverged_runs_are_open_and_excluded_from_means():
     points = (*good, KernelChangePoint(width=1000, num_params=1, runs=tuple(runs)))
     chart = figures.change_against_width(points)
     symbols = seeds(chart.figure, "linear")["marker"]["symbol"]
-    assert symbols[-4:] == ["circle", "circle-open", "x-thin-open", "line-ew-open"]  # a logarithmic axis has no 0
+    assert symbols[-4:] == [
+        "circle",
+        "circle-open",
+        "x-thin-open",
+        "line-ew-open",
+    ]  # a logarithmic axis has no 0
     entries = [trace["name"] for trace in traces(chart.figure) if trace["name"].endswith(": 1 run")]
     assert entries == ["dead: 1 run", "diverged: 1 run", "over-budget: 1 run", "stuck: 1 run"]
     assert numbers(mean_line(chart.figure, "linear")["y"])[-1] == 0.5
@@ -111,7 +135,10 @@ def test_unconverged_runs_are_open_and_excluded_from_means():
     found = [(point.width, run.sup_change) for point in points for run in point.of("linear")]
     x, y = np.log([pair for pair in found if pair[1] not in (60.0, 0.0)]).T
     slope = np.polyfit(x, y, 1)[0]
-    assert exponent == f"Linear output: exponent 0.65 over 7 converged runs, {slope:.2f} with the excluded ones."
+    assert (
+        exponent
+        == f"Linear output: exponent 0.65 over 7 converged runs, {slope:.2f} with the excluded ones."
+    )
 
 
 def test_figure_of_no_or_one_point_can_be_drawn():
@@ -128,7 +155,8 @@ def test_training_figure_follows_runs_by_step_or_time(axis, factor):
     legend = [trace for trace in traces(chart.figure) if trace.get("showlegend", True)]
     assert [trace["name"] for trace in legend] == ["linear output", "softmax output"]
     change, loss = (
-        [each for each in traces(chart.figure) if each["yaxis"] == row and each not in legend] for row in ("y", "y2")
+        [each for each in traces(chart.figure) if each["yaxis"] == row and each not in legend]
+        for row in ("y", "y2")
     )
     for drawn, lost, run in zip(change, loss, point.runs, strict=True):
         np.testing.assert_allclose(numbers(drawn["x"]), np.array([1, 10, 100]) * factor)
@@ -142,14 +170,27 @@ def test_velocity_ball_and_training_share_one_figure():
     for point in make_points(exponents={"linear": -1.0}):
         starts = [(seed, 1 + 0.1 * seed) for seed in range(3)]
         found = tuple(
-            KernelAtStart(output="linear", seed=seed, velocity=v / point.width, ball_change=2 * v / point.width**0.5)
+            KernelAtStart(
+                output="linear",
+                seed=seed,
+                velocity=v / point.width,
+                ball_change=2 * v / point.width**0.5,
+            )
             for seed, v in starts
         )
         started.append(point.model_copy(update={"at_start": found}))
     chart = figures.start_against_width(started, radius=1.0)
-    assert {row["measured"] for row in chart.rows} == {"largest ΔK for R = 1", "velocity at w₀", "ΔK in training"}
+    assert {row["measured"] for row in chart.rows} == {
+        "largest ΔK for R = 1",
+        "velocity at w₀",
+        "ΔK in training",
+    }
     lines = [trace for trace in traces(chart.figure) if trace.get("mode") == "lines+markers"]
-    assert sorted(trace["name"].partition("m<sup>")[2][:5] for trace in lines) == ["−0.50", "−1.00", "−1.00"]
+    assert sorted(trace["name"].partition("m<sup>")[2][:5] for trace in lines) == [
+        "−0.50",
+        "−1.00",
+        "−1.00",
+    ]
 
 
 @given(st.lists(st.tuples(st.floats(0, 400), st.floats(10, 60)), min_size=1, max_size=6))
@@ -160,15 +201,28 @@ def test_labels_keep_apart_in_order_within_bounds(labels):
     for low, high in itertools.pairwise(order):
         assert places[high] - places[low] >= (heights[low] + heights[high]) / 2 - 1e-9
     assert min(place - height / 2 for place, height in zip(places, heights, strict=True)) >= -1e-9
-    assert max(place + height / 2 for place, height in zip(places, heights, strict=True)) <= 400 + 1e-9
+    assert (
+        max(place + height / 2 for place, height in zip(places, heights, strict=True)) <= 400 + 1e-9
+    )
 
 
 def test_more_than_four_curves_start_in_the_legend():
     lines = [
-        Line(nth_style(at, f"curve {at}"), [Dot(m, (at + 1) / m, seed) for m in (10, 1000) for seed in range(3)])
+        Line(
+            nth_style(at, f"curve {at}"),
+            [Dot(m, (at + 1) / m, seed) for m in (10, 1000) for seed in range(3)],
+        )
         for at in range(7)
     ]
     figure = sweep(lines, width_axis(), "value").figure
-    seen = {trace.legendgroup for trace in figure.data if trace.visible is not False and trace.visible != "legendonly"}
+    seen = {
+        trace.legendgroup
+        for trace in figure.data
+        if trace.visible is not False and trace.visible != "legendonly"
+    }
     assert seen == {f"curve {index}" for index in range(MOST_CURVES)}
-    assert [trace.name for trace in figure.data if trace.showlegend] == ["curve 4", "curve 5", "curve 6"]
+    assert [trace.name for trace in figure.data if trace.showlegend] == [
+        "curve 4",
+        "curve 5",
+        "curve 6",
+    ]

@@ -19,7 +19,9 @@ from tests.running import result_of
 from tests.smallest import smallest
 
 SPECS = presets()
-NAMES = sorted(path.relative_to(GALLERY).with_suffix("").as_posix() for path in GALLERY.glob("**/[!.]*.json"))
+NAMES = sorted(
+    path.relative_to(GALLERY).with_suffix("").as_posix() for path in GALLERY.glob("**/[!.]*.json")
+)
 NAMES = [name for name in NAMES if not name.startswith(".")]
 WHOLE = ("kernel_change", "architectures", "hessian")
 # Other presets of their experiments have the same networks and losses.
@@ -34,7 +36,11 @@ COVERED = (
 )  # fmt: skip
 TO_THE_END = [name for name in NAMES if SPECS[name].experiment in WHOLE and name not in COVERED]
 TO_THE_END += ["zhu-fig2", "hu-fig1"]
-BEGUN = [name for name in NAMES if SPECS[name].experiment not in WHOLE and name not in (*TO_THE_END, *COVERED)]
+BEGUN = [
+    name
+    for name in NAMES
+    if SPECS[name].experiment not in WHOLE and name not in (*TO_THE_END, *COVERED)
+]
 LARGEST = {"early_time": 300_000, "hessian": 320_000}  # bytes
 
 NUM_STEPS = 3
@@ -44,7 +50,10 @@ CURVES = ("change", "loss", "difference", "smallest", "test_loss", "train_loss")
 ALONG = [f"{part}{name}" for part in ("", "network.", "linear.", "linearized.") for name in CURVES]
 AT_START = {
     **dict.fromkeys(ALONG, BEGINS),
-    **dict.fromkeys(("learning_rate", "kappa", "hessian", "squared_gradient", "first_loss", "min_in_degree"), BEGINS),
+    **dict.fromkeys(
+        ("learning_rate", "kappa", "hessian", "squared_gradient", "first_loss", "min_in_degree"),
+        BEGINS,
+    ),
     **dict.fromkeys(("infinite_distance", "kernel", "frobenius_difference"), BEGINS),
 }
 # Relative error at the end: hundreds of float32 steps on another processor; narrow networks amplify rounding.
@@ -116,7 +125,13 @@ def whole(spec: Any) -> dict[str, Any]:
     changes: dict[str, Any] = {swept: getattr(spec, swept)[:1], "num_seeds": 1}
     if spec.experiment == "hessian":
         first = [spec.networks[0].model_dump()]
-        changes |= {"networks": first, "radii": [], "num_trained": 0, "bounds": False, "blocks": False}
+        changes |= {
+            "networks": first,
+            "radii": [],
+            "num_trained": 0,
+            "bounds": False,
+            "blocks": False,
+        }
     return changes
 
 
@@ -126,7 +141,9 @@ def beginning(spec: Any) -> dict[str, Any]:
     values = values_of(spec)
     listed = {name: values[name][:1] for name in small if isinstance(values.get(name), tuple)}
     shorter = spec.experiment != "horizon"
-    steps = {name: NUM_STEPS for name in small if shorter and name.endswith("max_steps") and values[name]}
+    steps = {
+        name: NUM_STEPS for name in small if shorter and name.endswith("max_steps") and values[name]
+    }
     sampled = {name: value for name, value in small.items() if name in ("num_seeds", "num_kernels")}
     return {**listed, **steps, **sampled}
 
@@ -134,7 +151,9 @@ def beginning(spec: Any) -> dict[str, Any]:
 def prefix(again: Any, before: Any) -> int:
     """Count the numbers that two values share, if each list of the first is a prefix of the other's."""
     if isinstance(again, BaseModel):
-        return sum(prefix(getattr(again, name), getattr(before, name)) for name in type(again).model_fields)
+        return sum(
+            prefix(getattr(again, name), getattr(before, name)) for name in type(again).model_fields
+        )
     if isinstance(again, tuple):
         return sum(prefix(*pair) for pair in zip(again, before, strict=False))
     if isinstance(again, float):
@@ -154,7 +173,9 @@ def test_training_at_one_width_shows_runs_of_the_sweep():
 @pytest.mark.parametrize("name", [*TO_THE_END, *BEGUN])
 def test_the_cheapest_point_is_computed_as_it_is_shown(name):
     shown, is_whole = gallery_result(name), name in TO_THE_END
-    for again in result_of(with_settings(shown.spec, (whole if is_whole else beginning)(shown.spec))).points:
+    for again in result_of(
+        with_settings(shown.spec, (whole if is_whole else beginning)(shown.spec))
+    ).points:
         before = next(point for point in shown.points if point.key == again.key)
         old = records(before)
         if is_whole:

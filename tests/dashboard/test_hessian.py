@@ -28,7 +28,9 @@ def line(chart, name) -> dict:
 def changed(points, width: int, **changes):
     """Change all runs of one width."""
     return [
-        point.model_copy(update={"runs": tuple(run.model_copy(update=changes) for run in point.runs)})
+        point.model_copy(
+            update={"runs": tuple(run.model_copy(update=changes) for run in point.runs)}
+        )
         if point.width == width
         else point
         for point in points
@@ -47,7 +49,9 @@ def test_lines_run_through_means_at_each_networks_width():
         ("‖H‖ / ‖∇f‖²", lambda point, run: run.norm / run.kernel),
     ):
         means = [np.mean([of(point, run) for run in point.runs]) for point in points]
-        np.testing.assert_allclose(numbers(line(figures.against_width(TABLE, view), LINEAR)["y"]), means)
+        np.testing.assert_allclose(
+            numbers(line(figures.against_width(TABLE, view), LINEAR)["y"]), means
+        )
 
 
 def test_unconverged_norms_are_open_markers_in_no_mean_and_named():
@@ -62,7 +66,9 @@ def test_unconverged_norms_are_open_markers_in_no_mean_and_named():
 def test_table_has_measured_exponents_and_verdicts():
     rows = {row["Network"]: row for row in figures.table_rows(TABLE)}
     assert rows["linear output"]["‖H‖"].startswith("m^{−0.")
-    assert [row["Becomes linear?"] for row in rows.values()] == [row["In the paper"] for row in rows.values()]
+    assert [row["Becomes linear?"] for row in rows.values()] == [
+        row["In the paper"] for row in rows.values()
+    ]
     assert "m = 83" in rows["CNN"]["ΔK at the largest width"]
     three_widths = figures.table_rows([point for point in TABLE if point.width > 100])
     assert {row["Becomes linear?"] for row in three_widths} == {"undecided"}
@@ -80,7 +86,9 @@ def test_measured_norm_is_between_its_bounds():
     above, below = (part_figures.bounded(BOUNDS, name) for name in (LINEAR, NONLINEAR))
     for chart, upper, lower in ((above, "bound", "norm"), (below, "norm", "lower")):
         high, low = (line(chart, name) for name in (upper, lower))
-        shared = np.isin(numbers(high["x"]), numbers(low["x"]))  # a logarithmic axis has no lower bound below 0
+        shared = np.isin(
+            numbers(high["x"]), numbers(low["x"])
+        )  # a logarithmic axis has no lower bound below 0
         assert np.all(numbers(high["y"])[shared] > numbers(low["y"]))
     assert part_figures.bounded(TABLE, CNN) is None
     assert part_figures.quantities(TABLE, CNN) is None
@@ -91,7 +99,9 @@ def test_balls_show_the_bound_above_random_directions(quantity):
     assert part_figures.radii_of(BALLS) == (0.5, 1.0, 2.0, 4.0)
     small, large = (part_figures.ball(BALLS, radius, quantity, 4) for radius in (0.5, 2.0))
     for drawn in (small, large):
-        assert np.all(numbers(line(drawn, LINEAR)["y"]) > numbers(line(drawn, f"{LINEAR}_random")["y"]))
+        assert np.all(
+            numbers(line(drawn, LINEAR)["y"]) > numbers(line(drawn, f"{LINEAR}_random")["y"])
+        )
         assert "at least" in line(drawn, LINEAR)["name"]
     assert np.all(numbers(line(large, LINEAR)["y"]) > numbers(line(small, LINEAR)["y"]))
 

@@ -30,7 +30,9 @@ from tests.hosting.answer import Answer
 
 PAGE = "kernel_change"
 PRESET = PRESETS["liu-fig1-left"].spec
-LONG: Any = with_settings(PRESET, {"num_seeds": 100, "widths": (30, 100, 300, 1000, 3000, 10_000, 30_000)})
+LONG: Any = with_settings(
+    PRESET, {"num_seeds": 100, "widths": (30, 100, 300, 1000, 3000, 10_000, 30_000)}
+)
 SHORT = with_settings(PRESET, {"num_seeds": 2, "widths": (3, 10)})
 
 
@@ -122,7 +124,9 @@ def test_links_show_stored_or_short_runs_with_valid_settings():
     assert {link.page for link in links} <= {entry.name for entry in PAGES}
     tried = {link.label: spec_of(link) for link in links if link.query}
     assert len(tried) >= 18
-    assert all(gallery_result_of(spec) or estimate(spec).seconds <= SHORT_S for spec in tried.values())
+    assert all(
+        gallery_result_of(spec) or estimate(spec).seconds <= SHORT_S for spec in tried.values()
+    )
 
 
 def test_a_short_run_begins_at_once_and_only_once(jobs):
@@ -301,7 +305,11 @@ def test_tray_of_every_page_lists_the_jobs(jobs):
 
 def test_job_opened_in_the_tray_is_shown_on_its_page(jobs, monkeypatch):
     job_id, switched = jobs.add(SPEC), []
-    monkeypatch.setattr(job_status.st, "switch_page", lambda page, query_params: switched.append((page, query_params)))
+    monkeypatch.setattr(
+        job_status.st,
+        "switch_page",
+        lambda page, query_params: switched.append((page, query_params)),
+    )
     for opened in ("0" * 16, job_id):
         monkeypatch.setattr(job_status, "_mount", lambda opened=opened, **_: {"open": opened})
         job_status.tray({"kernel_change": ("Kernel", "pages/kernel_change.py")})

@@ -55,7 +55,19 @@ def test_every_step_has_a_name_and_leads_to_a_page():
 def test_a_step_is_named_by_its_number_and_by_its_name():
     for index, name in enumerate(NAMES):
         assert step_index(str(index + 1)) == step_index(name) == index
-    for text in ("", "0", str(len(STEPS) + 1), "-1", "1.5", "²", "٣", "1e1", "hessian", "9" * 5000, "<b>"):
+    for text in (
+        "",
+        "0",
+        str(len(STEPS) + 1),
+        "-1",
+        "1.5",
+        "²",
+        "٣",
+        "1e1",
+        "hessian",
+        "9" * 5000,
+        "<b>",
+    ):
         with pytest.raises(InvalidInput, match=f"use a number from 1 to {len(STEPS)}"):
             step_index(text)
 
@@ -108,7 +120,9 @@ def test_choices_have_a_uniform_order_per_visit():
     press(app, "next.top")
     assert places(press(app, "back.top")) == first, "the order is kept"
     for step in STEPS:
-        found = Counter(Visit(seed=seed).order(step).index(step.question.answer) for seed in range(600))
+        found = Counter(
+            Visit(seed=seed).order(step).index(step.question.answer) for seed in range(600)
+        )
         # 200 expected of 600, with a standard deviation of 11.5; 18 steps × 3 places stay within four of them.
         assert all(abs(found[place] - 200) < 46 for place in range(3)), step.name
     assert Visit().seed != Visit().seed
@@ -134,7 +148,10 @@ def test_option_of_a_figure_is_in_the_address_and_remembered():
     press(app, "next.top")
     assert address(app) == {"step": NAMES[2]}
     assert address(press(app, "back.top")) == {"step": NAMES[1], "show": "0.5"}
-    for query, value in (({"step": "2", "show": "4"}, 4.0), ({"step": "2"}, STEPS[1].control.start)):
+    for query, value in (
+        ({"step": "2", "show": "4"}, 4.0),
+        ({"step": "2"}, STEPS[1].control.start),
+    ):
         app.query_params = query  # another link to the same step
         assert control(checked(app.run())).value == value
 
@@ -146,7 +163,9 @@ def test_without_a_gallery_the_words_and_the_question_are_there(gallery):
 
 
 def numbers_of(chart) -> list[float]:
-    return [value for trace in chart.figure.data for value in trace.y if isinstance(value, (int, float))]
+    return [
+        value for trace in chart.figure.data for value in trace.y if isinstance(value, (int, float))
+    ]
 
 
 @pytest.mark.parametrize("step", STEPS, ids=NAMES)
@@ -182,13 +201,18 @@ def scaled(point):
     def walk(part, factor):
         if isinstance(part, Value):
             kept = set(type(part).model_fields) - {"rate", "radius", "learning_rate"}
-            found = {name: walk(getattr(part, name), factor**2 if name == "network" else factor) for name in kept}
+            found = {
+                name: walk(getattr(part, name), factor**2 if name == "network" else factor)
+                for name in kept
+            }
             return part.model_copy(update=found)
         if isinstance(part, tuple):
             return tuple(walk(each, factor) for each in part)
         return part * factor if isinstance(part, float) else part
 
-    return point.model_copy(update={"runs": tuple(walk(run, point.width**0.1) for run in point.runs)})
+    return point.model_copy(
+        update={"runs": tuple(walk(run, point.width**0.1) for run in point.runs)}
+    )
 
 
 def test_diagonal_entries_are_those_of_the_hessian():
@@ -202,7 +226,13 @@ def test_diagonal_entries_are_those_of_the_hessian():
     def f(w):
         return float(signs @ np.tanh(w)) / math.sqrt(width)
 
-    second = [[f(weights + a + b) - f(weights + a - b) - f(weights - a + b) + f(weights - a - b) for b in e] for a in e]
+    second = [
+        [
+            f(weights + a + b) - f(weights + a - b) - f(weights - a + b) + f(weights - a - b)
+            for b in e
+        ]
+        for a in e
+    ]
     np.testing.assert_allclose(np.array(second) / (4 * h * h), np.diag(entries), atol=1e-6)
     gradient = np.array([f(weights + a) - f(weights - a) for a in e]) / (2 * h)
     assert lecture_exact.kernel_entry(width, seed=3) == pytest.approx(gradient @ gradient, rel=1e-6)
@@ -211,11 +241,20 @@ def test_diagonal_entries_are_those_of_the_hessian():
 def test_the_drawn_norms_scale_as_the_step_states():
     for law, low, high in (("signs", -0.5001, -0.4999), ("normal", -0.45, -0.37)):
         found = lecture_exact.norm_dots(law)
-        assert low < fit_power_law(*zip(*((dot.at, dot.value) for dot in found["b_max"]), strict=True)).exponent < high
+        assert (
+            low
+            < fit_power_law(
+                *zip(*((dot.at, dot.value) for dot in found["b_max"]), strict=True)
+            ).exponent
+            < high
+        )
         assert max(abs(dot.value - 1) for dot in found["b_norm"] if dot.at >= 1000) < 0.1
     for point in of_line(gallery_result("liu-shallow").points, "shallow"):
         norms = mean([run.norm for run in point.runs])
-        largest = [float(abs(lecture_exact.diagonal_entries(point.width, seed)[1]).max()) for seed in range(5)]
+        largest = [
+            float(abs(lecture_exact.diagonal_entries(point.width, seed)[1]).max())
+            for seed in range(5)
+        ]
         # The largest of many entries close to the bound barely depends on the draw.
         assert mean(largest).value == pytest.approx(norms.value, rel=0.01)
 
@@ -229,7 +268,9 @@ def straight(step, power: float):
     line, _ = step.measured(_results(step))
     (first, start), *_, (last, _) = line.means
     ends = math.log10(first), math.log10(last)
-    return from_browser([math.log10(start.value) + power * (x - ends[0]) for x in np.linspace(*ends, COLUMNS)], ends)
+    return from_browser(
+        [math.log10(start.value) + power * (x - ends[0]) for x in np.linspace(*ends, COLUMNS)], ends
+    )
 
 
 @pytest.mark.parametrize(
@@ -242,7 +283,9 @@ def test_invalid_drawings_are_rejected(heights):
 def test_the_power_of_a_line_is_that_of_least_squares():
     wavy = [-0.5 * x + 0.05 * math.sin(9 * x) for x in np.linspace(2, 4, COLUMNS)]
     power, points = from_browser(wavy, (2.0, 4.0))
-    assert power == pytest.approx(np.polyfit(np.log(points)[:, 0], np.log(points)[:, 1], 1)[0], abs=1e-12)
+    assert power == pytest.approx(
+        np.polyfit(np.log(points)[:, 0], np.log(points)[:, 1], 1)[0], abs=1e-12
+    )
     assert (points[0][0], points[-1][0]) == pytest.approx((100.0, 10_000.0))
 
 
@@ -252,8 +295,13 @@ def test_drawn_line_is_compared_with_the_measured_interval(step):
     law = line.law
     assert step.nearest(law.exponent) == step.question.answer
     why = step.question.why(_results(step))
-    assert f"^{{{law.exponent:.2f} \\pm {law.interval:.2f}}}" in why, "the answer names the same power"
-    for power, verdict in ((law.exponent, "inside the 95%"), (law.exponent + law.interval + 0.3, "outside the 95%")):
+    assert f"^{{{law.exponent:.2f} \\pm {law.interval:.2f}}}" in why, (
+        "the answer names the same power"
+    )
+    for power, verdict in (
+        (law.exponent, "inside the 95%"),
+        (law.exponent + law.interval + 0.3, "outside the 95%"),
+    ):
         drawn = straight(step, power)
         assert drawn[0] == pytest.approx(power, abs=1e-12)
         output = line_words(step, drawn, measured)

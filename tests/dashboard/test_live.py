@@ -8,7 +8,14 @@ from typing import cast
 import pytest
 
 from linearity_lab.components.live import NAME, given, source
-from linearity_lab.components.live.settings import CHOICES, OWN, READERS, LiveSettings, from_browser, made
+from linearity_lab.components.live.settings import (
+    CHOICES,
+    OWN,
+    READERS,
+    LiveSettings,
+    from_browser,
+    made,
+)
 from linearity_lab.components.run_panel import SHORT_S
 from linearity_lab.components.session import read_address
 from linearity_lab.site._page import embedded
@@ -26,11 +33,15 @@ FILES = [*source.MODEL, "worker", *source.PAGE, "home", "early"]
 
 
 def received(app) -> dict:
-    (component,) = (each.proto for each in app.get("bidi_component") if each.proto.component_name.endswith(NAME))
+    (component,) = (
+        each.proto for each in app.get("bidi_component") if each.proto.component_name.endswith(NAME)
+    )
     return json.loads(component.json)
 
 
-@pytest.mark.parametrize("settings", [LiveSettings(), OTHER, LiveSettings(width=4, target="two waves")])
+@pytest.mark.parametrize(
+    "settings", [LiveSettings(), OTHER, LiveSettings(width=4, target="two waves")]
+)
 def test_settings_survive_the_url_and_the_browser(settings):
     found, notes = read_address(settings.query(), READERS)
     assert notes == {}
@@ -87,7 +98,9 @@ def test_the_kernel_page_understands_every_setting():
         assert estimate(spec).seconds <= SHORT_S, "starts by itself"
 
 
-@pytest.mark.parametrize("settings", [OTHER, *(LiveSettings(target=name) for name in CHOICES["target"])])
+@pytest.mark.parametrize(
+    "settings", [OTHER, *(LiveSettings(target=name) for name in CHOICES["target"])]
+)
 def test_the_points_go_to_the_kernel_page_too(settings):
     dataset = on_the_kernel_page(settings).dataset
     handed = zip(dataset.xs, dataset.ys, strict=True)
@@ -97,8 +110,12 @@ def test_the_points_go_to_the_kernel_page_too(settings):
 def test_both_sides_know_the_same_choices_and_bounds():
     for module in (source.module(), source.home_module()):
         (written,) = re.findall(r"^const CHOICES = (.*);$", module, flags=re.MULTILINE)
-        assert json.loads(written) == {name: [*each, *[OWN] * (name == "target")] for name, each in CHOICES.items()}
-    functions, settings = ((source.FOLDER / f"{name}.js").read_text("utf-8") for name in ("functions", "settings"))
+        assert json.loads(written) == {
+            name: [*each, *[OWN] * (name == "target")] for name, each in CHOICES.items()
+        }
+    functions, settings = (
+        (source.FOLDER / f"{name}.js").read_text("utf-8") for name in ("functions", "settings")
+    )
     computed = re.findall(r"^  (\w+)\(z, value, slope\)", functions, re.M)
     assert set(computed) == {*CHOICES["activation"], *CHOICES["output"]}
     assert "least: 4, most: 4096" in settings

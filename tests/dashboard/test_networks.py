@@ -10,7 +10,13 @@ import pytest
 from linearity_lab.charts.style import compared_styles
 from linearity_lab.components.gallery import gallery_result
 from linearity_lab.views.architectures import figures as figures
-from linearity_lab.views.architectures.network_drawing import drawing, drawing_words, drawn, layer_rows, size_rows
+from linearity_lab.views.architectures.network_drawing import (
+    drawing,
+    drawing_words,
+    drawn,
+    layer_rows,
+    size_rows,
+)
 from linearity_lab.views.dag import figures as dag
 from linearity_lab.views.dag.canvas import NAME
 from linearity_lab.views.dag.graph_editor import drawable, from_browser, judged
@@ -42,12 +48,17 @@ STYLES = compared_styles({"A": "fully-connected", "B": "bottleneck"}, "linear")
 
 def beside(first: ArchitectureSpec, **settings) -> ArchitecturesSpec:
     """Settings of a comparison of this network with the bottleneck."""
-    return ArchitecturesSpec(architectures=(first, ArchitecturesSpec().architectures[1]), **settings)
+    return ArchitecturesSpec(
+        architectures=(first, ArchitecturesSpec().architectures[1]), **settings
+    )
 
 
 RESULT: Any = gallery_result("bottleneck")
 WIDTHS = RESULT.spec.widths
-POINTS = {letter: [point for point in RESULT.points if point.network == letter] for letter in RESULT.spec.networks}
+POINTS = {
+    letter: [point for point in RESULT.points if point.network == letter]
+    for letter in RESULT.spec.networks
+}
 KERNELS = {letter: points[-1].snapshots[0] for letter, points in POINTS.items()}
 
 
@@ -59,20 +70,32 @@ def test_parameters_and_smallest_width_are_those_of_the_network(kind):
     (row,) = size_rows(spec)
     assert row["A: parameters"] == net.num_params(shape)
     smallest = row["A: smallest in-degree" if kind == "densenet" else "A: smallest width"]
-    assert smallest == {"densenet": net.min_width(shape), "bottleneck": 3, "adapted": 4}.get(kind, 20)
+    assert smallest == {"densenet": net.min_width(shape), "bottleneck": 3, "adapted": 4}.get(
+        kind, 20
+    )
 
 
 def test_queries_keys_and_values_branch_off_and_are_named():
     attention = ArchitectureSpec(kind="attention")
     sizes = layer_sizes(attention, 20, (6, 8), 3)
     figure = drawing(attention, sizes, (6, 8), 20)
-    assert [row["kind"] for row in layer_rows(attention, sizes)] == ["queries", "keys", "values", "dense"]
-    assert sum(each.type == "path" for each in figure.layout.shapes) == 4  # into keys and values, from queries and keys
+    assert [row["kind"] for row in layer_rows(attention, sizes)] == [
+        "queries",
+        "keys",
+        "values",
+        "dense",
+    ]
+    assert (
+        sum(each.type == "path" for each in figure.layout.shapes) == 4
+    )  # into keys and values, from queries and keys
     assert "⊙" in figure.data[-1].text
     assert "mixes values by queries and keys" in drawing_words(attention, sizes, 20)
 
 
-COMPOSED = {name: ArchitectureSpec(kind="composed", composition=each) for name, each in composition_examples().items()}
+COMPOSED = {
+    name: ArchitectureSpec(kind="composed", composition=each)
+    for name, each in composition_examples().items()
+}
 
 
 @pytest.mark.parametrize(
@@ -104,10 +127,18 @@ def test_distance_is_shown_where_it_is_known():
 def test_infinite_width_eigenvalues_are_those_of_one_output():
     kept = KERNELS["A"]
     num_outputs = len(kept.initial_eigenvalues) // len(kept.initial)
-    whole = np.sort(np.linalg.eigvalsh(np.kron(np.asarray(kept.infinite), np.eye(num_outputs))))[::-1]
+    whole = np.sort(np.linalg.eigvalsh(np.kron(np.asarray(kept.infinite), np.eye(num_outputs))))[
+        ::-1
+    ]
     rows = figures.spectra({"A": kept}, STYLES).rows
-    np.testing.assert_allclose([row["infinite width"] for row in rows], whole, rtol=1e-6, atol=1e-6 * whole[0])
-    dashed = [trace.name for trace in figures.spectra(KERNELS, STYLES).figure.data if trace.line.dash == "dash"]
+    np.testing.assert_allclose(
+        [row["infinite width"] for row in rows], whole, rtol=1e-6, atol=1e-6 * whole[0]
+    )
+    dashed = [
+        trace.name
+        for trace in figures.spectra(KERNELS, STYLES).figure.data
+        if trace.line.dash == "dash"
+    ]
     assert dashed == ["A: fully connected infinite width"], "a bottleneck has none"
 
 
@@ -115,7 +146,9 @@ def test_heatmaps_show_shape_and_size_where_all_kernels_are_kept():
     kept = KERNELS["A"]
     chart = figures.heatmaps(kept, "A", WIDTHS[-1])
     notes = [annotation.text for annotation in chart.figure.layout.annotations]
-    for name, trace, note in zip(("initial", "final", "infinite"), chart.figure.data, notes, strict=True):
+    for name, trace, note in zip(
+        ("initial", "final", "infinite"), chart.figure.data, notes, strict=True
+    ):
         kernel = np.array(getattr(kept, name))
         size = np.trace(kernel) / len(kernel)
         np.testing.assert_allclose(trace.z, kernel / size)
@@ -145,7 +178,9 @@ def test_settings_and_number_of_networks_are_in_form_and_url():
 def test_figures_come_with_the_points_of_each_network(jobs):
     job = jobs.add(RESULT.spec, points=RESULT.points[:1], message="network B, width 30: linear")
     app = open_page("architectures", job=job)
-    assert len(app.get("plotly_chart")) == 4, "the drawings, the first figure, and what the open tab holds"
+    assert len(app.get("plotly_chart")) == 4, (
+        "the drawings, the first figure, and what the open tab holds"
+    )
     (bar,) = bars(app)
     assert bar.startswith("1 of 8 points")
     assert "network B, width 30" in bar
@@ -157,7 +192,9 @@ def test_figures_come_with_the_points_of_each_network(jobs):
     spec = with_settings(RESULT.spec, {"dataset.num_samples": 300})
     points = tuple(point.model_copy(update={"snapshots": ()}) for point in RESULT.points)
     app.query_params = {"job": jobs.add(spec, points=points, status="completed")}
-    assert "Kernels are stored and drawn for up to 200 training points." in words(checked(app.run()))
+    assert "Kernels are stored and drawn for up to 200 training points." in words(
+        checked(app.run())
+    )
 
 
 EXAMPLES = example_graphs()
@@ -172,14 +209,22 @@ def edit(**changes):
     """A canvas's report of a graph of two groups."""
     groups = [{"name": "a"}, {"name": "b"}]
     return {
-        **{"version": 0, "edit": 1, "places": {}, "groups": groups, "edges": edges("input-a", "a-b", "b-output")},
+        **{
+            "version": 0,
+            "edit": 1,
+            "places": {},
+            "groups": groups,
+            "edges": edges("input-a", "a-b", "b-output"),
+        },
         **changes,
     }
 
 
 def test_canvas_report_contains_graph_and_positions():
     for graph in EXAMPLES.values():
-        given = json.loads(json.dumps({**graph_data(graph), "version": 2, "edit": 7, "places": {"a": [1, -0.5]}}))
+        given = json.loads(
+            json.dumps({**graph_data(graph), "version": 2, "edit": 7, "places": {"a": [1, -0.5]}})
+        )
         found = from_browser(given)
         assert parse_graph(found.text) == graph
         assert (found.version, found.number, found.places) == (2, 7, {"a": (1.0, -0.5)})
@@ -203,7 +248,9 @@ def test_impossible_canvas_report_is_refused_in_one_sentence():
     wild = {"a": [1e9, 0], "b": [0], "c": "here", "d": [None, 1], "e" * 90: [0, 0], "f": [1, 2]}
     assert from_browser(edit(places=wild)).places == {"f": (1.0, 2.0)}
     assert len(from_browser(edit(places={str(at): [0, 0] for at in range(5000)})).places) <= 66
-    assert drawable("{") == drawable("[]") == drawable('{"groups": 3}') == {"groups": [], "edges": []}
+    assert (
+        drawable("{") == drawable("[]") == drawable('{"groups": 3}') == {"groups": [], "edges": []}
+    )
 
 
 WHOLE = ("input-a", "a-b", "b-output")
@@ -231,7 +278,10 @@ def test_the_canvas_gets_the_verdict_of_the_core():
     for name, graph in EXAMPLES.items():
         if graph.positioned:
             continue
-        found, core = judged(str(graph), spec, ""), graph_verdict(graph, spec.widths[-1], (192,), num_outputs=2)
+        found, core = (
+            judged(str(graph), spec, ""),
+            graph_verdict(graph, spec.widths[-1], (192,), num_outputs=2),
+        )
         assert found["outcome"] == ("good" if core.becomes_linear else "bad"), name
         assert set(found["at"]) == {reason.group for reason in core.reasons if reason.against}
         assert found["degrees"] == pytest.approx(
@@ -247,7 +297,12 @@ def test_figures_of_every_preset_have_guides_and_finite_numbers(name):
     found = dag.charts(shown.points, shown.spec.widths, axis)
     assert len(found) == {"zhu-preactivations": 4, "zhu-pl": 3}.get(name, 2)
     for chart in found:
-        means = [value for trace in chart.figure.data if trace.mode == "lines+markers" for value in trace.y]
+        means = [
+            value
+            for trace in chart.figure.data
+            if trace.mode == "lines+markers"
+            for value in trace.y
+        ]
         assert means
         assert all(map(math.isfinite, means))
     assert len(found[0].rows) == len(shown.points) * len(dag.change_lines(shown.points))
@@ -255,7 +310,9 @@ def test_figures_of_every_preset_have_guides_and_finite_numbers(name):
 
 def reported(app) -> dict:
     """Data of the page's canvas."""
-    (component,) = (each.proto for each in app.get("bidi_component") if each.proto.component_name.endswith(NAME))
+    (component,) = (
+        each.proto for each in app.get("bidi_component") if each.proto.component_name.endswith(NAME)
+    )
     return json.loads(component.json)
 
 
@@ -268,7 +325,10 @@ def test_gallery_graph_is_drawn_judged_kept_in_the_url_and_run(jobs):
     app.selectbox(key="dag.gallery").set_value("bottleneck-layer")
     assert reported(checked(app.run()))["version"] == found["version"] + 1
     reasons = reported(app)["judged"]["reasons"]
-    assert "All 1,024 neurons of group c have in-degree 2 (from b) at every width: not wide." in reasons
+    assert (
+        "All 1,024 neurons of group c have in-degree 2 (from b) at every width: not wide."
+        in reasons
+    )
     assert parse_graph(address(app)["graph"]) == EXAMPLES["bottleneck-layer"]
     press(app, "dag.run")
     assert jobs.submitted[0].graph == EXAMPLES["bottleneck-layer"]
@@ -283,6 +343,8 @@ def test_other_settings_count_in_the_verdict():
     assert (alone["title"], alone["at"]) == ("Nonlinear output: does not become linear", ["output"])
     app.query_params = {"outputs": "linear,softmax"}
     assert reported(checked(app.run()))["judged"]["title"] == "Wide: becomes linear"
-    app.session_state["dag.graph"] = json.dumps({"groups": [{"name": "a"}], "edges": edges("input-a", "a-a")})
+    app.session_state["dag.graph"] = json.dumps(
+        {"groups": [{"name": "a"}], "edges": edges("input-a", "a-a")}
+    )
     assert len(reported(checked(app.run()))["judged"]["reasons"]) == 1
     assert app.button(key="dag.run").disabled

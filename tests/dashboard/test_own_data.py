@@ -12,7 +12,14 @@ from linearity_lab.components.own_data import Uploaded, wide_relu_kernels
 from linearity_lab.views.own_data import figures as figures
 from linearity_lab.views.own_data.page import example_file
 from ntk_core.data.spec import DatasetSpec
-from ntk_core.data.uploads import Choices, Cleaned, clean_upload, keep_upload, parse_upload, suggested_choices
+from ntk_core.data.uploads import (
+    Choices,
+    Cleaned,
+    clean_upload,
+    keep_upload,
+    parse_upload,
+    suggested_choices,
+)
 from ntk_core.experiments.dynamics import DynamicsSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import EXPERIMENTS, load_data
@@ -69,23 +76,35 @@ def test_every_kind_of_file_shows_what_the_network_will_see(data, name, expected
 
 def test_first_columns_of_a_wide_table_are_drawn():
     """A table of 4,000 columns, sent again at each rerun, took an eighth of a server's time under attack."""
-    rows = [",".join(f"c{column}" for column in range(120)), *[",".join("12"[row % 2] * 120) for row in range(4)]]
+    rows = [
+        ",".join(f"c{column}" for column in range(120)),
+        *[",".join("12"[row % 2] * 120) for row in range(4)],
+    ]
     app = uploaded("\n".join(rows).encode(), "wide.csv")
-    _, preview = app.dataframe  # the first one counts samples per class; that of types is behind a click
+    _, preview = (
+        app.dataframe
+    )  # the first one counts samples per class; that of types is behind a click
     assert list(preview.value.columns) == [f"c{column}" for column in range(50)]
-    assert "4 rows, 120 columns, the first rows of the first 50:" in [each.value for each in app.caption]
+    assert "4 rows, 120 columns, the first rows of the first 50:" in [
+        each.value for each in app.caption
+    ]
 
 
 REFUSED = [
     (b"", "file: an empty file cannot be used"),
-    (b"a,b,kind\n1,2,x\nNA,3,y\n3,4,x\n4,1,y\n5,5,y\n", "features: a (1 missing, the first in line 3) cannot be used"),
+    (
+        b"a,b,kind\n1,2,x\nNA,3,y\n3,4,x\n4,1,y\n5,5,y\n",
+        "features: a (1 missing, the first in line 3) cannot be used",
+    ),
 ]
 
 
 def test_refusal_is_one_sentence_until_the_choice_is_mended():
     app = open_page(PAGE)
     for data, sentence in REFUSED:
-        app.file_uploader[0].set_value(("[bad](http://x) $f$.csv", data, "application/octet-stream"))
+        app.file_uploader[0].set_value(
+            ("[bad](http://x) $f$.csv", data, "application/octet-stream")
+        )
         (shown,) = [error.value.replace("\\", "") for error in checked(app.run()).error]
         assert shown.startswith(sentence)
         assert shown.endswith(".")
@@ -107,12 +126,20 @@ def test_a_number_to_be_learned_leads_to_the_linear_model(jobs):
     (spec,) = jobs.submitted
     assert isinstance(spec, DynamicsSpec)
     assert (spec.dataset.num_samples, spec.num_test) == (40, 20)
-    for total, trained, test_points in ((40, 32, 8), (3, 2, 1), (1000, 980, 20)):  # all rows are training data
+    for total, trained, test_points in (
+        (40, 32, 8),
+        (3, 2, 1),
+        (1000, 980, 20),
+    ):  # all rows are training data
         digest = kept(flowers(num_rows=total), Choices(("sepal", "petal"), "size", "regression"))
         dataset = DatasetSpec(name="upload", digest=digest, num_samples=total)
         first: Any
         page, first = Uploaded(dataset, "flowers", total, 0).first_look()
-        assert (page, first.dataset.num_samples, first.num_test) == ("dynamics", trained, test_points)
+        assert (page, first.dataset.num_samples, first.num_test) == (
+            "dynamics",
+            trained,
+            test_points,
+        )
 
 
 def houses() -> bytes:
@@ -132,7 +159,9 @@ def customers() -> bytes:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("data", "classes", "page"), [(houses(), 0, "dynamics"), (customers(), 3, "kernel_change")])
+@pytest.mark.parametrize(
+    ("data", "classes", "page"), [(houses(), 0, "dynamics"), (customers(), 3, "kernel_change")]
+)
 def test_the_first_run_on_unscaled_data_converges(data, classes, page):
     dataset = DatasetSpec(name="upload", digest=kept(data), num_samples=60, standardize="standard")
     found, spec = Uploaded(dataset, "mine", 120, classes).first_look()
@@ -160,7 +189,9 @@ def test_kept_data_are_offered_in_this_session_only(data_directory):
     assert menu.options == ["flowers.csv, 3"]
     assert form_sentences(app) == []
     other = open_page("kernel_change", dataset__name="upload")
-    assert "flowers" not in "".join(widget.options[0] for widget in other.selectbox if widget.key.endswith("digest"))
+    assert "flowers" not in "".join(
+        widget.options[0] for widget in other.selectbox if widget.key.endswith("digest")
+    )
     assert "upload the file again" in words(other)
     app.switch_page(f"pages/{PAGE}.py")
     (stored,) = (data_directory / "uploads").iterdir()
@@ -182,12 +213,16 @@ def test_shared_link_opens_stored_data_and_names_missing_ones():
 
 def test_projection_keeps_distances_of_a_plane_and_plain_names():
     x = np.random.default_rng(0).normal(size=(50, 2)) @ np.array([[3.0, 0, 1, 2], [0, 1, -1, 0]])
-    data = Cleaned(x.astype(np.float32), np.arange(50) % 2, np.zeros((50, 0), np.float32), ("<b>a</b>", "b"))
+    data = Cleaned(
+        x.astype(np.float32), np.arange(50) % 2, np.zeros((50, 0), np.float32), ("<b>a</b>", "b")
+    )
     points, share = figures.projection(data)
     assert share == pytest.approx(1)
     distances, drawn = (np.linalg.norm(each[:, None] - each[None], axis=-1) for each in (x, points))
     np.testing.assert_allclose(drawn / drawn.max(), distances / distances.max(), atol=1e-5)
-    assert figures.scatter(data).figure.data[0].name == "&lt;b&gt;a&lt;/b&gt;", "names of classes are text"
+    assert figures.scatter(data).figure.data[0].name == "&lt;b&gt;a&lt;/b&gt;", (
+        "names of classes are text"
+    )
 
 
 # kernel_change shares its code with architectures; lazy and optimization share theirs with dynamics.
@@ -195,12 +230,17 @@ SHARED = ("kernel_change", "lazy", "optimization")
 PAGES = [
     name
     for name, each in EXPERIMENTS.items()
-    if getattr(each.spec.model_fields.get("dataset"), "annotation", None) is DatasetSpec and name not in SHARED
+    if getattr(each.spec.model_fields.get("dataset"), "annotation", None) is DatasetSpec
+    and name not in SHARED
 ]
 
 
 TOKENS: tuple[tuple[str, str, dict[str, Any]], ...] = (
-    ("architectures", "architectures.0.", {"name": "induction", "num_tokens": 4, "num_symbols": 3, "input_dim": 3}),
+    (
+        "architectures",
+        "architectures.0.",
+        {"name": "induction", "num_tokens": 4, "num_symbols": 3, "input_dim": 3},
+    ),
     ("hessian", "networks.0.", {"name": "cifar2", "patch_size": 4}),
     ("dynamics", "architecture.", {"name": "random-sequences", "num_tokens": 3, "input_dim": 2}),
 )
@@ -213,21 +253,30 @@ def numbers() -> str:
 
 def runs_and_draws(page: str, jobs, settings: dict[str, Any]) -> Any:
     """Open the page with these settings, compute its run, draw its figures, and return the spec."""
-    texts = {name: value if isinstance(value, str) else text_of(value) for name, value in settings.items()}
+    texts = {
+        name: value if isinstance(value, str) else text_of(value)
+        for name, value in settings.items()
+    }
     app = open_page(page, opened=False, **texts)
     assert not app.error
     press(app, f"{page}.run")
     (spec,) = jobs.submitted
     result = result_of(spec, scheduler="")
     assert len(result.points) == len(spec.point_keys())
-    app = open_page(page, opened=False, job=jobs.add(spec, status="completed", points=result.points, result=result))
+    app = open_page(
+        page,
+        opened=False,
+        job=jobs.add(spec, status="completed", points=result.points, result=result),
+    )
     assert app.get("plotly_chart")
     assert not app.error
     return spec
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("page", "kind"), [*((page, "numbers") for page in PAGES), ("kernel_change", "images")])
+@pytest.mark.parametrize(
+    ("page", "kind"), [*((page, "numbers") for page in PAGES), ("kernel_change", "images")]
+)
 def test_a_page_runs_and_draws_data_of_ones_own(page, kind, jobs):
     """The run uses the uploaded data from the URL with the page's default outputs."""
     upload = numbers() if kind == "numbers" else kept(pets())
@@ -253,9 +302,18 @@ def test_a_page_runs_and_draws_networks_of_tokens(page, group, data, jobs):
 
 
 def test_address_keeps_the_data_that_refuse_its_other_settings():
-    given = {"dataset.name": "upload", "dataset.digest": numbers(), "dataset.num_samples": "12", "seed": "3"}
+    given = {
+        "dataset.name": "upload",
+        "dataset.digest": numbers(),
+        "dataset.num_samples": "12",
+        "seed": "3",
+    }
     for outputs in ({}, {"outputs": "softmax"}, {"outputs": "softmax,tanh"}):
         spec, problems = spec_from_texts({**given, **outputs}, KernelChangeSpec())
-        assert (spec.dataset.digest, spec.dataset.num_samples, spec.seed) == (given["dataset.digest"], 12, 3)
+        assert (spec.dataset.digest, spec.dataset.num_samples, spec.seed) == (
+            given["dataset.digest"],
+            12,
+            3,
+        )
         assert spec.outputs == ("linear", "swish")
         assert [problem.field for problem in problems] == ["outputs"]

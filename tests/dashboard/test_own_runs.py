@@ -11,10 +11,29 @@ from linearity_lab.views.linearity_report.figures import errors, examples
 from linearity_lab.views.results import stored_runs
 from ntk_core import linearity_report
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments.linearity_report import LinearityReportPoint, LinearityReportResult, LinearityReportSpec
-from ntk_core.experiments.own_model import OwnLayer, OwnModelPoint, OwnModelResult, OwnModelRun, OwnModelSpec
+from ntk_core.experiments.linearity_report import (
+    LinearityReportPoint,
+    LinearityReportResult,
+    LinearityReportSpec,
+)
+from ntk_core.experiments.own_model import (
+    OwnLayer,
+    OwnModelPoint,
+    OwnModelResult,
+    OwnModelRun,
+    OwnModelSpec,
+)
 from ntk_core.linearity import LayerReport
-from ntk_core.runs import EXPERIMENTS, Provenance, canonical_json, estimate, load_data, parse_spec, run, spec_digest
+from ntk_core.runs import (
+    EXPERIMENTS,
+    Provenance,
+    canonical_json,
+    estimate,
+    load_data,
+    parse_spec,
+    run,
+    spec_digest,
+)
 from ntk_core.runs.store import Store
 from ntk_core.settings.grammar import InvalidSpec
 from tests.dashboard.open_pages import checked, open_page, press, words
@@ -30,7 +49,11 @@ REPORT = LinearityReportPoint(
 )  # fmt: skip
 LAYER = OwnLayer(name="['w']", kind="product", uses=1, positions=1, num_params=12, operations=())
 ORIGIN = Provenance(
-    versions={"linearity-lab": "1"}, platform="Python", device="cpu: cpu", dtype="float32", started_at="2026-01-01"
+    versions={"linearity-lab": "1"},
+    platform="Python",
+    device="cpu: cpu",
+    dtype="float32",
+    started_at="2026-01-01",
 )
 
 
@@ -44,9 +67,13 @@ def made(*widths: int, **settings) -> OwnModelResult:
             )
             for seed in range(3)
         )  # fmt: skip
-        points.append(OwnModelPoint(width=width, num_params=12, layers=(LAYER,), difference=1e-7, runs=runs))
+        points.append(
+            OwnModelPoint(width=width, num_params=12, layers=(LAYER,), difference=1e-7, runs=runs)
+        )
     spec = OwnModelSpec(file="mlp.py", function="network", widths=widths, **settings)
-    return OwnModelResult(spec=spec, points=tuple(points), provenance=ORIGIN, status="completed", runtime_s=1)
+    return OwnModelResult(
+        spec=spec, points=tuple(points), provenance=ORIGIN, status="completed", runtime_s=1
+    )
 
 
 pytestmark = pytest.mark.usefixtures("gallery")
@@ -107,9 +134,13 @@ def test_a_spec_holds_a_name_and_a_hash_and_no_code(field, value):
 
 
 def report(after: str, **changes) -> LinearityReportResult:
-    spec = LinearityReportSpec(file="gpt.py", function="decoder", before="pretrained.pt", after=after)
+    spec = LinearityReportSpec(
+        file="gpt.py", function="decoder", before="pretrained.pt", after=after
+    )
     point = REPORT.model_copy(update=changes)
-    return LinearityReportResult(spec=spec, points=(point,), provenance=ORIGIN, status="completed", runtime_s=1)
+    return LinearityReportResult(
+        spec=spec, points=(point,), provenance=ORIGIN, status="completed", runtime_s=1
+    )
 
 
 def test_first_visit_shows_marked_examples_and_the_command(store):
@@ -136,7 +167,10 @@ def test_examples_are_what_their_script_computes(tmp_path, monkeypatch):
 
 
 def test_stored_reports_replace_the_examples(store):
-    result, other = report("tuned.pt"), report("adapted.pt", output_error=0.7, second_order_share=0.4)
+    result, other = (
+        report("tuned.pt"),
+        report("adapted.pt", output_error=0.7, second_order_share=0.4),
+    )
     for each in (result, other):
         store.save_result(each)
     app = open_page("linearity_report", job=spec_digest(result.spec)[:16])
@@ -144,7 +178,9 @@ def test_stored_reports_replace_the_examples(store):
     assert all(cell in tables(app) for cell in ("44% ± 2%", "∞"))
     assert "Linear so far: the outputs follow the linear model at w₀ up to 3.1%" in tables(app)
     app.selectbox(key="linearity_report.run").set_value(spec_digest(other.spec))
-    assert "Not linear: the linear model at w₀ misses 70% of the outputs" in tables(checked(app.run()))
+    assert "Not linear: the linear model at w₀ misses 70% of the outputs" in tables(
+        checked(app.run())
+    )
     app = open_page("results", experiment="linearity_report")
     links = [each.proto for each in app.get("page_link") if each.proto.label == "Open"]
     assert {link.page for link in links} == {"linearity_report"}
@@ -156,7 +192,12 @@ def test_mark_is_at_its_two_numbers():
     marks = [(*trace.x, *trace.y) for trace in chart.figure.data if trace.mode == "markers"]
     assert marks == [(0.03, 0.031), (0.03, 0.7)]
     assert chart.sentence.startswith("Not linear: ")
-    chart = errors({"a": report("a.pt", output_error=math.nan), "b": report("b.pt", second_order_share=0.0)}, "a")
+    chart = errors(
+        {"a": report("a.pt", output_error=math.nan), "b": report("b.pt", second_order_share=0.0)},
+        "a",
+    )
     drawn = [trace.name for trace in chart.figure.data if trace.mode == "markers"]
-    assert drawn == ["gpt.py:decoder, pretrained.pt → b.pt"], "reports without numbers are named alone"
+    assert drawn == ["gpt.py:decoder, pretrained.pt → b.pt"], (
+        "reports without numbers are named alone"
+    )
     assert chart.sentence.startswith("No verdict: ")

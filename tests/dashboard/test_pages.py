@@ -14,7 +14,16 @@ from ntk_core.runs import PRESETS
 from ntk_core.runs.events import PointFailed
 from ntk_core.settings.grammar import values_of, with_settings
 from tests.dashboard.made_results import make_points, make_result, make_run
-from tests.dashboard.open_pages import ROOT, address, bars, checked, form_sentences, open_page, press, words
+from tests.dashboard.open_pages import (
+    ROOT,
+    address,
+    bars,
+    checked,
+    form_sentences,
+    open_page,
+    press,
+    words,
+)
 
 PREFIX = "kernel_change."
 
@@ -30,8 +39,14 @@ def test_first_visit_shows_the_precomputed_figure_and_origin(gallery, tmp_path):
     gallery("liu-fig1-left", make_result(make_points()))
     app = opened()
     assert len(app.get("plotly_chart")) == 2
-    assert any(" widths, about " in caption.value for caption in app.caption), "the cost is shown before Run"
-    for part in ("Precomputed figure", "jax 0.10.2", "Run to update"):  # the made result has other widths
+    assert any(" widths, about " in caption.value for caption in app.caption), (
+        "the cost is shown before Run"
+    )
+    for part in (
+        "Precomputed figure",
+        "jax 0.10.2",
+        "Run to update",
+    ):  # the made result has other widths
         assert part in words(app)
     assert any(block.value.startswith("Linearity Lab, run ") for block in app.code)
     (tmp_path / "liu-fig1-left.json").write_text('{"spec": 1}', encoding="utf-8")
@@ -40,9 +55,19 @@ def test_first_visit_shows_the_precomputed_figure_and_origin(gallery, tmp_path):
 
 WRONG = [
     ("text_input", "widths", "0, 100", "Widths m: 0 cannot be used; use "),
-    ("number_input", "architecture.depth", 0, "Hidden layers L: 0 cannot be used; use an integer from 1 to 16."),
+    (
+        "number_input",
+        "architecture.depth",
+        0,
+        "Hidden layers L: 0 cannot be used; use an integer from 1 to 16.",
+    ),
     ("multiselect", "outputs", [], "Outputs φ: choose at least one."),
-    ("selectbox", "architecture.kind", "bottleneck", "Hidden layers L: 1 cannot be used; use 2 to 16 with a "),
+    (
+        "selectbox",
+        "architecture.kind",
+        "bottleneck",
+        "Hidden layers L: 1 cannot be used; use 2 to 16 with a ",
+    ),
 ]
 
 
@@ -76,13 +101,17 @@ def test_presets_paper_sizes_and_new_data_take_one_click():
     assert app.number_input(key=PREFIX + "num_seeds").value == paper.num_seeds
 
 
-@pytest.mark.parametrize(("kind", "dataset"), [("bottleneck", "gaussian-mixture"), ("densenet", "mnist")])
+@pytest.mark.parametrize(
+    ("kind", "dataset"), [("bottleneck", "gaussian-mixture"), ("densenet", "mnist")]
+)
 def test_settings_of_the_chosen_kinds_and_no_others_are_shown(kind, dataset):
     changes = {"architecture.kind": kind, "architecture.depth": 3, "dataset.name": dataset}
     spec = with_settings(KernelChangeSpec(), changes)
     app = opened(architecture__kind=kind, architecture__depth="3", dataset__name=dataset)
     widgets = [*app.selectbox, *app.multiselect, *app.number_input, *app.text_input, *app.toggle]
-    assert {widget.key for widget in widgets} == {PREFIX + name for name in (*values_of(spec), "preset", "search")}
+    assert {widget.key for widget in widgets} == {
+        PREFIX + name for name in (*values_of(spec), "preset", "search")
+    }
 
 
 def shown_of_run(app) -> str:
@@ -109,7 +138,9 @@ def test_stop_and_progress_take_the_place_of_run(jobs):
 def test_shared_job_continues_without_its_session(jobs):
     jobs.others = True
     app = opened(job=jobs.add(KernelChangeSpec(widths=(30, 100))))
-    assert "Someone else is following this run too, so it continues." in words(press(app, PREFIX + "stop"))
+    assert "Someone else is following this run too, so it continues." in words(
+        press(app, PREFIX + "stop")
+    )
 
 
 def test_job_of_the_url_is_followed_and_stopped(jobs):
@@ -129,9 +160,17 @@ def test_waiting_failed_and_unconverged_runs_are_stated(jobs):
     app = opened(job=jobs.add(spec, status="queued", position=3))
     assert bars(app)[0].startswith("Waiting, place 3 in the queue")
     (point,) = make_points((30,))
-    point = point.model_copy(update={"runs": (*point.runs, make_run("swish", 4, 0.9, "over-budget"))})
+    point = point.model_copy(
+        update={"runs": (*point.runs, make_run("swish", 4, 0.9, "over-budget"))}
+    )
     failures = (PointFailed(key="width=100", reason="the computation ran out of memory"),)
-    jobs.add(spec, status="failed", reason="the worker process crashed", failures=failures, points=(point,))
+    jobs.add(
+        spec,
+        status="failed",
+        reason="the worker process crashed",
+        failures=failures,
+        points=(point,),
+    )
     shown = words(checked(app.run()))
     assert "the worker process crashed." in shown
     assert "width 100: the computation ran out of memory." in shown
@@ -144,12 +183,18 @@ def test_invalid_server_settings_are_reported(monkeypatch):
         raise InvalidInput("LINEARITY_LAB_STORE", "/nowhere", "a folder that can be written")
 
     monkeypatch.setattr("linearity_lab.jobs.shared_jobs", refuse)
-    assert "The dashboard cannot compute: LINEARITY_LAB_STORE: /nowhere cannot be used" in words(opened())
+    assert "The dashboard cannot compute: LINEARITY_LAB_STORE: /nowhere cannot be used" in words(
+        opened()
+    )
 
 
 def chips(app) -> dict[str, str]:
     """Key of a chip → its text."""
-    return {button.key: button.label.replace("\\", "") for button in app.button if (button.key or "").endswith(".back")}
+    return {
+        button.key: button.label.replace("\\", "")
+        for button in app.button
+        if (button.key or "").endswith(".back")
+    }
 
 
 def in_panel(app) -> set[str]:
@@ -160,7 +205,9 @@ def in_panel(app) -> set[str]:
 
 
 def test_each_change_has_a_chip_that_puts_it_back():
-    app = open_page("kernel_change", architecture__use_bias="false", dataset__noise="0.5", widths="30,100")
+    app = open_page(
+        "kernel_change", architecture__use_bias="false", dataset__noise="0.5", widths="30,100"
+    )
     assert chips(app) == {
         PREFIX + "dataset.noise.back": "Noise s: 0.5",
         PREFIX + "widths.back": "Widths m: 30, 100",
@@ -220,7 +267,9 @@ def test_slider_removes_widths_and_adds_usual_ones():
     app = open_page("kernel_change", widths="50,300,2000")
     slider = slider_of(app)
     assert slider.value == (50, 2000)
-    assert {width_label(width) for width in (30, 50, 100, 300, 1000, 2000, 3000, 10_000)} <= set(slider.options)
+    assert {width_label(width) for width in (30, 50, 100, 300, 1000, 2000, 3000, 10_000)} <= set(
+        slider.options
+    )
     slider.set_range(50, 10_000)
     assert address(checked(app.run()))["widths"] == "50,300,2000,3000,10000"
     slider_of(app).set_range(300, 3000)
@@ -243,7 +292,9 @@ def test_undrawn_slider_reverts_nothing():
 def test_public_server_offers_the_largest_allowed_size(monkeypatch):
     monkeypatch.setenv("LINEARITY_LAB_PROFILE", "hosted")
     app = open_page("kernel_change", widths="30,10001")
-    assert form_sentences(app) == ["Widths m: 10001 cannot be used; use at most 10,000 on this server."]
+    assert form_sentences(app) == [
+        "Widths m: 10001 cannot be used; use at most 10,000 on this server."
+    ]
     assert app.button("kernel_change.run").disabled
     app.query_params = {}
     press(checked(app.run()), "kernel_change.paper_size")

@@ -18,7 +18,14 @@ from linearity_lab.jobs import uploads as reading
 from linearity_lab.jobs.profile import PROFILES
 from linearity_lab.jobs.uploads import ReadUploads
 from linearity_lab.server import garbage
-from ntk_core.data.uploads import BadLine, Limits, Table, clean_upload, parse_upload, suggested_choices
+from ntk_core.data.uploads import (
+    BadLine,
+    Limits,
+    Table,
+    clean_upload,
+    parse_upload,
+    suggested_choices,
+)
 from ntk_core.errors import InvalidInput
 from tests.dashboard.open_pages import open_page
 from tests.data.uploads.files import arrays, blobs, flowers, pets, sleep_on_large
@@ -42,7 +49,9 @@ def test_the_process_reads_what_this_one_would_have_read(uploads, data):
     expected = clean_upload(parse_upload(data), choices)
     assert (found.x == expected.x).all()
     assert found.counts == expected.counts
-    assert uploads.candidate(str(hash(data)), lambda: pytest.fail("read twice"), LIMITS) is candidate
+    assert (
+        uploads.candidate(str(hash(data)), lambda: pytest.fail("read twice"), LIMITS) is candidate
+    )
 
 
 def test_a_refusal_comes_over_as_it_is(uploads):
@@ -54,7 +63,9 @@ def test_a_refusal_comes_over_as_it_is(uploads):
 
 def test_slow_file_is_abandoned_and_the_next_one_is_read(uploads, monkeypatch):
     header = b",".join(b"x%d" % index for index in range(30))
-    rows = b"\n".join([header, *[b",".join([b"1.5"] * 30)] * 50_000])  # a second; a process over time ends after 0.1 s
+    rows = b"\n".join(
+        [header, *[b",".join([b"1.5"] * 30)] * 50_000]
+    )  # a second; a process over time ends after 0.1 s
     with monkeypatch.context() as patch:
         patch.setattr(uploads, "_max_s", 0.001)
         with pytest.raises(InvalidInput, match=r"one that can be read within 0\.001 s"):
@@ -77,7 +88,9 @@ def test_small_file_does_not_wait_for_large_ones(monkeypatch):
 
     monkeypatch.setattr(reading, "parse_upload", sleep_on_large)
     with closing(ReadUploads(10**9, max_s=600.0)) as reader:
-        large = [threading.Thread(target=wait, args=(str(number),), daemon=True) for number in range(4)]
+        large = [
+            threading.Thread(target=wait, args=(str(number),), daemon=True) for number in range(4)
+        ]
         for each in large:
             each.start()
         assert reader.candidate("small", flowers, LIMITS).num_rows == 60
@@ -135,7 +148,9 @@ def test_page_freezes_loaded_objects_once(monkeypatch):
 
 
 def test_old_garbage_waits_a_minute_young_garbage_does_not(monkeypatch):
-    assert config.get_option("runner.postScriptGC") is False  # Streamlit's collection after every run
+    assert (
+        config.get_option("runner.postScriptGC") is False
+    )  # Streamlit's collection after every run
     counted: list[tuple[float, int]] = []
     now = 0.0
     monkeypatch.setattr(gc, "collect", lambda generation=2: counted.append((now, generation)))
@@ -171,7 +186,9 @@ print(mib() - rest)
 """
     grown = {}
     for way in ("kept", "returned", "neither"):
-        run = subprocess.run([sys.executable, "-c", program, way], capture_output=True, text=True, check=True)
+        run = subprocess.run(
+            [sys.executable, "-c", program, way], capture_output=True, text=True, check=True
+        )
         grown[way] = float(run.stdout)
     assert max(grown["kept"], grown["returned"]) < 4
     assert grown["neither"] > 10 or platform.libc_ver()[0] != "glibc"

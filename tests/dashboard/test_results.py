@@ -46,7 +46,9 @@ def texts(app: AppTest) -> str:
 
 def test_empty_and_broken_stores_have_a_sentence(store, monkeypatch):
     def fail(*_, **__):
-        raise InvalidInput("LINEARITY_LAB_STORE", "postgresql://host/lab", "a database that can be read")
+        raise InvalidInput(
+            "LINEARITY_LAB_STORE", "postgresql://host/lab", "a database that can be read"
+        )
 
     app = open_page("results")
     assert "No runs yet." in words(app)
@@ -87,7 +89,9 @@ def test_nonsense_in_the_url_does_no_harm(store):
 def write(app: AppTest, run: str, part: str, text: str) -> AppTest:
     app.session_state[f"results.edit.{run}"] = True
     checked(app.run())
-    (field,) = (each for each in (*app.text_input, *app.text_area) if each.key == f"results.{part}.{run}")
+    (field,) = (
+        each for each in (*app.text_input, *app.text_area) if each.key == f"results.{part}.{run}"
+    )
     field.set_value(text)
     return checked(app.run())
 
@@ -99,7 +103,9 @@ def test_name_note_and_star_follow_the_run(store):
     write(app, run, "note", "for Monday: <b>compare</b>")
     press(app, f"results.star.{run}")
     again = open_page("results", text="monday")  # another browser
-    assert [(box.key, box.label) for box in again.checkbox] == [(f"results.box.{run}", r"**the \*bold\* one**")]
+    assert [(box.key, box.label) for box in again.checkbox] == [
+        (f"results.box.{run}", r"**the \*bold\* one**")
+    ]
     assert any(r"\<b\>compare\</b\>" in each.value for each in again.markdown)
     assert again.button(key=f"results.star.{run}").label == "★"
     assert len(open_page("results", favorites="1").checkbox) == 1
@@ -153,7 +159,9 @@ def test_shared_server_refuses_imports_and_deletions(store, monkeypatch):
     app = tick(open_page("results"), run)
     assert "every visitor would see imported results" in words(app)
     assert app.get("file_uploader") == []
-    assert "on a shared server you can delete only runs on your own data" in words(press(app, "results.delete"))
+    assert "on a shared server you can delete only runs on your own data" in words(
+        press(app, "results.delete")
+    )
     assert store.runs().total == 1
 
 
@@ -170,7 +178,9 @@ def test_many_runs_come_twenty_at_a_time(store):
 def pair(name: str):
     """A gallery result as two runs with different base seeds."""
     result = gallery_result(name)
-    other = result.model_copy(update={"spec": with_settings(result.spec, {"seed": result.spec.seed + 100})})
+    other = result.model_copy(
+        update={"spec": with_settings(result.spec, {"seed": result.spec.seed + 100})}
+    )
     return list(zip(labels([result.spec, other.spec]), (result, other), strict=True))
 
 
@@ -187,11 +197,17 @@ def test_runs_of_every_experiment_are_drawn_on_every_axis(name):
     charts = [overlay(runs, axis, measures[0], lines[0]) for axis in how.axes]
     for chart in (*charts, overlay(runs, how.axes[0], measures[-1], lines[0])):
         assert chart.takeaway
-        drawn = [trace for trace in chart.figure.data if trace.name.startswith("B: First seed") and len(trace.x)]
+        drawn = [
+            trace
+            for trace in chart.figure.data
+            if trace.name.startswith("B: First seed") and len(trace.x)
+        ]
         assert bool(drawn) == bool(chart.rows)
     assert any(chart.rows for chart in charts)
     shown = [how.line_words(line) for line in lines]
-    assert [words for words in shown if re.search(r"(^|, )[0-9.]+(,|$)", words)] == [], "a number without a letter"
+    assert [words for words in shown if re.search(r"(^|, )[0-9.]+(,|$)", words)] == [], (
+        "a number without a letter"
+    )
     assert name != "liu-lazy" or any("ρ = 0" in words.split(", ") for words in shown)
 
 
@@ -205,7 +221,10 @@ def test_means_are_over_converged_runs_and_the_others_are_marked():
     named = ("mean sup_kernel_change", "runs in the mean", "all runs")
     assert [row[name] for name in named] == pytest.approx([1.0, 2, 3])
     assert chart.takeaway.startswith("Kernel change ΔK against width m. A: 1 at m = 30")
-    assert "Excluded from the means: A did not converge at m = 30 (seed 7): 1 of 3 runs." in chart.caption
+    assert (
+        "Excluded from the means: A did not converge at m = 30 (seed 7): 1 of 3 runs."
+        in chart.caption
+    )
     _, marked, first, *_ = chart.figure.data
     assert (list(first.y), list(marked.y)) == ([1.0], [1.0, 1.0, 9.0])
     symbol = first.marker.symbol
@@ -215,16 +234,25 @@ def test_means_are_over_converged_runs_and_the_others_are_marked():
 def test_equal_networks_differ_in_color_dash_and_symbol():
     result = make_result(make_points())
     axis = comparison_of(result.spec).axes[0]
-    drawn = overlay([(letter, result) for letter in "ABCD"], axis, "sup_kernel_change", ("linear",)).figure.data
+    drawn = overlay(
+        [(letter, result) for letter in "ABCD"], axis, "sup_kernel_change", ("linear",)
+    ).figure.data
     lines = [trace for trace in drawn if trace.mode == "lines+markers"]
     for style in (lambda t: t.line.color, lambda t: t.line.dash, lambda t: t.marker.symbol):
         assert len({style(trace) for trace in lines}) == 4
 
 
 def test_runs_without_a_common_output_are_all_drawn_by_name():
-    linear, swish = (make_result(make_points(exponents={output: -0.5})) for output in ("linear", "swish"))
+    linear, swish = (
+        make_result(make_points(exponents={output: -0.5})) for output in ("linear", "swish")
+    )
     how = comparison_of(linear.spec)
-    chart = overlay([("A: linear output", linear), ("B: swish output", swish)], how.axes[0], "sup_kernel_change", None)
+    chart = overlay(
+        [("A: linear output", linear), ("B: swish output", swish)],
+        how.axes[0],
+        "sup_kernel_change",
+        None,
+    )
     lines = [trace for trace in chart.figure.data if trace.mode == "lines+markers"]
     assert {"A: linear output", "B: swish output"} <= {row["run"] for row in chart.rows}
     colors = [network_style("fully-connected", output).color for output in ("linear", "swish")]
@@ -233,7 +261,11 @@ def test_runs_without_a_common_output_are_all_drawn_by_name():
 
 def test_labels_name_what_differs_and_nothing_else():
     base: Any = PRESETS["liu-fig1-left"].spec
-    specs = [base, with_settings(base, {"num_seeds": 9}), with_settings(base, {"widths": list(range(10, 30))})]
+    specs = [
+        base,
+        with_settings(base, {"num_seeds": 9}),
+        with_settings(base, {"widths": list(range(10, 30))}),
+    ]
     assert labels(specs[:2]) == [f"A: Seeds {base.num_seeds}", "B: Seeds 9"]
     assert len(labels(specs)[2]) < 80
     deep = {"architecture.depth": 3, "outputs": ["linear"]}
@@ -247,9 +279,13 @@ def test_run_is_named_by_its_changed_settings():
     for name in LAST:
         preset = PRESETS[name]
         assert name_of(preset.spec) in titles, name
-        assert variation(preset.spec) == next(other for other in PRESETS if PRESETS[other].spec == preset.spec)
+        assert variation(preset.spec) == next(
+            other for other in PRESETS if PRESETS[other].spec == preset.spec
+        )
         default = type(preset.spec)()
         assert name_of(with_settings(default, {"seed": 12345})) == "First seed 12345", name
         assert name_of(default) == DEFAULT or name_of(default) in titles
-    spec = with_settings(PRESETS["liu-fig1-left"].spec, {"training.max_steps": 2000, "outputs": ["linear", "swish"]})
+    spec = with_settings(
+        PRESETS["liu-fig1-left"].spec, {"training.max_steps": 2000, "outputs": ["linear", "swish"]}
+    )
     assert name_of(spec) == "Outputs φ linear output, swish output, Maximum steps 2,000"

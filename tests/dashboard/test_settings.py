@@ -38,7 +38,9 @@ PAIR = ArchitecturesSpec()
 def bases(kind: type) -> st.SearchStrategy:
     """Specs of the presets of an experiment, and their paper sizes."""
     presets = [preset for preset in PRESETS.values() if type(preset.spec) is kind]
-    return st.sampled_from([spec for preset in presets for spec in (preset.spec, preset.paper_spec)])
+    return st.sampled_from(
+        [spec for preset in presets for spec in (preset.spec, preset.paper_spec)]
+    )
 
 
 BASES = bases(KernelChangeSpec)
@@ -52,7 +54,9 @@ def values(setting) -> st.SearchStrategy:
     real = st.floats(low or 0, high or 1, exclude_min=True, allow_subnormal=False)
     return {
         "choice": st.sampled_from(setting.options or (None,)),
-        "choices": st.lists(st.sampled_from(setting.options or (None,)), min_size=1, max_size=4, unique=True),
+        "choices": st.lists(
+            st.sampled_from(setting.options or (None,)), min_size=1, max_size=4, unique=True
+        ),
         "switch": st.booleans(),
         "integer": whole,
         "parts": st.integers(1, 4),
@@ -87,19 +91,41 @@ def test_a_spec_comes_back_from_its_differences(kind, data):
 
 TEXTS = st.one_of(
     st.text(max_size=30),
-    st.sampled_from(["-1", "0", "2", "1e4", "1e9", "nan", "none", "auto", "true", "mnist", "bottleneck", "mixed"]),
+    st.sampled_from(
+        [
+            "-1",
+            "0",
+            "2",
+            "1e4",
+            "1e9",
+            "nan",
+            "none",
+            "auto",
+            "true",
+            "mnist",
+            "bottleneck",
+            "mixed",
+        ]
+    ),
 )
 
 
 @SOME
-@given(st.dictionaries(st.one_of(st.sampled_from(sorted(SETTINGS)), st.text(max_size=12)), TEXTS, max_size=6), BASES)
+@given(
+    st.dictionaries(
+        st.one_of(st.sampled_from(sorted(SETTINGS)), st.text(max_size=12)), TEXTS, max_size=6
+    ),
+    BASES,
+)
 def test_any_text_gives_a_spec_and_reports_unused_parts(texts, base):
     spec, problems = spec_from_texts(texts, base)
     assert parse_spec(spec.model_dump(mode="json")) == spec
     assert {problem.field for problem in problems} >= set(texts) - set(SETTINGS)
     if not problems:
         used = values_of(spec)
-        assert {name: used[name] for name in texts} == {name: settled(SETTINGS[name], texts[name]) for name in texts}
+        assert {name: used[name] for name in texts} == {
+            name: settled(SETTINGS[name], texts[name]) for name in texts
+        }
 
 
 def settled(setting, text):
@@ -143,7 +169,10 @@ def test_what_cannot_be_used_keeps_its_default_and_is_named(name, text):
 
 
 def test_a_kind_that_the_rest_does_not_fit_falls_back_alone():
-    texts = {"architecture.kind": "bottleneck", "num_seeds": "7"}  # one hidden layer cannot have a bottleneck
+    texts = {
+        "architecture.kind": "bottleneck",
+        "num_seeds": "7",
+    }  # one hidden layer cannot have a bottleneck
     spec, (reason, dropped) = spec_from_texts(texts, KernelChangeSpec())
     assert spec == KernelChangeSpec(num_seeds=7)
     assert (reason.field, dropped.field) == ("architecture.depth", "architecture.kind")
@@ -162,7 +191,9 @@ def test_command_line_computes_the_same_spec(spec):
 def test_no_option_shows_an_internal_name():
     for kind in KINDS.values():
         for setting in settings(kind.spec):
-            assert [each for each in setting.options if "_" in str(each) and setting.term(each) is None] == []
+            assert [
+                each for each in setting.options if "_" in str(each) and setting.term(each) is None
+            ] == []
 
 
 def test_settings_of_groups_are_named_and_changed_by_index():
@@ -177,10 +208,15 @@ def test_settings_of_groups_are_named_and_changed_by_index():
         assert GROUPS[name].unmet_condition(values) == unmet
     first, second = PAIR.architectures
     spec = with_settings(PAIR, {"architectures.1.bottleneck_width": 7})
-    assert spec.architectures == (first, ArchitectureSpec(kind="bottleneck", depth=3, bottleneck_width=7))
+    assert spec.architectures == (
+        first,
+        ArchitectureSpec(kind="bottleneck", depth=3, bottleneck_width=7),
+    )
     assert with_value(spec, "architectures.1.bottleneck_width", second.bottleneck_width) == PAIR
     other = with_settings(spec, {"architectures.1.kind": "resnet"})
-    assert other.architectures[1] == ArchitectureSpec(kind="resnet", depth=3), "unused settings are dropped"
+    assert other.architectures[1] == ArchitectureSpec(kind="resnet", depth=3), (
+        "unused settings are dropped"
+    )
     more = with_settings(PAIR, {"architectures.2.kind": "resnet", "architectures": 3})
     assert more.architectures == (first, second, ArchitectureSpec(kind="resnet"))
     assert with_settings(more, {"architectures": 1}).architectures == (first,)
@@ -190,11 +226,18 @@ def test_settings_of_groups_are_named_and_changed_by_index():
     ("name", "value", "allowed"),
     [
         *(("architectures", each, "1 to 4 groups of settings") for each in (10**9, True, "two")),
-        *((f"architectures.{at}.depth", 2, "did you mean architectures.0.depth") for at in (4, "x", 9**40)),
+        *(
+            (f"architectures.{at}.depth", 2, "did you mean architectures.0.depth")
+            for at in (4, "x", 9**40)
+        ),
         ("architectures.0", 2, "the settings are "),
         ("architectures.1.depth", 0, "an integer from 1 to 16"),
         ("architectures.1.color", 0, "the settings are "),
-        ("architectures.1.depth", 1, "2 to 16 with a bottleneck"),  # refused by the group's own validator
+        (
+            "architectures.1.depth",
+            1,
+            "2 to 16 with a bottleneck",
+        ),  # refused by the group's own validator
     ],
 )
 def test_what_groups_cannot_use_is_named_with_its_index(name, value, allowed):
@@ -207,7 +250,9 @@ def test_what_groups_cannot_use_is_named_with_its_index(name, value, allowed):
 
 def test_problems_in_several_groups_are_named_one_by_one():
     with pytest.raises(InvalidSpec) as caught:
-        validated(ArchitecturesSpec, {"architectures": [{"depth": "deep"}, {"nonsense": 1}], "seed": -1})
+        validated(
+            ArchitecturesSpec, {"architectures": [{"depth": "deep"}, {"nonsense": 1}], "seed": -1}
+        )
     found = {problem.field for problem in caught.value.problems}
     assert found == {"architectures.0.depth", "architectures.1.nonsense", "seed"}
     spec, problems = spec_from_texts({"architectures.2.depth": "2", "seed": "4"}, PAIR)

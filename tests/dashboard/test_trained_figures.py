@@ -30,7 +30,11 @@ from tests.dashboard.open_pages import checked, open_page, press
 
 def means(chart) -> dict[str, Any]:
     """Name in the legend → curve of means."""
-    return {trace.legendgroup or trace.name: trace for trace in chart.figure.data if trace.mode == "lines+markers"}
+    return {
+        trace.legendgroup or trace.name: trace
+        for trace in chart.figure.data
+        if trace.mode == "lines+markers"
+    }
 
 
 @pytest.mark.parametrize(("of", "has_exponent"), [("kernel", True), ("outputs", False)])
@@ -61,7 +65,9 @@ def test_bars_are_wilson_intervals_of_all_converged_runs():
         drawn = (network.y[at], network.error_y.array[at], network.error_y.arrayminus[at])
         assert drawn == pytest.approx((error, high - error, error - low))
     assert {"Wilson 95% from", "Wilson 95% to"} < set(chart.rows[0])
-    assert generalization.against(points, PRICE.spec, "loss", 0.5).figure.data[0].error_y.array is None
+    assert (
+        generalization.against(points, PRICE.spec, "loss", 0.5).figure.data[0].error_y.array is None
+    )
 
 
 def test_level_of_the_noise_is_the_bayes_error():
@@ -80,7 +86,11 @@ def with_runs(*runs):
 
 
 def named(chart, start: str) -> list:
-    return [trace for trace in chart.figure.data if trace.name.startswith(start) and trace.x[0] is not None]
+    return [
+        trace
+        for trace in chart.figure.data
+        if trace.name.startswith(start) and trace.x[0] is not None
+    ]
 
 
 def test_bound_uses_the_smallest_eigenvalue_and_slope():
@@ -89,7 +99,9 @@ def test_bound_uses_the_smallest_eigenvalue_and_slope():
     level = min(SLOW.pre_output_smallest) * 0.2**2 / POINT.num_samples
     (bound,) = named(optimization.loss_against_step(POINT, OUTPUT), "bound")
     np.testing.assert_allclose(bound.y, SLOW.loss[0] * (1 - SLOW.learning_rate * level) ** steps)
-    np.testing.assert_allclose(SLOW.pl_bound(), SLOW.loss[0] * (1 - SLOW.learning_rate * min(SLOW.pl_ratio)) ** steps)
+    np.testing.assert_allclose(
+        SLOW.pl_bound(), SLOW.loss[0] * (1 - SLOW.learning_rate * min(SLOW.pl_ratio)) ** steps
+    )
     (later,) = named(optimization.loss_against_step(POINT, OUTPUT, "log"), "bound")
     assert list(later.x) == list(SLOW.steps[1:])  # a logarithmic axis has no step 0
     (drawn,) = named(optimization.pl_against_step(POINT, OUTPUT), "μρ²/n")
@@ -106,14 +118,26 @@ def test_an_output_without_a_guarantee_has_no_bound():
 
 
 def test_divergent_run_is_named_and_excluded_from_the_axis():
-    ended = {"outcome": "diverged", "last_finite_step": SLOW.steps[2], "rate": 60.0, "learning_rate": 30.0}
-    lost = SLOW.model_copy(update={**ended, "loss": (*SLOW.loss[:2], 1e9, *[math.nan] * (len(SLOW.loss) - 3))})
-    rising = SLOW.model_copy(update={"rate": 20.0, "loss": (1.0, 2.0, *SLOW.loss[2:-1], 0.01 * SLOW.loss[0])})
+    ended = {
+        "outcome": "diverged",
+        "last_finite_step": SLOW.steps[2],
+        "rate": 60.0,
+        "learning_rate": 30.0,
+    }
+    lost = SLOW.model_copy(
+        update={**ended, "loss": (*SLOW.loss[:2], 1e9, *[math.nan] * (len(SLOW.loss) - 3))}
+    )
+    rising = SLOW.model_copy(
+        update={"rate": 20.0, "loss": (1.0, 2.0, *SLOW.loss[2:-1], 0.01 * SLOW.loss[0])}
+    )
     chart = optimization.loss_against_step(with_runs(SLOW, rising, lost), OUTPUT)
     (sentence,) = [each for each in chart.caption if "diverged" in each]
     assert f"last finite step {SLOW.steps[2]:,} (seed {SLOW.seed})" in sentence
     assert "and the linear model at w₀ is stable below " in sentence
-    assert chart.figure.layout.yaxis.range[1] <= math.log10(optimization.LOSS_HEADROOM * max(SLOW.loss[0], 1.0)) + 1e-9
+    assert (
+        chart.figure.layout.yaxis.range[1]
+        <= math.log10(optimization.LOSS_HEADROOM * max(SLOW.loss[0], 1.0)) + 1e-9
+    )
     assert any(each.startswith("Catapult: at 20 η") for each in chart.caption)
 
 
@@ -125,10 +149,20 @@ def test_intervals_are_bars_and_dominated_points_are_ringed():
     deepest = NARROW[-1].model_copy(update={"largest_share": 0.4})
     even = [point.model_copy(update={"largest_share": 0.01}) for point in NARROW[:-1]]
     drawn = depth_width.against_depth([*even, deepest])
-    (bars,) = [trace.error_y for trace in drawn.figure.data if trace.name.endswith(", 95% bootstrap interval")]
+    (bars,) = [
+        trace.error_y
+        for trace in drawn.figure.data
+        if trace.name.endswith(", 95% bootstrap interval")
+    ]
     assert list(bars.array) == pytest.approx([point.high - point.cv_squared for point in NARROW])
-    assert list(bars.arrayminus) == pytest.approx([point.cv_squared - point.low for point in NARROW])
-    (rings,) = [trace for trace in drawn.figure.data if trace.marker.symbol == "circle-open" and trace.x[0] is not None]
+    assert list(bars.arrayminus) == pytest.approx(
+        [point.cv_squared - point.low for point in NARROW]
+    )
+    (rings,) = [
+        trace
+        for trace in drawn.figure.data
+        if trace.marker.symbol == "circle-open" and trace.x[0] is not None
+    ]
     assert (list(rings.x), list(rings.y)) == ([deepest.depth], [deepest.cv_squared])
     assert f"L = {deepest.depth} at m = {deepest.width}" in drawn.caption[1]
 
@@ -142,7 +176,10 @@ def test_unconverged_runs_count_before_training_alone():
     first = LAZY[0]
     lost = first.runs[0].model_copy(update={"outcome": "over-budget"})
     points = [first.model_copy(update={"runs": (lost, *first.runs[1:])}), *LAZY[1:]]
-    after, before = (" ".join(lazy.against(points, "width", "linear", of).caption) for of in (lazy.CHANGE, lazy.KAPPA))
+    after, before = (
+        " ".join(lazy.against(points, "width", "linear", of).caption)
+        for of in (lazy.CHANGE, lazy.KAPPA)
+    )
     assert "Excluded from the means: random f(w₀) did not reach" in after
     assert "Excluded" not in before
 
@@ -157,7 +194,11 @@ def test_the_least_distance_is_drawn_where_it_was_computed():
     assert chart.rows[0]["least ‖w − w₀‖₂, all inputs"] == every
     assert any(trace.name == "slope −0.5" for trace in chart.figure.data)
     bare = [
-        point.model_copy(update={"runs": tuple(run.model_copy(update={"least_distance": ()}) for run in point.runs)})
+        point.model_copy(
+            update={
+                "runs": tuple(run.model_copy(update={"least_distance": ()}) for run in point.runs)
+            }
+        )
         for point in points
     ]
     assert list(means(lazy.distances(bare, "linear", "subtracted"))) == drawn[:-2]
@@ -208,15 +249,21 @@ LINES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("preset", "draw", "name", "swept", "of_points", "of_runs", "number"), LINES)
-def test_line_runs_through_the_means_of_its_runs(preset, draw, name, swept, of_points, of_runs, number):
+@pytest.mark.parametrize(
+    ("preset", "draw", "name", "swept", "of_points", "of_runs", "number"), LINES
+)
+def test_line_runs_through_the_means_of_its_runs(
+    preset, draw, name, swept, of_points, of_runs, number
+):
     def has(each, attributes) -> bool:
         return all(getattr(each, key) == value for key, value in attributes.items())
 
     points = gallery_result(preset).points
     line, counted = means(draw(points))[name], ("converged", "completed")
     own = {
-        getattr(point, swept): [number(run) for run in point.runs if has(run, of_runs) and run.outcome in counted]
+        getattr(point, swept): [
+            number(run) for run in point.runs if has(run, of_runs) and run.outcome in counted
+        ]
         for point in points
         if has(point, of_points)
     }
@@ -236,24 +283,37 @@ def test_each_model_has_its_dash_in_trajectories():
     figure = figures.trajectories(point, "linear", DESCENT, "time", "training points").figure
     models = {"solid": run.network, "dash": run.linearized, "dot": run.infinite}
     for (dash, path), name in zip(
-        models.items(), ("network: solid", "linear model: dashed", "infinite width: dotted"), strict=True
+        models.items(),
+        ("network: solid", "linear model: dashed", "infinite width: dotted"),
+        strict=True,
     ):
-        legend, *drawn = [trace for trace in figure.data if trace.line.dash == dash and "text" not in trace.mode]
+        legend, *drawn = [
+            trace for trace in figure.data if trace.line.dash == dash and "text" not in trace.mode
+        ]
         assert legend.name == name
-        for trace, row in zip(drawn, range(0, len(point.y), len(point.y) // len(drawn)), strict=True):
+        for trace, row in zip(
+            drawn, range(0, len(point.y), len(point.y) // len(drawn)), strict=True
+        ):
             np.testing.assert_allclose(trace.x, run.learning_rate * np.array(run.steps[1:]))
-            np.testing.assert_allclose(trace.y, [block[row][classes[row]] for block in path.outputs[1:]])
+            np.testing.assert_allclose(
+                trace.y, [block[row][classes[row]] for block in path.outputs[1:]]
+            )
 
 
 def test_departure_is_marked_on_lines_that_leave_for_good():
     figure = figures.difference_against_time(LINEARIZED.points, DESCENT, "step").figure
     runs = [
-        run for point in LINEARIZED.points for output in LINEARIZED.spec.outputs for run in point.of(output, DESCENT)
+        run
+        for point in LINEARIZED.points
+        for output in LINEARIZED.spec.outputs
+        for run in point.of(output, DESCENT)
     ]
     drawn = [trace for trace in figure.data if trace.x[0] is not None and "text" not in trace.mode]
     for trace, run in zip(drawn, runs, strict=True):
         np.testing.assert_allclose(trace.y, run.difference[1:])
-        marked = [step for step, size in zip(trace.x, trace.marker.size or (), strict=False) if size]
+        marked = [
+            step for step, size in zip(trace.x, trace.marker.size or (), strict=False) if size
+        ]
         assert marked == ([] if run.departure_step is None else [run.departure_step])
     assert len({run.departure_step is None for run in runs}) == 2
 
@@ -267,8 +327,12 @@ def test_motion_has_a_frame_for_each_record(result):
     assert [step.args[0][0] for step in figure.layout.sliders[0].steps] == names
     for index, frame in enumerate(figure.frames):
         if result is CURVES:
-            expected = [path.test_outputs[index] for path in (run.network, run.linearized, run.infinite)]
-            assert [list(data.y) for data in frame.data] == [[row[0] for row in block] for block in expected]
+            expected = [
+                path.test_outputs[index] for path in (run.network, run.linearized, run.infinite)
+            ]
+            assert [list(data.y) for data in frame.data] == [
+                [row[0] for row in block] for block in expected
+            ]
         else:
             np.testing.assert_allclose(frame.data[0].x, np.ravel(run.linearized.outputs[index]))
             np.testing.assert_allclose(frame.data[1].y, np.ravel(run.network.test_outputs[index]))
@@ -277,7 +341,9 @@ def test_motion_has_a_frame_for_each_record(result):
 def test_every_method_has_its_distance_and_its_kernel_change():
     point = METHODS.points[0]
     chart = ball(METHODS.points, point, "linear", "step")
-    drawn = [trace for trace in chart.figure.data if "text" not in trace.mode and trace.x[0] is not None]
+    drawn = [
+        trace for trace in chart.figure.data if "text" not in trace.mode and trace.x[0] is not None
+    ]
     assert len({trace.name for trace in drawn}) == len(METHODS.spec.methods)
     assert len(drawn) == 2 * len(point.of("linear"))
     run = point.of("linear", DESCENT)[0]
@@ -303,10 +369,15 @@ def curves(chart) -> dict[str, list]:
 @pytest.mark.parametrize("view", early_time.VIEWS)
 def test_every_view_draws_each_model_and_seed_from_step_one(view):
     traces, without_feature = (
-        curves(early_time.along_steps(DEPARTED, runs, view)) for runs in (DEPARTING, DEPARTED.of("erf"))
+        curves(early_time.along_steps(DEPARTED, runs, view))
+        for runs in (DEPARTING, DEPARTED.of("erf"))
     )
-    assert all(tuple(trace.x) == DEPARTING[0].steps[1:] for group in traces.values() for trace in group)
-    assert all(len(group) == len(DEPARTING) * (2 if view == "residual" else 1) for group in traces.values())
+    assert all(
+        tuple(trace.x) == DEPARTING[0].steps[1:] for group in traces.values() for trace in group
+    )
+    assert all(
+        len(group) == len(DEPARTING) * (2 if view == "residual" else 1) for group in traces.values()
+    )
     if view == "test loss":
         assert set(traces) == {"network", "linear model ψ", "without the norm feature"}
         assert tuple(traces["network"][0].y) == DEPARTING[0].network.test_loss[1:]
@@ -321,16 +392,25 @@ def test_departure_and_the_best_linear_model_are_marked():
     upright = [shape.x0 for shape in layout.shapes if shape.x0 == shape.x1]
     assert upright == [run.steps[run.linear_phase], run.departure_step]
     assert [shape.y0 for shape in layout.shapes if shape.y0 == shape.y1] == [run.optimal_test_loss]
-    assert f" network departs: <br> step {run.departure_step:,} " in [note.text for note in layout.annotations]
-    assert [note.x for note in layout.annotations][:2] == pytest.approx(np.log10(upright))  # logarithms
+    assert f" network departs: <br> step {run.departure_step:,} " in [
+        note.text for note in layout.annotations
+    ]
+    assert [note.x for note in layout.annotations][:2] == pytest.approx(
+        np.log10(upright)
+    )  # logarithms
 
 
 def test_a_growing_run_with_one_record_is_drawn():
     run = DEPARTING[0]
-    cut = {name: getattr(run, name)[:1] for name in ("steps", "distance", "naive_distance", "linear_power")}
+    cut = {
+        name: getattr(run, name)[:1]
+        for name in ("steps", "distance", "naive_distance", "linear_power")
+    }
     for name in ("network", "linear", "naive"):
         model = getattr(run, name)
-        cut[name] = model.model_copy(update={each: getattr(model, each)[:1] for each in type(model).model_fields})
+        cut[name] = model.model_copy(
+            update={each: getattr(model, each)[:1] for each in type(model).model_fields}
+        )
     first = run.model_copy(update=cut)
     for chart in (
         early_time.single_outputs(first),
@@ -349,9 +429,15 @@ def test_every_cell_of_the_map_has_its_outcome():
     assert len(panels) == 3
     assert all(len(panel.z) == len(MAP.spec.rates) and None not in panel.z[0] for panel in panels)
     assert len(chart.rows) == 3 * 3 * len(MAP.spec.rates) * len(MAP.spec.widths)
-    markers = [trace for trace in chart.figure.data if trace.type == "scatter" and trace.customdata is not None]
+    markers = [
+        trace
+        for trace in chart.figure.data
+        if trace.type == "scatter" and trace.customdata is not None
+    ]
     cells = [(width, rate) for rate in MAP.spec.rates for width in MAP.spec.widths]
-    assert [[tuple(each[:2]) for each in trace.customdata] for trace in markers] == [cells] * 3, "each can be clicked"
+    assert [[tuple(each[:2]) for each in trace.customdata] for trace in markers] == [cells] * 3, (
+        "each can be clicked"
+    )
 
 
 def test_the_page_follows_the_chosen_cell_beneath_its_map(jobs):
@@ -361,7 +447,12 @@ def test_the_page_follows_the_chosen_cell_beneath_its_map(jobs):
     checked(app.run())
     press(app, "learning_rate.follow")
     (asked,) = jobs.submitted
-    assert (asked.widths, asked.rates, asked.num_seeds, asked.keep_paths) == ((800,), (2.5,), 1, True)
+    assert (asked.widths, asked.rates, asked.num_seeds, asked.keep_paths) == (
+        (800,),
+        (2.5,),
+        1,
+        True,
+    )
     assert asked.dataset == MAP.spec.dataset
     assert len(app.get("plotly_chart")) == 4
     (point,) = RUN.points
@@ -377,9 +468,13 @@ def test_the_page_follows_the_chosen_cell_beneath_its_map(jobs):
 
 def test_second_click_on_a_cell_keeps_the_choice(monkeypatch):
     state: dict = {}
-    monkeypatch.setattr("linearity_lab.views.learning_rate.page.st", SimpleNamespace(session_state=state))
+    monkeypatch.setattr(
+        "linearity_lab.views.learning_rate.page.st", SimpleNamespace(session_state=state)
+    )
     followed = []
-    monkeypatch.setattr("linearity_lab.views.learning_rate.page.submit", lambda page, spec: followed.append(spec))
+    monkeypatch.setattr(
+        "linearity_lab.views.learning_rate.page.submit", lambda page, spec: followed.append(spec)
+    )
     for points in ([{"customdata": [800, 3.5, "3 of 3 catapult"]}], []):
         state["learning_rate.map"] = SimpleNamespace(selection=SimpleNamespace(points=points))
         choose_clicked(MAP.spec)

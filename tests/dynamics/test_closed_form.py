@@ -50,7 +50,10 @@ def test_flow_is_an_exponential_and_the_limit_of_small_steps():
     np.testing.assert_allclose(np.concatenate([each[1] for each in found]), expected, atol=1e-8)
     np.testing.assert_allclose(found[0][0], NET.apply(params, x[:N]), atol=1e-12)
     # Descent at small rates tends to the flow, with an error of first order.
-    errors = [np.abs(form.descent([round(time / rate)], rate)[0] - found[0][1]).max() for rate in (1e-3, 1e-4, 1e-5)]
+    errors = [
+        np.abs(form.descent([round(time / rate)], rate)[0] - found[0][1]).max()
+        for rate in (1e-3, 1e-4, 1e-5)
+    ]
     assert errors[0] / errors[1] == pytest.approx(10, rel=0.02)
     assert errors[1] / errors[2] == pytest.approx(10, rel=0.02)
 
@@ -69,7 +72,13 @@ def test_a_kernel_of_one_output_serves_all_outputs():
 
 def test_directions_without_a_kernel_do_not_move():
     kernel = np.array([[2.0, 0.0], [0.0, 0.0]])
-    form = ClosedForm(kernel, np.array([[1.0], [3.0]]), np.zeros((2, 1)), np.array([[0.0, 1.0]]), np.array([[5.0]]))
+    form = ClosedForm(
+        kernel,
+        np.array([[1.0], [3.0]]),
+        np.zeros((2, 1)),
+        np.array([[0.0, 1.0]]),
+        np.array([[5.0]]),
+    )
     at_train, at_test = form.flow([4.0])
     assert at_test is not None
     np.testing.assert_allclose(at_train[0], [[np.exp(-4.0)], [3.0]])

@@ -60,13 +60,18 @@ def test_training_stops_after_the_threshold_with_its_kernel():
 @pytest.mark.usefixtures("x64")
 def test_followed_outputs_are_those_of_the_network():
     params, x, y, _, _ = problem()
-    training = trained(one_seed(params), 0.0, max_steps=5, num_records=2, outputs=("linear", "swish"))
+    training = trained(
+        one_seed(params), 0.0, max_steps=5, num_records=2, outputs=("linear", "swish")
+    )
     path, rows = plain(params, x, y, RATE, 5), followed_rows(len(y))
     assert 1 <= len(y[rows]) <= 4
     for output, image in (("linear", lambda f: f), ("swish", jax.nn.swish)):
         found = training.followed_outputs(0, output)
         expected = [
-            [image(NET.pre_outputs(path[step][0], x))[row, int(np.argmax(y[row]))] for row in range(len(y))[rows]]
+            [
+                image(NET.pre_outputs(path[step][0], x))[row, int(np.argmax(y[row]))]
+                for row in range(len(y))[rows]
+            ]
             for step in training.recorded(0, output)["steps"]
         ]
         np.testing.assert_allclose(found, expected, rtol=1e-9)

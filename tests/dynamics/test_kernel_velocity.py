@@ -19,7 +19,9 @@ def targets(case: Case, n: int):
 
 # Every architecture under one of its two settings; two thirds are slow tests.
 FIRST = SETTINGS_MET[: len(ARCHITECTURES)]
-CASES = [pytest.param(case, marks=pytest.mark.slow if k % 3 else []) for k, case in enumerate(FIRST)]
+CASES = [
+    pytest.param(case, marks=pytest.mark.slow if k % 3 else []) for k, case in enumerate(FIRST)
+]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -40,12 +42,16 @@ def test_velocity_equals_central_difference_of_the_kernel(case, x64):
         before, now, after = jax.vmap(kernel)(jnp.array([-STEP, 0.0, STEP]))  # traced once
         return jnp.linalg.norm((after - before) / (2 * STEP)) / jnp.linalg.norm(now)
 
-    found = jax.jit(lambda w: kernel_velocity(net, merge(w, fixed), x, y), compiler_options=FAST_COMPILE)(trained)
+    found = jax.jit(
+        lambda w: kernel_velocity(net, merge(w, fixed), x, y), compiler_options=FAST_COMPILE
+    )(trained)
     assert float(found) == pytest.approx(float(dense(trained)), rel=1e-5, abs=1e-9)
 
 
 def test_blocks_of_rows_and_several_draws_agree(x64):
-    net = FullyConnected(width=5, num_outputs=2, activation="tanh", output="softmax", use_bias=False)
+    net = FullyConnected(
+        width=5, num_outputs=2, activation="tanh", output="softmax", use_bias=False
+    )
     x, y = jax.random.normal(jax.random.key(1), (7, 3)), jnp.eye(2)[jnp.arange(7) % 2]
     params = jax.vmap(lambda key: net.init(key, (3,)))(jax.random.split(jax.random.key(0), 3))
     together = jax.jit(jax.vmap(lambda w: kernel_velocity(net, w, x, y)))(params)

@@ -23,7 +23,8 @@ def asked(output: str, seed: int = 0):
 
 
 @pytest.mark.parametrize(
-    ("output", "kind"), [("linear", ""), ("softmax", ""), ("softmax", "square"), ("tanh", ""), ("linear", "logistic")]
+    ("output", "kind"),
+    [("linear", ""), ("softmax", ""), ("softmax", "square"), ("tanh", ""), ("linear", "logistic")],
 )
 def test_products_are_those_of_dense_matrices(output, kind, x64):
     net, params, x, vector = asked(output)
@@ -41,13 +42,20 @@ def test_products_are_those_of_dense_matrices(output, kind, x64):
     jacobian = jax.jit(jax.jacobian(model))(flat)
     curvature = jax.jit(jax.hessian(lambda f: rule.of_model(f.reshape(4, 3), y)))(model(flat))
     found = ravel_pytree(gauss_newton_product(net, params, x, y, vector, kind))[0]
-    np.testing.assert_allclose(found, jacobian.T @ curvature @ jacobian @ direction, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        found, jacobian.T @ curvature @ jacobian @ direction, rtol=1e-9, atol=1e-12
+    )
 
 
 def test_gauss_newton_has_the_eigenvalues_of_the_kernel(x64):
     net, params, x, _ = asked("linear")
     flat, back = ravel_pytree(params)
-    columns = [ravel_pytree(gauss_newton_product(net, params, x, Y, back(unit)))[0] for unit in jnp.eye(flat.size)]
+    columns = [
+        ravel_pytree(gauss_newton_product(net, params, x, Y, back(unit)))[0]
+        for unit in jnp.eye(flat.size)
+    ]
     kernel = np.asarray(empirical_ntk(net, params, x)).transpose(0, 2, 1, 3).reshape(12, 12)
     expected = np.sort(np.linalg.eigvalsh(kernel / 4))
-    np.testing.assert_allclose(np.sort(np.linalg.eigvalsh(np.stack(columns)))[-12:], expected, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(
+        np.sort(np.linalg.eigvalsh(np.stack(columns)))[-12:], expected, rtol=1e-8, atol=1e-12
+    )

@@ -23,11 +23,19 @@ TINY_RATE = [1 - 1e-6 * step for step in STEPS]
 def test_constant_loss_is_stuck_and_decreasing_is_over_budget():
     assert ended(STEPS, PLATEAU, 0.01) == "stuck"
     assert ended(STEPS, SLOW, 0.01) == "over-budget"
-    assert ended(STEPS, TINY_RATE, 0.01) == "over-budget"  # by 0.25% in the last half, but by half of all
-    assert ended(STEPS, [0.5 + 0.2 * (-1) ** step for step in STEPS], 0.01) == "over-budget"  # oscillating
+    assert (
+        ended(STEPS, TINY_RATE, 0.01) == "over-budget"
+    )  # by 0.25% in the last half, but by half of all
+    assert (
+        ended(STEPS, [0.5 + 0.2 * (-1) ** step for step in STEPS], 0.01) == "over-budget"
+    )  # oscillating
     assert ended(STEPS, PLATEAU, None) == "finished"
     assert ended(STEPS, PLATEAU, 0.5) == "converged"
-    assert ended(STEPS, [*PLATEAU[:-1], math.nan], 0.01) == ended(STEPS, PLATEAU[::-1], 0.01) == "diverged"
+    assert (
+        ended(STEPS, [*PLATEAU[:-1], math.nan], 0.01)
+        == ended(STEPS, PLATEAU[::-1], 0.01)
+        == "diverged"
+    )
     assert ended([0], [0.5], 0.01, dead=True) == "dead"
 
 
@@ -47,17 +55,24 @@ def test_swish_plateaus_are_stuck_and_slow_training_is_not():
     stuck = train(net, starts[low][1], x, y, learning_rate=1.0, **settings).network
     assert stuck.outcome == "stuck"
     assert stuck.loss[-1] > 0.2
-    assert train(net, starts[high][1], x, y, learning_rate=1.0, **settings).network.outcome == "converged"
+    assert (
+        train(net, starts[high][1], x, y, learning_rate=1.0, **settings).network.outcome
+        == "converged"
+    )
     slow = train(net, starts[high][1], x, y, learning_rate=1e-4, **settings).network
     assert slow.outcome == "over-budget"
     # An eigenvalue 2,000 times smaller than the largest: the loss decreases ever more slowly.
     features = jnp.array([[1.0, 0.0], [0.0, 0.022]])
-    linear = train(lambda w, x: x @ w, jnp.zeros((2, 1)), features, y, learning_rate=0.5, **settings).network
+    linear = train(
+        lambda w, x: x @ w, jnp.zeros((2, 1)), features, y, learning_rate=0.5, **settings
+    ).network
     assert linear.outcome == "over-budget"
     assert linear.loss[-1] < linear.loss[0] / 2
 
 
-@pytest.mark.parametrize("settings", [{}, {"learning_rate": 0.5}, {"optimizer": "adam"}], ids=["auto", "fixed", "adam"])
+@pytest.mark.parametrize(
+    "settings", [{}, {"learning_rate": 0.5}, {"optimizer": "adam"}], ids=["auto", "fixed", "adam"]
+)
 def test_a_dead_network_and_its_linear_model_are_dead(settings):
     params, x, y, _, _ = problem()
     dead = jax.tree.map(jnp.zeros_like, params)
@@ -74,7 +89,9 @@ def test_rate_of_mostly_dead_networks_is_that_of_half_alive_ones():
     features = rng.normal(size=(40, 5))
     full = np.einsum("if,jf->ij", features, features)[:, :, None, None]
     plain = 0.25 * 2 * 40 / np.linalg.eigvalsh(full[:, :, 0, 0])[-1]
-    assert auto_learning_rate(full, Loss("linear")) == pytest.approx(plain, rel=1e-12)  # unchanged if all are alive
+    assert auto_learning_rate(full, Loss("linear")) == pytest.approx(
+        plain, rel=1e-12
+    )  # unchanged if all are alive
     for live in (40, 21, 20, 10, 1):
         alive = np.arange(40) < live
         kernel = np.where((alive[:, None] & alive)[:, :, None, None], full, 0)
@@ -85,7 +102,9 @@ def test_rate_of_mostly_dead_networks_is_that_of_half_alive_ones():
         assert auto_learning_rate(noise, Loss("linear")) == pytest.approx(expected, rel=1e-12)
     one = np.zeros((60, 60, 1, 1))
     one[0, 0] = 4.26  # as for a ReLU network of width 1 that is alive at one input of 60
-    assert auto_learning_rate(one, Loss("linear")) < 0.25  # 7 if the others counted as permanently dead
+    assert (
+        auto_learning_rate(one, Loss("linear")) < 0.25
+    )  # 7 if the others counted as permanently dead
     assert math.isinf(auto_learning_rate(0 * one, Loss("linear")))
     assert math.isnan(auto_learning_rate(np.full_like(one, np.nan), Loss("linear")))
 
@@ -93,7 +112,9 @@ def test_rate_of_mostly_dead_networks_is_that_of_half_alive_ones():
 def test_largest_eigenvalue_is_found_when_ones_are_in_the_kernel():
     centered = (np.eye(6) - 1 / 6)[:, :, None, None]
     assert largest_eigenvalue(centered) == pytest.approx(1)
-    exact = np.diag([2.0, 2.0, 0.0, 0.0, 1.0, 1.0]) - np.kron(np.diag([2.0, 0.0, 1.0]), [[0, 1], [1, 0]])
+    exact = np.diag([2.0, 2.0, 0.0, 0.0, 1.0, 1.0]) - np.kron(
+        np.diag([2.0, 0.0, 1.0]), [[0, 1], [1, 0]]
+    )
     assert not (exact @ np.ones(6)).any()
     assert largest_eigenvalue(exact[:, :, None, None]) == pytest.approx(4)
     assert largest_eigenvalue(np.zeros((6, 6, 1, 1))) == 0
@@ -101,9 +122,13 @@ def test_largest_eigenvalue_is_found_when_ones_are_in_the_kernel():
 
 
 @pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize("optimizer", [Optimizer(), Optimizer("momentum", momentum=0.5)], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "optimizer", [Optimizer(), Optimizer("momentum", momentum=0.5)], ids=lambda each: each.name
+)
 def test_the_stable_rate_separates_divergence_from_convergence(optimizer):
-    net = FullyConnected(width=300, num_outputs=2, activation="tanh", trained="last", use_bias=False)
+    net = FullyConnected(
+        width=300, num_outputs=2, activation="tanh", trained="last", use_bias=False
+    )
     params, x, y, _, _ = problem(net)
     settings = {"optimizer": optimizer, "max_steps": 3000, "num_records": 5, "kernels": False}
     stable = train(net, params, x, y, learning_rate=1e-3, **settings | {"max_steps": 1}).stable_rate
@@ -125,23 +150,38 @@ def test_divergence_is_an_outcome_with_the_last_finite_step():
         assert np.isnan(path.outputs[-1]).all()
     assert 0 < history.stable_rate < 1e6
     assert history.steps[-1] < 1000  # training ends once all models have diverged
-    stable = train(NET, params, x, y, learning_rate=0.5 * history.stable_rate, max_steps=100, num_records=3)
+    stable = train(
+        NET, params, x, y, learning_rate=0.5 * history.stable_rate, max_steps=100, num_records=3
+    )
     assert stable.linearized.outcome == "finished"
 
 
 def test_training_stops_at_the_threshold_and_on_request():
     params, x, y, _, _ = problem()
-    history = train(NET, params, x, y, learning_rate=0.5, max_steps=100_000, loss_threshold=0.15, kernels=False)
+    history = train(
+        NET, params, x, y, learning_rate=0.5, max_steps=100_000, loss_threshold=0.15, kernels=False
+    )
     assert history.network.outcome == history.linearized.outcome == "converged"
     assert history.network.loss[-1] <= 0.15 < history.network.loss[0]
     assert history.steps[-1] < 100_000
     # The crossing step is the last step of the network trained alone.
-    alone = train(NET, params, x, y, learning_rate=0.5, max_steps=100_000, loss_threshold=0.15, linearized=False)
+    alone = train(
+        NET,
+        params,
+        x,
+        y,
+        learning_rate=0.5,
+        max_steps=100_000,
+        loss_threshold=0.15,
+        linearized=False,
+    )
     crossed = history.network.crossing_step
     assert crossed == alone.network.crossing_step == alone.steps[-1]
     before = train(NET, params, x, y, learning_rate=0.5, max_steps=int(crossed) - 2, kernels=False)
     assert before.network.loss[-1] > 0.15  # two steps earlier, since the loss is read one step late
-    missed = train(NET, params, x, y, learning_rate=0.5, max_steps=2, loss_threshold=1e-6, kernels=False)
+    missed = train(
+        NET, params, x, y, learning_rate=0.5, max_steps=2, loss_threshold=1e-6, kernels=False
+    )
     assert missed.network.outcome == "over-budget"
 
     training = Training(NET, params, x, y, max_steps=10**7, kernels=False)
@@ -161,13 +201,16 @@ def test_wide_networks_approach_the_infinite_width_prediction():
             y_test=y[6:], infinite_width=True, kernels=False,
         )  # fmt: skip
         np.testing.assert_allclose(history.infinite.outputs[0], history.network.outputs[0])
-        apart.append(np.abs(history.infinite.test_outputs[-1] - history.network.test_outputs[-1]).max())
+        apart.append(
+            np.abs(history.infinite.test_outputs[-1] - history.network.test_outputs[-1]).max()
+        )
         assert np.isnan(history.infinite.largest_distance).all()
     assert apart[1] < apart[0] / 4  # a hundred times as wide: a tenth is expected
 
 
 @pytest.mark.parametrize(
-    ("values", "index"), [([0, 1, 0, 2, 3], 3), ([0, 0, 0.5], None), ([2, 3], 0), ([0, np.nan], 1), ([], None)]
+    ("values", "index"),
+    [([0, 1, 0, 2, 3], 3), ([0, 0, 0.5], None), ([2, 3], 0), ([0, np.nan], 1), ([], None)],
 )
 def test_the_departure_is_where_a_difference_rises_for_good(values, index):
     assert departure(values, 0.5) == index

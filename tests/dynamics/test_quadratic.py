@@ -22,7 +22,12 @@ from ntk_core.networks.architectures import ConvNet, DenseNet, FullyConnected, m
 pytestmark = pytest.mark.usefixtures("x64")
 
 NETWORKS = [
-    (DenseNet(width=5, depth=2, num_outputs=2, activation="tanh", drop_probability=0.4, use_bias=False), (3,)),
+    (
+        DenseNet(
+            width=5, depth=2, num_outputs=2, activation="tanh", drop_probability=0.4, use_bias=False
+        ),
+        (3,),
+    ),
     (FullyConnected(width=5, activation="relu", output="swish", use_bias=True), (3,)),
     (ConvNet(width=2, depth=1, activation="erf", num_outputs=2, use_bias=False), (3, 3, 1)),
 ]
@@ -81,10 +86,19 @@ def test_one_sample_is_the_recursion_of_the_plane(rate):
     params = net.init(jax.random.key(4), (dim,))
     x, y = jax.random.normal(jax.random.key(5), (1, dim)), jnp.full((1, 1), target)
     model, (trained, fixed) = NetworkModel(net, Loss("linear")), net.partition(params)
-    curvature = sum(float(jnp.sum(g**2)) for g in jax.tree.leaves(jax.grad(lambda p: net.apply(p, x)[0, 0])(params)))
+    curvature = sum(
+        float(jnp.sum(g**2))
+        for g in jax.tree.leaves(jax.grad(lambda p: net.apply(p, x)[0, 0])(params))
+    )
     eta = rate / curvature
     descent = Descent(
-        QuadraticModel(model), Optimizer(), jax.tree.map(jnp.copy, trained), Origin(trained, fixed), x, y, eta
+        QuadraticModel(model),
+        Optimizer(),
+        jax.tree.map(jnp.copy, trained),
+        Origin(trained, fixed),
+        x,
+        y,
+        eta,
     )
     gain = float(net.apply(params, x)[0, 0]) - target
     factor = float(jnp.sum(x**2)) * eta**2 / (width * dim) * _relu_gain(net, params, x, width, dim)

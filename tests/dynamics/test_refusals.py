@@ -35,16 +35,30 @@ CLOSED = [
 
 def trained(**change):
     params, x, y, _, _ = problem()
-    return train(**{"net": NET, "params": params, "x": x, "y": y, "kernels": False, "learning_rate": 0.1, **change})
+    return train(
+        **{
+            "net": NET,
+            "params": params,
+            "x": x,
+            "y": y,
+            "kernels": False,
+            "learning_rate": 0.1,
+            **change,
+        }
+    )
 
 
 def product(**change):
     params, x, y, _, _ = problem()
-    return loss_hessian_product(**{"net": NET, "params": params, "x": x, "y": y, "vector": params, **change})
+    return loss_hessian_product(
+        **{"net": NET, "params": params, "x": x, "y": y, "vector": params, **change}
+    )
 
 
 def velocity(**change):
-    return kernel_velocity(lambda w, x: x * w, jnp.ones(()), jnp.ones((1, 1)), jnp.ones((1, 1)), **change)
+    return kernel_velocity(
+        lambda w, x: x * w, jnp.ones(()), jnp.ones((1, 1)), jnp.ones((1, 1)), **change
+    )
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,12 @@ CLOSED_FORMS = {
     "leaky_relu": (1.01 / 2, 0.99 / ROOT_2PI, 0.99 / ROOT_2PI, 0),
     "quadratic": (0, 1 / 2, 1, 1 / 2),
     "identity": (1, 0, 0, 0),
-    "gelu": (1 / 2, 0.5 / math.sqrt(math.pi), 0.75 / math.sqrt(math.pi), 1 / (16 * math.sqrt(math.pi))),
+    "gelu": (
+        1 / 2,
+        0.5 / math.sqrt(math.pi),
+        0.75 / math.sqrt(math.pi),
+        1 / (16 * math.sqrt(math.pi)),
+    ),
 }
 
 
@@ -40,7 +45,9 @@ def test_constants_are_those_of_the_closed_forms(name):
     constants = activation_constants(name)
     found = np.array([constants.zeta, constants.theta0, constants.theta1, constants.theta2])
     np.testing.assert_allclose(found, CLOSED_FORMS[name], rtol=0, atol=1e-8)
-    np.testing.assert_array_equal(found == 0, np.equal(CLOSED_FORMS[name], 0))  # no feature from rounding
+    np.testing.assert_array_equal(
+        found == 0, np.equal(CLOSED_FORMS[name], 0)
+    )  # no feature from rounding
 
 
 def test_tanh_has_no_norm_feature():
@@ -58,7 +65,11 @@ def test_constants_are_taylor_coefficients(name):
         total = 0.0
         for ends in ((-12, 0), (0, 12)):
             g = np.linspace(*ends, 4001, dtype=np.float32)
-            values = np.asarray(sigma((1 + s) * g), np.float64) * weight(g) * np.exp(-(g.astype(float) ** 2) / 2)
+            values = (
+                np.asarray(sigma((1 + s) * g), np.float64)
+                * weight(g)
+                * np.exp(-(g.astype(float) ** 2) / 2)
+            )
             total += integrate.simpson(values, x=g.astype(float)) / ROOT_2PI
         return total
 
@@ -95,9 +106,13 @@ def test_first_layer_kernel_approaches_its_linear_model():
     for d in (20, 80):
         spectrum = covariance_spectrum((0.5, 1.0, 1.5), d)
         x = draw_inputs("uniform", spectrum, 10 * d, 0)
-        features = two_layer_features(activation_constants("softplus"), d, float(np.mean(spectrum**2)), 1.0, 0.0)
+        features = two_layer_features(
+            activation_constants("softplus"), d, float(np.mean(spectrum**2)), 1.0, 0.0
+        )
         kernel = np.asarray(
-            infinite_width_ntk(FullyConnected(activation="softplus", trained="first", use_bias=False), x)
+            infinite_width_ntk(
+                FullyConnected(activation="softplus", trained="first", use_bias=False), x
+            )
         )
         norms = kernel_norms(kernel, features, x)
         ratios.append(norms.difference / norms.linear)
@@ -133,7 +148,9 @@ def test_closed_form_of_descent_is_that_of_a_plain_loop(n, d):
             np.testing.assert_allclose(linear.weights_at(step), weights, atol=1e-13)
         weights = weights - psi.T @ (psi @ weights - y) / len(y)
     batches = np.tile(np.arange(len(y)), (9, 1))  # minibatches of the whole set
-    np.testing.assert_allclose(linear.after_batches(np.zeros(d + 2), batches), linear.weights_at(9), atol=1e-13)
+    np.testing.assert_allclose(
+        linear.after_batches(np.zeros(d + 2), batches), linear.weights_at(9), atol=1e-13
+    )
 
 
 def test_descent_converges_to_least_squares():

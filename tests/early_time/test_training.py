@@ -37,10 +37,14 @@ def test_inputs_have_the_stated_covariance(entries):
 def test_targets_are_functions_of_the_inputs(target):
     data = synthetic_data("gaussian", np.ones(6), target, num_samples=50, num_test=20, seed=0)
     more = synthetic_data("gaussian", np.ones(6), target, num_samples=80, num_test=20, seed=0)
-    np.testing.assert_allclose(data.y, more.y[:50], rtol=1e-5)  # the last bit of float32 products depends on the size
+    np.testing.assert_allclose(
+        data.y, more.y[:50], rtol=1e-5
+    )  # the last bit of float32 products depends on the size
     assert data.y.shape == (50, 1)
     if target == "norm":
-        np.testing.assert_allclose(data.y[:, 0], np.linalg.norm(data.x, axis=1) / np.sqrt(6), rtol=1e-6)
+        np.testing.assert_allclose(
+            data.y[:, 0], np.linalg.norm(data.x, axis=1) / np.sqrt(6), rtol=1e-6
+        )
     if target == "sign":
         assert set(np.unique(data.y)) == {-1.0, 1.0}
     if target == "linear":
@@ -87,8 +91,16 @@ def problem(net, input_shape, n=12):
 
 SMALL = {"depth": 2, "use_bias": False}
 NETS = {
-    "symmetric": (FullyConnected(width=8, activation="erf", symmetric=True, output_signs=True, use_bias=False), (3,)),
-    "subtracted": (FullyConnected(width=5, activation="softplus", **SMALL), (3,)),  # of the initial outputs
+    "symmetric": (
+        FullyConnected(
+            width=8, activation="erf", symmetric=True, output_signs=True, use_bias=False
+        ),
+        (3,),
+    ),
+    "subtracted": (
+        FullyConnected(width=5, activation="softplus", **SMALL),
+        (3,),
+    ),  # of the initial outputs
     "mirrored": (Mirrored(FullyConnected(width=4, activation="tanh", **SMALL)), (3,)),
     "convnet": (ConvNet(width=3, activation="erf", **SMALL), (4, 4, 1)),
 }
@@ -114,7 +126,10 @@ def test_training_is_that_of_a_plain_loop_with_a_rate_a_layer(net, input_shape, 
     for step in range(5):
         gradient = slope(w, np.arange(len(x)) if batches is None else batches[step])
         rates = {name: 0.05 if name.endswith("output") else 0.2 for name in w}
-        w = {name: jax.tree.map(lambda a, g, r=rates[name]: a - r * g, w[name], gradient[name]) for name in w}
+        w = {
+            name: jax.tree.map(lambda a, g, r=rates[name]: a - r * g, w[name], gradient[name])
+            for name in w
+        }
     found = merge(descent.state.trained, descent.fixed)
     np.testing.assert_allclose(outputs_in_blocks(net, found, x), net.apply(w, x)[:, 0], atol=1e-12)
     assert descent.steps.tolist() == [5]
@@ -126,5 +141,10 @@ def test_weighted_kernel_is_the_sum_of_the_layers_kernels():
     params, x, _ = problem(net, (3,), n=5)
     both = np.asarray(empirical_ntk(net, params, x))[:, :, 0, 0]
     np.testing.assert_allclose(weighted_kernel(net, params, x, 1.0, 1.0), both, rtol=1e-12)
-    hidden, last = weighted_kernel(net, params, x, 1.0, 0.0), weighted_kernel(net, params, x, 0.0, 1.0)
-    np.testing.assert_allclose(weighted_kernel(net, params, x, 0.5, 2.0), 0.5 * hidden + 2 * last, rtol=1e-12)
+    hidden, last = (
+        weighted_kernel(net, params, x, 1.0, 0.0),
+        weighted_kernel(net, params, x, 0.0, 1.0),
+    )
+    np.testing.assert_allclose(
+        weighted_kernel(net, params, x, 0.5, 2.0), 0.5 * hidden + 2 * last, rtol=1e-12
+    )

@@ -17,7 +17,9 @@ import nbformat
 from nbclient import NotebookClient
 
 ROOT = Path(__file__).resolve().parents[2]
-WITH_TORCH = [ROOT / "examples" / "is_my_finetuning_linear.ipynb"]  # for the environment of make torch
+WITH_TORCH = [
+    ROOT / "examples" / "is_my_finetuning_linear.ipynb"
+]  # for the environment of make torch
 NOTEBOOKS = sorted(set((ROOT / "examples").glob("*.ipynb")) - set(WITH_TORCH))
 FIGURE = "application/vnd.plotly.v1+json"
 
@@ -32,19 +34,34 @@ def stated_entry_points() -> dict[str, dict[str, str]]:
 def as_if_installed(folder: Path) -> dict[str, str]:
     """Environment in which a program finds the lab and its entry points."""
     stated = stated_entry_points()
-    lines = [f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in each.items()) for group, each in stated.items()]
+    lines = [
+        f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in each.items())
+        for group, each in stated.items()
+    ]
     (folder / "linearity_lab-0.dist-info").mkdir(exist_ok=True)
-    (folder / "linearity_lab-0.dist-info" / "METADATA").write_text("Name: linearity-lab\nVersion: 0\n")
-    (folder / "linearity_lab-0.dist-info" / "entry_points.txt").write_text("".join(lines), encoding="utf-8")
+    (folder / "linearity_lab-0.dist-info" / "METADATA").write_text(
+        "Name: linearity-lab\nVersion: 0\n"
+    )
+    (folder / "linearity_lab-0.dist-info" / "entry_points.txt").write_text(
+        "".join(lines), encoding="utf-8"
+    )
     paths = {"PYTHONPATH": os.pathsep.join((str(ROOT), str(folder))), "JUPYTER_PLATFORM_DIRS": "1"}
     places = {name: str(folder) for name in ("XDG_DATA_HOME", "IPYTHONDIR", "JUPYTER_RUNTIME_DIR")}
     renderer = {"PLOTLY_RENDERER": "plotly_mimetype"}  # without Plotly's script of 4.7 MB
-    return {**os.environ, **paths, **places, **renderer, "LINEARITY_LAB_STORE": str(folder / "results.sqlite")}
+    return {
+        **os.environ,
+        **paths,
+        **places,
+        **renderer,
+        "LINEARITY_LAB_STORE": str(folder / "results.sqlite"),
+    }
 
 
 def executed(book: nbformat.NotebookNode, folder: Path) -> nbformat.NotebookNode:
     """Execute the notebook in ``folder`` and return it with its outputs."""
-    client = NotebookClient(book, timeout=900, record_timing=False, resources={"metadata": {"path": str(folder)}})
+    client = NotebookClient(
+        book, timeout=900, record_timing=False, resources={"metadata": {"path": str(folder)}}
+    )
     client.execute(env=as_if_installed(folder))
     return book
 
@@ -52,7 +69,9 @@ def executed(book: nbformat.NotebookNode, folder: Path) -> nbformat.NotebookNode
 def smaller(source: str) -> str:
     """Replace a cell's settings by two small widths, one output and one network."""
     source = re.sub(r"\[\d+(, \d+)+\]", "[4, 8]", source)
-    return source.replace('"networks": 2', '"networks": 1').replace('"linear", "softmax"', '"linear"')
+    return source.replace('"networks": 2', '"networks": 1').replace(
+        '"linear", "softmax"', '"linear"'
+    )
 
 
 def shown_in(book: nbformat.NotebookNode, mime: str) -> list[Any]:

@@ -29,10 +29,18 @@ def test_their_outputs_are_there_small_and_without_errors():
         code = [cell for cell in book.cells if cell.cell_type == "code"]
         assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
         outputs = [output for cell in code for output in cell.outputs]
-        assert [each for each in outputs if each.output_type == "error" or each.get("name") == "stderr"] == []
+        assert [
+            each for each in outputs if each.output_type == "error" or each.get("name") == "stderr"
+        ] == []
         shown = "\n".join(shown_in(book, "text/html"))
-        assert [words for words in PROMISED.get(path.stem, ("Linear:", "Not linear:")) if words not in shown] == []
-        assert len(shown_in(book, FIGURE)) == (path.stem not in ("own_model", "is_my_finetuning_linear"))
+        assert [
+            words
+            for words in PROMISED.get(path.stem, ("Linear:", "Not linear:"))
+            if words not in shown
+        ] == []
+        assert len(shown_in(book, FIGURE)) == (
+            path.stem not in ("own_model", "is_my_finetuning_linear")
+        )
         assert "<script" not in shown
         assert str(ROOT) not in path.read_text(encoding="utf-8")
 
@@ -41,7 +49,13 @@ def test_their_outputs_are_there_small_and_without_errors():
 def test_the_marimo_notebook_runs_as_a_program():
     """With a smaller spec than that of its widgets, which is checked, too."""
     app = runpy.run_path(str(ROOT / "examples" / "marimo_width.py"))["app"]
-    small = {"widths": [4], "num_seeds": 1, "outputs": ["linear"], "dataset.num_samples": 6, "training.max_steps": 3}
+    small = {
+        "widths": [4],
+        "num_seeds": 1,
+        "outputs": ["linear"],
+        "dataset.num_samples": 6,
+        "training.max_steps": 3,
+    }
     spec = ntk_core.experiments.with_settings(ntk_core.presets()["liu-fig1-left"], small)
     outputs, names = app.run(defs={"spec": spec})
     assert names["ended"].status == "completed"
@@ -61,8 +75,15 @@ def test_linear_output_kernel_moves_less_in_wider_networks():
 @pytest.mark.slow
 def test_kernel_change_is_drawn_against_the_in_degree():
     script = example("zhu_figure_2")
-    small = {"num_seeds": 1, "outputs": ["linear"], "dataset.name": "gaussian-mixture", "dataset.num_samples": 8}
-    measured = script.main({"widths": [16, 128], "training.max_steps": 100, "num_hessians": 0, **small})
+    small = {
+        "num_seeds": 1,
+        "outputs": ["linear"],
+        "dataset.name": "gaussian-mixture",
+        "dataset.num_samples": 8,
+    }
+    measured = script.main(
+        {"widths": [16, 128], "training.max_steps": 100, "num_hessians": 0, **small}
+    )
     (narrow, wide) = measured
     assert narrow[0] < 16  # edges were removed
     assert wide[1] < narrow[1]
@@ -71,7 +92,9 @@ def test_kernel_change_is_drawn_against_the_in_degree():
 
 def test_network_and_linear_model_begin_together():
     script = example("hu_figure_1")
-    points = script.main({"values": [25], "num_seeds": 1, "dataset.num_samples": 200, "training.max_steps": 20})
+    points = script.main(
+        {"values": [25], "num_seeds": 1, "dataset.num_samples": 200, "training.max_steps": 20}
+    )
     run = points[25].runs[0]
     assert run.discrepancy < 0.1
     network, linear = script.figure(points).data
@@ -92,7 +115,9 @@ def test_kernel_of_a_flax_model_is_positive_semidefinite():
     script = example("own_model_flax")
     eigenvalues = script.main(channels=8)
     assert eigenvalues.shape == (30,)
-    assert eigenvalues[-1] > -1e-4 * eigenvalues[0]  # float32: 30 eigenvalues, each to about eps · the largest
+    assert (
+        eigenvalues[-1] > -1e-4 * eigenvalues[0]
+    )  # float32: 30 eigenvalues, each to about eps · the largest
 
 
 @pytest.mark.slow

@@ -30,8 +30,14 @@ def test_each_network_has_the_numbers_and_words_it_has_alone(results, letter):
     assert (together.width, together.num_params) == (alone.width, alone.num_params)
     assert (together.runs, together.snapshots) == (alone.runs, alone.snapshots)
     distance = "distance_to_infinite_width"  # unknown for a bottleneck
-    rows = [row | {distance: row.get(distance)} for row in results[""].rows() if row["network"] == letter]
-    assert rows == [{"network": letter, **row, distance: row.get(distance)} for row in results[letter].rows()]
+    rows = [
+        row | {distance: row.get(distance)}
+        for row in results[""].rows()
+        if row["network"] == letter
+    ]
+    assert rows == [
+        {"network": letter, **row, distance: row.get(distance)} for row in results[letter].rows()
+    ]
     words = run_summary(SMALL.of_network(letter), results[letter].points)
     title = ARCHITECTURES[SMALL.networks[letter].kind].title
     assert f"Network {letter}: {title}\n{words}" in run_summary(SMALL, results[""].points)

@@ -14,20 +14,28 @@ from ntk_core.runs import EXPERIMENTS
 from ntk_core.settings.grammar import InvalidSpec
 from tests.running import result_of
 
-SMALL: dict[str, Any] = {"widths": (4, 8), "num_seeds": 1, "outputs": ("linear",), "dataset": {"num_samples": 6}}
+SMALL: dict[str, Any] = {
+    "widths": (4, 8),
+    "num_seeds": 1,
+    "outputs": ("linear",),
+    "dataset": {"num_samples": 6},
+}
 QUICK: dict[str, Any] = {**SMALL, "training": {"max_steps": 2}}
 
 
 def test_spec_preset_name_and_mapping_give_one_result():
     preset = ntk_core.experiments.preset("liu-fig1-left")
     found: list[Any] = [
-        ntk_core.compute(given, **QUICK) for given in ("liu-fig1-left", preset, preset.spec, preset.spec.model_dump())
+        ntk_core.compute(given, **QUICK)
+        for given in ("liu-fig1-left", preset, preset.spec, preset.spec.model_dump())
     ]
     assert all(type(each) is KernelChangeResult for each in found)
     assert len({each.csv() for each in found}) == 1
     assert found[0].spec.training.max_steps == 2
     assert found[0].spec.dataset.num_samples == 6
-    assert found[0].spec.training.learning_rate == preset.spec.training.learning_rate  # other settings of the group
+    assert (
+        found[0].spec.training.learning_rate == preset.spec.training.learning_rate
+    )  # other settings of the group
     assert result_of(found[0].spec).csv() == found[0].csv()
 
 

@@ -16,7 +16,14 @@ from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import DAGNetwork
 from ntk_core.networks.build import initial_key
-from ntk_core.networks.graphs import Edge, Graph, Group, dense_graph, example_graphs, fully_connected_graph
+from ntk_core.networks.graphs import (
+    Edge,
+    Graph,
+    Group,
+    dense_graph,
+    example_graphs,
+    fully_connected_graph,
+)
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import counts_of, peak_bytes, run_summary
 from ntk_core.settings.grammar import with_settings
@@ -24,20 +31,26 @@ from tests.running import result_of
 
 DATA = DatasetSpec(num_samples=6, num_classes=2, input_dim=4)
 SHORT = TrainingSpec(max_steps=20, num_records=3)
-SMALL = DAGSpec(dataset=DATA, graph=dense_graph(2, 0.3), widths=(8, 16), num_seeds=1, training=SHORT)
+SMALL = DAGSpec(
+    dataset=DATA, graph=dense_graph(2, 0.3), widths=(8, 16), num_seeds=1, training=SHORT
+)
 
 
 @pytest.fixture(scope="module")
 def measured() -> DAGResult:
     """One result with all measurements."""
-    return result_of(with_settings(SMALL, {"pre_activations": True, "ball_radius": 0.5, "widths": [8]}))
+    return result_of(
+        with_settings(SMALL, {"pre_activations": True, "ball_radius": 0.5, "widths": [8]})
+    )
 
 
 def drawn(spec, width):
     """Network, parameters and data of a spec's first seed."""
     data = load_dataset(spec.dataset.name, **spec.dataset.options())
     graph = {"groups": spec.graph.groups, "edges": spec.graph.edges}
-    net = DAGNetwork(width=width, **graph, num_outputs=2, activation=spec.activation, use_bias=False)
+    net = DAGNetwork(
+        width=width, **graph, num_outputs=2, activation=spec.activation, use_bias=False
+    )
     return net, net.init(initial_key(spec.seed, width), data.input_shape), jnp.asarray(data.x)
 
 
@@ -50,7 +63,9 @@ def test_run_measures_kernel_hessian_and_in_degrees(measured):
     assert found.hessian_norm == pytest.approx(sum(norms) / 2, rel=1e-3)
     kernel = empirical_ntk(net, params, x)
     assert found.smallest_eigenvalue[0] == pytest.approx(eigenvalues(kernel)[-1], rel=1e-3)
-    assert found.gradient_norm == pytest.approx(float(jnp.einsum("iiaa->ia", kernel)[:, 0].mean()), rel=1e-4)
+    assert found.gradient_norm == pytest.approx(
+        float(jnp.einsum("iiaa->ia", kernel)[:, 0].mean()), rel=1e-4
+    )
     assert point.num_params == net.num_params((4,))
 
 
@@ -70,9 +85,17 @@ def test_first_layers_are_linear_and_last_is_the_output(measured):
 
 def test_fully_connected_graph_trains_like_the_network():
     """Two experiments, one network: same seed, data, rate and loss."""
-    settings = {"dataset": DATA, "widths": (12,), "num_seeds": 1, "training": SHORT, "outputs": ("swish",)}
+    settings = {
+        "dataset": DATA,
+        "widths": (12,),
+        "num_seeds": 1,
+        "training": SHORT,
+        "outputs": ("swish",),
+    }
     graph = DAGSpec(graph=fully_connected_graph(2), num_hessians=0, **settings)
-    plain = KernelChangeSpec(architecture=ArchitectureSpec(depth=2, activation="tanh", use_bias=False), **settings)
+    plain = KernelChangeSpec(
+        architecture=ArchitectureSpec(depth=2, activation="tanh", use_bias=False), **settings
+    )
     (ours,) = result_of(graph).points[0].of("drawn", "swish")
     (theirs,) = result_of(plain).points[0].of("swish")
     assert ours.steps == theirs.steps
@@ -100,7 +123,8 @@ def test_sizes_are_those_of_the_network(name):
     sizes = layer_sizes_of(spec, graph, 9)
     assert sum(size.num_params for size in sizes) == net.num_params(shape)
     assert [size.features * size.positions for size in sizes] == [
-        math.prod(net.layers[name].output_shape(found)) for name, found in net.layer_input_shapes(shape).items()
+        math.prod(net.layers[name].output_shape(found))
+        for name, found in net.layer_input_shapes(shape).items()
     ]
 
 
@@ -112,7 +136,9 @@ def test_estimates_count_masked_hessians():
 
 
 def test_graphs_with_a_group_of_fixed_size_run_at_every_width():
-    graph = Graph((Group("a", 3), Group("b")), (Edge("input", "a"), Edge("a", "b"), Edge("b", "output")))
+    graph = Graph(
+        (Group("a", 3), Group("b")), (Edge("input", "a"), Edge("a", "b"), Edge("b", "output"))
+    )
     spec = with_settings(SMALL, {"graph": json.loads(str(graph)), "num_hessians": 0, "widths": [4]})
     (found,) = result_of(spec).points[0].runs
     assert found.min_in_degree == 3

@@ -49,13 +49,19 @@ def noise_of(params, x: np.ndarray) -> Iterator[np.ndarray]:
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(("depth", "width"), [(1, 3), (2, 8), (5, 16)])
 def test_kernels_drawn_without_weights_equal_those_of_weights(depth, width):
-    net = FullyConnected(width=width, depth=depth, num_outputs=1, activation="relu", use_bias=False, gain=GAIN)
+    net = FullyConnected(
+        width=width, depth=depth, num_outputs=1, activation="relu", use_bias=False, gain=GAIN
+    )
     x = np.random.default_rng(1).standard_normal(DIMENSION)
     x *= math.sqrt(DIMENSION) / np.linalg.norm(x)
     drawn = [net.init(jax.random.key(seed), (DIMENSION,)) for seed in range(4)]
-    expected = [float(empirical_ntk(net, params, jnp.asarray(x)[None])[0, 0, 0, 0]) for params in drawn]
+    expected = [
+        float(empirical_ntk(net, params, jnp.asarray(x)[None])[0, 0, 0, 0]) for params in drawn
+    ]
     rows = zip(*(noise_of(params, x) for params in drawn), strict=True)
-    found = random_kernels(depth, width, len(drawn), lambda shape: np.stack(next(rows)).reshape(shape))
+    found = random_kernels(
+        depth, width, len(drawn), lambda shape: np.stack(next(rows)).reshape(shape)
+    )
     assert found == pytest.approx(expected, rel=1e-12)  # rounding
 
 
@@ -75,7 +81,9 @@ def test_one_hidden_layer_has_three_over_m(width):
 
 @pytest.mark.parametrize(("depth", "width"), [(2, 32), (8, 64)])
 def test_deep_networks_have_the_derived_moments(depth, width):
-    kernels = random_kernels(depth, width, 6000, np.random.default_rng([depth, width]).standard_normal)
+    kernels = random_kernels(
+        depth, width, 6000, np.random.default_rng([depth, width]).standard_normal
+    )
     assert abs(kernels.mean() - (depth + 1)) < 4 * kernels.std() / math.sqrt(len(kernels))
     ratios = [(group**2).mean() / (depth + 1) ** 2 for group in np.array_split(kernels, 20)]
     error = np.std(ratios, ddof=1) / math.sqrt(len(ratios))
@@ -89,13 +97,17 @@ def test_the_formula_goes_over_into_its_limit_along_beta():
         found, limit = second_moment(depth, round(depth / beta)), limit_moment(beta)
         assert math.log(found) == pytest.approx(math.log(limit), rel=0.01)
     assert limit_moment(0.0) == 1
-    assert limit_moment(0.99e-4) - 1 == pytest.approx((limit_moment(1.01e-4) - 1) * 0.99 / 1.01, rel=1e-3)
+    assert limit_moment(0.99e-4) - 1 == pytest.approx(
+        (limit_moment(1.01e-4) - 1) * 0.99 / 1.01, rel=1e-3
+    )
 
 
 def test_a_dead_layer_gives_a_kernel_of_zero():
     kernels = random_kernels(6, 1, 500, np.random.default_rng(0).standard_normal)
     assert np.isfinite(kernels).all()
-    assert 0.5 < (kernels == 0).mean() < 1  # f = 0 unless every neuron is on; parts below a live layer vanish with δ
+    assert (
+        0.5 < (kernels == 0).mean() < 1
+    )  # f = 0 unless every neuron is on; parts below a live layer vanish with δ
 
 
 def test_interval_equals_resampling_and_reports_a_dominant_run():
@@ -103,7 +115,9 @@ def test_interval_equals_resampling_and_reports_a_dominant_run():
     normal = scatter(10 + random.standard_normal(2000), random)
     assert normal.low < normal.cv_squared < normal.high
     # The variance of n normal numbers has the relative error √(2/n).
-    assert (normal.high - normal.low) / normal.cv_squared == pytest.approx(2 * 1.96 * math.sqrt(2 / 2000), rel=0.2)
+    assert (normal.high - normal.low) / normal.cv_squared == pytest.approx(
+        2 * 1.96 * math.sqrt(2 / 2000), rel=0.2
+    )
     assert normal.largest_share < 0.01
     tail = scatter(np.array([*np.ones(100), 50.0]), random)
     assert tail.largest_share > MOST_OF_ONE
@@ -112,17 +126,28 @@ def test_interval_equals_resampling_and_reports_a_dominant_run():
 
 @pytest.mark.usefixtures("x64")
 def test_loop_over_layers_has_the_same_hessian():
-    net = FullyConnected(width=6, depth=4, num_outputs=1, activation="relu", use_bias=False, gain=GAIN)
+    net = FullyConnected(
+        width=6, depth=4, num_outputs=1, activation="relu", use_bias=False, gain=GAIN
+    )
     params = net.init(jax.random.key(0), (DIMENSION,))
     x = jax.random.normal(jax.random.key(1), (2, DIMENSION))
-    assert np.asarray(layer_by_layer(stacked(params), x)) == pytest.approx(np.asarray(net.apply(params, x)), rel=1e-12)
+    assert np.asarray(layer_by_layer(stacked(params), x)) == pytest.approx(
+        np.asarray(net.apply(params, x)), rel=1e-12
+    )
     expected = hessian_norm(net, params, x, tolerance=1e-10)
     found = hessian_norm(layer_by_layer, stacked(params), x, tolerance=1e-10)
     assert found.converged.all()
     assert found.value == pytest.approx(expected.value, rel=1e-8)
 
 
-FEW = {"depths": [1, 3], "widths": [8], "num_kernels": 200, "num_seeds": 1, "trained_depth": 3, "hessian_depth": 1}
+FEW = {
+    "depths": [1, 3],
+    "widths": [8],
+    "num_kernels": 200,
+    "num_seeds": 1,
+    "trained_depth": 3,
+    "hessian_depth": 1,
+}
 SHORT = {"dataset.num_samples": 4, "training.max_steps": 20, "training.num_records": 3}
 SMALL = with_settings(DepthWidthSpec(), {**FEW, **SHORT})
 

@@ -10,7 +10,13 @@ from ntk_core.runs import load_data, run_summary
 from ntk_core.settings.grammar import with_settings
 from tests.running import result_of
 
-FEW = {"widths": [20], "num_seeds": 1, "outputs": ["linear"], "num_test": 5, "architecture.activation": "tanh"}
+FEW = {
+    "widths": [20],
+    "num_seeds": 1,
+    "outputs": ["linear"],
+    "num_test": 5,
+    "architecture.activation": "tanh",
+}
 SHORT = {"dataset.num_samples": 12, "training.max_steps": 40, "training.num_records": 5}
 SMALL = with_settings(DynamicsSpec(), {**FEW, **SHORT})
 
@@ -26,19 +32,29 @@ def test_a_point_keeps_outputs_of_the_first_seed_only():
         if kept:
             assert np.shape(each.network.outputs) == (len(each.steps), result.spec.num_followed, 3)
     assert len(result.rows()) == 8
-    assert "linear output, gradient descent: ‖F − F_lin‖ / ‖F_lin‖ ∝ m^(" in run_summary(result.spec, result.points)
+    assert "linear output, gradient descent: ‖F − F_lin‖ / ‖F_lin‖ ∝ m^(" in run_summary(
+        result.spec, result.points
+    )
 
 
 def test_linear_model_diverges_above_the_stable_rate():
     methods = ["gradient-descent", "large-rate", "beyond-stable"]
     spec = with_settings(
         SMALL,
-        {"methods": methods, "widths": [300], "training.max_steps": 400, "infinite_width": False, "loss": "square"},
+        {
+            "methods": methods,
+            "widths": [300],
+            "training.max_steps": 400,
+            "infinite_width": False,
+            "loss": "square",
+        },
     )
     plain, large, beyond = result_of(spec).points[0].runs
     # Auto is a quarter of the stable rate of a linear output under square loss.
     assert plain.learning_rate == pytest.approx(plain.stable_rate / 4, rel=1e-3)
-    assert large.learning_rate == pytest.approx(METHODS["large-rate"].rate_factor * plain.learning_rate)
+    assert large.learning_rate == pytest.approx(
+        METHODS["large-rate"].rate_factor * plain.learning_rate
+    )
     assert plain.linearized.outcome != "diverged" != large.linearized.outcome
     assert beyond.learning_rate > beyond.stable_rate
     assert beyond.linearized.outcome == "diverged"

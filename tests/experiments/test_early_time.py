@@ -46,9 +46,15 @@ def events():
 def test_a_run_gives_every_point_seed_and_kernel(events):
     result = events[-1].result
     assert result.status == "completed"
-    assert [(point.input_dim, point.width) for point in result.points] == [(8, 32), (16, 90)]  # 32 · 2^1.5, even
+    assert [(point.input_dim, point.width) for point in result.points] == [
+        (8, 32),
+        (16, 90),
+    ]  # 32 · 2^1.5, even
     for point in result.points:
-        assert [(each.activation, each.seed) for each in point.runs] == [("softplus", 0), ("softplus", 1)]
+        assert [(each.activation, each.seed) for each in point.runs] == [
+            ("softplus", 0),
+            ("softplus", 1),
+        ]
         assert [each.seed for each in point.kernels] == [0, 1]
         assert point.span_dimension == point.input_dim
         assert point.constants["softplus"].zeta == pytest.approx(0.5)
@@ -64,22 +70,33 @@ def test_a_run_gives_every_point_seed_and_kernel(events):
     first, second = result.points[0].runs
     assert (first.steps[0], first.steps[-1]) == (0, 30)
     assert (len(first.targets), second.targets) == (5, ())
-    assert len(result.rows()) == sum(len(each.steps) for point in result.points for each in point.runs)
+    assert len(result.rows()) == sum(
+        len(each.steps) for point in result.points for each in point.runs
+    )
 
 
 def test_curves_grow_while_a_point_is_computed(events):
-    growing = [e.point for e in events if isinstance(e, PointProgress) and isinstance(e.point, EarlyPoint)]
+    growing = [
+        e.point for e in events if isinstance(e, PointProgress) and isinstance(e.point, EarlyPoint)
+    ]
     assert growing
-    lengths = [sum(len(each.steps) for each in point.runs) for point in growing if point.input_dim == 8]
+    lengths = [
+        sum(len(each.steps) for each in point.runs) for point in growing if point.input_dim == 8
+    ]
     assert lengths == sorted(lengths)
     assert lengths[0] < lengths[-1]
-    finished = next(e.point for e in events if isinstance(e, PointFinished) and isinstance(e.point, EarlyPoint))
+    finished = next(
+        e.point for e in events if isinstance(e, PointFinished) and isinstance(e.point, EarlyPoint)
+    )
     last = [point for point in growing if point.input_dim == 8][-1]
     assert last.runs == finished.runs
 
 
 def test_a_rate_beyond_stability_is_an_outcome_and_no_error():
-    spec = with_settings(SMALL, {"values": [8], "num_seeds": 1, "training.learning_rate": 1000.0, "kernel_samples": 0})
+    spec = with_settings(
+        SMALL,
+        {"values": [8], "num_seeds": 1, "training.learning_rate": 1000.0, "kernel_samples": 0},
+    )
     result = result_of(spec)
     assert [each.outcome for each in result.points[0].runs] == ["diverged"]
     assert "! diverged" in run_summary(spec, result.points)
@@ -103,7 +120,9 @@ def test_images_and_convolutions_are_trained_on_minibatches():
     ids=["convnet-1d", "output layer"],
 )
 def test_kernels_are_compared_without_training(changes):
-    spec = with_settings(SMALL, {"training.max_steps": 0, "num_seeds": 1, "dataset.target": "linear", **changes})
+    spec = with_settings(
+        SMALL, {"training.max_steps": 0, "num_seeds": 1, "dataset.target": "linear", **changes}
+    )
     result = result_of(spec)
     for point in result.points:
         assert point.runs == ()
@@ -115,10 +134,18 @@ def test_kernels_are_compared_without_training(changes):
 
 def made_run(network, linear):
     def curve(losses):
-        return ModelCurve(train_loss=losses, test_loss=losses, span_loss=losses, complement_loss=losses)
+        return ModelCurve(
+            train_loss=losses, test_loss=losses, span_loss=losses, complement_loss=losses
+        )
 
     flat = tuple(0.1 for _ in network)
-    ends = {"activation": "erf", "seed": 0, "learning_rate": 0.5, "outcome": "completed", "target_power": 2.0}
+    ends = {
+        "activation": "erf",
+        "seed": 0,
+        "learning_rate": 0.5,
+        "outcome": "completed",
+        "target_power": 2.0,
+    }
     return EarlyRun(
         **ends,
         steps=tuple(range(len(network))),
@@ -154,12 +181,19 @@ def test_departure_is_where_the_network_is_five_percent_better():
 )
 def test_layers_are_counted_on_the_network_that_is_computed(kind, data, start):
     deeper = {} if kind == "convnet-1d" else {"network.depth": 2}
-    changes = {"network.kind": kind, "network.start": start, "dataset.name": data, "values": [8], **deeper}
+    changes = {
+        "network.kind": kind,
+        "network.start": start,
+        "dataset.name": data,
+        "values": [8],
+        **deeper,
+    }
     spec = with_settings(EarlyTimeSpec(), changes)
     (key,) = spec.point_keys()
     d = spec.dim_at(key)
     params = jax.eval_shape(
-        lambda random: compute._network(spec, "erf", 8, d).init(random, spec.seen_shape(d)), jax.random.key(0)
+        lambda random: compute._network(spec, "erf", 8, d).init(random, spec.seen_shape(d)),
+        jax.random.key(0),
     )
     copies = 2 if spec.network.is_doubled else 1
     counted = sum(layer.num_params for layer in early_time_spec._layers(spec, key))

@@ -108,7 +108,11 @@ def test_keys_name_the_points_and_are_read_back(experiment):
     for spec in (preset.spec for preset in EXPERIMENTS[experiment].presets):
         keys = spec.point_keys()
         assert len({spec.value_of(key) for key in keys}) == len(keys) > 0
-        if experiment not in ("hessian", "early_time", "generalization"):  # their points have other names for parts
+        if experiment not in (
+            "hessian",
+            "early_time",
+            "generalization",
+        ):  # their points have other names for parts
             assert tuple(point.model_construct(**spec.parts_of(key)).key for key in keys) == keys
 
 
@@ -135,9 +139,14 @@ def test_results_survive_json(experiment):
     text = min(files, key=lambda file: file.stat().st_size).read_text(encoding="utf-8")
     result = adapter.validate_json(text)
     assert type(result) is EXPERIMENTS[experiment].result
-    assert adapter.validate_json(result.model_dump_json()).model_dump_json() == result.model_dump_json()
+    assert (
+        adapter.validate_json(result.model_dump_json()).model_dump_json()
+        == result.model_dump_json()
+    )
     assert tuple(point.key for point in result.points) == result.spec.point_keys()
-    assert len({tuple(row) for row in result.rows()}) <= 1 + (experiment == "dag")  # drawn graphs have more columns
+    assert len({tuple(row) for row in result.rows()}) <= 1 + (
+        experiment == "dag"
+    )  # drawn graphs have more columns
 
 
 def swept_at(experiment: str, *values: int) -> Spec:
@@ -151,7 +160,9 @@ def test_costs_grow_and_what_is_too_large_is_refused(experiment, monkeypatch):
     small, large = (estimate(swept_at(experiment, value)) for value in (32, 128))
     assert small.seconds < large.seconds
     assert small.peak_bytes < large.peak_bytes
-    monkeypatch.setenv("LINEARITY_LAB_MEMORY_GIB", str((small.peak_bytes + large.peak_bytes) / 2 / 2**30))
+    monkeypatch.setenv(
+        "LINEARITY_LAB_MEMORY_GIB", str((small.peak_bytes + large.peak_bytes) / 2 / 2**30)
+    )
     with pytest.raises(TooLarge) as refused:
         check_size(swept_at(experiment, 32, 128))
     assert refused.value.field == EXPERIMENTS[experiment].spec().swept_field

@@ -28,9 +28,9 @@ class ByHand:
     """Plain F = m^(−ρ) (f − f₀), f = v·max(Wx/√d, 0)/√m, its kernel by a Jacobian, descent on (1/2n) Σ (F − y)²."""
 
     def __init__(self, richness: float):
-        drawn = FullyConnected(width=WIDTH, depth=1, num_outputs=1, activation="relu", use_bias=False).init(
-            initial_key(0, WIDTH), (DIM,)
-        )
+        drawn = FullyConnected(
+            width=WIDTH, depth=1, num_outputs=1, activation="relu", use_bias=False
+        ).init(initial_key(0, WIDTH), (DIM,))
         self.w = np.asarray(drawn["hidden1"]["weight"], float).reshape(DIM, WIDTH)
         self.v = np.asarray(drawn["output"]["weight"], float).reshape(WIDTH)
         self.factor = WIDTH**-richness
@@ -61,7 +61,9 @@ def test_a_run_is_that_of_training_and_regression_written_out():
     spec, richness = SPEC, 0.5
     data = load(spec)
     (found,) = point_of(spec, data=data).runs
-    x, y, x_test, y_test = (np.asarray(getattr(data[N], name), float) for name in ("x", "y", "x_test", "y_test"))
+    x, y, x_test, y_test = (
+        np.asarray(getattr(data[N], name), float) for name in ("x", "y", "x_test", "y_test")
+    )
     y, y_test, net = y[:, 0], y_test[:, 0], ByHand(richness)
     first_gradients, first_tests = net.jacobian(x), net.jacobian(x_test)
     kernels, taken = [], 0
@@ -83,7 +85,10 @@ def test_a_run_is_that_of_training_and_regression_written_out():
         assert found.loss[index] == pytest.approx(np.mean((net.outputs(x) - y) ** 2) / 2, rel=1e-7)
         norm = np.linalg.norm(kernel)
         assert found.alignment[index] == pytest.approx(y @ kernel @ y / norm / (y @ y), rel=1e-7)
-        for other, distance in ((kernels[0], found.distance[index]), (kernels[max(0, index - 1)], found.moved[index])):
+        for other, distance in (
+            (kernels[0], found.distance[index]),
+            (kernels[max(0, index - 1)], found.moved[index]),
+        ):
             cosine = (kernel * other).sum() / norm / np.linalg.norm(other)
             assert distance == pytest.approx(1 - cosine, abs=1e-9)
         assert found.condition[index] == pytest.approx(np.linalg.cond(matrix, 1), rel=0.5)
@@ -95,7 +100,9 @@ def test_a_run_is_that_of_training_and_regression_written_out():
     linear = first_tests @ first_gradients.T @ c
     assert found.linear.loss == pytest.approx(np.mean((linear - y_test) ** 2) / 2, rel=1e-7)
     # Eigenvectors: cumulative shares, and angles between the leading spans.
-    values, vectors = zip(*(np.linalg.eigh(each) for each in (kernels[0], kernels[-1])), strict=True)
+    values, vectors = zip(
+        *(np.linalg.eigh(each) for each in (kernels[0], kernels[-1])), strict=True
+    )
     assert min(np.diff(values[0]).min(), np.diff(values[1]).min()) > 1e-6
     for shares, each in ((found.first_share, vectors[0]), (found.last_share, vectors[1])):
         expected = [np.sum((each[:, ::-1][:, :k].T @ y) ** 2) / (y @ y) for k in found.ranks]
@@ -104,14 +111,18 @@ def test_a_run_is_that_of_training_and_regression_written_out():
 
 
 def test_data_are_loaded_for_every_n():
-    spec = with_settings(GeneralizationSpec(), {"widths": [100, 10], "richness": [0.5, 0], "samples": [20, 40]})
+    spec = with_settings(
+        GeneralizationSpec(), {"widths": [100, 10], "richness": [0.5, 0], "samples": [20, 40]}
+    )
     data = load(spec)
     assert {n: (each.x.shape, each.y.shape, len(each.x_test)) for n, each in data.items()} == {
         20: ((20, 20), (20, 1), 1000),
         40: ((40, 20), (40, 1), 1000),
     }
     assert (data[20].x_test == data[40].x_test).all()
-    digits = with_settings(spec, {"dataset": {"name": "mnist", "classes": [4, 9]}, "num_test": 10_000, "samples": []})
+    digits = with_settings(
+        spec, {"dataset": {"name": "mnist", "classes": [4, 9]}, "num_test": 10_000, "samples": []}
+    )
     assert digits.data_options()["num_test"] == 400  # all test points
     assert digits.least_risk[0] != digits.least_risk[0]
 
@@ -121,14 +132,18 @@ def test_wilson_is_the_score_interval():
     for share, count in ((0.0, 50), (0.02, 50), (0.5, 7), (1.0, 9)):
         for end, at_edge in zip(wilson(share, count), (share == 0, share == 1), strict=True):
             if not at_edge:
-                assert abs(end - share) == pytest.approx(1.959964 * math.sqrt(end * (1 - end) / count), rel=1e-6)
+                assert abs(end - share) == pytest.approx(
+                    1.959964 * math.sqrt(end * (1 - end) / count), rel=1e-6
+                )
     assert wilson(0, 50)[0] == 0
     assert wilson(1, 50)[1] == 1
     assert all(math.isnan(end) for end in (*wilson(math.nan, 5), *wilson(0, 0)))
 
 
 def test_seeds_draw_separate_data_and_the_summary_reports_it():
-    spec = with_settings(SPEC, {"num_seeds": 2, "draws": "network and data", "infinite_width": False})
+    spec = with_settings(
+        SPEC, {"num_seeds": 2, "draws": "network and data", "infinite_width": False}
+    )
     result = result_of(spec)
     (point,) = result.points
     assert [each.seed for each in point.runs] == [0, 1]
@@ -142,9 +157,21 @@ def test_seeds_draw_separate_data_and_the_summary_reports_it():
 
 def test_dead_networks_and_missing_classes_are_reported():
     """All inputs are 0: the kernel is 0, training changes no weights, regression predicts 0."""
-    spec = with_settings(SPEC, {"dataset": {"name": "single-index", "num_samples": N, "input_dim": DIM, "degree": 1}})
+    spec = with_settings(
+        SPEC, {"dataset": {"name": "single-index", "num_samples": N, "input_dim": DIM, "degree": 1}}
+    )
     drawn = load_dataset(spec.dataset.name, **spec.data_options())
-    zero = Dataset("zero", 0 * drawn.x, drawn.y, drawn.labels, drawn.x_test, drawn.y_test, drawn.labels_test, (), "")
+    zero = Dataset(
+        "zero",
+        0 * drawn.x,
+        drawn.y,
+        drawn.labels,
+        drawn.x_test,
+        drawn.y_test,
+        drawn.labels_test,
+        (),
+        "",
+    )
     (found,) = point_of(spec, data={N: zero}).runs
     assert (found.outcome, found.steps) == ("dead", (0,))
     assert math.isnan(found.network[0].error)

@@ -24,7 +24,14 @@ from ntk_core.settings.grammar import with_settings
 from tests.running import result_of
 
 LINEAR, NONLINEAR = "fully-connected", "fully-connected-swish"
-FEW = {"widths": [8], "num_seeds": 2, "num_trained": 0, "num_inputs": 2, "bounds": False, "blocks": False}
+FEW = {
+    "widths": [8],
+    "num_seeds": 2,
+    "num_trained": 0,
+    "num_inputs": 2,
+    "bounds": False,
+    "blocks": False,
+}
 SHORT = {"dataset.num_samples": 6, "training.max_steps": 20, "training.num_records": 3}
 SMALL = with_settings(HessianSpec(networks=templates(LINEAR, layers=1)), {**FEW, **SHORT})
 
@@ -37,7 +44,12 @@ def compared(*names, **shared) -> list[dict]:
 @pytest.fixture(name="linear", scope="module")
 def _linear() -> HessianResult:
     """A linear output with all its measurements, and a nonlinear one."""
-    changed = {"networks": compared(LINEAR, NONLINEAR, layers=1), "num_trained": 1, "bounds": True, "blocks": True}
+    changed = {
+        "networks": compared(LINEAR, NONLINEAR, layers=1),
+        "num_trained": 1,
+        "bounds": True,
+        "blocks": True,
+    }
     return result_of(with_settings(SMALL, {**changed, "output_index": 1}))
 
 
@@ -70,7 +82,10 @@ def test_kernel_change_equals_that_of_its_experiment(linear):
         trained, untrained = point.runs
         assert untrained.trained is None
         assert trained.trained.sup_change == pytest.approx(alone.sup_change, rel=1e-4)
-        assert (trained.trained.outcome, trained.trained.num_steps) == (alone.outcome, alone.num_steps)
+        assert (trained.trained.outcome, trained.trained.num_steps) == (
+            alone.outcome,
+            alone.num_steps,
+        )
 
 
 def test_bounds_and_blocks_enclose_the_norm(linear):
@@ -80,7 +95,9 @@ def test_bounds_and_blocks_enclose_the_norm(linear):
         assert found.bound.q_inf == pytest.approx(max(found.bound.b_max), rel=1e-4)
         assert found.parts is None
     for found in behind.runs:
-        assert found.parts.lower <= found.norm <= found.parts.gradient_part + found.parts.linear_part
+        assert (
+            found.parts.lower <= found.norm <= found.parts.gradient_part + found.parts.linear_part
+        )
         assert found.bound is None
     net, params, x, output_index = of_seed(linear.spec, 0)
     first, _ = hessian_norm(net, params, x[:2], output_index, tolerance=1e-3).value
@@ -96,7 +113,9 @@ def test_all_outputs_use_the_same_network_and_are_counted():
     spec = with_settings(SMALL, {"vector": True, "num_seeds": 1, "num_inputs": 1})
     (found,) = result_of(spec).points[0].runs
     net, params, x, _ = of_seed(spec, 0)
-    assert found.vector.norm == pytest.approx(vector_hessian_norm(net, params, x[0], tolerance=1e-3).value, rel=1e-3)
+    assert found.vector.norm == pytest.approx(
+        vector_hessian_norm(net, params, x[0], tolerance=1e-3).value, rel=1e-3
+    )
     assert found.norm <= found.vector.norm * (1 + 1e-3) <= found.vector.upper * (1 + 2e-3)
     assert estimate(spec).seconds > estimate(with_settings(spec, {"vector": False})).seconds
 
@@ -139,7 +158,9 @@ def test_ball_counts_six_copies_and_refuses_before_tracing(monkeypatch):
     check_size(wide)
     (key,) = wide.point_keys()
     searched = with_settings(wide, {"radii": [1.0]})
-    assert peak_bytes(counts_of(searched, key)) - peak_bytes(counts_of(wide, key)) > 4.9 * 4 * 4000**2
+    assert (
+        peak_bytes(counts_of(searched, key)) - peak_bytes(counts_of(wide, key)) > 4.9 * 4 * 4000**2
+    )
     with pytest.raises(TooLarge) as refused:
         check_size(with_settings(searched, {"widths": [100, 8000]}))
     assert refused.value.field == "widths"
@@ -165,7 +186,9 @@ def test_length_sweep_uses_data_of_every_length():
         parts = empirical_ntk(net, params, data.x, per_layer=True)
         traces = [float(jnp.einsum("iicc->", part)) for part in parts.values()]
         assert [each.layer for each in found.shares] == ["queries", "keys", "values", "output"]
-        np.testing.assert_allclose([each.share for each in found.shares], np.array(traces) / sum(traces), rtol=1e-4)
+        np.testing.assert_allclose(
+            [each.share for each in found.shares], np.array(traces) / sum(traces), rtol=1e-4
+        )
     assert "share_queries" in result.rows()[0]
 
 
@@ -174,4 +197,6 @@ def test_norms_of_a_run_ignore_what_was_asked_before():
     net, params, x, output_index = of_seed(SMALL, 0)
     for _ in range(5):  # the last ones run in optimized stretches
         hessian_norm(net, params, x[:2], output_index, tolerance=1e-3, batched=True)
-    assert [run.norm for run in result_of(SMALL).points[0].runs] == [run.norm for run in before.runs]
+    assert [run.norm for run in result_of(SMALL).points[0].runs] == [
+        run.norm for run in before.runs
+    ]

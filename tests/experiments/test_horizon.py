@@ -18,7 +18,14 @@ from ntk_core.runs import load_data
 from ntk_core.settings.grammar import with_settings
 from tests import running
 
-SMALL = {"widths": [8], "num_seeds": 1, "num_test": 7, "dataset.num_samples": 6, "max_log_loss": 2.0, "max_steps": 300}
+SMALL = {
+    "widths": [8],
+    "num_seeds": 1,
+    "num_test": 7,
+    "dataset.num_samples": 6,
+    "max_log_loss": 2.0,
+    "max_steps": 300,
+}
 LIMITS = {"large-rate": 4, "weight-decay": 60, "square": 300, "cross-entropy": 2000}
 
 
@@ -32,7 +39,11 @@ class Naive:
     def __init__(self, spec, data, width):
         net = build_network(spec.architecture, width, 1, "linear")
         leaves = jax.tree.leaves(net.init(initial_key(spec.seed, width), data.input_shape))
-        (hidden,) = [np.asarray(leaf, np.float64) for leaf in leaves if leaf.shape == (data.x.shape[1], width)]
+        (hidden,) = [
+            np.asarray(leaf, np.float64)
+            for leaf in leaves
+            if leaf.shape == (data.x.shape[1], width)
+        ]
         (output,) = [np.asarray(leaf, np.float64) for leaf in leaves if leaf.shape == (width, 1)]
         self.scale, self.shape = spec.scale, hidden.shape
         self.weights = np.concatenate([hidden.ravel(), output.ravel()])
@@ -49,7 +60,9 @@ class Naive:
         for each in x:
             z = each @ hidden / math.sqrt(d)
             inner = np.outer(each, (z > 0) * output) / math.sqrt(d * m)
-            rows.append(self.scale * np.concatenate([inner.ravel(), np.maximum(z, 0) / math.sqrt(m)]))
+            rows.append(
+                self.scale * np.concatenate([inner.ravel(), np.maximum(z, 0) / math.sqrt(m)])
+            )
         return np.array(rows)
 
 
@@ -74,7 +87,9 @@ def naive_path(spec, regime, count):
         return math.log(np.log1p(np.exp(-y * f)).mean())
 
     (rate,) = spec.rates_of(regime)
-    eta = eta0 = NORMALIZED_STEP / k0.diagonal().max() if is_log else rate * n / np.linalg.eigvalsh(k0)[-1]
+    eta = eta0 = (
+        NORMALIZED_STEP / k0.diagonal().max() if is_log else rate * n / np.linalg.eigvalsh(k0)[-1]
+    )
     for step in range(count):
         if is_log and step % REGIMES[regime].stretch(0) == 0:
             jacobian = naive.jacobian(w, x)
@@ -104,7 +119,13 @@ def naive_path(spec, regime, count):
 
 @pytest.mark.parametrize("regime", LIMITS)
 def test_paths_equal_a_naive_oracle(regime):
-    result = result_of(regimes=[regime], max_steps=LIMITS[regime], decay=0.01, kernel_threshold=10, output_threshold=10)
+    result = result_of(
+        regimes=[regime],
+        max_steps=LIMITS[regime],
+        decay=0.01,
+        kernel_threshold=10,
+        output_threshold=10,
+    )
     (point,) = result.points
     (found,) = point.runs
     change, difference, reached = naive_path(result.spec, regime, found.num_steps)
@@ -121,9 +142,13 @@ def test_log_loss_keeps_its_digits_below_the_least_float():
         f, y = jnp.array([[3.0], [-1.0], [12.0]]), jnp.array([[1.0], [-1.0], [1.0]])
         naive = math.log(np.log1p(np.exp(-np.asarray(y * f))).mean())
         assert float(log_loss(f, y)) == pytest.approx(naive, rel=1e-13)
-        assert float(log_loss(1e4 * jnp.ones((4, 1)), jnp.ones((4, 1)))) == pytest.approx(-1e4, rel=1e-15)
+        assert float(log_loss(1e4 * jnp.ones((4, 1)), jnp.ones((4, 1)))) == pytest.approx(
+            -1e4, rel=1e-15
+        )
         slopes = jax.grad(log_loss)(jnp.array([[800.0], [801.0]]), jnp.ones((2, 1)))
-        np.testing.assert_allclose(-slopes.ravel(), np.exp([0, -1]) / np.exp([0, -1]).sum(), rtol=1e-12)
+        np.testing.assert_allclose(
+            -slopes.ravel(), np.exp([0, -1]) / np.exp([0, -1]).sum(), rtol=1e-12
+        )
 
 
 def test_departures_are_interpolated_or_bounded():
@@ -140,7 +165,12 @@ def test_departures_are_interpolated_or_bounded():
 
 
 def test_short_budgets_give_lower_bounds():
-    result = result_of(regimes=["cross-entropy", "weight-decay"], max_steps=5, kernel_threshold=10, output_threshold=10)
+    result = result_of(
+        regimes=["cross-entropy", "weight-decay"],
+        max_steps=5,
+        kernel_threshold=10,
+        output_threshold=10,
+    )
     for point in result.points:
         (found,) = point.runs
         assert found.kernel.outcome == found.outputs.outcome == "beyond"
@@ -150,7 +180,17 @@ def test_short_budgets_give_lower_bounds():
 
 def test_dead_networks_are_named():
     result = result_of(
-        **{"widths": [1], "num_seeds": 12, "regimes": ["square"], "dataset.num_samples": 1, "dataset.num_classes": 2}
+        **{
+            "widths": [1],
+            "num_seeds": 12,
+            "regimes": ["square"],
+            "dataset.num_samples": 1,
+            "dataset.num_classes": 2,
+        }
     )
-    outcomes = {(run.kernel.outcome == "dead", len(run.clock) == 0) for point in result.points for run in point.runs}
+    outcomes = {
+        (run.kernel.outcome == "dead", len(run.clock) == 0)
+        for point in result.points
+        for run in point.runs
+    }
     assert outcomes == {(True, True), (False, False)}

@@ -23,7 +23,8 @@ from ntk_core.settings.grammar import with_settings
 from tests.running import Kept, exhausted, result_of
 
 SMALL = with_settings(
-    KernelChangeSpec(), {"widths": [10, 20], "num_seeds": 2, "training.max_steps": 40, "training.num_records": 5}
+    KernelChangeSpec(),
+    {"widths": [10, 20], "num_seeds": 2, "training.max_steps": 40, "training.num_records": 5},
 )
 
 
@@ -31,10 +32,14 @@ SMALL = with_settings(
 def test_the_kernel_of_a_converged_softmax_vanishes():
     """ΔK near 1 does not suffice, since a kernel that doubles has it, too."""
     spec = with_settings(
-        KernelChangeSpec(), {"widths": [1000], "num_seeds": 1, "outputs": ["linear", "softmax"], "keep_kernels": True}
+        KernelChangeSpec(),
+        {"widths": [1000], "num_seeds": 1, "outputs": ["linear", "softmax"], "keep_kernels": True},
     )
     (point,) = result_of(spec).points
-    ratios = {each.output: each.final_eigenvalues[0] / each.initial_eigenvalues[0] for each in point.snapshots}
+    ratios = {
+        each.output: each.final_eigenvalues[0] / each.initial_eigenvalues[0]
+        for each in point.snapshots
+    }
     assert [each.outcome for each in point.runs] == ["converged", "converged"]
     assert ratios["softmax"] < 0.01
     assert ratios["linear"] > 0.5
@@ -46,7 +51,13 @@ def test_numbers_equal_those_of_a_plain_script():
     spec = with_settings(KernelChangeSpec(), {"widths": [100], "num_seeds": 1})
     data, training = load_data(spec), spec.training
     found = sweep_widths(
-        data.x, data.y, [100], spec.num_seeds, training.loss_threshold, training.max_steps, training.num_records
+        data.x,
+        data.y,
+        [100],
+        spec.num_seeds,
+        training.loss_threshold,
+        training.max_steps,
+        training.num_records,
     )
     (point,) = result_of(spec).points
     for each in point.runs:
@@ -56,17 +67,27 @@ def test_numbers_equal_those_of_a_plain_script():
         assert abs(each.num_steps - steps) <= 0.01 * steps + 1
         assert (each.steps[0], each.change[0]) == (0, 0)
         assert (each.outcome == "converged") == (each.loss[-1] <= training.loss_threshold)
-    for linear, softmax in zip(point.of("linear"), point.of("softmax"), strict=True):  # one set of parameters
-        assert (linear.loss, linear.steps, linear.learning_rate) == (softmax.loss, softmax.steps, softmax.learning_rate)
+    for linear, softmax in zip(
+        point.of("linear"), point.of("softmax"), strict=True
+    ):  # one set of parameters
+        assert (linear.loss, linear.steps, linear.learning_rate) == (
+            softmax.loss,
+            softmax.steps,
+            softmax.learning_rate,
+        )
         assert linear.change != softmax.change
 
 
 def test_seeds_together_give_the_same_runs_as_one_after_another():
     data = load_data(SMALL)
-    alone, together = (exhausted(_kernel_change.compute(SMALL, data, "width=20", seeds_together=k)) for k in (1, 2))
+    alone, together = (
+        exhausted(_kernel_change.compute(SMALL, data, "width=20", seeds_together=k)) for k in (1, 2)
+    )
     for a, b in zip(alone.runs, together.runs, strict=True):
         assert (a.output, a.seed, a.steps, a.outcome) == (b.output, b.seed, b.steps, b.outcome)
-        np.testing.assert_allclose(a.change, b.change, rtol=2e-3, atol=1e-6)  # float32 products in another order
+        np.testing.assert_allclose(
+            a.change, b.change, rtol=2e-3, atol=1e-6
+        )  # float32 products in another order
         np.testing.assert_allclose(a.loss, b.loss, rtol=1e-4)
 
 
@@ -86,11 +107,18 @@ def test_a_stopped_run_is_cancelled_and_resumes_with_its_points():
 
 
 def test_divergence_and_exhausted_budgets_are_outcomes():
-    lively = {"training.learning_rate": 1e5, "architecture.activation": "tanh", "outputs": ["linear", "quadratic"]}
+    lively = {
+        "training.learning_rate": 1e5,
+        "architecture.activation": "tanh",
+        "outputs": ["linear", "quadratic"],
+    }
     point = result_of(with_settings(SMALL, {**lively, "num_seeds": 1, "widths": [20]})).points[0]
     assert {each.outcome for each in point.runs} == {"diverged"}
     assert not any(each.loss[-1] <= each.loss[0] for each in point.of("linear"))
-    assert all(math.isfinite(each.loss[0]) and not math.isfinite(each.loss[-1]) for each in point.of("quadratic"))
+    assert all(
+        math.isfinite(each.loss[0]) and not math.isfinite(each.loss[-1])
+        for each in point.of("quadratic")
+    )
     (point,) = result_of(with_settings(SMALL, {"training.max_steps": 3, "widths": [20]})).points
     assert {(each.outcome, each.num_steps) for each in point.runs} == {("over-budget", 3)}
 
@@ -99,12 +127,18 @@ def test_dead_networks_of_width_one_are_reported_dead():
     spec = with_settings(SMALL, {"widths": [1], "num_seeds": 8, "architecture.activation": "relu"})
     result = result_of(spec)
     runs = result.points[0].runs
-    dead, trained = ([each for each in runs if (each.outcome == "dead") == is_dead] for is_dead in (True, False))
+    dead, trained = (
+        [each for each in runs if (each.outcome == "dead") == is_dead] for is_dead in (True, False)
+    )
     assert trained
-    assert {(each.steps, each.learning_rate, each.sup_change) for each in dead} == {((0,), math.inf, 0)}
+    assert {(each.steps, each.learning_rate, each.sup_change) for each in dead} == {
+        ((0,), math.inf, 0)
+    }
     assert all(each.num_steps > 0 and math.isfinite(each.learning_rate) for each in trained)
     assert {row["learning_rate"] for row in result.rows() if row["outcome"] == "dead"} == {None}
-    assert f"! {sum(each.output == 'linear' for each in dead)} dead" in run_summary(spec, result.points)
+    assert f"! {sum(each.output == 'linear' for each in dead)} dead" in run_summary(
+        spec, result.points
+    )
 
 
 def test_samples_that_cannot_fit_at_any_width_are_named(monkeypatch):
@@ -118,7 +152,11 @@ def test_samples_that_cannot_fit_at_any_width_are_named(monkeypatch):
 @pytest.mark.parametrize("start", ["symmetric", "subtracted"])
 def test_outputs_starting_at_zero_learn_with_the_same_kernel(start):
     random, zero = (
-        result_of(with_settings(SMALL, {"architecture.initial_output": each, "widths": [50], "outputs": ["linear"]}))
+        result_of(
+            with_settings(
+                SMALL, {"architecture.initial_output": each, "widths": [50], "outputs": ["linear"]}
+            )
+        )
         for each in ("random", start)
     )
     before, after = random.points[0].runs[0], zero.points[0].runs[0]
@@ -130,8 +168,14 @@ def test_outputs_starting_at_zero_learn_with_the_same_kernel(start):
 
 
 def test_a_swept_bottleneck_changes_only_the_narrow_layer():
-    settings = {"architecture.kind": "bottleneck", "architecture.depth": 3, "swept": "bottleneck_width"}
-    spec = with_settings(SMALL, {**settings, "hidden_width": 20, "widths": [2, 4], "outputs": ["linear"]})
+    settings = {
+        "architecture.kind": "bottleneck",
+        "architecture.depth": 3,
+        "swept": "bottleneck_width",
+    }
+    spec = with_settings(
+        SMALL, {**settings, "hidden_width": 20, "widths": [2, 4], "outputs": ["linear"]}
+    )
     narrow, wide = result_of(spec).points
     # Two more neurons: 20 weights in, 20 weights out and a bias for each.
     assert wide.num_params - narrow.num_params == 2 * (20 + 20 + 1)
@@ -140,12 +184,18 @@ def test_a_swept_bottleneck_changes_only_the_narrow_layer():
 def test_kernels_are_kept_for_one_seed_and_agree_with_the_run():
     spec = with_settings(SMALL, {"widths": [20], "keep_kernels": True, "infinite_width": True})
     point = result_of(spec).points[0]
-    assert [(kept.output, kept.seed) for kept in point.snapshots] == [(output, spec.seed) for output in spec.outputs]
+    assert [(kept.output, kept.seed) for kept in point.snapshots] == [
+        (output, spec.seed) for output in spec.outputs
+    ]
     for kept in point.snapshots:
         num_outputs = len(kept.initial_eigenvalues) // len(kept.initial)
         # All in single precision.
-        assert np.trace(kept.initial) * num_outputs == pytest.approx(sum(kept.initial_eigenvalues), rel=1e-6)
-        assert np.trace(kept.final) * num_outputs == pytest.approx(sum(kept.final_eigenvalues), rel=1e-6)
+        assert np.trace(kept.initial) * num_outputs == pytest.approx(
+            sum(kept.initial_eigenvalues), rel=1e-6
+        )
+        assert np.trace(kept.final) * num_outputs == pytest.approx(
+            sum(kept.final_eigenvalues), rel=1e-6
+        )
         assert list(kept.final_eigenvalues) == sorted(kept.final_eigenvalues, reverse=True)
         assert (kept.infinite is None) == (kept.output != "linear")
 
@@ -172,15 +222,26 @@ def test_compiled_programs_are_released_at_a_limit():
 
 def test_numbers_are_learned_by_square_loss_with_every_output(x64):
     """Against plain steps with automatic gradients in float64, from the same weights; kernels differ by rounding."""
-    settings = {"dataset.name": "sine", "outputs": ("linear", "tanh"), "widths": [6], "num_seeds": 1}
-    more = {"training.learning_rate": 0.05, "training.max_steps": 9, "training.loss_threshold": 1e-9}
+    settings = {
+        "dataset.name": "sine",
+        "outputs": ("linear", "tanh"),
+        "widths": [6],
+        "num_seeds": 1,
+    }
+    more = {
+        "training.learning_rate": 0.05,
+        "training.max_steps": 9,
+        "training.loss_threshold": 1e-9,
+    }
     spec = with_settings(KernelChangeSpec(), {**settings, **more, "keep_kernels": True})
     data = load_data(spec)
     (point,) = result_of(spec).points
     for output in spec.outputs:
         net = build_network(spec.architecture, 6, 1, output)
         start = w = net.init(initial_key(0, 6), data.input_shape)
-        gradient = jax.jit(jax.grad(lambda w, net=net: 0.5 * jnp.mean((net.apply(w, data.x) - data.y) ** 2)))
+        gradient = jax.jit(
+            jax.grad(lambda w, net=net: 0.5 * jnp.mean((net.apply(w, data.x) - data.y) ** 2))
+        )
         for _ in range(9):
             w = jax.tree.map(lambda weight, part: weight - 0.05 * part, w, gradient(w))
         before, after = (empirical_ntk(net, at, data.x) for at in (start, w))
@@ -190,14 +251,20 @@ def test_numbers_are_learned_by_square_loss_with_every_output(x64):
 
 
 FEW = {"dataset.num_samples": 6, "training.max_steps": 3, "training.num_records": 2}
-TRAINED = with_settings(KernelChangeSpec(), {"widths": [8], "num_seeds": 2, "architecture.activation": "tanh", **FEW})
+TRAINED = with_settings(
+    KernelChangeSpec(), {"widths": [8], "num_seeds": 2, "architecture.activation": "tanh", **FEW}
+)
 VELOCITY = with_settings(TRAINED, {"measured": "velocity"})
 
 
 @pytest.mark.slow
 def test_velocities_without_training_equal_those_with_it():
     result, data = result_of(VELOCITY), load_data(VELOCITY)
-    groups = {"linear": ("linear", "softmax"), "softmax": ("linear", "softmax"), "swish": ("swish", "swish")}
+    groups = {
+        "linear": ("linear", "softmax"),
+        "softmax": ("linear", "softmax"),
+        "swish": ("swish", "swish"),
+    }
     for point in result.points:
         assert point.runs == ()
         assert [(each.output, each.seed) for each in point.at_start] == [
@@ -207,7 +274,9 @@ def test_velocities_without_training_equal_those_with_it():
             drawn, loss = groups[each.output]
             net = build_network(VELOCITY.architecture, point.width, data.num_outputs, drawn)
             params = net.init(initial_key(each.seed, point.width), data.input_shape)
-            expected = kernel_velocity(net.with_output(each.output), params, data.x, data.y, Loss(loss))
+            expected = kernel_velocity(
+                net.with_output(each.output), params, data.x, data.y, Loss(loss)
+            )
             assert each.velocity == pytest.approx(float(expected), rel=1e-4)
             assert each.ball_change is None
     assert {row["kernel_velocity"] for row in result.rows()} == {
@@ -217,7 +286,9 @@ def test_velocities_without_training_equal_those_with_it():
 
 
 def test_velocity_and_ball_do_not_change_training():
-    both = with_settings(TRAINED, {"widths": [8], "outputs": ["linear"], "measured": "both", "ball_radius": 0.5})
+    both = with_settings(
+        TRAINED, {"widths": [8], "outputs": ["linear"], "measured": "both", "ball_radius": 0.5}
+    )
     assert spec_digest(both) != spec_digest(with_settings(both, {"ball_radius": 0}))
     result, data = result_of(both), load_data(both)
     (point,) = result.points

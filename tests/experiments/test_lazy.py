@@ -18,7 +18,13 @@ from ntk_core.runs import run_summary
 from ntk_core.settings.grammar import with_settings
 from tests.running import point_of, result_of
 
-FEW = {"widths": [64], "scales": [1, 32], "num_seeds": 2, "starts": ["random", "subtracted"], "outputs": ["linear"]}
+FEW = {
+    "widths": [64],
+    "scales": [1, 32],
+    "num_seeds": 2,
+    "starts": ["random", "subtracted"],
+    "outputs": ["linear"],
+}
 SPEC = with_settings(LazySpec(), {**FEW, "dataset.num_samples": 6, "training.num_records": 6})
 
 
@@ -29,7 +35,9 @@ def test_scale_makes_lazy_only_what_starts_at_zero():
     unscaled, scaled = result.points
     assert (unscaled.scale, scaled.scale) == (1, 32)
     for start, lowest, highest in (("random", 0.15, 3.0), ("subtracted", 0.8 / 32, 1.5 / 32)):
-        for before, after in zip(unscaled.of("linear", start), scaled.of("linear", start), strict=True):
+        for before, after in zip(
+            unscaled.of("linear", start), scaled.of("linear", start), strict=True
+        ):
             for name in ("kappa", "distance", "sup_change"):
                 assert lowest < getattr(after, name) / getattr(before, name) < highest
     assert "linear output, subtracted start, κ ∝ α^(−1.0" in run_summary(result.spec, result.points)
@@ -47,10 +55,20 @@ def kappa_of(net, params, x, target, index):
         return output(flat), jax.grad(output)(flat), jax.hessian(output)(flat)
 
     value, gradient, hessian = map(np.asarray, derivatives(flat, jnp.asarray(x, float)))
-    return abs(float(value) - target) * np.abs(np.linalg.eigvalsh(hessian)).max() / (gradient @ gradient)
+    return (
+        abs(float(value) - target)
+        * np.abs(np.linalg.eigvalsh(hessian)).max()
+        / (gradient @ gradient)
+    )
 
 
-CLASSES = {"name": "gaussian-mixture", "num_samples": 4, "num_classes": 2, "input_dim": 3, "noise": 0.5}
+CLASSES = {
+    "name": "gaussian-mixture",
+    "num_samples": 4,
+    "num_classes": 2,
+    "input_dim": 3,
+    "noise": 0.5,
+}
 CURVE = {"name": "sine", "num_samples": 5}
 
 
@@ -58,10 +76,16 @@ CURVE = {"name": "sine", "num_samples": 5}
 @pytest.mark.parametrize(("options", "output"), [(CLASSES, "swish"), (CURVE, "linear")])
 def test_kappa_is_that_of_full_hessians_and_gradients(options, output):
     data = load_dataset(**options, num_test=0, seed=0)
-    plain = FullyConnected(width=4, num_outputs=data.num_outputs, activation="tanh", output=output, use_bias=True)
+    plain = FullyConnected(
+        width=4, num_outputs=data.num_outputs, activation="tanh", output=output, use_bias=True
+    )
     net = ScaledNetwork(plain, 3.0)
     params = net.init(jax.random.key(0), data.input_shape)
-    rows = [data.labels == label for label in range(data.num_outputs)] if data.num_outputs > 1 else [slice(None)]
+    rows = (
+        [data.labels == label for label in range(data.num_outputs)]
+        if data.num_outputs > 1
+        else [slice(None)]
+    )
     targets = [
         (x, float(y[label]), label)
         for label, of_class in enumerate(rows)
@@ -83,7 +107,12 @@ DIAL = {
     "outputs": ["linear"],
 }
 NETWORK = {"architecture": {"activation": "tanh", "use_bias": False, "depth": 2}}
-SHORT = {"dataset.num_samples": 5, "dataset.input_dim": 3, "training.max_steps": 30, "training.num_records": 4}
+SHORT = {
+    "dataset.num_samples": 5,
+    "dataset.input_dim": 3,
+    "training.max_steps": 30,
+    "training.num_records": 4,
+}
 RICH = with_settings(LazySpec(), {**DIAL, **NETWORK, **SHORT})
 
 
@@ -122,7 +151,10 @@ def test_change_of_features_is_that_of_training_written_out():
     # Sums in a different order over some dozen steps.
     assert found.hidden_change == pytest.approx(naive, rel=1e-9)
     weights = {"hidden1": first, "hidden2": second, "output": last}
-    ended = {name: {"weight": jnp.asarray(each.reshape(drawn[name]["weight"].shape))} for name, each in weights.items()}
+    ended = {
+        name: {"weight": jnp.asarray(each.reshape(drawn[name]["weight"].shape))}
+        for name, each in weights.items()
+    }
     kernels = [np.asarray(empirical_ntk(net, params, jnp.asarray(x))) for params in (drawn, ended)]
     change = np.linalg.norm(kernels[1] - kernels[0]) / np.linalg.norm(kernels[0])
     assert found.last_change == pytest.approx(change, rel=1e-9)

@@ -19,7 +19,13 @@ from ntk_core.runs.events import PointProgress
 from ntk_core.settings.grammar import with_settings
 from tests.running import result_of
 
-FEW = {"widths": [100], "rates": [1.5, 3.0], "num_seeds": 2, "max_steps": 40, "dataset.num_samples": 6}
+FEW = {
+    "widths": [100],
+    "rates": [1.5, 3.0],
+    "num_seeds": 2,
+    "max_steps": 40,
+    "dataset.num_samples": 6,
+}
 SMALL = with_settings(LearningRateSpec(), {**FEW, "keep_paths": True})
 
 
@@ -35,10 +41,16 @@ def test_each_model_takes_the_steps_of_a_plain_loop(result, x64):
     assert set(np.unique(y)) <= {-1.0, 1.0}
     net = build_network(SMALL.architecture, 100, 1, "linear")
     jax.config.update("jax_enable_x64", False)
-    drawn = net.init(initial_key(0, 100), data.input_shape)  # the weights of the run, in its precision
+    drawn = net.init(
+        initial_key(0, 100), data.input_shape
+    )  # the weights of the run, in its precision
     jax.config.update("jax_enable_x64", True)
     params = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf), float), drawn)
-    models = {"network": net.apply, "linear": linearize(net, params), "quadratic": quadratic_model(net, params)}
+    models = {
+        "network": net.apply,
+        "linear": linearize(net, params),
+        "quadratic": quadratic_model(net, params),
+    }
     unit = 6 / eigenvalues(empirical_ntk(net, params, x))[0]
     gradients = {
         name: jax.jit(jax.value_and_grad(lambda w, f=f: 0.5 * jnp.mean((f(w, x) - y) ** 2)))
@@ -52,7 +64,9 @@ def test_each_model_takes_the_steps_of_a_plain_loop(result, x64):
         for _ in range(9):
             loss, slope = gradients[found.model](w)
             losses.append(float(loss))
-            w = jax.tree.map(lambda weight, part, rate=found.learning_rate: weight - rate * part, w, slope)
+            w = jax.tree.map(
+                lambda weight, part, rate=found.learning_rate: weight - rate * part, w, slope
+            )
         assert found.path.steps[:9] == tuple(range(9))
         np.testing.assert_allclose(found.path.loss[:9], losses, rtol=2e-3)
 
@@ -68,7 +82,8 @@ def test_curvature_distance_and_change_begin_where_they_must(result):
         assert found.curvature == pytest.approx(found.path.curvature[-1], nan_ok=True)
         if found.model == "linear":
             assert all(
-                value in (0.0, found.rate) or math.isnan(value) for value in found.path.change + found.path.curvature
+                value in (0.0, found.rate) or math.isnan(value)
+                for value in found.path.change + found.path.curvature
             )
 
 
@@ -85,10 +100,16 @@ def test_above_two_only_the_linear_model_diverges(result):
 
 
 def test_kept_paths_are_reported_while_they_grow():
-    spec = with_settings(SMALL, {"rates": [3.0], "num_seeds": 1, "max_steps": 20, "models": ["network"]})
-    events = [each for each in run(spec) if isinstance(each, PointProgress) and each.point is not None]
+    spec = with_settings(
+        SMALL, {"rates": [3.0], "num_seeds": 1, "max_steps": 20, "models": ["network"]}
+    )
+    events = [
+        each for each in run(spec) if isinstance(each, PointProgress) and each.point is not None
+    ]
     lengths = [len(event.point.runs[0].path.steps) for event in events]
-    assert lengths[: 20 // GROWN_STEPS] == [steps + 1 for steps in range(GROWN_STEPS, 21, GROWN_STEPS)]
+    assert lengths[: 20 // GROWN_STEPS] == [
+        steps + 1 for steps in range(GROWN_STEPS, 21, GROWN_STEPS)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -107,7 +128,14 @@ def test_outcomes_follow_from_losses(losses, dead, outcome):
 
 
 def test_batches_and_other_outputs_run_too():
-    changes = {"method": "sgd", "batch_size": 3, "output": "swish", "rates": [1.0], "num_seeds": 1, "max_steps": 4}
+    changes = {
+        "method": "sgd",
+        "batch_size": 3,
+        "output": "swish",
+        "rates": [1.0],
+        "num_seeds": 1,
+        "max_steps": 4,
+    }
     runs = result_of(with_settings(SMALL, changes)).points[0].runs
     assert [each.model for each in runs] == list(SMALL.models)
     assert all(each.num_steps == 4 and math.isfinite(each.last_loss) for each in runs)

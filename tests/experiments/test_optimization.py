@@ -16,7 +16,9 @@ from ntk_core.settings.grammar import with_settings
 from tests.running import point_of, result_of
 
 FEW = {"widths": [100], "num_seeds": 1, "rates": [2, 1e4], "outputs": ["leaky_softplus"]}
-SMALL = with_settings(OptimizationSpec(), {**FEW, "training.num_records": 12, "dataset.num_samples": 9})
+SMALL = with_settings(
+    OptimizationSpec(), {**FEW, "training.num_records": 12, "dataset.num_samples": 9}
+)
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +40,12 @@ def test_losses_and_ratios_keep_bounds_while_the_kernel_moves(result):
     bound = found.bound(point.num_samples)
     assert bound[-1] < 0.95 * bound[0]  # the bound is not vacuous
     for limits in (bound, found.pl_bound()):
-        assert all(loss <= limit * (1 + 1e-6) for loss, limit in zip(found.loss, limits, strict=True))
-    for ratio, smallest, pre in zip(found.pl_ratio, found.smallest, found.pre_output_smallest, strict=True):
+        assert all(
+            loss <= limit * (1 + 1e-6) for loss, limit in zip(found.loss, limits, strict=True)
+        )
+    for ratio, smallest, pre in zip(
+        found.pl_ratio, found.smallest, found.pre_output_smallest, strict=True
+    ):
         # Each has four digits.
         assert ratio >= smallest / point.num_samples * (1 - 2e-3)
         assert smallest >= OUTPUTS["leaky_softplus"].min_slope ** 2 * pre * (1 - 2e-3)
@@ -63,10 +69,19 @@ def test_divergent_rate_ends_finite_with_a_stable_rate(result):
 
 
 def test_numbers_keep_the_bound_and_softmax_has_none():
-    curve = {"dataset.name": "sine", "dataset.num_samples": 6, "rates": [2], "training.max_steps": 60}
+    curve = {
+        "dataset.name": "sine",
+        "dataset.num_samples": 6,
+        "rates": [2],
+        "training.max_steps": 60,
+    }
     (found,) = point_of(with_settings(SMALL, curve)).runs
     assert found.loss[-1] < 0.9 * found.loss[0]
-    assert all(loss <= limit * (1 + 1e-6) for loss, limit in zip(found.loss, found.bound(6), strict=True))
-    (found,) = point_of(with_settings(SMALL, {"rates": [2], "outputs": ["softmax"], "training.max_steps": 20})).runs
+    assert all(
+        loss <= limit * (1 + 1e-6) for loss, limit in zip(found.loss, found.bound(6), strict=True)
+    )
+    (found,) = point_of(
+        with_settings(SMALL, {"rates": [2], "outputs": ["softmax"], "training.max_steps": 20})
+    ).runs
     assert found.bound(9) is None
     assert max(found.smallest) < 1e-5 * min(found.largest)  # zero up to float32 rounding

@@ -26,7 +26,10 @@ from ntk_core.runs._table import load_data
 from tests.running import exhausted
 
 SPEC = KernelChangeSpec(
-    widths=(37, 38), num_seeds=2, seed=5, training=TrainingSpec(learning_rate=0.1, max_steps=20, num_records=4)
+    widths=(37, 38),
+    num_seeds=2,
+    seed=5,
+    training=TrainingSpec(learning_rate=0.1, max_steps=20, num_records=4),
 )
 
 
@@ -77,7 +80,9 @@ def test_point_is_reported_with_its_finished_trainings(monkeypatch, threads):
     for compute, spec in ((kernel_change.compute, SPEC), (architectures.compute, pairs)):
         reported, whole = heard(compute(spec, load_data(spec), spec.point_keys()[0]))
         grown: list[Any] = [each.point for each in reported if isinstance(each, Growth)]
-        trainings = len(getattr(spec, "groups", [0])) * spec.num_seeds  # those of the pair have one output
+        trainings = (
+            len(getattr(spec, "groups", [0])) * spec.num_seeds
+        )  # those of the pair have one output
         assert len(grown) == trainings - 1 if threads == 1 else len(grown) < trainings
         assert [len(point.runs) for point in grown] == sorted(len(point.runs) for point in grown)
         for point in grown:
@@ -86,12 +91,16 @@ def test_point_is_reported_with_its_finished_trainings(monkeypatch, threads):
             assert 0 < len(point.runs) < len(whole.runs)
 
 
-@pytest.mark.parametrize("shape", [(1,), (10, 30), (DRAWN_AT_ONCE[0],), (DRAWN_AT_ONCE[0] + 1,), (3, 3, 5, 7)])
+@pytest.mark.parametrize(
+    "shape", [(1,), (10, 30), (DRAWN_AT_ONCE[0],), (DRAWN_AT_ONCE[0] + 1,), (3, 3, 5, 7)]
+)
 def test_draws_are_those_of_their_own_shape_to_the_bit(shape):
     key = jax.random.key(3)
     expected = np.float32(0.3) * np.asarray(jax.random.normal(key, shape))
     np.testing.assert_array_equal(normal(key, shape, 0.3), expected)
-    np.testing.assert_array_equal(jax.jit(lambda key: normal(key, shape, 1.0))(key), jax.random.normal(key, shape))
+    np.testing.assert_array_equal(
+        jax.jit(lambda key: normal(key, shape, 1.0))(key), jax.random.normal(key, shape)
+    )
 
 
 def test_draws_at_neighboring_widths_are_independent():
@@ -99,7 +108,9 @@ def test_draws_at_neighboring_widths_are_independent():
 
     def largest(width):
         net = FullyConnected(width=width, use_bias=False)
-        return jax.vmap(lambda seed: abs(net.init(initial_key(seed, width), (3,))["output"]["weight"]).max())
+        return jax.vmap(
+            lambda seed: abs(net.init(initial_key(seed, width), (3,))["output"]["weight"]).max()
+        )
 
     narrow, wide = (np.asarray(largest(width)(np.arange(400))) for width in (100, 130))
     assert abs(np.corrcoef(narrow, wide)[0, 1]) < 0.2  # standard error 1/√400 = 0.05
@@ -124,7 +135,9 @@ def test_works_report_progress_and_return_results_in_order():
     # Each waits for the other's start, so they run in parallel.
     begun = threading.Barrier(2, timeout=60)
     alone: list[int] = []
-    reported, found = heard(side_by_side([counted(number, begun, alone) for number in range(4)], 2, alone=1))
+    reported, found = heard(
+        side_by_side([counted(number, begun, alone) for number in range(4)], 2, alone=1)
+    )
     assert found == [0, 1, 2, 3]
     assert [share for share, _ in reported] == sorted(share for share, _ in reported)
     assert {message for _, message in reported} > {f"{number}: 1" for number in range(4)}
@@ -142,6 +155,8 @@ def test_leaving_stops_all_works_and_one_error_ends_the_others():
     works = side_by_side([endless(), endless(), endless()], 2)
     assert next(works) == (pytest.approx(1 / 6), "on")
     works.close()
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("side-by-side")]
+    assert not [
+        thread for thread in threading.enumerate() if thread.name.startswith("side-by-side")
+    ]
     with pytest.raises(ValueError, match="a reason"):
         exhausted(side_by_side([endless(), failing()], 2))

@@ -17,12 +17,19 @@ from ntk_core.settings.grammar import InvalidSpec, with_settings
 
 TRAINING = {"training.max_steps": 30, "training.num_records": 4}
 SMALL = with_settings(
-    KernelChangeSpec(), {"widths": [6], "num_seeds": 1, "dataset.num_samples": 8, "dataset.input_dim": 3, **TRAINING}
+    KernelChangeSpec(),
+    {"widths": [6], "num_seeds": 1, "dataset.num_samples": 8, "dataset.input_dim": 3, **TRAINING},
 )
 ONE_GROUP = with_settings(SMALL, {"outputs": ["linear", "softmax"]})
 LARGE = with_settings(
     KernelChangeSpec(),
-    {"widths": [1000], "dataset.num_samples": 10_000, "dataset.num_classes": 10, "outputs": ["linear"], "num_seeds": 1},
+    {
+        "widths": [1000],
+        "dataset.num_samples": 10_000,
+        "dataset.num_classes": 10,
+        "outputs": ["linear"],
+        "num_seeds": 1,
+    },
 )
 
 
@@ -56,7 +63,13 @@ def test_a_streamed_run_is_the_run_with_its_kernels_in_memory(x64, streaming):
     messages, last = finished(ONE_GROUP)
     assert any("pair of blocks 2 of " in message for message in messages)
     for a, b in zip(last.result.points[0].runs, held, strict=True):
-        assert (a.output, a.seed, a.outcome, a.steps, a.error) == (b.output, b.seed, b.outcome, b.steps, ())
+        assert (a.output, a.seed, a.outcome, a.steps, a.error) == (
+            b.output,
+            b.seed,
+            b.outcome,
+            b.steps,
+            (),
+        )
         for name in ("learning_rate", "change", "loss", "followed"):
             np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=1e-10, atol=1e-14)
 

@@ -43,7 +43,9 @@ def test_ascent_beats_the_center_and_every_random_direction(quantity, balls):
 
 def test_center_of_the_ball_has_the_plain_values(balls):
     params, x = drawn(NET)
-    assert balls["hessian"][0].at_center == pytest.approx(hessian_norm(NET, params, x).value, rel=1e-3)
+    assert balls["hessian"][0].at_center == pytest.approx(
+        hessian_norm(NET, params, x).value, rel=1e-3
+    )
     assert balls["kernel"][0].at_center == 0
 
 
@@ -78,8 +80,14 @@ def test_a_ball_moves_no_frozen_layer_and_no_removed_edge():
 
 def network(drop_probability, width, activation, num_rows):
     graph = dense_graph(2, drop_probability)
-    net = DAGNetwork(width=width, groups=graph.groups, edges=graph.edges, activation=activation, use_bias=False)
-    return net, net.init(jax.random.key(0), (3,)), jax.random.normal(jax.random.key(1), (num_rows, 3))
+    net = DAGNetwork(
+        width=width, groups=graph.groups, edges=graph.edges, activation=activation, use_bias=False
+    )
+    return (
+        net,
+        net.init(jax.random.key(0), (3,)),
+        jax.random.normal(jax.random.key(1), (num_rows, 3)),
+    )
 
 
 def test_smallest_eigenvalue_in_a_ball_starts_at_the_center(x64):
@@ -101,7 +109,9 @@ def test_product_of_two_weights_has_the_geometric_infimum(x64):
     size = float(jnp.linalg.norm(ravel_pytree(params)[0]))
     found = smallest_eigenvalue_in_ball(net, params, x, 0.4 * size)
     assert found.at_center == pytest.approx((1.5 * size) ** 2, rel=1e-12)
-    assert found.value == pytest.approx((0.6 * 1.5 * size) ** 2, rel=1e-3)  # 32 steps, the last of R/32
+    assert found.value == pytest.approx(
+        (0.6 * 1.5 * size) ** 2, rel=1e-3
+    )  # 32 steps, the last of R/32
     assert found.value >= (0.6 * 1.5 * size) ** 2 * (1 - 1e-12)
 
 
@@ -129,12 +139,21 @@ def dense_search(net, params, x, radius, num_starts):
     for index in range(num_starts):
         u = random.normal(size=center.size) * (index > 0) / np.sqrt(center.size)
         for share in (0.3, 0.03, 0.003):
-            u = minimize(descent, u, args=(share * at_center,), jac=True, method="L-BFGS-B", options={"maxiter": 100}).x
+            u = minimize(
+                descent,
+                u,
+                args=(share * at_center,),
+                jac=True,
+                method="L-BFGS-B",
+                options={"maxiter": 100},
+            ).x
         found.append(float(smallest(u)))
     return min(found)
 
 
-@pytest.mark.parametrize(("activation", "radius"), [("tanh", 0.5), pytest.param("relu", 1.5, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("activation", "radius"), [("tanh", 0.5), pytest.param("relu", 1.5, marks=pytest.mark.slow)]
+)
 def test_dense_searches_from_many_starts_find_little_less(x64, activation, radius):
     net, params, x = network(0.0, 12, activation, 6)
     found = smallest_eigenvalue_in_ball(net, params, x, radius)

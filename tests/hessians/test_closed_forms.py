@@ -5,22 +5,35 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core.hessians import bottleneck_block_norm, hessian_norm, nonlinear_output_hessian, shallow_hessian_blocks
+from ntk_core.hessians import (
+    bottleneck_block_norm,
+    hessian_norm,
+    nonlinear_output_hessian,
+    shallow_hessian_blocks,
+)
 from ntk_core.networks.architectures import Bottleneck, FullyConnected
 from tests.plain_derivatives import by_size, drawn, full_hessian, largest
 
 
 def test_shallow_blocks_give_the_spectrum_with_biases(x64):
-    net = FullyConnected(width=12, num_outputs=2, activation="tanh", trained="first", use_bias=True, gain=1.5)
+    net = FullyConnected(
+        width=12, num_outputs=2, activation="tanh", trained="first", use_bias=True, gain=1.5
+    )
     params, x = drawn(net, (2, 2))
     full, _ = full_hessian(net, params, x, 1)
     expected = by_size(np.linalg.eigvalsh(full))[:12]
-    np.testing.assert_allclose(by_size(np.asarray(shallow_hessian_blocks(net, params, x, 1))), expected, rtol=1e-8)
+    np.testing.assert_allclose(
+        by_size(np.asarray(shallow_hessian_blocks(net, params, x, 1))), expected, rtol=1e-8
+    )
 
 
 def test_bottleneck_block_is_that_of_the_theorem(x64):
     net = Bottleneck(
-        width=7, activation="quadratic", bottleneck_width=1, bottleneck_activation="identity", use_bias=False
+        width=7,
+        activation="quadratic",
+        bottleneck_width=1,
+        bottleneck_activation="identity",
+        use_bias=False,
     )
     params, x = net.init(jax.random.key(0), (1,)), jnp.array([1.2])
 
@@ -29,7 +42,10 @@ def test_bottleneck_block_is_that_of_the_theorem(x64):
 
     block = jax.hessian(output)(params["hidden2"]["weight"]).reshape(7, 7)
     stated = bottleneck_block_norm(
-        params["hidden1"]["weight"][0], params["hidden3"]["weight"][0], params["output"]["weight"][:, 0], x[0]
+        params["hidden1"]["weight"][0],
+        params["hidden3"]["weight"][0],
+        params["output"]["weight"][:, 0],
+        x[0],
     )
     assert float(stated) == pytest.approx(np.linalg.norm(block, 2), rel=1e-10)
     assert hessian_norm(net, params, x).value >= float(stated) * (1 - 1e-8)
@@ -42,8 +58,13 @@ DENSITY = 2 / (0.75 * (6 * np.pi) ** 0.5) * np.exp(-((LIMIT / 0.75) ** 2) / 6)
 
 @pytest.mark.parametrize(("width", "median"), [(100, 0.841), (1000, 0.835)])
 def test_bottleneck_block_does_not_vanish_with_the_width(width, median):
-    draws = (np.random.default_rng(seed).standard_normal((3, 300, width), np.float32) for seed in range(8))
-    batches = [np.asarray(bottleneck_block_norm(*jnp.asarray(draw), jnp.asarray(1.0))) for draw in draws]
+    draws = (
+        np.random.default_rng(seed).standard_normal((3, 300, width), np.float32)
+        for seed in range(8)
+    )
+    batches = [
+        np.asarray(bottleneck_block_norm(*jnp.asarray(draw), jnp.asarray(1.0))) for draw in draws
+    ]
     medians = [float(np.median(batch)) for batch in batches]
     standard_error = 1 / (2 * DENSITY * 300**0.5)
     # the stated medians also come from 300 seeds; eight successive batches vary around them accordingly
@@ -52,7 +73,9 @@ def test_bottleneck_block_does_not_vanish_with_the_width(width, median):
 
 
 def test_nonlinear_output_norm_is_between_its_bounds(x64):
-    net = FullyConnected(width=20, num_outputs=3, activation="erf", output="softmax", use_bias=False)
+    net = FullyConnected(
+        width=20, num_outputs=3, activation="erf", output="softmax", use_bias=False
+    )
     params, x = drawn(net, (3,), 2)
     found = nonlinear_output_hessian(net, params, x, 1)
     exact = largest(full_hessian(net, params, x, 1)[0])
@@ -90,14 +113,19 @@ def exponent(network, widths, input_shape, num_seeds):
 
 
 def test_linear_output_norm_scales_as_inverse_root_of_width():
-    slope = exponent(lambda m: FullyConnected(width=m, activation="tanh", use_bias=False), (64, 1024), (4,), 8)
+    slope = exponent(
+        lambda m: FullyConnected(width=m, activation="tanh", use_bias=False), (64, 1024), (4,), 8
+    )
     # Gaussian output weights add a logarithm, so that the slope is somewhat above -0.5 at these widths
     assert -0.6 <= slope <= -0.35
 
 
 def test_nonlinear_output_norm_does_not_fall():
     slope = exponent(
-        lambda m: FullyConnected(width=m, activation="tanh", output="swish", use_bias=False), (1024, 16384), (4,), 24
+        lambda m: FullyConnected(width=m, activation="tanh", output="swish", use_bias=False),
+        (1024, 16384),
+        (4,),
+        24,
     )
     assert abs(slope) <= 0.1
 
@@ -106,7 +134,11 @@ def test_lecun_parameterization_multiplies_the_norm_by_the_width():
     x = jnp.ones(3)
     values = {}
     for name in ("ntk", "lecun"):
-        net = FullyConnected(width=16, activation="erf", parameterization=name, trained="first", use_bias=False)
-        values[name] = jnp.abs(shallow_hessian_blocks(net, net.init(jax.random.key(0), (3,)), x)).max()
+        net = FullyConnected(
+            width=16, activation="erf", parameterization=name, trained="first", use_bias=False
+        )
+        values[name] = jnp.abs(
+            shallow_hessian_blocks(net, net.init(jax.random.key(0), (3,)), x)
+        ).max()
     # the same draws: u = w/√m, so that every second derivative is multiplied by m
     assert float(values["lecun"]) == pytest.approx(16 * float(values["ntk"]), rel=1e-5)

@@ -11,7 +11,13 @@ from jax.flatten_util import ravel_pytree
 
 from ntk_core import layer_quantities
 from ntk_core.hessians import _ball as ball_module
-from ntk_core.hessians import ball_sup, hessian_block_norms, hessian_norm, path_sup, smallest_eigenvalue_in_ball
+from ntk_core.hessians import (
+    ball_sup,
+    hessian_block_norms,
+    hessian_norm,
+    path_sup,
+    smallest_eigenvalue_in_ball,
+)
 from ntk_core.kernels import kernel_change
 from ntk_core.networks.architectures import FullyConnected
 from tests.plain_derivatives import drawn, largest, normal, plain_hessian, plain_kernel
@@ -23,7 +29,9 @@ def recurrent(params, x):
     """A matrix shared by three positions, gains, and a bias: (n, 3) → (n, 2)."""
     state = jnp.zeros((len(x), 4))
     for column in x.T:
-        state = jnp.tanh(state @ params["inner"] + column[:, None] * params["gain"] + params["shift"])
+        state = jnp.tanh(
+            state @ params["inner"] + column[:, None] * params["gain"] + params["shift"]
+        )
     return state @ params["out"].T
 
 
@@ -35,7 +43,9 @@ def test_block_norms_of_a_function_are_those_of_its_parameters():
     full = plain_hessian(recurrent, PARAMS, X[0], 1)
     found = hessian_block_norms(recurrent, PARAMS, X[0], 1, max_matvecs=256)
     assert found.layers == ("['gain']", "['inner']", "['out']", "['shift']")
-    owner = ravel_pytree({name: jnp.full(leaf.shape, at) for at, (name, leaf) in enumerate(sorted(PARAMS.items()))})[0]
+    owner = ravel_pytree(
+        {name: jnp.full(leaf.shape, at) for at, (name, leaf) in enumerate(sorted(PARAMS.items()))}
+    )[0]
     places = [np.flatnonzero(owner == at) for at in range(4)]
     exact = [[np.linalg.norm(full[np.ix_(one, two)], 2) for two in places] for one in places]
     np.testing.assert_allclose(found.values, exact, rtol=1e-7, atol=1e-12)
@@ -46,7 +56,10 @@ def test_frozen_layers_have_no_block():
     net = FullyConnected(width=5, depth=2, activation="tanh", trained="hidden", use_bias=False)
     params, _ = drawn(net, (3,))
     assert hessian_block_norms(net, params, X[0]).layers == ("hidden1", "hidden2")
-    assert np.count_nonzero(layer_quantities(replace(net, trained="first"), params, X[0]).block_bounds) == 1
+    assert (
+        np.count_nonzero(layer_quantities(replace(net, trained="first"), params, X[0]).block_bounds)
+        == 1
+    )
 
 
 def test_ball_of_a_function_ascends_along_the_gradient():
@@ -54,9 +67,15 @@ def test_ball_of_a_function_ascends_along_the_gradient():
     place = measure(PARAMS)
 
     def norm(direction, step=1e-4):
-        return largest(plain_hessian(recurrent, jax.tree.map(lambda w, d: w + step * d, PARAMS, direction), X[0], 1))
+        return largest(
+            plain_hessian(
+                recurrent, jax.tree.map(lambda w, d: w + step * d, PARAMS, direction), X[0], 1
+            )
+        )
 
-    other = jax.tree.map(jnp.subtract, ball_module.sphere_point(measure.net, PARAMS, jax.random.key(3), 1.0), PARAMS)
+    other = jax.tree.map(
+        jnp.subtract, ball_module.sphere_point(measure.net, PARAMS, jax.random.key(3), 1.0), PARAMS
+    )
     uphill = dict(zip(sorted(PARAMS), place.direction, strict=True))
     opposite, downhill = (jax.tree.map(jnp.negative, each) for each in (other, uphill))
     steepest = (norm(uphill) - norm(downhill)) / 2e-4
@@ -64,7 +83,9 @@ def test_ball_of_a_function_ascends_along_the_gradient():
     assert place.value == pytest.approx(norm(other, 0.0), rel=1e-8)
     assert steepest > 0
     # central differences are exact to step² = 1e-8
-    assert (norm(other) - norm(opposite)) / 2e-4 == pytest.approx(steepest * float(cosine), abs=1e-6 * steepest)
+    assert (norm(other) - norm(opposite)) / 2e-4 == pytest.approx(
+        steepest * float(cosine), abs=1e-6 * steepest
+    )
 
 
 def test_ball_of_a_function_contains_larger_norms_and_changes():
@@ -95,5 +116,13 @@ def test_layer_quantities_of_a_function_and_its_network_agree():
     one = layer_quantities(net, params, X[0])
     other = layer_quantities(lambda w, x: net.apply(turned(w), x), turned(params), X[0])
     assert one.layers == ("hidden1", "hidden2", "hidden3")
-    for name in ("b_max", "weight_jacobian", "second_mixed", "second_input", "block_bounds", "q_221", "bound"):
+    for name in (
+        "b_max",
+        "weight_jacobian",
+        "second_mixed",
+        "second_input",
+        "block_bounds",
+        "q_221",
+        "bound",
+    ):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-10)

@@ -12,7 +12,9 @@ from ntk_core.hessians._lanczos import _orthogonal, lanczos_extreme, lanczos_qua
 
 SPECTRA = {
     "separated": np.linspace(1, 2, 60) ** 8,
-    "both signs, negative wins": np.concatenate([np.linspace(-3, -1, 20) ** 3, np.linspace(0.1, 20, 40)]),
+    "both signs, negative wins": np.concatenate(
+        [np.linspace(-3, -1, 20) ** 3, np.linspace(0.1, 20, 40)]
+    ),
     "plus and minus pairs": np.concatenate([np.geomspace(1, 1e-3, 30), -np.geomspace(1, 1e-3, 30)]),
     "low rank": np.concatenate([[5.0, -4.0, 3.0], np.zeros(57)]),
     "rising over nine decades": np.geomspace(1e-9, 1, 60),
@@ -33,7 +35,12 @@ def in_one_program(matrix, max_steps, tolerance, seed=1):
     start, spare = (start_of(len(matrix), each).astype(matrix.dtype) for each in (seed, 2))
     product = jnp.asarray(matrix).__matmul__
     found = lanczos_extreme(product, start, spare, max_steps=max_steps, tolerance=tolerance)
-    return Found(float(found.values[0]), float(found.residuals[0]), bool(found.converged), int(found.num_steps))
+    return Found(
+        float(found.values[0]),
+        float(found.residuals[0]),
+        bool(found.converged),
+        int(found.num_steps),
+    )
 
 
 def around_a_product(matrix, max_steps, tolerance, seed=1):
@@ -82,7 +89,9 @@ def test_residual_bounds_the_distance_before_convergence(method, x64):
     for name, spectrum in SPECTRA.items():
         for most in (1, 9):
             found = method(with_spectrum(spectrum), most, 1e-12)
-            assert np.min(np.abs(spectrum - found.value)) <= found.residual + 1e-12 * np.max(np.abs(spectrum)), name
+            assert np.min(np.abs(spectrum - found.value)) <= found.residual + 1e-12 * np.max(
+                np.abs(spectrum)
+            ), name
             assert found.converged == (found.residual <= 1e-12 * abs(found.value))
             assert found.num_products <= most
 
@@ -96,20 +105,26 @@ def test_underflowing_norm_never_converges(method):
 
 def test_directions_outside_the_space_end_the_iteration():
     start, kept = start_of(30), np.arange(30) < 2
-    projected = leading(lambda v: (v * kept, v * kept * np.arange(1.0, 31)), np.asarray(start, float), 9, 1e-8)
+    projected = leading(
+        lambda v: (v * kept, v * kept * np.arange(1.0, 31)), np.asarray(start, float), 9, 1e-8
+    )
     assert projected.converged
     assert projected.value == pytest.approx(2, rel=1e-12)
     assert leading(lambda v: (0 * v, 0 * v), np.asarray(start), 9, 1e-8) == (0, 0, True, 1)
 
 
-@pytest.mark.parametrize(("rows", "num_rows"), [(5, 5), (19, 1), (19, 8), (19, 9), (19, 17), (19, 19)])
+@pytest.mark.parametrize(
+    ("rows", "num_rows"), [(5, 5), (19, 1), (19, 8), (19, 9), (19, 17), (19, 19)]
+)
 def test_a_vector_loses_its_part_in_the_rows_that_are_there(rows, num_rows, x64):
     """Blocks of eight rows: less than one, one, more than one, and a last one beyond the end."""
     orthonormal = np.linalg.qr(np.random.default_rng(0).standard_normal((40, rows)))[0].T
     basis = orthonormal * (np.arange(rows) < num_rows)[:, None]
     w = np.asarray(start_of(40))
     found = jax.jit(_orthogonal)(jnp.asarray(w), jnp.asarray(basis), jnp.asarray(num_rows))
-    np.testing.assert_allclose(found, w - basis.T @ (basis @ w), rtol=0, atol=1e-14)  # sums of 40 numbers of order one
+    np.testing.assert_allclose(
+        found, w - basis.T @ (basis @ w), rtol=0, atol=1e-14
+    )  # sums of 40 numbers of order one
 
 
 def test_leading_eigenpairs_of_both_signs_come_in_order(x64):
@@ -117,7 +132,9 @@ def test_leading_eigenpairs_of_both_signs_come_in_order(x64):
     matrix = jnp.asarray(with_spectrum(spectrum))
     asked = {"max_steps": 60, "tolerance": 1e-10, "num_wanted": 5}
     found = lanczos_extreme(matrix.__matmul__, start_of(60), start_of(60, 2), **asked)
-    np.testing.assert_allclose(found.values, spectrum[np.argsort(-np.abs(spectrum))][:5], rtol=1e-10)
+    np.testing.assert_allclose(
+        found.values, spectrum[np.argsort(-np.abs(spectrum))][:5], rtol=1e-10
+    )
     np.testing.assert_allclose(found.vectors @ found.vectors.T, np.eye(5), atol=1e-10)
     np.testing.assert_allclose(matrix @ found.vectors.T, found.vectors.T * found.values, atol=1e-7)
 
@@ -137,7 +154,10 @@ def test_projected_iteration_sees_only_the_subspace(x64):
 
     asked = {"max_steps": 12, "tolerance": 1e-12, "project": project}
     found = lanczos_extreme(
-        lambda v: project(jnp.arange(1.0, 13.0) * v), project(start_of(12)), start_of(12, 2), **asked
+        lambda v: project(jnp.arange(1.0, 13.0) * v),
+        project(start_of(12)),
+        start_of(12, 2),
+        **asked,
     )
     assert float(found.values[0]) == pytest.approx(5, rel=1e-12)
 
@@ -147,7 +167,11 @@ def test_quadrature_reproduces_moments_below_twice_its_steps(num_steps, x64):
     matrix = jnp.asarray(with_spectrum(SPECTRA["both signs, negative wins"] / 27))
     start = start_of(60)
     v = start / jnp.linalg.norm(start)
-    nodes, weights = lanczos_quadrature(matrix.__matmul__, start, start_of(60, 2), num_steps=num_steps)
+    nodes, weights = lanczos_quadrature(
+        matrix.__matmul__, start, start_of(60, 2), num_steps=num_steps
+    )
     for order in range(2 * num_steps):
         exact = v @ jnp.linalg.matrix_power(matrix, order) @ v
-        assert float(weights @ nodes**order) == pytest.approx(float(exact), abs=1e-12)  # eigenvalues are at most 1
+        assert float(weights @ nodes**order) == pytest.approx(
+            float(exact), abs=1e-12
+        )  # eigenvalues are at most 1

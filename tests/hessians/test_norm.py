@@ -44,7 +44,9 @@ def test_batches_and_seeds_in_one_call_give_the_single_norms(x64):
     assert (together.value.shape, first.value.shape) == ((2, 3), (2,))
     assert np.all(together.converged)
     for row, params in enumerate(seeds):
-        np.testing.assert_allclose(together.value[row], hessian_norm(NET, params, x, 1).value, rtol=1e-12)
+        np.testing.assert_allclose(
+            together.value[row], hessian_norm(NET, params, x, 1).value, rtol=1e-12
+        )
         alone = [hessian_norm(NET, params, each, 1).value for each in x]
         np.testing.assert_allclose(together.value[row], alone, rtol=1e-8)
         np.testing.assert_allclose(first.value[row], alone[0], rtol=1e-8)
@@ -54,14 +56,19 @@ def test_inputs_that_fit_in_both_ways_need_batched(x64):
     def apply(params, x):
         return params["v"] * jnp.tanh(params["w"] * x).sum(axis=tuple(range(1, x.ndim)))
 
-    params, x = {"v": jnp.array(1.5), "w": jnp.array(0.7)}, jax.random.normal(jax.random.key(0), (3, 2))
+    params, x = (
+        {"v": jnp.array(1.5), "w": jnp.array(0.7)},
+        jax.random.normal(jax.random.key(0), (3, 2)),
+    )
     with pytest.raises(InvalidInput, match="batched=True for a batch"):
         hessian_norm(apply, params, x)
     both = hessian_norm(apply, params, x, batched=True).value
     together = hessian_norm(apply, params, x, batched=False).value
     assert both.shape == (3,)
     for value, rows in (*zip(both, x, strict=True), (together, x)):
-        h = jax.hessian(lambda w, rows=rows: w[0] * jnp.tanh(w[1] * rows).sum())(jnp.array([1.5, 0.7]))
+        h = jax.hessian(lambda w, rows=rows: w[0] * jnp.tanh(w[1] * rows).sum())(
+            jnp.array([1.5, 0.7])
+        )
         assert value == pytest.approx(float(jnp.linalg.norm(h, 2)), rel=1e-6)
 
 
@@ -82,7 +89,9 @@ def test_many_products_in_single_precision_agree_with_double():
     assert found.converged
     assert found.num_matvecs > 70
     with jax.enable_x64(True):
-        exact = hessian_norm(net, *jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), (params, x)))
+        exact = hessian_norm(
+            net, *jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), (params, x))
+        )
     assert exact.converged
     assert found.value == pytest.approx(exact.value, rel=2e-6)
 
@@ -91,7 +100,9 @@ def test_piecewise_linear_layers_bend_together_but_not_alone(x64):
     """With σ'' = 0 only blocks of two layers remain, so one trained layer has none."""
     alone = FullyConnected(width=7, activation="leaky_relu", trained="first", use_bias=False)
     assert hessian_norm(alone, *drawn(alone)).value == 0
-    net = FullyConnected(width=7, depth=2, num_outputs=3, activation="leaky_relu", use_bias=False)  # three pairs
+    net = FullyConnected(
+        width=7, depth=2, num_outputs=3, activation="leaky_relu", use_bias=False
+    )  # three pairs
     params, x = drawn(net)
     full, _ = full_hessian(net, params, x)
     assert hessian_norm(net, params, x).value == pytest.approx(largest(full), rel=1e-8)
@@ -104,7 +115,9 @@ def test_almost_everywhere_hessian_misses_the_kinks(x64):
     """One trained ReLU layer: H = 0 wherever it exists, but the gradient jumps at each switch of a neuron."""
     net = FullyConnected(width=50, activation="relu", trained="first", use_bias=False)
     params, x = drawn(net, seed=1)
-    away = jax.tree.map(lambda leaf: leaf + 2 * jax.random.normal(jax.random.key(7), leaf.shape), params)
+    away = jax.tree.map(
+        lambda leaf: leaf + 2 * jax.random.normal(jax.random.key(7), leaf.shape), params
+    )
     params, away = ({**w, "output": params["output"]} for w in (params, away))
     assert hessian_norm(net, params, x).value == hessian_norm(net, away, x).value == 0
     kernels = [float(empirical_ntk(net, w, x[None])[0, 0, 0, 0]) for w in (params, away)]
@@ -123,14 +136,20 @@ def test_weights_are_read_but_never_copied():
         assert spent.temp_size_in_bytes + spent.output_size_in_bytes < 1.2 * one_weight_matrix
 
 
-@pytest.mark.parametrize("model", [NET, lambda params, x: NET.apply(params, x)], ids=["network", "function"])
+@pytest.mark.parametrize(
+    "model", [NET, lambda params, x: NET.apply(params, x)], ids=["network", "function"]
+)
 @pytest.mark.parametrize("most", [5, 128])
 def test_both_routes_agree_far_within_the_residual(model, most, x64):
     params, x = drawn(NET)
-    one, other = (hessian_norm(model, params, x, 1, max_matvecs=most, repeated=each) for each in (False, True))
+    one, other = (
+        hessian_norm(model, params, x, 1, max_matvecs=most, repeated=each) for each in (False, True)
+    )
     assert one.num_matvecs <= other.num_matvecs <= min(most, one.num_matvecs + 7)
     if one.num_matvecs == other.num_matvecs:
-        assert other.eigenvalue == pytest.approx(one.eigenvalue, rel=1e-12)  # rounding of some ten products
+        assert other.eigenvalue == pytest.approx(
+            one.eigenvalue, rel=1e-12
+        )  # rounding of some ten products
         assert other.residual == pytest.approx(one.residual, rel=1e-3)
     # further products only raise a Ritz value, at most by the residual
     assert -1e-12 <= other.value / one.value - 1 <= one.residual / one.value

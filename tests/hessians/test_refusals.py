@@ -78,8 +78,14 @@ NO_CHAIN = [
 ]
 REFUSED = [
     *((field, asked(hessian_norm, change)) for field, change in NORM),
-    *((field, asked(ball_sup, change, radius=1.0)) for field, change in [*BALL, ("quantity", {"quantity": "loss"})]),
-    *((field, asked(smallest_eigenvalue_in_ball, change, x=np.ones((1, 4)), radius=1.0)) for field, change in BALL),
+    *(
+        (field, asked(ball_sup, change, radius=1.0))
+        for field, change in [*BALL, ("quantity", {"quantity": "loss"})]
+    ),
+    *(
+        (field, asked(smallest_eigenvalue_in_ball, change, x=np.ones((1, 4)), radius=1.0))
+        for field, change in BALL
+    ),
     *((field, asked(hessian_density, {field: 0})) for field in ("num_probes", "num_steps")),
     ("bandwidth", lambda: asked(hessian_density, {})().density(np.zeros(1), 0.0)),
     ("path", lambda: path_sup(NET, [], np.ones(4))),

@@ -15,9 +15,14 @@ from tests.plain_derivatives import by_size, full_hessian, small_hessian
 
 OUTPUTS = ("linear", "softmax", "swish", "tanh", "quadratic")
 # each architecture with one output, since outputs only change the final scalar
-CASES = [replace(case, net=replace(case.net, output=OUTPUTS[k % 5])) for k, case in enumerate(ARCHITECTURES)]
+CASES = [
+    replace(case, net=replace(case.net, output=OUTPUTS[k % 5]))
+    for k, case in enumerate(ARCHITECTURES)
+]
 # One network has a kink, since all kinds of layers share one activation function.
-CASES.append(Case("shallow-relu", replace(ARCHITECTURES[0].net, activation="relu", output="swish"), (4,)))
+CASES.append(
+    Case("shallow-relu", replace(ARCHITECTURES[0].net, activation="relu", output="swish"), (4,))
+)
 
 
 def drawn(case):
@@ -25,12 +30,29 @@ def drawn(case):
 
 
 # Each kind of layer, graph and kink; all other cases and most sequences are slow.
-FAST = ("shallow", "bottleneck", "resnet", "dropped", "conv-2d", "graph", "shallow-relu", "attention")
+FAST = (
+    "shallow",
+    "bottleneck",
+    "resnet",
+    "dropped",
+    "conv-2d",
+    "graph",
+    "shallow-relu",
+    "attention",
+)
 IN_TIERS = [
-    pytest.param(case, id=f"{case.name}-{case.net.output}", marks=[] if case.name in FAST else pytest.mark.slow)
+    pytest.param(
+        case,
+        id=f"{case.name}-{case.net.output}",
+        marks=[] if case.name in FAST else pytest.mark.slow,
+    )
     for case in (
         *CASES,
-        *(case for case in SEQUENCES if case.name in ("attention", "transformer", "transformer-layers")),
+        *(
+            case
+            for case in SEQUENCES
+            if case.name in ("attention", "transformer", "transformer-layers")
+        ),
     )
 ]
 
@@ -49,16 +71,24 @@ def test_restricted_hessian_has_the_nonzero_spectrum(case, x64):
     norm = np.abs(expected[0])
     assert norm > 0
     # sorted by value: eigenvalues of opposite sign and equal size may swap places under rounding
-    np.testing.assert_allclose(np.sort(eigenvalues[:shared]), np.sort(expected[:shared]), atol=1e-8 * norm)
+    np.testing.assert_allclose(
+        np.sort(eigenvalues[:shared]), np.sort(expected[:shared]), atol=1e-8 * norm
+    )
     assert np.all(np.abs(eigenvalues[shared:]) <= 1e-12 * norm)
     assert np.all(np.abs(expected[shared:]) <= 1e-12 * norm)
 
 
 SMALL_SPACES = [
-    Case("dense", FullyConnected(width=7, depth=2, num_outputs=2, activation="tanh", use_bias=True), (5,)),
+    Case(
+        "dense",
+        FullyConnected(width=7, depth=2, num_outputs=2, activation="tanh", use_bias=True),
+        (5,),
+    ),
     # 4 positions, fan_in 18, 9 channels: bases of several columns
     Case(
-        "convolution", ConvNet(width=9, depth=2, num_outputs=2, activation="erf", dimensions=1, use_bias=True), (4, 2)
+        "convolution",
+        ConvNet(width=9, depth=2, num_outputs=2, activation="erf", dimensions=1, use_bias=True),
+        (4, 2),
     ),
 ]
 
@@ -80,7 +110,9 @@ def test_coordinates_are_an_isometry_into_the_weights(case, x64):
 
     direction, again, full, image = written_out(params, x)
     np.testing.assert_allclose(again, direction, atol=1e-14)  # a projection
-    assert float(jnp.linalg.norm(ravel_pytree(full)[0])) == pytest.approx(float(jnp.linalg.norm(direction)), rel=1e-12)
+    assert float(jnp.linalg.norm(ravel_pytree(full)[0])) == pytest.approx(
+        float(jnp.linalg.norm(direction)), rel=1e-12
+    )
     trained, fixed = case.net.partition(params)
     expected = jax.jit(lambda w, along: jax.jvp(jax.grad(output), (w,), (along,))[1])(trained, full)
     for found, plain in zip(jax.tree.leaves(image), jax.tree.leaves(expected), strict=True):

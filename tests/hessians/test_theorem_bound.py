@@ -10,7 +10,9 @@ from ntk_core.networks.architectures import Bottleneck, FullyConnected
 from tests.plain_derivatives import drawn
 
 NETS = {
-    "deep": FullyConnected(width=(6, 5, 7), depth=3, num_outputs=2, activation="tanh", use_bias=True),
+    "deep": FullyConnected(
+        width=(6, 5, 7), depth=3, num_outputs=2, activation="tanh", use_bias=True
+    ),
     "lecun-bottleneck": Bottleneck(
         width=8,
         activation="gelu",
@@ -27,7 +29,9 @@ def test_norm_and_blocks_are_never_above_their_bounds(name):
     net = NETS[name]
     for seed, scale in enumerate(np.geomspace(0.1, 5, 4)):
         params, x = drawn(net, (3,), seed)
-        quantities, blocks = (each(net, params, scale * x) for each in (layer_quantities, hessian_block_norms))
+        quantities, blocks = (
+            each(net, params, scale * x) for each in (layer_quantities, hessian_block_norms)
+        )
         assert blocks.layers[:-1] == quantities.layers
         # a shallow block equals its bound, and single precision may round above it
         assert np.all(blocks.values <= quantities.block_bounds * (1 + 1e-5))
@@ -78,7 +82,9 @@ def test_layer_quantities_are_those_of_the_layer_function(x64):
     tight = {"rel": 1e-3}  # norms in the quantities have a relative residual of 1e-3
     assert quantities.weight_jacobian[1] == pytest.approx(np.linalg.norm(by_weight, 2), rel=1e-10)
     assert quantities.input_jacobian[1] == pytest.approx(np.linalg.norm(by_input, 2), **tight)
-    assert quantities.second_weight[1] == pytest.approx(norm_221(np.asarray(second_weight)), rel=1e-8)
+    assert quantities.second_weight[1] == pytest.approx(
+        norm_221(np.asarray(second_weight)), rel=1e-8
+    )
     assert quantities.second_input[1] == pytest.approx(norm_221(np.asarray(second_input)), **tight)
     assert norm_221(np.asarray(mixed)) <= quantities.second_mixed[1]
 

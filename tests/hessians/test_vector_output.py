@@ -36,7 +36,9 @@ def dense_norm(net, params, x, num_draws=100):
 
 
 GRAPH = DenseNet(width=5, num_outputs=2, activation="tanh", drop_probability=0.4, use_bias=False)
-CONVOLUTION = ConvNet(width=3, depth=2, num_outputs=2, activation="gelu", dimensions=1, use_bias=False)
+CONVOLUTION = ConvNet(
+    width=3, depth=2, num_outputs=2, activation="gelu", dimensions=1, use_bias=False
+)
 NETS = [
     pytest.param(replace(NET, output="softmax"), (4,), id="softmax"),
     pytest.param(GRAPH, (4,), id="graph", marks=pytest.mark.slow),
@@ -52,9 +54,13 @@ def test_the_norm_is_that_of_the_dense_tensor(net, shape, x64):
     assert found.converged
     # the dense search stops at steps of 2^-12, ours at gains of 1e-3
     assert found.value == pytest.approx(expected, rel=2e-3)
-    np.testing.assert_allclose(found.outputs, [np.linalg.norm(matrix, 2) for matrix in matrices], rtol=1e-7)
+    np.testing.assert_allclose(
+        found.outputs, [np.linalg.norm(matrix, 2) for matrix in matrices], rtol=1e-7
+    )
     assert found.outputs.max() <= found.value * (1 + 1e-12) <= found.upper * (1 + 1e-9)
-    assert np.linalg.norm(np.tensordot(found.weights, matrices, 1), 2) == pytest.approx(found.value, rel=2e-3)
+    assert np.linalg.norm(np.tensordot(found.weights, matrices, 1), 2) == pytest.approx(
+        found.value, rel=2e-3
+    )
 
 
 def test_one_output_is_its_own_norm(x64):

@@ -7,7 +7,15 @@ class Answer:
     """Return the response of an ASGI app to one request."""
 
     def __init__(
-        self, app, path: str = "/", *, host="localhost:8501", scheme="http", method="GET", accept="*/*", headers=None
+        self,
+        app,
+        path: str = "/",
+        *,
+        host="localhost:8501",
+        scheme="http",
+        method="GET",
+        accept="*/*",
+        headers=None,
     ):
         self.messages: list[dict] = []
         scope = {
@@ -38,7 +46,9 @@ class Answer:
 
     @property
     def headers(self) -> dict[str, str]:
-        return {name.decode().lower(): value.decode() for name, value in self.messages[0]["headers"]}
+        return {
+            name.decode().lower(): value.decode() for name, value in self.messages[0]["headers"]
+        }
 
     @property
     def text(self) -> str:

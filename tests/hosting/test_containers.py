@@ -27,7 +27,12 @@ def compose() -> dict:
 
 
 def test_containers_have_few_rights_and_limits(compose):
-    rights = {"read_only": True, "tmpfs": ["/tmp"], "cap_drop": ["ALL"], "security_opt": ["no-new-privileges:true"]}
+    rights = {
+        "read_only": True,
+        "tmpfs": ["/tmp"],
+        "cap_drop": ["ALL"],
+        "security_opt": ["no-new-privileges:true"],
+    }
     for name, volumes in (("dashboard", ["data:/data"]), ("nginx", [])):
         assert compose["services"][name].items() >= rights.items()
         assert compose["services"][name].get("volumes", []) == volumes
@@ -40,18 +45,25 @@ def test_containers_have_few_rights_and_limits(compose):
 def test_every_image_is_named_by_its_digest(compose):
     (base,) = re.findall(r"^ARG BASE=(.*)$", DOCKERFILE, re.MULTILINE)
     assert set(re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)) == {"${BASE}"}
-    built = {each["build"]["args"]["BASE"] for each in compose["services"].values() if "build" in each}
+    built = {
+        each["build"]["args"]["BASE"] for each in compose["services"].values() if "build" in each
+    }
     fetched = [each["image"] for each in compose["services"].values() if "build" not in each]
     assert built == {f"${{BASE:-{base}}}"}
     for image in (base, fetched[0]):
         assert re.search(r"@sha256:[0-9a-f]{64}\}?$", image)
     assert len(fetched) == 1
-    for tag in (base.partition("@")[0], "postgres:17-alpine"):  # compose files allow no tag with a digest
+    for tag in (
+        base.partition("@")[0],
+        "postgres:17-alpine",
+    ):  # compose files allow no tag with a digest
         assert f"docker buildx imagetools inspect {tag}" in HOSTING
 
 
 def test_bill_of_materials_lists_locked_packages_and_hashes():
-    bill = json.loads(subprocess.check_output([sys.executable, ROOT / ".ci" / "sbom.py", "cpu"], text=True))
+    bill = json.loads(
+        subprocess.check_output([sys.executable, ROOT / ".ci" / "sbom.py", "cpu"], text=True)
+    )
     text = (ROOT / "locks" / "cpu.txt").read_text(encoding="utf-8")
     assert bill["bomFormat"] == "CycloneDX"
     assert len(bill["components"]) == len(re.findall(r"^[\w.-]+(?:\[.*\])?==", text, re.M))
@@ -61,7 +73,11 @@ def test_bill_of_materials_lists_locked_packages_and_hashes():
 
 
 def test_nginx_alone_is_published_on_this_machine_by_default(compose):
-    ports = {name: service["ports"] for name, service in compose["services"].items() if "ports" in service}
+    ports = {
+        name: service["ports"]
+        for name, service in compose["services"].items()
+        if "ports" in service
+    }
     assert ports == {"nginx": ["${LINEARITY_LAB_BIND:-127.0.0.1}:8501:8080"]}
     # The app trusts X-Forwarded-For of any peer, and nginx is the only one.
     assert compose["services"]["dashboard"]["environment"]["FORWARDED_ALLOW_IPS"] == "*"
@@ -82,7 +98,9 @@ def test_the_image_is_built_from_a_lock_and_runs_without_root():
 def test_the_table_of_limits_holds_the_numbers_of_the_profiles():
     for variable, (limit, _) in OVERRIDES.items():
         if limit in ("max_width", "max_seeds", "max_waiting", "max_job_s"):
-            (row,) = [line for line in HOSTING.splitlines() if variable in line and line.startswith("|")]
+            (row,) = [
+                line for line in HOSTING.splitlines() if variable in line and line.startswith("|")
+            ]
             numbers = [f"{getattr(each, limit):,}" for each in PROFILES.values()]
             assert re.findall(r"\| ([\d,]+) (?=\|)", row) == numbers, limit
 

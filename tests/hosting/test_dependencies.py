@@ -45,9 +45,14 @@ def test_a_lock_satisfies_every_requirement_with_hashes(path):
     versions = locked(path)
     assert "://" not in path.read_text(encoding="utf-8")
     assert all(re.search(r"--hash=sha256:[0-9a-f]{64}", entry) for _, entry in versions.values())
-    for requirement in [*requirements("requirements.txt"), *requirements("requirements-postgres.txt")]:
+    for requirement in [
+        *requirements("requirements.txt"),
+        *requirements("requirements-postgres.txt"),
+    ]:
         version, _ = versions[canonicalize_name(requirement.name)]
-        assert requirement.specifier.contains(version), f"{requirement}: {path.name} has {version}; make locks"
+        assert requirement.specifier.contains(version), (
+            f"{requirement}: {path.name} has {version}; make locks"
+        )
 
 
 def test_the_locks_for_a_gpu_have_what_jax_needs_there():
@@ -66,7 +71,12 @@ def test_every_package_has_an_allowed_license():
 
 def test_a_license_is_allowed_when_all_of_one_choice_are():
     is_allowed = script("licenses").is_allowed
-    assert all(map(is_allowed, ("MIT", "BSD-3-Clause AND MIT", "GPL-3.0-only OR Apache-2.0", "(MIT OR GPL-2.0-only)")))
+    assert all(
+        map(
+            is_allowed,
+            ("MIT", "BSD-3-Clause AND MIT", "GPL-3.0-only OR Apache-2.0", "(MIT OR GPL-2.0-only)"),
+        )
+    )
     assert not any(map(is_allowed, ("GPL-3.0-only", "MIT AND AGPL-3.0-only", "Proprietary", "")))
 
 

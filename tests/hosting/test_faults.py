@@ -20,12 +20,17 @@ from ntk_core.settings.grammar import InvalidSpec
 
 def test_log_has_database_errors_and_visitors_see_none(monkeypatch):
     error = InvalidInput(
-        VARIABLE, "postgresql+psycopg://lab@db.internal:5432/lab", "a database (here: no route to host)"
+        VARIABLE,
+        "postgresql+psycopg://lab@db.internal:5432/lab",
+        "a database (here: no route to host)",
     )
     for name in ("classroom", "hosted"):
         monkeypatch.setenv("LINEARITY_LAB_PROFILE", name)
         assert error_text(error) == NEUTRAL
-        assert error_text(InvalidInput("widths", 0, "1 to 3")) == "widths: 0 cannot be used; use 1 to 3"
+        assert (
+            error_text(InvalidInput("widths", 0, "1 to 3"))
+            == "widths: 0 cannot be used; use 1 to 3"
+        )
     monkeypatch.setenv("LINEARITY_LAB_PROFILE", "local")
     assert "db.internal" in error_text(error)
 
@@ -64,7 +69,8 @@ def test_a_store_that_cannot_be_written_is_not_ready(tmp_path, monkeypatch, capl
 
 
 @pytest.mark.parametrize(
-    "text", ["http://evil.example/x", "HTTPS://evil.example", "see www.evil.example", "a@evil.example"]
+    "text",
+    ["http://evil.example/x", "HTTPS://evil.example", "see www.evil.example", "a@evil.example"],
 )
 def test_address_in_user_text_is_no_link(text):
     shown = plain(text).replace("\\", "")
@@ -77,7 +83,12 @@ def test_every_fuzzed_spec_is_let_pass_or_refused_in_sentences():
     findings = fuzz(100, seed=1)
     assert findings.failures == []
     seen = {outcome for outcome, count in findings.outcomes.items() if count}
-    assert {"command line: let pass", "command line: refused", "JSON: refused", "address: too large"} <= seen
+    assert {
+        "command line: let pass",
+        "command line: refused",
+        "JSON: refused",
+        "address: too large",
+    } <= seen
 
 
 def test_half_of_a_character_is_refused_and_sentences_are_short():

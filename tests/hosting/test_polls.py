@@ -64,12 +64,16 @@ def test_one_vote_each_that_may_change_until_the_answer(polls):
     assert polls.ask(code, HOST, "q", ORDER, is_revealed=True).is_revealed
     assert not polls.vote(code, "a", "q", 1)
     assert polls.look(code, "a").own == 2
-    assert polls.ask(code, HOST, "q", ORDER, is_revealed=False).is_revealed, "what was shown stays shown"
+    assert polls.ask(code, HOST, "q", ORDER, is_revealed=False).is_revealed, (
+        "what was shown stays shown"
+    )
     assert polls.ask(code, HOST, "p", ORDER, is_revealed=False).num_votes == 0
     for member, question, choice in (("x", "p", 0), ("a", "q", 0), ("a", "p", 3), ("a", "p", -1)):
         assert not polls.vote(code, member, question, choice)
     assert polls.look(code, "a").num_votes == 0
-    assert polls.ask(code, HOST, "q", ORDER, is_revealed=False).counts == (1, 0, 1), "the votes return"
+    assert polls.ask(code, HOST, "q", ORDER, is_revealed=False).counts == (1, 0, 1), (
+        "the votes return"
+    )
 
 
 def test_only_the_host_asks_and_ends(polls):
@@ -189,7 +193,11 @@ def test_state_is_served_and_changes_with_what_each_sees(polls, monkeypatch):
     assert before == states()
     assert "" not in before
     polls.vote(code, "a", "q", 1)
-    assert [one == other for one, other in zip(before, states(), strict=True)] == [False, False, True]
+    assert [one == other for one, other in zip(before, states(), strict=True)] == [
+        False,
+        False,
+        True,
+    ]
     polls.ask(code, HOST, "q", ORDER, is_revealed=True)
     assert states()[2] != before[2]
     assert watched(f"{code} {HOST}")[1] == ""

@@ -35,7 +35,9 @@ def _bare_environment(monkeypatch):
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("ntk_core.runs._estimate.memory_limit", lambda: math.inf)
-    monkeypatch.setattr("ntk_core.runs.costs._here", SHIPPED)  # without timings of other tests' runs
+    monkeypatch.setattr(
+        "ntk_core.runs.costs._here", SHIPPED
+    )  # without timings of other tests' runs
 
 
 @pytest.fixture
@@ -85,12 +87,16 @@ def test_setting_at_the_limit_passes_and_one_more_is_refused(costs, limits, limi
     check_limits(spec_of(most), limits)
     with pytest.raises(OverLimit) as refused:
         check_limits(spec_of(most), replace(limits, **{limit: most - 1}))
-    assert str(refused.value) == f"{field}: {most} cannot be used; use at most {most - 1:,} on this server"
+    assert (
+        str(refused.value)
+        == f"{field}: {most} cannot be used; use at most {most - 1:,} on this server"
+    )
 
 
 @pytest.mark.parametrize("limits", SHARED, ids=lambda limits: limits.name)
 @pytest.mark.parametrize(
-    ("limit", "cost", "unit"), [("max_seconds", "seconds", "seconds"), ("max_memory_bytes", "peak_bytes", "bytes")]
+    ("limit", "cost", "unit"),
+    [("max_seconds", "seconds", "seconds"), ("max_memory_bytes", "peak_bytes", "bytes")],
 )
 def test_cost_at_the_limit_passes_and_any_more_is_refused(costs, limits, limit, cost, unit):
     most = getattr(limits, limit)
@@ -115,7 +121,11 @@ def test_a_local_server_is_limited_by_what_is_free_alone(costs, monkeypatch):
 def test_every_setting_that_counts_neurons_is_held_to_the_width(experiment):
     """By the shared type of all widths, so that new settings are included."""
     every = settings(EXPERIMENTS[experiment].spec)
-    wide = [each for each in every if each.name != "training.max_steps" and "le=10000000" in repr(each.info)]
+    wide = [
+        each
+        for each in every
+        if each.name != "training.max_steps" and "le=10000000" in repr(each.info)
+    ]
     wide += [each for each in every if each.entry == "integer" and each.name.endswith("width")]
     assert wide
     assert {largest_of(each, PROFILES["hosted"]) for each in wide} == {10_000}
@@ -136,7 +146,9 @@ def test_refusal_names_the_largest_value_that_fits(name):
 
 @EVERY
 def test_largest_size_here_passes_every_limit(limits):
-    largest = list(filter(None, (largest_fit(preset.paper_spec, limits) for preset in PRESETS.values())))
+    largest = list(
+        filter(None, (largest_fit(preset.paper_spec, limits) for preset in PRESETS.values()))
+    )
     assert len(largest) > len(PRESETS) / 2
     for spec in largest:
         check_limits(spec, limits)
@@ -154,7 +166,9 @@ def test_presets_fit_profiles_except_those_in_the_guide():
         return names
 
     assert refused(PROFILES["classroom"]) == set()
-    _, _, rest = HOSTING.read_text(encoding="utf-8").partition("every figure of the papers runs in a classroom")
+    _, _, rest = HOSTING.read_text(encoding="utf-8").partition(
+        "every figure of the papers runs in a classroom"
+    )
     named = re.findall(r"`([^`]+)`", rest.partition("on a host;")[0])
     assert named
     assert refused(PROFILES["hosted"]) == set(named)
@@ -164,7 +178,9 @@ def test_one_of_several_networks_is_refused_by_its_name(costs, monkeypatch):
     monkeypatch.setenv("LINEARITY_LAB_MAX_WIDTH", "100")
     bottleneck = ArchitectureSpec(kind="bottleneck", depth=3, bottleneck_width=101)
     with pytest.raises(OverLimit, match=r"^architectures\.1\.bottleneck_width: 101"):
-        check_limits(ArchitecturesSpec(widths=(100,), architectures=(ArchitectureSpec(), bottleneck)))
+        check_limits(
+            ArchitecturesSpec(widths=(100,), architectures=(ArchitectureSpec(), bottleneck))
+        )
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)

@@ -28,7 +28,8 @@ SESSIONS, HOSTED = 5, PROFILES["hosted"]
 TABLE = b"column413,allowed\n1,2\n3,4\n"
 # The most points, seeds and steps within the bounds.
 LARGEST = (
-    "widths=10,11,12,13,14&richness=0,0.1,0.2,0.3&samples=10,20,30,40,50,60&num_seeds=100&training.max_steps=10000000"
+    "widths=10,11,12,13,14&richness=0,0.1,0.2,0.3&samples=10,20,30,40,50,60"
+    "&num_seeds=100&training.max_steps=10000000"
 )
 
 
@@ -63,7 +64,9 @@ def get(address: str, path: str, **headers: str) -> tuple[int, Message, bytes]:
     return answer_of(f"http://{address}{path}", **headers)
 
 
-def session(address: str, client: str = "", page: str = "own_data", query: str = "", **options) -> BrowserSession:
+def session(
+    address: str, client: str = "", page: str = "own_data", query: str = "", **options
+) -> BrowserSession:
     return BrowserSession(f"ws://{address}", page, query, forwarded_for=client, **options)
 
 
@@ -78,11 +81,17 @@ def test_responses_carry_security_headers_and_refuse_other_hosts(app):
     for path in ("/_stcore/health", "/api/ready", "/kernel_change"):
         status, headers, body = get(app.address, path)
         assert status == 200, path
-        assert "script-src 'self' blob: 'wasm-unsafe-eval' 'sha256-" in headers["content-security-policy"]
+        assert (
+            "script-src 'self' blob: 'wasm-unsafe-eval' 'sha256-"
+            in headers["content-security-policy"]
+        )
         assert headers["x-content-type-options"] == "nosniff"
         assert "strict-transport-security" not in headers
         if path == "/api/ready":  # one of the workers is a spare
-            assert json.loads(body).items() >= {"workers": 2, "max_waiting": HOSTED.max_waiting}.items()
+            assert (
+                json.loads(body).items()
+                >= {"workers": 2, "max_waiting": HOSTED.max_waiting}.items()
+            )
     assert "strict-transport-security" in get(app.address, "/", X_Forwarded_Proto="https")[1]
     status, headers, _ = get(app.address, "/", Host="evil.example")
     assert (status, headers["x-content-type-options"]) == (400, "nosniff")
@@ -106,8 +115,12 @@ def test_server_refuses_uploads_beyond_the_limit(app):
     async def story() -> None:
         async with session(app.address) as visitor:
             await visitor.act()
-            with pytest.raises(requests.RequestException):  # 413, or the server hangs up while more is sent
-                await visitor.upload("own_data.upload", "much-larger.csv", largest + largest[: most // 4])
+            with pytest.raises(
+                requests.RequestException
+            ):  # 413, or the server hangs up while more is sent
+                await visitor.upload(
+                    "own_data.upload", "much-larger.csv", largest + largest[: most // 4]
+                )
             await visitor.upload("own_data.upload", "larger.csv", largest + b" ")
             assert any(f"{most + 1:,} bytes" in alert for alert in visitor.alerts)
             await visitor.upload("own_data.upload", "largest.csv", largest)
@@ -208,7 +221,9 @@ def test_slow_senders_do_not_block_uploads_and_are_closed(lab):
         with ExitStack() as stack:
             head = "PUT /_stcore/upload_file/a/b HTTP/1.1\nHost: localhost\nX-Forwarded-For: 198.51.100.5\n"
             for _ in range(16):
-                stack.enter_context(await asyncio.to_thread(raw, lab, head + "Content-Length: 8000000\n\nx"))
+                stack.enter_context(
+                    await asyncio.to_thread(raw, lab, head + "Content-Length: 8000000\n\nx")
+                )
             async with session(lab, "192.0.2.3") as visitor:
                 await visitor.act()
                 return await visitor.upload("own_data.upload", "mine.csv", TABLE)
@@ -256,7 +271,9 @@ def test_the_server_ends_gracefully_and_logs_no_user_data(app, log):
     app.process.send_signal(signal.SIGTERM)
     # After closing, Uvicorn raises the same signal again.
     assert app.process.wait(timeout=20) in (0, -signal.SIGTERM, None)
-    lines = [json.loads(line) for line in log.read_text().splitlines() if "resource_tracker" not in line]
+    lines = [
+        json.loads(line) for line in log.read_text().splitlines() if "resource_tracker" not in line
+    ]
     events = [line["event"] for line in lines if line["logger"].startswith("linearity_lab.server")]
     assert events == ["started", "stopping", "stopped"]
     assert lines[0]["profile"] == "hosted"

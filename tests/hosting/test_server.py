@@ -17,7 +17,12 @@ from starlette.routing import Router
 
 from linearity_lab.server import routes
 from linearity_lab.server._first_paint import EARLY_PAGES, EARLY_SCRIPT, OWN_SCRIPT, FirstPaint
-from linearity_lab.server._headers import SecurityHeaders, frame_origins, inline_scripts, security_headers
+from linearity_lab.server._headers import (
+    SecurityHeaders,
+    frame_origins,
+    inline_scripts,
+    security_headers,
+)
 from linearity_lab.server._logs import write_json_logs
 from linearity_lab.views import early
 from ntk_core.errors import InvalidInput
@@ -49,17 +54,24 @@ def test_the_policy_allows_own_scripts_only():
     assert scripts[:3] == ["'self'", "blob:", "'wasm-unsafe-eval'"]
     assert len(scripts) == 3 + len([OWN_SCRIPT, *inline_scripts()]) >= 4
     assert not {"'unsafe-inline'", "'unsafe-eval'", "*", "data:", "https:"} & set(scripts)
-    assert st.get_option("server.enableXsrfProtection") is st.get_option("server.enableCORS") is True
+    assert (
+        st.get_option("server.enableXsrfProtection") is st.get_option("server.enableCORS") is True
+    )
 
 
 def test_only_named_sites_may_embed_the_pages(monkeypatch):
     headers = security_headers()
     assert headers["X-Frame-Options"] == "SAMEORIGIN"
     assert "frame-ancestors 'self'" in headers["Content-Security-Policy"]
-    monkeypatch.setenv("LINEARITY_LAB_FRAME_ANCESTORS", "https://huggingface.co, https://*.hf.space")
+    monkeypatch.setenv(
+        "LINEARITY_LAB_FRAME_ANCESTORS", "https://huggingface.co, https://*.hf.space"
+    )
     framed = security_headers(frame_origins())
     assert "X-Frame-Options" not in framed
-    assert "frame-ancestors 'self' https://huggingface.co https://*.hf.space" in framed["Content-Security-Policy"]
+    assert (
+        "frame-ancestors 'self' https://huggingface.co https://*.hf.space"
+        in framed["Content-Security-Policy"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -79,10 +91,14 @@ def test_only_a_shared_server_with_https_insists_on_it(monkeypatch, strict, sche
     assert ("cross-origin-opener-policy" in answer.headers) == (scheme == "https")
 
 
-@pytest.mark.parametrize(("workers", "waiting", "status"), [(2, 0, 200), (1, 15, 200), (0, 0, 503), (2, 16, 503)])
+@pytest.mark.parametrize(
+    ("workers", "waiting", "status"), [(2, 0, 200), (1, 15, 200), (0, 0, 503), (2, 16, 503)]
+)
 def test_readiness_reflects_the_workers_and_the_queue(monkeypatch, workers, waiting, status):
     load = {"workers": workers, "running": 1, "waiting": waiting, "max_waiting": 16}
-    monkeypatch.setattr("linearity_lab.server._app.shared_jobs", lambda: SimpleNamespace(load=lambda: load))
+    monkeypatch.setattr(
+        "linearity_lab.server._app.shared_jobs", lambda: SimpleNamespace(load=lambda: load)
+    )
     answer = Answer(Router(routes()), "/api/ready")
     assert (answer.status, json.loads(answer.text)) == (status, {"ready": status == 200, **load})
     assert answer.headers["cache-control"] == "no-store"
@@ -102,7 +118,10 @@ def test_readiness_hides_the_address_of_a_broken_store(monkeypatch):
 @pytest.fixture
 def logs() -> Iterator[io.StringIO]:
     """JSON logs in a buffer; the process's loggers are restored."""
-    loggers = [logging.root, *(each for each in logging.root.manager.loggerDict.values() if hasattr(each, "handlers"))]
+    loggers = [
+        logging.root,
+        *(each for each in logging.root.manager.loggerDict.values() if hasattr(each, "handlers")),
+    ]
     before = [(logger, logger.handlers[:], logger.propagate) for logger in loggers]
     stream = io.StringIO()
     write_json_logs(stream)
@@ -116,7 +135,9 @@ def logs() -> Iterator[io.StringIO]:
 def test_logs_are_json_without_user_data(logs):
     """Addresses, file names, settings and exception texts from libraries, in every way of logging."""
     secret = "192.0.2.7 marks.csv widths=987654321"
-    logging.getLogger("linearity_lab.jobs").warning("a run failed: %s", secret, extra={"facts": {"experiment": "dag"}})
+    logging.getLogger("linearity_lab.jobs").warning(
+        "a run failed: %s", secret, extra={"facts": {"experiment": "dag"}}
+    )
     logging.getLogger("streamlit.web").error("upload of %s refused", secret)
     logging.getLogger("streamlit.web").error(f"upload of {secret} refused")
     late = logging.getLogger("streamlit.made_later")
@@ -139,7 +160,10 @@ def test_logs_are_json_without_user_data(logs):
     assert "987654321" not in logs.getvalue()  # long: a time or a line may hold any two digits
     assert lines[0]["event"] == "a run failed: %s"
     assert lines[0]["experiment"] == "dag"
-    assert all(re.match(r"\d{4}-\d\d-\d\dT.*Z$", line["time"]) and line["level"] and line["place"] for line in lines)
+    assert all(
+        re.match(r"\d{4}-\d\d-\d\dT.*Z$", line["time"]) and line["level"] and line["place"]
+        for line in lines
+    )
     assert lines[4]["exception"] == lines[5]["exception"] == "ValueError"
     assert lines[4]["trace"][0].startswith("test_server.py:")
 
@@ -147,7 +171,9 @@ def test_logs_are_json_without_user_data(logs):
 STREAMLITS_PAGE = (Path(st.__file__).parent / "static" / "index.html").read_text()
 
 
-def first_answer(path="/kernel_change", method="GET", accept="text/html,*/*", status=200, kind="text/html") -> Answer:
+def first_answer(
+    path="/kernel_change", method="GET", accept="text/html,*/*", status=200, kind="text/html"
+) -> Answer:
     """Streamlit's page behind the first paint."""
     app = FirstPaint(Response(STREAMLITS_PAGE, status, {"etag": '"1"'}, kind))
     return Answer(app, path, method=method, accept=accept)
@@ -160,7 +186,10 @@ def test_first_paint_has_text_before_the_scripts_of_streamlit():
     assert "<title>Linearity Lab</title>" in body
     assert body.index(OWN_SCRIPT) < body.index('<script type="module"')
     # Pages with components do not wait for the script that mounts them.
-    assert re.search(r'<link rel="modulepreload" crossorigin href="./static/js/BidiComponent.[^"]+"></head>', body)
+    assert re.search(
+        r'<link rel="modulepreload" crossorigin href="./static/js/BidiComponent.[^"]+"></head>',
+        body,
+    )
     assert "etag" not in painted.headers
     assert body.count("<script") == STREAMLITS_PAGE.count("<script") + 1
     assert all(line in body for line in STREAMLITS_PAGE.splitlines() if "script" in line)
@@ -179,7 +208,9 @@ def test_home_and_live_alone_begin_before_streamlits_scripts():
     assert Answer(scripts, EARLY_SCRIPT.format(page="lecture")).status == 404
 
 
-@pytest.mark.parametrize("asked", [{"kind": "text/javascript"}, {"method": "HEAD"}, {"status": 404}, {"accept": "*/*"}])
+@pytest.mark.parametrize(
+    "asked", [{"kind": "text/javascript"}, {"method": "HEAD"}, {"status": 404}, {"accept": "*/*"}]
+)
 def test_first_paint_leaves_other_answers_alone(asked):
     found = first_answer(**asked)
     assert found.text == STREAMLITS_PAGE

@@ -29,7 +29,15 @@ OTHERS = ("class.example.org", "lab.example.org.evil.example", "evilclass.exampl
 
 
 @pytest.mark.parametrize(
-    "host", ["lab.example.org", "LAB.example.org:443", "a.class.example.org", "localhost:8501", "[::1]:8501", *OTHERS]
+    "host",
+    [
+        "lab.example.org",
+        "LAB.example.org:443",
+        "a.class.example.org",
+        "localhost:8501",
+        "[::1]:8501",
+        *OTHERS,
+    ],
 )
 def test_only_allowed_hosts_are_answered(monkeypatch, host):
     monkeypatch.setenv("LINEARITY_LAB_HOSTS", "lab.example.org, *.class.example.org")
@@ -99,7 +107,9 @@ def test_a_large_message_ends_its_session():
     assert session.sent == [{"type": "websocket.close", "code": 1009}]
 
 
-@pytest.mark.parametrize(("profile", "waits"), [("local", False), ("classroom", True), ("hosted", True)])
+@pytest.mark.parametrize(
+    ("profile", "waits"), [("local", False), ("classroom", True), ("hosted", True)]
+)
 def test_messages_of_a_session_wait_on_a_shared_server(monkeypatch, profile, waits):
     monkeypatch.setenv("LINEARITY_LAB_PROFILE", profile)
     monkeypatch.setattr(_visitors, "BURST", 3.0)

@@ -50,7 +50,9 @@ def unattended(tmp_path, monkeypatch) -> Iterator[Callable[..., Jobs]]:
     made = []
 
     def make(profile: str = "local", **limits: Any) -> Jobs:
-        made.append(Jobs(Store(tmp_path / "unattended.sqlite"), replace(PROFILES[profile], **limits)))
+        made.append(
+            Jobs(Store(tmp_path / "unattended.sqlite"), replace(PROFILES[profile], **limits))
+        )
         monkeypatch.setattr(made[-1], "warm_up", lambda: None)
         return made[-1]
 
@@ -63,7 +65,13 @@ def unattended(tmp_path, monkeypatch) -> Iterator[Callable[..., Jobs]]:
 def tiny() -> Callable[..., KernelChangeSpec]:
     def make(seed: int, **settings: object) -> KernelChangeSpec:
         short = TrainingSpec(max_steps=50, num_records=4)
-        one = {"widths": (10, 20), "outputs": ("linear",), "num_seeds": 1, "seed": seed, "training": short}
+        one = {
+            "widths": (10, 20),
+            "outputs": ("linear",),
+            "num_seeds": 1,
+            "seed": seed,
+            "training": short,
+        }
         return KernelChangeSpec(**{**one, **settings})
 
     return make
@@ -74,7 +82,9 @@ def long(tiny) -> Callable[[int], KernelChangeSpec]:
     """A spec with a quick first point, then minutes of work."""
 
     def make(seed: int) -> KernelChangeSpec:
-        slow = TrainingSpec(max_steps=30_000, num_records=200, loss_threshold=1e-9, learning_rate=1e-6)
+        slow = TrainingSpec(
+            max_steps=30_000, num_records=200, loss_threshold=1e-9, learning_rate=1e-6
+        )
         return tiny(seed, widths=(3, 3000), training=slow)
 
     return make

@@ -31,7 +31,9 @@ def make_jobs(tmp_path):
     made = []
 
     def make(profile="local", **limits) -> Jobs:
-        made.append(Jobs(Store(tmp_path / "s.sqlite"), replace(PROFILES[profile], **limits), num_spare=0))
+        made.append(
+            Jobs(Store(tmp_path / "s.sqlite"), replace(PROFILES[profile], **limits), num_spare=0)
+        )
         return made[-1]
 
     yield make
@@ -47,14 +49,24 @@ def test_job_over_time_ends_with_its_points_kept(make_jobs, long, tiny, wait_for
     os.kill(worker_pid(jobs, job_id), signal.SIGSTOP)  # unresponsive to the request
     jobs._limits = replace(jobs._limits, max_job_s=0.1)
     found = wait_for(jobs, job_id, ended)
-    assert (found.status, found.reason, len(found.points)) == ("stopped", "over time: under 1 s allowed", 1)
-    assert any(record.facts.get("cause") == "over time" for record in caplog.records if hasattr(record, "facts"))
+    assert (found.status, found.reason, len(found.points)) == (
+        "stopped",
+        "over time: under 1 s allowed",
+        1,
+    )
+    assert any(
+        record.facts.get("cause") == "over time"
+        for record in caplog.records
+        if hasattr(record, "facts")
+    )
     jobs._limits = replace(jobs._limits, max_job_s=600.0)
     assert wait_for(jobs, jobs.submit(tiny(seed=70)), ended).status == "completed"
     jobs.shutdown()
 
     store = Store(tmp_path / "s.sqlite")
-    assert {run.digest: run.status for run in store.runs().runs}[spec_digest(long(seed=70))] == "stopped"
+    assert {run.digest: run.status for run in store.runs().runs}[
+        spec_digest(long(seed=70))
+    ] == "stopped"
     assert store.unfinished_jobs() == ()
     again = make_jobs().snapshot(job_id)
     assert (again.status, again.result.status, again.points) == ("stopped", "stopped", found.points)
@@ -64,7 +76,9 @@ def test_job_over_time_ends_with_its_points_kept(make_jobs, long, tiny, wait_for
 @pytest.mark.timeout(600)
 def test_job_over_memory_ends_and_others_go_on(make_jobs, long, tiny, wait_for, monkeypatch):
     """A 1, A 4: both take gibibytes despite far smaller estimates; the cap is the hosted profile's."""
-    monkeypatch.setattr(_jobs, "check_limits", lambda spec, limits: None)  # it would refuse one of them
+    monkeypatch.setattr(
+        _jobs, "check_limits", lambda spec, limits: None
+    )  # it would refuse one of them
     jobs, cap = make_jobs("hosted", num_workers=2), PROFILES["hosted"].max_memory_bytes
     other = jobs.submit(long(seed=75), "ann")
     wait_for(jobs, other, has_a_point)
@@ -94,7 +108,9 @@ def test_system_refuses_a_burst_beyond_the_budget():
         "except Exception as error:\n    print(str(error).splitlines()[0])\n"
         "print(float(jnp.ones(3).sum()))\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     refusal, after = done.stdout.splitlines()
     assert "RESOURCE_EXHAUSTED" in refusal
     assert after == "3.0"
@@ -102,8 +118,12 @@ def test_system_refuses_a_burst_beyond_the_budget():
 
 def test_refused_memory_has_the_same_outcome(tiny, monkeypatch, tmp_path):
     monkeypatch.setenv("LINEARITY_LAB_STORE", str(tmp_path / "s.sqlite"))
-    reason = sentence(RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 1600000000 bytes."))
+    reason = sentence(
+        RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 1600000000 bytes.")
+    )
     failed = PointFailed(key="width=10", reason=reason)
-    monkeypatch.setattr(worker, "run", lambda spec, **_: iter([failed, Ended(status="failed", reason=reason)]))
+    monkeypatch.setattr(
+        worker, "run", lambda spec, **_: iter([failed, Ended(status="failed", reason=reason)])
+    )
     events = list(worker._events(canonical_json(tiny(77)), 2**30))
     assert events == [failed, Ended(status="stopped", reason="over memory: 1 GiB allowed")]

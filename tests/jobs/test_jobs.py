@@ -23,7 +23,9 @@ ROOT = Path(__file__).resolve().parents[2]
 def seen(jobs, tiny) -> list[Snapshot]:
     """Snapshots of a job submitted by eight threads."""
     ids: list[str] = []
-    threads = [threading.Thread(target=lambda: ids.append(jobs.submit(tiny(seed=4)))) for _ in range(8)]
+    threads = [
+        threading.Thread(target=lambda: ids.append(jobs.submit(tiny(seed=4)))) for _ in range(8)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -82,7 +84,9 @@ def test_stop_keeps_points_and_submit_resumes(jobs, long, wait_for):
     assert jobs.snapshot(job_id).points == kept
 
 
-def test_another_process_ends_a_job_and_the_next_one_runs(jobs, seen, shared_store_file, tiny, long, wait_for):
+def test_another_process_ends_a_job_and_the_next_one_runs(
+    jobs, seen, shared_store_file, tiny, long, wait_for
+):
     completed, running = seen[-1], wait_for(jobs, jobs.submit(long(seed=6)), has_a_point)
     later = Jobs(Store(shared_store_file))
     found = later.snapshot(completed.job_id)
@@ -108,7 +112,9 @@ def test_another_process_ends_a_job_and_the_next_one_runs(jobs, seen, shared_sto
 
 
 def test_spec_that_does_not_fit_fails_with_a_sentence(jobs, tiny, wait_for, monkeypatch):
-    monkeypatch.setattr(_jobs, "check_limits", lambda spec, limits: None)  # the worker repeats the check
+    monkeypatch.setattr(
+        _jobs, "check_limits", lambda spec, limits: None
+    )  # the worker repeats the check
     spec = tiny(seed=12, widths=(10_000_000,), dataset=DatasetSpec(num_samples=10_000))
     snapshot = wait_for(jobs, jobs.submit(spec), ended)
     assert snapshot.status == "failed"
@@ -116,7 +122,9 @@ def test_spec_that_does_not_fit_fails_with_a_sentence(jobs, tiny, wait_for, monk
     assert "\n" not in snapshot.reason
 
 
-@pytest.mark.parametrize("job_id", ["", "nonsense", "0" * 16, "%" * 16, "../../etc/passwd", "0" * 5000, "é" * 16])
+@pytest.mark.parametrize(
+    "job_id", ["", "nonsense", "0" * 16, "%" * 16, "../../etc/passwd", "0" * 5000, "é" * 16]
+)
 def test_unknown_job_is_none(jobs, job_id):
     assert jobs.snapshot(job_id) is None
     assert jobs.stop(job_id)

@@ -9,7 +9,13 @@ from linearity_lab.jobs import NoRoom
 from linearity_lab.jobs._job import Job
 from linearity_lab.jobs.limits import OverLimit
 from ntk_core.runs import PRESETS, spec_digest
-from ntk_core.runs.events import PointFailed, PointFinished, PointProgress, PointStarted, parse_event
+from ntk_core.runs.events import (
+    PointFailed,
+    PointFinished,
+    PointProgress,
+    PointStarted,
+    parse_event,
+)
 
 
 def test_pages_do_not_wait_for_a_new_pool(unattended, tiny, monkeypatch):
@@ -32,9 +38,13 @@ def test_pages_do_not_wait_for_a_new_pool(unattended, tiny, monkeypatch):
 
 def test_session_has_one_running_and_one_waiting_job(unattended, tiny):
     jobs = unattended("classroom")
-    running, waiting, other = (jobs.submit(tiny(seed), who) for seed, who in enumerate(("ann", "ann", "bob")))
+    running, waiting, other = (
+        jobs.submit(tiny(seed), who) for seed, who in enumerate(("ann", "ann", "bob"))
+    )
     assert [jobs.snapshot(job_id).position for job_id in (running, waiting, other)] == [1, 2, 3]
-    with pytest.raises(NoRoom, match="a third unfinished run of yours cannot be taken; try again when one has"):
+    with pytest.raises(
+        NoRoom, match="a third unfinished run of yours cannot be taken; try again when one has"
+    ):
         jobs.submit(tiny(3), "ann")
     assert jobs._begun().now.job_id == running
     assert jobs._begun().now.job_id == other  # the free worker is reserved for another session
@@ -60,14 +70,18 @@ def test_jobs_of_one_address_are_limited_on_a_public_server(unattended, tiny):
     jobs = unattended("hosted")
     for seed in range(4):
         jobs.submit(tiny(seed), f"eve{seed}", "192.0.2.1")
-    with pytest.raises(NoRoom, match="4 unfinished runs from your network address cannot be taken; try again when"):
+    with pytest.raises(
+        NoRoom, match="4 unfinished runs from your network address cannot be taken; try again when"
+    ):
         jobs.submit(tiny(4), "eve4", "192.0.2.1")
     jobs.submit(tiny(4), "ann", "192.0.2.2")
     jobs.stop(jobs.snapshot(spec_digest(tiny(0))[:16]).job_id, "eve0")
     jobs.submit(tiny(5), "eve5", "192.0.2.1")
 
 
-@pytest.mark.parametrize(("profile", "address"), [("hosted", ""), ("classroom", "192.0.2.1"), ("local", "192.0.2.1")])
+@pytest.mark.parametrize(
+    ("profile", "address"), [("hosted", ""), ("classroom", "192.0.2.1"), ("local", "192.0.2.1")]
+)
 def test_sessions_behind_one_address_are_limited_apart(unattended, tiny, profile, address):
     jobs = unattended(profile)
     for seed in range(10):

@@ -30,11 +30,16 @@ pytestmark = [
 def test_sessions_share_equal_sweeps_and_restarts_resume_them():
     with own_data() as folder:
         with served_app(LINEARITY_LAB_WORKERS="1") as app:
-            visit, counts = sessions.Visit(QUICK, distinct=2), {"num_sessions": 5, "num_running": 3, "num_uploading": 1}
+            visit, counts = (
+                sessions.Visit(QUICK, distinct=2),
+                {"num_sessions": 5, "num_running": 3, "num_uploading": 1},
+            )
             found = asyncio.run(sessions.drill(app, folder / STORE, visit, **counts, idle_s=0.5))
             broken = {claim for claim, holds in sessions.claims(found).items() if not holds}
             # Claims about time need a quiet machine.
-            assert {claim for claim in broken if "idle" not in claim and "grows" not in claim} == set(), found
+            assert {
+                claim for claim in broken if "idle" not in claim and "grows" not in claim
+            } == set(), found
             assert (found["num_runs"], found["num_uploads"], found["num_jobs"]) == (4, 1, 3)
             query = asyncio.run(begin_and_end_the_server(app))
             assert "job=" in query
@@ -74,7 +79,9 @@ def test_kills_lose_no_point_and_every_job_completes(monkeypatch):
     monkeypatch.setenv("LINEARITY_LAB_WORKERS", "1")
     with own_data() as folder:
         # Instead of a random time before each kill.
-        first_point = SimpleNamespace(sleep=lambda _: eventually(lambda: holds_a_point(folder / STORE)))
+        first_point = SimpleNamespace(
+            sleep=lambda _: eventually(lambda: holds_a_point(folder / STORE))
+        )
         monkeypatch.setattr(kills, "time", first_point)
         found = kills.drill(folder, num_kills=2, seed=9)
     assert found["num_points_before_last_kill"] >= 1

@@ -51,7 +51,11 @@ def test_killed_workers_and_a_broken_pool_lose_no_point(jobs, long, tiny, wait_f
     pid = worker_pid(jobs, job_id)
     jobs._workers._pool._pool_manager.handle_broken_pool(BrokenProcessPool("All workers expired"))
     failed = wait_for(jobs, job_id, ended)
-    assert (failed.status, failed.points, failed.reason) == ("failed", kept, f"the worker process has ended; {again}")
+    assert (failed.status, failed.points, failed.reason) == (
+        "failed",
+        kept,
+        f"the worker process has ended; {again}",
+    )
     eventually(lambda: len(jobs.worker_pids()) == 2 and pid not in jobs.worker_pids())
     before = jobs.worker_pids()
     for pid in before:
@@ -107,9 +111,14 @@ def test_idle_workers_use_little_processor_time(jobs, tiny, wait_for):
         """Processor time of the busiest process within two seconds."""
         before = [sum(process.cpu_times()[:2]) for process in processes]
         time.sleep(2.0)
-        return max(sum(process.cpu_times()[:2]) - start for process, start in zip(processes, before, strict=True))
+        return max(
+            sum(process.cpu_times()[:2]) - start
+            for process, start in zip(processes, before, strict=True)
+        )
 
-    eventually(lambda: used() <= 0.1)  # a worker may still be warming up; pebble's threads wake ten times a second
+    eventually(
+        lambda: used() <= 0.1
+    )  # a worker may still be warming up; pebble's threads wake ten times a second
 
 
 @posix
@@ -152,5 +161,7 @@ def test_worker_reports_its_process_and_names_errors(sent, tiny, monkeypatch):
 
 
 def test_jobs_load_neither_jax_nor_streamlit():
-    script = "import sys, linearity_lab.jobs; sys.exit(bool({'jax', 'streamlit'} & set(sys.modules)))"
+    script = (
+        "import sys, linearity_lab.jobs; sys.exit(bool({'jax', 'streamlit'} & set(sys.modules)))"
+    )
     assert subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=False).returncode == 0

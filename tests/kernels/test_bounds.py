@@ -12,14 +12,27 @@ from scipy.stats import norm
 from ntk_core.dynamics import linearize
 from ntk_core.kernels import empirical_ntk, gradient_norm_bound, least_distance
 from ntk_core.kernels._gradient_bound import HOMOGENEOUS
-from ntk_core.networks.architectures import DAGNetwork, FullyConnected, ScaledNetwork, Subtracted, activation_function
-from ntk_core.networks.graphs import arbitrary_graph, dense_graph, few_bottleneck_neurons_graph, fully_connected_graph
+from ntk_core.networks.architectures import (
+    DAGNetwork,
+    FullyConnected,
+    ScaledNetwork,
+    Subtracted,
+    activation_function,
+)
+from ntk_core.networks.graphs import (
+    arbitrary_graph,
+    dense_graph,
+    few_bottleneck_neurons_graph,
+    fully_connected_graph,
+)
 
 X = np.random.default_rng(0).standard_normal((4, 3))
 
 
 def network(**settings):
-    return FullyConnected(**{"width": 16, "num_outputs": 2, "activation": "tanh", "use_bias": True, **settings})
+    return FullyConnected(
+        **{"width": 16, "num_outputs": 2, "activation": "tanh", "use_bias": True, **settings}
+    )
 
 
 def displaced(net, length, seed=1):
@@ -80,7 +93,9 @@ def test_weights_that_are_not_trained_count_nowhere(x64):
     end = {**start, "hidden1": jax.tree.map(jnp.add, start["hidden1"], away)}
     before = kept.init(jax.random.key(0), X.shape[1:])
     after = {**before, "hidden1": end["hidden1"]}
-    np.testing.assert_allclose(least_distance(plain, start, end, X), least_distance(kept, before, after, X), rtol=1e-9)
+    np.testing.assert_allclose(
+        least_distance(plain, start, end, X), least_distance(kept, before, after, X), rtol=1e-9
+    )
 
 
 def test_dead_networks_have_no_bound_and_broken_ones_no_number(x64):
@@ -93,8 +108,13 @@ def test_dead_networks_have_no_bound_and_broken_ones_no_number(x64):
 
 
 def of(graph, **settings):
-    groups = tuple(type(group)(group.name, group.size, None, group.factor, group.power) for group in graph.groups)
-    return DAGNetwork(**{"width": 12, "use_bias": False, "groups": groups, "edges": graph.edges, **settings})
+    groups = tuple(
+        type(group)(group.name, group.size, None, group.factor, group.power)
+        for group in graph.groups
+    )
+    return DAGNetwork(
+        **{"width": 12, "use_bias": False, "groups": groups, "edges": graph.edges, **settings}
+    )
 
 
 @pytest.mark.parametrize("name", HOMOGENEOUS)
@@ -118,14 +138,19 @@ def _squares(net, keys, x):
 
 def measured(net, num_seeds=500):
     x = jnp.asarray([0.5, -2.0, 1.0])
-    whole, last = (np.asarray(each) for each in _squares(net, jax.random.split(jax.random.key(0), num_seeds), x))
+    whole, last = (
+        np.asarray(each)
+        for each in _squares(net, jax.random.split(jax.random.key(0), num_seeds), x)
+    )
     return gradient_norm_bound(net, x), whole, last
 
 
 @pytest.mark.parametrize("use_bias", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_bound_of_relu_networks_is_the_output_layers_part(use_bias, x64):
     """With degree 1 Jensen's inequality is an equality, along any graph without removed edges."""
-    bound, whole, last = measured(of(few_bottleneck_neurons_graph(), activation="relu", use_bias=use_bias))
+    bound, whole, last = measured(
+        of(few_bottleneck_neurons_graph(), activation="relu", use_bias=use_bias)
+    )
     assert abs(last.mean() - bound) <= 4 * last.std() / np.sqrt(last.size)
     assert whole.mean() > bound
 

@@ -13,7 +13,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core.kernels import KernelOperator, diagonal_ntk, empirical_ntk, generic_ntk, pre_output_ntk, trace_outputs
+from ntk_core.kernels import (
+    KernelOperator,
+    diagonal_ntk,
+    empirical_ntk,
+    generic_ntk,
+    pre_output_ntk,
+    trace_outputs,
+)
 from ntk_core.kernels import _callable as routes
 from ntk_core.networks.architectures import (
     Attention,
@@ -53,7 +60,9 @@ def _oracle(case, params, x):
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_kernel_is_that_of_explicit_jacobians(case, x64):
     params, x = random_params(case), inputs(case, 3)
-    kernel, oracle = compiled(lambda w: (empirical_ntk(case.net, w, x), _oracle(case, w, x)))(params)
+    kernel, oracle = compiled(lambda w: (empirical_ntk(case.net, w, x), _oracle(case, w, x)))(
+        params
+    )
     scale = np.abs(oracle).max()
     constant = kernel.shape[2] == 1 and case.net.output == "softmax"
     least = 1e-12 if constant else 0
@@ -62,13 +71,17 @@ def test_kernel_is_that_of_explicit_jacobians(case, x64):
     np.testing.assert_allclose(kernel, oracle, rtol=1e-10, atol=max(1e-10 * scale, least))
     matrix = np.asarray(kernel).transpose(0, 2, 1, 3).reshape([3 * kernel.shape[2]] * 2)
     np.testing.assert_allclose(matrix, matrix.T, rtol=0, atol=max(1e-12 * scale, least))
-    assert np.linalg.eigvalsh((matrix + matrix.T) / 2)[0] >= -max(1e-12 * scale * len(matrix), least)
+    assert np.linalg.eigvalsh((matrix + matrix.T) / 2)[0] >= -max(
+        1e-12 * scale * len(matrix), least
+    )
 
 
 @pytest.mark.parametrize("case", ARCHITECTURES[1::7], ids=lambda case: case.name)
 def test_kernel_compiled_as_for_users_equals_jacobians(case, x64):
     params, x = random_params(case), inputs(case, 3)
-    kernel = jax.jit(lambda w: empirical_ntk(case.net, w, x), compiler_options=AS_FOR_PEOPLE)(params)
+    kernel = jax.jit(lambda w: empirical_ntk(case.net, w, x), compiler_options=AS_FOR_PEOPLE)(
+        params
+    )
     oracle = compiled(lambda w: _oracle(case, w, x))(params)
     np.testing.assert_allclose(kernel, oracle, rtol=1e-10, atol=1e-10 * np.abs(oracle).max())
 
@@ -89,11 +102,17 @@ def test_an_output_function_is_a_map_after_the_layers(output, x64):
     np.testing.assert_allclose(kernel, expected, rtol=1e-12, atol=1e-12 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("case", [*ARCHITECTURES[::4], *VARIANTS[::3], SLOW_SEQUENCES[0]], ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case", [*ARCHITECTURES[::4], *VARIANTS[::3], SLOW_SEQUENCES[0]], ids=lambda case: case.name
+)
 def test_a_trained_subset_keeps_the_parts_of_its_layers(case, x64):
     params, x = random_params(case), inputs(case, 3)
     has_subsets = "trained" in case.net.__dataclass_fields__
-    nets = {each: replace(case.net, trained=each) for each in TRAINED} if has_subsets else {"all": case.net}
+    nets = (
+        {each: replace(case.net, trained=each) for each in TRAINED}
+        if has_subsets
+        else {"all": case.net}
+    )
 
     @compiled
     def kernels(params):
@@ -105,7 +124,9 @@ def test_a_trained_subset_keeps_the_parts_of_its_layers(case, x64):
         names = [name for name, layer in net.layers.items() if layer.trainable]
         assert subset != "all" or set(parts) == set(names)
         expected = sum(np.asarray(parts[name]) for name in names)
-        np.testing.assert_allclose(found[subset], expected, rtol=1e-12, atol=1e-12 * np.abs(expected).max())
+        np.testing.assert_allclose(
+            found[subset], expected, rtol=1e-12, atol=1e-12 * np.abs(expected).max()
+        )
 
 
 LIMITED = [case for case in ARCHITECTURES if case.name in ("deep", "dropped", "conv-2d")]
@@ -126,7 +147,10 @@ def test_kernel_in_blocks_is_the_whole_kernel(case, with_x2, x64):
 @pytest.mark.parametrize(
     ("net", "input_shape"),
     [
-        (FullyConnected(width=20_000, depth=1, num_outputs=3, activation="tanh", use_bias=False), (10,)),
+        (
+            FullyConnected(width=20_000, depth=1, num_outputs=3, activation="tanh", use_bias=False),
+            (10,),
+        ),
         (ResNet(width=1000, depth=4, num_outputs=2, activation="gelu", use_bias=False), (10,)),
         (ConvNet(width=32, depth=2, num_outputs=2, activation="tanh", use_bias=False), (8, 8, 3)),
         (Attention(num_heads=16, head_dim=4, num_outputs=2), (64, 8)),
@@ -147,16 +171,24 @@ def test_memory_estimate_of_views_covers_the_compiler(net, input_shape):
 
 
 def test_contraction_needs_no_array_as_large_as_the_weights():
-    net = FullyConnected(width=4000, depth=2, num_outputs=2, activation="tanh", use_bias=False)  # p = 1.6e7, 64 MB
+    net = FullyConnected(
+        width=4000, depth=2, num_outputs=2, activation="tanh", use_bias=False
+    )  # p = 1.6e7, 64 MB
     params = jax.eval_shape(lambda key: net.init(key, (10,)), jax.random.key(0))
     program = program_of_network(net, params, jax.ShapeDtypeStruct((10,), jnp.float32))
     leaves = jax.tree.leaves(params)
-    views = jax.eval_shape(partial(views_of, program), leaves, jax.ShapeDtypeStruct((8, 10), jnp.float32))
+    views = jax.eval_shape(
+        partial(views_of, program), leaves, jax.ShapeDtypeStruct((8, 10), jnp.float32)
+    )
     memory = kernels_of.lower(program, False, leaves, views, None).compile().memory_analysis()
     assert memory.temp_size_in_bytes < 4e6
 
 
-PARAMS = {"a": np.linspace(-1, 1, 12).reshape(3, 4), "b": np.linspace(0, 1, 8).reshape(4, 2), "step": np.array(3)}
+PARAMS = {
+    "a": np.linspace(-1, 1, 12).reshape(3, 4),
+    "b": np.linspace(0, 1, 8).reshape(4, 2),
+    "step": np.array(3),
+}
 X = np.random.default_rng(0).standard_normal((5, 3))
 
 
@@ -172,7 +204,9 @@ def test_both_routes_give_the_kernel_of_explicit_jacobians(by_products, x2, x64,
     expected = plain_kernel(apply, PARAMS, X, x2)
     limit = 2 * 2 * 2 * 20 * 8  # two rows of two outputs of 20 float64 numbers, on both sides
     for function, most in ((apply, None), (functools.partial(apply), None), (Unhashable(), limit)):
-        np.testing.assert_allclose(empirical_ntk(function, PARAMS, X, x2, memory_limit=most), expected, rtol=1e-12)
+        np.testing.assert_allclose(
+            empirical_ntk(function, PARAMS, X, x2, memory_limit=most), expected, rtol=1e-12
+        )
 
 
 class Unhashable:
@@ -192,7 +226,9 @@ def test_rules_for_reverse_mode_alone_suffice(by_products, x64, monkeypatch):
         return bent(apply(params, bent(x)))
 
     expected = plain_kernel(with_rule, PARAMS, X)
-    np.testing.assert_allclose(empirical_ntk(with_rule, PARAMS, X), expected, rtol=1e-11, atol=1e-14)
+    np.testing.assert_allclose(
+        empirical_ntk(with_rule, PARAMS, X), expected, rtol=1e-11, atol=1e-14
+    )
     products = KernelOperator(with_rule, PARAMS, X).product(np.ones((5, 2)))
     np.testing.assert_allclose(products, expected.sum((1, 3)), rtol=1e-10)
 
@@ -200,11 +236,18 @@ def test_rules_for_reverse_mode_alone_suffice(by_products, x64, monkeypatch):
 @pytest.mark.parametrize("as_function", [False, True])
 def test_diagonal_and_trace_are_parts_of_the_kernel(as_function, x64):
     net = FullyConnected(width=7, depth=2, num_outputs=3, activation="tanh")
-    params, x = net.init(jax.random.key(0), 3), jnp.asarray(np.tile(X, (5, 1)) * np.linspace(0.1, 2, 25)[:, None])
+    params, x = (
+        net.init(jax.random.key(0), 3),
+        jnp.asarray(np.tile(X, (5, 1)) * np.linspace(0.1, 2, 25)[:, None]),
+    )
     model = (lambda w, x: net.apply(w, x)) if as_function else net
     jacobian = jax.jit(jax.jacobian(lambda w: net.apply(w, x)))(params)
     flat = jnp.concatenate([leaf.reshape(25, 3, -1) for leaf in jax.tree.leaves(jacobian)], axis=2)
-    np.testing.assert_allclose(diagonal_ntk(model, params, x), jnp.einsum("iap,ibp->iab", flat, flat), rtol=1e-10)
+    np.testing.assert_allclose(
+        diagonal_ntk(model, params, x), jnp.einsum("iap,ibp->iab", flat, flat), rtol=1e-10
+    )
     traced = trace_outputs(empirical_ntk(model, params, x))
     np.testing.assert_allclose(traced, jnp.einsum("iap,jap->ij", flat, flat) / 3, rtol=1e-10)
-    np.testing.assert_allclose(empirical_ntk(model, params, x, trace_outputs=True), traced, rtol=1e-12)
+    np.testing.assert_allclose(
+        empirical_ntk(model, params, x, trace_outputs=True), traced, rtol=1e-12
+    )

@@ -10,8 +10,20 @@ import numpy as np
 import pytest
 
 from ntk_core.kernels import _infinite_width as limits
-from ntk_core.kernels import empirical_ntk, infinite_heads_ntk, infinite_width_nngp, infinite_width_ntk
-from ntk_core.networks.architectures import Attention, ConvNet, FullyConnected, Mirrored, MixedNet, ResNet
+from ntk_core.kernels import (
+    empirical_ntk,
+    infinite_heads_ntk,
+    infinite_width_nngp,
+    infinite_width_ntk,
+)
+from ntk_core.networks.architectures import (
+    Attention,
+    ConvNet,
+    FullyConnected,
+    Mirrored,
+    MixedNet,
+    ResNet,
+)
 from tests.cases import FAST_COMPILE
 
 X = np.random.default_rng(0).standard_normal((3, 5))
@@ -31,7 +43,9 @@ def test_relu_network_has_the_arc_cosine_kernel(x64):
     values, slopes = arc_cosine(X @ X.T / 5)
     expected = X @ X.T / 5 * slopes + values
     # arccos loses half of the digits at x = x', where its argument rounds to 1: sqrt(eps) = 1.5e-8.
-    np.testing.assert_allclose(infinite_width_ntk(FullyConnected(use_bias=False), X), expected, rtol=1e-7)
+    np.testing.assert_allclose(
+        infinite_width_ntk(FullyConnected(use_bias=False), X), expected, rtol=1e-7
+    )
 
 
 LIMITS: list[Any] = [
@@ -41,12 +55,18 @@ LIMITS: list[Any] = [
     (MixedNet(depth=2, activation="relu", pool_size=2, padding="zero", use_bias=False), IMAGES),
     (Mirrored(FullyConnected(depth=2, activation="erf", use_bias=False)), X),
 ]
-IN_TIERS = [pytest.param(*each, marks=[] if k < 2 else pytest.mark.slow) for k, each in enumerate(LIMITS)]
+IN_TIERS = [
+    pytest.param(*each, marks=[] if k < 2 else pytest.mark.slow) for k, each in enumerate(LIMITS)
+]
 WIDTHS, NUM_SEEDS = (32, 512), 24
 
 
 def _with_width(net, width):
-    return Mirrored(replace(net.net, width=width)) if isinstance(net, Mirrored) else replace(net, width=width)
+    return (
+        Mirrored(replace(net.net, width=width))
+        if isinstance(net, Mirrored)
+        else replace(net, width=width)
+    )
 
 
 @pytest.mark.parametrize(("net", "x"), IN_TIERS, ids=lambda value: getattr(value, "activation", ""))
@@ -75,7 +95,9 @@ def test_empirical_kernels_converge_as_inverse_root_of_width(net, x, x64):
 
 def test_kernels_of_trained_subsets_add_up(x64):
     net = FullyConnected(depth=3, activation="relu", use_bias=True)
-    whole, hidden, last = (infinite_width_ntk(replace(net, trained=part), X) for part in ("all", "hidden", "last"))
+    whole, hidden, last = (
+        infinite_width_ntk(replace(net, trained=part), X) for part in ("all", "hidden", "last")
+    )
     np.testing.assert_allclose(hidden + last, whole, rtol=1e-13)
     first = infinite_width_ntk(replace(net, trained="first"), X)
     assert np.all(np.diag(first) < np.diag(hidden))
@@ -116,11 +138,18 @@ def test_nngp_is_the_recursion_of_covariances(depth, use_bias, x64):
 
 def test_nngp_is_the_mean_over_wide_random_networks(x64):
     """Within five standard errors of 400 draws of four independent outputs."""
-    wide, x = ConvNet(width=32, depth=1, num_outputs=4, activation="erf", readout="global-average"), IMAGES[:, :3, :3]
-    outputs = jax.jit(jax.vmap(lambda key: wide.apply(wide.init(key, x.shape[1:]), jnp.asarray(x))))(
-        jax.random.split(jax.random.key(0), 400)
+    wide, x = (
+        ConvNet(width=32, depth=1, num_outputs=4, activation="erf", readout="global-average"),
+        IMAGES[:, :3, :3],
     )
-    products = np.einsum("sia,sja->sija", outputs, outputs).transpose(0, 3, 1, 2).reshape(-1, len(x), len(x))
+    outputs = jax.jit(
+        jax.vmap(lambda key: wide.apply(wide.init(key, x.shape[1:]), jnp.asarray(x)))
+    )(jax.random.split(jax.random.key(0), 400))
+    products = (
+        np.einsum("sia,sja->sija", outputs, outputs)
+        .transpose(0, 3, 1, 2)
+        .reshape(-1, len(x), len(x))
+    )
     error = products.std(axis=0) / np.sqrt(len(products))
     assert np.all(np.abs(products.mean(axis=0) - infinite_width_nngp(wide, x)) < 5 * error + 0.01)
 
@@ -142,8 +171,13 @@ def test_kernels_of_many_heads_converge(x64):
     distances = []
     for num_heads in (16, 256, 4096):
         wide = Attention(num_heads=num_heads, head_dim=3, causal=True)
-        drawn = [empirical_ntk(wide, wide.init(jax.random.key(s), (4, 3)), x)[..., 0, 0] for s in range(4)]
-        distances.append(np.mean([np.linalg.norm(kernel - limit.value) for kernel in drawn]) / scale)
+        drawn = [
+            empirical_ntk(wide, wide.init(jax.random.key(s), (4, 3)), x)[..., 0, 0]
+            for s in range(4)
+        ]
+        distances.append(
+            np.mean([np.linalg.norm(kernel - limit.value) for kernel in drawn]) / scale
+        )
     # Means over independent heads: 16 times as many are 4 times as close, up to the error of the limit.
     assert distances[1] == pytest.approx(distances[0] / 4, rel=0.5)
     assert distances[2] < distances[1] / 4 + 3 * error

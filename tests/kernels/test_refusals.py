@@ -43,9 +43,17 @@ def regression(*shapes):
 
 
 REFUSED = [
-    *(("memory_limit", lambda limit=limit: empirical(memory_limit=limit)) for limit in (0, -1.0, float("nan"))),
+    *(
+        ("memory_limit", lambda limit=limit: empirical(memory_limit=limit))
+        for limit in (0, -1.0, float("nan"))
+    ),
     ("x1", lambda: empirical(x=np.ones((2, 7), np.float32))),
-    ("per_layer", lambda: empirical(lambda w, x: NET.apply(jax.tree.map(jax.numpy.sin, w), x), per_layer=True)),
+    (
+        "per_layer",
+        lambda: empirical(
+            lambda w, x: NET.apply(jax.tree.map(jax.numpy.sin, w), x), per_layer=True
+        ),
+    ),
     ("trace_outputs", lambda: empirical(per_layer=True, trace_outputs=True)),
     ("memory_limit", lambda: between(memory_limit=0)),
     ("probes", lambda: between(probes=3)),
@@ -56,11 +64,22 @@ REFUSED = [
     ("trained", lambda: gradients(trained="hidden")),
     ("net", lambda: infinite_width_ntk(Bottleneck(), X)),
     ("net", lambda: infinite_width_nngp(Mirrored(NET), X)),
-    ("parameterization", lambda: infinite_width_ntk(FullyConnected(parameterization="standard"), X)),
+    (
+        "parameterization",
+        lambda: infinite_width_ntk(FullyConnected(parameterization="standard"), X),
+    ),
     ("output", lambda: infinite_width_ntk(FullyConnected(output="softmax"), X)),
     ("x2", lambda: infinite_width_ntk(NET, X, X[:, :2])),
-    ("net", lambda: diagonal_ntk(lambda w, x: (x - x.mean(0)) @ w["w"], {"w": np.ones((3, 2), np.float32)}, X)),
-    *(("kernel", lambda shape=shape: trace_outputs(np.ones(shape))) for shape in ((2, 3), (2, 2, 1, 2), (4,))),
+    (
+        "net",
+        lambda: diagonal_ntk(
+            lambda w, x: (x - x.mean(0)) @ w["w"], {"w": np.ones((3, 2), np.float32)}, X
+        ),
+    ),
+    *(
+        ("kernel", lambda shape=shape: trace_outputs(np.ones(shape)))
+        for shape in ((2, 3), (2, 2, 1, 2), (4,))
+    ),
     ("kernel", lambda: regression((3, 2), (3, 1), (2, 3))),
     ("cross", lambda: regression((3, 3), (3, 1), (2, 2))),
     ("targets", lambda: regression((3, 3), (4, 1), (2, 3))),

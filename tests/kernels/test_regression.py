@@ -61,7 +61,9 @@ def test_alignment_and_distance_are_cosines_of_matrices():
     y, other = Y[:, 0], FACTOR[:, :4] @ FACTOR[:, :4].T
 
     def cosine(a, b):
-        return sum(a[i, j] * b[i, j] for i in range(N) for j in range(N)) / math.sqrt((a**2).sum() * (b**2).sum())
+        return sum(a[i, j] * b[i, j] for i in range(N) for j in range(N)) / math.sqrt(
+            (a**2).sum() * (b**2).sum()
+        )
 
     assert alignment(KERNEL, y) == pytest.approx(cosine(KERNEL, np.outer(y, y)), rel=ROUNDING)
     assert kernel_distance(KERNEL, other) == pytest.approx(1 - cosine(KERNEL, other), rel=ROUNDING)
@@ -72,7 +74,10 @@ def test_alignment_and_distance_are_cosines_of_matrices():
 
 def test_alignment_and_distance_accept_both_kernel_shapes():
     features = np.random.default_rng(4).standard_normal((N, 2, 9))
-    kernel, y = np.einsum("iap,jbp->ijab", features, features), np.random.default_rng(5).standard_normal((N, 2))
+    kernel, y = (
+        np.einsum("iap,jbp->ijab", features, features),
+        np.random.default_rng(5).standard_normal((N, 2)),
+    )
     rows = kernel.transpose(0, 2, 1, 3).reshape(2 * N, 2 * N)
     assert alignment(kernel, y) == pytest.approx(alignment(rows, y.ravel()), rel=ROUNDING)
     same = np.einsum("ij,ab->ijab", KERNEL, np.eye(2))  # equal for each output, 0 between them
@@ -96,19 +101,29 @@ def test_eigenvectors_have_target_shares_and_principal_angles(size):
     assert np.abs(np.einsum("ij,ij->j", found, rotation[:, :3])) == pytest.approx(1, abs=1e-7)
     y = rotation @ np.array([1.0, 2.0, 0.0, 2.0, 0.0, 0.0])
     assert target_share(found, y) == pytest.approx([1 / 9, 5 / 9, 5 / 9], abs=1e-7)
-    turned = np.stack([found[:, 0], math.cos(0.3) * found[:, 1] + math.sin(0.3) * rotation[:, 3]], axis=1)
+    turned = np.stack(
+        [found[:, 0], math.cos(0.3) * found[:, 1] + math.sin(0.3) * rotation[:, 3]], axis=1
+    )
     assert principal_angles(found[:, :2], turned) == pytest.approx([0, math.degrees(0.3)], abs=1e-5)
     singular = np.linalg.svd(found[:, :2].T @ turned)[1]
-    assert principal_angles(found[:, :2], turned)[-1] == pytest.approx(math.degrees(math.acos(singular[-1])), abs=1e-5)
+    assert principal_angles(found[:, :2], turned)[-1] == pytest.approx(
+        math.degrees(math.acos(singular[-1])), abs=1e-5
+    )
 
 
 def test_variance_is_that_of_the_gaussian_process():
     train, test, ridge = slice(0, 8), slice(8, N), 0.1
-    found = kernel_regression(KERNEL[train, train], Y[train], KERNEL[test, train], ridge, np.diag(KERNEL)[test])
-    noisy = KERNEL[train, train] + (ridge + found.jitter) * np.trace(KERNEL[train, train]) / 8 * np.eye(8)
+    found = kernel_regression(
+        KERNEL[train, train], Y[train], KERNEL[test, train], ridge, np.diag(KERNEL)[test]
+    )
+    noisy = KERNEL[train, train] + (ridge + found.jitter) * np.trace(
+        KERNEL[train, train]
+    ) / 8 * np.eye(8)
     one, column = (kernel_regression(KERNEL, y, CROSS).outputs for y in (Y[:, 0], Y[:, :1]))
     np.testing.assert_array_equal(one, column)
-    posterior = KERNEL[test, test] - KERNEL[test, train] @ np.linalg.inv(noisy) @ KERNEL[train, test]
+    posterior = (
+        KERNEL[test, test] - KERNEL[test, train] @ np.linalg.inv(noisy) @ KERNEL[train, test]
+    )
     np.testing.assert_allclose(found.variance, np.diag(posterior), rtol=1e-8)
     assert kernel_regression(KERNEL[train, train], Y[train], KERNEL[test, train]).variance is None
 

@@ -26,7 +26,9 @@ X = np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32)
 
 def module(seed: int) -> Any:
     torch.manual_seed(seed)
-    return torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.BatchNorm1d(5), torch.nn.Tanh(), torch.nn.Linear(5, 2))
+    return torch.nn.Sequential(
+        torch.nn.Linear(3, 5), torch.nn.BatchNorm1d(5), torch.nn.Tanh(), torch.nn.Linear(5, 2)
+    )
 
 
 @pytest.fixture
@@ -46,7 +48,14 @@ def test_checkpoints_report_what_the_modules_report(ends, name):
     expected = linearity_report(apply, params0, from_torch(module(1), X)[1], X)
     assert found.output_error == pytest.approx(expected.output_error, rel=1e-5)
     assert found.kernel_change == pytest.approx(expected.kernel_change, rel=1e-5)
-    assert [layer.name for layer in found.layers] == ["0.bias", "0.weight", "1.bias", "1.weight", "3.bias", "3.weight"]
+    assert [layer.name for layer in found.layers] == [
+        "0.bias",
+        "0.weight",
+        "1.bias",
+        "1.weight",
+        "3.bias",
+        "3.weight",
+    ]
 
 
 def test_other_running_averages_are_refused(ends):
@@ -78,7 +87,9 @@ def test_foreign_pickles_are_refused_unexecuted(tmp_path):
 def measured(book) -> list[tuple[float, float]]:
     """(output error, ΔK) of small rate, large rate and adapter, as printed."""
     printed = book.cells[-2].outputs[0].text
-    return [(float(a), float(b)) for a, b in re.findall(r"output error ([\d.]+), ΔK ([\d.]+)", printed)]
+    return [
+        (float(a), float(b)) for a, b in re.findall(r"output error ([\d.]+), ΔK ([\d.]+)", printed)
+    ]
 
 
 def test_text_of_the_notebook_agrees_with_its_numbers(tmp_path):
@@ -91,5 +102,7 @@ def test_text_of_the_notebook_agrees_with_its_numbers(tmp_path):
         assert adapter[1] > large[1] > small[1]
     assert measured(computed)[0] == pytest.approx(committed[0], rel=0.05)
     assert "num_params=192," in str(computed.cells[-4].outputs[-1].data["text/plain"])
-    verdicts = [re.search(r"<p[^>]*>(\w+(?: \w+)*):", each) for each in shown_in(computed, "text/html")]
+    verdicts = [
+        re.search(r"<p[^>]*>(\w+(?: \w+)*):", each) for each in shown_in(computed, "text/html")
+    ]
     assert [each[1] for each in verdicts if each] == ["Linear", "Not linear", "Not linear"]

@@ -88,7 +88,10 @@ def test_a_module_of_pytorch_has_the_kernel_of_its_jacobians(name):
     assert {layer.name for layer in found.layers} == {f"['{name}']" for name in params}
     if kinds:
         assert "".join(layer.kind[0] for layer in found.layers) == kinds
-    shares = {kind: sum(layer.num_params for layer in found.layers if layer.kind == kind) for kind in ("jacobian",)}
+    shares = {
+        kind: sum(layer.num_params for layer in found.layers if layer.kind == kind)
+        for kind in ("jacobian",)
+    }
     assert shares["jacobian"] <= 0.5 * sum(leaf.size for leaf in params.values()), found.fallbacks
     expected = np.asarray(jax.jit(lambda p: generic_ntk(apply, p, jnp.asarray(x)))(params))
     kernel = empirical_ntk(apply, params, x)
@@ -121,21 +124,33 @@ def test_a_model_of_keras_has_the_kernel_of_its_jacobians(monkeypatch):
     def apply(params, x):
         return model.stateless_call(params, kept, x, training=False)[0]
 
-    params, x = [jnp.asarray(each.value) for each in model.trainable_variables], jnp.asarray(drawn(3, 6, 6, 2))
+    params, x = (
+        [jnp.asarray(each.value) for each in model.trainable_variables],
+        jnp.asarray(drawn(3, 6, 6, 2)),
+    )
     kinds = [layer.kind for layer in layers_of(apply, params, x).layers]
     assert kinds.count("convolution") == kinds.count("product") == 1
     expected = np.asarray(generic_ntk(apply, params, x))
-    np.testing.assert_allclose(empirical_ntk(apply, params, x), expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+    np.testing.assert_allclose(
+        empirical_ntk(apply, params, x), expected, rtol=0, atol=1e-5 * np.abs(expected).max()
+    )
 
 
 def test_module_with_an_output_per_token_has_pytorchs_kernel():
     """Against Jacobians computed by PyTorch; output (t, c) has index t·C + c."""
     torch.manual_seed(0)
-    module, x = nn.Sequential(nn.TransformerEncoderLayer(4, 2, 8, batch_first=True), nn.Linear(4, 2)), drawn(3, 5, 4)
+    module, x = (
+        nn.Sequential(nn.TransformerEncoderLayer(4, 2, 8, batch_first=True), nn.Linear(4, 2)),
+        drawn(3, 5, 4),
+    )
     module.eval()
     weights = dict(module.named_parameters())
-    slopes = torch.func.jacrev(lambda w: torch.func.functional_call(module, w, torch.as_tensor(x)))(weights)
-    flat = np.concatenate([each.detach().numpy().reshape(3, 10, -1) for each in slopes.values()], axis=-1)
+    slopes = torch.func.jacrev(lambda w: torch.func.functional_call(module, w, torch.as_tensor(x)))(
+        weights
+    )
+    flat = np.concatenate(
+        [each.detach().numpy().reshape(3, 10, -1) for each in slopes.values()], axis=-1
+    )
     expected = np.einsum("iap,jbp->ijab", flat.astype(np.float64), flat.astype(np.float64))
     apply, params = from_torch(module, x)
     assert apply(params, x).shape == (3, 5, 2)
@@ -159,9 +174,24 @@ def test_one_module_in_a_file_is_reported_by_the_command_line(tmp_path, capsys):
     from ntk_core.cli import main
 
     file = tmp_path / "model.py"
-    file.write_text("from torch import nn\nmodel = nn.Sequential(nn.Linear(10, 16), nn.Tanh(), nn.Linear(16, 3))\n")
+    file.write_text(
+        "from torch import nn\nmodel = nn.Sequential(nn.Linear(10, 16), nn.Tanh(), nn.Linear(16, 3))\n"
+    )
     assert (
-        main(["own", str(file), "--num-samples", "8", "--num-seeds", "1", "--max-steps", "20", "--num-inputs", "1"])
+        main(
+            [
+                "own",
+                str(file),
+                "--num-samples",
+                "8",
+                "--num-seeds",
+                "1",
+                "--max-steps",
+                "20",
+                "--num-inputs",
+                "1",
+            ]
+        )
         == 0
     )
     printed = capsys.readouterr().out
@@ -175,9 +205,13 @@ def test_documented_conversions_run(tmp_path):
     found = doctest.testmod(importlib.import_module(from_torch.__module__))
     assert found.attempted > 3
     assert found.failed == 0
-    (block,) = (each for each in blocks_of(ROOT / "docs/own-data-and-models.md") if each.language == "py")
+    (block,) = (
+        each for each in blocks_of(ROOT / "docs/own-data-and-models.md") if each.language == "py"
+    )
     (tmp_path / "block.py").write_text(block.text, encoding="utf-8")
     x = drawn(4, 3)
     given = {"ntk_core": ntk_core, "module": nn.Linear(3, 2), "example": x, "x": x}
-    apply, params = (runpy.run_path(str(tmp_path / "block.py"), given)[name] for name in ("apply", "params"))
+    apply, params = (
+        runpy.run_path(str(tmp_path / "block.py"), given)[name] for name in ("apply", "params")
+    )
     assert apply(params, x).shape == (4, 2)

@@ -15,7 +15,13 @@ import pytest
 
 from ntk_core.dynamics import Loss, NetworkModel, Optimizer, advance, start
 from ntk_core.dynamics._kernel_training import _change, _pre_outputs_and_kernel, _seen
-from ntk_core.dynamics._models import KernelAndStart, KernelModel, Origin, QuadraticModel, TangentModel
+from ntk_core.dynamics._models import (
+    KernelAndStart,
+    KernelModel,
+    Origin,
+    QuadraticModel,
+    TangentModel,
+)
 from ntk_core.dynamics._runs import _measure_in_weights
 from ntk_core.early_time._training import _outputs
 from ntk_core.experiments.kernel_change.compute import _velocities
@@ -56,12 +62,16 @@ def programs():
         return jax.eval_shape(lambda w: start(model, Optimizer(), w, N), trained)
 
     def training(model, trained, fixed):
-        return partial(advance.trace, model, Optimizer(), state_of(model, trained), fixed, x, y, floats(), 9)
+        return partial(
+            advance.trace, model, Optimizer(), state_of(model, trained), fixed, x, y, floats(), 9
+        )
 
     def structured(net, input_shape):
         params = shapes_of(net, input_shape)
         program = program_of_network(net, params, floats(*input_shape))
-        return whole_kernels.trace(program, False, program.leaves(params), floats(N, *input_shape), None)
+        return whole_kernels.trace(
+            program, False, program.leaves(params), floats(N, *input_shape), None
+        )
 
     program = program_of_network(net, params, floats(D))
     leaves = program.leaves(params)
@@ -72,13 +82,19 @@ def programs():
         eigenpairs = _leading.trace(net, params, floats(D), 0, 1, 0.1, 9, jax.random.key(0))
         linearized, image = _compiled("gpu")
         product, zero, _ = jax.eval_shape(linearized, net, params, floats(D), 0)
-        hessian, hessian_product = linearized.trace(net, params, floats(D), 0), image.trace(product, params, zero)
+        hessian, hessian_product = (
+            linearized.trace(net, params, floats(D), 0),
+            image.trace(product, params, zero),
+        )
     others = {
         "kernel of a convolution": (
             ConvNet(width=5, depth=1, num_outputs=C, activation="tanh", use_bias=False),
             (4, 4, 3),
         ),
-        "kernel of masked layers": (DenseNet(WIDTH, 2, C, drop_probability=0.5, use_bias=False), (D,)),
+        "kernel of masked layers": (
+            DenseNet(WIDTH, 2, C, drop_probability=0.5, use_bias=False),
+            (D,),
+        ),
         "kernel of a transformer": (Transformer(2, 5, C, num_blocks=1), (4, D)),
     }
     return {
@@ -145,13 +161,18 @@ def test_every_product_asks_for_full_single_precision(lowered):
     """No TF32 on a GPU and no bfloat16 on a TPU, whose rounding would exceed a kernel change of 1e-3."""
     assert sum(len(products(text)) for text in lowered.values()) > 200
     lower = [
-        (*of, line.strip()) for of, text in lowered.items() for line in products(text) if line.count("HIGHEST") != 2
+        (*of, line.strip())
+        for of, text in lowered.items()
+        for line in products(text)
+        if line.count("HIGHEST") != 2
     ]
     assert lower == []
 
 
 def test_no_program_calls_the_host(lowered):
-    assert [(name, call) for name, text in lowered.items() for call in CALLS_OUT if call in text] == []
+    assert [
+        (name, call) for name, text in lowered.items() for call in CALLS_OUT if call in text
+    ] == []
 
 
 def test_training_reuses_the_buffers_that_it_is_given(lowered):
@@ -159,6 +180,10 @@ def test_training_reuses_the_buffers_that_it_is_given(lowered):
     assert len(steps) == 2 * 5
     for name, text in steps:
         (main,) = re.findall(r"func\.func public @main\((.*?)\) ->", text, re.DOTALL)
-        reused = re.findall(r"tensor<([^>]*)>\s*\{[^}]*(?:tf\.aliasing_output|jax\.buffer_donor)", main)
+        reused = re.findall(
+            r"tensor<([^>]*)>\s*\{[^}]*(?:tf\.aliasing_output|jax\.buffer_donor)", main
+        )
         # Weights and biases of both hidden layers and the weights above, or the coefficients alone.
-        assert len([shape for shape in reused if "x" in shape]) >= (1 if "kernel" in name[0] else 5), name
+        assert len([shape for shape in reused if "x" in shape]) >= (
+            1 if "kernel" in name[0] else 5
+        ), name

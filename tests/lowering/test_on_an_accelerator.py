@@ -13,14 +13,18 @@ from ntk_core.networks.architectures import merge
 from tests.cases import ARCHITECTURES, inputs, random_params
 
 pytestmark = pytest.mark.gpu
-ROUNDING = 1e-5  # of float32 in sums of some hundred terms; TF32 and bfloat16 are off by 1e-3 and more
+ROUNDING = (
+    1e-5  # of float32 in sums of some hundred terms; TF32 and bfloat16 are off by 1e-3 and more
+)
 
 
 def trained(net, params, x, y):
     """Weights after 20 steps of gradient descent."""
     moving, fixed = net.partition(jax.tree.map(jax.numpy.array, params))
     model = NetworkModel(net, Loss("linear"))
-    state = advance(model, Optimizer(), start(model, Optimizer(), moving, len(x)), fixed, x, y, 0.05, 20)
+    state = advance(
+        model, Optimizer(), start(model, Optimizer(), moving, len(x)), fixed, x, y, 0.05, 20
+    )
     return merge(state.trained, fixed)
 
 
@@ -30,7 +34,9 @@ def found(net, params, x):
     after = trained(net, params, x, y)
     return {
         "kernel": empirical_ntk(net, params, x),
-        "change": kernel_change_between(net, params, jax.tree.map(lambda w: w * 1.01, params), x).change,
+        "change": kernel_change_between(
+            net, params, jax.tree.map(lambda w: w * 1.01, params), x
+        ).change,
         "product": KernelOperator(net, params, x).product(y),
         "Hessian norm": hessian_norm(net, params, x[0], tolerance=1e-4).value,
         "weights": jax.tree.leaves(after),
@@ -43,7 +49,10 @@ def test_numbers_are_those_of_a_cpu_in_double_precision(case):
     single = found(case.net, params, x)
     with jax.enable_x64(True), jax.default_device(jax.devices("cpu")[0]):
         wider = [
-            jax.tree.map(lambda w: np.asarray(w, np.float64) if np.asarray(w).dtype == np.float32 else w, each)
+            jax.tree.map(
+                lambda w: np.asarray(w, np.float64) if np.asarray(w).dtype == np.float32 else w,
+                each,
+            )
             for each in (params, np.asarray(x))
         ]
         double = found(case.net, *jax.tree.map(jax.numpy.asarray, wider))
@@ -51,4 +60,6 @@ def test_numbers_are_those_of_a_cpu_in_double_precision(case):
         pairs = zip(jax.tree.leaves(single[name]), jax.tree.leaves(value), strict=True)
         for one, other in pairs:
             scale = np.abs(np.asarray(other)).max()
-            assert np.abs(np.asarray(one) - np.asarray(other)).max() <= 10 * ROUNDING * max(scale, 1e-3), name
+            assert np.abs(np.asarray(one) - np.asarray(other)).max() <= 10 * ROUNDING * max(
+                scale, 1e-3
+            ), name

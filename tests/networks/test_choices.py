@@ -12,15 +12,29 @@ import pytest
 
 from ntk_core.dynamics import Loss
 from ntk_core.kernels._gaussian import pair_expectations
-from ntk_core.networks.architectures import FullyConnected, largest_slope, output_jacobian, slope_jumps
+from ntk_core.networks.architectures import (
+    FullyConnected,
+    largest_slope,
+    output_jacobian,
+    slope_jumps,
+)
 from ntk_core.networks.choices import ACTIVATIONS, ALIASES, KINKED, OUTPUTS, Function
 
 GRID = np.concatenate([np.linspace(-30, 30, 60_001), np.linspace(-1e4, 1e4, 2_000)])
 POINTWISE = {**ACTIVATIONS, **{name: term for name, term in OUTPUTS.items() if name != "softmax"}}
 
 
-LARGEST = {"erf": 2 / math.sqrt(math.pi), "sigmoid": 0.25, "swish": 1.0998, "gelu": 1.129, "quadratic": math.inf}
-LARGEST |= {"selu": 1.0507009873554805 * 1.6732632423543772, "mish": 1.0884}  # all others have slopes of at most 1
+LARGEST = {
+    "erf": 2 / math.sqrt(math.pi),
+    "sigmoid": 0.25,
+    "swish": 1.0998,
+    "gelu": 1.129,
+    "quadratic": math.inf,
+}
+LARGEST |= {
+    "selu": 1.0507009873554805 * 1.6732632423543772,
+    "mish": 1.0884,
+}  # all others have slopes of at most 1
 
 
 @pytest.mark.parametrize("function", POINTWISE.values(), ids=POINTWISE)
@@ -42,7 +56,9 @@ def test_softmax_slope_bounds_its_jacobian(x64):
     norms = jnp.linalg.norm(output_jacobian("softmax", f), ord=2, axis=(1, 2))
     slope = largest_slope(OUTPUTS["softmax"])
     assert norms.max() <= slope * (1 + 1e-12)
-    assert jnp.linalg.norm(output_jacobian("softmax", jnp.zeros((1, 2)))[0], ord=2) == pytest.approx(slope, rel=1e-12)
+    assert jnp.linalg.norm(
+        output_jacobian("softmax", jnp.zeros((1, 2)))[0], ord=2
+    ) == pytest.approx(slope, rel=1e-12)
 
 
 def test_one_entry_is_all_that_a_new_function_needs(x64, monkeypatch):
@@ -50,7 +66,9 @@ def test_one_entry_is_all_that_a_new_function_needs(x64, monkeypatch):
     monkeypatch.setitem(ACTIVATIONS, "double", double)
     monkeypatch.setitem(OUTPUTS, "double", double)
     x = jnp.ones((2, 3))
-    net = FullyConnected(width=4, num_outputs=1, activation="double", output="double", use_bias=False)
+    net = FullyConnected(
+        width=4, num_outputs=1, activation="double", output="double", use_bias=False
+    )
     plain = FullyConnected(width=4, num_outputs=1, activation="identity", use_bias=False)
     params = net.init(jax.random.key(0), (3,))
     # 2 (v · 2 (W x + b)), but the biases of the plain network are the same

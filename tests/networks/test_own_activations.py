@@ -20,7 +20,16 @@ OWN = {
 EACH = {**{name: name for name in ACTIVATIONS}, **OWN}
 FIRST = ("leaky_relu", "erf", "tanh", "elu", "kinked")  # of each route; all others are slow
 # (covariance, variances): equal, nearly equal, unequal, opposite, independent, one constant.
-PAIRS = np.array([[1.3, 1.3, 1.3], [0.999, 1, 1], [0.4, 0.5, 2.0], [-0.8, 0.8, 1.2], [0.0, 1.0, 0.3], [0.0, 0.0, 1.0]])
+PAIRS = np.array(
+    [
+        [1.3, 1.3, 1.3],
+        [0.999, 1, 1],
+        [0.4, 0.5, 2.0],
+        [-0.8, 0.8, 1.2],
+        [0.0, 1.0, 0.3],
+        [0.0, 0.0, 1.0],
+    ]
+)
 
 
 def by_products(sigma, cov, variance1, variance2):
@@ -47,7 +56,10 @@ def by_products(sigma, cov, variance1, variance2):
 
 @pytest.mark.parametrize(
     "activation",
-    [pytest.param(each, id=name, marks=() if name in FIRST else pytest.mark.slow) for name, each in EACH.items()],
+    [
+        pytest.param(each, id=name, marks=() if name in FIRST else pytest.mark.slow)
+        for name, each in EACH.items()
+    ],
 )
 def test_expectations_agree_with_a_product_of_quadratures(x64, activation):
     sigma = jax.jit(activation_of(activation).apply)
@@ -65,10 +77,18 @@ def test_expectations_agree_with_a_product_of_quadratures(x64, activation):
 
 def test_a_function_measures_as_its_name():
     x = jax.random.normal(jax.random.key(1), (3, 4))
-    named, own = (FullyConnected(width=5, depth=2, activation=each, use_bias=False) for each in ("relu", jax.nn.relu))
+    named, own = (
+        FullyConnected(width=5, depth=2, activation=each, use_bias=False)
+        for each in ("relu", jax.nn.relu)
+    )
     params = named.init(jax.random.key(0), 4)
-    assert hessian_norm(named, params, x[0]).value == pytest.approx(hessian_norm(own, params, x[0]).value, rel=1e-5)
-    for measure in (lambda net: empirical_ntk(net, params, x), lambda net: infinite_width_ntk(net, x)):
+    assert hessian_norm(named, params, x[0]).value == pytest.approx(
+        hessian_norm(own, params, x[0]).value, rel=1e-5
+    )
+    for measure in (
+        lambda net: empirical_ntk(net, params, x),
+        lambda net: infinite_width_ntk(net, x),
+    ):
         np.testing.assert_allclose(measure(named), measure(own), rtol=1e-5, atol=1e-7)
 
 

@@ -61,7 +61,9 @@ assert [[point.width, len(point.runs)] for point in last.result.points] == [[6, 
 
 def test_one_file_and_one_line_add_an_architecture(tmp_path):
     for package in ("ntk_core", "linearity_lab"):
-        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__")
+        )
     kinds = tmp_path / "ntk_core" / "networks" / "kinds"
     (kinds / "toy.py").write_text(files_of("own-architecture.md")["ntk_core/networks/kinds/toy.py"])
     table = (kinds / "__init__.py").read_text()

@@ -20,7 +20,9 @@ def checkpoint(seed, scale=1.0):
     rng = np.random.default_rng(seed)
     shapes = {"first": {"w": (4, 6), "b": (6,)}, "last": (6, 2)}
     return jax.tree.map(
-        lambda shape: scale * rng.standard_normal(shape), shapes, is_leaf=lambda each: isinstance(each, tuple)
+        lambda shape: scale * rng.standard_normal(shape),
+        shapes,
+        is_leaf=lambda each: isinstance(each, tuple),
     )
 
 
@@ -53,22 +55,32 @@ def test_report_equals_explicit_jacobians_and_hessians(x64):
 
     assert found.output_error == pytest.approx(norm(f1 - f0 - linear) / norm(f1 - f0), rel=1e-10)
     assert found.second_order_share == pytest.approx(norm(second) / norm(linear), rel=1e-10)
-    assert found.derivative_change == pytest.approx(norm(j1 @ delta - linear) / norm(linear), rel=1e-10)
+    assert found.derivative_change == pytest.approx(
+        norm(j1 @ delta - linear) / norm(linear), rel=1e-10
+    )
     assert found.output_change == pytest.approx(norm(f1 - f0) / norm(f0), rel=1e-10)
     assert found.kernel_change == pytest.approx(norm(k1 - k0) / norm(k0), rel=1e-10)
-    assert found.kernel_distance == pytest.approx(1 - np.sum(k0 * k1) / norm(k0) / norm(k1), rel=1e-8)
-    assert (found.loss, found.linear_loss) == pytest.approx((loss(f1), loss(f0 + linear)), rel=1e-10)
+    assert found.kernel_distance == pytest.approx(
+        1 - np.sum(k0 * k1) / norm(k0) / norm(k1), rel=1e-8
+    )
+    assert (found.loss, found.linear_loss) == pytest.approx(
+        (loss(f1), loss(f0 + linear)), rel=1e-10
+    )
     jitter = 1e-6 * np.trace(k0) / 10 * np.eye(10)
     regression = f0 + k0 @ np.linalg.solve(k0 + jitter, targets.ravel() - f0)
     assert found.regression_loss == pytest.approx(loss(regression), rel=1e-4, abs=1e-12)
     assert [layer.name for layer in found.layers] == ["first.b", "first.w", "last"]
     starts = np.cumsum([0, 6, 24, 12])
-    for layer, part, low, high in zip(found.layers, jacobian(two_layers, W0), starts[:-1], starts[1:], strict=True):
+    for layer, part, low, high in zip(
+        found.layers, jacobian(two_layers, W0), starts[:-1], starts[1:], strict=True
+    ):
         share = np.dot(part @ delta[low:high], linear) / norm(linear) ** 2
         assert layer.num_params == high - low
         assert layer.output_share == pytest.approx(share, rel=1e-9)
         assert layer.kernel_share == pytest.approx(np.sum(part**2) / np.trace(k0), rel=1e-10)
-        assert layer.distance == pytest.approx(norm(delta[low:high]) / norm(np.asarray(flat0)[low:high]), rel=1e-10)
+        assert layer.distance == pytest.approx(
+            norm(delta[low:high]) / norm(np.asarray(flat0)[low:high]), rel=1e-10
+        )
 
 
 def test_linear_model_reports_zero(x64):
@@ -109,7 +121,9 @@ def test_many_outputs_estimate_the_kernel_shares(x64):
     found = linearity_report(apply, w0, w1, X)
     squares = [np.sum(part**2) for part in jacobian(apply, w0)]
     for layer, square in zip(found.layers, squares, strict=True):
-        assert layer.kernel_share == pytest.approx(square / sum(squares), abs=0.1)  # 5 rows of 16 random signs
+        assert layer.kernel_share == pytest.approx(
+            square / sum(squares), abs=0.1
+        )  # 5 rows of 16 random signs
 
 
 def test_tiny_moves_have_no_verdict():
@@ -156,8 +170,13 @@ def test_kernels_of_token_ids_are_compared():
         return jnp.tanh(params["words"][x].mean(1)) @ params["head"]
 
     found = linearity_report(apply, before, jax.tree.map(lambda w: 1.1 * w, before), ids)
-    kernels = [ntk_core.empirical_ntk(apply, jax.tree.map(lambda w, f=f: f * w, before), ids) for f in (1.0, 1.1)]
-    assert found.kernel_change == pytest.approx(float(ntk_core.kernel_change(kernels[1], kernels[0])), rel=1e-4)
+    kernels = [
+        ntk_core.empirical_ntk(apply, jax.tree.map(lambda w, f=f: f * w, before), ids)
+        for f in (1.0, 1.1)
+    ]
+    assert found.kernel_change == pytest.approx(
+        float(ntk_core.kernel_change(kernels[1], kernels[0])), rel=1e-4
+    )
 
 
 def test_outputs_per_token_count_as_outputs(x64):
@@ -168,6 +187,11 @@ def test_outputs_per_token_count_as_outputs(x64):
         return tokens(params, x).reshape(len(x), -1)
 
     y = np.stack([Y, -Y], axis=1)
-    found, expected = (linearity_report(f, W0, W1, X, y.reshape(s)) for f, s in ((tokens, (5, 2, 2)), (flat, (5, 4))))
+    found, expected = (
+        linearity_report(f, W0, W1, X, y.reshape(s))
+        for f, s in ((tokens, (5, 2, 2)), (flat, (5, 4)))
+    )
     assert found.output_error == pytest.approx(expected.output_error, rel=1e-10)
-    assert (found.loss, found.regression_loss) == pytest.approx((expected.loss, expected.regression_loss), rel=1e-6)
+    assert (found.loss, found.regression_loss) == pytest.approx(
+        (expected.loss, expected.regression_loss), rel=1e-6
+    )

@@ -27,14 +27,19 @@ def model(width, key):
 
 
 def test_callable_network_has_its_hessian_norm_and_kernel_change(x64):
-    found = sweep_widths(model, [4], X, Y, num_seeds=1, num_records=3, max_steps=20, learning_rate=0.1)
+    found = sweep_widths(
+        model, [4], X, Y, num_seeds=1, num_records=3, max_steps=20, learning_rate=0.1
+    )
     (run,) = found.runs
     params = network(4).init(initial_key(0, 4), (3,))
     expected = hessian_norm(network(4), params, jnp.asarray(X[:2]), tolerance=1e-9)
     assert run.hessian_norm == pytest.approx(np.mean(expected.value), rel=1e-4)
     assert run.num_params == 4 * 3 + 4
     moved = params
-    x, y = jnp.asarray(X), jnp.asarray(Y)  # JAX would remember that X itself, closed over, is of float64
+    x, y = (
+        jnp.asarray(X),
+        jnp.asarray(Y),
+    )  # JAX would remember that X itself, closed over, is of float64
     gradient = jax.jit(jax.grad(lambda w: 0.5 * jnp.mean((network(4).apply(w, x) - y) ** 2)))
     for _ in range(run.steps[-1]):
         moved = jax.tree.map(lambda w, g: w - 0.1 * g, moved, gradient(moved))
@@ -47,8 +52,12 @@ def test_callable_network_has_its_hessian_norm_and_kernel_change(x64):
 
     before, after = kernel(params), kernel(moved)
     assert run.steps[-1] == 20
-    assert run.change[-1] == pytest.approx(float(jnp.linalg.norm(after - before) / jnp.linalg.norm(before)), rel=1e-8)
-    assert run.loss[0] == pytest.approx(float(0.5 * jnp.mean((network(4).apply(params, X) - Y) ** 2)), rel=1e-10)
+    assert run.change[-1] == pytest.approx(
+        float(jnp.linalg.norm(after - before) / jnp.linalg.norm(before)), rel=1e-8
+    )
+    assert run.loss[0] == pytest.approx(
+        float(0.5 * jnp.mean((network(4).apply(params, X) - Y) ** 2)), rel=1e-10
+    )
 
 
 def scaled(captured):
@@ -63,7 +72,10 @@ def scaled(captured):
 
     def model(width, key):
         drawn = scale[()] = jax.random.uniform(key, minval=1.0, maxval=2.0).item()
-        return changing if captured else (lambda p, x: drawn * plain(p, x)), (jnp.ones((3, width)), jnp.ones(width))
+        return changing if captured else (lambda p, x: drawn * plain(p, x)), (
+            jnp.ones((3, width)),
+            jnp.ones(width),
+        )
 
     return model
 
@@ -75,7 +87,9 @@ def test_function_changed_between_seeds_is_measured(captured, x64):
     assert found[0].loss[0] != pytest.approx(found[1].loss[0], rel=1e-3)
     for seed, run in enumerate(found):
         (alone,) = sweep_widths(scaled(False), [4], X, Y, num_seeds=1, seed=seed, **settings).runs
-        one, other = ([*each.loss, *each.change, each.hessian_norm, each.velocity] for each in (run, alone))
+        one, other = (
+            [*each.loss, *each.change, each.hessian_norm, each.velocity] for each in (run, alone)
+        )
         assert one == pytest.approx(other, rel=1e-6, abs=1e-12)
 
 
@@ -89,7 +103,13 @@ def test_model_is_checked_at_each_call():
         columns[0] = 1 if width == 4 else 2
         return apply, jnp.ones((3, width))
 
-    settings = {"num_seeds": 1, "num_records": 2, "max_steps": 1, "num_inputs": 0, "learning_rate": 1e-3}
+    settings = {
+        "num_seeds": 1,
+        "num_records": 2,
+        "max_steps": 1,
+        "num_inputs": 0,
+        "learning_rate": 1e-3,
+    }
     assert len(sweep_widths(model, [4], X, Y, **settings).runs) == 1
     with pytest.raises(InvalidInput, match="2 outputs"):
         sweep_widths(model, [4, 5], X, Y, **settings)
@@ -104,18 +124,29 @@ def test_cross_entropy_takes_one_hot_and_divergence_is_outcome():
         params = {"w": w, "v": v, "signs": jnp.array([1, -1])}
         return (lambda p, x: jnp.tanh(x @ p["w"]) @ p["v"] * p["signs"] / width**0.5), params
 
-    settings = {"num_seeds": 1, "num_inputs": 0, "num_records": 2, "max_steps": 30, "loss": "cross-entropy"}
+    settings = {
+        "num_seeds": 1,
+        "num_inputs": 0,
+        "num_records": 2,
+        "max_steps": 30,
+        "loss": "cross-entropy",
+    }
     (run,) = sweep_widths(two, [8], X, labels, **settings).runs
     assert run.loss[-1] < run.loss[0]
     assert (run.num_params, run.hessian_norm) == (3 * 8 + 8 * 2, None)
-    (run,) = sweep_widths(model, [8], X, Y, **{**settings, "loss": "square", "learning_rate": 1e3}).runs
+    (run,) = sweep_widths(
+        model, [8], X, Y, **{**settings, "loss": "square", "learning_rate": 1e3}
+    ).runs
     assert run.outcome == "diverged"
 
 
 BAD_MODELS = [
     (lambda width, key: 3, "a model that returns int"),
     (lambda width, key: (jnp.sin, {}, 1), "a model that returns a tuple of 3"),
-    (lambda width, key: (lambda p, x: x, {"a": jnp.arange(3)}), "params: 1 arrays without floating-point numbers"),
+    (
+        lambda width, key: (lambda p, x: x, {"a": jnp.arange(3)}),
+        "params: 1 arrays without floating-point numbers",
+    ),
     (lambda width, key: (lambda p, x: x @ p, jnp.ones((3, 2))), "2 outputs"),
     (lambda width, key: (lambda p, x: (x @ p) > 0, jnp.ones((3, 1))), "outputs of type bool"),
 ]
@@ -182,9 +213,18 @@ def test_a_target_that_is_no_model_is_refused(file, target, words):
     ("text", "sentence"),
     [
         ("def f(:\n", "own.py, line 1: SyntaxError: "),
-        ("x = 1\nimport nothing_of_that_name\n", "own.py, line 2: ModuleNotFoundError: No module named"),
-        (FILE.replace("network", "unused").replace("broken", "network"), "own.py, line 6: KeyError: 'weights"),
-        (FILE.replace("network", "unused").replace("stops", "network"), "own.py, line 8: SystemExit: 3"),
+        (
+            "x = 1\nimport nothing_of_that_name\n",
+            "own.py, line 2: ModuleNotFoundError: No module named",
+        ),
+        (
+            FILE.replace("network", "unused").replace("broken", "network"),
+            "own.py, line 6: KeyError: 'weights",
+        ),
+        (
+            FILE.replace("network", "unused").replace("stops", "network"),
+            "own.py, line 8: SystemExit: 3",
+        ),
     ],
 )
 def test_error_in_a_file_or_model_is_one_sentence_with_its_line(file, text, sentence):

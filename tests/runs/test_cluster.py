@@ -22,12 +22,23 @@ from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.fits import fit_power_law
 from ntk_core.runs import run
-from ntk_core.runs.events import Ended, Estimated, PointFailed, PointFinished, PointProgress, PointStarted
+from ntk_core.runs.events import (
+    Ended,
+    Estimated,
+    PointFailed,
+    PointFinished,
+    PointProgress,
+    PointStarted,
+)
 from ntk_core.settings.grammar import with_settings
 from tests.compiler_flags import QUICK_FLAGS
 from tests.running import Kept, example
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_compilation"), pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.usefixtures("quick_compilation"),
+    pytest.mark.timeout(600),
+]
 
 ROOT = Path(__file__).resolve().parents[2]
 SHORT = {"dataset.num_samples": 12, "training.max_steps": 30, "training.num_records": 5}
@@ -44,7 +55,9 @@ class LocalCluster:
 
     port: int
     environment: dict[str, str]
-    processes: list[subprocess.Popen] = field(default_factory=list)  # shells; the scheduler is first
+    processes: list[subprocess.Popen] = field(
+        default_factory=list
+    )  # shells; the scheduler is first
 
     def __post_init__(self) -> None:
         self.start("dask scheduler")
@@ -62,7 +75,11 @@ class LocalCluster:
 
     def start(self, beginning: str, end: str = "") -> None:
         """Start the commands of docs/cluster.md with this beginning, in a process group."""
-        blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8"), re.DOTALL)
+        blocks = re.findall(
+            r"```sh\n(.*?)```",
+            (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8"),
+            re.DOTALL,
+        )
         (commands,) = [block for block in blocks if block.startswith(beginning)]
         self.processes.append(
             subprocess.Popen(
@@ -77,7 +94,11 @@ class LocalCluster:
 
     def kill_a_worker(self) -> None:
         """Kill a computing process below its nanny."""
-        below = [child for shell in self.processes[1:] for child in psutil.Process(shell.pid).children(recursive=True)]
+        below = [
+            child
+            for shell in self.processes[1:]
+            for child in psutil.Process(shell.pid).children(recursive=True)
+        ]
         next(child for child in below if "spawn_main" in " ".join(child.cmdline())).kill()
 
     def signal_scheduler(self, number: int) -> None:
@@ -88,7 +109,9 @@ class LocalCluster:
 def clients() -> ModuleType:
     """Our module of cluster runs, if dask is installed (requirements-cluster.txt)."""
     jax.clear_caches()  # programs compiled with all optimizations differ in the last bit from those of workers
-    module: ModuleType = pytest.importorskip("ntk_core.runs._cluster", reason="dask.distributed is not installed")
+    module: ModuleType = pytest.importorskip(
+        "ntk_core.runs._cluster", reason="dask.distributed is not installed"
+    )
     return module
 
 
@@ -123,7 +146,8 @@ def cluster(scheduler) -> LocalCluster:
 def numbers(result):
     """All data of a result's points except dates and durations."""
     return [
-        point.model_copy(update={"runtime_s": 0.0, "provenance": None}).model_dump_json() for point in result.points
+        point.model_copy(update={"runtime_s": 0.0, "provenance": None}).model_dump_json()
+        for point in result.points
     ]
 
 
@@ -144,16 +168,25 @@ def test_scheduler_without_workers_is_named_with_a_remedy(scheduler, monkeypatch
 def test_run_on_a_cluster_equals_the_run_here_to_the_bit(cluster, here):
     there = list(run(TINY, scheduler=cluster.address))
     assert numbers(there[-1].result) == numbers(here[-1].result)
-    one, other = (ended.result.provenance.model_copy(update={"started_at": ""}) for ended in (there[-1], here[-1]))
+    one, other = (
+        ended.result.provenance.model_copy(update={"started_at": ""})
+        for ended in (there[-1], here[-1])
+    )
     assert one == other
     # Parallel points report in order.
     assert isinstance(there[0], Estimated)
     assert [type(event) for event in there].count(Ended) == 1
     assert [point.key for point in there[-1].result.points] == list(TINY.point_keys())
-    first_finished = next(index for index, event in enumerate(there) if isinstance(event, PointFinished))
-    assert sum(isinstance(event, PointStarted) for event in there[:first_finished]) == 2  # one per worker
+    first_finished = next(
+        index for index, event in enumerate(there) if isinstance(event, PointFinished)
+    )
+    assert (
+        sum(isinstance(event, PointStarted) for event in there[:first_finished]) == 2
+    )  # one per worker
     for key in TINY.point_keys():
-        first, *middle, last = [type(event) for event in there if getattr(event, "key", None) == key]
+        first, *middle, last = [
+            type(event) for event in there if getattr(event, "key", None) == key
+        ]
         assert (first, set(middle), last) == (PointStarted, {PointProgress}, PointFinished)
 
 
@@ -189,7 +222,9 @@ def test_stop_ends_the_run_at_once_and_frees_the_workers(cluster):
             asked.append(time.monotonic())
     assert time.monotonic() - asked[0] < 3
     assert events[-1].status == "cancelled"
-    assert list(run(TINY, scheduler=cluster.address))[-1].status == "completed"  # both workers are free again
+    assert (
+        list(run(TINY, scheduler=cluster.address))[-1].status == "completed"
+    )  # both workers are free again
 
 
 def test_point_too_large_for_a_worker_fails_alone(cluster, here):
@@ -211,9 +246,13 @@ def test_workers_of_other_versions_are_named(cluster, clients, monkeypatch):
     assert "\n" not in ended.reason
 
 
-@pytest.mark.parametrize("address", ["localhost", "tcp://host:99999", "tcp://ho st:1", "tcp://a:1/x"])
+@pytest.mark.parametrize(
+    "address", ["localhost", "tcp://host:99999", "tcp://ho st:1", "tcp://a:1/x"]
+)
 def test_what_is_no_address_is_refused_before_anything_begins(address, monkeypatch):
-    with pytest.raises(InvalidInput, match=r"scheduler: .* cannot be used; use the address of a dask scheduler"):
+    with pytest.raises(
+        InvalidInput, match=r"scheduler: .* cannot be used; use the address of a dask scheduler"
+    ):
         run(TINY, scheduler=address)
     monkeypatch.setenv("LINEARITY_LAB_SCHEDULER", address)
     with pytest.raises(InvalidInput, match="LINEARITY_LAB_SCHEDULER"):

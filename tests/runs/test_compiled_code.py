@@ -102,7 +102,9 @@ def test_importing_the_core_keeps_settings_and_starts_no_cluster():
     modules = "ntk_core, ntk_core.cli, ntk_core.runs, linearity_lab.jobs.worker"
     script = f"import os, sys, {modules}; print(os.environ.get('{JAX_VARIABLE}'), 'distributed' in sys.modules)"
     environment = {name: value for name, value in os.environ.items() if name != JAX_VARIABLE}
-    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, env=environment, capture_output=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, env=environment, capture_output=True, check=True
+    )
     assert done.stdout == b"None False\n"
 
 

@@ -15,8 +15,19 @@ from tests.running import result_of
 
 def test_each_run_equals_its_seed_alone_on_its_data():
     """In an experiment with a second record per seed."""
-    small = {"values": [8], "num_seeds": 2, "seed": 4, "kernel_samples": 20, "training.max_steps": 3}
-    data = {"dataset.num_samples": 30, "dataset.num_test": 12, "dataset.input_dim": 6, "dataset.seed": 10}
+    small = {
+        "values": [8],
+        "num_seeds": 2,
+        "seed": 4,
+        "kernel_samples": 20,
+        "training.max_steps": 3,
+    }
+    data = {
+        "dataset.num_samples": 30,
+        "dataset.num_test": 12,
+        "dataset.input_dim": 6,
+        "dataset.seed": 10,
+    }
     one_draw = with_settings(EarlyTimeSpec(), {**small, **data, "training.learning_rate": 0.5})
     spec = with_settings(one_draw, {"draws": "network and data"})
     assert spec_digest(spec) != spec_digest(one_draw)
@@ -24,7 +35,11 @@ def test_each_run_equals_its_seed_alone_on_its_data():
     (point,) = result_of(spec).points
     assert [run.seed for run in point.runs] == [4, 5]
     for run, kernel in zip(point.runs, point.kernels, strict=True):
-        alone = result_of(with_settings(one_draw, {"num_seeds": 1, "seed": run.seed, "dataset.seed": 10 + run.seed}))
+        alone = result_of(
+            with_settings(
+                one_draw, {"num_seeds": 1, "seed": run.seed, "dataset.seed": 10 + run.seed}
+            )
+        )
         (known,), (beside,) = alone.points[0].runs, alone.points[0].kernels
         assert (run.seed, run.targets) == (kernel.seed, known.targets)
         assert run.network.test_loss == pytest.approx(known.network.test_loss, rel=1e-5)

@@ -32,8 +32,15 @@ from ntk_core.settings.grammar import InvalidSpec, with_settings
 
 def test_too_many_points_are_refused_by_the_swept_setting():
     widths = {"widths": list(range(100, 124)), "richness": [r / 16 for r in range(8)]}
-    attack = {"experiment": "generalization", "samples": [10, 20, 30, 40, 50, 60], "num_seeds": 100, **widths}
-    with pytest.raises(InvalidSpec, match=f"at most {MAX_POINTS} choices of width, ρ and n") as refused:
+    attack = {
+        "experiment": "generalization",
+        "samples": [10, 20, 30, 40, 50, 60],
+        "num_seeds": 100,
+        **widths,
+    }
+    with pytest.raises(
+        InvalidSpec, match=f"at most {MAX_POINTS} choices of width, ρ and n"
+    ) as refused:
         parse_spec(attack)
     (problem,) = refused.value.problems
     assert problem.field == "widths"
@@ -43,7 +50,16 @@ def test_too_many_points_are_refused_by_the_swept_setting():
 def test_counts_become_work_and_bytes_by_one_formula():
     network = Counted([LayerSize(1, 10, 30), LayerSize(1, 30, 2)], 5, 2)
     weights, rows = 10 * 30 + 30 * 2, 5 * 2
-    counts = Counts(network, {"training": 2}, times=3, steps=7, cubes=11, more=Work(calls=13), copies=4, matrices=6)
+    counts = Counts(
+        network,
+        {"training": 2},
+        times=3,
+        steps=7,
+        cubes=11,
+        more=Work(calls=13),
+        copies=4,
+        matrices=6,
+    )
     work = counts.work
     assert work.operations == 3 * (7 * 6 * 5 * weights + 11 * rows**3)
     assert work.calls == 3 * (7 + 13)

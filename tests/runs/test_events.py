@@ -10,7 +10,14 @@ from pydantic import ValidationError
 from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import Provenance, run
-from ntk_core.runs.events import Ended, Estimated, PointFailed, PointFinished, PointProgress, parse_event
+from ntk_core.runs.events import (
+    Ended,
+    Estimated,
+    PointFailed,
+    PointFinished,
+    PointProgress,
+    parse_event,
+)
 from tests.running import Kept
 from tests.runs.store.made_runs import point, result
 
@@ -20,7 +27,11 @@ RESULT = result("cancelled").model_copy(update={"points": (POINT,)})
 TRAINING = TrainingSpec(max_steps=2, num_records=2)
 SPEC = KernelChangeSpec(widths=(4, 8), num_seeds=1, outputs=("linear",), training=TRAINING)
 EARLIER = Provenance(
-    versions={"jax": "0.1"}, platform="another one", device="abacus", dtype="float32", started_at="2020-01-01"
+    versions={"jax": "0.1"},
+    platform="another one",
+    device="abacus",
+    dtype="float32",
+    started_at="2020-01-01",
 )
 
 

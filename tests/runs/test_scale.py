@@ -39,21 +39,30 @@ OWN_KEPT: dict[str, dict[str, object]] = {
 }
 OWN_GROWING: dict[str, dict[str, tuple[str, object]]] = {
     "depth_width": {"L": ("depths", (8,))},
-    "early_time": {"m": ("values", (500_000,)), "L": ("network.depth", 4), "T": ("training.max_steps", 500_000)},
+    "early_time": {
+        "m": ("values", (500_000,)),
+        "L": ("network.depth", 4),
+        "T": ("training.max_steps", 500_000),
+    },
     "generalization": {"n": ("samples", (200,))},
     "hessian": {"n": ("dataset.num_samples", 900)},
     "horizon": {"T": ("max_steps", 400_000)},
     "learning_rate": {"n": ("dataset.num_samples", 200), "T": ("max_steps", 50_000)},
     "optimization": {"n": ("dataset.num_samples", 150)},
 }
-WIDE = {"widths": (3_000,), "values": (3_000,)}  # sizes at which hidden layers dominate, for growing L
+WIDE = {
+    "widths": (3_000,),
+    "values": (3_000,),
+}  # sizes at which hidden layers dominate, for growing L
 
 
 def written():
     """Table of exponents: experiment → column → cell."""
     text = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"\| experiment \| n \|.*?\n\n", text, re.DOTALL)
-    head, _, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in block.strip().splitlines())
+    head, _, *rows = (
+        [cell.strip() for cell in line.strip("|").split("|")] for line in block.strip().splitlines()
+    )
     return {row[0]: dict(zip(head[1:], row[1:], strict=True)) for row in rows}
 
 
@@ -69,11 +78,15 @@ def test_formulas_are_what_is_counted():
         assert counted.num_views == n * (d + L * m + (2 * C + 1) * (L * m + C))
 
 
-@pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name != "architectures"])  # counts as kernel_change
+@pytest.mark.parametrize(
+    "name", [name for name in EXPERIMENTS if name != "architectures"]
+)  # counts as kernel_change
 def test_exponents_are_those_of_the_costs(name):
     cells, kept = written()[name], EXPERIMENTS[name].spec()
     known = {setting.name for setting in settings(type(kept))}
-    chosen = {key: value for key, value in {**KEPT, **OWN_KEPT.get(name, {})}.items() if key in known}
+    chosen = {
+        key: value for key, value in {**KEPT, **OWN_KEPT.get(name, {})}.items() if key in known
+    }
 
     def counted(spec):
         key = spec.point_keys()[-1]
@@ -83,11 +96,21 @@ def test_exponents_are_those_of_the_costs(name):
     for size, (setting, largest) in {**GROWING, **OWN_GROWING.get(name, {})}.items():
         if cells[size] == "–":
             continue
-        at = {**chosen, **({key: value for key, value in WIDE.items() if key in chosen} if size == "L" else {})}
+        at = {
+            **chosen,
+            **({key: value for key, value in WIDE.items() if key in chosen} if size == "L" else {}),
+        }
         twice = tuple(2 * each for each in largest) if isinstance(largest, tuple) else 2 * largest
-        pairs = zip(*(counted(with_settings(kept, {**at, setting: value})) for value in (largest, twice)), strict=True)
+        pairs = zip(
+            *(counted(with_settings(kept, {**at, setting: value})) for value in (largest, twice)),
+            strict=True,
+        )
         operations, memory = (math.log2(after / before) for before, after in pairs)
         allowed = 0.25 if size == "L" else 0.15  # of L layers, L − 1 are between hidden layers
-        assert operations == pytest.approx(float(cells[size]), abs=allowed), f"{name}: operations in {size}"
+        assert operations == pytest.approx(float(cells[size]), abs=allowed), (
+            f"{name}: operations in {size}"
+        )
         if cells.get(f"memory: {size}", "–") != "–":
-            assert memory == pytest.approx(float(cells[f"memory: {size}"]), abs=0.15), f"{name}: memory in {size}"
+            assert memory == pytest.approx(float(cells[f"memory: {size}"]), abs=0.15), (
+                f"{name}: memory in {size}"
+            )

@@ -32,7 +32,9 @@ def test_presets_survive_json_name_their_source_and_are_public(name):
 
 
 def test_table_of_presets_with_errors_is_refused(tmp_path):
-    table = (Path(ntk_core.__file__).parent / "experiments/kernel_change/presets.toml").read_text(encoding="utf-8")
+    table = (Path(ntk_core.__file__).parent / "experiments/kernel_change/presets.toml").read_text(
+        encoding="utf-8"
+    )
     for word, error in (("widths", InvalidSpec), ("claim", TypeError)):
         (tmp_path / "presets.toml").write_text(table.replace(word, f"x_{word}"), encoding="utf-8")
         with pytest.raises(error, match=r"x_widths: |claim"):
@@ -40,8 +42,13 @@ def test_table_of_presets_with_errors_is_refused(tmp_path):
 
 
 def test_digest_ignores_order_spelling_and_unused_settings():
-    shuffled = {"widths": ["1e3", 100, 100, 30.0], "outputs": ["linear", "softmax", "swish", "linear"]}
-    assert spec_digest(parse_spec(shuffled)) == spec_digest(with_settings(SPEC, {"widths": [30, 100, 1000]}))
+    shuffled = {
+        "widths": ["1e3", 100, 100, 30.0],
+        "outputs": ["linear", "softmax", "swish", "linear"],
+    }
+    assert spec_digest(parse_spec(shuffled)) == spec_digest(
+        with_settings(SPEC, {"widths": [30, 100, 1000]})
+    )
     assert spec_digest(SPEC) != spec_digest(with_settings(SPEC, {"seed": 1}))
     mixture = with_settings(SPEC, {"dataset.noise": 0.7})
     images = with_settings(mixture, {"dataset.name": "mnist"})
@@ -65,7 +72,11 @@ BAD = [
     ('{"schema_version": 99}', "schema_version", "3"),
     ('{"architecture": {"kind": "bottleneck"}}', "architecture.depth", "2 to 16"),
     ('{"swept": "bottleneck_width"}', "swept", "bottleneck"),
-    ('{"infinite_width": true, "architecture": {"kind": "densenet"}}', "infinite_width", "fully-connected"),
+    (
+        '{"infinite_width": true, "architecture": {"kind": "densenet"}}',
+        "infinite_width",
+        "fully-connected",
+    ),
     ("{", "spec", "JSON object"),
     ("[" * 100_000, "spec", "JSON object"),
     (b"\xff\xfe\x00", "spec", "JSON object"),
@@ -73,7 +84,9 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("text", "field", "allowed"), BAD, ids=[str(index) for index in range(len(BAD))])
+@pytest.mark.parametrize(
+    ("text", "field", "allowed"), BAD, ids=[str(index) for index in range(len(BAD))]
+)
 def test_bad_input_names_the_field_and_allowed_values(text, field, allowed):
     with pytest.raises(InvalidSpec) as caught:
         parse_spec(text)
@@ -87,7 +100,11 @@ def test_bad_input_names_the_field_and_allowed_values(text, field, allowed):
 def test_every_problem_of_a_spec_is_named_at_once():
     with pytest.raises(InvalidSpec) as caught:
         parse_spec({"widths": [0], "architecture": {"depth": "deep"}, "nonsense": 1})
-    assert {problem.field for problem in caught.value.problems} == {"widths", "architecture.depth", "nonsense"}
+    assert {problem.field for problem in caught.value.problems} == {
+        "widths",
+        "architecture.depth",
+        "nonsense",
+    }
 
 
 @pytest.mark.parametrize("name", ["nothing.here", "dataset.name.deeper", "colour", ""])

@@ -78,7 +78,9 @@ def trained(apply):
 
 def test_constants_changed_in_place_are_measured():
     """JAX reuses its copy of a float64 array as long as one of its programs keeps it."""
-    params, x = (jax.tree.map(lambda leaf: np.asarray(leaf, np.float32), each) for each in (PARAMS, X))
+    params, x = (
+        jax.tree.map(lambda leaf: np.asarray(leaf, np.float32), each) for each in (PARAMS, X)
+    )
     moved = jax.tree.map(lambda leaf: 1.1 * leaf, params)
     mask = np.ones(3)
     apply = masked(mask)
@@ -87,7 +89,10 @@ def test_constants_changed_in_place_are_measured():
         norm = hessian_norm(apply, params, x[0], tolerance=1e-4).value
         change = kernel_change_between(apply, params, moved, x).change
         models = [each(apply, params)(moved, x) for each in (linearize, quadratic_model)]
-        return [*map(np.asarray, (empirical_ntk(apply, params, x), norm, change, *models)), *trained(apply)]
+        return [
+            *map(np.asarray, (empirical_ntk(apply, params, x), norm, change, *models)),
+            *trained(apply),
+        ]
 
     before = seen(apply)
     mask[...] = 0.3

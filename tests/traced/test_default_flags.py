@@ -39,11 +39,16 @@ def strided(x: Any, w: Any) -> Any:
 
 
 def convolutions(p: Any, x: Any) -> Any:
-    return jax.nn.relu(strided(jax.nn.relu(strided(x, p["w1"]) + p["b1"]), p["w2"])).mean((1, 2)) @ p["v"]
+    return (
+        jax.nn.relu(strided(jax.nn.relu(strided(x, p["w1"]) + p["b1"]), p["w2"])).mean((1, 2))
+        @ p["v"]
+    )
 
 
 def transposed(p: Any, x: Any) -> Any:
-    wide = lax.conv_transpose(jax.nn.relu(strided(x, p["w1"])), p["w2"], (2, 2), "SAME", dimension_numbers=NHWC)
+    wide = lax.conv_transpose(
+        jax.nn.relu(strided(x, p["w1"])), p["w2"], (2, 2), "SAME", dimension_numbers=NHWC
+    )
     return jax.nn.relu(wide).mean((1, 2)) @ p["v"]
 
 
@@ -89,9 +94,18 @@ def far(found: Any, expected: Any) -> float:
 
 def error_of_models() -> float:
     """Relative error of training and of the linear model."""
-    asked = {"learning_rate": 0.1, "max_steps": 3, "num_records": 2, "linearized": False, "kernels": False}
+    asked = {
+        "learning_rate": 0.1,
+        "max_steps": 3,
+        "num_records": 2,
+        "linearized": False,
+        "kernels": False,
+    }
     moved = jax.tree.map(lambda leaf: 1.1 * leaf, PARAMS)
-    ends = [ravel_pytree(train(each, PARAMS, X, Y, **asked).params)[0] for each in (SCATTERS["set"], plain)]
+    ends = [
+        ravel_pytree(train(each, PARAMS, X, Y, **asked).params)[0]
+        for each in (SCATTERS["set"], plain)
+    ]
     lines = [jax.jit(linearize(each, PARAMS))(moved, X) for each in (SCATTERS["set"], plain)]
     return max(far(*ends), far(*lines))
 
@@ -99,7 +113,9 @@ def error_of_models() -> float:
 def error_of(apply: Any, oracle: Any, params: Any, x: Any) -> float:
     """Relative error of kernel and Hessian norm."""
     params, x = jax.tree.map(jnp.asarray, (params, x))
-    norm = far(hessian_norm(apply, params, x[0]).value, largest(plain_hessian(oracle, params, x[0])))
+    norm = far(
+        hessian_norm(apply, params, x[0]).value, largest(plain_hessian(oracle, params, x[0]))
+    )
     return max(norm, far(empirical_ntk(apply, params, x), plain_kernel(oracle, params, x)))
 
 
@@ -120,7 +136,9 @@ def test_directions_are_written_without_a_scatter():
 def test_programs_do_not_abort_with_default_flags():
     environment = {name: value for name, value in os.environ.items() if name not in OURS}
     command = [sys.executable, "-m", "tests.traced.test_default_flags"]
-    done = subprocess.run(command, cwd=TOP, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(
+        command, cwd=TOP, env=environment, capture_output=True, text=True, timeout=600, check=False
+    )
     found = dict(line.split("\t") for line in done.stdout.splitlines())
     assert done.returncode == 0, (list(found), done.stderr[-2000:])
     assert list(found) == [*PROGRAMS, "models"]
@@ -132,7 +150,9 @@ def test_scatters_of_a_whole_array_are_read_as_plain_operations():
     for name, apply in SCATTERS.items():
         assert overwrites(jax.make_jaxpr(apply)(PARAMS, X).jaxpr), name
         assert not overwrites(jax.make_jaxpr(Plain(apply))(PARAMS, X).jaxpr), name
-        np.testing.assert_allclose(Plain(apply)(PARAMS, X), plain(PARAMS, X), rtol=1e-5, err_msg=name)
+        np.testing.assert_allclose(
+            Plain(apply)(PARAMS, X), plain(PARAMS, X), rtol=1e-5, err_msg=name
+        )
 
 
 def test_own_derivatives_that_reverse_a_scatter_are_refused():

@@ -58,11 +58,16 @@ def test_kernels_reshape_to_output_axes(problem):
         rtol=1e-9,
     )
     own = diagonal_ntk(tokens, params, x).reshape(N, T, C, T, C)
-    np.testing.assert_allclose(own, jnp.einsum("itcp,isdp->itcsd", slopes, slopes), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        own, jnp.einsum("itcp,isdp->itcsd", slopes, slopes), rtol=1e-9, atol=1e-12
+    )
     vector = np.linspace(-1, 1, N * T * C).reshape(N, T * C)
     product = ntk_core.KernelOperator(tokens, params, x).product(vector)
     np.testing.assert_allclose(
-        product, np.einsum("ijab,jb->ia", kernel, vector).reshape(np.shape(product)), rtol=1e-9, atol=1e-12
+        product,
+        np.einsum("ijab,jb->ia", kernel, vector).reshape(np.shape(product)),
+        rtol=1e-9,
+        atol=1e-12,
     )
 
 
@@ -99,14 +104,18 @@ def test_linear_and_quadratic_models_keep_output_axes(problem):
     linear = tokens(params, x) + slope
     np.testing.assert_allclose(ntk_core.linearize(tokens, params)(moved, x), linear, rtol=1e-9)
     quadratic = linear + jnp.einsum("itcpq,p,q->itc", bend, delta, delta) / 2
-    np.testing.assert_allclose(ntk_core.quadratic_model(tokens, params)(moved, x), quadratic, rtol=1e-9)
+    np.testing.assert_allclose(
+        ntk_core.quadratic_model(tokens, params)(moved, x), quadratic, rtol=1e-9
+    )
 
 
 def test_loss_products_sum_over_output_axes(problem):
     params, x, y = problem
     weights, restore = ravel_pytree(params)
     vector = jax.tree.map(lambda w: jnp.cos(w), params)
-    dense = jax.jit(jax.hessian(lambda w: 0.5 * jnp.sum((tokens(restore(w), x) - y) ** 2) / N))(weights)
+    dense = jax.jit(jax.hessian(lambda w: 0.5 * jnp.sum((tokens(restore(w), x) - y) ** 2) / N))(
+        weights
+    )
     slopes = jacobian(params, x).reshape(N * T * C, -1)
     found = flat(loss_hessian_product(tokens, params, x, y, vector))
     np.testing.assert_allclose(found, dense @ flat(vector), rtol=1e-8, atol=1e-10)
@@ -122,8 +131,12 @@ def test_training_is_gradient_descent_on_all_outputs(problem):
     for _ in range(20):
         trained = jax.tree.map(lambda w, g: w - 0.05 * g, trained, slope(trained))
     np.testing.assert_allclose(flat(history.params), flat(trained), rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(history.network.outputs[-1].reshape(N, T, C), tokens(trained, x), rtol=1e-8, atol=1e-10)
-    same = ntk_core.train(tokens, params, x, y.reshape(N, T * C), learning_rate=0.05, max_steps=20, num_records=3)
+    np.testing.assert_allclose(
+        history.network.outputs[-1].reshape(N, T, C), tokens(trained, x), rtol=1e-8, atol=1e-10
+    )
+    same = ntk_core.train(
+        tokens, params, x, y.reshape(N, T * C), learning_rate=0.05, max_steps=20, num_records=3
+    )
     np.testing.assert_array_equal(same.network.loss, history.network.loss)
 
 

@@ -97,7 +97,9 @@ def large_table_in_bf16(p, x):
 
 
 def kept_averages(p, x):
-    a = (x @ p["w"] - lax.stop_gradient(p["mean"])) / jnp.sqrt(lax.stop_gradient(p["var"]) ** 2 + 1e-3)
+    a = (x @ p["w"] - lax.stop_gradient(p["mean"])) / jnp.sqrt(
+        lax.stop_gradient(p["var"]) ** 2 + 1e-3
+    )
     return jnp.tanh(p["g"] * a + p["b"]) @ p["v"]
 
 
@@ -107,7 +109,12 @@ def while_without_weights(p, x):
 
 
 def while_with_weights(p, x):
-    return lax.while_loop(lambda a: jnp.sum(a**2) > 0.1, lambda a: 0.5 * jnp.tanh(a @ p["u"]), x @ p["w"]) @ p["v"]
+    return (
+        lax.while_loop(
+            lambda a: jnp.sum(a**2) > 0.1, lambda a: 0.5 * jnp.tanh(a @ p["u"]), x @ p["w"]
+        )
+        @ p["v"]
+    )
 
 
 @jax.custom_vjp
@@ -115,7 +122,9 @@ def product_with_rule(a, w):
     return a @ w
 
 
-product_with_rule.defvjp(lambda a, w: (a @ w, (a, w)), lambda kept, t: (t @ kept[1].T, kept[0].T @ t))
+product_with_rule.defvjp(
+    lambda a, w: (a @ w, (a, w)), lambda kept, t: (t @ kept[1].T, kept[0].T @ t)
+)
 
 
 @jax.custom_jvp
@@ -142,7 +151,9 @@ def computed_in(dtype):
 X, TOKENS = draw(4, 3), RNG.integers(0, 7, (4, 5))
 WV = {"w": draw(3, 8), "v": draw(8, 2)}
 BLOCKS = {name: draw(2, 4, 4) for name in "qkvo"} | {"up": draw(2, 4, 6), "down": draw(2, 6, 4)}
-OUTSIDE = np.array([[0, 3, 6], [5, 1, 1], [7, -1, 2], [9, 4, -8]])  # 7 words; later rows have ids outside the table
+OUTSIDE = np.array(
+    [[0, 3, 6], [5, 1, 1], [7, -1, 2], [9, 4, -8]]
+)  # 7 words; later rows have ids outside the table
 KEPT = {name: 1 + draw(8) for name in ("b", "g", "mean", "var")}
 EMBEDDED = {"table": draw(7, 4), "places": draw(5, 4), "gain": draw(4), "blocks": BLOCKS}
 TABLE = {"table": draw(7, 4), "v": draw(4, 2)}
@@ -151,26 +162,72 @@ SMALL = {**WV, "one": draw(1), "scalar": np.array(0.3), "none": np.zeros((0, 3))
 
 CASES = [
     Case("mlp", mlp, {**WV, "b": draw(8)}, X, "app"),
-    Case("squared", lambda p, x: jnp.tanh(x @ p["w"]) @ p["v"] + 0.1 * jnp.sum(p["v"] ** 2), WV, X, "jp"),
+    Case(
+        "squared",
+        lambda p, x: jnp.tanh(x @ p["w"]) @ p["v"] + 0.1 * jnp.sum(p["v"] ** 2),
+        WV,
+        X,
+        "jp",
+    ),
     Case("rule for tangents", by(product_with_tangents), WV, X, "pj"),
     Case("rule for cotangents", by(product_with_rule), WV, X, "pj"),
     Case("transformer", transformer, EMBEDDED, TOKENS, "ppppppgaj"),
     Case("tied weights", tied, {"table": draw(7, 4), "w": draw(4, 4)}, TOKENS, "lp"),
-    Case("numbers", lambda p, x: jnp.tanh(x @ p["w"] * p["factor"]) @ p["v"] + p["count"], NUMBERS, X, "gpp"),
+    Case(
+        "numbers",
+        lambda p, x: jnp.tanh(x @ p["w"] * p["factor"]) @ p["v"] + p["count"],
+        NUMBERS,
+        X,
+        "gpp",
+    ),
     Case("padding by default", default_indexing, TABLE, OUTSIDE, "lp", oracle=fixed_outside),
-    Case("large table in bf16", large_table_in_bf16, {**TABLE, "table": draw(300, 4)}, OUTSIDE, "lp", 3e-2),
+    Case(
+        "large table in bf16",
+        large_table_in_bf16,
+        {**TABLE, "table": draw(300, 4)},
+        OUTSIDE,
+        "lp",
+        3e-2,
+    ),
     Case("kept averages", kept_averages, {**WV, **KEPT}, X, "agjpjp"),
     Case("while without weights", while_without_weights, WV, X, "pp"),
-    Case("in bf16", computed_in(jnp.bfloat16), {**WV, "u": draw(8, 8)}, X, "ppp", 0.1, oracle=computed_in(float)),
-    Case("one vector", lambda p, x: jnp.tanh(x @ p[:24].reshape(3, 8)) @ p[24:].reshape(8, 2), draw(40), X, "pp"),
     Case(
-        "small shapes", lambda p, x: p["one"] * mlp({**p, "b": 0}, x) + p["scalar"] + p["none"].sum(), SMALL, X, "gapp"
+        "in bf16",
+        computed_in(jnp.bfloat16),
+        {**WV, "u": draw(8, 8)},
+        X,
+        "ppp",
+        0.1,
+        oracle=computed_in(float),
     ),
-    Case("integers", lambda p, x: mlp({**p, "b": 0}, x % 5) + x[:, :2], WV, RNG.integers(-9, 9, (4, 3)), "pp"),
+    Case(
+        "one vector",
+        lambda p, x: jnp.tanh(x @ p[:24].reshape(3, 8)) @ p[24:].reshape(8, 2),
+        draw(40),
+        X,
+        "pp",
+    ),
+    Case(
+        "small shapes",
+        lambda p, x: p["one"] * mlp({**p, "b": 0}, x) + p["scalar"] + p["none"].sum(),
+        SMALL,
+        X,
+        "gapp",
+    ),
+    Case(
+        "integers",
+        lambda p, x: mlp({**p, "b": 0}, x % 5) + x[:, :2],
+        WV,
+        RNG.integers(-9, 9, (4, 3)),
+        "pp",
+    ),
 ]
 # All others are slow.
 QUICK = ("tied weights", "padding by default", "in bf16")
-IN_TIERS = [pytest.param(case, id=case.name, marks=() if case.name in QUICK else pytest.mark.slow) for case in CASES]
+IN_TIERS = [
+    pytest.param(case, id=case.name, marks=() if case.name in QUICK else pytest.mark.slow)
+    for case in CASES
+]
 
 
 def numbers(case):
@@ -181,10 +238,15 @@ def compare(case):
     """Compare a kernel between rows, and the Hessian norm of the last row, with whole-batch derivatives."""
     params, x = numbers(case)
     oracle = case.oracle or case.apply
-    expected, dense = plain_kernel(oracle, params, x[:-1], x[1:]), plain_hessian(oracle, params, x[-1])
+    expected, dense = (
+        plain_kernel(oracle, params, x[:-1], x[1:]),
+        plain_hessian(oracle, params, x[-1]),
+    )
     kernel = empirical_ntk(case.apply, params, x[:-1], x[1:])
     assert kernel.shape == expected.shape
-    np.testing.assert_allclose(kernel, expected, rtol=0, atol=case.tolerance * np.abs(expected).max())
+    np.testing.assert_allclose(
+        kernel, expected, rtol=0, atol=case.tolerance * np.abs(expected).max()
+    )
     asked = {"tolerance": 1e-9} if case.tolerance < 1e-8 else {}
     found = hessian_norm(case.apply, params, x[-1], **asked)
     assert found.value == pytest.approx(largest(dense), rel=max(case.tolerance, 1e-8), abs=1e-12)
@@ -212,8 +274,14 @@ def test_uses_are_found_and_rows_proven_independent(x64):
         kinds = "".join(layer.kind[0] for layer in layers_of(case.apply, params, x).layers)
         assert kinds == case.kinds, (case.name, kinds)
         del program.kept["kernel"]
-        whole, single = (jax.make_jaxpr(lambda p, x, case=case: case.apply(p, x))(params, rows) for rows in (x, x[:1]))
-        expected = {"rule for tangents": "custom_jvp_call", "rule for cotangents": "custom_vjp_call"}.get(case.name)
+        whole, single = (
+            jax.make_jaxpr(lambda p, x, case=case: case.apply(p, x))(params, rows)
+            for rows in (x, x[:1])
+        )
+        expected = {
+            "rule for tangents": "custom_jvp_call",
+            "rule for cotangents": "custom_vjp_call",
+        }.get(case.name)
         assert operation_between_rows(whole, len(x)) == expected, case.name
         assert Comparison(len(x)).alike(whole, single), case.name
 
@@ -284,16 +352,23 @@ def chaotic(p, x):
 
 def test_disagreement_by_rounding_is_blamed_on_the_precision(monkeypatch):
     rng = np.random.default_rng(0)  # the check of a norm in bfloat16 allows for 90 %
-    *params, x = (jnp.asarray(rng.standard_normal(shape), jnp.float32) for shape in ((3, 3), (3, 2), (4, 3)))
+    *params, x = (
+        jnp.asarray(rng.standard_normal(shape), jnp.float32) for shape in ((3, 3), (3, 2), (4, 3))
+    )
     kernels, product = _program.Program.kernels, _compiled.compiled_product
-    monkeypatch.setattr(_program.Program, "kernels", lambda *given: {k: 30 * v for k, v in kernels(*given).items()})
+    monkeypatch.setattr(
+        _program.Program, "kernels", lambda *given: {k: 30 * v for k, v in kernels(*given).items()}
+    )
 
     def wrong(*given):
         multiply, *rest = product(*given)
         return (lambda v: (multiply(v)[0], 0.05 * multiply(v)[1]), *rest)
 
     monkeypatch.setattr(_compiled, "compiled_product", wrong)
-    for measure in (lambda: empirical_ntk(chaotic, params, x), lambda: hessian_norm(chaotic, params, x[0])):
+    for measure in (
+        lambda: empirical_ntk(chaotic, params, x),
+        lambda: hessian_norm(chaotic, params, x[0]),
+    ):
         with pytest.raises(InvalidInput, match="too sensitive to rounding in bfloat16"):
             measure()
     with pytest.raises(TracingDisagrees, match="Please report"):

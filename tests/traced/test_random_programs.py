@@ -57,7 +57,9 @@ def _soft(a: Any) -> Any:
     return jnp.log1p(jnp.exp(a))
 
 
-_soft.defjvp(lambda primals, tangents: (_soft(primals[0]), jax.nn.sigmoid(primals[0]) * tangents[0]))
+_soft.defjvp(
+    lambda primals, tangents: (_soft(primals[0]), jax.nn.sigmoid(primals[0]) * tangents[0])
+)
 
 
 def _unit(a: Any) -> Any:
@@ -81,7 +83,9 @@ WAYS: dict[str, Callable[[Any], Any]] = {
     "reversed": lambda w: w[::-1],
     "rolled": lambda w: jnp.roll(w, 1, 0),
     "rows chosen": lambda w: w[np.array([2, 0, 1, 2])],
-    "rows filled": lambda w: jnp.take(w, np.array([2, 9, -1, 0]), axis=0, mode="fill", fill_value=0.5),
+    "rows filled": lambda w: jnp.take(
+        w, np.array([2, 9, -1, 0]), axis=0, mode="fill", fill_value=0.5
+    ),
     "slice clamped": lambda w: jnp.tile(lax.dynamic_slice(w, (3, 1), (2, 4)), (2, 1)),
     "unit columns": lambda w: w / jnp.linalg.norm(w, axis=0),
     "symmetric": lambda w: w + w.T,
@@ -105,13 +109,17 @@ def _scan_in_time(**settings: Any) -> Callable[..., Any]:
 
 
 def _scan_of_layers(w: Weights, a: Any, x: Any, v: Any) -> Any:
-    return lax.scan(lambda b, u: (jnp.tanh(b @ u) + 0.5 * b @ v, None), a, w("stack", 2, WIDTH, WIDTH))[0]
+    return lax.scan(
+        lambda b, u: (jnp.tanh(b @ u) + 0.5 * b @ v, None), a, w("stack", 2, WIDTH, WIDTH)
+    )[0]
 
 
 def _heads(w: Weights, a: Any, x: Any, v: Any) -> Any:
     q = jnp.einsum("ntd,dhe->nhte", a, w("q", WIDTH, 2, 2))
     scores = jax.nn.softmax(q @ jnp.swapaxes(q, -1, -2), -1)
-    return jnp.einsum("nhts,nshe,hed->ntd", scores, (a @ v).reshape(-1, TIME, 2, 2), w("o", 2, 2, WIDTH))
+    return jnp.einsum(
+        "nhts,nshe,hed->ntd", scores, (a @ v).reshape(-1, TIME, 2, 2), w("o", 2, 2, WIDTH)
+    )
 
 
 def _convolution(**settings: Any) -> Callable[..., Any]:
@@ -150,11 +158,15 @@ def _hard_experts(w: Weights, a: Any, x: Any, v: Any) -> Any:
 
 def _switch(w: Weights, a: Any, x: Any, v: Any) -> Any:
     branches = [lambda b: jnp.tanh(b @ v), lambda b: b @ w("u", WIDTH, WIDTH), lambda b: b**2]
-    return jax.vmap(lambda b, y: lax.switch((y[0, 0] > 0) + (y[1, 0] > 0).astype(int), branches, b))(a, x)
+    return jax.vmap(
+        lambda b, y: lax.switch((y[0, 0] > 0) + (y[1, 0] > 0).astype(int), branches, b)
+    )(a, x)
 
 
 def _cond(w: Weights, a: Any, x: Any, v: Any) -> Any:
-    return jax.vmap(lambda b, y: lax.cond(y[0, 0] > 0, lambda c: jnp.sin(c @ v), lambda c: c, b))(a, x)
+    return jax.vmap(lambda b, y: lax.cond(y[0, 0] > 0, lambda c: jnp.sin(c @ v), lambda c: c, b))(
+        a, x
+    )
 
 
 def _generated(w: Weights, a: Any, x: Any, v: Any) -> Any:
@@ -187,24 +199,32 @@ STEPS: dict[str, Callable[..., Any]] = {
     "dilated, cropped": _convolution(rhs_dilation=(2,), padding=((-1, 2),)),
     "strided, grouped": _convolution(window_strides=(2,), padding=((1, 1),), feature_group_count=2),
     "transposed convolution": _convolution(lhs_dilation=(2,), padding=((1, 0),)),
-    "pooling": lambda w, a, x, v: lax.reduce_window(a @ v, -jnp.inf, lax.max, (1, 2, 1), (1, 1, 1), "SAME"),
+    "pooling": lambda w, a, x, v: lax.reduce_window(
+        a @ v, -jnp.inf, lax.max, (1, 2, 1), (1, 1, 1), "SAME"
+    ),
     "fill": _look_up(mode="fill", fill_value=0.0),
     "clip": _look_up(mode="clip"),
     "tied": _tied,
     "scatter": _scatter,
     "hard experts": _hard_experts,
-    "vmapped experts": lambda w, a, x, v: jax.vmap(lambda u: jnp.tanh(a @ v @ u))(w("experts", 2, WIDTH, WIDTH)).sum(0),
+    "vmapped experts": lambda w, a, x, v: jax.vmap(lambda u: jnp.tanh(a @ v @ u))(
+        w("experts", 2, WIDTH, WIDTH)
+    ).sum(0),
     "switch": _switch,
     "cond": _cond,
     "loop": lambda w, a, x, v: lax.fori_loop(0, 2, lambda _, b: jnp.tanh(b @ v), a),
     "hypernetwork": _generated,
     "low rank": lambda w, a, x, v: a @ (v + w("left", WIDTH, 1) @ w("right", 1, WIDTH)),
-    "bilinear": lambda w, a, x, v: jnp.einsum("nti,oij,ntj->nto", a, w("cube", WIDTH, WIDTH, WIDTH), a @ v) / 4,
+    "bilinear": lambda w, a, x, v: (
+        jnp.einsum("nti,oij,ntj->nto", a, w("cube", WIDTH, WIDTH, WIDTH), a @ v) / 4
+    ),
     "spectral": _spectral,
     "complex": _complex,
     "remat": lambda w, a, x, v: jax.checkpoint(lambda b, u: jnp.tanh(b @ u))(a, v),
     "norm": lambda w, a, x, v: w("gain", WIDTH) * _unit(a @ v) + w("bias", WIDTH),
-    "sums": lambda w, a, x, v: jnp.cumsum(a @ v, 1) + lax.associative_scan(jnp.multiply, jnp.tanh(a), axis=1),
+    "sums": lambda w, a, x, v: (
+        jnp.cumsum(a @ v, 1) + lax.associative_scan(jnp.multiply, jnp.tanh(a), axis=1)
+    ),
     "sort": lambda w, a, x, v: jnp.sort(a @ v, -1),
     "places": lambda w, a, x, v: (a + w("places", TIME + 2, WIDTH)[:TIME]) @ v,
     "polynomial": _polynomial,
@@ -218,7 +238,9 @@ ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
 # Steps that are refused by name: interacting rows, and loops without a gradient.
 REFUSED: dict[str, Callable[..., Any]] = {
     "batch norm": lambda w, a, x, v: (a @ v - (a @ v).mean(0)) / jnp.sqrt((a @ v).var(0) + 0.1),
-    "while": lambda w, a, x, v: lax.while_loop(lambda b: jnp.sum(b**2) > 4, lambda b: 0.5 * b @ v, a),
+    "while": lambda w, a, x, v: lax.while_loop(
+        lambda b: jnp.sum(b**2) > 4, lambda b: 0.5 * b @ v, a
+    ),
 }
 
 
@@ -247,7 +269,11 @@ class Chain:
             v = WAYS[link.way](w("w" if link.shared else f"w{index}-", WIDTH, WIDTH))
             b = ACTIVATIONS[link.activation]({**STEPS, **REFUSED}[link.step](w, a, x, v))
             a = a + b if link.residual else b
-        a = {"mean": lambda: a.mean(1), "last": lambda: a[:, -1], "flat": lambda: a.reshape(len(a), -1)}[self.readout]()
+        a = {
+            "mean": lambda: a.mean(1),
+            "last": lambda: a[:, -1],
+            "flat": lambda: a.reshape(len(a), -1),
+        }[self.readout]()
         return a @ w(f"out {self.readout}", a.shape[-1], OUTPUTS)
 
     def __call__(self, params: Any, x: Any) -> Any:
@@ -267,14 +293,18 @@ def sample():
         Link(step, ways[k % len(ways)], bool(k % 3), activations[k % len(activations)], k % 5 < 2)
         for k, step in enumerate([*sorted(STEPS), *REFUSED])
     ]
-    return [Chain(tuple(links[k : k + 2]), READOUTS[k % 3], k % 10) for k in range(0, len(links), 2)]
+    return [
+        Chain(tuple(links[k : k + 2]), READOUTS[k % 3], k % 10) for k in range(0, len(links), 2)
+    ]
 
 
 def random_chain(rng):
     """One or two links, some of which must be refused."""
 
     def link():
-        step, way, activation = (str(rng.choice(list(each))) for each in ({**STEPS, **REFUSED}, WAYS, ACTIVATIONS))
+        step, way, activation = (
+            str(rng.choice(list(each))) for each in ({**STEPS, **REFUSED}, WAYS, ACTIVATIONS)
+        )
         return Link(step, way, bool(rng.integers(2)), activation, bool(rng.integers(2)))
 
     links = tuple(link() for _ in range(rng.integers(1, 3)))
@@ -284,7 +314,9 @@ def random_chain(rng):
 def assert_near(found, expected, chain):
     """Assert equality to the tolerance relative to the largest number, with non-finite numbers in equal places."""
     scale = np.abs(np.where(np.isfinite(expected), expected, 0)).max(initial=0)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=TOLERANCE * max(scale, 1e-3), err_msg=repr(chain))
+    np.testing.assert_allclose(
+        found, expected, rtol=0, atol=TOLERANCE * max(scale, 1e-3), err_msg=repr(chain)
+    )
 
 
 def norm(hessian):
@@ -319,7 +351,9 @@ def verdict(chain):
         views = program.views(program.leaves(params), x)
         left, right = (rows_of(views, rows) for rows in (slice(2), slice(1, None)))
         hessian = operator(program if program.layers else chain, params, x[-1], lambda f: f[0])
-        products = jax.vmap(lambda v: hessian.matvec(hessian.project(v)))(jnp.eye(hessian.zero.size))
+        products = jax.vmap(lambda v: hessian.matvec(hessian.project(v)))(
+            jnp.eye(hessian.zero.size)
+        )
         plain = generic_ntk(chain, params, x)[:2, 1:], dense_hessian(chain, params, x[-1])
         return (program.kernel(program.leaves(params), left, right), products), plain
 
@@ -331,7 +365,11 @@ def verdict(chain):
 
 # Every fourth is quick.
 IN_TIERS = [
-    pytest.param(chain, id=", ".join(link.step for link in chain.links), marks=pytest.mark.slow if k % 4 else [])
+    pytest.param(
+        chain,
+        id=", ".join(link.step for link in chain.links),
+        marks=pytest.mark.slow if k % 4 else [],
+    )
     for k, chain in enumerate(sample())
 ]
 
@@ -358,7 +396,9 @@ def test_few_steps_need_whole_jacobians(x64):
         params = chain.params(jnp.asarray(X))
         program = traced(chain, params, jnp.asarray(X))
         program.kept["kernel"] = None  # analysis only, without the comparison
-        if any(layer.kind == "jacobian" for layer in layers_of(chain, params, jnp.asarray(X)).layers):
+        if any(
+            layer.kind == "jacobian" for layer in layers_of(chain, params, jnp.asarray(X)).layers
+        ):
             found.add(step)
         del program.kept["kernel"]
     assert found == {"complex", "cond", "low rank", "polynomial", "switch"}

@@ -46,13 +46,17 @@ def in_a_loop(p, x):
 
 MIXING = [
     *(by_the_size, hidden_gradient, in_a_loop, batch_statistics),
-    lambda p, x: net(p, x + jnp.where(x[:, :1] > 5, x, 0).mean(0)),  # of some rows beyond the second one
+    lambda p, x: net(
+        p, x + jnp.where(x[:, :1] > 5, x, 0).mean(0)
+    ),  # of some rows beyond the second one
     lambda p, x: net(p, x * jnp.arange(1.0, 1 + len(x))[:, None]),
     lambda p, x: net(p, x + jax.random.normal(jax.random.key(0), x.shape)),
     lambda p, x: net(p, jax.nn.softmax(x @ x.T) @ x),
 ]
 FLAT = {
-    "flattened": lambda p, x: (x.reshape(-1, 1) * jnp.ones((1, 2))).reshape(len(x), -1)[:, :3] @ p["w"] @ p["v"],
+    "flattened": lambda p, x: (
+        (x.reshape(-1, 1) * jnp.ones((1, 2))).reshape(len(x), -1)[:, :3] @ p["w"] @ p["v"]
+    ),
     "transposed": lambda p, x: (p["v"].T @ (p["w"].T @ x.T)).T,
     "one at a time": lambda p, x: jax.lax.map(lambda row: net(p, row), x),
     "take along": lambda p, x: net(p, jnp.take_along_axis(x, jnp.argsort(x, 1), 1)),
@@ -68,14 +72,21 @@ def test_mixed_rows_are_refused(x64):
         x[4] += 20
         with pytest.raises(InvalidInput, match="mixes the rows"):
             empirical_ntk(mixing, PARAMS, x)
-    for mixing in (lambda p, x: jnp.tile(net(p, x), (2, 1))[1:-5], lambda p, x: net(p, jnp.unstack(x)[1] + x)):
+    for mixing in (
+        lambda p, x: jnp.tile(net(p, x), (2, 1))[1:-5],
+        lambda p, x: net(p, jnp.unstack(x)[1] + x),
+    ):
         assert operation_between_rows(jax.make_jaxpr(mixing)(PARAMS, ROWS), len(ROWS)) is not None
 
 
 def test_equal_first_rows_hide_nothing(x64):
     x = ROWS.copy()
     x[1] = x[0]
-    for compute in (empirical_ntk, layers_of, lambda *given: kernel_derivative(*given[:2], given[1], given[2])):
+    for compute in (
+        empirical_ntk,
+        layers_of,
+        lambda *given: kernel_derivative(*given[:2], given[1], given[2]),
+    ):
         with pytest.raises(InvalidInput, match="reduce_sum mixes the rows"):
             compute(batch_statistics, PARAMS, x)
     with pytest.raises(InvalidInput, match="reduce_sum"):
@@ -106,4 +117,6 @@ def test_rows_in_unusual_places_are_accepted(x64):
     for name, apply in FLAT.items():
         found = empirical_ntk(apply, PARAMS, ROWS)
         expected = plain_kernel(apply, PARAMS, ROWS)
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max(), err_msg=name)
+        np.testing.assert_allclose(
+            found, expected, rtol=0, atol=1e-10 * np.abs(expected).max(), err_msg=name
+        )

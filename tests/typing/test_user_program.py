@@ -55,19 +55,39 @@ verdicts = {name: graph_verdict(graph, 100, (5,)).becomes_linear for name, graph
 def test_program_and_public_names_pass_mypy_strict(tmp_path):
     """Without this project's mypy settings, as for users; the only error is a name that does not exist."""
     config, program, names = (tmp_path / name for name in ("mypy.ini", "program.py", "names.py"))
-    config.write_text("[mypy]\nstrict = True\n[mypy-optax.*,scipy.*,lazy_loader.*]\nignore_missing_imports = True\n")
+    config.write_text(
+        "[mypy]\nstrict = True\n[mypy-optax.*,scipy.*,lazy_loader.*]\nignore_missing_imports = True\n"
+    )
     program.write_text(PROGRAM)
-    names.write_text("\n".join(["import ntk_core", "ntk_core.nothing", *(f"reveal_type(ntk_core.{n})" for n in NAMES)]))
-    command = [sys.executable, "-m", "mypy", "--config-file", str(config), "--follow-imports=silent"]
+    names.write_text(
+        "\n".join(
+            ["import ntk_core", "ntk_core.nothing", *(f"reveal_type(ntk_core.{n})" for n in NAMES)]
+        )
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--config-file",
+        str(config),
+        "--follow-imports=silent",
+    ]
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
         "MYPYPATH": str(ROOT),
     }  # as installed
     shown = subprocess.run(
-        [*command, str(program), str(names)], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        [*command, str(program), str(names)],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     ).stdout
-    assert re.findall(r"error: (.*)", shown) == ['Module has no attribute "nothing"  [attr-defined]']
+    assert re.findall(r"error: (.*)", shown) == [
+        'Module has no attribute "nothing"  [attr-defined]'
+    ]
     kinds = re.findall(r"note: Revealed type is (.*)$", shown, flags=re.MULTILINE)
     revealed = dict(zip(NAMES, kinds, strict=True))
     assert [name for name, kind in revealed.items() if kind == '"Any"'] == []

@@ -85,8 +85,16 @@ class LiveSettings:
         """
         depth = self.layers + (self.bottleneck > 0)
         around = (self.width // 4, self.width, 4 * self.width, 16 * self.width)
-        kind = {"kind": "bottleneck", "bottleneck_width": str(self.bottleneck)} if self.bottleneck else {}
-        network = {"activation": self.activation, **kind, **({"depth": str(depth)} if depth > 1 else {})}
+        kind = (
+            {"kind": "bottleneck", "bottleneck_width": str(self.bottleneck)}
+            if self.bottleneck
+            else {}
+        )
+        network = {
+            "activation": self.activation,
+            **kind,
+            **({"depth": str(depth)} if depth > 1 else {}),
+        }
         return {
             "widths": ",".join(str(width) for width in around if 1 <= width <= 10_000),
             "outputs": self.output,
@@ -109,7 +117,11 @@ def from_browser(given: JSON) -> LiveSettings:
     Raises:
         InvalidInput: for values that no control can set.
     """
-    texts = {name: _text(given[name]) for name in READERS if given.get(name) is not None and name != "points"}
+    texts = {
+        name: _text(given[name])
+        for name in READERS
+        if given.get(name) is not None and name != "points"
+    }
     points = given.get("points") if texts.get("target") == OWN else None
     if points is not None:
         del texts["target"]
@@ -128,7 +140,9 @@ def _text(value: object) -> str:
 
 def _whole(name: str, least: int, most: int) -> Callable[[str], int]:
     def read(text: str) -> int:
-        if not (text.isascii() and text.isdigit() and len(text) < 12 and least <= int(text) <= most):
+        if not (
+            text.isascii() and text.isdigit() and len(text) < 12 and least <= int(text) <= most
+        ):
             raise InvalidInput(name, text[:MOST_TEXT], f"an integer from {least:,} to {most:,}")
         return int(text)
 
@@ -154,8 +168,12 @@ def _chosen(name: str) -> Callable[[str], object]:
 
 
 def _points(text: str) -> Points:
-    pairs = [tuple(_number(part) for part in pair.split(":")) for pair in text[:MOST_TEXT].split(",")]
-    inside = all(len(pair) == 2 and abs(pair[0]) <= REACH and abs(pair[1]) <= HEIGHT for pair in pairs)
+    pairs = [
+        tuple(_number(part) for part in pair.split(":")) for pair in text[:MOST_TEXT].split(",")
+    ]
+    inside = all(
+        len(pair) == 2 and abs(pair[0]) <= REACH and abs(pair[1]) <= HEIGHT for pair in pairs
+    )
     if not (inside and len(pairs) <= MOST_POINTS and len(text) <= MOST_TEXT):
         allowed = f"1 to {MOST_POINTS} pairs such as -1:0.5,1:-0.5, x within ±{REACH:g} and y within ±{HEIGHT:g}"
         raise InvalidInput("points", text[:60], allowed)

@@ -14,7 +14,18 @@ from ntk_core.networks.choices import ACTIVATIONS
 FOLDER = Path(__file__).parent
 # In the order of their imports; the worker's part has no page to draw on.
 MODEL = ("random", "functions", "products", "model", "training")
-PAGE = ("settings", "player", "plot", "panel", "panels", "record", "verdict", "hand", "controls", "live")
+PAGE = (
+    "settings",
+    "player",
+    "plot",
+    "panel",
+    "panels",
+    "record",
+    "verdict",
+    "hand",
+    "controls",
+    "live",
+)
 HOME = ("settings", "player", "plot", "panel", "panels", "verdict", "controls", "home")
 _LINEAR = "linear"
 HOME_OUTPUTS = (_LINEAR, "swish")
@@ -23,7 +34,10 @@ HOME_OUTPUTS = (_LINEAR, "swish")
 @cache
 def model_module() -> str:
     """The network, its linear model and the generator of their weights, as an ES module without a page."""
-    return joined(FOLDER, MODEL) + "\nexport { LargeMatrix, Training, erf, normals, precisionFor, threefry };\n"
+    return (
+        joined(FOLDER, MODEL)
+        + "\nexport { LargeMatrix, Training, erf, normals, precisionFor, threefry };\n"
+    )
 
 
 @cache
@@ -73,12 +87,19 @@ def words() -> JSON:
             "activation": titles,
             "output": {**titles, _LINEAR: _LINEAR},
             "layers": {"1": "1", "2": "2"},
-            "bottleneck": {"0": choices.field("no bottleneck"), "1": choices.field("one neuron"), **narrow},
+            "bottleneck": {
+                "0": choices.field("no bottleneck"),
+                "1": choices.field("one neuron"),
+                **narrow,
+            },
             "target": {name: choices.field(name) for name in targets},
             "speed": {
                 "0": choices.field("gradual"),
                 "1": choices.field("one step"),
-                **{str(count): choices.field("steps a frame").format(count=count) for count in (10, 100)},
+                **{
+                    str(count): choices.field("steps a frame").format(count=count)
+                    for count in (10, 100)
+                },
             },
         },
         "drawn": dict(drawn.fields),

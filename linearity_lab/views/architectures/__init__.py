@@ -2,4 +2,10 @@
 
 from linearity_lab.view_modules import Page
 
-PAGE = Page("Architectures", ":material/account_tree:", "Which architectures become linear?", group="Measure", place=3)
+PAGE = Page(
+    "Architectures",
+    ":material/account_tree:",
+    "Which architectures become linear?",
+    group="Measure",
+    place=3,
+)

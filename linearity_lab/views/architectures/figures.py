@@ -35,7 +35,12 @@ MEASURES = {
 
 
 def against_width(
-    points: Points, output: str, widths: Sequence[int], styles: Styles, measure: str = "change", grown: str = ""
+    points: Points,
+    output: str,
+    widths: Sequence[int],
+    styles: Styles,
+    measure: str = "change",
+    grown: str = "",
 ) -> Chart:
     """Draw a measure of every network against its width or grown size; name unmeasured networks below."""
     wanted, lines = MEASURES[measure], []
@@ -46,7 +51,11 @@ def against_width(
         }
         dots = wanted.dots(runs, lambda run: f"η = {rate_words([run.learning_rate])}")
         lines.append(Line(styles[letter], dots, more=parameters))
-    missing = [letter for letter, found in points.items() if measure not in measures({letter: found}, output)]
+    missing = [
+        letter
+        for letter, found in points.items()
+        if measure not in measures({letter: found}, output)
+    ]
     return sweep(
         lines,
         replace(GROWN_AXES.get(grown, width_axis()), values=widths),
@@ -55,14 +64,19 @@ def against_width(
         slopes=(-0.5,) if wanted.before_training else (-0.5, -1.0),
         of="network",
         name=measure,
-        caption=[f"Network {letter}: no infinite-width kernel is known or requested." for letter in missing],
+        caption=[
+            f"Network {letter}: no infinite-width kernel is known or requested."
+            for letter in missing
+        ],
     )
 
 
 def measures(points: Points, output: str) -> tuple[str, ...]:
     """Return the measures to draw against width; the distance only if it was measured."""
     runs = [run for found in points.values() for point in found for run in point.of(output)]
-    return tuple(name for name, measure in MEASURES.items() if name == "change" or measure.has(runs))
+    return tuple(
+        name for name, measure in MEASURES.items() if name == "change" or measure.has(runs)
+    )
 
 
 def kept_at(points: Points, output: str) -> dict[int, dict[str, KernelSnapshot]]:
@@ -85,9 +99,13 @@ def heatmaps(snapshot: KernelSnapshot, letter: str, width: int) -> Chart:
     if snapshot.infinite is not None:
         kernels[INFINITE] = snapshot.infinite
     matrices = {name: np.asarray(kernel) for name, kernel in kernels.items()}
-    scales = {name: max(float(np.trace(matrix)) / len(matrix), 1e-30) for name, matrix in matrices.items()}
+    scales = {
+        name: max(float(np.trace(matrix)) / len(matrix), 1e-30) for name, matrix in matrices.items()
+    }
     titles = [f"{letter} {name}<br>× {number(scale)}" for name, scale in scales.items()]
-    figure = make_subplots(rows=1, cols=len(kernels), subplot_titles=titles, horizontal_spacing=0.03)
+    figure = make_subplots(
+        rows=1, cols=len(kernels), subplot_titles=titles, horizontal_spacing=0.03
+    )
     for column, (name, matrix) in enumerate(matrices.items(), start=1):
         figure.add_heatmap(
             z=matrix / scales[name],
@@ -98,7 +116,9 @@ def heatmaps(snapshot: KernelSnapshot, letter: str, width: int) -> Chart:
             col=column,
         )
         below = "" if column == 1 else str(column)
-        figure.update_yaxes(scaleanchor=f"x{below}", autorange="reversed", constrain="domain", row=1, col=column)
+        figure.update_yaxes(
+            scaleanchor=f"x{below}", autorange="reversed", constrain="domain", row=1, col=column
+        )
         figure.update_xaxes(constrain="domain", row=1, col=column)
     figure.update_xaxes(showticklabels=False, ticks="")
     figure.update_yaxes(showticklabels=False, ticks="", constraintoward="top")
@@ -131,7 +151,8 @@ def heatmaps(snapshot: KernelSnapshot, letter: str, width: int) -> Chart:
         {
             "kernel": "infinite width" if name == INFINITE else name,
             "mean on the diagonal": float(np.trace(matrix)) / len(matrix),
-            "mean off the diagonal": float(matrix.sum() - np.trace(matrix)) / max(len(matrix) * (len(matrix) - 1), 1),
+            "mean off the diagonal": float(matrix.sum() - np.trace(matrix))
+            / max(len(matrix) * (len(matrix) - 1), 1),
             "Frobenius norm": float(np.linalg.norm(matrix)),
         }
         for name, matrix in matrices.items()
@@ -148,16 +169,29 @@ def spectra(snapshots: Snapshots, styles: Styles) -> Chart:
     for letter, snapshot in snapshots.items():
         style = styles[letter]
         limit = None
-        if snapshot.infinite is not None:  # the eigenvalues of K_∞ ⊗ I_C are those of K_∞, each C-fold
+        if (
+            snapshot.infinite is not None
+        ):  # the eigenvalues of K_∞ ⊗ I_C are those of K_∞, each C-fold
             matrix = np.asarray(snapshot.infinite)
             num_outputs = len(snapshot.initial_eigenvalues) // len(matrix)
             limit = np.repeat(np.linalg.eigvalsh((matrix + matrix.T) / 2)[::-1], num_outputs)
         pairs = zip(snapshot.initial_eigenvalues, snapshot.final_eigenvalues, strict=True)
         for rank, (before, after) in enumerate(pairs):
-            row: dict[str, object] = {"network": letter, "index": rank + 1, "before": before, "after": after}
+            row: dict[str, object] = {
+                "network": letter,
+                "index": rank + 1,
+                "before": before,
+                "after": after,
+            }
             rows.append({**row, "infinite width": None if limit is None else float(limit[rank])})
         drawn = [
-            ("before", np.asarray(snapshot.initial_eigenvalues), style.symbol + "-open", style.dash, 1),
+            (
+                "before",
+                np.asarray(snapshot.initial_eigenvalues),
+                style.symbol + "-open",
+                style.dash,
+                1,
+            ),
             ("after", np.asarray(snapshot.final_eigenvalues), style.symbol, style.dash, 2),
             *([("infinite width", limit, "", "dash", 2.5)] if limit is not None else []),
         ]
@@ -176,7 +210,9 @@ def spectra(snapshots: Snapshots, styles: Styles) -> Chart:
                 legendgroup=None if symbol else title,
                 hovertemplate=f"{title}<br>eigenvalue %{{x}}: %{{text}}<extra></extra>",
             )
-    figure.update_xaxes(title="eigenvalue index", **log_ticks([x for trace in figure.data for x in trace.x], 0))
+    figure.update_xaxes(
+        title="eigenvalue index", **log_ticks([x for trace in figure.data for x in trace.x], 0)
+    )
     figure.update_yaxes(title="eigenvalue of K", **log_ticks(drawn_values(figure)))
     finish(figure)
     if len(figure.data) > MOST_CURVES:
@@ -197,5 +233,9 @@ def first_chart(result: ArchitecturesResult) -> Chart:
     points: dict[str, list[ArchitecturesPoint]] = {}
     for point in result.points:
         points.setdefault(point.network, []).append(point)
-    styles = compared_styles({letter: network.kind for letter, network in spec.networks.items()}, spec.outputs[0])
-    return against_width(points, spec.outputs[0], spec.widths, styles, grown=grown_size(spec.architectures))
+    styles = compared_styles(
+        {letter: network.kind for letter, network in spec.networks.items()}, spec.outputs[0]
+    )
+    return against_width(
+        points, spec.outputs[0], spec.widths, styles, grown=grown_size(spec.architectures)
+    )

@@ -20,7 +20,10 @@ _MARKS = {"residual": "⊕", "concat": "‖", "attention": "⊙", "branch": ""}
 
 
 def drawing(
-    architecture: ArchitectureSpec, sizes: Sequence[LayerSize], input_shape: tuple[int, ...], width: int
+    architecture: ArchitectureSpec,
+    sizes: Sequence[LayerSize],
+    input_shape: tuple[int, ...],
+    width: int,
 ) -> go.Figure:
     """Draw boxes for input, hidden layers and outputs; heights are logarithmic in the number of neurons.
 
@@ -29,9 +32,13 @@ def drawing(
     """
     style, figure = network_style(architecture.kind), go.Figure()
     features = [math.prod(input_shape), *(size.features for size in sizes)]
-    heights = [0.16 + 1.84 * math.log(count) / math.log(max(2, *features, width)) for count in features]
+    heights = [
+        0.16 + 1.84 * math.log(count) / math.log(max(2, *features, width)) for count in features
+    ]
     shapes: list[dict[str, object]] = []
-    for index, (height, trained) in enumerate(zip(heights, (False, *are_trained(architecture)), strict=True)):
+    for index, (height, trained) in enumerate(
+        zip(heights, (False, *are_trained(architecture)), strict=True)
+    ):
         copies = 3 if index and sizes[index - 1].positions > 1 else 1
         shapes += _boxes(index, height, style if trained else None, copies)
     skips = architecture.written_out.connections().skips
@@ -41,7 +48,11 @@ def drawing(
     shapes += [_arc(heights, skip, style) for skip in skips]
     ends = sorted({(skip.end, skip.kind) for skip in skips})
     arrows += [
-        _arrow((_end(high, kind), heights[high] / 2 + 0.2), (_end(high, kind), heights[high] / 2), style.color)
+        _arrow(
+            (_end(high, kind), heights[high] / 2 + 0.2),
+            (_end(high, kind), heights[high] / 2),
+            style.color,
+        )
         for high, kind in ends
     ]
     words = [f"input<br>{features[0]:,} numbers"]
@@ -52,12 +63,23 @@ def drawing(
             f"{row['neurons or channels']:,} neurons or channels<br>{row['parameters']:,} parameters"
         )
     crowded = len(heights) > 8
-    labels = ["m" if count == width else f"{count}" if crowded else width_label(count) for count in features]
+    labels = [
+        "m" if count == width else f"{count}" if crowded else width_label(count)
+        for count in features
+    ]
     labels[0], labels[-1] = str(features[0]), str(features[-1])
-    shared = {"x": list(range(len(heights))), "hovertext": words, "hovertemplate": "%{hovertext}<extra></extra>"}
+    shared = {
+        "x": list(range(len(heights))),
+        "hovertext": words,
+        "hovertemplate": "%{hovertext}<extra></extra>",
+    }
     below = [-height / 2 - 0.2 for height in heights]
-    figure.add_scatter(**shared, y=below, mode="text", text=labels, textfont={"size": 11 if crowded else 14})
-    figure.add_scatter(**shared, y=[0] * len(heights), mode="markers", marker={"size": 26, "opacity": 0})
+    figure.add_scatter(
+        **shared, y=below, mode="text", text=labels, textfont={"size": 11 if crowded else 14}
+    )
+    figure.add_scatter(
+        **shared, y=[0] * len(heights), mode="markers", marker={"size": 26, "opacity": 0}
+    )
     if ends:
         tops = [heights[high] / 2 + 0.17 for high, _ in ends]
         texts = [_MARKS[kind] for _, kind in ends]
@@ -67,7 +89,9 @@ def drawing(
     figure.update_layout(showlegend=False, shapes=shapes, annotations=arrows)
     figure.update_xaxes(visible=False, range=[-0.55, len(heights) - 0.45], fixedrange=True)
     figure.update_yaxes(visible=False, range=[-1.45, 1.75 if skips else 1.15], fixedrange=True)
-    return figure.update_layout(height=DRAWING_HEIGHT, margin={"l": 4, "r": 4, "t": 4, "b": 4}, dragmode=False)
+    return figure.update_layout(
+        height=DRAWING_HEIGHT, margin={"l": 4, "r": 4, "t": 4, "b": 4}, dragmode=False
+    )
 
 
 def drawn(spec: ArchitecturesSpec, letter: str) -> Chart:
@@ -93,10 +117,15 @@ def size_rows(spec: ArchitecturesSpec) -> list[dict[str, object]]:
     return rows
 
 
-def layer_rows(architecture: ArchitectureSpec, sizes: Sequence[LayerSize]) -> list[dict[str, object]]:
+def layer_rows(
+    architecture: ArchitectureSpec, sizes: Sequence[LayerSize]
+) -> list[dict[str, object]]:
     """Return one row per layer: kind (or its role if known), in-degree, neurons, parameters."""
     blocks = architecture.written_out.trained()
-    kinds = [block.role or block.kind.replace("token-dense", "dense, shared by positions") for block in blocks]
+    kinds = [
+        block.role or block.kind.replace("token-dense", "dense, shared by positions")
+        for block in blocks
+    ]
     return [
         {
             "layer": "output layer" if index == len(sizes) else f"hidden layer {index}",
@@ -117,7 +146,9 @@ def description(architecture: ArchitectureSpec) -> str:
     numbered = tuple(has for _, has in architecture.hidden)
     biased = numbered if architecture.uses("depth") else architecture.biases()
     layers = f"{len(biased)} hidden layer" + "s" * (len(biased) > 1)
-    activations = ", ".join(ACTIVATIONS[name].title for name in architecture.activations) or "no activation"
+    activations = (
+        ", ".join(ACTIVATIONS[name].title for name in architecture.activations) or "no activation"
+    )
     named = ", ".join(str(layer) for layer, has in enumerate(biased, start=1) if has)
     biases = "biases" if all(biased) else f"biases in layer {named}" if any(biased) else "no biases"
     zero = {"symmetric": ", two mirrored copies", "subtracted": ", minus its output at w₀"}
@@ -174,7 +205,15 @@ def _boxes(index: int, height: float, style: Style | None, copies: int) -> list[
 def _arrow(start: tuple[float, float], end: tuple[float, float], color: str) -> dict[str, object]:
     places = {"x": end[0], "y": end[1], "ax": start[0], "ay": start[1]}
     axes = {"xref": "x", "yref": "y", "axref": "x", "ayref": "y"}
-    return {**places, **axes, "text": "", "showarrow": True, "arrowhead": 2, "arrowwidth": 1.6, "arrowcolor": color}
+    return {
+        **places,
+        **axes,
+        "text": "",
+        "showarrow": True,
+        "arrowhead": 2,
+        "arrowwidth": 1.6,
+        "arrowcolor": color,
+    }
 
 
 def _end(high: int, kind: str) -> float:

@@ -14,7 +14,12 @@ from linearity_lab.components.forms import SpecForm
 from linearity_lab.components.shown import Shown, drawn_once
 from linearity_lab.views.architectures import figures
 from linearity_lab.views.architectures.network_drawing import drawn, size_rows
-from ntk_core.experiments.architectures import LETTERS, MAX_KEPT_SAMPLES, ArchitecturesPoint, ArchitecturesSpec
+from ntk_core.experiments.architectures import (
+    LETTERS,
+    MAX_KEPT_SAMPLES,
+    ArchitecturesPoint,
+    ArchitecturesSpec,
+)
 from ntk_core.networks.spec import grown_size
 from ntk_core.numbers import width_label
 
@@ -31,12 +36,18 @@ TABS = {"change": "Kernel change", "distance": "Distance to infinite width"}
 def draw(shown: Runs) -> list[Panel]:
     """Draw sweeps, kernels and spectra of the networks."""
     spec = shown.spec
-    points = {each: own for each in spec.networks if (own := [p for p in shown.points if p.network == each])}
+    points = {
+        each: own
+        for each in spec.networks
+        if (own := [p for p in shown.points if p.network == each])
+    }
     grown = grown_size(spec.architectures)
     against = GROWN_AXES[grown].title.rpartition(" ")[0] if grown in GROWN_AXES else "width"
     (output,) = shown.choose(f"Against {against}, with the", output_choice(spec.outputs, 160))
     measures = figures.measures(points, output)
-    styles = compared_styles({letter: network.kind for letter, network in spec.networks.items()}, output)
+    styles = compared_styles(
+        {letter: network.kind for letter, network in spec.networks.items()}, output
+    )
     styles |= {
         letter: replace(styles[letter], title=f"{styles[letter].title}, {WIDTH_IS[network.grown]}")
         for letter, network in spec.networks.items()
@@ -44,7 +55,10 @@ def draw(shown: Runs) -> list[Panel]:
     }
 
     def sweeps(_: Runs, output: str) -> list[Chart]:
-        return [figures.against_width(points, output, spec.widths, styles, each, grown) for each in measures]
+        return [
+            figures.against_width(points, output, spec.widths, styles, each, grown)
+            for each in measures
+        ]
 
     found = shown.panels(sweeps, output, titles=TABS)
     kept = figures.kept_at(points, output)
@@ -59,16 +73,26 @@ def networks(form: SpecForm[ArchitecturesSpec]) -> None:
     if spec is None:
         return
     with st.expander("The networks, drawn", icon=":material/account_tree:"):
-        drawings = [drawn_once(f"{PAGE.name}.drawing", spec, partial(drawn, spec), letter) for letter in spec.networks]
+        drawings = [
+            drawn_once(f"{PAGE.name}.drawing", spec, partial(drawn, spec), letter)
+            for letter in spec.networks
+        ]
         show_in_pairs(PAGE.name, drawings)
         rows = size_rows(spec)
-        in_thousands = {name: st.column_config.NumberColumn(format="localized") for row in rows[:1] for name in row}
+        in_thousands = {
+            name: st.column_config.NumberColumn(format="localized")
+            for row in rows[:1]
+            for name in row
+        }
         words = "Parameters and smallest width of the networks, at each width"
         st.dataframe(rows, hide_index=True, column_config=in_thousands, alt=words)
 
 
 def _kernels(
-    shown: Runs, kept: dict[int, dict[str, figures.KernelSnapshot]], styles: figures.Styles, output: str
+    shown: Runs,
+    kept: dict[int, dict[str, figures.KernelSnapshot]],
+    styles: figures.Styles,
+    output: str,
 ) -> list[Chart]:
     if not kept:
         st.caption(f"Kernels are stored and drawn for up to {MAX_KEPT_SAMPLES} training points.")
@@ -77,7 +101,9 @@ def _kernels(
     (width,) = shown.choose("Kernels K at width", widths)
 
     def at(width: int, output: str) -> list[Chart]:
-        heatmaps = [figures.heatmaps(snapshot, letter, width) for letter, snapshot in kept[width].items()]
+        heatmaps = [
+            figures.heatmaps(snapshot, letter, width) for letter, snapshot in kept[width].items()
+        ]
         return [*heatmaps, figures.spectra(kept[width], styles)]
 
     return shown.drawn("kernels", at, width, output)
@@ -88,7 +114,10 @@ PAGE = ExperimentPage(
     draw,
     controls=("architectures.0.kind", "architectures.1.kind", "widths", "num_seeds"),
     groups={
-        **{f"Network {letter}": (f"architectures.{index}.",) for index, letter in enumerate(LETTERS)},
+        **{
+            f"Network {letter}": (f"architectures.{index}.",)
+            for index, letter in enumerate(LETTERS)
+        },
         "Widths and seeds": ("architectures", "widths"),
     },
     between=networks,

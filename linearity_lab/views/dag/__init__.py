@@ -2,4 +2,6 @@
 
 from linearity_lab.view_modules import Page
 
-PAGE = Page("Graphs", ":material/polyline:", "Does my own graph become linear?", group="Measure", place=4)
+PAGE = Page(
+    "Graphs", ":material/polyline:", "Does my own graph become linear?", group="Measure", place=4
+)

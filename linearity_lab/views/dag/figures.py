@@ -30,7 +30,10 @@ def axes_of(points: Sequence[DAGPoint]) -> list[Axis]:
     """Return the meaningful axes, the better one first: the in-degree, unless it is constant in a graph."""
     ends: list[Axis] = ["in-degree", "width"]
     for graph, output in series_of(points):
-        if len(points) > 1 and len({run.min_in_degree for point in points for run in point.of(graph, output)}) < 2:
+        if (
+            len(points) > 1
+            and len({run.min_in_degree for point in points for run in point.of(graph, output)}) < 2
+        ):
             return ends[::-1]
     return ends
 
@@ -52,12 +55,18 @@ def line(
     for point, run in ((each, run) for each in points for run in each.of(graph, output)):
         if not of(run) > 0 and not (converged_only and run.outcome != "converged"):
             continue
-        other = f"m = {point.width:,}" if axis == "in-degree" else f"smallest in-degree {run.min_in_degree:,}"
+        other = (
+            f"m = {point.width:,}"
+            if axis == "in-degree"
+            else f"smallest in-degree {run.min_in_degree:,}"
+        )
         dot = trained_dot(point.width, of(run), run, other, converged_only=converged_only)
         dots.append(replace(dot, x=run.min_in_degree) if axis == "in-degree" else dot)
     degrees: dict[float, dict[str, object]] = {
         point.width: {
-            "smallest in-degree": mean([run.min_in_degree for run in point.of(graph, output)]).value,
+            "smallest in-degree": mean(
+                [run.min_in_degree for run in point.of(graph, output)]
+            ).value,
             "largest in-degree": mean([run.max_in_degree for run in point.of(graph, output)]).value,
         }
         for point in points
@@ -65,15 +74,21 @@ def line(
     return Line(style or graph_style(graph, output, drawn), dots, fit, degrees)
 
 
-def change_lines(points: Sequence[DAGPoint], axis: Axis = "width", drawn: str = YOURS) -> dict[tuple[str, str], Line]:
+def change_lines(
+    points: Sequence[DAGPoint], axis: Axis = "width", drawn: str = YOURS
+) -> dict[tuple[str, str], Line]:
     """Map (graph, output) to ΔK of the converged runs."""
     return {
-        each: line(points, axis, *each, lambda run: run.sup_change, converged_only=True, drawn=drawn)
+        each: line(
+            points, axis, *each, lambda run: run.sup_change, converged_only=True, drawn=drawn
+        )
         for each in series_of(points)
     }
 
 
-def hessian_lines(points: Sequence[DAGPoint], axis: Axis = "width", drawn: str = YOURS) -> dict[tuple[str, str], Line]:
+def hessian_lines(
+    points: Sequence[DAGPoint], axis: Axis = "width", drawn: str = YOURS
+) -> dict[tuple[str, str], Line]:
     """Map (graph, output) to ‖H‖ at w₀, if measured."""
 
     def norm(run: DAGRun) -> float:
@@ -83,18 +98,26 @@ def hessian_lines(points: Sequence[DAGPoint], axis: Axis = "width", drawn: str =
     return {each: found for each, found in lines.items() if found.dots}
 
 
-def layer_lines(points: Sequence[DAGPoint], axis: Axis, what: Literal["hessian_norm", "change"]) -> list[Line]:
+def layer_lines(
+    points: Sequence[DAGPoint], axis: Axis, what: Literal["hessian_norm", "change"]
+) -> list[Line]:
     """Return ‖H‖ or ΔK of pre-activations by group of the drawn graph, without first layers."""
-    groups = dict.fromkeys(layer.group for point in points for run in point.runs for layer in run.layers)
+    groups = dict.fromkeys(
+        layer.group for point in points for run in point.runs for layer in run.layers
+    )
     found = []
 
     def of(run: DAGRun, group: str) -> float:
-        return next((getattr(layer, what) for layer in run.layers if layer.group == group), math.nan)
+        return next(
+            (getattr(layer, what) for layer in run.layers if layer.group == group), math.nan
+        )
 
     for index, group in enumerate(groups):
         style = group_style(group, index)
         style = replace(style, title="outputs") if group == OUTPUT else style
-        found.append(line(points, axis, *series_of(points)[0], functools.partial(of, group=group), style))
+        found.append(
+            line(points, axis, *series_of(points)[0], functools.partial(of, group=group), style)
+        )
     return [each for each in found if each.dots]
 
 
@@ -107,11 +130,16 @@ EIGENVALUES: dict[str, Of] = {
     "along the path": lambda run: _share(run, min(run.smallest_eigenvalue)),
     "in the ball, worst found": lambda run: _share(run, run.ball_eigenvalue),
 }
-GRADIENTS: dict[str, Of] = {"‖∇f‖² at w₀": lambda run: run.gradient_norm, "lower bound": lambda run: run.gradient_bound}
+GRADIENTS: dict[str, Of] = {
+    "‖∇f‖² at w₀": lambda run: run.gradient_norm,
+    "lower bound": lambda run: run.gradient_bound,
+}
 _OF_FIRST = (*EIGENVALUES, *GRADIENTS)
 
 
-def lines_of_first(points: Sequence[DAGPoint], axis: Axis, measured: Mapping[str, Of]) -> list[Line]:
+def lines_of_first(
+    points: Sequence[DAGPoint], axis: Axis, measured: Mapping[str, Of]
+) -> list[Line]:
     """Return numbers of the first series; none if the last one was not measured."""
     *_, last = measured.values()
     if not any(math.isfinite(last(run)) for point in points for run in point.runs):
@@ -130,7 +158,13 @@ def lines_of_first(points: Sequence[DAGPoint], axis: Axis, measured: Mapping[str
 
 
 def against(
-    lines: Sequence[Line], widths: Sequence[int], axis: Axis, title: str, *, guide: bool = True, name: str = ""
+    lines: Sequence[Line],
+    widths: Sequence[int],
+    axis: Axis,
+    title: str,
+    *,
+    guide: bool = True,
+    name: str = "",
 ) -> Chart:
     """Lines against width or realized in-degree, log–log; without ``guide`` the vertical axis is linear.
 
@@ -147,18 +181,42 @@ def against(
     return sweep(lines, swept, title, slopes=slopes, is_log=guide, of="graph and output", name=name)
 
 
-def charts(points: Sequence[DAGPoint], widths: Sequence[int], axis: Axis, drawn: str = YOURS) -> list[Chart]:
+def charts(
+    points: Sequence[DAGPoint], widths: Sequence[int], axis: Axis, drawn: str = YOURS
+) -> list[Chart]:
     """Draw every figure with data, in order."""
     wanted: list[tuple[str, str, Sequence[Line], bool]] = [
         ("change", "kernel change ΔK", list(change_lines(points, axis, drawn).values()), True),
-        ("hessian", "Hessian norm ‖H‖ at w₀", list(hessian_lines(points, axis, drawn).values()), True),
-        ("layer_hessian", "‖H‖ of one pre-activation", layer_lines(points, axis, "hessian_norm"), True),
-        ("layer_change", "kernel change of pre-activations", layer_lines(points, axis, "change"), True),
-        ("eigenvalue", "λ<sub>min</sub>(K) / λ<sub>min</sub>(K(w₀))", lines_of_first(points, axis, EIGENVALUES), False),
+        (
+            "hessian",
+            "Hessian norm ‖H‖ at w₀",
+            list(hessian_lines(points, axis, drawn).values()),
+            True,
+        ),
+        (
+            "layer_hessian",
+            "‖H‖ of one pre-activation",
+            layer_lines(points, axis, "hessian_norm"),
+            True,
+        ),
+        (
+            "layer_change",
+            "kernel change of pre-activations",
+            layer_lines(points, axis, "change"),
+            True,
+        ),
+        (
+            "eigenvalue",
+            "λ<sub>min</sub>(K) / λ<sub>min</sub>(K(w₀))",
+            lines_of_first(points, axis, EIGENVALUES),
+            False,
+        ),
         ("gradient", "‖∇f‖² at w₀", lines_of_first(points, axis, GRADIENTS), False),
     ]
     return [
-        against(lines, widths, axis, title, guide=guide, name=name) for name, title, lines, guide in wanted if lines
+        against(lines, widths, axis, title, guide=guide, name=name)
+        for name, title, lines, guide in wanted
+        if lines
     ]
 
 

@@ -43,7 +43,9 @@ def judged(text: str, spec: DAGSpec, sentence: str) -> JSON:
         return {**invalid, "reasons": [sentence]}
     shapes, width = _shapes(spec), spec.widths[-1]
     output = spec.outputs[0] if "linear" not in spec.outputs else "linear"
-    found = graph_verdict(graph, width, shapes.input_shape, output=output, num_outputs=shapes.num_outputs)
+    found = graph_verdict(
+        graph, width, shapes.input_shape, output=output, num_outputs=shapes.num_outputs
+    )
     degrees = in_degrees(graph, width, shapes.input_shape, shapes.num_outputs)
     ends = dict.fromkeys(f"{degree:,.4g}" for degree in (found.min_in_degree, found.max_in_degree))
     grows = f"In-degrees {' to '.join(ends)} at m = {width:,}."
@@ -53,7 +55,10 @@ def judged(text: str, spec: DAGSpec, sentence: str) -> JSON:
         "reasons": [*(reason.words for reason in found.reasons), grows],
         "at": [reason.group for reason in found.reasons if reason.against],
         "degrees": {name: each.value for name, each in degrees.items()},
-        "counts": {name: dict(zip(each.sources, each.counts, strict=True)) for name, each in degrees.items()},
+        "counts": {
+            name: dict(zip(each.sources, each.counts, strict=True))
+            for name, each in degrees.items()
+        },
         "channels": sorted(graph.positioned),
         "summary": _summary(graph, width, found),
     }
@@ -64,10 +69,16 @@ def _beside(spec: DAGSpec) -> list[str]:
     sentences = []
     for name in spec.compared:
         found = graph_verdict(example_graphs()[name], spec.widths[-1], _shapes(spec).input_shape)
-        sentences.append(f"For comparison, {GRAPH_TITLES[name]}: {found.outcome}. {found.reasons[0].words}")
+        sentences.append(
+            f"For comparison, {GRAPH_TITLES[name]}: {found.outcome}. {found.reasons[0].words}"
+        )
     nonlinear = [output for output in spec.outputs if output != "linear"]
     if 0 < len(nonlinear) < len(spec.outputs):
-        sentences.append("With " + ", ".join(nonlinear) + " outputs no graph becomes linear: ‖H‖ stays of order 1.")
+        sentences.append(
+            "With "
+            + ", ".join(nonlinear)
+            + " outputs no graph becomes linear: ‖H‖ stays of order 1."
+        )
     return sentences
 
 
@@ -110,7 +121,11 @@ def _summary(graph: Graph, width: int, found: Verdict) -> str:
 
 
 Places = Mapping[str, tuple[float, float]]
-MAX_PLACE, MAX_NUMBER, MAX_TEXT = 200.0, 1e12, 80  # columns and rows; of any number; letters of any text
+MAX_PLACE, MAX_NUMBER, MAX_TEXT = (
+    200.0,
+    1e12,
+    80,
+)  # columns and rows; of any number; letters of any text
 _FIELDS = {
     "groups": ("name", "size", "activation", "factor", "power"),
     "edges": ("source", "target", "kind", "drop_probability", "kernel_size"),
@@ -139,7 +154,9 @@ def from_browser(given: object) -> Edit:
     counts = [given.get(name) for name in ("version", "edit")]
     if not all(isinstance(each, int) and 0 <= each < 2**31 for each in counts):
         raise InvalidInput("canvas", counts, "numbers of a version and of an edit")
-    return Edit(int(counts[0] or 0), int(counts[1] or 0), graph_text(given), _places(given.get("places")))
+    return Edit(
+        int(counts[0] or 0), int(counts[1] or 0), graph_text(given), _places(given.get("places"))
+    )
 
 
 def graph_text(given: Mapping[str, object]) -> str:
@@ -171,7 +188,11 @@ def _rows(part: str, given: object, fields: tuple[str, ...]) -> list[dict[str, o
     if not isinstance(given, list) or len(given) > MAX_BYTES // 10:
         raise InvalidInput(part, given, f"a list of {part}")
     for row in given:
-        if not (isinstance(row, Mapping) and set(row) <= set(fields) and all(map(_is_plain, row.values()))):
+        if not (
+            isinstance(row, Mapping)
+            and set(row) <= set(fields)
+            and all(map(_is_plain, row.values()))
+        ):
             raise InvalidInput(part, row, f"short texts and numbers for {', '.join(fields)}")
     return [dict(row) for row in given]
 
@@ -185,14 +206,21 @@ def _is_plain(value: object) -> bool:
 def _places(given: object) -> dict[str, tuple[float, float]]:
     """Return the places of groups; invalid ones are dropped."""
     found = list(given.items())[: MAX_GROUPS + 2] if isinstance(given, Mapping) else []
-    return {name: (float(at[0]), float(at[1])) for name, at in found if _is_plain(name) and _is_place(at)}
+    return {
+        name: (float(at[0]), float(at[1]))
+        for name, at in found
+        if _is_plain(name) and _is_place(at)
+    }
 
 
 def _is_place(given: object) -> bool:
     return (
         isinstance(given, list)
         and len(given) == 2
-        and all(isinstance(each, int | float) and _is_plain(each) and abs(each) <= MAX_PLACE for each in given)
+        and all(
+            isinstance(each, int | float) and _is_plain(each) and abs(each) <= MAX_PLACE
+            for each in given
+        )
     )
 
 
@@ -255,7 +283,13 @@ def _menus(page: str, text: str) -> None:
         with st.popover("JSON", icon=":material/data_object:"):
             if graph is not None:
                 written = json.dumps(graph_data(graph), indent=1, ensure_ascii=False)
-                st.download_button("Export this graph", written, "graph.json", "application/json", on_click="ignore")
+                st.download_button(
+                    "Export this graph",
+                    written,
+                    "graph.json",
+                    "application/json",
+                    on_click="ignore",
+                )
             st.file_uploader(
                 "Import a graph",
                 type="json",

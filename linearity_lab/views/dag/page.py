@@ -22,13 +22,18 @@ TABS = {
 
 def charts(shown: Runs, axis: figures.Axis) -> list[Chart]:
     """Draw every figure with data."""
-    known = (GRAPH_TITLES[name] for name, graph in example_graphs().items() if graph == shown.spec.graph)
+    known = (
+        GRAPH_TITLES[name] for name, graph in example_graphs().items() if graph == shown.spec.graph
+    )
     return figures.charts(shown.points, shown.spec.widths, axis, next(known, figures.YOURS))
 
 
 def choices(shown: Runs) -> list[str | Choice]:
     """Return the choice of width or realized in-degree."""
-    return ["Against the", Choice("axis", "Axis", figures.axes_of(shown.points), figures.AXIS_TITLES.__getitem__, 260)]
+    return [
+        "Against the",
+        Choice("axis", "Axis", figures.axes_of(shown.points), figures.AXIS_TITLES.__getitem__, 260),
+    ]
 
 
 PAGE = ExperimentPage[DAGSpec, DAGPoint](

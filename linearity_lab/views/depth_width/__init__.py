@@ -2,4 +2,6 @@
 
 from linearity_lab.view_modules import Page
 
-PAGE = Page("Depth", ":material/layers:", "Deep against wide: which wins?", group="Beyond width", place=1)
+PAGE = Page(
+    "Depth", ":material/layers:", "Deep against wide: which wins?", group="Beyond width", place=1
+)

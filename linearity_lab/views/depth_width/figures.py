@@ -11,7 +11,13 @@ from linearity_lab.charts.labels import LEGEND_HEIGHTS, spread_out
 from linearity_lab.charts.lines import Axis, Dot, Line, Measure
 from linearity_lab.charts.style import Style, width_style
 from linearity_lab.charts.sweep import sweep
-from ntk_core.experiments.depth_width import COLUMNS, PAIR, DepthRun, DepthWidthPoint, DepthWidthResult
+from ntk_core.experiments.depth_width import (
+    COLUMNS,
+    PAIR,
+    DepthRun,
+    DepthWidthPoint,
+    DepthWidthResult,
+)
 from ntk_core.experiments.depth_width.random_kernels import MOST_OF_ONE, limit_moment
 from ntk_core.numbers import number, percent, width_label
 from ntk_core.runs.columns import table_rows
@@ -19,12 +25,20 @@ from ntk_core.runs.columns import table_rows
 Of = Callable[[DepthWidthPoint], float]
 DEPTH, BETA = Axis("depth L", "L"), Axis("β = Σ 1/m = L/m", "β")
 GUIDE_POINTS = 60
-RING: dict[str, object] = {"size": 16, "symbol": "circle-open", "color": GUIDE_LINE["color"], "line": {"width": 1.5}}
+RING: dict[str, object] = {
+    "size": 16,
+    "symbol": "circle-open",
+    "color": GUIDE_LINE["color"],
+    "line": {"width": 1.5},
+}
 
 
 CHANGE = Measure[DepthRun]("kernel change ΔK", "ΔK", lambda run: run.sup_change)
 CURVATURE = Measure[DepthRun](
-    "curvature ‖H‖ / ‖∇f‖² at w₀", "‖H‖ / ‖∇f‖<sup>2</sup>", lambda run: run.curvature, before_training=True
+    "curvature ‖H‖ / ‖∇f‖² at w₀",
+    "‖H‖ / ‖∇f‖<sup>2</sup>",
+    lambda run: run.curvature,
+    before_training=True,
 )
 
 
@@ -36,7 +50,9 @@ def measured(points: Sequence[DepthWidthPoint]) -> list[Measure[DepthRun]]:
 
 def against_depth(points: Sequence[DepthWidthPoint]) -> Chart:
     """Draw CV² of K(x, x) against depth, a line for each width, with bootstrap intervals."""
-    chart = _random(points, DEPTH, lambda point: point.cv_squared, "CV² of K(x, x)", "CV²", "figure1")
+    chart = _random(
+        points, DEPTH, lambda point: point.cv_squared, "CV² of K(x, x)", "CV²", "figure1"
+    )
     _add_intervals(chart.figure, points, lambda point: point.depth, lambda cv_squared: cv_squared)
     chart.figure.update_yaxes(range=None)  # bars reach beyond the means
     return chart
@@ -46,7 +62,12 @@ def against_beta(points: Sequence[DepthWidthPoint]) -> Chart:
     """Draw ln(E[K²] / E[K]²) against β, a line for each width, with the derived limit of infinite depth and width."""
     moment = "ln(E[K²] / E[K]²)"
     chart = _random(points, BETA, lambda point: point.log_moment, moment, moment, "figure2")
-    _add_intervals(chart.figure, points, lambda point: point.beta, lambda cv_squared: float(np.log1p(cv_squared)))
+    _add_intervals(
+        chart.figure,
+        points,
+        lambda point: point.beta,
+        lambda cv_squared: float(np.log1p(cv_squared)),
+    )
     betas = sorted(point.beta for point in points)
     if betas and betas[-1] > betas[0]:
         along = np.geomspace(betas[0], betas[-1], GUIDE_POINTS)
@@ -68,7 +89,9 @@ def against_beta(points: Sequence[DepthWidthPoint]) -> Chart:
     return chart
 
 
-def _random(points: Sequence[DepthWidthPoint], axis: Axis, of: Of, title: str, symbol: str, name: str) -> Chart:
+def _random(
+    points: Sequence[DepthWidthPoint], axis: Axis, of: Of, title: str, symbol: str, name: str
+) -> Chart:
     heading = "How random the kernel is" if axis is DEPTH else "Against depth over width"
     rows = table_rows(PAIR, [point.model_copy(update={"runs": ()}) for point in points])
     drawn = lines(points, axis, of)
@@ -95,7 +118,8 @@ def trained(points: Sequence[DepthWidthPoint], measure: Measure[DepthRun]) -> Ch
                 dot
                 for point in own
                 for dot in measure.dots(
-                    ((point.beta, run) for run in point.runs), f"L = {point.depth}, m = {point.width:,}"
+                    ((point.beta, run) for run in point.runs),
+                    f"L = {point.depth}, m = {point.width:,}",
                 )
             ],
         )
@@ -120,7 +144,11 @@ def lines(points: Sequence[DepthWidthPoint], axis: Axis, of: Of) -> list[Line]:
     """Draw a number of every pair along depth or β, a line for each width."""
     at: Of = (lambda point: point.depth) if axis is DEPTH else (lambda point: point.beta)
     return [
-        Line(style, [Dot(at(point), of(point), point.seed, note=_note(point)) for point in own], fit=False)
+        Line(
+            style,
+            [Dot(at(point), of(point), point.seed, note=_note(point)) for point in own],
+            fit=False,
+        )
         for style, own in _by_width(points)
     ]
 
@@ -137,7 +165,9 @@ def _by_width(
     return [
         (
             width_style(index, len(widths), f"m = {width_label(width)}"),
-            sorted((point for point in points if point.width == width), key=lambda point: point.depth),
+            sorted(
+                (point for point in points if point.width == width), key=lambda point: point.depth
+            ),
         )
         for index, width in enumerate(widths)
         if any(point.width == width for point in points)
@@ -150,7 +180,11 @@ def _add_intervals(
     """Draw bootstrap intervals, and open rings at points dominated by a single network."""
     for index, (style, own) in enumerate(_by_width(points)):
         visible = True if index in _first(points) else "legendonly"
-        drawn = [(at(p), scale(p.cv_squared), scale(p.low), scale(p.high)) for p in own if p.cv_squared > 0]
+        drawn = [
+            (at(p), scale(p.cv_squared), scale(p.low), scale(p.high))
+            for p in own
+            if p.cv_squared > 0
+        ]
         figure.add_scatter(
             x=[x for x, *_ in drawn],
             y=[value for _, value, _, _ in drawn],
@@ -169,7 +203,9 @@ def _add_intervals(
             visible=visible,
             name=f"{style.title}, 95% bootstrap interval",
         )
-        rings = [point for point in own if point.largest_share > MOST_OF_ONE and point.cv_squared > 0]
+        rings = [
+            point for point in own if point.largest_share > MOST_OF_ONE and point.cv_squared > 0
+        ]
         if rings:
             figure.add_scatter(
                 x=[at(point) for point in rings],
@@ -184,14 +220,18 @@ def _add_intervals(
             )
     if any(point.largest_share > MOST_OF_ONE for point in points):
         words = "dominated by a single sample; unreliable"
-        figure.add_scatter(x=[None], y=[None], mode="markers", marker=RING, name=words, showlegend=True)
+        figure.add_scatter(
+            x=[None], y=[None], mode="markers", marker=RING, name=words, showlegend=True
+        )
 
 
 def _captions(points: Sequence[DepthWidthPoint]) -> list[str]:
     """Return the number of networks, and the points for which it is too small."""
     counted = " or ".join(f"{count:,}" for count in sorted({point.num_kernels for point in points}))
     sentences = [f"{counted} networks for each point; bars are 95% bootstrap intervals."]
-    rings = sorted(((p.beta, p) for p in points if p.largest_share > MOST_OF_ONE), key=lambda pair: pair[0])
+    rings = sorted(
+        ((p.beta, p) for p in points if p.largest_share > MOST_OF_ONE), key=lambda pair: pair[0]
+    )
     if rings:
         pairs = ", ".join(f"L = {point.depth} at m = {point.width:,}" for _, point in rings)
         sentences.append(

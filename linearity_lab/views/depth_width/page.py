@@ -26,7 +26,14 @@ PAGE = ExperimentPage[DepthWidthSpec, DepthWidthPoint](
     controls=("depths", "widths", "num_kernels", "trained_width"),
     groups={
         "Depth vs. width": ("depths", "widths", "num_kernels", "seed"),
-        "Trained networks": ("trained_depth", "trained_width", "hessian_depth", "num_seeds", "draws", "training."),
+        "Trained networks": (
+            "trained_depth",
+            "trained_width",
+            "hessian_depth",
+            "num_seeds",
+            "draws",
+            "training.",
+        ),
     },
 )
 show = PAGE.show

@@ -3,5 +3,9 @@
 from linearity_lab.view_modules import Page
 
 PAGE = Page(
-    "Dynamics", ":material/compare_arrows:", "Does the network follow its linear model?", group="Measure", place=2
+    "Dynamics",
+    ":material/compare_arrows:",
+    "Does the network follow its linear model?",
+    group="Measure",
+    place=2,
 )

@@ -10,7 +10,15 @@ from linearity_lab.charts.axes import add_level, beginning, law_words
 from linearity_lab.charts.chart import Chart, occurring
 from linearity_lab.charts.labels import MOST_CURVES, spread_out
 from linearity_lab.charts.style import MODEL_TITLES, Style, network_style, nth_style, output_title
-from linearity_lab.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, along_training, dash_key, times
+from linearity_lab.charts.training import (
+    AXIS_TITLES,
+    Curve,
+    Row,
+    TimeAxis,
+    along_training,
+    dash_key,
+    times,
+)
 from ntk_core.experiments.dynamics import (
     COLUMNS,
     DEPARTURE_LEVEL,
@@ -30,7 +38,9 @@ MODELS = (("network", "solid", 2.5), ("linearized", "dash", 2.0), ("infinite", "
 MOST_TRAJECTORIES = 4  # limited by the number of colors
 
 
-def trajectories(point: DynamicsPoint, output: str, method: str, axis: TimeAxis, points: Points) -> Chart:
+def trajectories(
+    point: DynamicsPoint, output: str, method: str, axis: TimeAxis, points: Points
+) -> Chart:
     """Draw outputs at followed points against time: network solid, linear model dashed, infinite width dotted.
 
     With classes, the output of the point's own class.
@@ -41,13 +51,22 @@ def trajectories(point: DynamicsPoint, output: str, method: str, axis: TimeAxis,
     curves = []
     for name, dash, width, path in paths:
         curves.append(dash_key(MODEL_TITLES[name], dash, width))
-        for index, row in enumerate(range(0, len(targets), math.ceil(len(targets) / MOST_TRAJECTORIES))):
-            style = Style(nth_style(index, "", "sample").color, dash, "", f"{MODEL_TITLES[name]}, point {row + 1}")
+        for index, row in enumerate(
+            range(0, len(targets), math.ceil(len(targets) / MOST_TRAJECTORIES))
+        ):
+            style = Style(
+                nth_style(index, "", "sample").color,
+                dash,
+                "",
+                f"{MODEL_TITLES[name]}, point {row + 1}",
+            )
             group = f"point {row + 1}"
             y = [block[row][_own_class(targets[row])] for block in _outputs(path, points)]
             x = times(run.steps, run.learning_rate, axis)
             named = name == "network"
-            curves.append(Curve(style, x, y, "output", width=width, in_legend=named, unit=axis, group=group))
+            curves.append(
+                Curve(style, x, y, "output", width=width, in_legend=named, unit=axis, group=group)
+            )
     groups = list(dict.fromkeys(curve.group for curve in curves if curve.group))
     shown_groups = groups[: MOST_CURVES // len(paths)]
     y_title = "output of the point's class" if len(targets[0]) > 1 else "output"
@@ -80,12 +99,16 @@ def difference_against_time(
     for index, point in enumerate(points):
         thickness = 1 + 3 * (index + 1) / len(points)  # a pale line would be too weak
         for output in occurring(points, "output"):
-            title = f"m = {width_label(point.width)}" + (f", {output_title(output)}" if len(outputs) > 1 else "")
+            title = f"m = {width_label(point.width)}" + (
+                f", {output_title(output)}" if len(outputs) > 1 else ""
+            )
             style = network_style(kind, output, title)
             if index in shown:
                 first.append(style.title)
             for index_of_seed, run in enumerate(point.of(output, method)):
-                departs = None if run.departure_step is None else run.steps.index(run.departure_step)
+                departs = (
+                    None if run.departure_step is None else run.steps.index(run.departure_step)
+                )
                 curves.append(
                     Curve(
                         style,
@@ -106,16 +129,27 @@ def difference_against_time(
         ends = [
             f"{number(max(values))} at width {point.width:,}"
             for point in points
-            if (values := [v for run in point.of(output, method) if math.isfinite(v := run.sup_difference)])
+            if (
+                values := [
+                    v for run in point.of(output, method) if math.isfinite(v := run.sup_difference)
+                ]
+            )
         ]
         parts.append(f"{output_title(output)} {', '.join(ends) or 'none'}")
-    words = f"Largest relative mean-squared difference of network and linear model: {'; '.join(parts)}."
-    own = [point.model_copy(update={"runs": tuple(r for r in point.runs if r.method == method)}) for point in points]
+    words = (
+        f"Largest relative mean-squared difference of network and linear model: {'; '.join(parts)}."
+    )
+    own = [
+        point.model_copy(update={"runs": tuple(r for r in point.runs if r.method == method)})
+        for point in points
+    ]
     name, heading = "figure.difference", "How far they diverge"
     return Chart(figure, words, table_rows(COLUMNS, own), _caption(points, method), name, heading)
 
 
-def trajectory_rows(point: DynamicsPoint, output: str, method: str, points: Points) -> list[dict[str, object]]:
+def trajectory_rows(
+    point: DynamicsPoint, output: str, method: str, points: Points
+) -> list[dict[str, object]]:
     """Return one row per recorded step and followed point, with the outputs of its class under every model."""
     run = point.of(output, method)[0]  # with recorded outputs
     targets = point.y if points == "training points" else point.y_test
@@ -141,8 +175,12 @@ def _caption(points: Sequence[DynamicsPoint], method: str) -> list[str]:
         law = difference_law(points, output, method)
         if law is not None:
             title = beginning(output_title(output))
-            sentences.append(f"{title}: largest relative difference to the linear model ∝ m^{law_words(law)}.")
-    for model, outcome in itertools.product(("network", "linearized"), ("over-budget", "stuck", "dead")):
+            sentences.append(
+                f"{title}: largest relative difference to the linear model ∝ m^{law_words(law)}."
+            )
+    for model, outcome in itertools.product(
+        ("network", "linearized"), ("over-budget", "stuck", "dead")
+    ):
         found = Counter(
             f"m = {width_label(point.width)} ({output_title(run.output)})"
             for point in points
@@ -151,7 +189,9 @@ def _caption(points: Sequence[DynamicsPoint], method: str) -> list[str]:
         )
         if found:
             listed = ", ".join(f"{num_runs(count)} at {where}" for where, count in found.items())
-            sentences.append(f"{MODEL_TITLES[model].capitalize()} {OUTCOME_WORDS[outcome]}: {listed}.")
+            sentences.append(
+                f"{MODEL_TITLES[model].capitalize()} {OUTCOME_WORDS[outcome]}: {listed}."
+            )
     return sentences
 
 

@@ -27,15 +27,27 @@ FRAME_MS = 250
 LEGEND_ROW = 24  # pixels
 
 
-def moving(point: DynamicsPoint, output: str, method: str, axis: TimeAxis = "step", at: float | None = None) -> Chart:
+def moving(
+    point: DynamicsPoint, output: str, method: str, axis: TimeAxis = "step", at: float | None = None
+) -> Chart:
     """Animate functions of a one-dimensional input, else network outputs against the linear model, from ``at``."""
     run = point.of(output, method)[0]  # with recorded outputs
     shown_at = times(run.steps, run.learning_rate, axis)
-    index = len(shown_at) - 1 if at is None else min(range(len(shown_at)), key=lambda each: abs(shown_at[each] - at))
-    shown = "The function of the network, its linear model" if point.x_test else "Outputs against the linear model"
+    index = (
+        len(shown_at) - 1
+        if at is None
+        else min(range(len(shown_at)), key=lambda each: abs(shown_at[each] - at))
+    )
+    shown = (
+        "The function of the network, its linear model"
+        if point.x_test
+        else "Outputs against the linear model"
+    )
     figure = _curves(point, run, index) if point.x_test else _against_linear(run, index)
     names = [frame.name for frame in figure.frames]
-    figure.update_layout(meta={"frames": {"axis": AXIS_TITLES[axis], "at": dict(zip(names, shown_at, strict=True))}})
+    figure.update_layout(
+        meta={"frames": {"axis": AXIS_TITLES[axis], "at": dict(zip(names, shown_at, strict=True))}}
+    )
     return Chart(
         figure,
         f"{shown} at width {point.width:,}, step by step; relative difference at the end {number(run.difference[-1])}.",
@@ -73,7 +85,9 @@ def end_curves(point: DynamicsPoint, run: DynamicsRun, models: Iterable[str]) ->
 def _curves(point: DynamicsPoint, run: DynamicsRun, index: int) -> go.Figure:
     models = {name: path for name, _, _ in MODELS if (path := getattr(run, name)) is not None}
     figure = go.Figure(end_curves(point, run, models))
-    values = [v for path in models.values() for block in path.test_outputs for row in block for v in row]
+    values = [
+        v for path in models.values() for block in path.test_outputs for row in block for v in row
+    ]
     figure.update_xaxes(title="input x")
     figure.update_yaxes(title="output f(x)", range=_range([*values, *(row[0] for row in point.y)]))
 
@@ -87,9 +101,18 @@ def _against_linear(run: DynamicsRun, index: int) -> go.Figure:
     figure = go.Figure()
     sets = [("training points", run.linearized.outputs, run.network.outputs)]
     sets.append(("test points", run.linearized.test_outputs, run.network.test_outputs))
-    values = [v for _, *models in sets for model in models for block in model for row in block for v in row]
+    values = [
+        v
+        for _, *models in sets
+        for model in models
+        for block in model
+        for row in block
+        for v in row
+    ]
     ends = _range(values)
-    figure.add_scatter(x=ends, y=ends, mode="lines", line=GUIDE_LINE, name="equal", hoverinfo="skip")
+    figure.add_scatter(
+        x=ends, y=ends, mode="lines", line=GUIDE_LINE, name="equal", hoverinfo="skip"
+    )
     for number_of_set, (title, linear, network) in enumerate(sets):
         style = nth_style(number_of_set, title, "class")
         figure.add_scatter(
@@ -104,32 +127,52 @@ def _against_linear(run: DynamicsRun, index: int) -> go.Figure:
     figure.update_yaxes(title="output of the network", range=ends)
 
     def frame(index: int) -> list[dict[str, object]]:
-        return [{"x": _flat(linear[index]), "y": _flat(network[index])} for _, linear, network in sets]
+        return [
+            {"x": _flat(linear[index]), "y": _flat(network[index])} for _, linear, network in sets
+        ]
 
     return _animated(figure, run, frame, [1, 2], index)
 
 
 def _animated(
-    figure: go.Figure, run: DynamicsRun, frame: Callable[[int], list[dict[str, object]]], traces: list[int], index: int
+    figure: go.Figure,
+    run: DynamicsRun,
+    frame: Callable[[int], list[dict[str, object]]],
+    traces: list[int],
+    index: int,
 ) -> go.Figure:
     """Add a slider over all records to ``figure``, which shows record ``index``; play starts from the first."""
     for trace, data in zip(traces, frame(index), strict=True):
         figure.data[trace].update(data)
     figure.frames = [
-        go.Frame(data=[go.Scatter(**data) for data in frame(index)], traces=traces, name=f"{step:,}")
+        go.Frame(
+            data=[go.Scatter(**data) for data in frame(index)], traces=traces, name=f"{step:,}"
+        )
         for index, step in enumerate(run.steps)
     ]
-    still = {"mode": "immediate", "frame": {"duration": 0, "redraw": False}, "transition": {"duration": 0}}
-    playing = {"fromcurrent": True, "frame": {"duration": FRAME_MS, "redraw": False}, "transition": {"duration": 0}}
+    still = {
+        "mode": "immediate",
+        "frame": {"duration": 0, "redraw": False},
+        "transition": {"duration": 0},
+    }
+    playing = {
+        "fromcurrent": True,
+        "frame": {"duration": FRAME_MS, "redraw": False},
+        "transition": {"duration": 0},
+    }
     names, font = [each.name for each in figure.frames], {"size": FONT_SIZE, "color": GUIDE_COLOR}
     finish(figure)
-    below = LEGEND_ROW * math.ceil(len(figure.data) / 2)  # of the legend, two entries per row on a phone
+    below = LEGEND_ROW * math.ceil(
+        len(figure.data) / 2
+    )  # of the legend, two entries per row on a phone
     return figure.update_layout(
         height=FIGURE_HEIGHT + 36 + below,
         sliders=[
             {
                 "active": index,
-                "steps": [{"label": name, "method": "animate", "args": [[name], still]} for name in names],
+                "steps": [
+                    {"label": name, "method": "animate", "args": [[name], still]} for name in names
+                ],
                 "currentvalue": {"xanchor": "right", "prefix": "step ", "font": font},
                 "x": 0.3,
                 "len": 0.7,
@@ -165,7 +208,9 @@ def _flat(block: Sequence[Sequence[float]]) -> list[float]:
 
 
 def _range(values: Sequence[float]) -> list[float]:
-    finite = [value for value in values if math.isfinite(value) and abs(value) < 1e3]  # diverged ones are cut off
+    finite = [
+        value for value in values if math.isfinite(value) and abs(value) < 1e3
+    ]  # diverged ones are cut off
     return with_margin(finite or (-1.0, 1.0), log=False, share=0.06, least=1.0)
 
 
@@ -173,7 +218,9 @@ REFERENCE = "gradient-descent"
 OUTSIDE = 1.5  # our choice: a method has left the ball at this multiple of its radius
 
 
-def ball(points: Sequence[DynamicsPoint], point: DynamicsPoint, output: str, axis: TimeAxis) -> Chart:
+def ball(
+    points: Sequence[DynamicsPoint], point: DynamicsPoint, output: str, axis: TimeAxis
+) -> Chart:
     """Draw ‖w_t − w₀‖₂ and ΔK(t) at one width for every method.
 
     With several methods, the dashed line is the ball of gradient descent; with one, dotted lines show ΔK(t) by layer.
@@ -187,12 +234,32 @@ def ball(points: Sequence[DynamicsPoint], point: DynamicsPoint, output: str, axi
         )
         for index, run in enumerate(runs):
             x = times(run.steps, run.learning_rate, axis)
-            for row, what, values in ((1, "‖w − w₀‖₂", run.network.distance), (2, "ΔK(t)", run.change)):
-                curves.append(Curve(style, x, values, what, run.seed, row, marks=6, unit=axis, is_first=index == 0))
+            for row, what, values in (
+                (1, "‖w − w₀‖₂", run.network.distance),
+                (2, "ΔK(t)", run.change),
+            ):
+                curves.append(
+                    Curve(
+                        style,
+                        x,
+                        values,
+                        what,
+                        run.seed,
+                        row,
+                        marks=6,
+                        unit=axis,
+                        is_first=index == 0,
+                    )
+                )
     first = point.of(output)[0]
     x = times(first.steps, first.learning_rate, axis)
-    for index, (name, values) in enumerate(first.layer_change.items() if len(methods) == 1 else (), 1):
-        style = replace(nth_style(index, f"part of {name.replace('hidden', 'hidden layer ')}", "layer"), symbol="")
+    for index, (name, values) in enumerate(
+        first.layer_change.items() if len(methods) == 1 else (), 1
+    ):
+        style = replace(
+            nth_style(index, f"part of {name.replace('hidden', 'hidden layer ')}", "layer"),
+            symbol="",
+        )
         curves.append(Curve(style, x, values, "part of ΔK(t)", first.seed, 2, width=2, unit=axis))
     rows = (Row("‖w − w₀‖₂"), Row("ΔK(t)"))
     figure = along_training(curves, rows, AXIS_TITLES[axis])
@@ -210,7 +277,9 @@ def ball(points: Sequence[DynamicsPoint], point: DynamicsPoint, output: str, axi
             **{f"ΔK of {name}": values[index] for name, values in run.layer_change.items()},
             "λ_min": run.smallest[index],
             "λ_max": run.largest[index],
-            "condition number": run.largest[index] / run.smallest[index] if run.smallest[index] > 0 else math.inf,
+            "condition number": run.largest[index] / run.smallest[index]
+            if run.smallest[index] > 0
+            else math.inf,
         }
         for run in point.of(output)
         for index, step in enumerate(run.steps)
@@ -228,7 +297,11 @@ def ball(points: Sequence[DynamicsPoint], point: DynamicsPoint, output: str, axi
 def ball_radius(point: DynamicsPoint, output: str) -> float | None:
     """Return the largest distance of gradient descent from w₀ at this width, as the reference; else None."""
     runs = point.of(output, REFERENCE)
-    return max(run.sup_distance for run in runs) if runs and len(occurring([point], "method")) > 1 else None
+    return (
+        max(run.sup_distance for run in runs)
+        if runs and len(occurring([point], "method")) > 1
+        else None
+    )
 
 
 def leaving_caption(point: DynamicsPoint, output: str) -> list[str]:
@@ -239,7 +312,14 @@ def leaving_caption(point: DynamicsPoint, output: str) -> list[str]:
     found = []
     for method in occurring([point], "method"):
         run = point.of(output, method)[0]
-        step = next((s for s, r in zip(run.steps, run.network.distance, strict=True) if r > OUTSIDE * radius), None)
+        step = next(
+            (
+                s
+                for s, r in zip(run.steps, run.network.distance, strict=True)
+                if r > OUTSIDE * radius
+            ),
+            None,
+        )
         if step is not None:
             found.append(
                 f"{METHODS[method].title} from step {step:,} ({run.sup_distance / radius:.1f} times as far, "
@@ -255,17 +335,27 @@ def divergence_caption(points: Sequence[DynamicsPoint]) -> list[str]:
     """Return one sentence per method with diverged runs: the model, the step, and the stable rate."""
     sentences = []
     for method in occurring(points, "method"):
-        runs = [(point.width, run) for point in points for run in point.runs if run.method == method]
+        runs = [
+            (point.width, run) for point in points for run in point.runs if run.method == method
+        ]
         found = [
             f"{MODEL_TITLES[name]} at m = {width_label(width)} (last finite step {path.last_finite_step:,})"
             for name in ("network", "linearized")
             for width, run in runs
             if (path := getattr(run, name)).outcome == "diverged"
         ]
-        stable = min((run.stable_rate for _, run in runs if run.stable_rate is not None), default=None)
+        stable = min(
+            (run.stable_rate for _, run in runs if run.stable_rate is not None), default=None
+        )
         if found:
             listed = f"{', '.join(found[:4])}{' and others' if len(found) > 4 else ''}"
-            remedy = "" if stable is None else f" Linear models are stable below η = {number(stable, 3)}."
+            remedy = (
+                ""
+                if stable is None
+                else f" Linear models are stable below η = {number(stable, 3)}."
+            )
             rates = rate_words(run.learning_rate for _, run in runs)
-            sentences.append(f"Diverged with {METHODS[method].title} at η = {rates}: {listed}.{remedy}")
+            sentences.append(
+                f"Diverged with {METHODS[method].title} at η = {rates}: {listed}.{remedy}"
+            )
     return sentences

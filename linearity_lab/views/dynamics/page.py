@@ -2,7 +2,14 @@
 
 from linearity_lab.charts.chart import Chart, led_by, occurring
 from linearity_lab.charts.training import AXIS_TITLES, TimeAxis
-from linearity_lab.components.chart import Choice, Panel, cursor_at, output_choice, seed_choice, width_choice
+from linearity_lab.components.chart import (
+    Choice,
+    Panel,
+    cursor_at,
+    output_choice,
+    seed_choice,
+    width_choice,
+)
 from linearity_lab.components.experiment_page import ExperimentPage
 from linearity_lab.components.shown import Shown
 from linearity_lab.views.dynamics import figures
@@ -42,7 +49,13 @@ def draw(shown: Runs) -> list[Panel]:
         width_choice(shown.points),
         output_choice(occurring(shown.points, "output")),
         more=[
-            Choice("method", "Method", occurring(shown.points, "method"), lambda method: METHODS[method].title, 210),
+            Choice(
+                "method",
+                "Method",
+                occurring(shown.points, "method"),
+                lambda method: METHODS[method].title,
+                210,
+            ),
             Choice("axis", "Axis", list(AXIS_TITLES), "by {}".format, 110),
             Choice("points", "Points", figures.POINT_SETS, pixels=160),
             *seed_choice(shown.points),

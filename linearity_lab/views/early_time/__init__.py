@@ -2,4 +2,10 @@
 
 from linearity_lab.view_modules import Page
 
-PAGE = Page("Early time", ":material/schedule:", "What does a network learn first?", group="Beyond width", place=5)
+PAGE = Page(
+    "Early time",
+    ":material/schedule:",
+    "What does a network learn first?",
+    group="Beyond width",
+    place=5,
+)

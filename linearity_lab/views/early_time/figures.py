@@ -34,7 +34,11 @@ View = Literal["test loss", "training loss", "residual", "relative error"]
 VIEWS: tuple[View, ...] = ("test loss", "training loss", "residual", "relative error")
 _MODELS = {name: model_style(name) for name in ("network", "linear", "naive")}
 # View → the losses of a model, a row for each.
-_LOSSES = {"test loss": ["test_loss"], "training loss": ["train_loss"], "residual": ["complement_loss", "span_loss"]}
+_LOSSES = {
+    "test loss": ["test_loss"],
+    "training loss": ["train_loss"],
+    "residual": ["complement_loss", "span_loss"],
+}
 
 
 def along_steps(point: EarlyPoint, runs: Sequence[EarlyRun], view: View) -> Chart:
@@ -51,12 +55,24 @@ def along_steps(point: EarlyPoint, runs: Sequence[EarlyRun], view: View) -> Char
     if view != "residual":
         values = [y for curve in curves for y in curve.y[1:] if math.isfinite(y) and y > 0]
         # Only a factor of ten or more needs a logarithmic axis.
-        scale: Literal["log", "linear"] = "log" if values and max(values) > 10 * min(values) else "linear"
-        rows = (Row({"relative error": "mean (f − f<sub>lin</sub>)² / mean f<sub>lin</sub>²"}.get(view, view), scale),)
+        scale: Literal["log", "linear"] = (
+            "log" if values and max(values) > 10 * min(values) else "linear"
+        )
+        rows = (
+            Row(
+                {"relative error": "mean (f − f<sub>lin</sub>)² / mean f<sub>lin</sub>²"}.get(
+                    view, view
+                ),
+                scale,
+            ),
+        )
     figure = along_training(curves, rows)
     if runs:
         _add_moments(figure, runs[0], at_top=view != "relative error")
-        best = {"test loss": runs[0].optimal_test_loss, "training loss": runs[0].optimal_train_loss}.get(view)
+        best = {
+            "test loss": runs[0].optimal_test_loss,
+            "training loss": runs[0].optimal_train_loss,
+        }.get(view)
         if best is not None and _is_in_sight(best, runs[0]):
             add_level(figure, best, "best linear model", dash="solid", above=False)
     words = _takeaway(runs)
@@ -85,10 +101,14 @@ def single_outputs(run: EarlyRun) -> Chart:
     count = min(len(run.targets), MOST_CURVES)  # limited by the number of colors; the table has all
     for index in range(count):
         for title, dash, model in models:
-            style = Style(nth_style(index, "", "sample").color, dash, "", f"test input {index + 1}, {title}")
+            style = Style(
+                nth_style(index, "", "sample").color, dash, "", f"test input {index + 1}, {title}"
+            )
             y = [outputs[index] for outputs in model.outputs]
             group, named = f"test input {index + 1}", model is run.network
-            curves.append(Curve(style, run.steps, y, "output", width=2.2, in_legend=named, group=group))
+            curves.append(
+                Curve(style, run.steps, y, "output", width=2.2, in_legend=named, group=group)
+            )
     phase = run.steps[run.linear_phase]
     words = (
         f"Outputs on {count} test inputs. Mean squared difference of network and linear model on all test "
@@ -143,13 +163,18 @@ def _caption(point: EarlyPoint, runs: Sequence[EarlyRun]) -> list[str]:
 
 def _curves(run: EarlyRun, view: View) -> list[tuple[int, Style, Sequence[float]]]:
     if view == "relative error":
-        naive = [d / p if p > 0 else math.nan for d, p in zip(run.naive_distance, run.linear_power, strict=True)]
+        naive = [
+            d / p if p > 0 else math.nan
+            for d, p in zip(run.naive_distance, run.linear_power, strict=True)
+        ]
         found: list[tuple[int, Style, Sequence[float]]] = [
             (1, _MODELS["linear"], run.relative_error),
             (1, _MODELS["naive"], naive),
         ]
         return found if run.naive_distance != run.distance else found[:1]
-    models = ["network", "linear"] + (["naive"] if run.naive != run.linear and view != "residual" else [])
+    models = ["network", "linear"] + (
+        ["naive"] if run.naive != run.linear and view != "residual" else []
+    )
     return [
         (row, _MODELS[model], getattr(getattr(run, model), name))
         for row, name in enumerate(_LOSSES[view], start=1)
@@ -169,8 +194,13 @@ def _add_moments(figure: go.Figure, run: EarlyRun, at_top: bool) -> None:
         if step:
             line = {"color": GUIDE_COLOR, "dash": dash, "width": 1.5}
             # The words of the second moment are above the line of the first.
-            top, foot = (0.87 if at_top and not position else 1), (0 if at_top or position else 0.14)
-            figure.add_shape(type="line", yref="paper", x0=step, x1=step, y0=foot, y1=top, line=line)
+            top, foot = (
+                (0.87 if at_top and not position else 1),
+                (0 if at_top or position else 0.14),
+            )
+            figure.add_shape(
+                type="line", yref="paper", x0=step, x1=step, y0=foot, y1=top, line=line
+            )
             figure.add_annotation(
                 x=math.log10(step),  # the axis is logarithmic
                 y=0.86 + 0.13 * position if at_top else 0.14 - 0.13 * position,
@@ -188,7 +218,10 @@ def _is_in_sight(loss: float, run: EarlyRun) -> bool:
     return 0.5 * min(run.network.test_loss) < loss < 1.5 * run.network.test_loss[0]
 
 
-SWEPT = {"width": ComparedAxis("width", "width m"), "input_dim": ComparedAxis("input_dim", "dimension d", "d")}
+SWEPT = {
+    "width": ComparedAxis("width", "width m"),
+    "input_dim": ComparedAxis("input_dim", "dimension d", "d"),
+}
 
 
 def first_chart(result: EarlyTimeResult) -> Chart:
@@ -209,7 +242,10 @@ def compared(spec: EarlyTimeSpec) -> Comparison:
 # Quantity → (axis title, value of a run).
 QUANTITIES: dict[str, tuple[str, Callable[[EarlyRun], float]]] = {
     "discrepancy": ("sup mean (f − f<sub>lin</sub>)² / mean y²", lambda run: run.discrepancy),
-    "departure time": ("departure time η · step", lambda run: run.learning_rate * (run.departure_step or math.nan)),
+    "departure time": (
+        "departure time η · step",
+        lambda run: run.learning_rate * (run.departure_step or math.nan),
+    ),
 }
 AXES = {"width": Axis("width m", "m"), "input_dim": Axis("input dimension d", "d")}
 FEWEST_RUNS = 4  # for a fitted exponent; its interval needs as many values, too
@@ -233,7 +269,15 @@ def against_swept(points: Sequence[EarlyPoint], quantity: str) -> Chart:
         lines.append(Line(activation_style(activation), kept, count >= FEWEST_RUNS))
         if not count:
             without.append(f"{ACTIVATIONS[activation].title}: no {quantity} in {len(runs)} runs.")
-    return sweep(lines, _axis(points), title, quantity, name="against", caption=without, rows=table_rows(RUNS, points))
+    return sweep(
+        lines,
+        _axis(points),
+        title,
+        quantity,
+        name="against",
+        caption=without,
+        rows=table_rows(RUNS, points),
+    )
 
 
 def kernel_distance(points: Sequence[EarlyPoint]) -> Chart:
@@ -242,12 +286,21 @@ def kernel_distance(points: Sequence[EarlyPoint]) -> Chart:
     lines, ends = [], []
     for activation in dict.fromkeys(each.activation for point in points for each in point.kernels):
         for variant, (words, norm) in enumerate(_NORMS.items()):
-            style = activation_style(activation, f"{ACTIVATIONS[activation].title}, {words}", variant)
-            found = [(p.value, each) for p in points for each in p.kernels if each.activation == activation]
+            style = activation_style(
+                activation, f"{ACTIVATIONS[activation].title}, {words}", variant
+            )
+            found = [
+                (p.value, each)
+                for p in points
+                for each in p.kernels
+                if each.activation == activation
+            ]
             start = mean([norm(each) for at, each in found if at == found[0][0]]).value
             dots = [Dot(at, norm(each) / start, each.seed) for at, each in found]
             lines.append(Line(style, dots, sum(dot.counts for dot in dots) >= FEWEST_RUNS))
-            ends.append(f"{style.title} of K − ψψᵀ: {number(start, 3)} at {_axis(points).letter} = {found[0][0]:,}.")
+            ends.append(
+                f"{style.title} of K − ψψᵀ: {number(start, 3)} at {_axis(points).letter} = {found[0][0]:,}."
+            )
     by_dimension = bool(points) and points[0].swept == "input_dim"
     return sweep(
         lines,
@@ -258,7 +311,9 @@ def kernel_distance(points: Sequence[EarlyPoint]) -> Chart:
         name="kernels",
         heading="Kernel at initialization and linear kernel",
         caption=ends,
-        rows=table_rows(KERNELS, [point.model_copy(update={"runs": point.kernels}) for point in points]),
+        rows=table_rows(
+            KERNELS, [point.model_copy(update={"runs": point.kernels}) for point in points]
+        ),
     )
 
 

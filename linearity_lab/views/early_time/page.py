@@ -23,7 +23,12 @@ def draw(shown: Runs) -> list[Panel]:
     trained = any(point.runs for point in shown.points)
     found = _training(shown) if trained else []
     if any(point.kernels for point in shown.points):
-        found += [Panel("Kernels", lambda: shown.drawn("kernels", lambda: figures.kernel_distance(shown.points)))]
+        found += [
+            Panel(
+                "Kernels",
+                lambda: shown.drawn("kernels", lambda: figures.kernel_distance(shown.points)),
+            )
+        ]
     if trained and len(shown.points) > 1:
         found += [Panel(f"Against {AXES[shown.spec.swept].title}", partial(_against, shown))]
     return [*found, Panel("The linear model", partial(_constants, shown))]
@@ -39,16 +44,22 @@ def _training(shown: Runs) -> list[Panel]:
     at = st.session_state.get(f"{PAGE.name}.point")
     occur = occurring([points[at] if at in points else next(iter(points.values()))], "activation")
     activations = (
-        [Choice("activation", "Activation", occur, lambda name: ACTIVATIONS[name].title)] if len(occur) > 1 else []
+        [Choice("activation", "Activation", occur, lambda name: ACTIVATIONS[name].title)]
+        if len(occur) > 1
+        else []
     )
     views = Choice("view", "Quantity", figures.VIEWS, str.capitalize, 160)
     letter = AXES[shown.spec.swept].letter
-    swept = Choice("point", "Point", list(points), name, axis=letter, at=lambda key: points[key].value)
+    swept = Choice(
+        "point", "Point", list(points), name, axis=letter, at=lambda key: points[key].value
+    )
     seeds = seed_choice(points.values())
     key, *rest = shown.choose(swept, *activations, more=[views, *seeds])
     activation = rest.pop(0) if activations else occur[0]
 
-    def charts(_: Runs, key: str, activation: str, view: figures.View, seed: int | None = None) -> tuple[Chart, Chart]:
+    def charts(
+        _: Runs, key: str, activation: str, view: figures.View, seed: int | None = None
+    ) -> tuple[Chart, Chart]:
         (point,) = led_by([points[key]], seed)
         runs = point.of(activation)
         return figures.along_steps(point, runs, view), figures.single_outputs(runs[0])
@@ -67,7 +78,12 @@ def _constants(shown: Runs) -> None:
     if shown.spec.network.num_hidden > 1:
         st.markdown(prose(PAGE.name, "More hidden layers"))
     rows = figures.constant_rows(shown.points[0])
-    st.dataframe(rows, hide_index=True, key=f"{PAGE.name}.constants", alt="Moments of the activation, by name.")
+    st.dataframe(
+        rows,
+        hide_index=True,
+        key=f"{PAGE.name}.constants",
+        alt="Moments of the activation, by name.",
+    )
 
 
 PAGE = ExperimentPage(

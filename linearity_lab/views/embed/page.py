@@ -24,7 +24,11 @@ FEW = 3  # suggestions for an unknown name
 
 def page_of(preset: str) -> str:
     """Return the page whose figures show this preset."""
-    return next(name for name, each in EXPERIMENTS.items() if any(own.name == preset for own in each.presets))
+    return next(
+        name
+        for name, each in EXPERIMENTS.items()
+        if any(own.name == preset for own in each.presets)
+    )
 
 
 def gallery_panels(preset: str) -> tuple[ResultValue, dict[str, Panel]]:
@@ -38,7 +42,9 @@ def gallery_panels(preset: str) -> tuple[ResultValue, dict[str, Panel]]:
         raise LookupError(f"the gallery has no {preset}")
     shown = Shown(result.spec, result.points, result, "precomputed")
     first, *others = view_module(page_of(preset), "page").PAGE.panels(shown)
-    named = {re.sub(r"\W+", "-", each.title.lower()).strip("-"): each for each in others}  # symbols such as ΔK stay
+    named = {
+        re.sub(r"\W+", "-", each.title.lower()).strip("-"): each for each in others
+    }  # symbols such as ΔK stay
     return result, {preset: first, **{f"{preset}.{name}": each for name, each in named.items()}}
 
 

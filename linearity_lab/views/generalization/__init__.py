@@ -2,4 +2,10 @@
 
 from linearity_lab.view_modules import Page
 
-PAGE = Page("Generalization", ":material/psychology:", "What does linearity cost?", group="Beyond width", place=4)
+PAGE = Page(
+    "Generalization",
+    ":material/psychology:",
+    "What does linearity cost?",
+    group="Beyond width",
+    place=4,
+)

@@ -41,11 +41,19 @@ def richnesses(points: Points) -> list[float]:
 
 
 def at(
-    points: Points, *, width: int | None = None, richness: float | None = None, samples: int | None = None
+    points: Points,
+    *,
+    width: int | None = None,
+    richness: float | None = None,
+    samples: int | None = None,
 ) -> list[GeneralizationPoint]:
     """Return the points with these values."""
     wanted = {"width": width, "richness": richness, "num_samples": samples}
-    return [each for each in points if all(value in (None, getattr(each, name)) for name, value in wanted.items())]
+    return [
+        each
+        for each in points
+        if all(value in (None, getattr(each, name)) for name, value in wanted.items())
+    ]
 
 
 def lines(points: Points, where: Where, what: str, richness: float | None = None) -> list[Line]:
@@ -57,11 +65,20 @@ def lines(points: Points, where: Where, what: str, richness: float | None = None
     else:
         order = [found[0], found[-1], *found[1:-1]]
         networks = [
-            _line(at(points, richness=rho), where, what, "network", richness_style(rho, f"network, ρ = {rho:g}"))
+            _line(
+                at(points, richness=rho),
+                where,
+                what,
+                "network",
+                richness_style(rho, f"network, ρ = {rho:g}"),
+            )
             for rho in order
         ]
         # Neither depends on ρ.
-        kernels = [_line(at(points, richness=found[0]), where, what, name, _style(name)) for name in UNTRAINED]
+        kernels = [
+            _line(at(points, richness=found[0]), where, what, name, _style(name))
+            for name in UNTRAINED
+        ]
         made = [*networks[:2], *kernels, *networks[2:]]
     return [line for line in made if line.dots]
 
@@ -86,7 +103,11 @@ def _line(points: Points, where: Where, what: str, name: str, style: Style) -> L
 
 
 def against(
-    points: Points, spec: GeneralizationSpec, what: str, richness: float | None = None, width: int | None = None
+    points: Points,
+    spec: GeneralizationSpec,
+    what: str,
+    richness: float | None = None,
+    width: int | None = None,
 ) -> Chart:
     """Draw test error or loss against width, or against n at a given ``width`` (learning curves)."""
     if width is None:
@@ -101,7 +122,16 @@ def against(
         f"{place}{'' if richness is None else f', ρ = {richness:g}'}.",
         *([BARS] if what == "error" else ["Bands are standard errors over the seeds."]),
     ]
-    chart = sweep(drawn, axis, MEASURES[what], is_log=False, of="model", name=name, heading=heading, caption=caption)
+    chart = sweep(
+        drawn,
+        axis,
+        MEASURES[what],
+        is_log=False,
+        of="model",
+        name=name,
+        heading=heading,
+        caption=caption,
+    )
     for trace in chart.figure.data:
         line = next((each for each in drawn if each.in_legend == trace.legendgroup), None)
         if line is not None and line.more and trace.mode == "lines+markers":
@@ -113,7 +143,10 @@ def against(
 
 
 def _bars(line: Line) -> Mapping[str, object]:
-    ends = [(mean.value, *(float(str(end)) for end in line.more[place].values())) for place, mean in line.means]
+    ends = [
+        (mean.value, *(float(str(end)) for end in line.more[place].values()))
+        for place, mean in line.means
+    ]
     return {
         "type": "data",
         "symmetric": False,
@@ -126,7 +159,11 @@ def _bars(line: Line) -> Mapping[str, object]:
 
 def along(points: Points, what: str, width: int, richness: float, samples: int) -> Chart:
     """Draw test error of network and after kernel, alignment, distance from K₀ and its rate, step by step."""
-    runs = [run for point in at(points, width=width, richness=richness, samples=samples) for run in point.runs]
+    runs = [
+        run
+        for point in at(points, width=width, richness=richness, samples=samples)
+        for run in point.runs
+    ]
     network, kernel, title = _style("network"), _style("after_kernel"), MEASURES[what]
     first_row = Row(title, "from 0")
 
@@ -164,7 +201,11 @@ def along(points: Points, what: str, width: int, richness: float, samples: int) 
 
 def eigenspaces(points: Points, width: int, richness: float, samples: int) -> Chart:
     """Draw the share of the targets in the leading eigenvectors of K₀ and of the final kernel."""
-    runs = [run for point in at(points, width=width, richness=richness, samples=samples) for run in point.runs]
+    runs = [
+        run
+        for point in at(points, width=width, richness=richness, samples=samples)
+        for run in point.runs
+    ]
     parts = (
         ("first_kernel", lambda run: run.first_share, "K₀"),
         ("after_kernel", lambda run: run.last_share, "at the end"),
@@ -172,7 +213,11 @@ def eigenspaces(points: Points, width: int, richness: float, samples: int) -> Ch
     drawn = [
         Line(
             replace(_style(name), title=title),
-            [Dot(rank, share, run.seed) for run in runs for rank, share in zip(run.ranks, of(run), strict=True)],
+            [
+                Dot(rank, share, run.seed)
+                for run in runs
+                for rank, share in zip(run.ranks, of(run), strict=True)
+            ],
             fit=False,
         )
         for name, of, title in parts
@@ -195,7 +240,11 @@ def angles(points: Points, width: int, samples: int) -> Chart:
     drawn = [
         Line(
             richness_style(point.richness),
-            [Dot(i, angle, run.seed) for run in point.runs for i, angle in enumerate(run.angles, 1)],
+            [
+                Dot(i, angle, run.seed)
+                for run in point.runs
+                for i, angle in enumerate(run.angles, 1)
+            ],
             fit=False,
         )
         for point in shown
@@ -209,7 +258,9 @@ def angles(points: Points, width: int, samples: int) -> Chart:
         of="richness",
         name="angles",
         heading="Rotation",
-        caption=[f"Between the spans of the {count} leading eigenvectors; width {width:,}, n = {samples:,}."],
+        caption=[
+            f"Between the spans of the {count} leading eigenvectors; width {width:,}, n = {samples:,}."
+        ],
         first=spread_out(len(shown), MOST_CURVES),
     )
 
@@ -226,6 +277,13 @@ def first_chart(result: GeneralizationResult) -> Chart:
 
 
 COMPARED = (
-    ComparedAxis("width", "width m", keep=lambda row, result: row["num_samples"] == result.spec.counts[-1]),
-    ComparedAxis("num_samples", "training points n", "n", lambda row, result: row["width"] == result.spec.widths[-1]),
+    ComparedAxis(
+        "width", "width m", keep=lambda row, result: row["num_samples"] == result.spec.counts[-1]
+    ),
+    ComparedAxis(
+        "num_samples",
+        "training points n",
+        "n",
+        lambda row, result: row["width"] == result.spec.widths[-1],
+    ),
 )

@@ -36,7 +36,11 @@ def choices(shown: Runs) -> list[Choice]:
     counts = sorted({point.num_samples for point in shown.points})
     swept = [Choice("count", "Points n", counts, "n = {:,}".format, begins=-1, axis="n")]
     dial = Choice("dialed", "ρ", list(dials), dials.__getitem__)
-    return [dial, width_choice(sorted(shown.points, key=lambda point: point.width)), *swept[: len(counts) - 1]]
+    return [
+        dial,
+        width_choice(sorted(shown.points, key=lambda point: point.width)),
+        *swept[: len(counts) - 1],
+    ]
 
 
 def more(shown: Runs) -> list[Choice]:
@@ -52,7 +56,14 @@ PAGE = ExperimentPage[GeneralizationSpec, GeneralizationPoint](
     more=more,
     controls=("dataset.name", "widths", "dataset.num_samples"),
     groups={
-        "Width, richness and points": ("widths", "richness", "samples", "num_seeds", "seed", "draws"),
+        "Width, richness and points": (
+            "widths",
+            "richness",
+            "samples",
+            "num_seeds",
+            "seed",
+            "draws",
+        ),
         "Kernels and test": ("num_test", "ridge", "infinite_width"),
     },
 )

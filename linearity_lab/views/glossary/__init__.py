@@ -2,4 +2,6 @@
 
 from linearity_lab.view_modules import Page
 
-PAGE = Page("Glossary", ":material/dictionary:", "What does this word mean?", group="See it", place=3)
+PAGE = Page(
+    "Glossary", ":material/dictionary:", "What does this word mean?", group="See it", place=3
+)

@@ -29,10 +29,16 @@ def show() -> None:
     before: str = state.get(f"{PAGE}.searched", "")
     state.setdefault(f"{PAGE}.search", before)
     text = st.text_input(
-        "Search", key=f"{PAGE}.search", placeholder="kernel, κ, Theorem 3.1, …", max_chars=LONGEST_SEARCH, width=420
+        "Search",
+        key=f"{PAGE}.search",
+        placeholder="kernel, κ, Theorem 3.1, …",
+        max_chars=LONGEST_SEARCH,
+        width=420,
     )
     state[f"{PAGE}.searched"] = text
-    session.show_address(PAGE, {**({"term": term} if term else {}), **({"search": text} if text else {})})
+    session.show_address(
+        PAGE, {**({"term": term} if term else {}), **({"search": text} if text else {})}
+    )
     found = [entry for entry in search(text) if entry.name != first]
     is_narrow = bool(text) and len(found) <= FEW
     for entry in ([entry_of(first)] if first else []) + found:
@@ -57,10 +63,16 @@ def _toggled(entry: Entry) -> None:
 
 def _entry(entry: Entry) -> None:
     symbol = f" &nbsp; ${entry.symbol}$" if entry.symbol and len(entry.title) > 1 else ""
-    line = st.expander(f"**{plain(entry.title)}**{symbol}", key=_opened(entry), on_change=_toggled, args=(entry,))
+    line = st.expander(
+        f"**{plain(entry.title)}**{symbol}", key=_opened(entry), on_change=_toggled, args=(entry,)
+    )
     if not line.open:
         return
     with line:
         formula = f"\n\n${entry.formula}$" if entry.formula else ""
         st.markdown(f"{entry.sentence}{formula}  \n:small[:gray[{plain(entry.source)}]]")
-        st.page_link(f"pages/{entry.page}.py", label=f"See it: {_TITLES[entry.page]}", icon=":material/visibility:")
+        st.page_link(
+            f"pages/{entry.page}.py",
+            label=f"See it: {_TITLES[entry.page]}",
+            icon=":material/visibility:",
+        )

@@ -2,4 +2,6 @@
 
 from linearity_lab.view_modules import Page
 
-PAGE = Page("Hessian", ":material/grid_on:", "Why do wide networks become linear?", group="Measure", place=1)
+PAGE = Page(
+    "Hessian", ":material/grid_on:", "Why do wide networks become linear?", group="Measure", place=1
+)

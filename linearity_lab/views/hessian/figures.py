@@ -38,7 +38,11 @@ VIEWS = {
 }
 UNKNOWN = "has unconverged norms, which may be larger"
 WIDTH_TITLE, CHANNELS_TITLE = "width m", "width m, or channels of a CNN"
-BEYOND_PAPER = ("width_is", "grows", "sub_model")  # settings of architectures that the papers do not treat
+BEYOND_PAPER = (
+    "width_is",
+    "grows",
+    "sub_model",
+)  # settings of architectures that the papers do not treat
 
 
 def dots(points: Sequence[HessianPoint], of: Of) -> list[Dot]:
@@ -108,13 +112,25 @@ def against_width(points: Sequence[HessianPoint], view: str = "‖H‖") -> Char
     slopes = () if shown.slope is None else (shown.slope,)
     axis, lines = axis_of(points), list(norm_lines(points, view).values())
     notes = missed(points)
-    return sweep(lines, axis, shown.title, shown.symbol, slopes=slopes, of="network", name="norm", caption=notes)
+    return sweep(
+        lines,
+        axis,
+        shown.title,
+        shown.symbol,
+        slopes=slopes,
+        of="network",
+        name="norm",
+        caption=notes,
+    )
 
 
 def change_against_width(points: Sequence[HessianPoint]) -> Chart:
     """Draw ΔK in training of the same networks, from the same weights."""
     style = styles(points)
-    lines = [Line(style[name], _changes(of_line(points, name)), group=name) for name in trained_lines(points)]
+    lines = [
+        Line(style[name], _changes(of_line(points, name)), group=name)
+        for name in trained_lines(points)
+    ]
     return sweep(
         lines,
         axis_of(points),
@@ -134,7 +150,9 @@ def axis_of(points: Sequence[HessianPoint]) -> Axis:
         return Axis("tokens T", "T")
     if (grown := grown_size(networks)) in GROWN_AXES:
         return GROWN_AXES[grown]
-    return Axis(CHANNELS_TITLE if any(network.uses("kernel_size") for network in networks) else WIDTH_TITLE)
+    return Axis(
+        CHANNELS_TITLE if any(network.uses("kernel_size") for network in networks) else WIDTH_TITLE
+    )
 
 
 def place_name(points: Sequence[HessianPoint]) -> str:
@@ -145,7 +163,11 @@ def place_name(points: Sequence[HessianPoint]) -> str:
 
 def trained_lines(points: Sequence[HessianPoint]) -> tuple[str, ...]:
     """Return lines with a trained seed."""
-    return tuple(dict.fromkeys(point.line for point in points for run in point.runs if run.trained is not None))
+    return tuple(
+        dict.fromkeys(
+            point.line for point in points for run in point.runs if run.trained is not None
+        )
+    )
 
 
 def _changes(points: Sequence[HessianPoint]) -> list[Dot]:
@@ -161,7 +183,9 @@ def _changes(points: Sequence[HessianPoint]) -> list[Dot]:
         for point in points
         for run in point.runs
         if run.trained is not None
-        for words, converged in [(OUTCOME_WORDS[run.trained.outcome], run.trained.outcome == "converged")]
+        for words, converged in [
+            (OUTCOME_WORDS[run.trained.outcome], run.trained.outcome == "converged")
+        ]
     ]
 
 
@@ -199,7 +223,11 @@ def table_rows(points: Sequence[HessianPoint]) -> list[dict[str, str]]:
 
 def _stated(network: ComparedNetwork) -> tuple[str, str]:
     """Return (‖H‖, whether it becomes linear) in Table 1 and App. G; none for kinks, attention, custom layers."""
-    if network.kind == COMPOSED or any(map(network.uses, BEYOND_PAPER)) or network.almost_everywhere:
+    if (
+        network.kind == COMPOSED
+        or any(map(network.uses, BEYOND_PAPER))
+        or network.almost_everywhere
+    ):
         return "–", "–"
     linear = network.output == "linear" and network.bottleneck is None
     norm = "–" if network.parameterization != "ntk" else "Õ(m^{−1/2})" if linear else "Õ(1)"
@@ -228,4 +256,6 @@ def first_chart(result: HessianResult) -> Chart:
 
 def compared(spec: HessianSpec) -> Comparison:
     """Return how runs are compared."""
-    return compared_by(COLUMNS, ComparedAxis("m", "tokens T" if spec.swept == "num_tokens" else "width m"))
+    return compared_by(
+        COLUMNS, ComparedAxis("m", "tokens T" if spec.swept == "num_tokens" else "width m")
+    )

@@ -40,7 +40,9 @@ def networks_chooser(form: SpecForm[HessianSpec]) -> None:
         list(chosen),  # also given, as in the form: an interrupted run must not clear it
         format_func=known.__getitem__,
         key=key,
-        on_change=lambda: _put(form, [(TEMPLATES | chosen)[name] for name in st.session_state[key]]),
+        on_change=lambda: _put(
+            form, [(TEMPLATES | chosen)[name] for name in st.session_state[key]]
+        ),
         help="Networks to compare. Change each under All settings, One network.",
         width=CHOOSER_PIXELS,
         wrap=False,
@@ -68,9 +70,14 @@ def networks_form(form: SpecForm[HessianSpec]) -> None:
                 _shared_widget(form, networks, field, ENTRY_PIXELS)
     if networks:
         st.markdown("**One network**")
-        labels = [f"{SETTINGS[f'networks.{at}.kind'].place}: {known[name]}" for at, name in enumerate(chosen)]
+        labels = [
+            f"{SETTINGS[f'networks.{at}.kind'].place}: {known[name]}"
+            for at, name in enumerate(chosen)
+        ]
         options = range(len(labels))
-        one = st.selectbox("Network", options, None, labels.__getitem__, f"{KEY}.one", placeholder="Choose one")
+        one = st.selectbox(
+            "Network", options, None, labels.__getitem__, f"{KEY}.one", placeholder="Choose one"
+        )
         if one is not None:
             form.entries(list(form.used(f"networks.{one}.")))
 
@@ -82,14 +89,21 @@ def _chosen(form: SpecForm[HessianSpec]) -> tuple[dict[str, ComparedNetwork], di
         _, index, field = setting.name.split(".")
         given.setdefault(index, {})[field] = tuple(value) if isinstance(value, list) else value
     chosen = named(tuple(ComparedNetwork.model_construct(**fields) for fields in given.values()))
-    return chosen, {**{name: network.title for name, network in TEMPLATES.items()}, **titles(chosen)}
+    return chosen, {
+        **{name: network.title for name, network in TEMPLATES.items()},
+        **titles(chosen),
+    }
 
 
 def _shared(networks: Sequence[ComparedNetwork]) -> dict[str, list[object]]:
     """Map settings that can be changed in all networks to their values."""
     free = [network for network in networks if not network.closed_form]
     return {
-        "layers": [network.depth - (network.bottleneck is not None) for network in free if network.uses("depth")],
+        "layers": [
+            network.depth - (network.bottleneck is not None)
+            for network in free
+            if network.uses("depth")
+        ],
         "activation": [network.activation for network in free if network.uses("activation")],
         "output": [network.output for network in free if network.output != "linear"],
         "bottleneck_width": [network.bottleneck[1] for network in free if network.bottleneck],
@@ -98,7 +112,9 @@ def _shared(networks: Sequence[ComparedNetwork]) -> dict[str, list[object]]:
     }
 
 
-def _shared_widget(form: SpecForm[HessianSpec], networks: Sequence[ComparedNetwork], field: str, pixels: int) -> None:
+def _shared_widget(
+    form: SpecForm[HessianSpec], networks: Sequence[ComparedNetwork], field: str, pixels: int
+) -> None:
     """Return widgets of shared settings; none if no network has them."""
     values = _shared(networks)[field]
     if not values:
@@ -116,7 +132,9 @@ def _shared_widget(form: SpecForm[HessianSpec], networks: Sequence[ComparedNetwo
         "switch": st.toggle,
         "choice": functools.partial(
             st.selectbox,
-            options=[option for option in setting.options if (field, option) != ("output", "linear")],
+            options=[
+                option for option in setting.options if (field, option) != ("output", "linear")
+            ],
             format_func=setting.label,
         ),
     }
@@ -143,7 +161,9 @@ def balls(shown: Runs) -> list[Panel]:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.subheader("In the whole ball of radius R around w₀", anchor=False, width="content")
             if len(radii) > 1:
-                radius = slide(PAGE.name, "radius", "Radius R", radii, "R = {:g}", len(radii) // 2, 260)
+                radius = slide(
+                    PAGE.name, "radius", "Radius R", radii, "R = {:g}", len(radii) // 2, 260
+                )
             else:
                 (radius,) = radii
                 st.caption(f"R = {radius:g}")
@@ -169,7 +189,9 @@ def one_network(shown: Runs) -> list[Panel]:
         return [chart for chart in found if chart is not None]
 
     def charts() -> list[Chart]:
-        (line,) = shown.choose("One network", Choice("one", "Network", detailed, known.__getitem__, 260))
+        (line,) = shown.choose(
+            "One network", Choice("one", "Network", detailed, known.__getitem__, 260)
+        )
         found = shown.drawn("one", drawn, line)
         if any(chart.name == "quantities" for chart in found):
             st.markdown(titled_prose(PAGE.name, "Why do Hessian and gradient scale differently?"))
@@ -180,7 +202,9 @@ def one_network(shown: Runs) -> list[Panel]:
 
 def _has_detail(points: Sequence[HessianPoint], line: str) -> bool:
     runs = [run for point in figures.of_line(points, line) for run in point.runs]
-    measured = any(run.bound or run.parts or run.vector or run.shares or run.exact is not None for run in runs)
+    measured = any(
+        run.bound or run.parts or run.vector or run.shares or run.exact is not None for run in runs
+    )
     return measured or parts.blocks_of(points, line) is not None
 
 

@@ -48,7 +48,13 @@ def _part(number: int, title: str, path: str) -> Part:
         found: object = run
         for name in path.split("."):
             found = None if found is None else getattr(found, name)
-        return max(found) if isinstance(found, tuple) else found if isinstance(found, int | float) else math.nan
+        return (
+            max(found)
+            if isinstance(found, tuple)
+            else found
+            if isinstance(found, int | float)
+            else math.nan
+        )
 
     return Part(of, nth_style(number, title, "part"))
 
@@ -69,7 +75,10 @@ QUANTITIES = {
     "q_l": _part(10, "Q<sub>L</sub>", "bound.q_l"),
     "q_221": _part(11, "Q<sub>2,2,1</sub>", "bound.q_221"),
 }
-CLOSED_FORM_TITLES = {"shallow": "closed form max |H_ii|", "quadratic-bottleneck": "exact block of w<sub>2</sub>"}
+CLOSED_FORM_TITLES = {
+    "shallow": "closed form max |H_ii|",
+    "quadratic-bottleneck": "exact block of w<sub>2</sub>",
+}
 
 
 def bounded(points: Sequence[HessianPoint], line: str) -> Chart | None:
@@ -97,7 +106,9 @@ def quantities(points: Sequence[HessianPoint], line: str) -> Chart | None:
     return drawn and replace(drawn, caption=(), name="quantities")
 
 
-def _parts(points: Sequence[HessianPoint], line: str, parts: dict[str, Part], title: str, least: int) -> Chart | None:
+def _parts(
+    points: Sequence[HessianPoint], line: str, parts: dict[str, Part], title: str, least: int
+) -> Chart | None:
     own = of_line(points, line)
     found = {name: Line(part.style, dots(own, part.of), group=name) for name, part in parts.items()}
     lines = [each for each in found.values() if any(dot.value > 0 for dot in each.dots)]
@@ -107,7 +118,9 @@ def _parts(points: Sequence[HessianPoint], line: str, parts: dict[str, Part], ti
     for point in own:
         row: dict[str, object] = {place_name(points): point.place}
         for part in (MEASURED, *BOUNDS.values(), *QUANTITIES.values()):
-            average = mean([value for run in point.runs if math.isfinite(value := part.of(point, run))])
+            average = mean(
+                [value for run in point.runs if math.isfinite(value := part.of(point, run))]
+            )
             if average.count:
                 row[plain_symbols(part.style.title)] = average.value
         rows.append(row)
@@ -127,7 +140,9 @@ def bound_words(points: Sequence[HessianPoint], line: str) -> str:
         return "" if law is None else f" It decreases with exponent {signed(law.exponent)}."
 
     if together := [run.vector.norm / run.norm for run in runs if run.vector and run.norm > 0]:
-        words = f"the norm of all outputs together is {times(together)} that of one.{trend('vector')}"
+        words = (
+            f"the norm of all outputs together is {times(together)} that of one.{trend('vector')}"
+        )
     elif any(run.bound for run in runs):
         gaps = [run.bound.bound / run.norm for run in runs if run.bound and run.norm > 0]
         words = (
@@ -151,12 +166,27 @@ def shares(points: Sequence[HessianPoint], line: str) -> Chart | None:
     for point in of_line(points, line):
         for run in point.runs:
             for each in run.shares:
-                found.setdefault(layer_title(each.layer), []).append(Dot(point.place, each.share, run.seed))
+                found.setdefault(layer_title(each.layer), []).append(
+                    Dot(point.place, each.share, run.seed)
+                )
     if not found:
         return None
-    lines = [Line(nth_style(index, layer, "layer"), dots) for index, (layer, dots) in enumerate(found.items())]
-    words = [f"{titles(networks_of(points))[line]}: tr K_l / tr K of each trained layer l; all shares add up to 1."]
-    return sweep(lines, axis_of(points), "share of K", slopes=(-1.0,), of="layer", name="shown_shares", caption=words)
+    lines = [
+        Line(nth_style(index, layer, "layer"), dots)
+        for index, (layer, dots) in enumerate(found.items())
+    ]
+    words = [
+        f"{titles(networks_of(points))[line]}: tr K_l / tr K of each trained layer l; all shares add up to 1."
+    ]
+    return sweep(
+        lines,
+        axis_of(points),
+        "share of K",
+        slopes=(-1.0,),
+        of="layer",
+        name="shown_shares",
+        caption=words,
+    )
 
 
 def layer_share(point: HessianPoint, layer: str) -> Mean:
@@ -166,7 +196,9 @@ def layer_share(point: HessianPoint, layer: str) -> Mean:
 
 def radii_of(points: Sequence[HessianPoint]) -> tuple[float, ...]:
     """Return the radii of searched balls."""
-    return tuple(sorted({ball.radius for point in points for run in point.runs for ball in run.balls}))
+    return tuple(
+        sorted({ball.radius for point in points for run in point.runs for ball in run.balls})
+    )
 
 
 def ball(points: Sequence[HessianPoint], radius: float, quantity: str, num_starts: int) -> Chart:
@@ -201,7 +233,9 @@ def ball(points: Sequence[HessianPoint], radius: float, quantity: str, num_start
             if found:
                 style = Style(base.color, dash, symbol, f"{base.title}, {title}")
                 lines.append(Line(style, found, group=line + suffix))
-    vertical = "sup of ‖H‖ over the ball" if quantity == "hessian" else "sup of the relative kernel change"
+    vertical = (
+        "sup of ‖H‖ over the ball" if quantity == "hessian" else "sup of the relative kernel change"
+    )
     return sweep(
         lines,
         axis_of(points),
@@ -229,8 +263,12 @@ def ball_rows(points: Sequence[HessianPoint]) -> list[dict[str, object]]:
                     "‖H‖ at w₀": mean([run.norm for run in point.runs if run.balls]).value,
                     "sup ‖H‖, at least": mean([ball.hessian for ball in balls]).value,
                     "‖H‖ in random directions": mean([ball.hessian_random for ball in balls]).value,
-                    "sup kernel change, at least": mean([ball.kernel_change for ball in balls]).value,
-                    "kernel change in random directions": mean([ball.kernel_change_random for ball in balls]).value,
+                    "sup kernel change, at least": mean(
+                        [ball.kernel_change for ball in balls]
+                    ).value,
+                    "kernel change in random directions": mean(
+                        [ball.kernel_change_random for ball in balls]
+                    ).value,
                     "seeds": len(balls),
                 }
             )
@@ -239,7 +277,9 @@ def ball_rows(points: Sequence[HessianPoint]) -> list[dict[str, object]]:
 
 def blocks_of(points: Sequence[HessianPoint], line: str) -> tuple[int, HessianBlocks] | None:
     """Return (width or length, blocks) of the widest point of a line that has blocks."""
-    kept = [(point.place, point.blocks) for point in of_line(points, line) if point.blocks is not None]
+    kept = [
+        (point.place, point.blocks) for point in of_line(points, line) if point.blocks is not None
+    ]
     return kept[-1] if kept else None
 
 
@@ -262,16 +302,25 @@ def blocks(points: Sequence[HessianPoint], line: str) -> Chart | None:
         hovertemplate="%{y} × %{x}<br>norm %{text}<extra></extra>",
     )
     figure.update_xaxes(tickfont={"size": FONT_SIZE}, constrain="domain")
-    figure.update_yaxes(tickfont={"size": FONT_SIZE}, autorange="reversed", scaleanchor="x", constrain="domain")
+    figure.update_yaxes(
+        tickfont={"size": FONT_SIZE}, autorange="reversed", scaleanchor="x", constrain="domain"
+    )
     figure.update_layout(height=HEATMAP_HEIGHT, margin={"l": 4, "r": 4, "t": 40, "b": 4})
     row, column = np.unravel_index(np.argmax(norms), norms.shape)
-    known = "" if found.converged else " Some block norms did not reach their tolerance and may be larger."
+    known = (
+        ""
+        if found.converged
+        else " Some block norms did not reach their tolerance and may be larger."
+    )
     words = (
         f"Norms of the Hessian's layer × layer blocks, {titles(networks_of(points))[line]}, "
         f"{place_name(points)} = {place:,}, seed {found.seed}, first input. "
         f"The largest is {names[int(row)]} × {names[int(column)]} with {number(norms.max())}.{known}"
     )
-    rows = [{"layer": name, **dict(zip(names, row, strict=True))} for name, row in zip(names, found.norms, strict=True)]
+    rows = [
+        {"layer": name, **dict(zip(names, row, strict=True))}
+        for name, row in zip(names, found.norms, strict=True)
+    ]
     return Chart(figure, words, rows, [words], "shown_blocks")
 
 

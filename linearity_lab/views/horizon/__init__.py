@@ -2,4 +2,10 @@
 
 from linearity_lab.view_modules import Page
 
-PAGE = Page("Horizon", ":material/timeline:", "How long does it stay linear?", group="Beyond width", place=0.5)
+PAGE = Page(
+    "Horizon",
+    ":material/timeline:",
+    "How long does it stay linear?",
+    group="Beyond width",
+    place=0.5,
+)

@@ -11,9 +11,18 @@ def along_clock(points: Points, spec: HorizonSpec, regime: str, width: int) -> C
     kernel = Row("ΔK", threshold=spec.kernel_threshold)
     outputs = Row("outputs", threshold=spec.output_threshold)
     return along_runs(
-        [run for point in points if (point.regime, point.width) == (regime, width) for run in point.runs if run.clock],
+        [
+            run
+            for point in points
+            if (point.regime, point.width) == (regime, width)
+            for run in point.runs
+            if run.clock
+        ],
         "clock",
-        [Quantity("ΔK", "change", kernel), Quantity("outputs", "difference", outputs, "‖f − f_lin‖/‖f_lin‖")],
+        [
+            Quantity("ΔK", "change", kernel),
+            Quantity("outputs", "difference", outputs, "‖f − f_lin‖/‖f_lin‖"),
+        ],
         lambda run: style(RegimeLine(regime, run.rate)),
         lambda run: {"c": run.rate, "seed": run.seed},
         x_title=REGIMES[regime].clock,

@@ -9,20 +9,34 @@ from linearity_lab.views.horizon.figures import along_clock
 from ntk_core.experiments.horizon import REGIMES, HorizonPoint, HorizonSpec
 
 
-def charts(shown: Shown[HorizonSpec, HorizonPoint], of: str, width: int, regime: str) -> list[Chart]:
+def charts(
+    shown: Shown[HorizonSpec, HorizonPoint], of: str, width: int, regime: str
+) -> list[Chart]:
     """Draw horizons against width, runs of one width and regime, and any steps above the stable rate."""
     points, spec = shown.points, shown.spec
     found = [against_width(points, spec, of), along_clock(points, spec, regime, width)]
-    return [*found, *([departure_steps(points, spec.widths)] if "large-rate" in spec.regimes else [])]
+    return [
+        *found,
+        *([departure_steps(points, spec.widths)] if "large-rate" in spec.regimes else []),
+    ]
 
 
 PAGE = ExperimentPage[HorizonSpec, HorizonPoint](
     "horizon",
     charts=charts,
-    choices=lambda shown: [Choice("departure", "Departure of", shown.spec.departures, "by the {}".format)],
+    choices=lambda shown: [
+        Choice("departure", "Departure of", shown.spec.departures, "by the {}".format)
+    ],
     more=lambda shown: [
         width_choice(shown.points),
-        Choice("regime", "Run", occurring(shown.points, "regime"), lambda name: REGIMES[name].title, 220, begins=-1),
+        Choice(
+            "regime",
+            "Run",
+            occurring(shown.points, "regime"),
+            lambda name: REGIMES[name].title,
+            220,
+            begins=-1,
+        ),
     ],
     controls=("regimes", "widths", "kernel_threshold", "output_threshold"),
     groups={"Network": ("scale",), "Data": ("dataset.", "num_test")},

@@ -3,5 +3,9 @@
 from linearity_lab.view_modules import Page
 
 PAGE = Page(
-    "Kernel", ":material/show_chart:", "Does the kernel stop moving as the width grows?", group="Measure", place=0
+    "Kernel",
+    ":material/show_chart:",
+    "Does the kernel stop moving as the width grows?",
+    group="Measure",
+    place=0,
 )

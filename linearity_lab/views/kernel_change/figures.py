@@ -23,14 +23,18 @@ def change_lines(points: Sequence[KernelChanges], kind: str = "fully-connected")
             network_style(kind, output),
             [
                 replace(
-                    trained_dot(point.width, run.sup_change, run, f"η = {rate_words([run.learning_rate])}"),
+                    trained_dot(
+                        point.width, run.sup_change, run, f"η = {rate_words([run.learning_rate])}"
+                    ),
                     error=run.sup_error,
                 )
                 for point in points
                 for run in point.of(output)
             ],
             more={
-                point.width: {"learning rate η": rate_words(run.learning_rate for run in point.of(output))}
+                point.width: {
+                    "learning rate η": rate_words(run.learning_rate for run in point.of(output))
+                }
                 for point in points
             },
         )
@@ -56,7 +60,10 @@ def change_against_width(
         of="output",
         name="against_width",
         heading="Against width",
-        caption=[*(_rates(points) if with_rates else ()), *_estimated(points, ", the bar at a mark")],
+        caption=[
+            *(_rates(points) if with_rates else ()),
+            *_estimated(points, ", the bar at a mark"),
+        ],
     )
 
 
@@ -68,12 +75,17 @@ def start_against_width(
     radius: float = 0.0,
 ) -> Chart:
     """Draw the kernel velocity at w₀ and the largest ΔK in a ball, and ΔK in training if networks were trained."""
-    outputs = occurring(points, "output") or list(dict.fromkeys(s.output for point in points for s in point.at_start))
+    outputs = occurring(points, "output") or list(
+        dict.fromkeys(s.output for point in points for s in point.at_start)
+    )
     changes = change_lines(points, kind)
     lines = []
     for output in outputs:
         of = f", {output_title(output)}" if len(outputs) > 1 else ""
-        titles = {"ball_change": f"largest ΔK for R = {number(radius)}{of}", "velocity": f"velocity at w₀{of}"}
+        titles = {
+            "ball_change": f"largest ΔK for R = {number(radius)}{of}",
+            "velocity": f"velocity at w₀{of}",
+        }
         for variant, (measure, title) in enumerate(titles.items(), start=1):
             dots = [
                 Dot(point.width, value, each.seed)
@@ -82,7 +94,9 @@ def start_against_width(
                 if each.output == output and (value := getattr(each, measure)) is not None
             ]
             if dots:
-                alone = nth_style(5 + variant, title)  # beside ΔK in training, in the color of the network
+                alone = nth_style(
+                    5 + variant, title
+                )  # beside ΔK in training, in the color of the network
                 several = network_style(kind, output, title, variant if changes else 0)
                 lines.append(Line(alone if changes and len(outputs) == 1 else several, dots))
         if output in changes:
@@ -91,7 +105,9 @@ def start_against_width(
     return sweep(
         lines,
         width_axis(widths, SWEPT_TITLES[swept]),
-        "kernel change ΔK, or velocity" if changes or radius else "kernel velocity ‖K̇<sub>0</sub>‖ / ‖K<sub>0</sub>‖",
+        "kernel change ΔK, or velocity"
+        if changes or radius
+        else "kernel velocity ‖K̇<sub>0</sub>‖ / ‖K<sub>0</sub>‖",
         "value" if changes or radius else "velocity",
         slopes=(-0.5, -1.0),
         of="measured",
@@ -139,10 +155,16 @@ def change_against_time(
         style, x = network_style(kind, run.output), times(run.steps, run.learning_rate, axis)
         for number_of, values in enumerate(zip(*run.followed, strict=True), start=1):
             what = f"output at training point {number_of}"
-            curves.append(Curve(style, x, values, what, run.seed, 3, 1.5, unit=axis, in_legend=False))
+            curves.append(
+                Curve(style, x, values, what, run.seed, 3, 1.5, unit=axis, in_legend=False)
+            )
     rows = [Row("kernel change ΔK(t)", "from 0", 0.62), Row("loss", share=0.38)]
     if followed:
-        rows = [Row("kernel change ΔK(t)", "from 0", 0.44), Row("loss", share=0.26), Row("outputs", "linear", 0.3)]
+        rows = [
+            Row("kernel change ΔK(t)", "from 0", 0.44),
+            Row("loss", share=0.26),
+            Row("outputs", "linear", 0.3),
+        ]
     figure = along_training(curves, rows, AXIS_TITLES[axis])
     if followed:
         figure.update_layout(height=figure.layout.height * 1.3)
@@ -151,14 +173,20 @@ def change_against_time(
     ends = [
         f"{output_title(output)} {number(sum(changes) / len(changes))}"
         for output in occurring([point], "output")
-        if (changes := [run.change[-1] for run in point.of(output) if math.isfinite(run.change[-1])])
+        if (
+            changes := [run.change[-1] for run in point.of(output) if math.isfinite(run.change[-1])]
+        )
     ]
     words = (
         f"Kernel change and loss along training at width {point.width:,}. "
         f"Mean kernel change at the end: {', '.join(ends)}."
     )
     caption = [
-        *([f"Outputs of seed {strong_seed} at a few training points, of the point's own class."] if followed else []),
+        *(
+            [f"Outputs of seed {strong_seed} at a few training points, of the point's own class."]
+            if followed
+            else []
+        ),
         *_rates([point]),
         *_estimated([point]),
         *left_out(list(change_lines([point], kind).values()), width_axis()),
@@ -177,7 +205,10 @@ def time_rows(point: KernelChangePoint) -> list[dict[str, object]]:
             "ΔK(t)": change,
             **({"standard error of ΔK(t)": run.error[index]} if run.error else {}),
             "loss": loss,
-            **{f"output at training point {number_of}": f for number_of, f in enumerate(outputs, start=1)},
+            **{
+                f"output at training point {number_of}": f
+                for number_of, f in enumerate(outputs, start=1)
+            },
         }
         for run in point.runs
         for index, (step, change, loss, outputs) in enumerate(

@@ -21,10 +21,14 @@ def draw(shown: Runs) -> list[Panel]:
     points = {point.width: point for point in shown.points}
 
     def over_time(width: int, axis: TimeAxis, seed: int | None = None) -> Chart:
-        return figures.change_against_time(points[width], axis, spec.training.loss_threshold, kind, seed)
+        return figures.change_against_time(
+            points[width], axis, spec.training.loss_threshold, kind, seed
+        )
 
     def along_training() -> Chart:
-        widths = Choice("shown_width", "Width m", list(points), width_label, 92, begins=-1, axis=WIDTH)
+        widths = Choice(
+            "shown_width", "Width m", list(points), width_label, 92, begins=-1, axis=WIDTH
+        )
         axes = Choice("axis", "Horizontal axis", list(AXIS_TITLES), "by {}".format, 102)
         seeds = seed_choice(shown.points)
         chosen = shown.choose("Training at width", widths, axes, *seeds)

@@ -24,9 +24,14 @@ AXES: dict[Swept, Axis] = {"scale": Axis("scale α", "α"), "width": Axis("width
 KAPPA = Measure[LazyRun]("κ at w₀", "κ", lambda run: run.kappa, before_training=True)
 CHANGE = Measure[LazyRun]("kernel change ΔK", "ΔK", lambda run: run.sup_change)
 DISTANCE = Measure[LazyRun]("distance ‖w − w₀‖₂", "‖w − w₀‖₂", lambda run: run.distance)
-LARGEST = Measure[LazyRun]("largest move ‖w − w₀‖_∞", "‖w − w₀‖<sub>∞</sub>", lambda run: run.largest_distance)
+LARGEST = Measure[LazyRun](
+    "largest move ‖w − w₀‖_∞", "‖w − w₀‖<sub>∞</sub>", lambda run: run.largest_distance
+)
 CURVATURE = Measure[LazyRun](
-    "curvature ‖H‖ / ‖∇F‖² at w₀", "‖H‖ / ‖∇F‖<sup>2</sup>", lambda run: run.curvature, before_training=True
+    "curvature ‖H‖ / ‖∇F‖² at w₀",
+    "‖H‖ / ‖∇F‖<sup>2</sup>",
+    lambda run: run.curvature,
+    before_training=True,
 )
 LEAST = (
     Measure[LazyRun]("", "least distance, all inputs", lambda run: run.least_distance[1]),
@@ -39,7 +44,9 @@ BEHIND_F = Measure[LazyRun]("", "ΔK of α f", lambda run: run.pre_output_change
 
 def measure_style(measure: Measure[LazyRun]) -> Style:
     """Return the style of a measure among others."""
-    return nth_style((CHANGE, CURVATURE, HIDDEN, DISTANCE, LARGEST, KAPPA, *LEAST).index(measure), measure.symbol)
+    return nth_style(
+        (CHANGE, CURVATURE, HIDDEN, DISTANCE, LARGEST, KAPPA, *LEAST).index(measure), measure.symbol
+    )
 
 
 def nonlinear(points: Iterable[LazyPoint]) -> str:
@@ -65,10 +72,14 @@ def line(
 ) -> Line:
     """Return a measure of the runs of one output and start, against the swept setting, at one richness."""
     dots = measure.dots(along(swept_points(points, swept, richness), output, start, by=swept))
-    return Line(style or nth_style(list(START_TITLES).index(start), START_TITLES[start], "start"), dots)
+    return Line(
+        style or nth_style(list(START_TITLES).index(start), START_TITLES[start], "start"), dots
+    )
 
 
-def against(points: Sequence[LazyPoint], swept: Swept, output: str, measure: Measure[LazyRun]) -> Chart:
+def against(
+    points: Sequence[LazyPoint], swept: Swept, output: str, measure: Measure[LazyRun]
+) -> Chart:
     """Draw a measure of one output against the swept setting, a line for each start, log–log."""
     lines = [line(points, swept, output, start, measure) for start in occurring(points, "start")]
     return sweep(
@@ -85,9 +96,14 @@ def against(points: Sequence[LazyPoint], swept: Swept, output: str, measure: Mea
 
 def distances(points: Sequence[LazyPoint], output: str, start: str) -> Chart:
     """Draw ‖w − w₀‖₂, its lower bound, and ‖w − w₀‖_∞ against width at α = 1, with a guide of slope −1/2."""
-    is_bounded = any(run.least_distance for point in points for run in point.runs)  # older results have no bound
+    is_bounded = any(
+        run.least_distance for point in points for run in point.runs
+    )  # older results have no bound
     measured = (DISTANCE, LARGEST, *(LEAST if is_bounded else ()))
-    lines = [line(points, "width", output, start, measure, measure_style(measure)) for measure in measured]
+    lines = [
+        line(points, "width", output, start, measure, measure_style(measure))
+        for measure in measured
+    ]
     return sweep(
         lines,
         AXES["width"],
@@ -95,15 +111,21 @@ def distances(points: Sequence[LazyPoint], output: str, start: str) -> Chart:
         slopes=(-0.5,),
         name="figure3",
         heading="How far the weights move",
-        caption=[f"{beginning(output_title(output))}, {START_TITLES[start]}, {_where(points, 'width')}"],
+        caption=[
+            f"{beginning(output_title(output))}, {START_TITLES[start]}, {_where(points, 'width')}"
+        ],
         rows=table_rows(COLUMNS, points),
     )
 
 
-def same_parameters(points: Sequence[LazyPoint], output: str, start: str, kind: str = "fully-connected") -> Chart:
+def same_parameters(
+    points: Sequence[LazyPoint], output: str, start: str, kind: str = "fully-connected"
+) -> Chart:
     """Draw ΔK of α f and of φ(α f) against width, on the same path of weights, at α = 1."""
     through = network_style(kind, output, f"kernel of φ(α f), {output_title(output)}")
-    lines = [line(points, "width", output, start, BEHIND_F, network_style(kind, title="kernel of α f"))]
+    lines = [
+        line(points, "width", output, start, BEHIND_F, network_style(kind, title="kernel of α f"))
+    ]
     if output != "linear":
         lines.append(line(points, "width", output, start, CHANGE, through))
     return sweep(
@@ -127,7 +149,11 @@ def first_chart(result: LazyResult) -> Chart:
     """Draw ΔK along ρ, the scale or the width, with the first nonlinear output."""
     from linearity_lab.views.lazy import dial  # which draws with this module
 
-    points, output, start = result.points, nonlinear(result.points), occurring(result.points, "start")[0]
+    points, output, start = (
+        result.points,
+        nonlinear(result.points),
+        occurring(result.points, "start")[0],
+    )
     if result.spec.richness:
         return dial.against_width(points, output, start, CHANGE)
     return against(points, "scale" if set(result.spec.scales) != {1.0} else "width", output, CHANGE)
@@ -135,7 +161,10 @@ def first_chart(result: LazyResult) -> Chart:
 
 COMPARED = (
     ComparedAxis(
-        "scale", "scale α", "α", lambda row, result: not row["richness"] and row["width"] == result.spec.widths[0]
+        "scale",
+        "scale α",
+        "α",
+        lambda row, result: not row["richness"] and row["width"] == result.spec.widths[0],
     ),
     ComparedAxis("width", "width m", keep=lambda row, _: row["scale"] == 1),
 )

@@ -12,7 +12,9 @@ from ntk_core.experiments.lazy import LazyPoint, LazySpec
 Runs = Shown[LazySpec, LazyPoint]
 
 
-def charts(shown: Runs, measure: str, output: str, start: str, richness: float = 0.0) -> tuple[Chart, ...]:
+def charts(
+    shown: Runs, measure: str, output: str, start: str, richness: float = 0.0
+) -> tuple[Chart, ...]:
     """Draw one measure against ρ, scale and width, as swept; then the weights."""
     points, spec, wanted = shown.points, shown.spec, figures.MEASURES[measure]
     found = []
@@ -42,7 +44,13 @@ def draw(shown: Runs) -> list[Panel]:
             Choice("measure", "Measure", figures.measured(shown.points), pixels=260),
             more=[
                 output_choice(occurring(shown.points, "output")),
-                Choice("start", "Start", occurring(shown.points, "start"), figures.START_TITLES.__getitem__, 200),
+                Choice(
+                    "start",
+                    "Start",
+                    occurring(shown.points, "start"),
+                    figures.START_TITLES.__getitem__,
+                    200,
+                ),
             ],
         )
     if shown.spec.almost_everywhere:

@@ -2,4 +2,6 @@
 
 from linearity_lab.view_modules import Page
 
-PAGE = Page("Learning rate", ":material/speed:", "Where does linearity end?", group="Beyond width", place=0)
+PAGE = Page(
+    "Learning rate", ":material/speed:", "Where does linearity end?", group="Beyond width", place=0
+)

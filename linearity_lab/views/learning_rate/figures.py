@@ -7,7 +7,14 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from linearity_lab.charts.axes import GUIDE_LINE, add_level, beginning, drawn_values, finish, log_ticks
+from linearity_lab.charts.axes import (
+    GUIDE_LINE,
+    add_level,
+    beginning,
+    drawn_values,
+    finish,
+    log_ticks,
+)
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.lines import Dot, Line, width_axis
 from linearity_lab.charts.style import GUIDE_COLOR, Style, model_style, nth_style
@@ -43,16 +50,24 @@ def style(model: str) -> Style:
     return model_style("linearized" if model == "linear" else model)
 
 
-def outcome_map(points: Sequence[RatePoint], models: Sequence[str], cell: tuple[int, float] | None = None) -> Chart:
+def outcome_map(
+    points: Sequence[RatePoint], models: Sequence[str], cell: tuple[int, float] | None = None
+) -> Chart:
     """Draw the most frequent outcome in every cell of width × c, one panel per model; one ``cell`` (m, c) is framed.
 
     Every cell has an invisible marker with its (m, c), because points of heatmaps cannot be selected.
     """
     order = list(RATE_OUTCOMES)
-    figure = make_subplots(1, len(models), shared_yaxes=True, horizontal_spacing=0.02, subplot_titles=list(models))
+    figure = make_subplots(
+        1, len(models), shared_yaxes=True, horizontal_spacing=0.02, subplot_titles=list(models)
+    )
     rates = sorted({run.rate for point in points for run in point.runs})
     widths = [width_label(point.width) for point in points]
-    scale = [[(i + end) / len(order), OUTCOME_LOOKS[name][0]] for i, name in enumerate(order) for end in (0, 1)]
+    scale = [
+        [(i + end) / len(order), OUTCOME_LOOKS[name][0]]
+        for i, name in enumerate(order)
+        for end in (0, 1)
+    ]
     for column, model in enumerate(models, start=1):
         cells = [[_most(point.of(model, rate)) for point in points] for rate in rates]
         figure.add_heatmap(
@@ -97,34 +112,49 @@ def outcome_map(points: Sequence[RatePoint], models: Sequence[str], cell: tuple[
                     line={"color": color, "width": wide}, row=1, col=column,
                 )  # fmt: skip
         # Markers would add a margin.
-        labels = widths if len(widths) < 5 else widths[(len(widths) - 1) % 2 :: 2]  # every other one, else they touch
+        labels = (
+            widths if len(widths) < 5 else widths[(len(widths) - 1) % 2 :: 2]
+        )  # every other one, else they touch
         ends = [-0.5, len(widths) - 0.5]
-        figure.update_xaxes(type="category", title="width m", range=ends, tickvals=labels, row=1, col=column)
+        figure.update_xaxes(
+            type="category", title="width m", range=ends, tickvals=labels, row=1, col=column
+        )
     figure.update_yaxes(type="category", range=[-0.5, len(rates) - 0.5])
     figure.update_yaxes(title="rate c", row=1, col=1)
     occur = {run.outcome for point in points for run in point.runs}
     for name in (name for name in order if name in occur):
         color, letter = OUTCOME_LOOKS[name]
         marker = {"color": color, "symbol": "square", "size": 12}
-        figure.add_scatter(x=[None], y=[None], mode="markers", marker=marker, name=f"{letter} {name}")
-    counts = {model: Counter(run.outcome for point in points for run in point.of(model)) for model in models}
+        figure.add_scatter(
+            x=[None], y=[None], mode="markers", marker=marker, name=f"{letter} {name}"
+        )
+    counts = {
+        model: Counter(run.outcome for point in points for run in point.of(model))
+        for model in models
+    }
     summary = [
         f"{MODEL_TITLES[model]}: {', '.join(f'{n} {name}' for name, n in found.items())}"
         for model, found in counts.items()
     ]
     caption = [f"{beginning(name)}: {words}." for name, words in RATE_OUTCOMES.items()]
-    caption.append("A cell shows the most frequent outcome of its seeds; a click on it shows its run.")
+    caption.append(
+        "A cell shows the most frequent outcome of its seeds; a click on it shows its run."
+    )
     # The toolbar is above the panel titles; the nearest marker to any click is that of its cell.
     figure = finish(figure).update_layout(margin_t=60, hoverdistance=-1)
     outcomes = beginning("; ".join(summary)) + "."
     finding = _stable_rates(points, models)
-    return Chart(figure, outcomes, table_rows(COLUMNS, points), [" ".join(caption)], "map", finding=finding)
+    return Chart(
+        figure, outcomes, table_rows(COLUMNS, points), [" ".join(caption)], "map", finding=finding
+    )
 
 
 def _stable_rates(points: Sequence[RatePoint], models: Sequence[str]) -> str:
     found = []
     for model in models:
-        runs = sorted((run for point in points for run in point.of(model)), key=lambda run: run.rate)
+        runs = sorted(
+            (run for point in points for run in point.of(model)), key=lambda run: run.rate
+        )
         if not runs:  # not yet
             continue
         least = min((run.rate for run in runs if run.outcome == "diverged"), default=math.inf)
@@ -135,10 +165,16 @@ def _stable_rates(points: Sequence[RatePoint], models: Sequence[str]) -> str:
 
 def _most(runs: Sequence[RateRun]) -> tuple[str, str]:
     counted = Counter(run.outcome for run in runs).most_common()
-    return (counted[0][0], ", ".join(f"{n} of {len(runs)} {name}" for name, n in counted)) if counted else ("", "")
+    return (
+        (counted[0][0], ", ".join(f"{n} of {len(runs)} {name}" for name, n in counted))
+        if counted
+        else ("", "")
+    )
 
 
-def peaks(points: Sequence[RatePoint], widths: Sequence[int], models: Sequence[str], rate: float) -> Chart:
+def peaks(
+    points: Sequence[RatePoint], widths: Sequence[int], models: Sequence[str], rate: float
+) -> Chart:
     """Draw the largest loss over its start against width at one rate; diverged runs are open."""
     lines = [
         Line(style(model), dots)
@@ -170,12 +206,15 @@ def along_run(point: RatePoint, rate: float, *, ended: bool = True) -> Chart:
     highest = 1e6 * max(run.first_loss for run in shown)
     # Diverging models leave the figure; the others set its range.
     farthest = max(
-        (finite_sup(run.path.distance) for run in shown if run.path and run.outcome != "diverged"), default=math.inf
+        (finite_sup(run.path.distance) for run in shown if run.path and run.outcome != "diverged"),
+        default=math.inf,
     )
     quantities = (
         Quantity[RateRun]("loss", "path.loss", Row("loss L", ceiling=highest)),
         Quantity[RateRun]("c", "path.curvature", Row("ηλ/n", "from 0")),
-        Quantity[RateRun]("distance", "path.distance", Row("‖w − w₀‖₂", ceiling=3 * farthest), "‖w − w₀‖₂"),
+        Quantity[RateRun](
+            "distance", "path.distance", Row("‖w − w₀‖₂", ceiling=3 * farthest), "‖w − w₀‖₂"
+        ),
         Quantity[RateRun]("ΔK", "path.change", Row("ΔK", "from 0")),
     )
     ends = [
@@ -213,7 +252,9 @@ def one_sample(rates: Sequence[float]) -> Chart:
     for start in starts:
         found = one_sample_catapult(_FIRST, start, 0.0, 400)
         kept = [(v, u) for v, u in zip(found.v, found.u, strict=True) if u > 1e-12]
-        look = nth_style(int((start - 1) / 0.75), f"from ηλ = {start:g}", "curve")  # one color per rate in all results
+        look = nth_style(
+            int((start - 1) / 0.75), f"from ηλ = {start:g}", "curve"
+        )  # one color per rate in all results
         figure.add_scatter(
             x=[v for v, _ in kept],
             y=[u for _, u in kept],
@@ -227,15 +268,21 @@ def one_sample(rates: Sequence[float]) -> Chart:
         rise = max(u for _, u in kept) / _FIRST
         rises = f"rises {number(rise, 3)}-fold" if rise > 1 else "only decreases"
         ends.append(f"from ηλ = {start:g}, u {rises}, ηλ ends at {kept[-1][0]:.2f}")
-        rows += [{"from ηλ": start, "step": step, "ηλ": v, "u": u} for step, (v, u) in enumerate(kept)]
+        rows += [
+            {"from ηλ": start, "step": step, "ηλ": v, "u": u} for step, (v, u) in enumerate(kept)
+        ]
     figure.update_xaxes(title="curvature ηλ")
     figure.update_yaxes(title="squared residual u", **log_ticks(drawn_values(figure)))
     figure.add_vline(2, line=GUIDE_LINE)
     summary = f"One sample: {'; '.join(ends) or 'no rate from 1 to 4'}."
-    return Chart(finish(figure), summary, rows, [summary], "one_sample", "One sample: a map of the plane")
+    return Chart(
+        finish(figure), summary, rows, [summary], "one_sample", "One sample: a map of the plane"
+    )
 
 
 def first_chart(result: LearningRateResult) -> Chart:
     """Draw the loss peak at the rate nearest 3."""
     spec = result.spec
-    return peaks(result.points, spec.widths, spec.models, min(spec.rates, key=lambda each: abs(each - 3)))
+    return peaks(
+        result.points, spec.widths, spec.models, min(spec.rates, key=lambda each: abs(each - 3))
+    )

@@ -21,23 +21,40 @@ from ntk_core.settings.grammar import with_settings
 
 Runs = Shown[LearningRateSpec, RatePoint]
 JOB = "learning_rate.cell"  # the job of a cell is followed under this name
-GALLERY_MAP, DEPARTURES = "catapult-map", "horizon-rate"  # presets: the map, and the departure steps beside it
-TABS = {"map": "Outcomes", "peaks": "Peak against width", "one_sample": "One sample", "along_run": "One run"}
+GALLERY_MAP, DEPARTURES = (
+    "catapult-map",
+    "horizon-rate",
+)  # presets: the map, and the departure steps beside it
+TABS = {
+    "map": "Outcomes",
+    "peaks": "Peak against width",
+    "one_sample": "One sample",
+    "along_run": "One run",
+}
 
 
 def choose_clicked(spec: LearningRateSpec) -> None:
     """Select the clicked cell, and follow its run if it is missing; for callbacks."""
-    if points := st.session_state[f"{PAGE.name}.map"].selection.points:  # none if the click cleared the choice
+    if points := st.session_state[
+        f"{PAGE.name}.map"
+    ].selection.points:  # none if the click cleared the choice
         width, rate = int(points[0]["customdata"][0]), float(points[0]["customdata"][1])
         for name, value in (("width", width), ("rate", rate)):
-            st.session_state.update({f"{PAGE.name}.{name}": value, f"{PAGE.name}.{name}.chosen": value})
+            st.session_state.update(
+                {f"{PAGE.name}.{name}": value, f"{PAGE.name}.{name}.chosen": value}
+            )
         if not spec.keep_paths:
             follow_cell(spec, width, rate)
 
 
 def follow_cell(spec: LearningRateSpec, width: int, rate: float) -> None:
     """Start the run of the first seed of a cell, with its path, or show its stored result."""
-    submit(JOB, with_settings(spec, {"widths": [width], "rates": [rate], "num_seeds": 1, "keep_paths": True}))
+    submit(
+        JOB,
+        with_settings(
+            spec, {"widths": [width], "rates": [rate], "num_seeds": 1, "keep_paths": True}
+        ),
+    )
 
 
 def show_cell() -> None:
@@ -70,17 +87,27 @@ def draw(shown: Runs) -> list[Panel]:
     spec, rates = shown.spec, list(shown.spec.rates)
     catapulted = min(range(len(rates)), key=lambda at: abs(rates[at] - 3))
     width, rate = shown.choose(
-        width_choice(shown.points), Choice("rate", "Rate c", rates, "c = {:g}".format, begins=catapulted)
+        width_choice(shown.points),
+        Choice("rate", "Rate c", rates, "c = {:g}".format, begins=catapulted),
     )
 
     def follow() -> None:
-        st.button("Follow this run", key=f"{PAGE.name}.follow", on_click=follow_cell, args=(spec, width, rate))
+        st.button(
+            "Follow this run",
+            key=f"{PAGE.name}.follow",
+            on_click=follow_cell,
+            args=(spec, width, rate),
+        )
         show_cell()
 
     first, *others = shown.panels(charts, width, rate, titles=TABS)
-    is_ours = spec == PRESETS[GALLERY_MAP].spec  # beside other results a different figure would mislead
+    is_ours = (
+        spec == PRESETS[GALLERY_MAP].spec
+    )  # beside other results a different figure would mislead
     if is_ours and isinstance(steps := gallery_result(DEPARTURES), HorizonResult):
-        others += panels([drawn_once(DEPARTURES, "", lambda: departure_steps(steps.points, steps.spec.widths))])
+        others += panels(
+            [drawn_once(DEPARTURES, "", lambda: departure_steps(steps.points, steps.spec.widths))]
+        )
     below = None if spec.keep_paths else follow
     return [replace(first, on_select=partial(choose_clicked, spec), below=below), *others]
 

@@ -2,4 +2,6 @@
 
 from linearity_lab.view_modules import Page
 
-PAGE = Page("Lecture", ":material/school:", "Why does this happen, step by step?", group="See it", place=2)
+PAGE = Page(
+    "Lecture", ":material/school:", "Why does this happen, step by step?", group="See it", place=2
+)

@@ -19,7 +19,9 @@ from linearity_lab.words.pages import VEILED_KEY
 from ntk_core.fits import exponent_words
 from ntk_core.numbers import number, signed, width_label
 
-STEEPEST = 1.2  # steepest exponent that fits into the figure, up and down; as the slider of the component
+STEEPEST = (
+    1.2  # steepest exponent that fits into the figure, up and down; as the slider of the component
+)
 Drawn = tuple[float, list[tuple[float, float]]]
 
 
@@ -27,7 +29,9 @@ def before_answer(step: Step, results: Mapping[str, object], option: Option) -> 
     """Veil the figure of an unanswered step, with space for a line if one can be drawn."""
     shown = step.draw(results, option, False)
     number_of_step = 1 + [each.name for each in STEPS].index(step.name)
-    alt = f"{shown.takeaway} The rest of the figure appears with the answer of step {number_of_step}."
+    alt = (
+        f"{shown.takeaway} The rest of the figure appears with the answer of step {number_of_step}."
+    )
     chart = Chart(shown.figure, alt, drawn_rows(shown.figure))
     return space_to_draw(chart, step.measured(results)[0]) if step.measured else chart
 
@@ -48,7 +52,9 @@ def to_draw(step: Step, line: Line, axis: Axis) -> dict[str, object]:
     (first, start), *_, (last, _) = line.means
     words = drawing_words()
     return {
-        "plot": f"{PAGE}.{step.name}{VEILED_KEY}".replace(".", "-"),  # CSS class of the figure, without "st-key-"
+        "plot": f"{PAGE}.{step.name}{VEILED_KEY}".replace(
+            ".", "-"
+        ),  # CSS class of the figure, without "st-key-"
         "ends": (math.log10(first), math.log10(last)),
         "start": math.log10(start.value),
         "letter": axis.letter,

@@ -11,10 +11,23 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from linearity_lab.charts.axes import GUIDE_FONT, GUIDE_LINE, drawn_values, finish, log_ticks, tick_labels
+from linearity_lab.charts.axes import (
+    GUIDE_FONT,
+    GUIDE_LINE,
+    drawn_values,
+    finish,
+    log_ticks,
+    tick_labels,
+)
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.lines import Dot, Line, width_axis
-from linearity_lab.charts.style import FONT_SIZE, GUIDE_COLOR, method_style, network_style, width_style
+from linearity_lab.charts.style import (
+    FONT_SIZE,
+    GUIDE_COLOR,
+    method_style,
+    network_style,
+    width_style,
+)
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.charts.training import Curve, Row, along_training
 from linearity_lab.charts.vector import Stroke, thumbnail
@@ -88,14 +101,22 @@ def diagonal(width: int) -> Chart:
     figure.update_yaxes(title="its entry H<sub>ii</sub>", range=[-top, top])
     words = f"‖H‖ = {number(norm, 3)},  K(x, x) = {kernel:.2f}"
     font = {"size": FONT_SIZE + 4}
-    figure.add_annotation(text=words, xref="paper", yref="paper", x=0.5, y=0.99, showarrow=False, font=font)
-    rows: list[dict[str, object]] = [{"width m": width, "‖H‖ = max |H_ii|": norm, "β x²/√m": bound, "K(x, x)": kernel}]
+    figure.add_annotation(
+        text=words, xref="paper", yref="paper", x=0.5, y=0.99, showarrow=False, font=font
+    )
+    rows: list[dict[str, object]] = [
+        {"width m": width, "‖H‖ = max |H_ii|": norm, "β x²/√m": bound, "K(x, x)": kernel}
+    ]
     alt = (
         f"Diagonal entries of the Hessian of {width:,} neurons: the largest is {number(norm, 3)}, below "
         f"{number(bound, 3)}; the kernel K(x, x) is {kernel:.2f}."
     )
-    drawn = [f"The first {MOST_DRAWN:,} of {width:,} neurons are drawn."] if width > MOST_DRAWN else []
-    return Chart(finish(figure), alt, rows, ["Computed on this page: σ = tanh, x = 1, one seed.", *drawn])
+    drawn = (
+        [f"The first {MOST_DRAWN:,} of {width:,} neurons are drawn."] if width > MOST_DRAWN else []
+    )
+    return Chart(
+        finish(figure), alt, rows, ["Computed on this page: σ = tanh, x = 1, one seed.", *drawn]
+    )
 
 
 @functools.lru_cache(maxsize=4)
@@ -126,7 +147,9 @@ METHOD_MARK = 14
 DISTANCE_TICKS = (1, 2, 5, 10, 20, 50, 100)
 
 
-def curve_and_change(points: Sequence[DynamicsPoint], width: int, *, with_change: bool = True) -> Chart:
+def curve_and_change(
+    points: Sequence[DynamicsPoint], width: int, *, with_change: bool = True
+) -> Chart:
     """Draw a trained network and its linear model at one width; below, ΔK(t) of every width, this one strong."""
     ordered = sorted(points, key=lambda point: point.width)
     point = next(each for each in ordered if each.width == width)
@@ -147,7 +170,11 @@ def curve_and_change(points: Sequence[DynamicsPoint], width: int, *, with_change
                 y=path.change[1:],
                 text=[number(change, 3) for change in path.change[1:]],
                 mode="lines+markers",
-                line={"color": style.color, "dash": style.dash, "width": 4 if each.width == width else 1.5},
+                line={
+                    "color": style.color,
+                    "dash": style.dash,
+                    "width": 4 if each.width == width else 1.5,
+                },
                 marker={"symbol": style.symbol, "size": 7 if each.width == width else 4},
                 name=style.title,
                 hovertemplate=f"{style.title}<br>step %{{x:,}}<br>%{{text}}<extra></extra>",
@@ -156,7 +183,9 @@ def curve_and_change(points: Sequence[DynamicsPoint], width: int, *, with_change
             )
         figure.update_xaxes(title="step", **log_ticks(steps, 0), row=2, col=1)
         figure.update_yaxes(title="ΔK(t)", **log_ticks(drawn_values(figure, 2)), row=2, col=1)
-    changes = ", ".join(f"{number(each.runs[0].sup_change)} at width {each.width:,}" for each in ordered)
+    changes = ", ".join(
+        f"{number(each.runs[0].sup_change)} at width {each.width:,}" for each in ordered
+    )
     alt = f"Network and linear model after training at width {width:,}." + (
         f" Largest kernel change: {changes}." if with_change else ""
     )
@@ -187,7 +216,10 @@ def loss_and_change(point: OptimizationPoint, output: str, *, with_loss: bool = 
     changes = ", ".join(number(run.sup_change) for run in runs)
     alt = f"Kernel change with {style.title} at width {point.width:,}: {changes}."
     if with_loss:
-        ends = [f"{number(run.loss[0])} to {number(run.loss[-1], 1)} in {run.num_steps:,} steps" for run in runs]
+        ends = [
+            f"{number(run.loss[0])} to {number(run.loss[-1], 1)} in {run.num_steps:,} steps"
+            for run in runs
+        ]
         alt += f" Loss from {', '.join(ends)}."
     table: list[dict[str, object]] = [
         {
@@ -202,7 +234,10 @@ def loss_and_change(point: OptimizationPoint, output: str, *, with_loss: bool = 
         for run in runs
     ]
     notes = [] if bounds else ["No ρ > 0 here: no bound is guaranteed."]
-    caption = [f"Width {width_label(point.width)}, the smallest of three rates, {len(runs)} seeds.", *notes]
+    caption = [
+        f"Width {width_label(point.width)}, the smallest of three rates, {len(runs)} seeds.",
+        *notes,
+    ]
     return Chart(figure, alt, table, caption)
 
 
@@ -236,7 +271,9 @@ def methods_in_the_plane(point: DynamicsPoint, output: str) -> Chart:
             }
             for run in runs
         ]
-        listed.append(f"{style.title} {number(runs[0].sup_distance)} and {number(runs[0].sup_change)}")
+        listed.append(
+            f"{style.title} {number(runs[0].sup_distance)} and {number(runs[0].sup_change)}"
+        )
         figure.add_scatter(
             x=[run.sup_distance for run in runs],
             y=[run.sup_change for run in runs],
@@ -252,14 +289,25 @@ def methods_in_the_plane(point: DynamicsPoint, output: str) -> Chart:
         place = {"textposition": "start", "xanchor": "left", "yanchor": "bottom", "textangle": 0}
         label = {"text": words, "font": GUIDE_FONT, **place}
         at = OUTSIDE * radius
-        figure.add_shape(type="line", yref="y domain", x0=at, x1=at, y0=0, y1=1, line=GUIDE_LINE, label=label)
-    distances, changes = ([getattr(run, of) for run in point.of(output)] for of in ("sup_distance", "sup_change"))
+        figure.add_shape(
+            type="line", yref="y domain", x0=at, x1=at, y0=0, y1=1, line=GUIDE_LINE, label=label
+        )
+    distances, changes = (
+        [getattr(run, of) for run in point.of(output)] for of in ("sup_distance", "sup_change")
+    )
     ticks = {"tickvals": DISTANCE_TICKS, "ticktext": tick_labels(DISTANCE_TICKS)}
     title = "farthest ‖w − w<sub>0</sub>‖<sub>2</sub>"
     figure.update_xaxes(type="log", title=title, **ticks, range=_margins(distances))
     figure.update_yaxes(title="kernel change ΔK", **log_ticks(changes), range=_margins(changes))
-    alt = f"Distance of the weights and kernel change at width {point.width:,}: {'; '.join(listed)}."
-    return Chart(finish(figure), alt, rows, [f"Width {width_label(point.width)}, linear output, one seed per method."])
+    alt = (
+        f"Distance of the weights and kernel change at width {point.width:,}: {'; '.join(listed)}."
+    )
+    return Chart(
+        finish(figure),
+        alt,
+        rows,
+        [f"Width {width_label(point.width)}, linear output, one seed per method."],
+    )
 
 
 def _margins(values: Sequence[float]) -> list[float]:

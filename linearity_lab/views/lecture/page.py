@@ -34,7 +34,9 @@ _KEY = re.compile(r"^- (.+?): (.+)$", re.MULTILINE)
 
 def _speaker_buttons(step: Step) -> None:
     """Show buttons for notes and for the list of keys; send the current step to the second window."""
-    keys, notes = (read(FOLDER / "words.md").sections[heading] for heading in ("Keys", "Speaker notes"))
+    keys, notes = (
+        read(FOLDER / "words.md").sections[heading] for heading in ("Keys", "Speaker notes")
+    )
     payload = {
         "step": step.name,
         "keys": _KEY.findall(keys.text),
@@ -75,7 +77,9 @@ def show_notes() -> None:
     st.markdown(step.notes)
     st.markdown(f"{step.question.text} **{step.question.choices[step.question.answer]}.**")
     is_last = index == len(STEPS) - 1
-    st.caption(words.field("last") if is_last else f"{words.field('next')}: {STEPS[index + 1].title}")
+    st.caption(
+        words.field("last") if is_last else f"{words.field('next')}: {STEPS[index + 1].title}"
+    )
 
 
 def show() -> None:
@@ -116,7 +120,10 @@ def show() -> None:
         st.markdown(step.words)
         _question(visit)
     with above:
-        runs = [export.Taken(name, each.spec, each, PRESETS[name].title) for name, each in (results or {}).items()]
+        runs = [
+            export.Taken(name, each.spec, each, PRESETS[name].title)
+            for name, each in (results or {}).items()
+        ]
         export.export_menu(PAGE, step.title, runs, figures.charts)
     _foot(visit)
     session.show_address(PAGE, visit.query(visit.index))
@@ -126,7 +133,9 @@ def _bar(visit: Visit) -> DeltaGenerator:
     """Return the container of the export, at the end of the row."""
     with st.container(horizontal=True, vertical_alignment="center", key="controls"):
         _turn(visit, "top", ARROWS)
-        st.progress((visit.index + 1) / len(STEPS), f"Step {visit.index + 1} of {len(STEPS)}", width=200)
+        st.progress(
+            (visit.index + 1) / len(STEPS), f"Step {visit.index + 1} of {len(STEPS)}", width=200
+        )
         st.space("stretch")
         _contents(visit)
         poll.button(visit)
@@ -236,7 +245,9 @@ def _figure(visit: Visit) -> None:
     control = step.control
     key = control_key(step) + ("" if known else VEILED_KEY)
     if key not in st.session_state:
-        st.session_state[key] = visit.shown.get(step.name, control.start) if known else control.start
+        st.session_state[key] = (
+            visit.shown.get(step.name, control.start) if known else control.start
+        )
     chosen = st.segmented_control(
         control.label,
         list(control.options),
@@ -247,7 +258,9 @@ def _figure(visit: Visit) -> None:
         label_visibility="collapsed",
         help=None if known else "Predict first.",
     )
-    if measured and not (known or visit.poll_code):  # a line on the veiled figure becomes the prediction
+    if measured and not (
+        known or visit.poll_code
+    ):  # a line on the veiled figure becomes the prediction
         sketch(f"{PAGE}.{step.name}.sketch", to_draw(step, *measured), visit.draw)
     option = control.start if chosen is None else chosen
     drawn = step.draw(results, option, known) if known else before_answer(step, results, option)

@@ -10,7 +10,14 @@ import streamlit as st
 from linearity_lab.components import session
 from linearity_lab.components.job_status import rerun_on_news
 from linearity_lab.view_modules import VIEWS
-from linearity_lab.views.lecture.polls import COOKIE, PATH, TIMER_S, PollView, TooManyPolls, shared_polls
+from linearity_lab.views.lecture.polls import (
+    COOKIE,
+    PATH,
+    TIMER_S,
+    PollView,
+    TooManyPolls,
+    shared_polls,
+)
 from linearity_lab.views.lecture.steps import STEPS, Step
 from linearity_lab.views.lecture.visit import PAGE, Visit
 from linearity_lab.words.markdown import read
@@ -38,7 +45,9 @@ def button(visit: Visit) -> None:
             visit.notes = [_word("full")]
 
     label = _word("end" if visit.poll_code else "button")
-    st.button(label, key=f"{PAGE}.poll", icon=":material/how_to_vote:", on_click=turn, help=_word("help"))
+    st.button(
+        label, key=f"{PAGE}.poll", icon=":material/how_to_vote:", on_click=turn, help=_word("help")
+    )
 
 
 def show_host(visit: Visit) -> None:
@@ -57,7 +66,9 @@ def show_host(visit: Visit) -> None:
         st.fragment(_follow)(visit)
     with code:
         st.html(_code_picture(url, "15rem"))
-        if st.button(_word("large"), key=f"{PAGE}.large", icon=":material/fullscreen:", type="tertiary"):
+        if st.button(
+            _word("large"), key=f"{PAGE}.large", icon=":material/fullscreen:", type="tertiary"
+        ):
             _large_code(url)
     st.code(url, language=None, wrap_lines=True)
     st.caption(_word("join"))
@@ -66,9 +77,21 @@ def show_host(visit: Visit) -> None:
     polls, host, name = shared_polls(), session.viewer(), visit.step.name
     with st.container(horizontal=True):
         if name not in visit.bars:
-            st.button(_word("bars"), key=f"{PAGE}.bars", shortcut=BARS_KEY, on_click=visit.bars.add, args=(name,))
+            st.button(
+                _word("bars"),
+                key=f"{PAGE}.bars",
+                shortcut=BARS_KEY,
+                on_click=visit.bars.add,
+                args=(name,),
+            )
         elif not ask.before:
-            st.button(_word("again"), key=f"{PAGE}.again", on_click=_vote_again, args=(visit,), help=_word("discuss"))
+            st.button(
+                _word("again"),
+                key=f"{PAGE}.again",
+                on_click=_vote_again,
+                args=(visit,),
+                help=_word("discuss"),
+            )
         st.button(_word("timer").format(seconds=int(TIMER_S)), key=f"{PAGE}.timer", icon=":material/timer:",
                   on_click=polls.start_timer, args=(visit.poll_code, host))  # fmt: skip
         st.button(_word("close" if ask.is_open else "open"), key=f"{PAGE}.admit", on_click=polls.admit,
@@ -88,7 +111,9 @@ def _large_code(url: str) -> None:
 
 
 def _code_picture(url: str, width: str) -> str:
-    code = segno.make(url, error="m", micro=False).svg_data_uri(border=3, scale=5, dark="#000", light="#fff")
+    code = segno.make(url, error="m", micro=False).svg_data_uri(
+        border=3, scale=5, dark="#000", light="#fff"
+    )
     look = f"display: block; width: 100%; max-width: {width}; margin: auto"
     return f'<img src="{code}" alt="QR code of the link to this poll" style="{look}">'
 
@@ -96,7 +121,11 @@ def _code_picture(url: str, width: str) -> str:
 def _asking(visit: Visit) -> PollView | None:
     step = visit.step
     return shared_polls().ask(
-        visit.poll_code, session.viewer(), step.name, visit.order(step), is_revealed=step.name in visit.answers
+        visit.poll_code,
+        session.viewer(),
+        step.name,
+        visit.order(step),
+        is_revealed=step.name in visit.answers,
     )
 
 
@@ -129,7 +158,9 @@ def _bars(step: Step, seen: PollView) -> None:
         words = f"{place}. {step.question.choices[index]} — "
         if seen.before:
             first = seen.before[index]
-            st.progress(first / max(sum(seen.before), 1), f"{words}{_word('first')} **{first}**{right}")
+            st.progress(
+                first / max(sum(seen.before), 1), f"{words}{_word('first')} **{first}**{right}"
+            )
             words, right = f"{_word('then')} ", ""
         st.progress(count / max(seen.num_votes, 1), f"{words}**{count}**{right}")
 

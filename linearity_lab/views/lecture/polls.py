@@ -18,7 +18,9 @@ CODE_BYTES = 12  # 96 bits
 MAX_POLLS, MAX_POLLS_PER_ADDRESS = 40, 10
 MAX_MEMBERS, MAX_QUESTIONS, MAX_CHOICES = 120, 40, 9
 LONGEST_S, IDLE_S = 4 * 3600.0, 3600.0  # lifetime of a poll, and of one without its host
-SILENT_S = 600.0  # after this time without its host, a poll is replaced by another one of its address
+SILENT_S = (
+    600.0  # after this time without its host, a poll is replaced by another one of its address
+)
 HERE_S = 10.0  # a member with a request in this time is present
 AWAY_S = 120.0  # after this absence a member is replaced by another one
 TIMER_S = 60.0
@@ -35,7 +37,9 @@ class PollView:
     num_members: int
     counts: tuple[int, ...]  # votes for each choice
     own: int | None = None  # the viewer's vote
-    before: tuple[int, ...] = ()  # votes for each choice in the first round; empty in the first round
+    before: tuple[
+        int, ...
+    ] = ()  # votes for each choice in the first round; empty in the first round
     seconds_left: int | None = None  # until votes close; None without a timer
     is_open: bool = True  # whether further phones may join
 
@@ -86,7 +90,11 @@ class Polls:
             now = self._clock()
             own = [poll for poll in self._held.values() if poll.address == address]
             silent = min(own, key=lambda poll: poll.heard, default=None)
-            if len(own) >= MAX_POLLS_PER_ADDRESS and silent is not None and now - silent.heard > SILENT_S:
+            if (
+                len(own) >= MAX_POLLS_PER_ADDRESS
+                and silent is not None
+                and now - silent.heard > SILENT_S
+            ):
                 del self._held[silent.host]
                 own.remove(silent)
             if len(self._held) >= MAX_POLLS or len(own) >= MAX_POLLS_PER_ADDRESS:
@@ -95,7 +103,9 @@ class Polls:
             self._held[host] = poll
             return poll.code
 
-    def ask(self, code: str, host: str, question: str, order: Sequence[int], *, is_revealed: bool) -> PollView | None:
+    def ask(
+        self, code: str, host: str, question: str, order: Sequence[int], *, is_revealed: bool
+    ) -> PollView | None:
         """Show a question; None if this is not the host's poll. Earlier votes and answers are kept."""
         with self._lock:
             poll = self._hosted(code, host)
@@ -190,7 +200,11 @@ class Polls:
 
     def _left(self, poll: _HeldPoll) -> int | None:
         question, ends = poll.ends
-        return max(0, math.ceil(ends - self._clock())) if question == poll.question and question else None
+        return (
+            max(0, math.ceil(ends - self._clock()))
+            if question == poll.question and question
+            else None
+        )
 
     def close(self, code: str, host: str) -> None:
         """End a host's poll and delete its votes."""
@@ -219,7 +233,10 @@ class Polls:
 
     def _seen(self, poll: _HeldPoll, session: str = "") -> PollView:
         votes = poll.votes.get(poll.question, {})
-        counts, before = Counter(votes.values()), Counter(poll.before.get(poll.question, {}).values())
+        counts, before = (
+            Counter(votes.values()),
+            Counter(poll.before.get(poll.question, {}).values()),
+        )
         since = self._clock() - HERE_S
         return PollView(
             question=poll.question,
@@ -228,7 +245,9 @@ class Polls:
             num_members=sum(asked >= since for asked in poll.members.values()),
             counts=tuple(counts[choice] for choice in range(len(poll.order))),
             own=votes.get(session),
-            before=tuple(before[choice] for choice in range(len(poll.order))) if poll.question in poll.before else (),
+            before=tuple(before[choice] for choice in range(len(poll.order)))
+            if poll.question in poll.before
+            else (),
             seconds_left=self._left(poll),
             is_open=poll.is_open,
         )
@@ -241,8 +260,12 @@ PATH, COOKIE = "/api/polls", "lab_poll_member"
 async def state(request: Request) -> JSONResponse:
     """The state of a poll, for the host or a member in the header."""
     code, _, member = request.headers.get("x-lab-watch", "").partition(" ")
-    found = JSONResponse({"state": shared_polls().state(code, member)}, headers={"Cache-Control": "no-store"})
-    if shared_polls().look(code, member) is not None:  # a phone that opens the link again is the same member
+    found = JSONResponse(
+        {"state": shared_polls().state(code, member)}, headers={"Cache-Control": "no-store"}
+    )
+    if (
+        shared_polls().look(code, member) is not None
+    ):  # a phone that opens the link again is the same member
         found.set_cookie(COOKIE, member, max_age=int(LONGEST_S), httponly=True, samesite="strict")
     return found
 

@@ -9,7 +9,14 @@ from functools import partial
 import streamlit as st
 
 from linearity_lab.components import session
-from linearity_lab.views.lecture.steps import STEPS, Option, Step, named_option, option_name, step_index
+from linearity_lab.views.lecture.steps import (
+    STEPS,
+    Option,
+    Step,
+    named_option,
+    option_name,
+    step_index,
+)
 from ntk_core.errors import InvalidInput
 
 PAGE = "lecture"
@@ -92,7 +99,11 @@ class Visit:
 
     def read(self, address: Mapping[str, str]) -> None:
         """Read step, size and option from a URL; return one sentence for each invalid part."""
-        readers: dict[str, Callable[[str], object]] = {"step": step_index, "present": _is_large, "show": str}
+        readers: dict[str, Callable[[str], object]] = {
+            "step": step_index,
+            "present": _is_large,
+            "show": str,
+        }
         found, notes = session.read_address(address, readers)
         self.index, self.presenting = found.get("step", 0), found.get("present", False)
         if "step" in notes:
@@ -100,7 +111,9 @@ class Visit:
         self.shown.pop(self.step.name, None)
         st.session_state.pop(control_key(self.step), None)
         if "show" in found and not notes:
-            shown, notes = session.read_address({"show": found["show"]}, {"show": partial(named_option, self.step)})
+            shown, notes = session.read_address(
+                {"show": found["show"]}, {"show": partial(named_option, self.step)}
+            )
             if shown:
                 self.shown[self.step.name] = shown["show"]
         self.notes = list(notes.values())

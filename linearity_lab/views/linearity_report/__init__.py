@@ -2,4 +2,10 @@
 
 from linearity_lab.view_modules import Page
 
-PAGE = Page("Your model", ":material/model_training:", "Is my own model linear?", group="Your own", place=0.5)
+PAGE = Page(
+    "Your model",
+    ":material/model_training:",
+    "Is my own model linear?",
+    group="Your own",
+    place=0.5,
+)

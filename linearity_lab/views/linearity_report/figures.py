@@ -19,7 +19,9 @@ from ntk_core.linearity import LINEAR, PARTLY
 from ntk_core.numbers import percent
 from ntk_core.runs.store import read_line
 
-EXAMPLES = Path(__file__).with_name("examples.jsonl")  # tests recompute them by examples/two_checkpoints.py
+EXAMPLES = Path(__file__).with_name(
+    "examples.jsonl"
+)  # tests recompute them by examples/two_checkpoints.py
 _STYLE = nth_style(0, "parameters", "measure")
 LEAST = 1e-4  # smaller numbers are drawn here: a linear model has 0
 
@@ -66,7 +68,9 @@ def errors(reports: Mapping[str, LinearityReportResult], chosen: str) -> Chart:
     pairs = {run: (each.second_order_share, each.output_error) for run, each in points.items()}
     drawn = {run: at for run, each in points.items() for at in _drawable(each)}
     ends = _ends(list(drawn.values()))
-    figure.add_scatter(x=ends, y=ends, mode="lines", line=GUIDE_LINE, name="equal", hoverinfo="skip")
+    figure.add_scatter(
+        x=ends, y=ends, mode="lines", line=GUIDE_LINE, name="equal", hoverinfo="skip"
+    )
     for run, (x, y) in drawn.items():
         style = nth_style(0, name_of(reports[run]), "measure")
         symbol = style.symbol if run == chosen else f"{style.symbol}-open"
@@ -82,7 +86,9 @@ def errors(reports: Mapping[str, LinearityReportResult], chosen: str) -> Chart:
         for run, (second, error) in pairs.items()
     ]
     caption = (
-        [f"{len(pairs) - len(drawn)} reports without a finite error are not drawn."] if len(drawn) < len(pairs) else []
+        [f"{len(pairs) - len(drawn)} reports without a finite error are not drawn."]
+        if len(drawn) < len(pairs)
+        else []
     )
     if any(value < LEAST for run in drawn for value in pairs[run]):
         caption.append(f"Numbers below {percent(LEAST)} are drawn at {percent(LEAST)}.")
@@ -94,10 +100,15 @@ def errors(reports: Mapping[str, LinearityReportResult], chosen: str) -> Chart:
 def layers(result: LinearityReportResult) -> Chart:
     """Draw each parameter's share of the outputs' change against its share of the kernel."""
     (point,) = result.points
-    x, y = ([getattr(layer, name) for layer in point.layers] for name in ("kernel_share", "output_share"))
+    x, y = (
+        [getattr(layer, name) for layer in point.layers]
+        for name in ("kernel_share", "output_share")
+    )
     top = max(*x, *y, 0.0)
     figure = go.Figure()
-    figure.add_scatter(x=[0, top], y=[0, top], mode="lines", line=GUIDE_LINE, name="equal shares", hoverinfo="skip")
+    figure.add_scatter(
+        x=[0, top], y=[0, top], mode="lines", line=GUIDE_LINE, name="equal shares", hoverinfo="skip"
+    )
     names = [layer.name for layer in point.layers]
     marker = {"color": _STYLE.color, "symbol": _STYLE.symbol, "size": 9}
     figure.add_scatter(x=x, y=y, mode="markers", name="parameters", text=names, marker=marker)

@@ -15,7 +15,11 @@ def card() -> str:
     inputs = [x[0] for x in point.x_test]
     return thumbnail(
         [
-            Stroke([(x, y[0]) for x, y in zip(inputs, model.test_outputs[-1], strict=True)], style.color, style.dash)
+            Stroke(
+                [(x, y[0]) for x, y in zip(inputs, model.test_outputs[-1], strict=True)],
+                style.color,
+                style.dash,
+            )
             for style, model in (
                 (model_style("network"), point.runs[0].network),
                 (model_style("linearized"), point.runs[0].linearized),

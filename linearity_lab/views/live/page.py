@@ -12,7 +12,9 @@ from linearity_lab.words.pages import prose
 from ntk_core.errors import InvalidInput
 
 PAGE = "live"
-STATE, VERSION, NOTES, REPORTED = (f"{PAGE}.{name}" for name in ("settings", "version", "notes", "reported"))
+STATE, VERSION, NOTES, REPORTED = (
+    f"{PAGE}.{name}" for name in ("settings", "version", "notes", "reported")
+)
 
 
 def show() -> None:
@@ -23,10 +25,14 @@ def show() -> None:
     settings: LiveSettings = st.session_state.setdefault(STATE, LiveSettings())
     st.title(QUESTION, anchor=False)
     session.show_notes(PAGE)
-    settings = _followed(live_page(f"{PAGE}.component", settings, st.session_state.get(VERSION, 0)), settings)
+    settings = _followed(
+        live_page(f"{PAGE}.component", settings, st.session_state.get(VERSION, 0)), settings
+    )
     session.show_address(PAGE, settings.query())
     with st.container(horizontal=True, vertical_alignment="center"):
-        if st.button("Compute this with error bars", key=f"{PAGE}.compute", icon=":material/show_chart:"):
+        if st.button(
+            "Compute this with error bars", key=f"{PAGE}.compute", icon=":material/show_chart:"
+        ):
             open_and_run("kernel_change", settings.kernel_query())
         st.caption(prose(PAGE, "With error bars"), width="content")
     page_answers(PAGE)

@@ -3,5 +3,9 @@
 from linearity_lab.view_modules import Page
 
 PAGE = Page(
-    "Optimization", ":material/trending_down:", "Does training need a constant kernel?", group="Beyond width", place=3
+    "Optimization",
+    ":material/trending_down:",
+    "Does training need a constant kernel?",
+    group="Beyond width",
+    place=3,
 )

@@ -10,7 +10,12 @@ from linearity_lab.charts.lines import Line, Measure, width_axis
 from linearity_lab.charts.style import GUIDE_COLOR, Style, network_style, nth_style, output_title
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.charts.training import Curve, Row, along_training, record_rows
-from ntk_core.experiments.optimization import COLUMNS, OptimizationPoint, OptimizationResult, OptimizationRun
+from ntk_core.experiments.optimization import (
+    COLUMNS,
+    OptimizationPoint,
+    OptimizationResult,
+    OptimizationRun,
+)
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.numbers import number
 from ntk_core.runs import OUTCOME_WORDS
@@ -34,7 +39,10 @@ def bound_curves(point: OptimizationPoint, output: str, row: int = 1) -> list[Cu
     first = slow_runs(point, output)[0]
     if OUTPUTS[output].min_slope <= 0:
         return []
-    bounds = ((first.bound(point.num_samples), BOUND_TITLE, "dash"), (first.pl_bound(), PL_BOUND_TITLE, "dot"))
+    bounds = (
+        (first.bound(point.num_samples), BOUND_TITLE, "dash"),
+        (first.pl_bound(), PL_BOUND_TITLE, "dot"),
+    )
     return [
         Curve(Style(GUIDE_COLOR, dash, "", title), first.steps, bound, "loss", row=row)
         for bound, title, dash in bounds
@@ -51,9 +59,18 @@ def loss_against_step(point: OptimizationPoint, output: str, axis: StepAxis = "l
     runs = point.of(output)
     ceiling = LOSS_HEADROOM * max(run.loss[0] for run in runs)
     # The bound of the theorem comes before the one with the measured constant, which waits for a click.
-    curves = [*_curves(point, output, lambda run: run.loss, "loss", ceiling=ceiling), *bound_curves(point, output)]
-    last = 1.15 * max(run.num_steps for run in slow_runs(point, output)) if axis == "linear" else math.inf
-    figure = along_training(curves, (Row("loss L", ceiling=ceiling),), log_x=axis == "log", last=last)
+    curves = [
+        *_curves(point, output, lambda run: run.loss, "loss", ceiling=ceiling),
+        *bound_curves(point, output),
+    ]
+    last = (
+        1.15 * max(run.num_steps for run in slow_runs(point, output))
+        if axis == "linear"
+        else math.inf
+    )
+    figure = along_training(
+        curves, (Row("loss L", ceiling=ceiling),), log_x=axis == "log", last=last
+    )
     parts = [
         f"{rate:g} η ended at {', '.join(number(run.loss[-1]) for run in runs)} after "
         f"{', '.join(f'{run.num_steps:,}' for run in runs)} steps ({', '.join(dict.fromkeys(r.outcome for r in runs))})"
@@ -62,7 +79,15 @@ def loss_against_step(point: OptimizationPoint, output: str, axis: StepAxis = "l
     ]
     words = f"Loss with {output_title(output)} at width {point.width:,}: {'; '.join(parts)}."
     rows, caption = step_rows(point, output), _caption(point, output)
-    return Chart(figure, words, rows, caption, "figure1", "The loss and its bound", finding=_finding(point, output))
+    return Chart(
+        figure,
+        words,
+        rows,
+        caption,
+        "figure1",
+        "The loss and its bound",
+        finding=_finding(point, output),
+    )
 
 
 def _finding(point: OptimizationPoint, output: str) -> str:
@@ -154,7 +179,10 @@ def step_rows(point: OptimizationPoint, output: str) -> list[dict[str, object]]:
 
 def _caption(point: OptimizationPoint, output: str) -> list[str]:
     slope, title = OUTPUTS[output].min_slope, output_title(output)
-    why = {"swish": ": its slope vanishes near f = −1.28", "softmax": ": its Jacobian maps (1, …, 1) to 0"}
+    why = {
+        "swish": ": its slope vanishes near f = −1.28",
+        "softmax": ": its Jacobian maps (1, …, 1) to 0",
+    }
     sentences = [
         f"{title}: slope at least ρ = {slope:g} everywhere, so the bound holds at small rates."
         if slope > 0
@@ -171,7 +199,10 @@ def _caption(point: OptimizationPoint, output: str) -> list[str]:
         diverged = [run for run in runs if run.outcome == "diverged"]
         if diverged:
             steps = ", ".join(f"{run.last_finite_step:,} (seed {run.seed})" for run in diverged)
-            stable, used = min(run.stable_rate for run in diverged), max(run.learning_rate for run in diverged)
+            stable, used = (
+                min(run.stable_rate for run in diverged),
+                max(run.learning_rate for run in diverged),
+            )
             sentences.append(
                 f"{_rate_title(rate, runs)} diverged, last finite step {steps}: the rate was {number(used, 3)}, "
                 f"and the linear model at w₀ is stable below {number(stable, 3)}."
@@ -179,11 +210,24 @@ def _caption(point: OptimizationPoint, output: str) -> list[str]:
         for outcome in ("over-budget", "stuck", "dead"):
             missed = [run for run in runs if run.outcome == outcome]
             if missed:
-                ratio = max(run.pl_ratio[-1] / run.pl_ratio[0] if run.pl_ratio[0] > 0 else math.nan for run in missed)
-                left = f"; its PL* ratio is at most {number(ratio, 1)} of what it was" if outcome == "stuck" else ""
+                ratio = max(
+                    run.pl_ratio[-1] / run.pl_ratio[0] if run.pl_ratio[0] > 0 else math.nan
+                    for run in missed
+                )
+                left = (
+                    f"; its PL* ratio is at most {number(ratio, 1)} of what it was"
+                    if outcome == "stuck"
+                    else ""
+                )
                 listed = seed_words([run.seed for run in missed])
-                sentences.append(f"{_rate_title(rate, runs)} {OUTCOME_WORDS[outcome]} ({listed}){left}.")
-    rising = [run for run in point.of(output) if run.overshoot > 1.001 and run.loss[-1] < 0.1 * run.loss[0]]
+                sentences.append(
+                    f"{_rate_title(rate, runs)} {OUTCOME_WORDS[outcome]} ({listed}){left}."
+                )
+    rising = [
+        run
+        for run in point.of(output)
+        if run.overshoot > 1.001 and run.loss[-1] < 0.1 * run.loss[0]
+    ]
     if rising:
         listed = " and ".join(dict.fromkeys(f"{run.rate:g} η" for run in rising))
         sentences.append(f"Catapult: at {listed} the loss rose above its start and then fell.")
@@ -215,7 +259,11 @@ def _curves(
         runs = point.of(output, rate)
         style = nth_style(index, _rate_title(rate, runs), "rate")
         for place, run in enumerate(runs):
-            seen = [i for i, value in enumerate(of(run)) if 0 < value <= ceiling and math.isfinite(value)]
+            seen = [
+                i
+                for i, value in enumerate(of(run))
+                if 0 < value <= ceiling and math.isfinite(value)
+            ]
             oscillates = run.learning_rate > run.stable_rate  # its records are samples, not a curve
             curves.append(
                 Curve(

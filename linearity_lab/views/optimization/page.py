@@ -10,7 +10,9 @@ from ntk_core.experiments.optimization import OptimizationPoint, OptimizationSpe
 Runs = Shown[OptimizationSpec, OptimizationPoint]
 
 
-def charts(shown: Runs, output: str, width: int, axis: figures.StepAxis, seed: int | None = None) -> tuple[Chart, ...]:
+def charts(
+    shown: Runs, output: str, width: int, axis: figures.StepAxis, seed: int | None = None
+) -> tuple[Chart, ...]:
     """Draw charts of one width and output, this or the first seed strong; the second one of all."""
     (point,) = led_by([shown.point(width)], seed)
     return (
@@ -24,8 +26,14 @@ def charts(shown: Runs, output: str, width: int, axis: figures.StepAxis, seed: i
 PAGE = ExperimentPage[OptimizationSpec, OptimizationPoint](
     "optimization",
     charts=charts,
-    choices=lambda shown: [output_choice(occurring(shown.points, "output"), 230), width_choice(shown.points)],
-    more=lambda shown: [Choice("axis", "Steps", figures.STEP_AXES, "{} axis".format), *seed_choice(shown.points)],
+    choices=lambda shown: [
+        output_choice(occurring(shown.points, "output"), 230),
+        width_choice(shown.points),
+    ],
+    more=lambda shown: [
+        Choice("axis", "Steps", figures.STEP_AXES, "{} axis".format),
+        *seed_choice(shown.points),
+    ],
     controls=("outputs", "widths", "rates"),
 )
 show = PAGE.show

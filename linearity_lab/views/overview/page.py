@@ -32,7 +32,9 @@ def page_thumbnail(page: Page) -> str:
     if result is None:
         return letters(page.title)
     identity = spec_digest(result.spec), result.provenance.started_at
-    return drawn_once(f"{page.name}.card", identity, lambda: thumbnail_of(view.first_chart(result).figure))
+    return drawn_once(
+        f"{page.name}.card", identity, lambda: thumbnail_of(view.first_chart(result).figure)
+    )
 
 
 def show() -> None:
@@ -41,7 +43,9 @@ def show() -> None:
     st.markdown(prose(PAGE, SHOWS))
     live_home(f"{PAGE}.home")
     entries = {entry.name: entry for entry in PAGES}
-    for column, (name, (purpose, query)) in zip(st.columns(len(STARTING_POINTS)), STARTING_POINTS.items(), strict=True):
+    for column, (name, (purpose, query)) in zip(
+        st.columns(len(STARTING_POINTS)), STARTING_POINTS.items(), strict=True
+    ):
         entry = entries[name]
         with column, st.container(border=True, gap="xsmall", height="stretch"):
             st.page_link(entry.path, label=f"**{purpose}**", icon=entry.icon, query_params=query)

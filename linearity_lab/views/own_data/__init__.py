@@ -2,4 +2,6 @@
 
 from linearity_lab.view_modules import Page
 
-PAGE = Page("Your data", ":material/upload_file:", "What about my own data?", group="Your own", place=0)
+PAGE = Page(
+    "Your data", ":material/upload_file:", "What about my own data?", group="Your own", place=0
+)

@@ -22,9 +22,15 @@ MAX_IMAGES = 16
 def card() -> str:
     """Draw the table to begin with, a color for each class."""
     rows = np.genfromtxt(EXAMPLE, delimiter=",", skip_header=1, dtype=str)
-    classes = {name: rows[rows[:, -1] == name, :2].astype(float).tolist() for name in dict.fromkeys(rows[:, -1])}
+    classes = {
+        name: rows[rows[:, -1] == name, :2].astype(float).tolist()
+        for name in dict.fromkeys(rows[:, -1])
+    }
     return thumbnail(
-        [Stroke(at, nth_style(index, "", "class").color, dots=True) for index, at in enumerate(classes.values())]
+        [
+            Stroke(at, nth_style(index, "", "class").color, dots=True)
+            for index, at in enumerate(classes.values())
+        ]
     )
 
 
@@ -60,11 +66,20 @@ def scatter(data: Cleaned, caption: Sequence[str] = ()) -> Chart:
         style = nth_style(index, name, "class")
         marker = {"color": style.color, "symbol": style.symbol, "size": 8, "opacity": 0.8}
         short = html.escape(shortened(name, 24), quote=False)  # Plotly parses tags
-        figure.add_scatter(x=chosen[:, 0], y=chosen[:, 1], mode="markers", name=short, marker=marker)
+        figure.add_scatter(
+            x=chosen[:, 0], y=chosen[:, 1], mode="markers", name=short, marker=marker
+        )
     if not data.class_names:
         target = data.targets[rows, 0]
-        marker = {"color": target, "colorscale": "Viridis", "size": 8, "colorbar": {"title": {"text": "y"}}}
-        figure.add_scatter(x=points[:, 0], y=points[:, 1], mode="markers", name="target y", marker=marker)
+        marker = {
+            "color": target,
+            "colorscale": "Viridis",
+            "size": 8,
+            "colorbar": {"title": {"text": "y"}},
+        }
+        figure.add_scatter(
+            x=points[:, 0], y=points[:, 1], mode="markers", name="target y", marker=marker
+        )
     figure.update_xaxes(title="direction of largest variance")
     figure.update_yaxes(title="second direction")
     kinds = f"{len(data.class_names)} classes" if data.class_names else "a numeric target"

@@ -7,11 +7,25 @@ from dataclasses import dataclass
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from linearity_lab.components.own_data import Standardize, Uploaded, forget, keeper, remember, upload_limits, uploaded
+from linearity_lab.components.own_data import (
+    Standardize,
+    Uploaded,
+    forget,
+    keeper,
+    remember,
+    upload_limits,
+    uploaded,
+)
 from linearity_lab.components.run_panel import ASK_S, foreseen, submit
 from linearity_lab.jobs import shared_jobs
 from linearity_lab.jobs.uploads import read_uploads
-from linearity_lab.views.own_data.upload_choices import file_preview, read_choices, samples, show_error, sizes
+from linearity_lab.views.own_data.upload_choices import (
+    file_preview,
+    read_choices,
+    samples,
+    show_error,
+    sizes,
+)
 from linearity_lab.words.markdown import plain
 from linearity_lab.words.pages import SHOWS, prose
 from ntk_core.data.spec import DatasetSpec
@@ -83,8 +97,12 @@ def show() -> None:
 
 
 def _upload_data() -> None:
-    with st.container(key=f"{PAGE}.places"):  # look.css puts the second one beside the others, where they fit
-        source, seen, choosing = (st.container(key=f"{PAGE}.{name}") for name in ("source", "seen", "choosing"))
+    with st.container(
+        key=f"{PAGE}.places"
+    ):  # look.css puts the second one beside the others, where they fit
+        source, seen, choosing = (
+            st.container(key=f"{PAGE}.{name}") for name in ("source", "seen", "choosing")
+        )
     with source:
         file, read = _chosen_file()
         candidate = file.candidate(read)
@@ -140,8 +158,12 @@ def _chosen_file() -> tuple[_File, Read]:
     if upload is None:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.caption("Until then, an example: three spirals.", width="content")
-            st.download_button("The example as CSV", example_file, "spirals.csv", "text/csv", on_click="ignore")
-    name, source = (upload.name, upload.file_id) if upload is not None else ("spirals.csv", "example")
+            st.download_button(
+                "The example as CSV", example_file, "spirals.csv", "text/csv", on_click="ignore"
+            )
+    name, source = (
+        (upload.name, upload.file_id) if upload is not None else ("spirals.csv", "example")
+    )
     read = upload.getvalue if upload is not None else example_file
     known: _File | None = st.session_state.get(f"{PAGE}.file")
     if known is None or known.source != source:
@@ -150,7 +172,9 @@ def _chosen_file() -> tuple[_File, Read]:
     return known, read
 
 
-def _training_points(key: str, data: Cleaned | None, more: DeltaGenerator) -> tuple[int, Standardize, int]:
+def _training_points(
+    key: str, data: Cleaned | None, more: DeltaGenerator
+) -> tuple[int, Standardize, int]:
     total = min(MAX_POINTS, len(data.x)) if data is not None else DEFAULT_POINTS
     num_samples = st.number_input(
         "Training points n", 2, max(2, total), min(DEFAULT_POINTS, total), 1, key=f"{key}.num_samples.{total}",
@@ -165,7 +189,9 @@ def _training_points(key: str, data: Cleaned | None, more: DeltaGenerator) -> tu
     return int(num_samples), standardize, int(seed)
 
 
-def _ways_on(name: str, data: Cleaned, num_samples: int, standardize: Standardize, seed: int) -> None:
+def _ways_on(
+    name: str, data: Cleaned, num_samples: int, standardize: Standardize, seed: int
+) -> None:
     words = "Watch its kernel move" if data.class_names else "Train it with its linear model"
     runs = st.button(words, key=f"{PAGE}.run", type="primary", icon=":material/play_arrow:",
                      help="Save the data and run a shallow network on them at several widths.")  # fmt: skip
@@ -175,7 +201,13 @@ def _ways_on(name: str, data: Cleaned, num_samples: int, standardize: Standardiz
         return
     try:
         digest = keep_upload(data, keeper(), needed=shared_jobs().needed_uploads())
-        dataset = DatasetSpec(name="upload", digest=digest, num_samples=num_samples, standardize=standardize, seed=seed)
+        dataset = DatasetSpec(
+            name="upload",
+            digest=digest,
+            num_samples=num_samples,
+            standardize=standardize,
+            seed=seed,
+        )
         title = f"{name}, {' × '.join(map(str, data.input_shape))}"
         kept = Uploaded(dataset, title, len(data.x), len(data.class_names))
         remember(kept)

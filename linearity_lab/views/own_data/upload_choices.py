@@ -32,7 +32,11 @@ TASK_TITLES = {"classes": "Classes, one-hot", "regression": "Numbers (regression
 
 
 def read_choices(
-    page: str, candidate: Candidate, limits: Limits, sentence: InvalidInput | None, more: DeltaGenerator
+    page: str,
+    candidate: Candidate,
+    limits: Limits,
+    sentence: InvalidInput | None,
+    more: DeltaGenerator,
 ) -> Choices:
     """Show the choices for this type of file, initially with suggestions, rare ones in ``more``.
 
@@ -52,9 +56,13 @@ def show_error(sentence: InvalidInput | None, *fields: str) -> None:
         st.error(plain(f"{sentence}."))
 
 
-def _of_table(page: str, table: Table, first: Choices, sentence: InvalidInput | None, more: DeltaGenerator) -> Choices:
+def _of_table(
+    page: str, table: Table, first: Choices, sentence: InvalidInput | None, more: DeltaGenerator
+) -> Choices:
     titles = {name: name for name in table.names}
-    target, task, scale = _target(page, titles, first, sentence, "The column that the network learns.")
+    target, task, scale = _target(
+        page, titles, first, sentence, "The column that the network learns."
+    )
     columns = [name for name in table.names if name != target]
     features = st.multiselect(
         "Features x",
@@ -66,7 +74,11 @@ def _of_table(page: str, table: Table, first: Choices, sentence: InvalidInput | 
     show_error(sentence, "features")
     (column,) = [column for column in table.columns if column.name == target]
     with more:
-        classes = _classes(page, column.texts, sentence) if task == "classes" and column.kind == "text" else ()
+        classes = (
+            _classes(page, column.texts, sentence)
+            if task == "classes" and column.kind == "text"
+            else ()
+        )
         drop = st.toggle(
             "Drop rows with missing values",
             key=f"{page}.drop_missing",
@@ -75,7 +87,9 @@ def _of_table(page: str, table: Table, first: Choices, sentence: InvalidInput | 
     return Choices(tuple(features), target, task, classes, drop, scale)
 
 
-def _of_arrays(page: str, candidate: Arrays, first: Choices, sentence: InvalidInput | None) -> Choices:
+def _of_arrays(
+    page: str, candidate: Arrays, first: Choices, sentence: InvalidInput | None
+) -> Choices:
     titles = {name: f"{name} {array.shape}" for name, array in candidate.arrays.items()}
     inputs = st.selectbox(
         "Inputs x",
@@ -115,7 +129,9 @@ def _of_images(
         help=f"Images are scaled to side × side by averaging, at most {limits.max_side}; 0: as they are.",
     )
     show_error(sentence, "side")
-    gray = st.toggle("Gray", value=first.gray, key=f"{page}.gray", help="One channel instead of three.")
+    gray = st.toggle(
+        "Gray", value=first.gray, key=f"{page}.gray", help="One channel instead of three."
+    )
     return replace(first, classes=classes, side=int(side), gray=gray)
 
 
@@ -144,7 +160,11 @@ def _target(
     if task == "classes":
         return target, task, True
     words = "Scale targets to mean 0 and variance 1, like network outputs."
-    return target, task, st.toggle("Standardize the target", value=True, key=f"{page}.scale", help=words)
+    return (
+        target,
+        task,
+        st.toggle("Standardize the target", value=True, key=f"{page}.scale", help=words),
+    )
 
 
 def _classes(page: str, names: tuple[str, ...], sentence: InvalidInput | None) -> tuple[str, ...]:
@@ -166,7 +186,11 @@ def file_preview(candidate: Candidate) -> None:
     """Columns with types and gaps and the first rows; arrays with shapes; folders with counts."""
     if isinstance(candidate, Table):
         shown = candidate.names[:MOST_PREVIEWED]
-        which = f"the first rows of the first {len(shown)}" if len(shown) < len(candidate.names) else "the first rows"
+        which = (
+            f"the first rows of the first {len(shown)}"
+            if len(shown) < len(candidate.names)
+            else "the first rows"
+        )
         st.caption(f"{candidate.num_rows:,} rows, {len(candidate.columns):,} columns, {which}:")
         rows = [dict(zip(shown, row, strict=False)) for row in candidate.preview]
         st.dataframe(rows, hide_index=True, alt="The first rows of the file")
@@ -178,20 +202,31 @@ def file_preview(candidate: Candidate) -> None:
                         "column": column.name,
                         "type": column.kind,
                         "missing": column.num_missing,
-                        "different values": column.num_distinct if column.kind != "varied text" else None,
+                        "different values": column.num_distinct
+                        if column.kind != "varied text"
+                        else None,
                         "constant": column.is_constant,
                         "example": column.example,
                     }
                     for column in candidate.columns
                 ]
-                st.dataframe(types, hide_index=True, alt="Type, missing values and values of every column")
+                st.dataframe(
+                    types, hide_index=True, alt="Type, missing values and values of every column"
+                )
     elif isinstance(candidate, Arrays):
-        rows = [{"array": n, "shape": str(a.shape), "type": str(a.dtype)} for n, a in candidate.arrays.items()]
+        rows = [
+            {"array": n, "shape": str(a.shape), "type": str(a.dtype)}
+            for n, a in candidate.arrays.items()
+        ]
         st.dataframe(rows, hide_index=True, alt="Shape and type of every array of the file")
     else:
         counts = Counter(entry.folder for entry in candidate.entries)
         sizes = candidate.sizes
-        words = f"{sizes[0][0]} × {sizes[0][1]} pixels" if len(sizes) == 1 else f"{len(sizes)} different sizes"
+        words = (
+            f"{sizes[0][0]} × {sizes[0][1]} pixels"
+            if len(sizes) == 1
+            else f"{len(sizes)} different sizes"
+        )
         st.caption(f"{len(candidate.entries):,} images of {words}")
         per_folder = [{"folder": folder, "images": counts[folder]} for folder in candidate.folders]
         st.dataframe(per_folder, hide_index=True, alt="Images in every folder")
@@ -202,8 +237,18 @@ def sizes(data: Cleaned, num_samples: int) -> None:
     with st.container(horizontal=True):
         shape = " × ".join(map(str, data.input_shape))
         st.metric("Input x", shape, help="Shape of one input; d is the product.", width="content")
-        st.metric("Outputs C", data.num_outputs, help="One per class, or one per target column.", width="content")
-        st.metric("Training points n", f"{num_samples:,}", help=f"Of {len(data.x):,} samples.", width="content")
+        st.metric(
+            "Outputs C",
+            data.num_outputs,
+            help="One per class, or one per target column.",
+            width="content",
+        )
+        st.metric(
+            "Training points n",
+            f"{num_samples:,}",
+            help=f"Of {len(data.x):,} samples.",
+            width="content",
+        )
 
 
 def samples(page: str, data: Cleaned, standardize: str, above: DeltaGenerator) -> None:
@@ -212,13 +257,17 @@ def samples(page: str, data: Cleaned, standardize: str, above: DeltaGenerator) -
     Their exports are drawn in ``above``.
     """
     counts = ", ".join(f"{name} {count:,}" for name, count in data.counts.items())
-    sentences = [f"Samples per class: {counts}." if counts else "No classes: the target is a number."]
+    sentences = [
+        f"Samples per class: {counts}." if counts else "No classes: the target is a number."
+    ]
     sentences.append(STANDARDIZED[standardize])
     thumbnails = figures.images(data)
     if thumbnails:
         st.image([pixels for pixels, _ in thumbnails], [plain(name) for _, name in thumbnails], width=72,
                  alt=[f"an image of class {name}" for _, name in thumbnails])  # fmt: skip
     with shown_charts() as shown:
-        show_chart(page, figures.scatter(data, [shortened(each, MAX_SENTENCE) for each in sentences]))
+        show_chart(
+            page, figures.scatter(data, [shortened(each, MAX_SENTENCE) for each in sentences])
+        )
     with above:
         export_menu("own-data", "Your data", (), shown.charts)

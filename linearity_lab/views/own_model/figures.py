@@ -12,7 +12,15 @@ from ntk_core.experiments.own_model import OwnModelResult
 def first_chart(result: OwnModelResult) -> Chart:
     """ΔK of the runs against width, log–log."""
     axis = width_axis(result.spec.widths)
-    return sweep([_line(result)], axis, "kernel change ΔK", "ΔK", slopes=(-0.5, -1.0), of="model", name="own_model")
+    return sweep(
+        [_line(result)],
+        axis,
+        "kernel change ΔK",
+        "ΔK",
+        slopes=(-0.5, -1.0),
+        of="model",
+        name="own_model",
+    )
 
 
 def _line(result: OwnModelResult) -> Line:

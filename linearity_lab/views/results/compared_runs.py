@@ -40,7 +40,11 @@ def own_run(page: str, run: str) -> None:
     words_table(layer_rows(first), f"Layers and routes at width {first.width:,}")
     st.caption(plain(found_words(first)))
     provenance_footer(result)
-    st.caption(plain(f"The file's SHA-256 is {spec.sha256}. It was run by the command line; nothing here can run it."))
+    st.caption(
+        plain(
+            f"The file's SHA-256 is {spec.sha256}. It was run by the command line; nothing here can run it."
+        )
+    )
 
 
 Runs = Sequence[tuple[str, ResultValue]]
@@ -63,12 +67,19 @@ def measures_of(runs: Runs, how: Comparison) -> list[str]:
     return [name for name in how.measures if any(_is_number(row.get(name)) for row in rows)]
 
 
-def every_line(runs: Runs, how: Comparison, axis: ComparedAxis) -> list[tuple[str, ResultValue, LineKey]]:
+def every_line(
+    runs: Runs, how: Comparison, axis: ComparedAxis
+) -> list[tuple[str, ResultValue, LineKey]]:
     """(title, result, line) of each line of each run, at most ``MOST_LINES``; runs of one line keep their labels."""
     found = []
     for label, result in runs:
-        own = [line for line in lines_of([(label, result)], how) if _rows_on(result, how, axis, line)]
-        found += [(f"{label}, {how.line_words(line)}" if len(own) > 1 else label, result, line) for line in own]
+        own = [
+            line for line in lines_of([(label, result)], how) if _rows_on(result, how, axis, line)
+        ]
+        found += [
+            (f"{label}, {how.line_words(line)}" if len(own) > 1 else label, result, line)
+            for line in own
+        ]
     return found[:MOST_LINES]
 
 
@@ -78,7 +89,11 @@ def overlay(runs: Runs, axis: ComparedAxis, measure: str, line: LineKey | None) 
     Without a ``line``, draw all lines of every run by name.
     """
     how = comparison_of(runs[0][1].spec)
-    drawn = every_line(runs, how, axis) if line is None else [(label, result, line) for label, result in runs]
+    drawn = (
+        every_line(runs, how, axis)
+        if line is None
+        else [(label, result, line) for label, result in runs]
+    )
     styles = _styles(drawn, how)
     found = [
         (style, [row for row in _rows_on(result, how, axis, own) if _is_number(row.get(measure))])
@@ -88,7 +103,8 @@ def overlay(runs: Runs, axis: ComparedAxis, measure: str, line: LineKey | None) 
     values = [row[measure] for _, rows in found for row in rows]
     is_log = bool(values) and min(values) > 0
     lines = [
-        Line(style, [_dot(row, axis.column, measure) for row in rows], fit=not axis.along_time) for style, rows in found
+        Line(style, [_dot(row, axis.column, measure) for row in rows], fit=not axis.along_time)
+        for style, rows in found
     ]
     swept = SweepAxis(axis.title, axis.letter, column=axis.column)
     if not axis.along_time:
@@ -100,7 +116,9 @@ def overlay(runs: Runs, axis: ComparedAxis, measure: str, line: LineKey | None) 
         for seed in dict.fromkeys(row["seed"] for row in rows)
         for own in [[row for row in rows if row["seed"] == seed]]
     ]
-    figure = along_training(curves, (Row(title, "log" if is_log else "linear"),), axis.title, log_x=False)
+    figure = along_training(
+        curves, (Row(title, "log" if is_log else "linear"),), axis.title, log_x=False
+    )
     words = takeaway(lines, swept, title)
     rows = mean_rows(lines, swept, measure, "run")
     return Chart(figure, words, rows, [words, *left_out(lines, swept)], "compared")
@@ -123,11 +141,15 @@ def _styles(drawn: Sequence[tuple[str, ResultValue, LineKey]], how: Comparison) 
     ]
 
 
-def _rows_on(result: ResultValue, how: Comparison, axis: ComparedAxis, line: LineKey) -> list[Values]:
+def _rows_on(
+    result: ResultValue, how: Comparison, axis: ComparedAxis, line: LineKey
+) -> list[Values]:
     return [
         row
         for row in result.rows()
-        if tuple(row[name] for name in how.lines) == line and axis.keep(row, result) and _is_number(row[axis.column])
+        if tuple(row[name] for name in how.lines) == line
+        and axis.keep(row, result)
+        and _is_number(row[axis.column])
     ]
 
 
@@ -153,8 +175,14 @@ def compared_runs(page: str, digests: Sequence[str]) -> None:
     found = [shared_store().result(digest) for digest in digests]
     results = [result for result in found if result is not None and result.points]
     if len(results) < len(digests):
-        names = ", ".join(digest[:8] for digest, result in zip(digests, found, strict=True) if result is None)
-        st.caption(plain(f"A run without a result cannot be compared ({names or 'no points'}): open it and press Run."))
+        names = ", ".join(
+            digest[:8] for digest, result in zip(digests, found, strict=True) if result is None
+        )
+        st.caption(
+            plain(
+                f"A run without a result cannot be compared ({names or 'no points'}): open it and press Run."
+            )
+        )
         return
     experiments = {result.spec.experiment for result in results}
     ways = [comparison_of(result.spec) for result in results]
@@ -180,16 +208,30 @@ def _figure(page: str, results: Sequence[ResultValue]) -> None:
     runs = list(zip(labels([result.spec for result in results]), results, strict=True))
     how = comparison_of(results[0].spec)
     axes = list(how.axes)
-    common = [line for line in lines_of(runs, how) if all(line in lines_of([run], how) for run in runs)]
+    common = [
+        line for line in lines_of(runs, how) if all(line in lines_of([run], how) for run in runs)
+    ]
     several: list[LineKey | None] = [None] if len(lines_of(runs, how)) > 1 else []
-    lines = [*common, *several] if common else several  # one line that only some runs have would hide the others
+    lines = (
+        [*common, *several] if common else several
+    )  # one line that only some runs have would hide the others
     with st.container(horizontal=True, vertical_alignment="center"):
         measure, line, *others = choose(
             page,
             f"{title_of(results[0].spec.experiment)} compared",
             Choice("measure", "Measure", measures_of(runs, how), how.measures.__getitem__, 260),
-            Choice("line", "Line", lines, lambda line: "all lines" if line is None else how.line_words(line), 260),
-            *([Choice("axis", "Against", axes, lambda each: each.title, 180)] if len(axes) > 1 else []),
+            Choice(
+                "line",
+                "Line",
+                lines,
+                lambda line: "all lines" if line is None else how.line_words(line),
+                260,
+            ),
+            *(
+                [Choice("axis", "Against", axes, lambda each: each.title, 180)]
+                if len(axes) > 1
+                else []
+            ),
         )
     with shown_charts(result.spec for _, result in runs):
         show_chart(page, overlay(runs, others[0] if others else axes[0], measure, line))

@@ -6,7 +6,14 @@ from linearity_lab.components import session
 from linearity_lab.components.chart import shown_charts
 from linearity_lab.jobs.profile import error_text
 from linearity_lab.views.results.compared_runs import compared_runs, export_chosen
-from linearity_lab.views.results.run_list import actions, address, cards, chosen_runs, filters, open_address
+from linearity_lab.views.results.run_list import (
+    actions,
+    address,
+    cards,
+    chosen_runs,
+    filters,
+    open_address,
+)
 from linearity_lab.words.markdown import plain
 from ntk_core.errors import InvalidInput
 

@@ -41,14 +41,20 @@ _ENTRIES = {entry.name: entry for entry in PAGES}
 
 def title_of(experiment: str) -> str:
     """The page of an experiment, as the menu names it."""
-    return _ENTRIES[experiment].title if experiment in _ENTRIES else experiment.replace("_", " ").capitalize()
+    return (
+        _ENTRIES[experiment].title
+        if experiment in _ENTRIES
+        else experiment.replace("_", " ").capitalize()
+    )
 
 
 def _card(run: StoredRun, mark: Mark) -> None:
     box = _key(f"box.{run.digest}")
     st.session_state[box] = run.digest in chosen_runs()
     with st.container(border=True, gap="xsmall", height="stretch"):
-        st.image(_drawn(run.digest, run.num_points, run.created, run.num_bytes), width="stretch", alt="")
+        st.image(
+            _drawn(run.digest, run.num_points, run.created, run.num_bytes), width="stretch", alt=""
+        )
         name = mark.name or (name_of(run.spec) if run.spec is not None else run.digest[:8])
         st.checkbox(f"**{plain(name)}**", key=box, on_change=_tick, args=(run.digest,))
         st.caption(plain(f"{title_of(run.experiment)} · {run.swept}"))
@@ -64,10 +70,16 @@ def _card(run: StoredRun, mark: Mark) -> None:
             elif run.spec is not None and has_view(run.experiment):  # shown on this page
                 key = _key(f"open.{run.digest}")
                 st.button("Open", key=key, type="tertiary", on_click=_choose, args=([run.digest],))
-            star: Values = {"key": _key(f"star.{run.digest}"), "type": "tertiary", "help": "Favorite"}
+            star: Values = {
+                "key": _key(f"star.{run.digest}"),
+                "type": "tertiary",
+                "help": "Favorite",
+            }
             changed = (run.digest, mark.name, mark.note, not mark.favorite)
             st.button("★" if mark.favorite else "☆", on_click=_write, args=changed, **star)
-            panel = st.popover("Edit", type="tertiary", key=_key(f"edit.{run.digest}"), on_change="rerun")
+            panel = st.popover(
+                "Edit", type="tertiary", key=_key(f"edit.{run.digest}"), on_change="rerun"
+            )
             if panel.open:
                 with panel:
                     _fields(run.digest, mark, name)
@@ -79,7 +91,9 @@ def _fields(run: str, mark: Mark, shown: str) -> None:
     def take() -> None:
         _write(run, st.session_state[name], st.session_state[note], mark.favorite)
 
-    st.text_input("Name", mark.name, key=name, max_chars=MAX_NAME, placeholder=shown, on_change=take)
+    st.text_input(
+        "Name", mark.name, key=name, max_chars=MAX_NAME, placeholder=shown, on_change=take
+    )
     st.text_area("Note", mark.note, key=note, max_chars=MAX_NOTE, on_change=take)
     st.caption(prose(PAGE, "Kept in this session" if profile().is_shared else "Kept in the store"))
 
@@ -121,8 +135,12 @@ def open_address(address: Mapping[str, str] | None) -> None:
         if st.session_state[_key(name)] not in allowed:
             st.session_state[_key(name)] = ""
     number = address.get("sheet", "1")
-    st.session_state[_key("sheet")] = int(number) if number.isascii() and number.isdigit() and len(number) < 7 else 1
-    named = [name for name in address.get("runs", "").split(",") if len(name) == MIN_PREFIX][:MAX_CHOSEN]
+    st.session_state[_key("sheet")] = (
+        int(number) if number.isascii() and number.isdigit() and len(number) < 7 else 1
+    )
+    named = [name for name in address.get("runs", "").split(",") if len(name) == MIN_PREFIX][
+        :MAX_CHOSEN
+    ]
     chosen = [matches[0] for matches in map(shared_store().find, named) if len(matches) == 1]
     session.see_jobs(run[:MIN_PREFIX] for run in chosen)
     _choose(chosen)
@@ -147,7 +165,12 @@ def filters() -> RunList:
     for name in ("text", "experiment", "status"):
         st.session_state.setdefault(_key(name), "")
     with st.container(horizontal=True, vertical_alignment="bottom", key=_key("filters")):
-        st.text_input("Search", key=_key("text"), placeholder="a setting, a name, a note", on_change=_open_sheet)
+        st.text_input(
+            "Search",
+            key=_key("text"),
+            placeholder="a setting, a name, a note",
+            on_change=_open_sheet,
+        )
         st.selectbox("Experiment", ["", *KINDS], key=_key("experiment"), on_change=_open_sheet,
                      format_func=lambda name: title_of(name) if name else "All", width=180)  # fmt: skip
         st.selectbox("Status", ["", *STATUS_WORDS], key=_key("status"), on_change=_open_sheet,
@@ -176,7 +199,9 @@ def actions() -> DeltaGenerator:
         st.warning(plain(sentence))
     chosen = chosen_runs()
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f"**{len(chosen)} chosen**" if chosen else "Select runs to compare, export or delete.")
+        st.markdown(
+            f"**{len(chosen)} chosen**" if chosen else "Select runs to compare, export or delete."
+        )
         if chosen:
             st.button("Clear", key=_key("clear"), on_click=_choose, args=([],), type="tertiary")
             with st.popover("Delete", icon=":material/delete:"):
@@ -191,11 +216,17 @@ def actions() -> DeltaGenerator:
 def cards(found: RunList) -> None:
     """Show a card per run, and page buttons."""
     if not found.runs:
-        searched = any(st.session_state[_key(name)] for name in ("text", "experiment", "status", "favorites"))
+        searched = any(
+            st.session_state[_key(name)] for name in ("text", "experiment", "status", "favorites")
+        )
         none = "No runs yet. Press Run on any page. Runs on uploaded data appear only in the session that started them."
         st.info("No matching runs." if searched else none)
         if not searched:
-            st.page_link("pages/kernel_change.py", label="Start with the kernel", icon=":material/play_arrow:")
+            st.page_link(
+                "pages/kernel_change.py",
+                label="Start with the kernel",
+                icon=":material/play_arrow:",
+            )
         return
     written = marks()
     with st.container(horizontal=True, key=f"{PAGE}-cards", gap="small"):  # look.css: a grid
@@ -203,9 +234,19 @@ def cards(found: RunList) -> None:
             _card(run, written.get(run.digest, Mark()))
     page, last = st.session_state[_key("sheet")], math.ceil(found.total / ROWS)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.button("Newer", key=_key("newer"), disabled=page == 1, on_click=_open_sheet, args=(page - 1,))
-        st.caption(f"{(page - 1) * ROWS + 1:,} to {(page - 1) * ROWS + len(found.runs):,} of {num_runs(found.total)}")
-        st.button("Older", key=_key("older"), disabled=page >= last, on_click=_open_sheet, args=(page + 1,))
+        st.button(
+            "Newer", key=_key("newer"), disabled=page == 1, on_click=_open_sheet, args=(page - 1,)
+        )
+        st.caption(
+            f"{(page - 1) * ROWS + 1:,} to {(page - 1) * ROWS + len(found.runs):,} of {num_runs(found.total)}"
+        )
+        st.button(
+            "Older",
+            key=_key("older"),
+            disabled=page >= last,
+            on_click=_open_sheet,
+            args=(page + 1,),
+        )
 
 
 def _import() -> None:
@@ -213,7 +254,9 @@ def _import() -> None:
         st.caption("Not available on a shared server: every visitor would see imported results.")
         return
     most_mib = profile().max_upload_bytes // 2**20
-    file = st.file_uploader("A file of runs from Export", key=_key("file"), max_upload_size=most_mib)
+    file = st.file_uploader(
+        "A file of runs from Export", key=_key("file"), max_upload_size=most_mib
+    )
     if file is not None and st.session_state.get(_key("taken")) != file.file_id:
         st.session_state[_key("taken")] = file.file_id
         digests, good, problems = take_file(file)
@@ -236,14 +279,19 @@ def _delete() -> None:
     store, kept, chosen = shared_store(), {}, chosen_runs()
     for run in chosen:
         if profile().is_shared and (spec := store.spec(run)) is not None and not spec.is_private:
-            kept[run] = "cannot be deleted: on a shared server you can delete only runs on your own data"
+            kept[run] = (
+                "cannot be deleted: on a shared server you can delete only runs on your own data"
+            )
         elif not shared_jobs().forget(run[:MIN_PREFIX]):
             kept[run] = "is still running; stop it first"
         else:
             store.delete(run)
     _choose(list(kept))
     gone = len(chosen) - len(kept)
-    _notify(f"{num_runs(gone)} deleted." if gone else "", [f"{run[:8]} {reason}." for run, reason in kept.items()])
+    _notify(
+        f"{num_runs(gone)} deleted." if gone else "",
+        [f"{run[:8]} {reason}." for run, reason in kept.items()],
+    )
 
 
 def _notify(good: str, problems: Sequence[str]) -> None:

@@ -41,7 +41,11 @@ def details(run: StoredRun, *, is_active: bool = False) -> str:
     status = STATUS_WORDS[run.status]
     if run.status == "started":
         status = "running" if is_active else "interrupted"
-    size = f"{run.num_bytes / 1e6:.1f} MB" if run.num_bytes >= 1e6 else f"{max(1, round(run.num_bytes / 1e3))} kB"
+    size = (
+        f"{run.num_bytes / 1e6:.1f} MB"
+        if run.num_bytes >= 1e6
+        else f"{max(1, round(run.num_bytes / 1e3))} kB"
+    )
     parts = [
         status + ("" if run.num_points >= points else f", {run.num_points} of {points} points"),
         f"{duration(max(0.0, time.time() - run.used))} ago",

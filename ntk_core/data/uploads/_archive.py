@@ -11,7 +11,9 @@ from ntk_core.errors import InvalidInput
 from ntk_core.numbers import size
 
 MIB = 2**20
-_UNINTERESTING = re.compile(r"\A__MACOSX(/|\Z)|(\A|/)(\.DS_Store|Thumbs\.db|desktop\.ini|\._[^/]*)\Z")
+_UNINTERESTING = re.compile(
+    r"\A__MACOSX(/|\Z)|(\A|/)(\.DS_Store|Thumbs\.db|desktop\.ini|\._[^/]*)\Z"
+)
 
 
 @dataclass(frozen=True)
@@ -73,11 +75,17 @@ class Archive:
             _check_entry(entry)
         unpacked, most = sum(entry.file_size for entry in entries), limits.max_unpacked_bytes
         if unpacked > most:
-            raise InvalidInput("file", f"an archive of {size(unpacked)} unpacked", f"at most {size(most)}")
+            raise InvalidInput(
+                "file", f"an archive of {size(unpacked)} unpacked", f"at most {size(most)}"
+            )
         for name, count in Counter(entry.filename for entry in entries).items():
             if count > 1:
-                raise InvalidInput("file", f"{name}, {count} times", "an archive in which every name occurs once")
-        self._entries = {entry.filename: entry for entry in entries if not _UNINTERESTING.search(entry.filename)}
+                raise InvalidInput(
+                    "file", f"{name}, {count} times", "an archive in which every name occurs once"
+                )
+        self._entries = {
+            entry.filename: entry for entry in entries if not _UNINTERESTING.search(entry.filename)
+        }
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -103,7 +111,13 @@ class Archive:
 def _check_entry(entry: zipfile.ZipInfo) -> None:
     name = entry.filename
     parts = name.replace("\\", "/").split("/")
-    if name.startswith(("/", "\\")) or ".." in parts or "\\" in name or "\0" in entry.orig_filename or ":" in parts[0]:
+    if (
+        name.startswith(("/", "\\"))
+        or ".." in parts
+        or "\\" in name
+        or "\0" in entry.orig_filename
+        or ":" in parts[0]
+    ):
         raise InvalidInput("file", name, "an archive whose names are paths inside it")
     if entry.flag_bits & 0x1:
         raise InvalidInput("file", f"{name}, encrypted", "an archive without a password")
@@ -111,9 +125,15 @@ def _check_entry(entry: zipfile.ZipInfo) -> None:
         raise InvalidInput("file", f"{name}, a link", "an archive of plain files")
     if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise InvalidInput(
-            "file", f"{name}, compressed in a rare way", "an archive without compression or with deflate"
+            "file",
+            f"{name}, compressed in a rare way",
+            "an archive without compression or with deflate",
         )
 
 
 def _damaged(name: str = "") -> InvalidInput:
-    return InvalidInput("file", f"{name}, damaged" if name else "a damaged archive", "a zip archive that can be read")
+    return InvalidInput(
+        "file",
+        f"{name}, damaged" if name else "a damaged archive",
+        "a zip archive that can be read",
+    )

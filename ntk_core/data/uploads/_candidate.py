@@ -138,23 +138,36 @@ class Choices:
     tokens: bool = False
 
 
-def suggested_choices(candidate: Candidate, *, max_classes: int = 20, max_side: int = 64) -> Choices:
+def suggested_choices(
+    candidate: Candidate, *, max_classes: int = 20, max_side: int = 64
+) -> Choices:
     """Suggest choices: a column that resembles classes, all other numbers, small images."""
     if isinstance(candidate, Table):
         return _for_table(candidate, max_classes)
     if isinstance(candidate, Arrays):
         return _for_arrays(candidate.arrays, max_classes)
-    sizes, is_gray = candidate.sizes, all(entry.mode in ("L", "1", "LA") for entry in candidate.entries)
+    sizes, is_gray = (
+        candidate.sizes,
+        all(entry.mode in ("L", "1", "LA") for entry in candidate.entries),
+    )
     as_they_are = len(sizes) == 1 and max(sizes[0]) <= min(32, max_side)
     return Choices(side=0 if as_they_are else DEFAULT_SIDE, gray=is_gray)
 
 
 def _for_table(table: Table, max_classes: int) -> Choices:
     named = [column for column in table.columns if column.name.lower() in _TARGET_NAMES]
-    texts = [column for column in table.columns if column.kind == "text" and 2 <= len(column.texts) <= max_classes]
+    texts = [
+        column
+        for column in table.columns
+        if column.kind == "text" and 2 <= len(column.texts) <= max_classes
+    ]
     target = (named or texts[::-1] or [table.columns[-1]])[0]
     is_number = target.kind == "number" and not _are_classes(target.numbers, max_classes)
-    features = [c.name for c in table.columns if c is not target and c.kind == "number" and not c.is_constant]
+    features = [
+        c.name
+        for c in table.columns
+        if c is not target and c.kind == "number" and not c.is_constant
+    ]
     return Choices(tuple(features), target.name, "regression" if is_number else "classes")
 
 
@@ -165,12 +178,20 @@ def _for_arrays(arrays: Mapping[str, NDArray], max_classes: int) -> Choices:
     inputs = next((lower[name] for name in _INPUT_NAMES if lower.get(name) in numbers), largest)
     if not inputs:
         return Choices()
-    others = [name for name in arrays if name != inputs and arrays[name].shape[:1] == arrays[inputs].shape[:1]]
-    target = next((lower[name] for name in _TARGET_NAMES if lower.get(name) in others), (*others, "")[0])
+    others = [
+        name
+        for name in arrays
+        if name != inputs and arrays[name].shape[:1] == arrays[inputs].shape[:1]
+    ]
+    target = next(
+        (lower[name] for name in _TARGET_NAMES if lower.get(name) in others), (*others, "")[0]
+    )
     values = arrays.get(target, np.zeros(0))
     is_number = values.dtype.kind == "f" and math.prod(values.shape[1:]) == 1 and len(values) > 0
     return Choices(
-        (inputs,), target, "regression" if is_number and not _are_classes(values, max_classes) else "classes"
+        (inputs,),
+        target,
+        "regression" if is_number and not _are_classes(values, max_classes) else "classes",
     )
 
 

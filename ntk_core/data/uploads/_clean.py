@@ -57,10 +57,14 @@ class Cleaned:
     @property
     def counts(self) -> dict[str, int]:
         """Samples of each class."""
-        return {name: int((self.labels == index).sum()) for index, name in enumerate(self.class_names)}
+        return {
+            name: int((self.labels == index).sum()) for index, name in enumerate(self.class_names)
+        }
 
 
-def clean_upload(candidate: Candidate, choices: Choices, limits: Limits = DEFAULT_LIMITS) -> Cleaned:
+def clean_upload(
+    candidate: Candidate, choices: Choices, limits: Limits = DEFAULT_LIMITS
+) -> Cleaned:
     """Return validated inputs and targets.
 
     Raises:
@@ -77,16 +81,23 @@ def clean_upload(candidate: Candidate, choices: Choices, limits: Limits = DEFAUL
 
 
 def _of_table(table: Table, choices: Choices, limits: Limits) -> Cleaned:
-    target, features = _named("target", choices.target, table.by_name, "columns"), _features(table, choices)
+    target, features = (
+        _named("target", choices.target, table.by_name, "columns"),
+        _features(table, choices),
+    )
     rows = _kept_rows(table, choices, target, features)
 
     def inputs(kept: NDArray[np.intp]) -> NDArray[np.float64]:
-        check_at_most("file", len(kept) * len(features), limits.max_values, "numbers in all inputs together")
+        check_at_most(
+            "file", len(kept) * len(features), limits.max_values, "numbers in all inputs together"
+        )
         return np.stack([column.numbers[rows[kept]] for column in features], axis=1)
 
     if choices.task == "regression":
         if target.kind != "number":
-            raise InvalidInput("target", f"{target.name}, text such as {target.example}", "a column of numbers")
+            raise InvalidInput(
+                "target", f"{target.name}, text such as {target.example}", "a column of numbers"
+            )
         x = inputs(np.arange(len(rows)))
         return _with_targets(x, target.numbers[rows], choices, limits, choices.features)
     if target.kind == "varied text":
@@ -105,7 +116,9 @@ def _of_arrays(candidate: Arrays, choices: Choices, limits: Limits) -> Cleaned:
     y = _named("target", choices.target, candidate.arrays, "arrays")
     if x.ndim == 0 or y.ndim == 0 or len(x) != len(y):
         given = f"{choices.target}, of shape {y.shape}"
-        raise InvalidInput("target", given, f"one entry for each input of {choices.features[0]}, {x.shape}")
+        raise InvalidInput(
+            "target", given, f"one entry for each input of {choices.features[0]}, {x.shape}"
+        )
     x = _shaped_inputs(x, choices.features[0], choices.tokens)
     if choices.task == "regression":
         if y.dtype.kind not in "biuf":
@@ -121,7 +134,10 @@ def _of_images(candidate: ImageFolders, choices: Choices, limits: Limits) -> Cle
         raise InvalidInput("task", "regression", "classes: a folder is a class")
     if not 0 <= side <= limits.max_side:
         raise InvalidInput("side", side, f"an integer from 0 to {limits.max_side}; 0: as they are")
-    words, allowed = [f"{height} × {width}" for height, width in sizes], f"a side from 1 to {limits.max_side}"
+    words, allowed = (
+        [f"{height} × {width}" for height, width in sizes],
+        f"a side from 1 to {limits.max_side}",
+    )
     if not side and len(sizes) > 1:
         given = f"0, with images of {len(sizes)} sizes ({_listed(words)})"
         raise InvalidInput("side", given, f"{allowed} that all are scaled to")
@@ -134,7 +150,9 @@ def _of_images(candidate: ImageFolders, choices: Choices, limits: Limits) -> Cle
         check_at_most("file", num_values, limits.max_values, "numbers in all inputs together")
         archive, found = Archive(candidate.data, limits), np.empty((len(kept), *shape), np.uint8)
         for place, index in enumerate(kept):
-            found[place] = read_pixels(archive, candidate.entries[index].path, side, choices.gray, limits)
+            found[place] = read_pixels(
+                archive, candidate.entries[index].path, side, choices.gray, limits
+            )
         return _unit_interval(found)
 
     names, labels = np.unique([entry.folder for entry in candidate.entries], return_inverse=True)
@@ -158,18 +176,24 @@ def _with_classes(
     """
     if unknown := [name for name in choices.classes if name not in names]:
         raise InvalidInput("classes", unknown[0], "classes of the file: " + _listed(names))
-    chosen = [index for index, name in enumerate(names) if not choices.classes or name in choices.classes]
+    chosen = [
+        index for index, name in enumerate(names) if not choices.classes or name in choices.classes
+    ]
     kept = np.flatnonzero(np.isin(labels, chosen))
     labels, names = np.searchsorted(chosen, labels[kept]), tuple(names[index] for index in chosen)
     if len(names) < 2:
-        raise InvalidInput(field, f"one class only ({names[0]})" if names else "no class", "at least 2 classes")
+        raise InvalidInput(
+            field, f"one class only ({names[0]})" if names else "no class", "at least 2 classes"
+        )
     check_at_most(field, len(names), limits.max_classes, "classes")
     if len(set(names)) < len(names):
         raise InvalidInput(field, f"classes {_listed(names)}", "classes with different names")
     for name, count in zip(names, np.bincount(labels, minlength=len(names)), strict=True):
         if count < limits.min_per_class:
             given = f"class {name} with {count} sample{'s' if count != 1 else ''}"
-            raise InvalidInput(field, given, f"at least {limits.min_per_class} samples of each class")
+            raise InvalidInput(
+                field, given, f"at least {limits.min_per_class} samples of each class"
+            )
     x = _checked_inputs(inputs(kept), limits, columns)
     return Cleaned(x, labels.astype(np.int64), np.zeros((len(x), 0), np.float32), names)
 
@@ -205,14 +229,18 @@ def _checked_inputs(x: NDArray, limits: Limits, names: Sequence[str]) -> NDArray
             raise InvalidInput("features", "inputs that are all equal", "inputs that differ")
         return small
     with np.errstate(over="ignore", invalid="ignore"):
-        rounded = np.abs(x - small.astype(np.float64)).max(axis=0) > MAX_ROUNDING * x.std(axis=0, dtype=np.float64)
+        rounded = np.abs(x - small.astype(np.float64)).max(axis=0) > MAX_ROUNDING * x.std(
+            axis=0, dtype=np.float64
+        )
     held = "numbers whose differences float32 can hold (24 bits); subtract a constant or leave the column out"
     for flags, what, allowed in (
         (x.min(axis=0) == x.max(axis=0), "constant", "columns that vary"),
         (rounded, "huge against its differences", held),
     ):
         if flags.any():
-            found = [names[i] if names else f"column {i + 1}" for i in np.flatnonzero(flags).tolist()]
+            found = [
+                names[i] if names else f"column {i + 1}" for i in np.flatnonzero(flags).tolist()
+            ]
             raise InvalidInput("features", f"{_listed(found)}, {what}", allowed)
     return small
 
@@ -250,7 +278,10 @@ def _named(field: str, name: str, found: Mapping[str, T], noun: str) -> T:
 def _features(table: Table, choices: Choices) -> list[Column]:
     if not choices.features:
         raise InvalidInput("features", "nothing", "at least one column of numbers")
-    features = [_named("features", name, table.by_name, "columns") for name in dict.fromkeys(choices.features)]
+    features = [
+        _named("features", name, table.by_name, "columns")
+        for name in dict.fromkeys(choices.features)
+    ]
     for column in features:
         if column.name == choices.target:
             raise InvalidInput("features", column.name, "columns other than the target")
@@ -260,28 +291,44 @@ def _features(table: Table, choices: Choices) -> list[Column]:
     return features
 
 
-def _kept_rows(table: Table, choices: Choices, target: Column, features: list[Column]) -> NDArray[np.intp]:
+def _kept_rows(
+    table: Table, choices: Choices, target: Column, features: list[Column]
+) -> NDArray[np.intp]:
     """Return rows without missing values in the chosen columns."""
     used = [target, *features]
     incomplete = [column for column in used if column.num_missing]
     if incomplete and not choices.drop_missing:
-        counted = [f"{c.name} ({c.num_missing:,} missing, the first in line {c.first_missing:,})" for c in incomplete]
-        field, allowed = "features", "columns without missing values, or rows with missing values dropped"
-        raise InvalidInput("target" if incomplete[0] is target else field, _listed(counted), allowed)
+        counted = [
+            f"{c.name} ({c.num_missing:,} missing, the first in line {c.first_missing:,})"
+            for c in incomplete
+        ]
+        field, allowed = (
+            "features",
+            "columns without missing values, or rows with missing values dropped",
+        )
+        raise InvalidInput(
+            "target" if incomplete[0] is target else field, _listed(counted), allowed
+        )
     is_kept = np.ones(table.num_rows, bool)
     for column in incomplete:
         is_kept &= ~np.isnan(column.numbers) if column.kind == "number" else column.codes >= 0
     if not is_kept.any():
-        raise InvalidInput("features", "a missing value in every row", "columns with fewer missing values")
+        raise InvalidInput(
+            "features", "a missing value in every row", "columns with fewer missing values"
+        )
     for column in used:
         infinite = int(np.isinf(column.numbers[is_kept]).sum()) if column.kind == "number" else 0
         if infinite:
             field = "target" if column is target else "features"
-            raise InvalidInput(field, f"{column.name} ({infinite:,} infinite or beyond 1.8e308)", "finite numbers")
+            raise InvalidInput(
+                field, f"{column.name} ({infinite:,} infinite or beyond 1.8e308)", "finite numbers"
+            )
     return np.flatnonzero(is_kept)
 
 
-def _numbered_classes(values: NDArray, name: str, limits: Limits) -> tuple[NDArray, tuple[str, ...]]:
+def _numbered_classes(
+    values: NDArray, name: str, limits: Limits
+) -> tuple[NDArray, tuple[str, ...]]:
     present, labels = np.unique(values, return_inverse=True)
     if len(present) > limits.max_classes:
         given = f"{name}, {len(present):,} different values"
@@ -314,15 +361,22 @@ def _classes_of_array(y: NDArray, name: str, limits: Limits) -> tuple[NDArray, t
     if y.ndim == 2 and is_numeric and ((y == 0) | (y == 1)).all() and (y.sum(axis=1) == 1).all():
         return y.argmax(axis=1), tuple(f"class {index}" for index in range(y.shape[1]))
     if y.ndim != 1:
-        raise InvalidInput("target", f"{name}, of shape {y.shape}", "labels (n,), one-hot rows, or regression")
+        raise InvalidInput(
+            "target", f"{name}, of shape {y.shape}", "labels (n,), one-hot rows, or regression"
+        )
     if y.dtype.kind == "f" and not np.isfinite(y).all():
-        raise InvalidInput("target", f"{name}, {int((~np.isfinite(y)).sum()):,} values NaN or infinite", "class labels")
+        raise InvalidInput(
+            "target",
+            f"{name}, {int((~np.isfinite(y)).sum()):,} values NaN or infinite",
+            "class labels",
+        )
     if is_numeric:
         return _numbered_classes(y, name, limits)
     present, labels = np.unique(y, return_inverse=True)
     check_at_most("target", len(present), limits.max_classes, "classes")
     return labels, tuple(
-        text if isinstance(text, str) else text.decode("utf-8", "replace") for text in present.tolist()
+        text if isinstance(text, str) else text.decode("utf-8", "replace")
+        for text in present.tolist()
     )
 
 

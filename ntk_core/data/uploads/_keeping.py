@@ -119,7 +119,10 @@ def keep_upload(
         folder = private_directory(_folder())
         path, others = folder / f"{digest}.npz", _sizes(folder)
         others.pop(digest, None)
-        size = sum(np.dtype(dtype).itemsize * getattr(cleaned, name).size for name, dtype in _ARRAYS.items())
+        size = sum(
+            np.dtype(dtype).itemsize * getattr(cleaned, name).size
+            for name, dtype in _ARRAYS.items()
+        )
         keeper.check_quota(size, others)
         _make_room(folder, max_kept_bytes - size, others, needed)
         try:
@@ -130,11 +133,15 @@ def keep_upload(
     except (OSError, RuntimeError) as error:
         cause = getattr(error, "strerror", None) or str(error)
         _LOG.error("An upload cannot be kept: %s", error, extra={"facts": {"cause": cause}})
-        raise InvalidInput("file", "data", f"a data directory that can be written (here: {cause})") from None
+        raise InvalidInput(
+            "file", "data", f"a data directory that can be written (here: {cause})"
+        ) from None
     return digest
 
 
-def forget_upload(digest: str, keeper: Keeper | None = None, *, needed: Collection[str] = ()) -> None:
+def forget_upload(
+    digest: str, keeper: Keeper | None = None, *, needed: Collection[str] = ()
+) -> None:
     """Delete a session's reference, and the file if it has no other reference and no job needs it."""
     if not DIGEST.match(digest):
         return
@@ -179,7 +186,9 @@ def read_upload(digest: str) -> Cleaned:
 
 
 def _write(cleaned: Cleaned, path: Path) -> None:
-    arrays: Any = {name: np.asarray(getattr(cleaned, name), dtype) for name, dtype in _ARRAYS.items()}
+    arrays: Any = {
+        name: np.asarray(getattr(cleaned, name), dtype) for name, dtype in _ARRAYS.items()
+    }
     with written_whole(path, mode=0o600) as stream:
         np.savez(stream, header=np.frombuffer(_header(cleaned), np.uint8), **arrays)
 
@@ -199,7 +208,10 @@ def _path(digest: str) -> Path:
 def _header(cleaned: Cleaned) -> bytes:
     counts, num_targets = tuple(cleaned.counts.values()), cleaned.targets.shape[1]
     header = UploadShapes(
-        shape=cleaned.x.shape, class_names=cleaned.class_names, counts=counts, num_targets=num_targets
+        shape=cleaned.x.shape,
+        class_names=cleaned.class_names,
+        counts=counts,
+        num_targets=num_targets,
     )
     return json.dumps(header.model_dump(), sort_keys=True, separators=(",", ":")).encode()
 
@@ -224,7 +236,9 @@ def _sizes(folder: Path) -> dict[str, int]:
 def _make_room(folder: Path, most: int, sizes: Mapping[str, int], needed: Collection[str]) -> None:
     """Delete the longest unused data until at most ``most`` bytes remain, except needed ones."""
     if sum(size for digest, size in sizes.items() if digest in needed) > most:
-        raise InvalidInput("file", "data that exceed the space now available", "it later, or smaller data")
+        raise InvalidInput(
+            "file", "data that exceed the space now available", "it later, or smaller data"
+        )
     left = sum(sizes.values())
     for digest in (each for each in sizes if each not in needed):
         if left <= most:

@@ -40,7 +40,10 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 MAX_ARRAYS = 64
 MAX_TEXT_BYTES = 400  # of one text: 100 characters
 _IMAGES, _ENDINGS = ("PNG", "JPEG", "BMP"), (".png", ".jpg", ".jpeg", ".bmp")
-_FORMATS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+_FORMATS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
 _KNOWN: dict[str, bytes | tuple[bytes, ...]] = {
     "a single image": (b"\x89PNG", b"\xff\xd8\xff"),
     "a PDF file": b"%PDF",
@@ -90,7 +93,9 @@ def parse_upload(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Candidate:
         return _read_npz(archive, limits)
     if 2 * sum(name.lower().endswith(_ENDINGS) for name in archive.names) > len(archive.names):
         return _read_folders(archive, limits)
-    raise InvalidInput("file", f"an archive with {archive.names[0]}", "arrays (.npy) or images (.png, .jpg, .bmp)")
+    raise InvalidInput(
+        "file", f"an archive with {archive.names[0]}", "arrays (.npy) or images (.png, .jpg, .bmp)"
+    )
 
 
 def _read_npz(archive: Archive, limits: Limits) -> Arrays:
@@ -114,11 +119,18 @@ def _array(archive: Archive, name: str) -> NDArray:
         if dtype.kind not in "biufUS" or (dtype.kind in "US" and dtype.itemsize > MAX_TEXT_BYTES):
             raise InvalidInput("file", f"{field}, of type {dtype},", allowed)
         if not all(isinstance(size, int) and size > 0 for size in shape):
-            raise InvalidInput("file", f"{field}, of shape {shape},", "arrays with at least one entry")
+            raise InvalidInput(
+                "file", f"{field}, of shape {shape},", "arrays with at least one entry"
+            )
         if math.prod(shape) * dtype.itemsize != len(data) - stream.tell():
-            raise InvalidInput("file", f"{field}, of shape {shape},", "the number of bytes of its shape")
+            raise InvalidInput(
+                "file", f"{field}, of shape {shape},", "the number of bytes of its shape"
+            )
         array = np.frombuffer(data, dtype, offset=stream.tell())
-        if dtype.kind == "U" and array.view(dtype.byteorder.replace("|", "=") + "u4").max() > sys.maxunicode:
+        if (
+            dtype.kind == "U"
+            and array.view(dtype.byteorder.replace("|", "=") + "u4").max() > sys.maxunicode
+        ):
             raise InvalidInput("file", f"{field}, of broken texts,", allowed)
         return array.reshape(shape[::-1]).T if is_fortran else array.reshape(shape)
     except InvalidInput:
@@ -136,7 +148,9 @@ def _read_folders(archive: Archive, limits: Limits) -> ImageFolders:
         if not name.lower().endswith(_ENDINGS):
             raise InvalidInput("file", name, "images only: " + ", ".join(_ENDINGS))
         if not folder:
-            raise InvalidInput("file", f"{name}, outside of all folders", "one folder of images for each class")
+            raise InvalidInput(
+                "file", f"{name}, outside of all folders", "one folder of images for each class"
+            )
         with _opened(archive, name, limits) as image:
             found.append(ImageEntry(name, folder, image.width, image.height, image.mode))
             pixels += image.width * image.height
@@ -144,7 +158,9 @@ def _read_folders(archive: Archive, limits: Limits) -> ImageFolders:
     return ImageFolders(archive.data, tuple(found))
 
 
-def read_pixels(archive: Archive, name: str, side: int, gray: bool, limits: Limits) -> NDArray[np.uint8]:
+def read_pixels(
+    archive: Archive, name: str, side: int, gray: bool, limits: Limits
+) -> NDArray[np.uint8]:
     """Return pixels (height, width, 1 or 3) of one image, averaged to ``side`` × ``side`` unless 0."""
     from PIL import Image
 
@@ -175,7 +191,9 @@ def _opened(archive: Archive, name: str, limits: Limits) -> Image:
 
 
 def _broken(name: str) -> InvalidInput:
-    return InvalidInput("file", f"{name}, which cannot be read as an image", "images in PNG, JPEG or BMP")
+    return InvalidInput(
+        "file", f"{name}, which cannot be read as an image", "images in PNG, JPEG or BMP"
+    )
 
 
 def _read_csv(data: bytes, limits: Limits) -> Table:
@@ -199,9 +217,13 @@ def _text(data: bytes) -> str:
         text = data.decode("utf-16" if data[:2] in _UTF16 else "utf-8-sig")
     except UnicodeDecodeError as error:
         given = f"byte {error.start + 1:,} (0x{data[error.start]:02x}), no UTF-8 text,"
-        raise InvalidInput("file", given, "a CSV file in UTF-8, an npz file or a zip of image folders") from None
+        raise InvalidInput(
+            "file", given, "a CSV file in UTF-8, an npz file or a zip of image folders"
+        ) from None
     if "\0" in text:
-        raise InvalidInput("file", "a file of another kind", "a CSV file, an npz file or a zip of image folders")
+        raise InvalidInput(
+            "file", "a file of another kind", "a CSV file, an npz file or a zip of image folders"
+        )
     return text
 
 
@@ -211,12 +233,16 @@ def _delimiter(text: str) -> str:
     counts = {sign: [line.count(sign) for line in lines] for sign in DELIMITERS}
     usable = {sign: found[0] for sign, found in counts.items() if found[0]}
     if not usable:
-        raise InvalidInput("file", "one column only", "columns separated by " + ", ".join(DELIMITERS.values()))
+        raise InvalidInput(
+            "file", "one column only", "columns separated by " + ", ".join(DELIMITERS.values())
+        )
     # Equal counts first, then the most columns: decimal commas vary from row to row or are fewer.
     return max(usable, key=lambda sign: (len(set(counts[sign])) == 1, usable[sign]))
 
 
-def _rows(text: str, delimiter: str, limits: Limits) -> tuple[tuple[str, ...], list[list[str]], list[int]]:
+def _rows(
+    text: str, delimiter: str, limits: Limits
+) -> tuple[tuple[str, ...], list[list[str]], list[int]]:
     """Return column names, nonblank rows, and the first line of each row in the file."""
     names: tuple[str, ...] = ()
     rows: list[list[str]] = []
@@ -239,7 +265,9 @@ def _rows(text: str, delimiter: str, limits: Limits) -> tuple[tuple[str, ...], l
             check_at_most("file", len(rows), limits.max_rows, "rows")
             check_at_most("file", len(rows) * len(names), MAX_CELLS, "cells")
     except csv.Error as error:
-        raise InvalidInput("file", f"line {reader.line_num:,} ({error})", "rows of cells, quoted in pairs") from None
+        raise InvalidInput(
+            "file", f"line {reader.line_num:,} ({error})", "rows of cells, quoted in pairs"
+        ) from None
     if not rows:
         raise InvalidInput("file", "a header without rows", "at least one row for each class")
     return names, rows, lines
@@ -249,15 +277,23 @@ def _header(row: list[str], limits: Limits) -> tuple[str, ...]:
     names = tuple(cell.strip() for cell in row)
     check_at_most("file", len(names), limits.max_columns, "columns")
     if all(_is_number(name) or name.lower() in MISSING for name in names):
-        raise InvalidInput("file", "a first row of numbers", "a header, a first row with a name for each column")
+        raise InvalidInput(
+            "file", "a first row of numbers", "a header, a first row with a name for each column"
+        )
     for index, name in enumerate(names, start=1):
         if not name:
-            raise InvalidInput("file", f"column {index} without a name", "a header that names every column")
+            raise InvalidInput(
+                "file", f"column {index} without a name", "a header that names every column"
+            )
         if len(name) > MAX_NAME:
-            raise InvalidInput("file", f"column {index}, {name[:20]}…", f"names of at most {MAX_NAME} characters")
+            raise InvalidInput(
+                "file", f"column {index}, {name[:20]}…", f"names of at most {MAX_NAME} characters"
+            )
     name, count = Counter(names).most_common(1)[0]
     if count > 1:
-        raise InvalidInput("file", f"column {name}, {count} times", "a header in which every name occurs once")
+        raise InvalidInput(
+            "file", f"column {name}, {count} times", "a header in which every name occurs once"
+        )
     return names
 
 

@@ -51,7 +51,9 @@ class ArchitecturesSpec(SweepSpec):
     """Number of networks to compare."""
     dataset: DatasetSpec = DatasetSpec(name="digits", classes=(0, 1, 2), standardize="standard")
     widths: tuple[Width, ...] = SweepSpec.field("widths", (30, 100, 300, 1000))
-    outputs: Annotated[tuple[OutputName, ...], Once] = KernelChangeSpec.field("outputs", ("linear",))
+    outputs: Annotated[tuple[OutputName, ...], Once] = KernelChangeSpec.field(
+        "outputs", ("linear",)
+    )
     training: TrainingSpec = TrainingSpec(loss_threshold=0.03)
     infinite_width: bool = Field(
         default=True,
@@ -64,7 +66,9 @@ class ArchitecturesSpec(SweepSpec):
         shapes = self.dataset.known_shapes()
         if shapes is not None:
             for index, architecture in enumerate(self.architectures):
-                architecture.check_inputs(shapes.input_shape, f"architectures.{index}", widths=self.widths)
+                architecture.check_inputs(
+                    shapes.input_shape, f"architectures.{index}", widths=self.widths
+                )
         return self
 
     @property
@@ -103,7 +107,11 @@ class ArchitecturesSpec(SweepSpec):
 
     def point_keys(self) -> tuple[str, ...]:
         """``network=A,width=100``: every network at the smallest width, then at the next."""
-        return tuple(point_key(network=letter, width=width) for width in self.widths for letter in self.networks)
+        return tuple(
+            point_key(network=letter, width=width)
+            for width in self.widths
+            for letter in self.networks
+        )
 
 
 _of_network = functools.lru_cache(maxsize=256)(ArchitecturesSpec.of_network)
@@ -154,12 +162,18 @@ class ArchitecturesResult(ResultValue):
 def architectures_summary(spec: ArchitecturesSpec, points: Sequence[ArchitecturesPoint]) -> str:
     """Return :func:`kernel_change_summary` of each network."""
     return "\n\n".join(
-        f"Network {letter}: {architecture.record.title}\n" + kernel_change_summary(spec.of_network(letter), found)
+        f"Network {letter}: {architecture.record.title}\n"
+        + kernel_change_summary(spec.of_network(letter), found)
         for letter, architecture in spec.networks.items()
         if (found := [point for point in points if point.network == letter])
     )
 
 
 EXPERIMENT = Experiment(
-    ArchitecturesSpec, ArchitecturesPoint, ArchitecturesResult, counts, architectures_summary, ("liu", "zhu")
+    ArchitecturesSpec,
+    ArchitecturesPoint,
+    ArchitecturesResult,
+    counts,
+    architectures_summary,
+    ("liu", "zhu"),
 )

@@ -40,7 +40,9 @@ else:
 DRAWN = "drawn"
 
 
-GraphField = Annotated[InstanceOf[Graph], BeforeValidator(named_inside(parse_graph)), PlainSerializer(Graph.data)]
+GraphField = Annotated[
+    InstanceOf[Graph], BeforeValidator(named_inside(parse_graph)), PlainSerializer(Graph.data)
+]
 
 
 class DAGSpec(SweepSpec):
@@ -58,7 +60,9 @@ class DAGSpec(SweepSpec):
     experiment: Literal["dag"] = "dag"
     graph: GraphField = Field(default=dense_graph(3, 0.5), title="Graph")
     """Groups of neurons and the edges between them."""
-    compared: Annotated[tuple[ExampleName, ...], Once] = Field(default=(), max_length=3, title="Compared with")
+    compared: Annotated[tuple[ExampleName, ...], Once] = Field(
+        default=(), max_length=3, title="Compared with"
+    )
     """Graphs of the gallery to draw beside yours."""
     activation: ActivationName = Field(default="tanh", title="Activation σ")
     """Nonlinearity σ of groups without their own."""
@@ -88,7 +92,9 @@ class DAGSpec(SweepSpec):
         for name, graph in self.graphs().items():
             if graph.positioned and shapes is not None and len(shapes.input_shape) != 3:
                 field = "graph" if name == DRAWN else "compared"
-                raise InvalidInput(field, "shared weights", "images only, for example dataset cifar2")
+                raise InvalidInput(
+                    field, "shared weights", "images only, for example dataset cifar2"
+                )
         return self
 
     @property
@@ -97,7 +103,9 @@ class DAGSpec(SweepSpec):
         if not (self.num_hessians or self.pre_activations):
             return ""
         groups = [group for graph in self.graphs().values() for group in graph.groups]
-        return almost_everywhere([group.activation or self.activation for group in groups], self.outputs)
+        return almost_everywhere(
+            [group.activation or self.activation for group in groups], self.outputs
+        )
 
     def graphs(self) -> dict[str, Graph]:
         """The drawn graph and the graphs to compare, by name."""
@@ -142,7 +150,11 @@ def _of_graph(spec: DAGSpec, network: costs.Counted, most: bool) -> costs.Counts
     products = max(1, spec.num_hessians) * norms * matvecs
     values = BALL_VALUES * bool(spec.ball_radius)
     watched = 0.2 * spec.pre_activations * len(layers)
-    programs = {"training": 1, "hessian": norms + spec.pre_activations * len(layers), "search": bool(values)}
+    programs = {
+        "training": 1,
+        "hessian": norms + spec.pre_activations * len(layers),
+        "search": bool(values),
+    }
     return costs.Counts(
         network,
         {kind: len(spec.outputs) * number for kind, number in programs.items()},
@@ -152,7 +164,9 @@ def _of_graph(spec: DAGSpec, network: costs.Counted, most: bool) -> costs.Counts
         products=products,
         cubes=BALL_CUBES * values,
         more=costs.Work(
-            4 * products * matvecs * basis, 2 * costs.BYTES * products * matvecs * basis, BALL_CALLS * values
+            4 * products * matvecs * basis,
+            2 * costs.BYTES * products * matvecs * basis,
+            BALL_CALLS * values,
         ),
         copies=3,
         views=1,
@@ -166,7 +180,9 @@ def _basis_entries(layers: Sequence[LayerSize]) -> int:
     return sum(
         layer.num_params
         if layer.masked
-        else min(layer.num_params, min(layer.positions, layer.fan_in) * (layer.fan_in + layer.features))
+        else min(
+            layer.num_params, min(layer.positions, layer.fan_in) * (layer.fan_in + layer.features)
+        )
         for layer in layers
     )
 
@@ -227,16 +243,27 @@ class DAGPoint(TrainedPoint[DAGRun]):
 
 COLUMNS = (
     columns.WIDTH,
-    Column("graph", "graph", format=lambda name: GRAPH_TITLES.get(name, "drawn graph"), role="line"),
+    Column(
+        "graph", "graph", format=lambda name: GRAPH_TITLES.get(name, "drawn graph"), role="line"
+    ),
     columns.OUTPUT,
     columns.SEED,
     Column("min_in_degree", "smallest in-degree", format=columns.counted),
     Column("max_in_degree", "largest in-degree"),
     columns.CHANGE,
-    Column("hessian_norm", "Hessian norm ‖H‖", format=columns.precise, counts=lambda run: run.hessian_converged),
+    Column(
+        "hessian_norm",
+        "Hessian norm ‖H‖",
+        format=columns.precise,
+        counts=lambda run: run.hessian_converged,
+    ),
     Column("hessian_converged", ""),
     Column("smallest_eigenvalue", "λ_min of the kernel", lambda _, run: run.smallest_eigenvalue[0]),
-    Column("smallest_eigenvalue_on_path", "λ_min on the path", lambda _, run: min(run.smallest_eigenvalue)),
+    Column(
+        "smallest_eigenvalue_on_path",
+        "λ_min on the path",
+        lambda _, run: min(run.smallest_eigenvalue),
+    ),
     Column("smallest_eigenvalue_in_ball", "λ_min in the ball", lambda _, run: run.ball_eigenvalue),
     Column("gradient_norm", "‖∇f‖²"),
     Column("gradient_bound", "lower bound of ‖∇f‖²"),
@@ -289,7 +316,11 @@ def exponent(points: Sequence[DAGPoint], graph: str, output: str) -> str:
     """Return the exponent of ΔK in the smallest in-degree, or in the width if the in-degree is constant."""
     runs = [(point.width, run) for point in points for run in point.of(graph, output)]
     constant = len({run.min_in_degree for _, run in runs if run.outcome == "converged"}) < 2
-    name, places = ("m", [m for m, _ in runs]) if constant else ("in-degree", [run.min_in_degree for _, run in runs])
+    name, places = (
+        ("m", [m for m, _ in runs])
+        if constant
+        else ("in-degree", [run.min_in_degree for _, run in runs])
+    )
     law = fit_power_law(
         places,
         [run.sup_change for _, run in runs],
@@ -313,7 +344,10 @@ def _verdicts(spec: DAGSpec) -> list[str]:
     lines = []
     for name, graph in spec.graphs().items():
         found = graph_verdict(graph, spec.widths[-1], shapes.input_shape)
-        lines += [f"{title_of(name)}: {found.outcome}. " + " ".join(reason.words for reason in found.reasons)]
+        lines += [
+            f"{title_of(name)}: {found.outcome}. "
+            + " ".join(reason.words for reason in found.reasons)
+        ]
     return lines
 
 

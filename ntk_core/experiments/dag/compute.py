@@ -20,7 +20,9 @@ from ntk_core.networks.build import initial_key
 from ntk_core.networks.graphs import OUTPUT, Graph
 from ntk_core.runs import Progress, by_steps, one_after_another
 
-TOLERANCE = 1e-3  # of ‖H‖; at 0.02, one norm in thirty is that of another eigenvalue, up to 14% smaller
+TOLERANCE = (
+    1e-3  # of ‖H‖; at 0.02, one norm in thirty is that of another eigenvalue, up to 14% smaller
+)
 
 
 def compute(spec: DAGSpec, data: Dataset, key: str) -> Generator[Progress, None, DAGPoint]:
@@ -33,7 +35,9 @@ def compute(spec: DAGSpec, data: Dataset, key: str) -> Generator[Progress, None,
         for seed in spec.seeds
     ]
     runs = yield from one_after_another([_run(spec, data, width, *one) for one in plan])
-    num_params = _network(spec, spec.graph, spec.outputs[0], width, data).num_params(data.input_shape)
+    num_params = _network(spec, spec.graph, spec.outputs[0], width, data).num_params(
+        data.input_shape
+    )
     return DAGPoint(width=width, num_params=num_params, runs=tuple(runs))
 
 
@@ -69,10 +73,14 @@ def _run(
         now = jax.tree.map(lambda leaf: leaf[0], weights) if views else {}
         for group, (view, before) in views.items():
             moved = float(kernel_change(empirical_ntk(view, now, x), before))
-            layers[group] = layers[group].model_copy(update={"change": max(layers[group].change, moved)})
+            layers[group] = layers[group].model_copy(
+                update={"change": max(layers[group].change, moved)}
+            )
 
     together, settings = jax.tree.map(lambda leaf: leaf[None], params), spec.training.model_dump()
-    training = KernelTraining(net, together, x, data.y, Loss(output), (output,), watch=watch, **settings)
+    training = KernelTraining(
+        net, together, x, data.y, Loss(output), (output,), watch=watch, **settings
+    )
     del together
     norms, converged, ball = [], True, math.nan
     for index in range(spec.num_hessians):
@@ -85,12 +93,16 @@ def _run(
         view = PreActivations(net, group, tuple(range(min(2, count))))
         found = norm_of(view, params, x[: max(1, spec.num_hessians)], batched=True)
         norm = float(found.value.mean())
-        layers[group] = LayerLinearity(group=group, depth=net.depths[group], hessian_norm=norm, change=0.0)
+        layers[group] = LayerLinearity(
+            group=group, depth=net.depths[group], hessian_norm=norm, change=0.0
+        )
         converged &= bool(found.converged.all())
         views[group] = view, empirical_ntk(view, params, x)
     if spec.ball_radius:
         yield 0.3, f"{what}, smallest eigenvalue in the ball"
-        for index, lowest in enumerate(smallest_eigenvalue_in_turn(net, params, x, spec.ball_radius)):
+        for index, lowest in enumerate(
+            smallest_eigenvalue_in_turn(net, params, x, spec.ball_radius)
+        ):
             ball = lowest.value
             yield 0.3, f"{what}, smallest eigenvalue in the ball, descent {index + 1}"
     yield from by_steps(training.stretches(), spec.training.max_steps, what, first=0.4)

@@ -13,7 +13,16 @@ from ntk_core.experiments.depth_width.random_kernels import MOST_OF_ONE, Scatter
 from ntk_core.experiments.trained_sweep import TrainedRun
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.numbers import percent
-from ntk_core.runs import Experiment, ResultValue, SweepSpec, WidthPoint, columns, costs, finite_or_none, point_key
+from ntk_core.runs import (
+    Experiment,
+    ResultValue,
+    SweepSpec,
+    WidthPoint,
+    columns,
+    costs,
+    finite_or_none,
+    point_key,
+)
 from ntk_core.runs.columns import Column, text_table
 from ntk_core.settings.part import Ascending, Width
 
@@ -88,7 +97,9 @@ class DepthWidthSpec(SweepSpec):
 
 BLOCK_NUMBERS = 2**20  # values of z per block of draws, all layers
 DRAW_BYTES = 1000  # a hidden neuron of one draw takes as long as reading this: two normal numbers, some ten products
-UNROLLED_DEPTH = 8  # up to this depth ‖H‖ uses unrolled layers in a small space; beyond, a loop over all weights
+UNROLLED_DEPTH = (
+    8  # up to this depth ‖H‖ uses unrolled layers in a small space; beyond, a loop over all weights
+)
 INPUTS = 2  # for ‖H‖; our choice
 
 
@@ -96,13 +107,21 @@ def counts(spec: DepthWidthSpec, key: str, most: bool = False) -> tuple[costs.Co
     """Count one pair, all draws and seeds; ``most`` takes all allowed steps."""
     depth, width = spec.value_of(key)
     traffic = float(spec.num_kernels * depth * width * DRAW_BYTES)
-    drawn = costs.Counts(more=costs.Work(traffic=traffic), num_bytes=16.0 * max(BLOCK_NUMBERS, depth * width))
+    drawn = costs.Counts(
+        more=costs.Work(traffic=traffic), num_bytes=16.0 * max(BLOCK_NUMBERS, depth * width)
+    )
     if not spec.trains(depth, width):
         return (drawn,)
     network = costs.Counted.of(spec, spec.architecture(depth), width)
     curves, unrolled = spec.measures_hessian(depth), depth <= UNROLLED_DEPTH
-    direction = sum(layer.fan_in + layer.features for layer in network.layers) if unrolled else network.num_weights
-    loop = costs.Work(traffic=6.0 * INPUTS * costs.HESSIAN_BASIS * costs.BYTES * network.num_weights)
+    direction = (
+        sum(layer.fan_in + layer.features for layer in network.layers)
+        if unrolled
+        else network.num_weights
+    )
+    loop = costs.Work(
+        traffic=6.0 * INPUTS * costs.HESSIAN_BASIS * costs.BYTES * network.num_weights
+    )
     trained = costs.Counts(
         network,
         {"small network": 1 + (curves and unrolled)},
@@ -183,13 +202,17 @@ class DepthWidthPoint(WidthPoint, Scatter):
         return self.log_moment / self.beta
 
 
-def _of_pair(name: str, title: str, field: str = "", words: Callable[[float], str] | None = None) -> Column:
+def _of_pair(
+    name: str, title: str, field: str = "", words: Callable[[float], str] | None = None
+) -> Column:
     """Column of a pair, equal for all of its runs; in the text summary if it has a format."""
 
     def of(point: DepthWidthPoint, _: DepthRun | None) -> object:
         return getattr(point, field or name)
 
-    return Column(name, title, of, (lambda values: words(values[0]) if values else "–") if words else None)
+    return Column(
+        name, title, of, (lambda values: words(values[0]) if values else "–") if words else None
+    )
 
 
 def _of_run(column: Column) -> Column:
@@ -220,7 +243,12 @@ COLUMNS = (
             replace(columns.CHANGE, name="sup_change", format=columns.with_error),
             Column("hessian", "‖H‖", lambda _, run: finite_or_none(run.hessian)),
             Column("squared_gradient", "‖∇f‖²"),
-            Column("curvature", "‖H‖ / ‖∇f‖²", lambda _, run: finite_or_none(run.curvature), columns.with_error),
+            Column(
+                "curvature",
+                "‖H‖ / ‖∇f‖²",
+                lambda _, run: finite_or_none(run.curvature),
+                columns.with_error,
+            ),
             replace(columns.FINAL_LOSS, name="last_loss"),
             columns.STEPS,
             columns.LEARNING_RATE,
@@ -261,4 +289,6 @@ def depth_width_summary(spec: DepthWidthSpec, points: Sequence[DepthWidthPoint])
     return "\n".join([*text_table(COLUMNS, points), "", *tails, *columns.outcome_notes(points)])
 
 
-EXPERIMENT = Experiment(DepthWidthSpec, DepthWidthPoint, DepthWidthResult, counts, depth_width_summary)
+EXPERIMENT = Experiment(
+    DepthWidthSpec, DepthWidthPoint, DepthWidthResult, counts, depth_width_summary
+)

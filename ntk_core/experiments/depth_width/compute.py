@@ -20,7 +20,9 @@ from ntk_core.networks.build import build_network, initial_key
 from ntk_core.runs import Progress, by_steps, one_after_another
 
 
-def compute(spec: DepthWidthSpec, data: Dataset, key: str) -> Generator[Progress, None, DepthWidthPoint]:
+def compute(
+    spec: DepthWidthSpec, data: Dataset, key: str
+) -> Generator[Progress, None, DepthWidthPoint]:
     """Compute one pair, all draws and seeds; yield (fraction, message)."""
     depth, width = spec.value_of(key)
     works: list[Generator[Progress, None, Scatter | DepthRun]] = [_drawn(spec, depth, width)]
@@ -28,7 +30,12 @@ def compute(spec: DepthWidthSpec, data: Dataset, key: str) -> Generator[Progress
         works += [_trained(spec, data, depth, width, seed) for seed in spec.seeds]
     found, *runs = yield from one_after_another(works)
     return DepthWidthPoint.read_off(
-        found, depth=depth, width=width, num_kernels=spec.num_kernels, seed=spec.seed, runs=tuple(runs)
+        found,
+        depth=depth,
+        width=width,
+        num_kernels=spec.num_kernels,
+        seed=spec.seed,
+        runs=tuple(runs),
     )
 
 
@@ -38,7 +45,11 @@ def _drawn(spec: DepthWidthSpec, depth: int, width: int) -> Generator[Progress, 
     blocks = []
     for first in range(0, spec.num_kernels, together):
         yield first / spec.num_kernels, f"depth {depth}, width {width:,}: network {first:,}"
-        blocks.append(random_kernels(depth, width, min(together, spec.num_kernels - first), random.standard_normal))
+        blocks.append(
+            random_kernels(
+                depth, width, min(together, spec.num_kernels - first), random.standard_normal
+            )
+        )
     return scatter(np.concatenate(blocks), random)
 
 
@@ -46,21 +57,29 @@ def _trained(
     spec: DepthWidthSpec, data: Dataset, depth: int, width: int, seed: int
 ) -> Generator[Progress, None, DepthRun]:
     words = f"depth {depth}, width {width:,}: seed {seed}"
-    net = build_network(spec.architecture(depth), width, data.num_outputs, "linear", gain=depth_width.GAIN)
+    net = build_network(
+        spec.architecture(depth), width, data.num_outputs, "linear", gain=depth_width.GAIN
+    )
     params = net.init(initial_key(seed, width, depth), data.input_shape)
     norms = None
     if spec.measures_hessian(depth):
         yield 0.0, f"{words}, Hessian"
         inputs = jnp.asarray(data.x[: depth_width.INPUTS])
         if depth > depth_width.UNROLLED_DEPTH:
-            norms = hessian_norm(layer_by_layer, stacked(params), inputs, batched=True, repeated=False)
+            norms = hessian_norm(
+                layer_by_layer, stacked(params), inputs, batched=True, repeated=False
+            )
         else:
             norms = hessian_norm(net, params, inputs, batched=True, repeated=False)
     yield 0.3, f"{words}, initial kernel"
     together, settings = jax.tree.map(lambda leaf: leaf[None], params), spec.training.model_dump()
-    training = KernelTraining(net, together, data.x, data.y, Loss("linear", "square"), ("linear",), **settings)
+    training = KernelTraining(
+        net, together, data.x, data.y, Loss("linear", "square"), ("linear",), **settings
+    )
     yield from by_steps(training.stretches(), spec.training.max_steps, words, first=0.3)
-    squares = np.einsum("iiaa->ia", np.asarray(training.kernel[0], np.float64))[: depth_width.INPUTS, 0]
+    squares = np.einsum("iiaa->ia", np.asarray(training.kernel[0], np.float64))[
+        : depth_width.INPUTS, 0
+    ]
     return DepthRun(
         seed=seed,
         hessian=float(np.mean(norms.value)) if norms else math.nan,

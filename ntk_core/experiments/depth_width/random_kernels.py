@@ -43,7 +43,11 @@ def random_kernels(depth: int, width: int, count: int, noise: Noise) -> np.ndarr
         length = width * np.where(squares[layer] > 0, squares[layer], 1)
         back = noise((count, width)) * np.sqrt(norms)[:, None]
         along = _products(before[layer], delta) * math.sqrt(width / 2) - _products(back, below)
-        delta = (back + (along / length)[:, None] * below) * (before[layer - 1] > 0) * math.sqrt(2 / width)
+        delta = (
+            (back + (along / length)[:, None] * below)
+            * (before[layer - 1] > 0)
+            * math.sqrt(2 / width)
+        )
         norms = _norms(delta)
         kernels = kernels + 2 * squares[layer - 1] * norms
     return kernels
@@ -93,8 +97,12 @@ def scatter(values: np.ndarray, random: np.random.Generator) -> Scatter:
     """Return moments of ``values`` (n,) with a bootstrap interval."""
     values = values.astype(np.float64)
     scaled = values / (values.max() or 1.0)  # powers of huge numbers stay finite
-    resampled = [_cv_squared(scaled[random.integers(0, len(scaled), len(scaled))]) for _ in range(RESAMPLES)]
-    low, high = (np.nanquantile if values.any() else np.quantile)(resampled, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    resampled = [
+        _cv_squared(scaled[random.integers(0, len(scaled), len(scaled))]) for _ in range(RESAMPLES)
+    ]
+    low, high = (np.nanquantile if values.any() else np.quantile)(
+        resampled, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
+    )
     squares = scaled**2
     return Scatter(
         mean=float(values.mean()),
@@ -102,7 +110,9 @@ def scatter(values: np.ndarray, random: np.random.Generator) -> Scatter:
         low=float(low),
         high=float(high),
         largest_share=float(squares.max() / (squares.sum() or 1.0)),
-        log_variance=float(np.log(values[values > 0]).var(ddof=1)) if (values > 0).sum() > 1 else math.nan,
+        log_variance=float(np.log(values[values > 0]).var(ddof=1))
+        if (values > 0).sum() > 1
+        else math.nan,
     )
 
 

@@ -18,7 +18,17 @@ from ntk_core.fits import PowerLaw, exponent_line, fit_runs
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
 from ntk_core.numbers import percent
-from ntk_core.runs import Counted, Counts, Experiment, Outcome, ResultValue, Value, columns, finite_or_none, finite_sup
+from ntk_core.runs import (
+    Counted,
+    Counts,
+    Experiment,
+    Outcome,
+    ResultValue,
+    Value,
+    columns,
+    finite_or_none,
+    finite_sup,
+)
 from ntk_core.runs.columns import Column, text_table
 from ntk_core.settings.part import Once, Width, one_of
 
@@ -49,7 +59,9 @@ class DynamicsSpec(TrainedSweep):
     architecture: ArchitectureSpec = ArchitectureSpec()
     widths: tuple[Width, ...] = TrainedSweep.field("widths", (30, 300, 3000))
     num_seeds: int = TrainedSweep.field("num_seeds", 3)
-    outputs: Outputs = outputs_field(("linear", "swish"), ", each with a network and a linear model of its own")
+    outputs: Outputs = outputs_field(
+        ("linear", "swish"), ", each with a network and a linear model of its own"
+    )
     loss: LossName = Field(default="square", title="Loss")
     """Training loss of every output."""
     methods: Annotated[tuple[MethodName, ...], Once] = Field(
@@ -76,8 +88,13 @@ class DynamicsSpec(TrainedSweep):
         if self.infinite_width:
             self.architecture.check_infinite_width()
         count = self.dataset.num_points
-        if any(METHODS[name].batches == "always" for name in self.methods) and self.batch_size > count:
-            raise InvalidInput("batch_size", self.batch_size, f"at most {count:,}, the number of training points")
+        if (
+            any(METHODS[name].batches == "always" for name in self.methods)
+            and self.batch_size > count
+        ):
+            raise InvalidInput(
+                "batch_size", self.batch_size, f"at most {count:,}, the number of training points"
+            )
         return self
 
     @property
@@ -111,7 +128,9 @@ def counts(spec: DynamicsSpec, key: str, most: bool = False) -> tuple[Counts, ..
     )
 
 
-DEPARTURE_LEVEL = 0.01  # relative mean-squared difference above which two models have separated; our choice
+DEPARTURE_LEVEL = (
+    0.01  # relative mean-squared difference above which two models have separated; our choice
+)
 
 Rows = tuple[tuple[float, ...], ...]  # one row per followed point, one entry per output
 
@@ -253,7 +272,9 @@ COLUMNS = (
         columns.with_error,
         counts=_alive,
     ),
-    Column("sup_test_difference", "sup test difference", lambda _, run: finite_sup(run.test_difference)),
+    Column(
+        "sup_test_difference", "sup test difference", lambda _, run: finite_sup(run.test_difference)
+    ),
     Column("departure_step", "departed at step", format=partial(columns.between, spec=",.0f")),
     replace(columns.CHANGE, format=columns.with_error, counts=lambda run: True),
     Column("sup_distance", "sup ‖w − w₀‖", format=columns.with_error, counts=_alive),
@@ -261,9 +282,18 @@ COLUMNS = (
     Column("final_loss_linear", "final loss, linear model", lambda _, run: run.linearized.loss[-1]),
     columns.STEPS,
     columns.LEARNING_RATE,
-    Column("stable_rate", "stable rate", lambda _, run: run.stable_rate and finite_or_none(run.stable_rate)),
+    Column(
+        "stable_rate",
+        "stable rate",
+        lambda _, run: run.stable_rate and finite_or_none(run.stable_rate),
+    ),
     columns.OUTCOME,
-    replace(columns.OUTCOME, name="outcome_linear", title="linear model", of=lambda _, run: run.linearized.outcome),
+    replace(
+        columns.OUTCOME,
+        name="outcome_linear",
+        title="linear model",
+        of=lambda _, run: run.linearized.outcome,
+    ),
     Column("last_finite_step", "last finite step", lambda _, run: run.network.last_finite_step),
 )
 
@@ -289,13 +319,17 @@ class DynamicsResult(ResultValue):
 def dynamics_summary(spec: DynamicsSpec, points: Sequence[DynamicsPoint]) -> str:
     """Return a table of means over seeds and the exponent of the difference for each output and method."""
     laws = [
-        exponent_line(f"{OUTPUTS[output].title}, {METHODS[method].title}: ‖F − F_lin‖ / ‖F_lin‖", law)
+        exponent_line(
+            f"{OUTPUTS[output].title}, {METHODS[method].title}: ‖F − F_lin‖ / ‖F_lin‖", law
+        )
         for output in spec.outputs
         for method in spec.methods
         for law in [difference_law(points, output, method)]
     ]
     level = f"Departed: the relative mean-squared difference stays above {percent(DEPARTURE_LEVEL)} from this step on."
-    return "\n".join([*text_table(COLUMNS, points), "", level, *columns.outcome_notes(points), "", *laws])
+    return "\n".join(
+        [*text_table(COLUMNS, points), "", level, *columns.outcome_notes(points), "", *laws]
+    )
 
 
 def difference_law(points: Sequence[DynamicsPoint], output: str, method: str) -> PowerLaw | None:

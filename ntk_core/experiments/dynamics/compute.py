@@ -13,7 +13,9 @@ from ntk_core.networks.choices import OUTPUTS
 from ntk_core.runs import Progress, by_steps
 
 
-def compute(spec: DynamicsSpec, data: Dataset, key: str) -> Generator[Progress, None, DynamicsPoint]:
+def compute(
+    spec: DynamicsSpec, data: Dataset, key: str
+) -> Generator[Progress, None, DynamicsPoint]:
     """Compute one width, all outputs, methods and seeds; yield (fraction, message)."""
     found = yield from spec.every_run(_run, data, key, spec.outputs, spec.methods)
     followed = _followed(data.labels, len(data.x), spec)
@@ -21,7 +23,9 @@ def compute(spec: DynamicsSpec, data: Dataset, key: str) -> Generator[Progress, 
     return DynamicsPoint(
         x=_rows(data.x[followed].reshape(len(followed), -1)) if spec.is_curve else (),
         y=_rows(_targets(data.y, spec)[followed]),
-        x_test=_rows(data.x_test[followed_test].reshape(len(followed_test), -1)) if spec.is_curve else (),
+        x_test=_rows(data.x_test[followed_test].reshape(len(followed_test), -1))
+        if spec.is_curve
+        else (),
         y_test=_rows(_targets(data.y_test, spec)[followed_test]),
         **found,
     )
@@ -41,7 +45,9 @@ def _run(
         data.x,
         _targets(data.y, spec),
         loss=Loss(output, spec.loss),
-        optimizer=Optimizer(method, spec.momentum, spec.batch_size if chosen.batches == "always" else None),
+        optimizer=Optimizer(
+            method, spec.momentum, spec.batch_size if chosen.batches == "always" else None
+        ),
         rate_factor=chosen.rate_factor,
         x_test=data.x_test,
         y_test=_targets(data.y_test, spec),
@@ -71,7 +77,9 @@ def _followed(labels: np.ndarray, count: int, spec: DynamicsSpec) -> list[int]:
     return order[: spec.num_followed]
 
 
-def _of_history(output: str, method: str, seed: int, history: TrainingHistory, *, keep_outputs: bool) -> DynamicsRun:
+def _of_history(
+    output: str, method: str, seed: int, history: TrainingHistory, *, keep_outputs: bool
+) -> DynamicsRun:
     kernel, linearized = history.kernel, history.linearized
     assert isinstance(kernel, KernelPath)
     assert isinstance(linearized, Path)

@@ -11,7 +11,15 @@ from typing import ClassVar, Literal
 from ntk_core.experiments.early_time.spec import EarlyTimeSpec, counts
 from ntk_core.fits import PowerLaw, exponent_line, fit_power_law, fit_runs
 from ntk_core.networks.choices import ACTIVATIONS
-from ntk_core.runs import Experiment, PointValue, ResultValue, Value, columns, outcome_notes, with_error
+from ntk_core.runs import (
+    Experiment,
+    PointValue,
+    ResultValue,
+    Value,
+    columns,
+    outcome_notes,
+    with_error,
+)
 from ntk_core.runs.columns import Column, csv_rows, runs_of, text_table
 
 EarlyOutcome = Literal["completed", "diverged"]
@@ -92,7 +100,10 @@ class EarlyRun(Value):
         """Index of the first record with 80% of the linear model's progress; else of the last."""
         start, end = self.linear.train_loss[0], self.optimal_train_loss
         goal = start - LINEAR_PHASE_SHARE * (start - end)
-        return next((i for i, loss in enumerate(self.linear.train_loss) if loss <= goal), len(self.steps) - 1)
+        return next(
+            (i for i, loss in enumerate(self.linear.train_loss) if loss <= goal),
+            len(self.steps) - 1,
+        )
 
     def share_at(self, index: int) -> float:
         """Progress of the linear model from its initial to its best training loss; NaN if they are equal."""
@@ -121,7 +132,9 @@ class EarlyRun(Value):
     def departure(self) -> int | None:
         """Index of the first record at which the network's test loss is 5% below that of the linear model."""
         pairs = zip(self.network.test_loss, self.linear.test_loss, strict=True)
-        return next((i for i, (net, lin) in enumerate(pairs) if net < (1 - DEPARTURE_SHARE) * lin), None)
+        return next(
+            (i for i, (net, lin) in enumerate(pairs) if net < (1 - DEPARTURE_SHARE) * lin), None
+        )
 
     @property
     def departure_step(self) -> int | None:
@@ -131,7 +144,9 @@ class EarlyRun(Value):
     @property
     def loss_gap(self) -> float:
         """Largest |L − L_lin| / L_lin of the test losses before the departure."""
-        pairs = list(zip(self.network.test_loss, self.linear.test_loss, strict=True))[: self.departure]
+        pairs = list(zip(self.network.test_loss, self.linear.test_loss, strict=True))[
+            : self.departure
+        ]
         return max((abs(net - lin) / lin for net, lin in pairs if lin > 0), default=math.nan)
 
     @property
@@ -142,7 +157,10 @@ class EarlyRun(Value):
     @property
     def relative_error(self) -> Series:
         """Mean (f − f_lin)² / mean f_lin² at each record; NaN at the start, where both are 0."""
-        return tuple(d / p if p > 0 else math.nan for d, p in zip(self.distance, self.linear_power, strict=True))
+        return tuple(
+            d / p if p > 0 else math.nan
+            for d, p in zip(self.distance, self.linear_power, strict=True)
+        )
 
 
 class KernelComparison(Value):
@@ -201,8 +219,12 @@ class EarlyPoint(PointValue):
 
 
 WIDTH = replace(columns.WIDTH, format="m = {:,}".format, role="line")
-INPUT_DIM = Column("input_dim", "dimension d", lambda point, _: point.input_dim, "d = {:,}".format, "line")
-ACTIVATION = Column("activation", "activation", format=lambda name: ACTIVATIONS[name].title, role="line")
+INPUT_DIM = Column(
+    "input_dim", "dimension d", lambda point, _: point.input_dim, "d = {:,}".format, "line"
+)
+ACTIVATION = Column(
+    "activation", "activation", format=lambda name: ACTIVATIONS[name].title, role="line"
+)
 
 
 def _took_all(run: EarlyRun) -> bool:
@@ -210,7 +232,9 @@ def _took_all(run: EarlyRun) -> bool:
 
 
 def _last(name: str, title: str, of: Callable[[EarlyRun], float]) -> Column:
-    return Column(name, title, lambda _, run: of(run), partial(with_error, digits=4), counts=_took_all)
+    return Column(
+        name, title, lambda _, run: of(run), partial(with_error, digits=4), counts=_took_all
+    )
 
 
 RUNS = (
@@ -220,7 +244,9 @@ RUNS = (
     columns.SEED,
     columns.LEARNING_RATE,
     Column("discrepancy", "discrepancy", format=with_error, counts=_took_all),
-    Column("linear_phase_step", "linear phase ends at step", lambda _, run: run.steps[run.linear_phase]),
+    Column(
+        "linear_phase_step", "linear phase ends at step", lambda _, run: run.steps[run.linear_phase]
+    ),
     Column("departure_step", "departs at step", format=columns.counted, counts=_took_all),
     Column("loss_gap", "largest gap of losses before"),
     _last("test_loss", "test loss", lambda run: run.network.test_loss[-1]),
@@ -294,8 +320,12 @@ class EarlyTimeResult(ResultValue):
     def rows(self) -> list[dict[str, object]]:
         """One row per run and recorded step; or, without training, one per compared kernel."""
         if self.spec.training.max_steps == 0:
-            return csv_rows(KERNELS, ((point, each) for point in self.points for each in point.kernels))
-        steps = ((point, (run, i)) for point, run in runs_of(self.points) for i in range(len(run.steps)))
+            return csv_rows(
+                KERNELS, ((point, each) for point in self.points for each in point.kernels)
+            )
+        steps = (
+            (point, (run, i)) for point, run in runs_of(self.points) for i in range(len(run.steps))
+        )
         return csv_rows(STEPS, steps)
 
 
@@ -304,7 +334,9 @@ def early_summary(spec: EarlyTimeSpec, points: Sequence[EarlyPoint]) -> str:
     swept = {"width": "m", "input_dim": "d"}[spec.swept]
     lines: list[str] = []
     if any(point.runs for point in points):
-        lines += text_table(RUNS, points, lambda runs: f"{sum(run.departure is not None for run in runs)} depart")
+        lines += text_table(
+            RUNS, points, lambda runs: f"{sum(run.departure is not None for run in runs)} depart"
+        )
         lines += outcome_notes(points, EARLY_OUTCOME_WORDS, "completed", "; excluded from means")
         for activation in spec.network.activations:
             runs = [(point.value, run) for point in points for run in point.of(activation)]
@@ -315,7 +347,12 @@ def early_summary(spec: EarlyTimeSpec, points: Sequence[EarlyPoint]) -> str:
         lines += text_table(KERNELS, kernels, lambda runs: "")
         norms = {"spectral": "difference", "Frobenius": "frobenius_difference"}
         for activation, (norm, name) in itertools.product(spec.network.activations, norms.items()):
-            found = [(point.value, each) for point in points for each in point.kernels if each.activation == activation]
+            found = [
+                (point.value, each)
+                for point in points
+                for each in point.kernels
+                if each.activation == activation
+            ]
             swept_values, compared = [value for value, _ in found], [each for _, each in found]
             values = [getattr(each, name) for each in compared]
             law = fit_power_law(swept_values, values, seeds=[each.seed for each in compared])

@@ -14,7 +14,14 @@ from ntk_core import early_time
 from ntk_core.data import Dataset
 from ntk_core.dynamics import record_steps, stretches
 from ntk_core.early_time import InputSpan
-from ntk_core.experiments.early_time import Constants, EarlyPoint, EarlyRun, KernelComparison, ModelCurve, Series
+from ntk_core.experiments.early_time import (
+    Constants,
+    EarlyPoint,
+    EarlyRun,
+    KernelComparison,
+    ModelCurve,
+    Series,
+)
 from ntk_core.experiments.early_time.spec import NUM_LOSS_INPUTS, EarlyTimeSpec
 from ntk_core.kernels import infinite_width_ntk
 from ntk_core.networks.architectures import ConvNet, FullyConnected, Mirrored, Network, merge
@@ -38,13 +45,17 @@ def load(spec: EarlyTimeSpec) -> dict[int, Dataset]:
             data.name,
             early_time.covariance_spectrum(data.spectrum, d),
             data.target,
-            **data.model_dump(include={"num_samples", "num_test", "seed", "teacher_width", "noise"}),
+            **data.model_dump(
+                include={"num_samples", "num_test", "seed", "teacher_width", "noise"}
+            ),
         )
         for d in dims
     }
 
 
-def compute(spec: EarlyTimeSpec, data: dict[int, Dataset], key: str) -> Generator[Progress | Growth, None, EarlyPoint]:
+def compute(
+    spec: EarlyTimeSpec, data: dict[int, Dataset], key: str
+) -> Generator[Progress | Growth, None, EarlyPoint]:
     """Compute one point, all activations and seeds; yield its growing curves."""
     d, width = spec.dim_at(key), spec.width_at(key)
     name = f"d = {d:,}" if spec.swept == "input_dim" else f"width {width:,}"
@@ -76,7 +87,9 @@ def compute(spec: EarlyTimeSpec, data: dict[int, Dataset], key: str) -> Generato
         features = _features(spec, activation, d, ratio)
         moments = early_time.activation_constants(activation)
         theta = (moments.theta0, moments.theta1, moments.theta2)
-        constants[activation] = Constants.read_off(features, zeta=moments.zeta, nu=moments.nu(ratio), theta=theta)
+        constants[activation] = Constants.read_off(
+            features, zeta=moments.zeta, nu=moments.nu(ratio), theta=theta
+        )
         net = _network(spec, activation, width, d)
         drawn = initial_key(seed, width, *((d,) if spec.swept == "input_dim" else ()))
         if spec.kernel_samples and not (spec.infinite_width and seed > spec.seed):
@@ -105,7 +118,9 @@ def compute(spec: EarlyTimeSpec, data: dict[int, Dataset], key: str) -> Generato
 class _LinearModels:
     """The linear and the naive model, with the rate and batches of the network."""
 
-    def __init__(self, spec: EarlyTimeSpec, data: Dataset, features: early_time.LinearFeatures, seed: int):
+    def __init__(
+        self, spec: EarlyTimeSpec, data: Dataset, features: early_time.LinearFeatures, seed: int
+    ):
         settings, self.seed = spec.training, seed
         if settings.learning_rate == "auto":
             largest = early_time.LinearModel(features, data.x, data.y).largest_eigenvalue
@@ -117,14 +132,22 @@ class _LinearModels:
         scaled = features.at_rate(self.rate)
         self.linear = _Linear(scaled, data, self.batches)
         # Without a norm feature the two coincide.
-        self.naive = self.linear if scaled == scaled.naive() else _Linear(scaled.naive(), data, self.batches)
+        self.naive = (
+            self.linear if scaled == scaled.naive() else _Linear(scaled.naive(), data, self.batches)
+        )
 
 
 class _Pair:
     """A network and its linear models in training, with their records."""
 
     def __init__(
-        self, spec: EarlyTimeSpec, data: Dataset, net: Network, models: _LinearModels, drawn: Array, span: InputSpan
+        self,
+        spec: EarlyTimeSpec,
+        data: Dataset,
+        net: Network,
+        models: _LinearModels,
+        drawn: Array,
+        span: InputSpan,
     ):
         settings, seed = spec.training, models.seed
         self._records = record_steps(settings.max_steps, settings.num_records)
@@ -136,11 +159,19 @@ class _Pair:
         rates = self.rate * settings.rate_hidden, self.rate * settings.rate_output
         self._descent = early_time.early_descent(net, params, x, data.y, rates, models.batches)
         self._x = x[:NUM_LOSS_INPUTS]
-        self._y, self._y_test = (y[:, 0].astype(np.float64) for y in (data.y[:NUM_LOSS_INPUTS], data.y_test))
-        self._initial = tuple(early_time.outputs_in_blocks(net, params, seen) for seen in (self._x, self._x_test))
+        self._y, self._y_test = (
+            y[:, 0].astype(np.float64) for y in (data.y[:NUM_LOSS_INPUTS], data.y_test)
+        )
+        self._initial = tuple(
+            early_time.outputs_in_blocks(net, params, seen) for seen in (self._x, self._x_test)
+        )
         self._curves: dict[str, list[_Row]] = {"network": [], "linear": [], "naive": []}
         self._steps: list[int] = []
-        self._distances: dict[str, list[float]] = {"distance": [], "naive_distance": [], "linear_power": []}
+        self._distances: dict[str, list[float]] = {
+            "distance": [],
+            "naive_distance": [],
+            "linear_power": [],
+        }
         self._outcome: Literal["completed", "diverged"] = "completed"
 
     def stretches(self) -> Iterator[tuple[int, bool]]:
@@ -155,7 +186,9 @@ class _Pair:
         curves = {}
         for name, rows in self._curves.items():
             *losses, outputs = zip(*rows, strict=True)
-            named = zip(("train_loss", "test_loss", "span_loss", "complement_loss"), losses, strict=True)
+            named = zip(
+                ("train_loss", "test_loss", "span_loss", "complement_loss"), losses, strict=True
+            )
             curves[name] = ModelCurve(**dict(named), outputs=outputs if self._keeps_outputs else ())
         train_loss, test_loss = (
             _half_mean_square(outputs - y)
@@ -179,17 +212,25 @@ class _Pair:
         params = merge(self._descent.state.trained, self._descent.fixed)
         seen = zip((self._x, self._x_test), self._initial, strict=True)
         outputs = {
-            "network": tuple(early_time.outputs_in_blocks(self._net, params, x) - initial for x, initial in seen),
+            "network": tuple(
+                early_time.outputs_in_blocks(self._net, params, x) - initial for x, initial in seen
+            ),
             "linear": self._linear.outputs_at(step),
             "naive": self._naive.outputs_at(step),
         }
         self._steps.append(step)
         for name, (train, test) in outputs.items():
             residual, single = test - self._y_test, tuple(test[:NUM_SINGLE_POINTS].tolist())
-            losses = (_half_mean_square(train - self._y), _half_mean_square(residual), *self._span.split(residual))
+            losses = (
+                _half_mean_square(train - self._y),
+                _half_mean_square(residual),
+                *self._span.split(residual),
+            )
             self._curves[name].append((*losses, single))
         network, linear, naive = (test for _, test in outputs.values())
-        for name, apart in zip(self._distances, (network - linear, network - naive, linear), strict=True):
+        for name, apart in zip(
+            self._distances, (network - linear, network - naive, linear), strict=True
+        ):
             self._distances[name].append(float(np.mean(apart**2)))
         (first, *_), (loss, *_) = self._curves["network"][0], self._curves["network"][-1]
         if not loss <= _DIVERGED * max(first, 1e-12):
@@ -213,7 +254,9 @@ class _Linear:
         if self._batches is None:
             self._weights = self._model.weights_at(step)
         else:
-            self._weights = self._model.after_batches(self._weights, self._batches[self._step : step])
+            self._weights = self._model.after_batches(
+                self._weights, self._batches[self._step : step]
+            )
         self._step = step
         return self._outputs(self._weights)
 
@@ -225,22 +268,32 @@ class _Linear:
         return self._model.outputs(weights)[:NUM_LOSS_INPUTS], self._psi_test @ weights
 
 
-def _features(spec: EarlyTimeSpec, activation: str, d: int, ratio: float) -> early_time.LinearFeatures:
+def _features(
+    spec: EarlyTimeSpec, activation: str, d: int, ratio: float
+) -> early_time.LinearFeatures:
     """Return ψ at η = 1, including the rate factors of layers."""
     rates = spec.training.rate_hidden, spec.training.rate_output
     if spec.network.num_hidden == 1:
-        return early_time.two_layer_features(early_time.activation_constants(activation), d, ratio, *rates)
+        return early_time.two_layer_features(
+            early_time.activation_constants(activation), d, ratio, *rates
+        )
     return early_time.deep_features(activation, spec.network.num_hidden, d, ratio, *rates)
 
 
 def _network(spec: EarlyTimeSpec, activation: str, width: int, d: int) -> Network:
     network = spec.network
     trained: Literal["all", "hidden", "last"] = (
-        "hidden" if spec.training.rate_output == 0 else "last" if spec.training.rate_hidden == 0 else "all"
+        "hidden"
+        if spec.training.rate_output == 0
+        else "last"
+        if spec.training.rate_hidden == 0
+        else "all"
     )
     halves = network.start == "symmetric" and not network.is_doubled
     architecture = network.architecture(activation, d, trained)
-    return build_network(architecture, width, 1, "linear", symmetric=halves, dimensions=network.dimensions)
+    return build_network(
+        architecture, width, 1, "linear", symmetric=halves, dimensions=network.dimensions
+    )
 
 
 def _kernel(spec: EarlyTimeSpec, net: Network, x: NDArray, drawn: Array) -> NDArray:

@@ -11,7 +11,16 @@ from ntk_core.networks.choices import SizeNames
 from ntk_core.networks.sizes import LayerSize, layer_sizes, num_features
 from ntk_core.networks.spec import ActivationName, ArchitectureSpec
 from ntk_core.runs import BYTES, Counts, SeededSpec, SweepSpec, Work
-from ntk_core.settings.part import Ascending, CountsNeurons, Once, SpecPart, Term, Vocabulary, Width, table
+from ntk_core.settings.part import (
+    Ascending,
+    CountsNeurons,
+    Once,
+    SpecPart,
+    Term,
+    Vocabulary,
+    Width,
+    table,
+)
 
 SYNTHETIC = ("gaussian", "rademacher", "uniform")
 IMAGES = ("cifar2", "mnist", "fashion-mnist")
@@ -56,13 +65,19 @@ class EarlyDataSpec(SpecPart):
         default=(1.0,), min_length=1, max_length=64, title="Spectrum of Σ"
     )
     """Relative eigenvalues of the covariance Σ, spread evenly over the d directions; Tr Σ = d."""
-    target: Literal["teacher", "norm", "sign", "linear"] = Field(default="teacher", title="Target y")
+    target: Literal["teacher", "norm", "sign", "linear"] = Field(
+        default="teacher", title="Target y"
+    )
     """Target y: a small two-layer erf network; ‖x‖/√d; the sign of u·x; or u·x/√d plus noise."""
-    teacher_width: Annotated[int, CountsNeurons()] = Field(default=5, ge=1, le=1000, title="Width of the teacher")
+    teacher_width: Annotated[int, CountsNeurons()] = Field(
+        default=5, ge=1, le=1000, title="Width of the teacher"
+    )
     """Hidden neurons of the teacher network."""
     noise: float = Field(default=0.0, ge=0, le=100, title="Noise of the linear target")
     """Standard deviation of the noise added to u·x/√d."""
-    classes: tuple[int, ...] = Field(default=(0, 1), min_length=2, max_length=2, title="Two classes")
+    classes: tuple[int, ...] = Field(
+        default=(0, 1), min_length=2, max_length=2, title="Two classes"
+    )
     """Numbers of the two classes."""
     resolution: Literal[8, 32] = OPTIONS["resolution"].field()
     source: Literal["shipped", "full"] = OPTIONS["source"].field()
@@ -81,8 +96,14 @@ class EarlyDataSpec(SpecPart):
 
     def image_options(self) -> dict[str, Any]:
         """Options of ``load_dataset`` for two image classes."""
-        chosen = {name: getattr(self, name) for name in ("num_samples", "num_test", "seed", "source")}
-        chosen |= {"classes": list(self.classes)} if self.uses("classes") else {"resolution": self.resolution}
+        chosen = {
+            name: getattr(self, name) for name in ("num_samples", "num_test", "seed", "source")
+        }
+        chosen |= (
+            {"classes": list(self.classes)}
+            if self.uses("classes")
+            else {"resolution": self.resolution}
+        )
         return chosen
 
     def input_shape(self, d: int) -> tuple[int, ...]:
@@ -102,9 +123,9 @@ class EarlyNetworkSpec(SpecPart):
         "filter_exponent": ("convnet-1d",),
     }
 
-    kind: Annotated[Literal["fully-connected", "convnet", "convnet-1d"], Vocabulary(_CONVOLUTIONS)] = Field(
-        default="fully-connected", title="Architecture"
-    )
+    kind: Annotated[
+        Literal["fully-connected", "convnet", "convnet-1d"], Vocabulary(_CONVOLUTIONS)
+    ] = Field(default="fully-connected", title="Architecture")
     """Convolutions have circular padding and a flat readout; the 1-D CNN has only one."""
     depth: int = Field(default=1, ge=1, le=8, title="Hidden layers L")
     """Number L of hidden layers."""
@@ -146,7 +167,9 @@ class EarlyNetworkSpec(SpecPart):
             use_bias=False,
             trained=trained,
             # v = ±1 with two dense layers (Eq. 3), N(0, 1) otherwise.
-            output_weights="signs" if self.kind == "fully-connected" and self.depth == 1 else "normal",
+            output_weights="signs"
+            if self.kind == "fully-connected" and self.depth == 1
+            else "normal",
             initial_output="symmetric" if self.is_doubled else "random",
             kernel_size=length if self.kind == "convnet-1d" else self.kernel_size,
         )
@@ -193,13 +216,18 @@ class EarlyTimeSpec(SeededSpec):
     swept_field: ClassVar[str] = "values"
     point_words: ClassVar[tuple[str, str]] = ("point", "points")
     selector: ClassVar[str] = "swept"
-    relevant: ClassVar[dict[str, tuple[str, ...]]] = {"width": ("input_dim",), "width_exponent": ("input_dim",)}
+    relevant: ClassVar[dict[str, tuple[str, ...]]] = {
+        "width": ("input_dim",),
+        "width_exponent": ("input_dim",),
+    }
 
     experiment: Literal["early_time"] = "early_time"
     dataset: EarlyDataSpec = EarlyDataSpec()
     network: EarlyNetworkSpec = EarlyNetworkSpec()
     training: EarlyTrainingSpec = EarlyTrainingSpec()
-    swept: Annotated[Literal["width", "input_dim"], SizeNames] = Field(default="width", title="Swept")
+    swept: Annotated[Literal["width", "input_dim"], SizeNames] = Field(
+        default="width", title="Swept"
+    )
     """Swept quantity: widths m, or dimensions d of the inputs."""
     values: Annotated[tuple[Width, ...], Ascending] = Field(
         default=(256,), min_length=1, max_length=16, title="Swept m or d"
@@ -224,7 +252,9 @@ class EarlyTimeSpec(SeededSpec):
         if self.swept == "input_dim" and images:
             raise InvalidInput("swept", self.swept, "width, since the dimension of images is fixed")
         if (kind == "convnet" and not images) or (kind == "convnet-1d" and images):
-            allowed = "fully-connected or " + ("convnet with images" if images else "convnet-1d with synthetic inputs")
+            allowed = "fully-connected or " + (
+                "convnet with images" if images else "convnet-1d with synthetic inputs"
+            )
             raise InvalidInput("network.kind", kind, allowed)
         for key in self.point_keys():
             self._check_point(self.dim_at(key), self.width_at(key))
@@ -267,19 +297,31 @@ class EarlyTimeSpec(SeededSpec):
         """Width m at a point; even if it follows the dimension, so that neurons can be mirrored."""
         if self.swept == "width":
             return self.value_of(key)
-        return max(2, round(self.width * (self.value_of(key) / self.values[0]) ** self.width_exponent / 2) * 2)
+        return max(
+            2,
+            round(self.width * (self.value_of(key) / self.values[0]) ** self.width_exponent / 2)
+            * 2,
+        )
 
     def _check_point(self, d: int, width: int) -> None:
         halves = self.network.start == "symmetric" and not self.network.is_doubled
         if halves and width % 2:
             raise InvalidInput(
-                "values" if self.swept == "width" else "width", width, "even numbers with the symmetric start"
+                "values" if self.swept == "width" else "width",
+                width,
+                "even numbers with the symmetric start",
             )
         if self.dataset.is_synthetic and d < max(2, len(self.dataset.spectrum)):
             least = max(2, len(self.dataset.spectrum))
-            raise InvalidInput("values" if self.swept == "input_dim" else "dataset.input_dim", d, f"at least {least}")
+            raise InvalidInput(
+                "values" if self.swept == "input_dim" else "dataset.input_dim",
+                d,
+                f"at least {least}",
+            )
         if width > 10_000_000:
-            raise InvalidInput("width_exponent", self.width_exponent, "an exponent with widths below 10,000,000")
+            raise InvalidInput(
+                "width_exponent", self.width_exponent, "an exponent with widths below 10,000,000"
+            )
 
 
 NUM_LOSS_INPUTS = 5000  # training inputs for the loss
@@ -296,10 +338,17 @@ def counts(spec: EarlyTimeSpec, key: str, most: bool = False) -> tuple[Counts, .
     Memory: data and their features in float64; weights, gradient and a copy; inputs, pre-activations and cotangents of
     a batch (patches, for convolutions), each once more as a temporary; the order of the batches; kernels in float64.
     """
-    layers, n, n_test, d = _layers(spec, key), spec.dataset.num_samples, spec.dataset.num_test, spec.dim_at(key)
+    layers, n, n_test, d = (
+        _layers(spec, key),
+        spec.dataset.num_samples,
+        spec.dataset.num_test,
+        spec.dim_at(key),
+    )
     batch, steps = spec.training.batch_size or n, spec.training.max_steps
     copies = 2 if spec.network.is_doubled else 1
-    once = sum(layer.multiplications for layer in layers) * 2 + _ACTIVATION_OPERATIONS * num_features(layers)
+    once = sum(
+        layer.multiplications for layer in layers
+    ) * 2 + _ACTIVATION_OPERATIONS * num_features(layers)
     patches = sum(layer.positions * layer.fan_in for layer in layers if layer.positions > 1)
     seen = 6 * num_features(layers) + 4 * patches  # of an input, read or written
     num_params = sum(layer.num_params for layer in layers)
@@ -333,10 +382,16 @@ def _layers(spec: EarlyTimeSpec, key: str) -> tuple[LayerSize, ...]:
 def _of_kernels(spec: EarlyTimeSpec, layers: tuple[LayerSize, ...]) -> tuple[float, float]:
     """Operations and bytes of the compared kernels."""
     k = float(spec.kernel_samples)
-    if spec.infinite_width:  # pairs of inputs and positions, some hundred operations each for every layer
+    if (
+        spec.infinite_width
+    ):  # pairs of inputs and positions, some hundred operations each for every layer
         operations = 200.0 * k**2 * sum(layer.positions for layer in layers)
         making = _LIMIT_BYTES * min(k * k * max(layer.positions for layer in layers), _LIMIT_PAIRS)
     else:
-        operations = float(sum(layer.kernel_operations(spec.kernel_samples, 1) for layer in layers)) if k else 0.0
+        operations = (
+            float(sum(layer.kernel_operations(spec.kernel_samples, 1) for layer in layers))
+            if k
+            else 0.0
+        )
         making = min(2 * BYTES * k * num_features(layers), _KERNEL_BYTES)
     return operations, 4 * 8 * k * k + making

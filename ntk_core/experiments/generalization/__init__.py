@@ -37,11 +37,18 @@ class GeneralizationSpec(TrainedSweep):
 
     one_output: ClassVar[bool] = True
     key_parts: ClassVar = {"width": int, "richness": float, "samples": int}
-    point_words: ClassVar[tuple[str, str]] = ("choice of width, ρ and n", "choices of width, ρ and n")
+    point_words: ClassVar[tuple[str, str]] = (
+        "choice of width, ρ and n",
+        "choices of width, ρ and n",
+    )
 
     experiment: Literal["generalization"] = "generalization"
-    dataset: DatasetSpec = DatasetSpec(name="parity", num_samples=120, input_dim=20, num_relevant=2, noise=0.0)
-    architecture: ArchitectureSpec = ArchitectureSpec(activation="relu", initial_output="subtracted", use_bias=False)
+    dataset: DatasetSpec = DatasetSpec(
+        name="parity", num_samples=120, input_dim=20, num_relevant=2, noise=0.0
+    )
+    architecture: ArchitectureSpec = ArchitectureSpec(
+        activation="relu", initial_output="subtracted", use_bias=False
+    )
     widths: tuple[Width, ...] = TrainedSweep.field("widths", (100, 1000, 5000))
     richness: Annotated[tuple[Annotated[float, Field(ge=0, le=0.5)], ...], Ascending] = Field(
         default=(0.0, 0.5), min_length=1, max_length=8, title="Richness ρ"
@@ -51,7 +58,9 @@ class GeneralizationSpec(TrainedSweep):
         default=(), max_length=16, title="Learning curve, n"
     )
     """Numbers n of training points for learning curves, each at every width; empty: that of the data."""
-    num_seeds: int = TrainedSweep.field("num_seeds", 3, "Independent networks, with data of their own, for each point.")
+    num_seeds: int = TrainedSweep.field(
+        "num_seeds", 3, "Independent networks, with data of their own, for each point."
+    )
     draws: Literal["network", "network and data"] = TrainedSweep.field("draws", "network and data")
     num_test: int = Field(default=1000, ge=1, le=10_000, title="Test points")
     """Held-out test points; fewer if the data set is smaller."""
@@ -64,7 +73,9 @@ class GeneralizationSpec(TrainedSweep):
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
         if self.samples and not self.dataset.uses("num_samples"):
-            raise InvalidInput("samples", self.samples, "none, since the number of given points is fixed", ())
+            raise InvalidInput(
+                "samples", self.samples, "none, since the number of given points is fixed", ()
+            )
         for count in self.counts:
             field = "samples" if self.samples else "dataset.num_samples"
             try:
@@ -75,7 +86,9 @@ class GeneralizationSpec(TrainedSweep):
                 return self
             most = min(MAX_ROWS // shapes.num_outputs, shapes.available_train)
             if count > most:
-                raise InvalidInput(field, count, f"at most {most:,}: kernels of n·C rows are inverted")
+                raise InvalidInput(
+                    field, count, f"at most {most:,}: kernels of n·C rows are inverted"
+                )
             if not shapes.available_test:
                 raise InvalidInput(field, count, "fewer, to leave test points")
             self.architecture.check_inputs(shapes.input_shape, widths=self.widths)
@@ -100,8 +113,15 @@ class GeneralizationSpec(TrainedSweep):
 
     def point_keys(self) -> tuple[str, ...]:
         """``width=100,richness=0.5,samples=120``, every width at every ρ and n, in order of cost."""
-        sizes = sorted(((width, n) for width in self.widths for n in self.counts), key=lambda size: size[0] * size[1])
-        return tuple(point_key(width=width, richness=rho, samples=n) for width, n in sizes for rho in self.richness)
+        sizes = sorted(
+            ((width, n) for width in self.widths for n in self.counts),
+            key=lambda size: size[0] * size[1],
+        )
+        return tuple(
+            point_key(width=width, richness=rho, samples=n)
+            for width, n in sizes
+            for rho in self.richness
+        )
 
 
 TYPICAL_STEPS = 300  # some 40 at ρ = 1/2 and 500 at ρ = 0
@@ -112,7 +132,10 @@ def counts(spec: GeneralizationSpec, key: str, most: bool = False) -> tuple[Coun
     """Count one point, all seeds; ``most`` takes all allowed steps."""
     width, _, count = spec.value_of(key)
     network = spec.of_samples(count).counted(width)
-    records, steps = spec.training.num_records + 1, typical_steps(spec.training.max_steps, most, TYPICAL_STEPS)
+    records, steps = (
+        spec.training.num_records + 1,
+        typical_steps(spec.training.max_steps, most, TYPICAL_STEPS),
+    )
     with_test = 1 + network.num_test / network.num_samples
     infinite = spec.infinite_width and spec.architecture.has_infinite_width
     whole = network.kernel_rows <= ALL_EIGENVECTORS
@@ -187,13 +210,18 @@ class GeneralizationRun(TrainedRun):
     @property
     def share_gained(self) -> float:
         """Largest growth, over k, of the share of y in k leading eigenvectors."""
-        return max(after - before for before, after in zip(self.first_share, self.last_share, strict=True))
+        return max(
+            after - before for before, after in zip(self.first_share, self.last_share, strict=True)
+        )
 
     @property
     def kernel_lead(self) -> float:
         """Ratio of first recorded steps with a test error of at most 5%: network to regression with its kernel."""
         network, after = (
-            next((step for step, each in zip(self.steps, errors, strict=True) if each.error <= 0.05), math.nan)
+            next(
+                (step for step, each in zip(self.steps, errors, strict=True) if each.error <= 0.05),
+                math.nan,
+            )
             for errors in (self.network, self.after)
         )
         return network / after if after else math.inf
@@ -253,7 +281,13 @@ def _of_predictor(name: str, what: str) -> Column:
 COLUMNS = (
     columns.WIDTH,
     Column("richness", "richness ρ", lambda point, _: point.richness, "ρ = {:g}".format, "line"),
-    Column("num_samples", "training points n", lambda point, _: point.num_samples, "{:,}".format, "swept"),
+    Column(
+        "num_samples",
+        "training points n",
+        lambda point, _: point.num_samples,
+        "{:,}".format,
+        "swept",
+    ),
     columns.NUM_PARAMS,
     columns.SEED,
     columns.LEARNING_RATE,
@@ -263,8 +297,15 @@ COLUMNS = (
     Column("num_test", "test points"),
     *(_of_predictor(name, what) for what in ("error", "loss") for name in TITLES),
     replace(columns.CHANGE, name="sup_change", format=None),
-    Column("alignment_first", "alignment of K₀", lambda _, run: run.alignment[0], columns.with_error),
-    Column("alignment_last", "alignment at the end", lambda _, run: run.alignment[-1], columns.with_error),
+    Column(
+        "alignment_first", "alignment of K₀", lambda _, run: run.alignment[0], columns.with_error
+    ),
+    Column(
+        "alignment_last",
+        "alignment at the end",
+        lambda _, run: run.alignment[-1],
+        columns.with_error,
+    ),
     Column("kernel_distance", "distance from K₀", lambda _, run: run.distance[-1]),
     Column("condition_first", "condition of K₀", lambda _, run: run.condition[0], columns.ranged),
     Column("condition_last", "condition at the end", lambda _, run: run.condition[-1]),
@@ -302,7 +343,9 @@ def wilson(share: float, count: float, confidence: float = 0.95) -> tuple[float,
         return math.nan, math.nan
     z = float(ndtri(0.5 + confidence / 2))
     center = (share + z * z / (2 * count)) / (1 + z * z / count)
-    reach = z * math.sqrt(share * (1 - share) / count + (z / (2 * count)) ** 2) / (1 + z * z / count)
+    reach = (
+        z * math.sqrt(share * (1 - share) / count + (z / (2 * count)) ** 2) / (1 + z * z / count)
+    )
     return (center - reach if share > 0 else 0.0), (center + reach if share < 1 else 1.0)
 
 
@@ -314,7 +357,9 @@ def generalization_summary(spec: GeneralizationSpec, points: Sequence[Generaliza
     floor = spec.least_risk[what == "loss"]
     intervals = ["95%: Wilson's interval of the network's test error over all test points."]
     least = [f"No model can be below {floor:.3g} on this distribution."] if floor > 0 else []
-    return "\n".join([*text_table(shown, points, _ends), "", *intervals, *least, *columns.outcome_notes(points)])
+    return "\n".join(
+        [*text_table(shown, points, _ends), "", *intervals, *least, *columns.outcome_notes(points)]
+    )
 
 
 def measured(points: Sequence[GeneralizationPoint]) -> str:
@@ -338,7 +383,11 @@ def pooled(runs: Sequence[GeneralizationRun], name: str) -> tuple[float, float]:
 def _ends(runs: Sequence[GeneralizationRun]) -> str:
     """Wilson's interval for data with classes, and the runs that did not converge."""
     low, high = pooled(runs, "network")
-    return " ".join(filter(None, [f"95%: {low:.3g}–{high:.3g}" if low == low else "", columns.marks(runs)]))
+    return " ".join(
+        filter(None, [f"95%: {low:.3g}–{high:.3g}" if low == low else "", columns.marks(runs)])
+    )
 
 
-EXPERIMENT = Experiment(GeneralizationSpec, GeneralizationPoint, GeneralizationResult, counts, generalization_summary)
+EXPERIMENT = Experiment(
+    GeneralizationSpec, GeneralizationPoint, GeneralizationResult, counts, generalization_summary
+)

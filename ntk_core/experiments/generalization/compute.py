@@ -13,8 +13,22 @@ from numpy.typing import NDArray
 
 from ntk_core import kernels
 from ntk_core.data import Dataset, load_dataset
-from ntk_core.dynamics import Descent, KernelAndStart, KernelModel, Loss, Optimizer, Training, kernel_matrix, stretches
-from ntk_core.experiments.generalization import GeneralizationPoint, GeneralizationRun, GeneralizationSpec, Predictor
+from ntk_core.dynamics import (
+    Descent,
+    KernelAndStart,
+    KernelModel,
+    Loss,
+    Optimizer,
+    Training,
+    kernel_matrix,
+    stretches,
+)
+from ntk_core.experiments.generalization import (
+    GeneralizationPoint,
+    GeneralizationRun,
+    GeneralizationSpec,
+    Predictor,
+)
 from ntk_core.networks.architectures import Network, NetworkParams, merge
 from ntk_core.networks.build import build_network, initial_key
 from ntk_core.runs import Progress, by_steps
@@ -28,7 +42,9 @@ Floats = NDArray[np.float64]
 
 def load(spec: GeneralizationSpec) -> dict[int, Dataset]:
     """Load the data of every point, by number of training points."""
-    return {n: load_dataset(spec.dataset.name, **spec.of_samples(n).data_options()) for n in spec.counts}
+    return {
+        n: load_dataset(spec.dataset.name, **spec.of_samples(n).data_options()) for n in spec.counts
+    }
 
 
 def compute(
@@ -40,7 +56,9 @@ def compute(
     return GeneralizationPoint(num_samples=found.pop("samples"), **found)
 
 
-def _run(spec: GeneralizationSpec, data: Dataset, key: str, seed: int) -> Generator[Progress, None, GeneralizationRun]:
+def _run(
+    spec: GeneralizationSpec, data: Dataset, key: str, seed: int
+) -> Generator[Progress, None, GeneralizationRun]:
     width, richness, _ = spec.value_of(key)
     words = f"width {width:,}, ρ = {richness:g}, n = {len(data.x):,}: seed {seed}"
     yield 0.0, f"{words}, initial kernel"
@@ -50,8 +68,21 @@ def _run(spec: GeneralizationSpec, data: Dataset, key: str, seed: int) -> Genera
     settings["loss_threshold"] /= factor**2
     if spec.training.learning_rate != "auto":
         settings["learning_rate"] *= factor**2
-    params, y = net.init(initial_key(seed, width), data.input_shape), np.asarray(data.y, np.float64) / factor
-    training = Training(net, params, data.x, y, loss=SQUARE, followed=(), linearized=False, kernels=False, **settings)
+    params, y = (
+        net.init(initial_key(seed, width), data.input_shape),
+        np.asarray(data.y, np.float64) / factor,
+    )
+    training = Training(
+        net,
+        params,
+        data.x,
+        y,
+        loss=SQUARE,
+        followed=(),
+        linearized=False,
+        kernels=False,
+        **settings,
+    )
     records = _Records(net, data, factor, spec.ridge)
     max_steps = spec.training.max_steps
     for share, message in by_steps(_watched(training, records), max_steps, words):
@@ -123,7 +154,11 @@ class _Records:
         f, matrix, rows = np.asarray(outputs, np.float64), kernel_matrix(kernel), self._y.size
         train, n = matrix[:rows], len(self._y)
         if self._start is None:
-            self._start, self._first, self._last = KernelAndStart(kernel, outputs), train.copy(), train
+            self._start, self._first, self._last = (
+                KernelAndStart(kernel, outputs),
+                train.copy(),
+                train,
+            )
         sought = np.stack([self._y.reshape(-1), (self._y - f[:n]).reshape(-1)], axis=1)
         fitted = kernels.kernel_regression(train, sought, matrix[rows:], self._ridge)
         from_zero, from_here = (column.reshape(-1, self._y.shape[1]) for column in fitted.outputs.T)
@@ -144,25 +179,47 @@ class _Records:
 
     def columns(self) -> dict[str, tuple[object, ...]]:
         """Map names to values, one per record."""
-        return {name: tuple(getattr(record, name) for record in self.taken) for name in _Record._fields}
+        return {
+            name: tuple(getattr(record, name) for record in self.taken) for name in _Record._fields
+        }
 
     def eigenspaces(self) -> dict[str, tuple[float, ...]]:
         """Return shares of y in leading eigenvectors of the first and last kernel, and their angles."""
-        ranks, count = tuple(rank for rank in RANKS if rank <= self._y.size), min(ANGLES, self._y.size)
+        ranks, count = (
+            tuple(rank for rank in RANKS if rank <= self._y.size),
+            min(ANGLES, self._y.size),
+        )
         if not (np.isfinite(self._first).all() and np.isfinite(self._last).all()):
             lost = (math.nan,) * len(ranks)
-            return {"ranks": ranks, "first_share": lost, "last_share": lost, "angles": (math.nan,) * count}
-        first, last = (kernels.leading_eigenvectors(each, max(ranks[-1], count)) for each in (self._first, self._last))
+            return {
+                "ranks": ranks,
+                "first_share": lost,
+                "last_share": lost,
+                "angles": (math.nan,) * count,
+            }
+        first, last = (
+            kernels.leading_eigenvectors(each, max(ranks[-1], count))
+            for each in (self._first, self._last)
+        )
         shares = [kernels.target_share(vectors, self._y.reshape(-1)) for vectors in (first, last)]
-        first_share, last_share = (tuple(float(share[rank - 1]) for rank in ranks) for share in shares)
+        first_share, last_share = (
+            tuple(float(share[rank - 1]) for rank in ranks) for share in shares
+        )
         angles = tuple(kernels.principal_angles(first[:, :count], last[:, :count]).tolist())
-        return {"ranks": ranks, "first_share": first_share, "last_share": last_share, "angles": angles}
+        return {
+            "ranks": ranks,
+            "first_share": first_share,
+            "last_share": last_share,
+            "angles": angles,
+        }
 
     def linear_model(self, rate: float) -> Descent:
         """The linear model of f at w₀, through its kernel."""
         y = jnp.asarray(self._y, self._x.dtype)
         optimizer = Optimizer.of("gradient-descent")
-        return Descent(KernelModel(SQUARE), optimizer, jnp.zeros_like(y), self._start, self._x, y, rate)
+        return Descent(
+            KernelModel(SQUARE), optimizer, jnp.zeros_like(y), self._start, self._x, y, rate
+        )
 
     def of_linear(self, model: Descent) -> Predictor:
         """Predictions of the linear model."""
@@ -171,8 +228,13 @@ class _Records:
 
     def of_infinite_width(self) -> Predictor:
         """Regression with the kernel of infinite width, one output at a time."""
-        n, kernel = len(self._y), np.asarray(kernels.infinite_width_ntk(self._net, self._all, self._x), np.float64)
-        return self._predictor(kernels.kernel_regression(kernel[:n], self._y, kernel[n:], self._ridge).outputs)
+        n, kernel = (
+            len(self._y),
+            np.asarray(kernels.infinite_width_ntk(self._net, self._all, self._x), np.float64),
+        )
+        return self._predictor(
+            kernels.kernel_regression(kernel[:n], self._y, kernel[n:], self._ridge).outputs
+        )
 
     def _predictor(self, f: Floats) -> Predictor:
         """Test error and loss of F = factor · f."""
@@ -180,7 +242,9 @@ class _Records:
         if data.class_names and np.isfinite(outputs).all():
             found = outputs.argmax(axis=1) if outputs.shape[1] > 1 else outputs[:, 0] > 0
             error = float(np.mean(found != data.labels_test))
-        return Predictor(error=error, loss=float(np.mean(np.sum((outputs - data.y_test) ** 2, axis=1)) / 2))
+        return Predictor(
+            error=error, loss=float(np.mean(np.sum((outputs - data.y_test) ** 2, axis=1)) / 2)
+        )
 
 
 @partial(jax.jit, static_argnums=0)

@@ -9,7 +9,15 @@ from typing import Literal
 from ntk_core.experiments.hessian.network import ComparedNetwork, titles
 from ntk_core.experiments.hessian.spec import HessianSpec, counts, hessian_key
 from ntk_core.fits import PowerLaw, becomes_linear, exponent_line, fit_runs
-from ntk_core.runs import OUTCOME_WORDS, Experiment, Outcome, ResultValue, Value, WidthPoint, columns
+from ntk_core.runs import (
+    OUTCOME_WORDS,
+    Experiment,
+    Outcome,
+    ResultValue,
+    Value,
+    WidthPoint,
+    columns,
+)
 from ntk_core.runs.columns import Column
 
 
@@ -195,7 +203,11 @@ COLUMNS = (
     Column("width", "", lambda point, _: point.wide_width),
     Column("min_width", "", lambda point, _: point.min_width),
     Column(
-        "hessian_norm", "Hessian norm ‖H‖", lambda _, run: run.norm, columns.precise, counts=attrgetter("converged")
+        "hessian_norm",
+        "Hessian norm ‖H‖",
+        lambda _, run: run.norm,
+        columns.precise,
+        counts=attrgetter("converged"),
     ),
     Column("residual", "residual"),
     Column("converged", ""),
@@ -261,12 +273,25 @@ def hessian_summary(spec: HessianSpec, points: Sequence[HessianPoint]) -> str:
     network = replace(COLUMNS[1], format=known.__getitem__)
     lines = columns.text_table([network, swept, *COLUMNS[2:]], points, _excluded)
     if any(not run.converged for point in points for run in point.runs):
-        lines += ["", "! unconverged: the residual exceeds its tolerance, the norm may be larger; excluded from means"]
-    ends = {run.trained.outcome for point in points for run in point.runs if run.trained is not None} - {"converged"}
-    lines += [f"! {outcome}: {OUTCOME_WORDS[outcome]}; excluded from the mean of ΔK" for outcome in sorted(ends)]
-    missed = [network.almost_everywhere for network in spec.lines().values() if network.almost_everywhere]
+        lines += [
+            "",
+            "! unconverged: the residual exceeds its tolerance, the norm may be larger; excluded from means",
+        ]
+    ends = {
+        run.trained.outcome for point in points for run in point.runs if run.trained is not None
+    } - {"converged"}
+    lines += [
+        f"! {outcome}: {OUTCOME_WORDS[outcome]}; excluded from the mean of ΔK"
+        for outcome in sorted(ends)
+    ]
+    missed = [
+        network.almost_everywhere for network in spec.lines().values() if network.almost_everywhere
+    ]
     lines += ["", *dict.fromkeys(missed)] if missed else []
-    found, laws = [line for line in known if any(point.line == line for point in points)], list[str]()
+    found, laws = (
+        [line for line in known if any(point.line == line for point in points)],
+        list[str](),
+    )
     for line in found:
         law, relative = norm_law(points, line), norm_law(points, line, relative=True)
         verdict = f"; becomes linear: {becomes_linear(relative)}" if law else ""
@@ -275,10 +300,14 @@ def hessian_summary(spec: HessianSpec, points: Sequence[HessianPoint]) -> str:
     return "\n".join([*lines, "", *laws])
 
 
-def norm_law(points: Sequence[HessianPoint], line: str, *, relative: bool = False) -> PowerLaw | None:
+def norm_law(
+    points: Sequence[HessianPoint], line: str, *, relative: bool = False
+) -> PowerLaw | None:
     """Fit ‖H‖, or ‖H‖ / ‖∇f‖², against width among converged seeds."""
     runs = [(point.place, run) for point in points if point.line == line for run in point.runs]
-    return fit_runs(runs, lambda run: run.relative_norm if relative else run.norm, lambda run: run.converged)
+    return fit_runs(
+        runs, lambda run: run.relative_norm if relative else run.norm, lambda run: run.converged
+    )
 
 
 def _excluded(runs: Sequence[HessianRun]) -> str:
@@ -288,4 +317,6 @@ def _excluded(runs: Sequence[HessianRun]) -> str:
     return ", ".join(filter(None, [f"! {unconverged} unconverged" if unconverged else "", trained]))
 
 
-EXPERIMENT = Experiment(HessianSpec, HessianPoint, HessianResult, counts, hessian_summary, ("liu", "zhu"))
+EXPERIMENT = Experiment(
+    HessianSpec, HessianPoint, HessianResult, counts, hessian_summary, ("liu", "zhu")
+)

@@ -26,7 +26,9 @@ from ntk_core.runs import Progress
 from ntk_core.traced import through_output
 
 DataByLength = Dataset | dict[int, Dataset]  # one data set, or one for each number of tokens
-TOLERANCE = 1e-3  # relative residual; the error of an isolated eigenvalue is of the order of its square
+TOLERANCE = (
+    1e-3  # relative residual; the error of an isolated eigenvalue is of the order of its square
+)
 MAX_MATVECS = 128
 # Lanczos separates slowly the many eigenvalues near the largest of a diagonal Hessian; its vectors are short.
 MAX_MATVECS_OF_DIAGONAL = 256
@@ -37,10 +39,14 @@ def load(spec: HessianSpec) -> DataByLength:
     if spec.swept == "width":
         return load_dataset(spec.dataset.name, **spec.data_options())
     each = {value: spec.dataset_at(value) for value in spec.widths}
-    return {value: load_dataset(dataset.name, **dataset.options()) for value, dataset in each.items()}
+    return {
+        value: load_dataset(dataset.name, **dataset.options()) for value, dataset in each.items()
+    }
 
 
-def compute(spec: HessianSpec, data: DataByLength, key: str) -> Generator[Progress, None, hessian.HessianPoint]:
+def compute(
+    spec: HessianSpec, data: DataByLength, key: str
+) -> Generator[Progress, None, hessian.HessianPoint]:
     """Compute one network at one width or length, all seeds; yield (fraction, message)."""
     value, line = spec.value_of(key)
     data = data if isinstance(data, Dataset) else data[value]
@@ -62,14 +68,21 @@ def compute(spec: HessianSpec, data: DataByLength, key: str) -> Generator[Progre
             measured |= {"vector": vector, "converged": measured["converged"] and known}
         if index == 0 and spec.blocks and value == spec.widths[-1]:
             yield index / spec.num_seeds, f"{title}, blocks"
-            found = hessians.hessian_block_norms(net, params, x[0], output_index, tolerance=TOLERANCE)
+            found = hessians.hessian_block_norms(
+                net, params, x[0], output_index, tolerance=TOLERANCE
+            )
             shown: dict[str, Any] = {"layers": found.layers, "norms": found.values.tolist()}
-            blocks = hessian.HessianBlocks(seed=seed, converged=bool(np.all(found.converged)), **shown)
+            blocks = hessian.HessianBlocks(
+                seed=seed, converged=bool(np.all(found.converged)), **shown
+            )
         if index < spec.num_ball_seeds and spec.radii:
             balls: list[hessian.BallBound] = []
             for ball in _balls(spec, net, params, x, output_index):
                 balls.append(ball)
-                yield index / spec.num_seeds, f"{title}, seed {seed}, ball of radius {ball.radius:g}"
+                yield (
+                    index / spec.num_seeds,
+                    f"{title}, seed {seed}, ball of radius {ball.radius:g}",
+                )
             measured["balls"] = tuple(balls)
         if index < spec.num_trained and network.input == "data":
             training = _training(spec, data, network.output, net, params)
@@ -91,15 +104,26 @@ def compute(spec: HessianSpec, data: DataByLength, key: str) -> Generator[Progre
     )
 
 
-def _network(spec: HessianSpec, data: Dataset, width: int, network: ComparedNetwork) -> tuple[Network, Array, int]:
+def _network(
+    spec: HessianSpec, data: Dataset, width: int, network: ComparedNetwork
+) -> tuple[Network, Array, int]:
     """(network, its training inputs, index of the output)."""
     if network.input == "one":
         return build_network(*network.at(width), 1, network.output), jnp.ones((1, 1)), 0
-    return build_network(*network.at(width), data.num_outputs, network.output), jnp.asarray(data.x), spec.output_index
+    return (
+        build_network(*network.at(width), data.num_outputs, network.output),
+        jnp.asarray(data.x),
+        spec.output_index,
+    )
 
 
 def _measured(
-    spec: HessianSpec, network: ComparedNetwork, net: Network, params: NetworkParams, seen: Array, output_index: int
+    spec: HessianSpec,
+    network: ComparedNetwork,
+    net: Network,
+    params: NetworkParams,
+    seen: Array,
+    output_index: int,
 ) -> dict[str, Any]:
     """Measure one seed: norms, bounds and closed forms at the first inputs, the kernel over all ``seen``."""
     x = seen[: spec.num_inputs]
@@ -120,7 +144,9 @@ def _measured(
         "num_matvecs": int(np.sum(found.num_matvecs)),
         "kernel": float(_kernel(net, params, seen)),
         "exact": _exact(network, net, params, x),
-        "bound": _layer_bound(net, params, x, output_index) if spec.bounds and network.has_bound else None,
+        "bound": _layer_bound(net, params, x, output_index)
+        if spec.bounds and network.has_bound
+        else None,
         "parts": parts,
         "shares": _shares(network, net, params, seen) if spec.shares else (),
     }
@@ -133,16 +159,24 @@ def _kernel(net: Network, params: NetworkParams, x: Array) -> Array:
     return jnp.mean(jnp.einsum("iicc->ic", through_output(net.output, kernel, f, f)))
 
 
-def _shares(network: ComparedNetwork, net: Network, params: NetworkParams, x: Array) -> tuple[hessian.LayerShare, ...]:
+def _shares(
+    network: ComparedNetwork, net: Network, params: NetworkParams, x: Array
+) -> tuple[hessian.LayerShare, ...]:
     """Return tr K_l / tr K of each layer, or of all layers with one role, such as queries."""
-    roles = {f"hidden{index}": role for index, role in enumerate(network.written_out.roles(), start=1) if role}
+    roles = {
+        f"hidden{index}": role
+        for index, role in enumerate(network.written_out.roles(), start=1)
+        if role
+    }
     traces: dict[str, float] = {}
     for name, part in empirical_ntk(net, params, x, per_layer=True).items():
         layer = roles.get(name, name)
         traces[layer] = traces.get(layer, 0.0) + float(jnp.einsum("iicc->", part))
     total = sum(traces.values())
     shared = traces if total > 0 else {}
-    return tuple(hessian.LayerShare(layer=layer, share=trace / total) for layer, trace in shared.items())
+    return tuple(
+        hessian.LayerShare(layer=layer, share=trace / total) for layer, trace in shared.items()
+    )
 
 
 def _exact(network: ComparedNetwork, net: Network, params: NetworkParams, x: Array) -> float | None:
@@ -150,12 +184,18 @@ def _exact(network: ComparedNetwork, net: Network, params: NetworkParams, x: Arr
     if network.closed_form == "shallow" and isinstance(net, FullyConnected):
         return float(jnp.max(jnp.abs(hessians.shallow_hessian_blocks(net, params, x[0]))))
     if network.closed_form == "quadratic-bottleneck" and network.parameterization == "ntk":
-        w1, w3, v = params["hidden1"]["weight"][0], params["hidden3"]["weight"][0], params["output"]["weight"][:, 0]
+        w1, w3, v = (
+            params["hidden1"]["weight"][0],
+            params["hidden3"]["weight"][0],
+            params["output"]["weight"][:, 0],
+        )
         return float(hessians.bottleneck_block_norm(w1, w3, v, x[0, 0]))
     return None
 
 
-def _layer_bound(net: Network, params: NetworkParams, x: Array, output_index: int) -> hessian.LayerBound:
+def _layer_bound(
+    net: Network, params: NetworkParams, x: Array, output_index: int
+) -> hessian.LayerBound:
     assert isinstance(net, FullyConnected | Bottleneck)
     each = [hessians.layer_quantities(net, params, one, output_index) for one in x]
     means = {
@@ -168,15 +208,23 @@ def _layer_bound(net: Network, params: NetworkParams, x: Array, output_index: in
 def _nonlinear_parts(
     net: Network, params: NetworkParams, x: Array, output_index: int
 ) -> tuple[hessian.NonlinearParts, bool]:
-    each = [hessians.nonlinear_output_parts(net, params, one, output_index, tolerance=TOLERANCE) for one in x]
+    each = [
+        hessians.nonlinear_output_parts(net, params, one, output_index, tolerance=TOLERANCE)
+        for one in x
+    ]
     gradients, linears, known = zip(*each, strict=True)
     lower = _mean([max(0.0, gradient - linear) for gradient, linear, _ in each])
-    parts = hessian.NonlinearParts(gradient_part=_mean(gradients), linear_part=_mean(linears), lower=lower)
+    parts = hessian.NonlinearParts(
+        gradient_part=_mean(gradients), linear_part=_mean(linears), lower=lower
+    )
     return parts, all(known)
 
 
 def _vector(net: Network, params: NetworkParams, x: Array) -> tuple[hessian.VectorNorm, bool]:
-    each = [hessians.vector_hessian_norm(net, params, one, tolerance=TOLERANCE, max_matvecs=MAX_MATVECS) for one in x]
+    each = [
+        hessians.vector_hessian_norm(net, params, one, tolerance=TOLERANCE, max_matvecs=MAX_MATVECS)
+        for one in x
+    ]
     norm, upper = _mean([found.value for found in each]), _mean([found.upper for found in each])
     return hessian.VectorNorm(norm=norm, upper=upper), all(found.converged for found in each)
 
@@ -186,9 +234,17 @@ def _balls(
 ) -> Generator[hessian.BallBound, None, None]:
     """Yield the suprema in balls of increasing radius."""
     norms = hessians.ball_sups_in_turn(
-        net, params, x[0], spec.radii, "hessian", num_starts=spec.num_starts, output_index=output_index
+        net,
+        params,
+        x[0],
+        spec.radii,
+        "hessian",
+        num_starts=spec.num_starts,
+        output_index=output_index,
     )
-    kernels = hessians.ball_sups_in_turn(net, params, x, spec.radii, "kernel", num_starts=spec.num_starts)
+    kernels = hessians.ball_sups_in_turn(
+        net, params, x, spec.radii, "kernel", num_starts=spec.num_starts
+    )
     for norm, kernel in zip(norms, kernels, strict=True):
         yield hessian.BallBound(
             radius=norm.radius,
@@ -200,11 +256,15 @@ def _balls(
         )
 
 
-def _training(spec: HessianSpec, data: Dataset, output: str, net: Network, params: NetworkParams) -> KernelTraining:
+def _training(
+    spec: HessianSpec, data: Dataset, output: str, net: Network, params: NetworkParams
+) -> KernelTraining:
     (group,) = training_groups((output,), classes=bool(data.class_names))
     together = jax.tree.map(lambda leaf: leaf[None], params)
     loss = Loss(group.loss_output)
-    return KernelTraining(net, together, data.x, data.y, loss, group.observed, **spec.training.model_dump())
+    return KernelTraining(
+        net, together, data.x, data.y, loss, group.observed, **spec.training.model_dump()
+    )
 
 
 def _trained(training: KernelTraining) -> hessian.TrainedChange:

@@ -16,7 +16,9 @@ from ntk_core.networks.spec import COMPOSED, ActivationName, ArchitectureSpec, O
 from ntk_core.settings.grammar import text_of
 from ntk_core.settings.part import CountsNeurons
 
-CONVOLUTIONAL = tuple(name for name, kind in ARCHITECTURES.items() if "kernel_size" in kind.settings)
+CONVOLUTIONAL = tuple(
+    name for name, kind in ARCHITECTURES.items() if "kernel_size" in kind.settings
+)
 
 
 class ComparedNetwork(ArchitectureSpec):
@@ -32,7 +34,10 @@ class ComparedNetwork(ArchitectureSpec):
     ('tanh', 'relu')
     """
 
-    relevant: ClassVar[dict[str, tuple[str, ...]]] = {**ArchitectureSpec.relevant, "narrow_width": CONVOLUTIONAL}
+    relevant: ClassVar[dict[str, tuple[str, ...]]] = {
+        **ArchitectureSpec.relevant,
+        "narrow_width": CONVOLUTIONAL,
+    }
 
     # As in every architecture, except for these defaults: tanh, without biases, deep enough for a bottleneck.
     depth: int = Field(default=2, ge=1, le=16, title="Hidden layers L")
@@ -71,7 +76,9 @@ class ComparedNetwork(ArchitectureSpec):
         if not (self.uses("narrow_width") and self.narrow_width):
             return self, wide
         first, _, *others = self.relative_widths or (1.0,) * self.depth
-        return self.model_copy(update={"relative_widths": (first, self.narrow_width / wide, *others)}), wide
+        return self.model_copy(
+            update={"relative_widths": (first, self.narrow_width / wide, *others)}
+        ), wide
 
     @property
     def bottleneck(self) -> tuple[str, int] | None:
@@ -92,7 +99,11 @@ class ComparedNetwork(ArchitectureSpec):
         plain = self.model_copy(update={"parameterization": "ntk"})
         if plain == _QUADRATIC:
             return "quadratic-bottleneck"
-        return "shallow" if plain == _SHALLOW.model_copy(update={"activation": self.activation}) else ""
+        return (
+            "shallow"
+            if plain == _SHALLOW.model_copy(update={"activation": self.activation})
+            else ""
+        )
 
     @property
     def has_bound(self) -> bool:
@@ -118,13 +129,20 @@ class ComparedNetwork(ArchitectureSpec):
         if self.closed_form:
             title = "shallow, diagonal" if self.closed_form == "shallow" else "quadratic bottleneck"
         else:
-            title = network_title(self.family, self.output) + (", x = 1" if self.input == "one" else "")
+            title = network_title(self.family, self.output) + (
+                ", x = 1" if self.input == "one" else ""
+            )
         if self.parameterization == "ntk":
             return title
         return f"{title}, {PARAMETERIZATIONS[self.parameterization].title.partition(' (')[0]}"
 
     def with_shared(
-        self, *, layers: int | None = None, bottleneck_width: int | None = None, output: str = "", **settings: object
+        self,
+        *,
+        layers: int | None = None,
+        bottleneck_width: int | None = None,
+        output: str = "",
+        **settings: object,
     ) -> ComparedNetwork:
         """Replace the shared settings that this network uses, without validation.
 

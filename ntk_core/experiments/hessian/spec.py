@@ -41,10 +41,16 @@ class HessianSpec(SweepSpec):
     point_words: ClassVar[tuple[str, str]] = ("point", "points")
 
     experiment: Literal["hessian"] = "hessian"
-    dataset: DatasetSpec = DatasetSpec(name="digits", num_samples=20, classes=(0, 1, 2), standardize="standard")
-    widths: tuple[Width, ...] = Field(default=(100, 200, 500, 1000), min_length=1, max_length=24, title="Widths m")
+    dataset: DatasetSpec = DatasetSpec(
+        name="digits", num_samples=20, classes=(0, 1, 2), standardize="standard"
+    )
+    widths: tuple[Width, ...] = Field(
+        default=(100, 200, 500, 1000), min_length=1, max_length=24, title="Widths m"
+    )
     """Widths m of the wide hidden layers; or the other swept values."""
-    swept: Annotated[Literal["width", "num_tokens"], SizeNames] = Field(default="width", title="Swept")
+    swept: Annotated[Literal["width", "num_tokens"], SizeNames] = Field(
+        default="width", title="Swept"
+    )
     """Swept quantity: widths of the networks, or the number T of tokens of every sequence at one width."""
     fixed_width: Width = Field(default=16, title="Width m at every length")
     """Width m of the networks if the number of tokens is swept."""
@@ -52,7 +58,14 @@ class HessianSpec(SweepSpec):
     """Independent initializations w₀ per width."""
 
     networks: tuple[ComparedNetwork, ...] = Field(
-        default=templates("fully-connected", "fully-connected-swish", "bottleneck", "convnet", "resnet", "densenet"),
+        default=templates(
+            "fully-connected",
+            "fully-connected-swish",
+            "bottleneck",
+            "convnet",
+            "resnet",
+            "densenet",
+        ),
         min_length=1,
         max_length=12,
         title="Networks",
@@ -82,7 +95,9 @@ class HessianSpec(SweepSpec):
     """Norms of the layer × layer blocks of the Hessian of the first seed."""
     shares: bool = Field(default=False, title="Shares of the kernel")
     """Measure the share of each trained layer in K(x, x)."""
-    radii: Annotated[tuple[Radius, ...], Ascending] = Field(default=(), max_length=12, title="Radii R")
+    radii: Annotated[tuple[Radius, ...], Ascending] = Field(
+        default=(), max_length=12, title="Radii R"
+    )
     """Radii R of balls around w₀ in which ‖H‖ and the kernel change are maximized; empty for none."""
     num_starts: int = Field(default=2, ge=1, le=20, title="Starts")
     """Ascents, and random directions, in each ball."""
@@ -93,7 +108,9 @@ class HessianSpec(SweepSpec):
     @model_validator(mode="after")
     def _takes_lengths(self) -> Self:
         if self.swept == "num_tokens" and not self.dataset.uses("num_tokens"):
-            raise InvalidInput("swept", self.swept, "width, unless the data are generated sequences", "width")
+            raise InvalidInput(
+                "swept", self.swept, "width, unless the data are generated sequences", "width"
+            )
         for value in self.widths if self.swept == "num_tokens" else ():
             try:
                 self.dataset_at(value).known_shapes()
@@ -106,24 +123,34 @@ class HessianSpec(SweepSpec):
         for index, network in enumerate(self.networks):
             if network in self.networks[:index]:
                 raise InvalidInput(
-                    f"networks.{index}.kind", network.kind, "a network that differs from all earlier ones"
+                    f"networks.{index}.kind",
+                    network.kind,
+                    "a network that differs from all earlier ones",
                 )
             wide = network.at(self.width_at(self.widths[0]))[1]
             if network.bottleneck and network.bottleneck[1] > wide:
                 name, narrow = network.bottleneck
-                raise InvalidInput(f"networks.{index}.{name}", narrow, f"1 to {wide}, the width of the wide layers")
+                raise InvalidInput(
+                    f"networks.{index}.{name}", narrow, f"1 to {wide}, the width of the wide layers"
+                )
         shapes = self.dataset_at(self.widths[0]).known_shapes()
         if shapes is None:
             return self
         for index, network in enumerate(self.networks):
             seen = shapes.input_shape if network.input == "data" else (1,)
-            network.check_inputs(seen, f"networks.{index}", widths=tuple(map(self.width_at, self.widths)))
+            network.check_inputs(
+                seen, f"networks.{index}", widths=tuple(map(self.width_at, self.widths))
+            )
         if self.output_index >= shapes.num_outputs:
             highest = shapes.num_outputs - 1
-            raise InvalidInput("output_index", self.output_index, f"0 to {highest}, one of the outputs", highest)
+            raise InvalidInput(
+                "output_index", self.output_index, f"0 to {highest}, one of the outputs", highest
+            )
         if self.num_inputs > shapes.num_samples:
             most = shapes.num_samples
-            raise InvalidInput("num_inputs", self.num_inputs, f"1 to {most}, the training points", most)
+            raise InvalidInput(
+                "num_inputs", self.num_inputs, f"1 to {most}, the training points", most
+            )
         for index, network in enumerate(self.networks):
             if network.output == "softmax" and not shapes.class_names:
                 allowed = "another output, for data without classes"
@@ -131,8 +158,13 @@ class HessianSpec(SweepSpec):
         return self
 
     def _of_seed(self, index: int) -> Self:
-        left = {name: max(0, min(1, getattr(self, name) - index)) for name in ("num_trained", "num_ball_seeds")}
-        return super()._of_seed(index).model_copy(update={**left, "blocks": self.blocks and not index})
+        left = {
+            name: max(0, min(1, getattr(self, name) - index))
+            for name in ("num_trained", "num_ball_seeds")
+        }
+        return (
+            super()._of_seed(index).model_copy(update={**left, "blocks": self.blocks and not index})
+        )
 
     @property
     def swept_title(self) -> str:
@@ -143,7 +175,11 @@ class HessianSpec(SweepSpec):
 
     def dataset_at(self, value: int) -> DatasetSpec:
         """The data at one swept value."""
-        return self.dataset.model_copy(update={"num_tokens": value}) if self.swept == "num_tokens" else self.dataset
+        return (
+            self.dataset.model_copy(update={"num_tokens": value})
+            if self.swept == "num_tokens"
+            else self.dataset
+        )
 
     def width_at(self, value: int) -> int:
         """Width m at one swept value."""
@@ -218,7 +254,9 @@ def _counted(spec: HessianSpec, network: ComparedNetwork, value: int) -> Counted
     return Counted(layers, shapes.num_samples, shapes.num_outputs)
 
 
-def hidden_and_output(spec: HessianSpec, network: ComparedNetwork, value: int) -> tuple[LayerSize, ...]:
+def hidden_and_output(
+    spec: HessianSpec, network: ComparedNetwork, value: int
+) -> tuple[LayerSize, ...]:
     """Layers of one network at one swept value."""
     shapes = _shapes(spec, network, value)
     return layer_sizes(*network.at(spec.width_at(value)), shapes.input_shape, shapes.num_outputs)
@@ -235,4 +273,8 @@ def _shapes(spec: HessianSpec, network: ComparedNetwork, value: int) -> DatasetS
     """Shapes of the network's data."""
     dataset = spec.dataset_at(value)
     known = dataset_shapes(dataset.name, **dataset.options())
-    return known if network.input == "data" else replace(known, num_samples=1, input_shape=(1,), num_outputs=1)
+    return (
+        known
+        if network.input == "data"
+        else replace(known, num_samples=1, input_shape=(1,), num_outputs=1)
+    )

@@ -45,10 +45,29 @@ class Regime(Term):
 
 
 REGIMES = table(
-    Regime("cross-entropy", "cross-entropy", "normalized steps along −∇ log L", every=5, typical_steps=1500),
-    Regime("large-rate", "rate above the stable one", "c = η/η₀ > 2", clock="steps", every=1, typical_steps=20),
     Regime(
-        "weight-decay", "weight decay", "w ← (1 − ημ) w − η ∇L", clock="ημt", every=10, typical_steps=2000, rate=0.5
+        "cross-entropy",
+        "cross-entropy",
+        "normalized steps along −∇ log L",
+        every=5,
+        typical_steps=1500,
+    ),
+    Regime(
+        "large-rate",
+        "rate above the stable one",
+        "c = η/η₀ > 2",
+        clock="steps",
+        every=1,
+        typical_steps=20,
+    ),
+    Regime(
+        "weight-decay",
+        "weight decay",
+        "w ← (1 − ημ) w − η ∇L",
+        clock="ημt",
+        every=10,
+        typical_steps=2000,
+        rate=0.5,
     ),
     Regime("square", "square loss", "c = η/η₀ = 1", every=0, typical_steps=2000, rate=1.0),
 )
@@ -77,15 +96,23 @@ class HorizonSpec(TrainedSweep):
     needs_classes: ClassVar = {"regimes": ("cross-entropy", "square")}
     max_kernel_rows: ClassVar[int | None] = 400
     key_parts: ClassVar = {"width": int, "regime": str}
-    point_words: ClassVar[tuple[str, str]] = ("pair of width and regime", "pairs of width and regime")
+    point_words: ClassVar[tuple[str, str]] = (
+        "pair of width and regime",
+        "pairs of width and regime",
+    )
 
     experiment: Literal["horizon"] = "horizon"
-    dataset: DatasetSpec = DatasetSpec(num_samples=20, num_classes=2, noise=1.0, standardize="unit-norm")
+    dataset: DatasetSpec = DatasetSpec(
+        num_samples=20, num_classes=2, noise=1.0, standardize="unit-norm"
+    )
     architecture: ArchitectureSpec = ArchitectureSpec(activation="relu", use_bias=False)
     widths: tuple[Width, ...] = TrainedSweep.field("widths", (64, 160, 400, 1000))
     num_seeds: int = TrainedSweep.field("num_seeds", 3)
     regimes: Annotated[tuple[RegimeName, ...], Once] = Field(
-        default=("large-rate", "weight-decay", "square", "cross-entropy"), min_length=1, max_length=4, title="Regimes"
+        default=("large-rate", "weight-decay", "square", "cross-entropy"),
+        min_length=1,
+        max_length=4,
+        title="Regimes",
     )
     """Cross-entropy to tiny losses, a rate above the stable one, weight decay, or the square loss at a stable rate."""
     scale: float = Field(default=1.414, ge=1e-3, le=1e4, title="Scale α")
@@ -111,7 +138,9 @@ class HorizonSpec(TrainedSweep):
 
     def point_keys(self) -> tuple[str, ...]:
         """``width=100,regime=square``: every regime at the smallest width, then at the next one."""
-        return tuple(f"width={width},regime={name}" for width in self.widths for name in self.regimes)
+        return tuple(
+            f"width={width},regime={name}" for width in self.widths for name in self.regimes
+        )
 
     def rates_of(self, regime: str) -> tuple[float, ...]:
         """c = ηλ/n of every line; 0 for cross-entropy, whose steps are normalized."""
@@ -131,11 +160,19 @@ class HorizonSpec(TrainedSweep):
 def counts(spec: HorizonSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
     """Count one width and regime with all rates and seeds: a step, a kernel and outputs at each record."""
     width, name = spec.value_of(key)
-    network, steps = spec.counted(width), typical_steps(spec.most_steps(name), most, REGIMES[name].typical_steps)
-    records, with_test = steps / REGIMES[name].stretch(steps // 8), 1 + network.num_test / network.num_samples
+    network, steps = (
+        spec.counted(width),
+        typical_steps(spec.most_steps(name), most, REGIMES[name].typical_steps),
+    )
+    records, with_test = (
+        steps / REGIMES[name].stretch(steps // 8),
+        1 + network.num_test / network.num_samples,
+    )
     num_runs = len(spec.rates_of(name)) * spec.num_seeds
     work = 6 * steps + records * with_test  # in float64, with the steps of the linear model
-    of_run = Counts(network, {"training": 2}, num_runs, steps=work, kernels=2 * records, copies=10, views=3)
+    of_run = Counts(
+        network, {"training": 2}, num_runs, steps=work, kernels=2 * records, copies=10, views=3
+    )
     return (replace(of_run, matrices=20 * with_test),)
 
 
@@ -195,12 +232,22 @@ COLUMNS = (
     columns.WIDTH,
     columns.NUM_PARAMS,
     Column("regime", "regime", format=lambda name: REGIMES[name].title, role="line"),
-    Column("rate", "c", format=lambda rate: f"c = {rate:g}" if rate else "normalized steps", role="line"),
+    Column(
+        "rate",
+        "c",
+        format=lambda rate: f"c = {rate:g}" if rate else "normalized steps",
+        role="line",
+    ),
     columns.SEED,
     Column("clock", "clock", lambda _, run: REGIMES[run.regime].clock, role="label"),
     *departure_columns("kernel"),
     *departure_columns("outputs"),
-    Column("last_change", "ΔK at the end", lambda _, run: run.change[-1] if run.change else None, columns.with_error),
+    Column(
+        "last_change",
+        "ΔK at the end",
+        lambda _, run: run.change[-1] if run.change else None,
+        columns.with_error,
+    ),
     Column("last_difference", "‖f − f_lin‖/‖f_lin‖ at the end", format=columns.with_error),
     Column("log_loss", "log L at the end", format=columns.with_error),
     columns.STEPS,
@@ -251,12 +298,18 @@ def lines(points: Sequence[HorizonPoint]) -> dict[RegimeLine, list[tuple[float, 
 
 def rate_law(points: Iterable[HorizonPoint], rate: float, of: str) -> PowerLaw | None:
     """Fit e^t against m: the exponent is the slope of the departure step in ln m."""
-    return fit_runs(along(points, "large-rate", rate), lambda run: math.exp(getattr(run, of).horizon), lambda run: True)
+    return fit_runs(
+        along(points, "large-rate", rate),
+        lambda run: math.exp(getattr(run, of).horizon),
+        lambda run: True,
+    )
 
 
 def horizon_summary(spec: HorizonSpec, points: Sequence[HorizonPoint]) -> str:
     """Return the table of all regimes and the exponents of their horizons."""
-    return departure_summary(COLUMNS, points, DEPARTURES, {line.title: runs for line, runs in lines(points).items()})
+    return departure_summary(
+        COLUMNS, points, DEPARTURES, {line.title: runs for line, runs in lines(points).items()}
+    )
 
 
 EXPERIMENT = Experiment(HorizonSpec, HorizonPoint, HorizonResult, counts, horizon_summary)

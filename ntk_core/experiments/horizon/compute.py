@@ -25,20 +25,32 @@ def compute(spec: HorizonSpec, data: Dataset, key: str) -> Generator[Progress, N
     return HorizonPoint(**(yield from spec.every_run(_run, data, key, rates)))
 
 
-def _run(spec: HorizonSpec, data: Dataset, key: str, rate: float, seed: int) -> Generator[Progress, None, HorizonRun]:
+def _run(
+    spec: HorizonSpec, data: Dataset, key: str, rate: float, seed: int
+) -> Generator[Progress, None, HorizonRun]:
     width, name = spec.value_of(key)
     every, most, is_log = REGIMES[name].every, spec.most_steps(name), name == "cross-entropy"
     words = f"width {width:,}: {name.replace('-', ' ')}, seed {seed}"
     yield 0.0, f"{words}, initial kernel"
-    net = Subtracted(ScaledNetwork(build_network(spec.architecture, width, data.num_outputs, "linear"), spec.scale))
-    params = net.init(initial_key(seed, width), data.input_shape)  # in float32, as in every other experiment
+    net = Subtracted(
+        ScaledNetwork(
+            build_network(spec.architecture, width, data.num_outputs, "linear"), spec.scale
+        )
+    )
+    params = net.init(
+        initial_key(seed, width), data.input_shape
+    )  # in float32, as in every other experiment
     y = np.asarray(data.y, np.float64)
     y = 2 * y - 1 if is_log and data.num_outputs > 1 else y + TARGET_SHIFT * (name == "large-rate")
     decay = spec.decay if name == "weight-decay" else 0.0
     pair = LinearPair(net, params, data.x, y, data.x_test, is_log, decay)
 
     def rate_for(kernel: np.ndarray) -> float:
-        size, top = (NORMALIZED_STEP, kernel.diagonal().max()) if is_log else (rate * len(y), eigvalsh(kernel)[-1])
+        size, top = (
+            (NORMALIZED_STEP, kernel.diagonal().max())
+            if is_log
+            else (rate * len(y), eigvalsh(kernel)[-1])
+        )
         return size / float(top)
 
     step, outcome, rates = 0, "", (0.0, 0.0)
@@ -52,11 +64,17 @@ def _run(spec: HorizonSpec, data: Dataset, key: str, rate: float, seed: int) -> 
             outcome = "diverged"
             break
         kernel, f, loss, change = pair.kernel, pair.outputs, pair.log_loss, pair.change
-        f_linear = pair.linear_at_equal_loss(rates, every, spec.max_steps // every) if is_log else pair.linear_outputs()
+        f_linear = (
+            pair.linear_at_equal_loss(rates, every, spec.max_steps // every)
+            if is_log
+            else pair.linear_outputs()
+        )
         size = float(norm(f_linear))
         clock = {"large-rate": float(step), "weight-decay": decay * step}.get(name, -loss)
         rows.append((clock, change, size and float(norm(f - f_linear)) / size, loss))
-        outcome = _ended(spec, name, step, rows) if kernel.any() else "over-budget"  # with a zero kernel training stops
+        outcome = (
+            _ended(spec, name, step, rows) if kernel.any() else "over-budget"
+        )  # with a zero kernel training stops
         if not outcome:
             count = min(REGIMES[name].stretch(step), most - step)
             rates, step = (rate_for(kernel) if is_log else rates[0], rates[1]), step + count
@@ -78,7 +96,9 @@ def _ended(spec: HorizonSpec, name: str, step: int, rows: Sequence[tuple[float, 
     clock, *_, loss = rows[-1]
     if name == "square" and loss <= math.log(spec.loss_threshold):
         return "converged"
-    is_over = step >= spec.most_steps(name) or (name == "cross-entropy" and clock >= spec.max_log_loss)
+    is_over = step >= spec.most_steps(name) or (
+        name == "cross-entropy" and clock >= spec.max_log_loss
+    )
     if name in ("large-rate", "weight-decay"):  # departures are final there
         _, change, difference, _ = map(max, zip(*rows, strict=True))
         is_over |= change > spec.kernel_threshold and difference > spec.output_threshold

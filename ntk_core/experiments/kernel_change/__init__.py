@@ -32,7 +32,11 @@ class KernelChangeRun(TrainedRun):
     @property
     def sup_error(self) -> float:
         """Standard error of ΔK at its largest; 0 if exact."""
-        at = [error for change, error in zip(self.change, self.error, strict=False) if change == self.sup_change]
+        at = [
+            error
+            for change, error in zip(self.change, self.error, strict=False)
+            if change == self.sup_change
+        ]
         return max(at, default=0.0)
 
 
@@ -100,7 +104,9 @@ def _start(name: str, title: str, field: str) -> Column:
     """Column of the kernel at w₀ of the same output and seed."""
 
     def of(point: KernelChanges, run: KernelChangeRun | KernelAtStart) -> float | None:
-        found = (each for each in point.at_start if (each.output, each.seed) == (run.output, run.seed))
+        found = (
+            each for each in point.at_start if (each.output, each.seed) == (run.output, run.seed)
+        )
         return getattr(next(found, None), field, None)
 
     return Column(name, title, of, columns.precise, optional=True)
@@ -115,13 +121,21 @@ COLUMNS = (
         _trained,
         (
             columns.CHANGE,
-            Column("kernel_change_error", "standard error of ΔK", lambda _, run: run.sup_error if run.error else None),
+            Column(
+                "kernel_change_error",
+                "standard error of ΔK",
+                lambda _, run: run.sup_error if run.error else None,
+            ),
             Column("final_kernel_change", "ΔK at the end", lambda _, run: run.change[-1]),
             columns.FINAL_LOSS,
             columns.STEPS,
             columns.LEARNING_RATE,
             columns.OUTCOME,
-            Column("distance_to_infinite_width", "distance from K_∞", lambda _, run: run.infinite_distance),
+            Column(
+                "distance_to_infinite_width",
+                "distance from K_∞",
+                lambda _, run: run.infinite_distance,
+            ),
         ),
     ),
     _start("kernel_velocity", "kernel velocity", "velocity"),
@@ -162,13 +176,19 @@ def kernel_change_summary(spec: KernelChangeSpec, points: Sequence[KernelChanges
     """Return the table of means over converged runs and the fitted exponents."""
     swept = replace(columns.WIDTH, title=SIZES[spec.swept].title)
     lines = columns.text_table([swept, *COLUMNS[1:]], points)
-    notes = [*columns.outcome_notes(points, then="; excluded from means"), *_estimate_notes(spec, points)]
+    notes = [
+        *columns.outcome_notes(points, then="; excluded from means"),
+        *_estimate_notes(spec, points),
+    ]
     outputs = [output for output in spec.outputs if any(point.of(output) for point in points)]
     fits = {
-        output: fit_runs(along(points, output), lambda run: run.sup_change, columns.converged) for output in outputs
+        output: fit_runs(along(points, output), lambda run: run.sup_change, columns.converged)
+        for output in outputs
     }
     exponents = [exponent_line(f"{OUTPUTS[output].title}: ΔK", law) for output, law in fits.items()]
-    return "\n".join([*lines, *([""] if notes else []), *notes, "", *exponents, *_start_laws(spec, points)])
+    return "\n".join(
+        [*lines, *([""] if notes else []), *notes, "", *exponents, *_start_laws(spec, points)]
+    )
 
 
 def _estimate_notes(spec: KernelChangeSpec, points: Sequence[KernelChanges]) -> list[str]:
@@ -177,21 +197,34 @@ def _estimate_notes(spec: KernelChangeSpec, points: Sequence[KernelChanges]) -> 
     if not runs:
         return []
     worst = max(run.sup_error / run.sup_change for run in runs)
-    return [f"ΔK is estimated by {spec.probes} random vectors, with a standard error of at most {percent(worst)} of it"]
+    return [
+        f"ΔK is estimated by {spec.probes} random vectors, with a standard error of at most {percent(worst)} of it"
+    ]
 
 
 def _start_laws(spec: KernelChangeSpec, points: Sequence[KernelChanges]) -> list[str]:
     """Return the exponents of kernel velocity and largest change in the ball against width."""
     lines: list[str] = []
     for measure, title in START_TITLES.items():
-        found = [(p.width, each.output, getattr(each, measure)) for p in points for each in p.at_start]
+        found = [
+            (p.width, each.output, getattr(each, measure)) for p in points for each in p.at_start
+        ]
         for output in spec.outputs if any(value for _, _, value in found) else ():
-            numbers = [(width, value) for width, name, value in found if name == output and value is not None]
+            numbers = [
+                (width, value)
+                for width, name, value in found
+                if name == output and value is not None
+            ]
             law = fit_power_law([width for width, _ in numbers], [value for _, value in numbers])
             lines.append(exponent_line(f"{OUTPUTS[output].title}: {title}", law))
     return lines
 
 
 EXPERIMENT = Experiment(
-    KernelChangeSpec, KernelChangePoint, KernelChangeResult, counts, kernel_change_summary, ("liu", "zhu")
+    KernelChangeSpec,
+    KernelChangePoint,
+    KernelChangeResult,
+    counts,
+    kernel_change_summary,
+    ("liu", "zhu"),
 )

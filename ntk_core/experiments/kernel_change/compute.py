@@ -16,7 +16,12 @@ from jax import Array
 from ntk_core.data import Dataset
 from ntk_core.dynamics import KernelTraining, Loss, eigenvalues, kernel_velocity, over_seeds
 from ntk_core.environment import accelerator_bytes, memory_limit
-from ntk_core.experiments.kernel_change import KernelAtStart, KernelChangePoint, KernelChangeRun, KernelSnapshot
+from ntk_core.experiments.kernel_change import (
+    KernelAtStart,
+    KernelChangePoint,
+    KernelChangeRun,
+    KernelSnapshot,
+)
 from ntk_core.experiments.kernel_change import spec as costs
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, TrainingGroup
 from ntk_core.hessians import ball_sup
@@ -24,18 +29,33 @@ from ntk_core.kernels import infinite_width_ntk
 from ntk_core.networks.architectures import Network, NetworkParams, num_parts
 from ntk_core.networks.build import build_network, initial_key
 from ntk_core.networks.choices import OUTPUTS
-from ntk_core.runs import Growth, Progress, by_steps, one_after_another, peak_bytes, relayed, rescaled
+from ntk_core.runs import (
+    Growth,
+    Progress,
+    by_steps,
+    one_after_another,
+    peak_bytes,
+    relayed,
+    rescaled,
+)
 from ntk_core.runs.compiled_code import unfinished_directory
 
 Found = TypeVar("Found")
 Report = TypeVar("Report", bound=Progress | Growth)
 GROWN_S = 1.0  # between partial points; our choice
 PREPARED = 2  # reports of a training until its kernel at w₀ is computed
-MOST_BESIDE_BYTES = 50e6  # largest training that runs beside others; products of larger ones use all cores
+MOST_BESIDE_BYTES = (
+    50e6  # largest training that runs beside others; products of larger ones use all cores
+)
 
 
 def compute(
-    spec: KernelChangeSpec, data: Dataset, key: str, *, seeds_together: int | None = None, name: str = ""
+    spec: KernelChangeSpec,
+    data: Dataset,
+    key: str,
+    *,
+    seeds_together: int | None = None,
+    name: str = "",
 ) -> Generator[Progress | Growth, None, KernelChangePoint]:
     """Compute one width, all seeds and outputs; yield (fraction, message) and partial points.
 
@@ -62,7 +82,9 @@ def compute(
             num_params=num_params,
             runs=tuple(sorted(runs, key=lambda run: (spec.outputs.index(run.output), run.seed))),
             snapshots=tuple(snapshot for each in trained for snapshot in each.snapshots),
-            at_start=tuple(sorted(starts, key=lambda start: (spec.outputs.index(start.output), start.seed))),
+            at_start=tuple(
+                sorted(starts, key=lambda start: (spec.outputs.index(start.output), start.seed))
+            ),
         )
 
     def counted(work: Generator[Progress, None, _Trained]) -> Generator[Progress, None, _Trained]:
@@ -75,14 +97,28 @@ def compute(
         """Add the point so far; here, not in the threads of trainings, whose reports may change places."""
         nonlocal shown_at, num_shown
         so_far = [each._replace(snapshots=[]) for each in ended]
-        if num_shown == len(so_far) or len(so_far) == len(works) or time.monotonic() <= shown_at + GROWN_S:
+        if (
+            num_shown == len(so_far)
+            or len(so_far) == len(works)
+            or time.monotonic() <= shown_at + GROWN_S
+        ):
             return report
         shown_at, num_shown = time.monotonic(), len(so_far)
         grown = point(so_far)
         return Growth(*report, grown) if grown.runs else report
 
-    works = [counted(_trained(spec, data, key, net, group, batch, name)) for batch in batches for group in spec.groups]
-    return point((yield from relayed(side_by_side(works, trainings_at_once(spec, key), PREPARED), with_point)))
+    works = [
+        counted(_trained(spec, data, key, net, group, batch, name))
+        for batch in batches
+        for group in spec.groups
+    ]
+    return point(
+        (
+            yield from relayed(
+                side_by_side(works, trainings_at_once(spec, key), PREPARED), with_point
+            )
+        )
+    )
 
 
 def side_by_side(
@@ -132,13 +168,21 @@ class _Trained(NamedTuple):
 
 
 def _trained(
-    spec: KernelChangeSpec, data: Dataset, key: str, net: Network, group: TrainingGroup, seeds: range, name: str
+    spec: KernelChangeSpec,
+    data: Dataset,
+    key: str,
+    net: Network,
+    group: TrainingGroup,
+    seeds: range,
+    name: str,
 ) -> Generator[Progress, None, _Trained]:
     """Train one group of outputs for one batch of seeds."""
     words = f"{name}width {spec.value_of(key):,}: {OUTPUTS[group.trained_output].title}"
     yield 0.0, f"{words}, initial kernel"
     width = spec.value_of(key)
-    params = jax.vmap(lambda seed: net.init(initial_key(seed, width), data.input_shape))(jnp.asarray(seeds))
+    params = jax.vmap(lambda seed: net.init(initial_key(seed, width), data.input_shape))(
+        jnp.asarray(seeds)
+    )
     loss = Loss(group.loss_output)
     starts: list[KernelAtStart] = []
     if spec.takes_velocity or spec.ball_radius:
@@ -148,7 +192,9 @@ def _trained(
     infinite = None
     if spec.infinite_width and group.trained_output == "linear":
         infinite = np.asarray(infinite_width_ntk(net, data.x))
-    kept: list[dict[str, np.ndarray]] = []  # kernels of the first seed, at w₀ and at the last record
+    kept: list[
+        dict[str, np.ndarray]
+    ] = []  # kernels of the first seed, at w₀ and at the last record
 
     def watch(_: NetworkParams, kernels: dict[str, Array]) -> None:
         if spec.keep_kernels and spec.seed in seeds:
@@ -166,8 +212,13 @@ def _trained(
         yield first * share, message
     if streamed:
         what = "product" if spec.probes else "pair of blocks"
-        for done, of_all in training.streamed(spec.probes or None, seeds[0], unfinished_directory()):
-            yield first + (1 - first) * done / of_all, f"{words}, kernels: {what} {done:,} of {of_all:,}"
+        for done, of_all in training.streamed(
+            spec.probes or None, seeds[0], unfinished_directory()
+        ):
+            yield (
+                first + (1 - first) * done / of_all,
+                f"{words}, kernels: {what} {done:,} of {of_all:,}",
+            )
     runs = [
         KernelChangeRun(
             output=output,
@@ -199,7 +250,9 @@ def _at_start(
         velocities: list[float | None] = [None] * len(seeds)
         if spec.takes_velocity:
             yield 0.0, f"{words}, kernel velocity"
-            velocities = np.asarray(_velocities(model, loss, params, data.x, data.y), float).tolist()
+            velocities = np.asarray(
+                _velocities(model, loss, params, data.x, data.y), float
+            ).tolist()
         for index, seed in enumerate(seeds):
             largest = None
             if spec.ball_radius:
@@ -209,7 +262,11 @@ def _at_start(
                     model, one, jnp.asarray(data.x), spec.ball_radius, "kernel",
                     num_starts=costs.BALL_STARTS, num_steps=costs.BALL_STEPS,
                 ).value  # fmt: skip
-            found.append(KernelAtStart(output=output, seed=seed, velocity=velocities[index], ball_change=largest))
+            found.append(
+                KernelAtStart(
+                    output=output, seed=seed, velocity=velocities[index], ball_change=largest
+                )
+            )
     return found
 
 
@@ -228,14 +285,19 @@ def _distance(training: KernelTraining, index: int, infinite: np.ndarray | None)
 
 
 def _snapshots(
-    spec: KernelChangeSpec, data: Dataset, kept: list[dict[str, np.ndarray]], infinite: np.ndarray | None
+    spec: KernelChangeSpec,
+    data: Dataset,
+    kept: list[dict[str, np.ndarray]],
+    infinite: np.ndarray | None,
 ) -> list[KernelSnapshot]:
     """Return the first seed's kernels before and after training, samples ordered by label or target."""
     order = np.argsort(data.labels if data.class_names else data.y[:, 0], kind="stable")
 
     def drawn(kernel: np.ndarray) -> tuple[tuple[float, ...], ...]:
         # The shortest digits that read back as the same number.
-        return tuple(tuple(float(str(entry)) for entry in row) for row in kernel[np.ix_(order, order)])
+        return tuple(
+            tuple(float(str(entry)) for entry in row) for row in kernel[np.ix_(order, order)]
+        )
 
     def mean_over_outputs(kernel: np.ndarray) -> np.ndarray:
         return np.einsum("ijaa->ij", kernel) / kernel.shape[-1]
@@ -271,4 +333,8 @@ def seeds_at_once(spec: KernelChangeSpec, key: str) -> int:
 def trainings_at_once(spec: KernelChangeSpec, key: str) -> int:
     """Number of threads for small networks on a CPU, whose products use one core: at most four; else 1."""
     small = peak_bytes(costs.counts(spec, key)) <= MOST_BESIDE_BYTES
-    return min(4, os.cpu_count() or 1) if small and jax.default_backend() == "cpu" and num_parts() == 1 else 1
+    return (
+        min(4, os.cpu_count() or 1)
+        if small and jax.default_backend() == "cpu" and num_parts() == 1
+        else 1
+    )

@@ -15,7 +15,9 @@ from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import BYTES, Counted, Counts, Work, typical_steps
 from ntk_core.settings.part import Width
 
-LEAST_PROBES = 16  # with fewer the error itself is uncertain (docs/math/kernel_without_jacobians.md)
+LEAST_PROBES = (
+    16  # with fewer the error itself is uncertain (docs/math/kernel_without_jacobians.md)
+)
 
 
 class KernelChangeSpec(TrainedSweep):
@@ -37,7 +39,9 @@ class KernelChangeSpec(TrainedSweep):
 
     experiment: Literal["kernel_change"] = "kernel_change"
     architecture: ArchitectureSpec = ArchitectureSpec()
-    swept: Annotated[Literal["width", "bottleneck_width"], SizeNames] = Field(default="width", title="Swept")
+    swept: Annotated[Literal["width", "bottleneck_width"], SizeNames] = Field(
+        default="width", title="Swept"
+    )
     """Layers with the swept widths: all hidden layers, or the bottleneck alone."""
     hidden_width: Width = Field(default=1000, title="Width m of the other layers")
     """Width m of the layers around a swept bottleneck."""
@@ -64,9 +68,16 @@ class KernelChangeSpec(TrainedSweep):
         if 0 < self.probes < LEAST_PROBES:
             raise InvalidInput("probes", self.probes, f"0, or an integer from {LEAST_PROBES} on", 0)
         if self.probes and self.needs_kernel:
-            raise InvalidInput("probes", self.probes, "0 for velocity, ball and K_∞, which need the whole kernel", 0)
+            raise InvalidInput(
+                "probes",
+                self.probes,
+                "0 for velocity, ball and K_∞, which need the whole kernel",
+                0,
+            )
         if self.swept == "bottleneck_width" and not self.architecture.uses("bottleneck_width"):
-            raise InvalidInput("swept", self.swept, "width, unless the architecture has a bottleneck")
+            raise InvalidInput(
+                "swept", self.swept, "width, unless the architecture has a bottleneck"
+            )
         return self
 
     @property
@@ -88,7 +99,9 @@ class KernelChangeSpec(TrainedSweep):
     @property
     def needs_kernel(self) -> bool:
         """Whether a whole kernel is needed in memory."""
-        return self.keep_kernels or self.infinite_width or self.takes_velocity or self.ball_radius > 0
+        return (
+            self.keep_kernels or self.infinite_width or self.takes_velocity or self.ball_radius > 0
+        )
 
     @property
     def takes_velocity(self) -> bool:
@@ -122,8 +135,12 @@ def training_groups(outputs: tuple[str, ...], *, classes: bool = True) -> tuple[
 
     Without ``classes`` each output has its own parameters and the square loss.
     """
-    shared = tuple(output for output in outputs if output in ("linear", "softmax")) if classes else ()
-    own = tuple(TrainingGroup(output, output, (output,)) for output in outputs if output not in shared)
+    shared = (
+        tuple(output for output in outputs if output in ("linear", "softmax")) if classes else ()
+    )
+    own = tuple(
+        TrainingGroup(output, output, (output,)) for output in outputs if output not in shared
+    )
     return ((TrainingGroup("linear", "softmax", shared),) if shared else ()) + own
 
 
@@ -166,7 +183,9 @@ def counts(spec: KernelChangeSpec, key: str, most: bool = False) -> tuple[Counts
     if streamed:
         copies, views = 6 + spec.training.num_records, 0
         numbers = network.num_seen + 2 * (2 * spec.probes + 50) * network.kernel_rows
-        blocks = max(STREAMED_BYTES, BYTES * 2 * network.num_views / network.num_samples) + BESIDE_BYTES
+        blocks = (
+            max(STREAMED_BYTES, BYTES * 2 * network.num_views / network.num_samples) + BESIDE_BYTES
+        )
     return (
         Counts(
             network,
@@ -177,7 +196,8 @@ def counts(spec: KernelChangeSpec, key: str, most: bool = False) -> tuple[Counts
             },
             times=len(spec.groups) * spec.num_seeds,
             steps=spec.trains * typical_steps(spec.training.max_steps, most),
-            kernels=spec.trains * (not streamed) * spec.training.num_records + DERIVATIVE * derivatives,
+            kernels=spec.trains * (not streamed) * spec.training.num_records
+            + DERIVATIVE * derivatives,
             more=_streamed(spec, network) if streamed and spec.trains else Work(),
             copies=copies,
             views=views,
@@ -196,9 +216,14 @@ def _num_matrices(spec: KernelChangeSpec) -> int:
 def _streamed(spec: KernelChangeSpec, network: Counted) -> Work:
     """Work for the kernels of one seed and group at all records, and λ_max at w₀ by products."""
     n, num_outputs, records = network.num_samples, network.num_outputs, spec.training.num_records
-    rate = 2 * RATE_PRODUCTS * network.step  # a product takes six passes over all inputs, twice as many as a step
+    rate = (
+        2 * RATE_PRODUCTS * network.step
+    )  # a product takes six passes over all inputs, twice as many as a step
     if spec.probes:
-        return rate + 2 * 3.5 * spec.probes * records * len(spec.outputs) / len(spec.groups) * network.step
+        return (
+            rate
+            + 2 * 3.5 * spec.probes * records * len(spec.outputs) / len(spec.groups) * network.step
+        )
     # Blocks of s rows: 2 views of s rows and six blocks of s² C² numbers, see ntk_core.kernels.
     view, block = 2 * network.num_views / n, 6 * num_outputs**2
     rows = min(n, max(1, int((math.sqrt(view**2 + block * STREAMED_BYTES) - view) / (2 * block))))

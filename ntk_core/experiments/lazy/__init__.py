@@ -12,7 +12,13 @@ from pydantic import Field, model_validator
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments.trained_sweep import Outputs, TrainedPoint, TrainedSweep, along, outputs_field
+from ntk_core.experiments.trained_sweep import (
+    Outputs,
+    TrainedPoint,
+    TrainedSweep,
+    along,
+    outputs_field,
+)
 from ntk_core.fits import PowerLaw, exponent_line, fit_runs
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.spec import MAX_DEPTH, ArchitectureSpec, OutputName
@@ -41,7 +47,9 @@ class LazySpec(TrainedSweep):
     experiment: Literal["lazy"] = "lazy"
     dataset: DatasetSpec = DatasetSpec(num_samples=12, num_classes=2, noise=0.5)
     # Output weights ±1, not trained: with normal ones the largest of m adds a slowly growing factor. Our choice.
-    architecture: ArchitectureSpec = ArchitectureSpec(activation="tanh", output_weights="signs", trained="hidden")
+    architecture: ArchitectureSpec = ArchitectureSpec(
+        activation="tanh", output_weights="signs", trained="hidden"
+    )
     widths: tuple[Width, ...] = TrainedSweep.field(
         "widths", (100, 300, 1000, 10_000), "Widths m of the hidden layers, each at scale α = 1."
     )
@@ -53,12 +61,16 @@ class LazySpec(TrainedSweep):
         default=(), max_length=8, title="Richness ρ"
     )
     """Factors m^(−ρ) in front of f at every width, up to ρ = 0.5. The widths at scale 1 are ρ = 0."""
-    num_seeds: int = TrainedSweep.field("num_seeds", 3, "Independent initializations w₀ for each pair.")
+    num_seeds: int = TrainedSweep.field(
+        "num_seeds", 3, "Independent initializations w₀ for each pair."
+    )
     starts: Annotated[tuple[Literal["random", "subtracted", "symmetric"], ...], Once] = Field(
         default=("random", "subtracted"), min_length=1, max_length=3, title="Outputs at w₀"
     )
     """random f(w₀); 0 by subtraction, f − f(w₀); or 0 by two mirrored copies."""
-    outputs: Outputs = outputs_field(("linear", "swish"), ", each trained with the square loss of φ(α f)")
+    outputs: Outputs = outputs_field(
+        ("linear", "swish"), ", each trained with the square loss of φ(α f)"
+    )
     training: TrainingSpec = TrainingSpec(max_steps=5000, loss_threshold=1e-3, num_records=12)
 
     @model_validator(mode="after")
@@ -66,15 +78,23 @@ class LazySpec(TrainedSweep):
         given = self.architecture.initial_output
         if given != "random":
             raise InvalidInput(
-                "architecture.initial_output", given, "random; the setting starts lists the compared outputs at w₀"
+                "architecture.initial_output",
+                given,
+                "random; the setting starts lists the compared outputs at w₀",
             )
         return self
 
     def point_keys(self) -> tuple[str, ...]:
         """``width=100,scale=10.0``: the smallest width at every scale, then all widths at scale 1, every richness."""
-        narrow = [point_key(width=self.widths[0], scale=scale) for scale in sorted({1.0, *self.scales})]
+        narrow = [
+            point_key(width=self.widths[0], scale=scale) for scale in sorted({1.0, *self.scales})
+        ]
         dial = itertools.product(self.widths, (None, *self.richness))
-        return tuple(dict.fromkeys([*narrow, *(point_key(width=m, scale=1.0, richness=rho) for m, rho in dial)]))
+        return tuple(
+            dict.fromkeys(
+                [*narrow, *(point_key(width=m, scale=1.0, richness=rho) for m, rho in dial)]
+            )
+        )
 
 
 def counts(spec: LazySpec, key: str, most: bool = False) -> tuple[costs.Counts, ...]:
@@ -85,15 +105,29 @@ def counts(spec: LazySpec, key: str, most: bool = False) -> tuple[costs.Counts, 
     directions = sum(layer.positions * (layer.fan_in + layer.features) for layer in network.layers)
     programs = {"training": num_lines, "hessian": num_lines}
     # The least distance takes five kernels between w₀ and w_T.
-    found = {"products": 2 * network.num_outputs * costs.MATVECS, "kernels": 5, "programs": programs}
-    held = {"copies": 5 * copies, "views": copies, "numbers": costs.HESSIAN_BASIS * copies * directions}
+    found = {
+        "products": 2 * network.num_outputs * costs.MATVECS,
+        "kernels": 5,
+        "programs": programs,
+    }
+    held = {
+        "copies": 5 * copies,
+        "views": copies,
+        "numbers": costs.HESSIAN_BASIS * copies * directions,
+    }
     return (spec.trainings(width, num_lines * copies, spec.typical_steps(most), **found, **held),)
 
 
 Of = Callable[["LazyRun"], float]
 Swept = Literal["scale", "width"]
-_mean = partial(Column, format=columns.with_error, counts=columns.converged)  # measures of the text summary
-START_TITLES = {"random": "random f(w₀)", "subtracted": "f(w₀) = 0", "symmetric": "f(w₀) = 0, mirrored"}
+_mean = partial(
+    Column, format=columns.with_error, counts=columns.converged
+)  # measures of the text summary
+START_TITLES = {
+    "random": "random f(w₀)",
+    "subtracted": "f(w₀) = 0",
+    "symmetric": "f(w₀) = 0, mirrored",
+}
 
 
 class LazyRun(Value):
@@ -160,7 +194,9 @@ class LazyPoint(TrainedPoint[LazyRun]):
 
 def _item(name: str, title: str, field: str, index: int) -> Column:
     """Column of one entry of a run's tuple, if it has it."""
-    return Column(name, title, lambda _, run: next(iter(getattr(run, field)[index:]), None), optional=True)
+    return Column(
+        name, title, lambda _, run: next(iter(getattr(run, field)[index:]), None), optional=True
+    )
 
 
 COLUMNS = (
@@ -190,7 +226,10 @@ COLUMNS = (
     _mean("hidden_change", "|Δh|", of=lambda _, run: run.mean_hidden_change),
     _item("least_distance_of_one", "least ‖w − w₀‖₂, one input", "least_distance", 0),
     _item("least_distance", "least ‖w − w₀‖₂, all inputs", "least_distance", 1),
-    *(_item(f"hidden_change_{n + 1}", f"|Δh| of layer {n + 1}", "hidden_change", n) for n in range(MAX_DEPTH)),
+    *(
+        _item(f"hidden_change_{n + 1}", f"|Δh| of layer {n + 1}", "hidden_change", n)
+        for n in range(MAX_DEPTH)
+    ),
 )
 
 
@@ -214,13 +253,20 @@ class LazyResult(ResultValue):
 
 def lazy_summary(spec: LazySpec, points: Sequence[LazyPoint]) -> str:
     """Return the table of means over seeds and the exponents of every measure."""
-    exponents, measures = [], [column for column in COLUMNS if column.role == "measure" and column.format]
+    exponents, measures = (
+        [],
+        [column for column in COLUMNS if column.role == "measure" and column.format],
+    )
     for output, start, column in itertools.product(spec.outputs, spec.starts, measures):
         line = output, start, partial(column.value, None)
         title = f"{OUTPUTS[output].title}, {start} start, {column.title}"
         exponents.append(exponent_line(title, law(points, "scale", *line), "α"))
         for rho in (0.0, *spec.richness):
-            exponents.append(exponent_line(title + f" at ρ = {rho:g}" * (rho > 0), law(points, "width", *line, rho)))
+            exponents.append(
+                exponent_line(
+                    title + f" at ρ = {rho:g}" * (rho > 0), law(points, "width", *line, rho)
+                )
+            )
     notes = [*filter(None, [spec.almost_everywhere]), *columns.outcome_notes(points)]
     return "\n".join([*columns.text_table(COLUMNS, points), "", *notes, *exponents])
 
@@ -229,13 +275,19 @@ def swept_points(points: Sequence[LazyPoint], by: Swept, rho: float = 0.0) -> li
     """Select every scale at the smallest width, or every width at scale 1, at one richness."""
     own = [point for point in points if point.richness == rho]
     narrow = min((point.width for point in own), default=0)
-    kept = [point for point in own if (point.width == narrow if by == "scale" else point.scale == 1)]
+    kept = [
+        point for point in own if (point.width == narrow if by == "scale" else point.scale == 1)
+    ]
     return sorted(kept, key=attrgetter(by))
 
 
-def law(points: Sequence[LazyPoint], by: Swept, output: str, start: str, of: Of, rho: float = 0.0) -> PowerLaw | None:
+def law(
+    points: Sequence[LazyPoint], by: Swept, output: str, start: str, of: Of, rho: float = 0.0
+) -> PowerLaw | None:
     """Fit a power law in α or m along :func:`swept_points` among converged runs."""
-    return fit_runs(along(swept_points(points, by, rho), output, start, by=by), of, columns.converged)
+    return fit_runs(
+        along(swept_points(points, by, rho), output, start, by=by), of, columns.converged
+    )
 
 
 EXPERIMENT = Experiment(LazySpec, LazyPoint, LazyResult, counts, lazy_summary)

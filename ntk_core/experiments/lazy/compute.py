@@ -14,7 +14,13 @@ from ntk_core.dynamics import KernelPath, Loss, Training
 from ntk_core.experiments.lazy import LazyPoint, LazyRun, LazySpec
 from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk, least_distance
-from ntk_core.networks.architectures import Mirrored, Network, NetworkParams, ScaledNetwork, Subtracted
+from ntk_core.networks.architectures import (
+    Mirrored,
+    Network,
+    NetworkParams,
+    ScaledNetwork,
+    Subtracted,
+)
 from ntk_core.networks.build import build_network, initial_key
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.runs import Progress, by_steps, finite_or_none, finite_sup
@@ -41,7 +47,12 @@ def _run(
     params = draw()
     found = laziness(net, params, data)
     yield 0.3, f"{words}, initial kernel"
-    settings = {"loss": Loss(output, "square"), "followed": (), "linearized": False, **spec.training.model_dump()}
+    settings = {
+        "loss": Loss(output, "square"),
+        "followed": (),
+        "linearized": False,
+        **spec.training.model_dump(),
+    }
     training = Training(net, params, data.x, data.y, **settings)
     before = pre_activations(hidden, params, training.points.x)
     del params
@@ -79,11 +90,15 @@ def laziness(net: Network, params: NetworkParams, data: Dataset) -> dict[str, fl
     """Return κ and its factors: means over the first inputs of each class, or of all without classes."""
     found, converged = [], True
     for label in range(data.num_outputs):
-        chosen = np.flatnonzero(data.labels == label) if data.class_names else np.arange(len(data.x))
+        chosen = (
+            np.flatnonzero(data.labels == label) if data.class_names else np.arange(len(data.x))
+        )
         chosen = chosen[:INPUTS_OF_A_CLASS]
         x = jnp.asarray(data.x[chosen])
         off = np.abs(np.asarray(net.apply(params, x), np.float64)[:, label] - data.y[chosen, label])
-        square = np.einsum("iiaa->ia", np.asarray(empirical_ntk(net, params, x), np.float64))[:, label]
+        square = np.einsum("iiaa->ia", np.asarray(empirical_ntk(net, params, x), np.float64))[
+            :, label
+        ]
         norms = hessian_norm(net, params, x, label, batched=True, repeated=False)
         found.append(np.stack([off * norms.value / square, off, norms.value, square]))
         converged = converged and bool(norms.converged.all())

@@ -14,7 +14,17 @@ from ntk_core.errors import InvalidInput
 from ntk_core.experiments.trained_sweep import TrainedPoint, TrainedSweep, along
 from ntk_core.fits import PowerLaw, fit_runs, law_words
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
-from ntk_core.runs import Counted, Counts, Experiment, ResultValue, Value, Work, between, columns, finite_sup
+from ntk_core.runs import (
+    Counted,
+    Counts,
+    Experiment,
+    ResultValue,
+    Value,
+    Work,
+    between,
+    columns,
+    finite_sup,
+)
 from ntk_core.runs.columns import Column, text_table
 from ntk_core.settings.part import Ascending, Once, Width
 
@@ -224,7 +234,9 @@ COLUMNS = (
     Column("peak_loss", ""),
     Column("last_loss", "last loss"),
     Column("curvature", "c at the end", format=partial(between, spec=".2f"), counts=_is_finite),
-    Column("peak", "largest loss / loss at w₀", format=partial(between, spec=".3g"), counts=_is_finite),
+    Column(
+        "peak", "largest loss / loss at w₀", format=partial(between, spec=".3g"), counts=_is_finite
+    ),
 )
 
 
@@ -255,12 +267,19 @@ def learning_rate_summary(spec: LearningRateSpec, points: Sequence[RatePoint]) -
         if (law := peak_law(points, model, rate)) is not None
     ]
     return "\n".join(
-        [*text_table(COLUMNS, points, _counted), "", *(f"{k}: {v}" for k, v in RATE_OUTCOMES.items()), *laws]
+        [
+            *text_table(COLUMNS, points, _counted),
+            "",
+            *(f"{k}: {v}" for k, v in RATE_OUTCOMES.items()),
+            *laws,
+        ]
     )
 
 
 def _counted(runs: Sequence[RateRun]) -> str:
-    return ", ".join(f"{count} {name}" for name, count in Counter(run.outcome for run in runs).items())
+    return ", ".join(
+        f"{count} {name}" for name, count in Counter(run.outcome for run in runs).items()
+    )
 
 
 def peak_law(points: Sequence[RatePoint], model: str, rate: float) -> PowerLaw | None:
@@ -271,4 +290,6 @@ def peak_law(points: Sequence[RatePoint], model: str, rate: float) -> PowerLaw |
     return fit_runs(runs, lambda run: run.peak, lambda run: run.outcome == "catapult")
 
 
-EXPERIMENT = Experiment(LearningRateSpec, RatePoint, LearningRateResult, counts, learning_rate_summary)
+EXPERIMENT = Experiment(
+    LearningRateSpec, RatePoint, LearningRateResult, counts, learning_rate_summary
+)

@@ -20,7 +20,9 @@ Pairs = list[tuple[int, float]]  # (index of the seed, rate c)
 GROWN_STEPS = 5  # interval of reports while recorded paths grow; our choice
 
 
-def compute(spec: LearningRateSpec, data: Dataset, key: str) -> Generator[Progress | Growth, None, RatePoint]:
+def compute(
+    spec: LearningRateSpec, data: Dataset, key: str
+) -> Generator[Progress | Growth, None, RatePoint]:
     """Compute one width, all models, rates and seeds; yield (fraction, message, point)."""
     width = spec.value_of(key)
     start = _Start(spec, data, width)
@@ -60,12 +62,18 @@ class _Start:
         net = build_network(spec.architecture, width, data.num_outputs, spec.output)
         self.model = dynamics.NetworkModel(net, dynamics.Loss(spec.output))
         self.x, self.y = jnp.asarray(data.x), jnp.asarray(data.y)
-        self.optimizer = dynamics.Optimizer(spec.method, batch_size=spec.batch_size if spec.method == "sgd" else None)
+        self.optimizer = dynamics.Optimizer(
+            spec.method, batch_size=spec.batch_size if spec.method == "sgd" else None
+        )
         self.key = initial_key(spec.seed, width)
-        params = jax.vmap(lambda seed: net.init(initial_key(seed, width), data.input_shape))(jnp.asarray(spec.seeds))
+        params = jax.vmap(lambda seed: net.init(initial_key(seed, width), data.input_shape))(
+            jnp.asarray(spec.seeds)
+        )
         self.trained, self.fixed = net.partition(params)
         self.outputs = _outputs(self.model, self.trained, self.fixed, self.x)
-        self.kernels = np.asarray(_kernel_matrices(self.model, self.trained, self.fixed, self.x), np.float64)
+        self.kernels = np.asarray(
+            _kernel_matrices(self.model, self.trained, self.fixed, self.x), np.float64
+        )
         self.eigenvalues = np.linalg.eigvalsh(self.kernels)[:, -1]
         stable = [
             self.optimizer.stable_rate(value, len(self.x), self.model.loss.model_curvature)
@@ -79,9 +87,15 @@ class _Start:
         if name == "network":
             return self.model, trained, fixed
         if name == "quadratic":
-            return dynamics.QuadraticModel(self.model), jax.tree.map(jnp.copy, trained), dynamics.Origin(trained, fixed)
+            return (
+                dynamics.QuadraticModel(self.model),
+                jax.tree.map(jnp.copy, trained),
+                dynamics.Origin(trained, fixed),
+            )
         shape = (len(index), len(self.x), self.y.shape[1])
-        kernels = jnp.asarray(self.kernels[index].reshape(*shape, *shape[1:]), self.y.dtype).transpose(0, 1, 3, 2, 4)
+        kernels = jnp.asarray(
+            self.kernels[index].reshape(*shape, *shape[1:]), self.y.dtype
+        ).transpose(0, 1, 3, 2, 4)
         return (
             dynamics.KernelModel(self.model.loss),
             jnp.zeros(shape, self.y.dtype),
@@ -123,19 +137,31 @@ class _Chunk:
         return [self._run(number, *pair, ends) for number, pair in enumerate(self.pairs)]
 
     def _run(self, number: int, index: int, rate: float, ends: dict[str, np.ndarray]) -> RateRun:
-        kept = [at for at in range(len(self.steps)) if at == 0 or self.steps[at][number] > self.steps[at - 1][number]]
+        kept = [
+            at
+            for at in range(len(self.steps))
+            if at == 0 or self.steps[at][number] > self.steps[at - 1][number]
+        ]
         losses = [float(self.losses[at][number]) for at in kept]
         curvature = float(ends["curvature"][number])
         path = None
         if self.spec.keep_paths and index == 0:
-            columns = {name: tuple(float(self.kept[at][name][number]) for at in kept) for name in ends}
-            path = RatePath(steps=tuple(int(self.steps[at][number]) for at in kept), loss=tuple(losses), **columns)
+            columns = {
+                name: tuple(float(self.kept[at][name][number]) for at in kept) for name in ends
+            }
+            path = RatePath(
+                steps=tuple(int(self.steps[at][number]) for at in kept),
+                loss=tuple(losses),
+                **columns,
+            )
         return RateRun(
             model=self.name,
             rate=rate,
             seed=self.spec.seed + index,
             learning_rate=float(self.rates[number]),
-            outcome=learning_rate.rate_outcome(losses, curvature <= learning_rate.DEAD_SHARE * rate),
+            outcome=learning_rate.rate_outcome(
+                losses, curvature <= learning_rate.DEAD_SHARE * rate
+            ),
             converged=losses[-1] <= self.spec.loss_threshold,
             num_steps=int(self.steps[kept[-1]][number]),
             first_loss=losses[0],
@@ -160,7 +186,9 @@ class _Chunk:
                 "distance": np.where(finite, distance, np.nan),
                 "change": np.where(finite, 0.0, np.nan),
             }
-        now: np.ndarray = np.asarray(_kernel_matrices(self.descent.model, state.trained, fixed, start.x), np.float64)
+        now: np.ndarray = np.asarray(
+            _kernel_matrices(self.descent.model, state.trained, fixed, start.x), np.float64
+        )
         origin = jax.tree.map(lambda leaf: leaf[self.index], start.trained)
         finite = np.isfinite(now).all(axis=(1, 2))
         largest = np.linalg.eigvalsh(np.where(finite[:, None, None], now, 0.0))[:, -1]
@@ -198,5 +226,7 @@ def _kernel_matrices(model: dynamics.Model, trained: PyTree, fixed: PyTree, x: A
 
 @jax.jit
 def _distances(trained: PyTree, origin: PyTree) -> Array:
-    squares = jax.tree.map(lambda w, w0: jnp.sum((w - w0) ** 2, axis=tuple(range(1, w.ndim))), trained, origin)
+    squares = jax.tree.map(
+        lambda w, w0: jnp.sum((w - w0) ** 2, axis=tuple(range(1, w.ndim))), trained, origin
+    )
     return jnp.sqrt(sum(jax.tree.leaves(squares), jnp.zeros(())))

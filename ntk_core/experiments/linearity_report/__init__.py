@@ -32,15 +32,21 @@ class LinearityReportSpec(ExperimentSpec):
 
     experiment: Literal["linearity_report"] = "linearity_report"
     file: str = OwnModelSpec.field("file", "model.py")
-    function: str = OwnModelSpec.field("function", "model", "The function of (width, key), or the model.")
+    function: str = OwnModelSpec.field(
+        "function", "model", "The function of (width, key), or the model."
+    )
     sha256: str = OwnModelSpec.field("sha256", "0" * 64)
     before: str = Field(default="before.npz", pattern=_NAME, title="Checkpoint before")
     """File of the weights w₀, without its folder."""
-    before_sha256: str = Field(default="0" * 64, pattern=_SHA256, title="SHA-256 of the checkpoint before")
+    before_sha256: str = Field(
+        default="0" * 64, pattern=_SHA256, title="SHA-256 of the checkpoint before"
+    )
     """Of its bytes."""
     after: str = Field(default="after.npz", pattern=_NAME, title="Checkpoint after")
     """File of the weights w₁, without its folder."""
-    after_sha256: str = Field(default="0" * 64, pattern=_SHA256, title="SHA-256 of the checkpoint after")
+    after_sha256: str = Field(
+        default="0" * 64, pattern=_SHA256, title="SHA-256 of the checkpoint after"
+    )
     """Of its bytes."""
     width: Width = Field(default=1, title="Width m")
     """Arguments of the function."""
@@ -55,12 +61,22 @@ class LinearityReportSpec(ExperimentSpec):
 
     def command(self) -> tuple[str, ...]:
         values, default = values_of(self), values_of(LinearityReportSpec())
-        changed = {name: text_of(value) for name, value in values.items() if value != default.get(name)}
+        changed = {
+            name: text_of(value) for name, value in values.items() if value != default.get(name)
+        }
         settings = [
-            f"{name}={text}" for name, text in changed.items() if name == "width" or name.startswith("dataset.")
+            f"{name}={text}"
+            for name, text in changed.items()
+            if name == "width" or name.startswith("dataset.")
         ]
         model = f"{self.file}:{self.function}"
-        return ("report", model, self.before, self.after, *(["--set", *settings] if settings else []))
+        return (
+            "report",
+            model,
+            self.before,
+            self.after,
+            *(["--set", *settings] if settings else []),
+        )
 
 
 class LinearityReportPoint(PointValue, LinearityReport):
@@ -117,4 +133,6 @@ def report_summary(spec: LinearityReportSpec, points: Sequence[LinearityReportPo
     return "\n".join([point.verdict, "", *aligned(point.number_rows()), "", *layers])
 
 
-EXPERIMENT = Experiment(LinearityReportSpec, LinearityReportPoint, LinearityReportResult, counts, report_summary)
+EXPERIMENT = Experiment(
+    LinearityReportSpec, LinearityReportPoint, LinearityReportResult, counts, report_summary
+)

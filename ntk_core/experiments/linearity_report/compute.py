@@ -16,9 +16,13 @@ from ntk_core.traced import Apply
 def reported_by(apply: Apply, params0: PyTree, params1: PyTree, path: Path) -> Computation:
     """Computation of a :class:`LinearityReportSpec`'s point, which needs the loaded model and weights."""
 
-    def compute(spec: LinearityReportSpec, data: Dataset, key: str) -> Generator[Progress, None, LinearityReportPoint]:
+    def compute(
+        spec: LinearityReportSpec, data: Dataset, key: str
+    ) -> Generator[Progress, None, LinearityReportPoint]:
         yield 0.0, "report"
         with their_errors(path):
-            return LinearityReportPoint.read_off(linearity_report(apply, params0, params1, jnp.asarray(data.x), data.y))
+            return LinearityReportPoint.read_off(
+                linearity_report(apply, params0, params1, jnp.asarray(data.x), data.y)
+            )
 
     return Computation(compute, load_data)

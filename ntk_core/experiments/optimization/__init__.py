@@ -9,7 +9,13 @@ from pydantic import Field
 
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.dynamics.choices import TrainingSpec
-from ntk_core.experiments.trained_sweep import Outputs, TrainedPoint, TrainedRun, TrainedSweep, outputs_field
+from ntk_core.experiments.trained_sweep import (
+    Outputs,
+    TrainedPoint,
+    TrainedRun,
+    TrainedSweep,
+    outputs_field,
+)
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
 from ntk_core.runs import Counts, Experiment, ResultValue, columns, finite_or_none
@@ -53,7 +59,11 @@ def counts(spec: OptimizationSpec, key: str, most: bool = False) -> tuple[Counts
     """Count one width with all allowed steps, and all eigenvalues of two kernels per record."""
     num_lines, spectra = len(spec.outputs) * len(spec.rates), {"spectra": len(spec.outputs)}
     cubes = 20 * spec.training.num_records
-    return (spec.trainings(spec.value_of(key), num_lines, spec.training.max_steps, programs=spectra, cubes=cubes),)
+    return (
+        spec.trainings(
+            spec.value_of(key), num_lines, spec.training.max_steps, programs=spectra, cubes=cubes
+        ),
+    )
 
 
 class OptimizationRun(TrainedRun):
@@ -92,7 +102,10 @@ class OptimizationRun(TrainedRun):
     @property
     def condition(self) -> tuple[float, ...]:
         """λ_max / λ_min of the kernel of φ(f); infinite unless λ_min > 0."""
-        return tuple(high / low if low > 0 else math.inf for low, high in zip(self.smallest, self.largest, strict=True))
+        return tuple(
+            high / low if low > 0 else math.inf
+            for low, high in zip(self.smallest, self.largest, strict=True)
+        )
 
     @property
     def overshoot(self) -> float:
@@ -111,10 +124,14 @@ class OptimizationRun(TrainedRun):
 
     def pl_bound(self) -> tuple[float, ...] | None:
         """(1 − ημ*)^t L₀ with the measured PL* constant μ*; None unless μ* > 0."""
-        return self._geometric(self.learning_rate * self.pl_constant) if self.pl_constant > 0 else None
+        return (
+            self._geometric(self.learning_rate * self.pl_constant) if self.pl_constant > 0 else None
+        )
 
     def _geometric(self, share: float) -> tuple[float, ...] | None:
-        return tuple(self.loss[0] * (1 - share) ** step for step in self.steps) if share < 1 else None
+        return (
+            tuple(self.loss[0] * (1 - share) ** step for step in self.steps) if share < 1 else None
+        )
 
 
 class OptimizationPoint(TrainedPoint[OptimizationRun]):
@@ -133,8 +150,17 @@ COLUMNS = (
     Column("rate", "rate", format="{:g} η".format, role="line"),
     columns.SEED,
     columns.LEARNING_RATE,
-    Column("stable_rate", "stable rate", lambda point, run: finite_or_none(run.stable_rate), columns.ranged),
-    replace(columns.CHANGE, format=columns.with_error, counts=lambda run: run.outcome not in ("diverged", "dead")),
+    Column(
+        "stable_rate",
+        "stable rate",
+        lambda point, run: finite_or_none(run.stable_rate),
+        columns.ranged,
+    ),
+    replace(
+        columns.CHANGE,
+        format=columns.with_error,
+        counts=lambda run: run.outcome not in ("diverged", "dead"),
+    ),
     Column("min_eigenvalue", "μ = min λ_min(K of f)", format=columns.ranged),
     Column("pl_constant", "PL* constant"),
     Column("overshoot", "max L / L₀"),
@@ -175,11 +201,17 @@ def optimization_summary(spec: OptimizationSpec, points: Sequence[OptimizationPo
     """Return the table of widths, outputs and rates, and each output's ρ."""
     notes = [
         f"{OUTPUTS[output].title}: "
-        + (f"|φ'| ≥ ρ = {rho:g}, the theorem holds at small rates" if rho else "ρ = 0, the theorem does not apply")
+        + (
+            f"|φ'| ≥ ρ = {rho:g}, the theorem holds at small rates"
+            if rho
+            else "ρ = 0, the theorem does not apply"
+        )
         for output in spec.outputs
         for rho in [OUTPUTS[output].min_slope]
     ]
-    return "\n".join([*columns.text_table(COLUMNS, points), "", *notes, *columns.outcome_notes(points)])
+    return "\n".join(
+        [*columns.text_table(COLUMNS, points), "", *notes, *columns.outcome_notes(points)]
+    )
 
 
 def _least(values: Iterable[float]) -> float:
@@ -187,4 +219,6 @@ def _least(values: Iterable[float]) -> float:
     return min(found) if all(map(math.isfinite, found)) else math.nan
 
 
-EXPERIMENT = Experiment(OptimizationSpec, OptimizationPoint, OptimizationResult, counts, optimization_summary)
+EXPERIMENT = Experiment(
+    OptimizationSpec, OptimizationPoint, OptimizationResult, counts, optimization_summary
+)

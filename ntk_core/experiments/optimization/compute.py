@@ -10,7 +10,9 @@ from ntk_core.networks.choices import OUTPUTS
 from ntk_core.runs import Progress, by_steps
 
 
-def compute(spec: OptimizationSpec, data: Dataset, key: str) -> Generator[Progress, None, OptimizationPoint]:
+def compute(
+    spec: OptimizationSpec, data: Dataset, key: str
+) -> Generator[Progress, None, OptimizationPoint]:
     """Compute one width, all outputs, rates and seeds; yield (fraction, message)."""
     found = yield from spec.every_run(_run, data, key, spec.outputs, spec.rates)
     return OptimizationPoint(num_samples=len(data.x), **found)
@@ -25,7 +27,9 @@ def _run(
     net = build_network(spec.architecture, width, data.num_outputs, output)
     params, loss = net.init(initial_key(seed, width), data.input_shape), Loss(output, "square")
     settings = {"rate_factor": rate, "num_kernel_points": len(data.x), **spec.training.model_dump()}
-    training = Training(net, params, data.x, data.y, loss=loss, followed=(), linearized=False, **settings)
+    training = Training(
+        net, params, data.x, data.y, loss=loss, followed=(), linearized=False, **settings
+    )
     del params
     yield from by_steps(training.stretches(), spec.training.max_steps, words)
     history, steps = training.history(), tuple(training.steps)

@@ -57,8 +57,16 @@ class OwnModelSpec(SweepSpec):
 
     def command(self) -> tuple[str, ...]:
         values, default = values_of(self), values_of(OwnModelSpec())
-        given = [(o, values[name]) for o, name in self.options.items() if values.get(name) != default.get(name)]
-        return ("own", f"{self.file}:{self.function}", *(part for o, value in given for part in (o, text_of(value))))
+        given = [
+            (o, values[name])
+            for o, name in self.options.items()
+            if values.get(name) != default.get(name)
+        ]
+        return (
+            "own",
+            f"{self.file}:{self.function}",
+            *(part for o, value in given for part in (o, text_of(value))),
+        )
 
 
 def counts(spec: OwnModelSpec, key: str, most: bool = False) -> NoReturn:
@@ -154,13 +162,21 @@ def own_model_summary(spec: OwnModelSpec, points: Sequence[OwnModelPoint]) -> st
         for width, run in runs
     ]  # fmt: skip
     layers = layer_rows(points[0])
-    lines = aligned([tuple(layers[0]), *(tuple(each.values()) for each in layers)]) if layers else []
+    lines = (
+        aligned([tuple(layers[0]), *(tuple(each.values()) for each in layers)]) if layers else []
+    )
     lines += [found_words(points[0]), ""]
     lines += aligned([("width", "seed", "steps", "loss", "ΔK", "‖H‖", "‖K̇‖/‖K‖", "outcome"), *rows])
     if len(points) > 1:
         measured = [(width, run) for width, run in runs if run.hessian_norm is not None]
-        norms = fit_runs(measured, lambda run: run.hessian_norm or 0.0, lambda run: run.hessian_converged)
-        lines += ["", exponent_line("ΔK", change_law(points)), *([exponent_line("‖H‖", norms)] if measured else [])]
+        norms = fit_runs(
+            measured, lambda run: run.hessian_norm or 0.0, lambda run: run.hessian_converged
+        )
+        lines += [
+            "",
+            exponent_line("ΔK", change_law(points)),
+            *([exponent_line("‖H‖", norms)] if measured else []),
+        ]
     return "\n".join([*lines, "", f"Verdict: {verdict(points)}"])
 
 
@@ -196,10 +212,16 @@ def verdict(points: Sequence[OwnModelPoint]) -> str:
         if high < 0:
             return "the kernel change decreases with width: a transition to linearity."
         return f"the kernel change {'grows with' if low > 0 else 'has no clear trend in'} width."
-    changes = [run.sup_change for point in points for run in point.runs if run.outcome == "converged"]
+    changes = [
+        run.sup_change for point in points for run in point.runs if run.outcome == "converged"
+    ]
     if not changes:
         return "none, since no run converged."
-    near = "stays close to its linear model" if max(changes) < NEARLY_LINEAR else "leaves its linear model"
+    near = (
+        "stays close to its linear model"
+        if max(changes) < NEARLY_LINEAR
+        else "leaves its linear model"
+    )
     return f"in training the kernel changes by {percent(max(changes))}; the model {near}."
 
 

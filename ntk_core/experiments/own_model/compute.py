@@ -19,7 +19,9 @@ from ntk_core.traced import Apply, layers_of
 def computed_by(model: OwnModel, path: Path) -> Computation:
     """Computation of an :class:`OwnModelSpec`'s points, which needs the loaded model."""
 
-    def compute(spec: OwnModelSpec, data: Dataset, key: str) -> Generator[Progress, None, OwnModelPoint]:
+    def compute(
+        spec: OwnModelSpec, data: Dataset, key: str
+    ) -> Generator[Progress, None, OwnModelPoint]:
         width, runs = spec.value_of(key), []
         yield 0.0, f"width {width:,}: layers"
         with their_errors(path):
@@ -29,7 +31,11 @@ def computed_by(model: OwnModel, path: Path) -> Computation:
             except InvalidInput as error:
                 if "mixes" in str(error):
                     raise
-            training = {"loss": spec.loss, "num_inputs": spec.num_inputs, **spec.training.model_dump()}
+            training = {
+                "loss": spec.loss,
+                "num_inputs": spec.num_inputs,
+                **spec.training.model_dump(),
+            }
             for run in runs_at(model, width, data.x, data.y, seeds=spec.seeds, **training):
                 runs.append(run)
                 change = f"ΔK {run.kernel_change:.3g}, {run.outcome}"
@@ -46,7 +52,9 @@ def computed_by(model: OwnModel, path: Path) -> Computation:
     return Computation(compute, load_data)
 
 
-def made_at(model: OwnModel, spec: OwnModelSpec, data: Dataset, width: int) -> tuple[Apply, PyTree, Array]:
+def made_at(
+    model: OwnModel, spec: OwnModelSpec, data: Dataset, width: int
+) -> tuple[Apply, PyTree, Array]:
     """Return (apply, params, inputs) of the first seed; only shapes of apply are computed."""
     x = jnp.asarray(data.x)
     return *checked_model(model, width, initial_key(spec.seed, width), x, data.num_outputs), x

@@ -32,11 +32,19 @@ def activation_of(given: Activation, field: str = "activation") -> Function:
     if isinstance(given, str) and given in KINKED:
         return _described(getattr(jax.nn, given))
     if isinstance(given, str) or not callable(given):
-        allowed = "one of " + ", ".join([*ACTIVATIONS, *ALIASES, *KINKED]) + ", or an elementwise JAX function"
+        allowed = (
+            "one of "
+            + ", ".join([*ACTIVATIONS, *ALIASES, *KINKED])
+            + ", or an elementwise JAX function"
+        )
         raise InvalidInput(field, given, allowed)
     problem = _problem(given)
     if problem:
-        raise InvalidInput(field, f"{kind_of(given)}, {problem}", "a name, or an elementwise function of one JAX array")
+        raise InvalidInput(
+            field,
+            f"{kind_of(given)}, {problem}",
+            "a name, or an elementwise function of one JAX array",
+        )
     return _described(given)
 
 
@@ -55,9 +63,14 @@ def _problem(function: Pointwise) -> str:
             alone = np.asarray(jax.vmap(function)(jnp.asarray(z).ravel())).reshape(z.shape)
             slopes = np.asarray(jax.vmap(jax.grad(function))(jnp.asarray(z).ravel()))
         except Exception as error:  # any error of a function that does not take one array
-            first = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+            first = next(
+                (line.strip() for line in str(error).splitlines() if line.strip()),
+                type(error).__name__,
+            )
             return f"which fails on an array, a number or its derivative ({first})"
-    if together.shape != z.shape or not np.allclose(together, alone, rtol=1e-9, atol=1e-12, equal_nan=True):
+    if together.shape != z.shape or not np.allclose(
+        together, alone, rtol=1e-9, atol=1e-12, equal_nan=True
+    ):
         return "which mixes the entries of an array"
     if not (np.isfinite(together).all() and np.isfinite(slopes).all()):
         return f"which is not finite everywhere from {-REACH:g} to {REACH:g}"
@@ -77,7 +90,9 @@ def _described(function: Pointwise) -> Function:
         return ACTIVATIONS["erf"]
     straight = np.allclose(values, np.where(z > 0, z, negative * z), rtol=1e-12, atol=1e-14)
     smooth = not kinks[0]
-    return Function(name, name, "σ(z)", function, smooth=smooth, negative_slope=negative if straight else None)
+    return Function(
+        name, name, "σ(z)", function, smooth=smooth, negative_slope=negative if straight else None
+    )
 
 
 @lru_cache(maxsize=256)
@@ -154,7 +169,13 @@ _CHOICES = {
 }
 _LARGEST = {
     **dict.fromkeys(("bottleneck_width", "adapter_rank", "num_heads", "head_dim"), MAX_WIDTH),
-    **{"depth": 64, "num_blocks": 64, "num_outputs": 10_000, "kernel_size": 1024, "pool_size": 1024},
+    **{
+        "depth": 64,
+        "num_blocks": 64,
+        "num_outputs": 10_000,
+        "kernel_size": 1024,
+        "pool_size": 1024,
+    },
     **{"dimensions": 2, "skip_every": 2},
 }
 # Setting of a network → check of (its name, its value); each network checks relations between its settings.
@@ -173,7 +194,11 @@ def hidden_widths(width: int | tuple[int, ...], depth: int) -> tuple[int, ...]:
     """Return one width per hidden layer, from one number or a tuple of ``depth`` numbers."""
     if isinstance(width, tuple):
         if len(width) != depth:
-            raise InvalidInput("width", width, f"one integer, or a tuple of {depth} integers (one per hidden layer)")
+            raise InvalidInput(
+                "width",
+                width,
+                f"one integer, or a tuple of {depth} integers (one per hidden layer)",
+            )
         return tuple(check_count("width", each, MAX_WIDTH) for each in width)
     return (check_count("width", width, MAX_WIDTH),) * depth
 
@@ -182,7 +207,9 @@ def hidden_biases(use_bias: bool | tuple[bool, ...], depth: int) -> tuple[bool, 
     """Return one switch per hidden layer, from one switch or a tuple of ``depth`` switches."""
     if isinstance(use_bias, tuple):
         if len(use_bias) != depth:
-            raise InvalidInput("use_bias", use_bias, f"True, False, or {depth} of them (one per hidden layer)")
+            raise InvalidInput(
+                "use_bias", use_bias, f"True, False, or {depth} of them (one per hidden layer)"
+            )
         for each in use_bias:
             check_switch("use_bias", each)
         return use_bias

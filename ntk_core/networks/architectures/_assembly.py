@@ -48,12 +48,17 @@ def _drawn(name: str) -> Callable[[Array, int], PyTree]:
 
     def init(key: Array, num_inputs: int) -> PyTree:
         first, second = jax.random.split(key)
-        return jax.random.normal(first, (size.per_input, num_inputs)), jax.random.normal(second, (1, size.others))
+        return jax.random.normal(first, (size.per_input, num_inputs)), jax.random.normal(
+            second, (1, size.others)
+        )
 
     return init
 
 
-MODELS = {name: Model(_drawn(name), g) for name, g in {"neurons": _neurons, "tree": _tree, "sines": _sines}.items()}
+MODELS = {
+    name: Model(_drawn(name), g)
+    for name, g in {"neurons": _neurons, "tree": _tree, "sines": _sines}.items()
+}
 
 
 @dataclass(frozen=True)
@@ -72,13 +77,17 @@ class Copies(Layer):
 
     def init(self, key: Array, input_shape: Shape) -> Params:
         keys = jax.random.split(key, self.num_features)
-        flat = jax.vmap(lambda each: ravel_pytree(self.model.init(each, math.prod(input_shape)))[0], out_axes=-1)(keys)
+        flat = jax.vmap(
+            lambda each: ravel_pytree(self.model.init(each, math.prod(input_shape)))[0], out_axes=-1
+        )(keys)
         return {"weight": flat / self.scaling.bias()[0]}
 
     def _values(self, weight: Array, a: Array) -> Array:
         """Apply one copy of g to all inputs."""
         drawn = jax.eval_shape(lambda key: self.model.init(key, a.shape[-1]), jax.random.key(0))
-        unravel = ravel_pytree(jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, weight.dtype), drawn))[1]
+        unravel = ravel_pytree(
+            jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, weight.dtype), drawn)
+        )[1]
         return self.model.apply(unravel(self.scaling.bias()[0] * weight), a)
 
     def apply(self, params: Params, a: Shaped[Array, "..."]) -> Float[Array, "..."]:
@@ -112,7 +121,9 @@ class Assembly(Listed):
     kind: ClassVar[Kind] = ARCHITECTURES["assembly"]
 
     width: int = 512
-    sub_model: str | tuple[Callable[[Array, int], PyTree], Callable[[PyTree, Array], Array]] = "neurons"
+    sub_model: str | tuple[Callable[[Array, int], PyTree], Callable[[PyTree, Array], Array]] = (
+        "neurons"
+    )
     num_outputs: int = 1
     output: str = "linear"
     parameterization: str = "ntk"
@@ -123,7 +134,9 @@ class Assembly(Listed):
         if isinstance(self.sub_model, str):
             check_choice("sub_model", self.sub_model, SUB_MODELS)
         elif not (
-            isinstance(self.sub_model, tuple) and len(self.sub_model) == 2 and all(map(callable, self.sub_model))
+            isinstance(self.sub_model, tuple)
+            and len(self.sub_model) == 2
+            and all(map(callable, self.sub_model))
         ):
             allowed = "one of " + ", ".join(SUB_MODELS) + ", or a pair of functions (init, apply)"
             raise InvalidInput("sub_model", kind_of(self.sub_model), allowed)
@@ -132,5 +145,7 @@ class Assembly(Listed):
     def _layer(self, step: Step, is_last_hidden: bool) -> Layer:
         if not isinstance(step.block, CopiesBlock):
             return super()._layer(step, is_last_hidden)
-        model = MODELS[self.sub_model] if isinstance(self.sub_model, str) else Model(*self.sub_model)
+        model = (
+            MODELS[self.sub_model] if isinstance(self.sub_model, str) else Model(*self.sub_model)
+        )
         return Copies(self.unit, model, self.hidden_scaling, trainable=self.trained != "last")

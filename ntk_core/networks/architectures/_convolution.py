@@ -12,7 +12,15 @@ from jaxtyping import Float, Shaped
 
 from ntk_core.errors import InvalidInput, check_choice
 from ntk_core.networks.architectures._activations import PADDINGS
-from ntk_core.networks.architectures._layers import NTK_SCALING, Layer, Params, Scaling, Shape, check_inputs, draw
+from ntk_core.networks.architectures._layers import (
+    NTK_SCALING,
+    Layer,
+    Params,
+    Scaling,
+    Shape,
+    check_inputs,
+    draw,
+)
 
 _AXES = {1: ("NWC", "WIO", "NWC"), 2: ("NHWC", "HWIO", "NHWC")}
 
@@ -48,11 +56,15 @@ class Convolution(Layer):
         allowed = "(length, channels)" if self.dimensions == 1 else "(height, width, channels)"
         if len(input_shape) != self.dimensions + 1:
             raise InvalidInput(
-                "input_shape", input_shape, f"{allowed}, since the network convolves in {self.dimensions}-D"
+                "input_shape",
+                input_shape,
+                f"{allowed}, since the network convolves in {self.dimensions}-D",
             )
         if min(input_shape[:-1]) < self.kernel_size:
             raise InvalidInput(
-                "kernel_size", self.kernel_size, f"at most {min(input_shape[:-1])}, the size of the image"
+                "kernel_size",
+                self.kernel_size,
+                f"at most {min(input_shape[:-1])}, the size of the image",
             )
         return (*(math.ceil(size / self.stride) for size in input_shape[:-1]), self.num_features)
 
@@ -70,7 +82,9 @@ class Convolution(Layer):
         else:
             strides = (self.stride,) * self.dimensions
             numbers, padded = _AXES[self.dimensions], self.pad(a, range(1, a.ndim - 1))
-            z = jax.lax.conv_general_dilated(padded, weight, strides, "VALID", dimension_numbers=numbers)
+            z = jax.lax.conv_general_dilated(
+                padded, weight, strides, "VALID", dimension_numbers=numbers
+            )
         return self.biased(params, self.multiplier(params, math.prod(weight.shape[:-1])) * z)
 
     def features(self, params: Params, a: Array) -> Array:
@@ -82,7 +96,10 @@ class Convolution(Layer):
     def pad(self, a: Array, axes: Sequence[int]) -> Array:
         """Pad ``a`` along some axes, circularly or with zeros, by the reach of the kernel."""
         before = (self.kernel_size - 1) // 2
-        widths = [(before, self.kernel_size - 1 - before) if axis in axes else (0, 0) for axis in range(a.ndim)]
+        widths = [
+            (before, self.kernel_size - 1 - before) if axis in axes else (0, 0)
+            for axis in range(a.ndim)
+        ]
         return jnp.pad(a, widths, mode="wrap" if self.padding == "circular" else "constant")
 
     def windows(self, sizes: Shape) -> list[tuple[slice, ...]]:
@@ -100,8 +117,13 @@ class Convolution(Layer):
         *sizes, channels = input_shape
         before, d = (self.kernel_size - 1) // 2, self.dimensions
         center = channels * sum(before * self.kernel_size**axis for axis in range(d))
-        a1, a2 = (each[..., center : center + channels].reshape(-1, *input_shape) for each in (features1, features2))
-        pixels = self.pad(self.pad(jnp.tensordot(a1, a2, (-1, -1)), range(1, d + 1)), range(d + 2, 2 * d + 2))
+        a1, a2 = (
+            each[..., center : center + channels].reshape(-1, *input_shape)
+            for each in (features1, features2)
+        )
+        pixels = self.pad(
+            self.pad(jnp.tensordot(a1, a2, (-1, -1)), range(1, d + 1)), range(d + 2, 2 * d + 2)
+        )
         products = sum(pixels[:, *window, :, *window] for window in self.windows(tuple(sizes)))
         return jnp.asarray(products).reshape(len(a1), math.prod(sizes), len(a2), math.prod(sizes))
 
@@ -133,7 +155,11 @@ def attend(
 
 
 def scores_of(
-    queries: Float[Array, "n T F"], keys: Float[Array, "n T F"], num_heads: int, exponent: float, causal: bool
+    queries: Float[Array, "n T F"],
+    keys: Float[Array, "n T F"],
+    num_heads: int,
+    exponent: float,
+    causal: bool,
 ) -> Float[Array, "n H T T"]:
     """qᵢ·kⱼ / d^τ of every head; −∞ for j > i if causal."""
     q, k = (each.reshape(*each.shape[:-1], num_heads, -1) for each in (queries, keys))
@@ -168,7 +194,9 @@ class Gain(Layer):
         return input_shape
 
     def init(self, key: Array, input_shape: Shape) -> Params:
-        return {"weight": jnp.full(input_shape[-1:], 1 / self.scaling.bias()[0], jnp.result_type(float))}
+        return {
+            "weight": jnp.full(input_shape[-1:], 1 / self.scaling.bias()[0], jnp.result_type(float))
+        }
 
     def apply(self, params: Params, a: Shaped[Array, "..."]) -> Float[Array, "..."]:
         return self.scaling.bias()[0] * params["weight"] * a

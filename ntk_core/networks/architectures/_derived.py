@@ -108,12 +108,18 @@ class Paired(Derived):
 
     @cached_property
     def layers(self) -> Mapping[str, Layer]:
-        return {**self.net.layers, **{COPY + name: layer for name, layer in self.copy_layers.items()}}
+        return {
+            **self.net.layers,
+            **{COPY + name: layer for name, layer in self.copy_layers.items()},
+        }
 
     def init(self, key: Array, input_shape: Shape | int) -> NetworkParams:
         drawn = self.net.init(key, input_shape)
         # Copied, since training may overwrite the original arrays in place.
-        return {**drawn, **{COPY + name: jax.tree.map(jnp.copy, params) for name, params in drawn.items()}}
+        return {
+            **drawn,
+            **{COPY + name: jax.tree.map(jnp.copy, params) for name, params in drawn.items()},
+        }
 
     def body(self, call: Call, x: Array) -> Array:
         copied = self.net.body(lambda name, a: call(COPY + name, a), x)
@@ -174,7 +180,9 @@ class Subtracted(Paired):
         return {name: replace(layer, trainable=False) for name, layer in self.net.layers.items()}
 
 
-def subtract_initial_output(net: Network, params: NetworkParams) -> Callable[[NetworkParams, Array], Array]:
+def subtract_initial_output(
+    net: Network, params: NetworkParams
+) -> Callable[[NetworkParams, Array], Array]:
     """Subtract the initial output from a network.
 
     ``apply(w, x)`` = net(w; x) − net(w₀; x), (n, C), with w₀ = ``params``: 0 at the start, same kernel.
@@ -240,7 +248,9 @@ class PreActivations(Network):
         accepted_network(self.net)
         check_choice("layer", self.layer, self.net.layers)
         if not self.units or min(self.units) < 0:
-            raise InvalidInput("units", self.units, "at least one index of a neuron, each at least 0")
+            raise InvalidInput(
+                "units", self.units, "at least one index of a neuron, each at least 0"
+            )
 
     @property
     def output(self) -> str:
@@ -255,7 +265,9 @@ class PreActivations(Network):
 
         def watched(name: str, a: Array) -> Array:
             if name not in self.layers:  # layers above do not affect the result
-                return jnp.zeros((a.shape[0], *self.net.layers[name].output_shape(a.shape[1:])), a.dtype)
+                return jnp.zeros(
+                    (a.shape[0], *self.net.layers[name].output_shape(a.shape[1:])), a.dtype
+                )
             z = call(name, a)
             if name == self.layer:
                 found.append(z)

@@ -4,14 +4,35 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from ntk_core.networks.architectures._activations import MAX_WIDTH, Activation, check_count, check_switch
+from ntk_core.networks.architectures._activations import (
+    MAX_WIDTH,
+    Activation,
+    check_count,
+    check_switch,
+)
 from ntk_core.networks.architectures._layered import Layered
 from ntk_core.networks.architectures._layers import Parts, Shape
 from ntk_core.networks.architectures._network import as_shape
-from ntk_core.networks.graphs import INPUT, OUTPUT, Edge, Graph, Group, Step, graph_steps, in_degrees, lay_out
+from ntk_core.networks.graphs import (
+    INPUT,
+    OUTPUT,
+    Edge,
+    Graph,
+    Group,
+    Step,
+    graph_steps,
+    in_degrees,
+    lay_out,
+)
 
 _DEFAULT_GROUPS = (Group("a"), Group("b"))
-_DEFAULT_EDGES = (Edge(INPUT, "a"), Edge(INPUT, "b"), Edge("a", "b"), Edge("a", OUTPUT), Edge("b", OUTPUT))
+_DEFAULT_EDGES = (
+    Edge(INPUT, "a"),
+    Edge(INPUT, "b"),
+    Edge("a", "b"),
+    Edge("a", OUTPUT),
+    Edge("b", OUTPUT),
+)
 
 
 @dataclass(frozen=True)
@@ -82,11 +103,20 @@ class DAGNetwork(Layered):
         return graph_steps(self.graph, self.width, self.activation, self.use_bias)
 
     def _parts(self, step: Step) -> Parts:
-        known = {group: count for group, count in self.sizes.items() if group not in self.graph.positioned}
-        return tuple((known.get(edge.source), edge.drop_probability) for edge in self.graph.parents[step.name])
+        known = {
+            group: count
+            for group, count in self.sizes.items()
+            if group not in self.graph.positioned
+        }
+        return tuple(
+            (known.get(edge.source), edge.drop_probability)
+            for edge in self.graph.parents[step.name]
+        )
 
     def layer_input_shapes(self, input_shape: Shape) -> dict[str, Shape]:
-        lay_out(self.steps, self.width, as_shape(input_shape), self.dimensions)  # its error names the place
+        lay_out(
+            self.steps, self.width, as_shape(input_shape), self.dimensions
+        )  # its error names the place
         return super().layer_input_shapes(input_shape)
 
     def read_elementwise(self) -> Mapping[str, str]:

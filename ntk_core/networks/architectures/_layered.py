@@ -11,11 +11,31 @@ from jax import Array
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks import graphs
-from ntk_core.networks.architectures._activations import CHECKS, MAX_WIDTH, activation_function, check_count
-from ntk_core.networks.architectures._convolution import Convolution, Gain, Positions, attend, normalize, sines
+from ntk_core.networks.architectures._activations import (
+    CHECKS,
+    MAX_WIDTH,
+    activation_function,
+    check_count,
+)
+from ntk_core.networks.architectures._convolution import (
+    Convolution,
+    Gain,
+    Positions,
+    attend,
+    normalize,
+    sines,
+)
 from ntk_core.networks.architectures._layers import Dense, Layer, MaskedDense, Parts, Scaling, Shape
 from ntk_core.networks.architectures._network import Call, Network
-from ntk_core.networks.graphs import OUTPUT, Block, Composition, Step, Trained, trains_hidden, trains_output
+from ntk_core.networks.graphs import (
+    OUTPUT,
+    Block,
+    Composition,
+    Step,
+    Trained,
+    trains_hidden,
+    trains_output,
+)
 from ntk_core.networks.kinds import ARCHITECTURES, Hidden, Kind
 
 if TYPE_CHECKING:
@@ -38,7 +58,9 @@ class Layered(Network):
     trained: str
     output_signs: bool = False
     dimensions: int = 2  # of positions, for convolutions
-    symmetric: bool = False  # whether the last hidden layer is drawn twice, with opposite output weights
+    symmetric: bool = (
+        False  # whether the last hidden layer is drawn twice, with opposite output weights
+    )
 
     def __post_init__(self) -> None:
         for name in (each.name for each in fields(self) if each.name in CHECKS):
@@ -63,20 +85,31 @@ class Layered(Network):
     @cached_property
     def layers(self) -> Mapping[str, Layer]:
         weights = [step for step in self.steps if step.name]
-        return {step.name: self._layer(step, is_last_hidden=step is weights[-2]) for step in weights}
+        return {
+            step.name: self._layer(step, is_last_hidden=step is weights[-2]) for step in weights
+        }
 
     def _layer(self, step: Step, is_last_hidden: bool) -> Layer:
         scaling, block, paired = self.hidden_scaling, step.block, self.symmetric and is_last_hidden
         if step.name == OUTPUT:
-            trained, scaling = trains_output(self.trained), Scaling(self.parameterization, width=self.unit)
+            trained, scaling = (
+                trains_output(self.trained),
+                Scaling(self.parameterization, width=self.unit),
+            )
             if step.drops:
-                return MaskedDense(self.num_outputs, self._parts(step), scaling=scaling, trainable=trained)
+                return MaskedDense(
+                    self.num_outputs, self._parts(step), scaling=scaling, trainable=trained
+                )
             signs = self.output_signs
-            return Dense(self.num_outputs, False, scaling, signs, opposed=self.symmetric, trainable=trained)
+            return Dense(
+                self.num_outputs, False, scaling, signs, opposed=self.symmetric, trainable=trained
+            )
         trained = trains_hidden(self.trained, step.name in self.first_layers())
         if isinstance(block, graphs.AdapterUp):
             rank = graphs.DenseBlock.model_construct(width=block.rank).size(scaling.width)
-            kind = "lecun" if self.parameterization == "lecun" else "ntk"  # a multiplier: 0 has no standard deviation
+            kind = (
+                "lecun" if self.parameterization == "lecun" else "ntk"
+            )  # a multiplier: 0 has no standard deviation
             update = Scaling(kind, rank ** (0.5 - block.exponent), scaling.width)
             return Dense(block.size(scaling.width), False, update, zeros=True, trainable=trained)
         if isinstance(block, graphs.GainBlock):
@@ -86,7 +119,9 @@ class Layered(Network):
         assert isinstance(block, Trained)
         width, bias, trained = block.size(scaling.width), block.bias, trained and not block.frozen
         if isinstance(block, graphs.TokenDenseBlock):  # a 1 × 1 filter
-            return Convolution(width, 1, dimensions=1, use_bias=bias, scaling=scaling, trainable=trained)
+            return Convolution(
+                width, 1, dimensions=1, use_bias=bias, scaling=scaling, trainable=trained
+            )
         if isinstance(block, graphs.ConvolutionBlock):
             shape = (width, block.kernel_size, block.padding, self.dimensions, block.stride)
             return Convolution(*shape, bias, scaling, paired, trainable=trained)
@@ -109,7 +144,12 @@ class Layered(Network):
         match block := step.block:
             case graphs.DenseBlock():
                 return call(step.name, _beside([_flat(each) for each in seen]))
-            case graphs.ConvolutionBlock() | graphs.TokenDenseBlock() | graphs.GainBlock() | graphs.PositionsBlock():
+            case (
+                graphs.ConvolutionBlock()
+                | graphs.TokenDenseBlock()
+                | graphs.GainBlock()
+                | graphs.PositionsBlock()
+            ):
                 return call(step.name, _beside(seen))
             case graphs.AttentionBlock():
                 queries, keys, values = seen
@@ -154,7 +194,9 @@ class Listed(Layered):
     @cached_property
     def written_out(self) -> Composition:
         """The network as a composition."""
-        return self.kind.write_out(cast("ArchitectureSpec", self), self.hidden)  # its fields have the same names
+        return self.kind.write_out(
+            cast("ArchitectureSpec", self), self.hidden
+        )  # its fields have the same names
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -227,7 +269,9 @@ def average_pool(a: Array, size: int) -> Array:
     """Average disjoint windows of ``size`` positions along each spatial axis of (n, *sizes, channels)."""
     sizes = a.shape[1:-1]
     if any(length % size for length in sizes):
-        raise InvalidInput("pool_size", size, f"a divisor of every spatial size {sizes} that reaches a pooling")
+        raise InvalidInput(
+            "pool_size", size, f"a divisor of every spatial size {sizes} that reaches a pooling"
+        )
     windows = [part for length in sizes for part in (length // size, size)]
     axes = tuple(range(2, 2 * len(sizes) + 1, 2))
     return a.reshape(a.shape[0], *windows, a.shape[-1]).mean(axis=axes)
@@ -244,7 +288,11 @@ def _flat(a: Array) -> Array:
 
 def _ends_elementwise(blocks: tuple[Block, ...]) -> bool:
     """Whether a dense layer is last, apart from activations and an added skip connection."""
-    rest = [block for block in blocks if not isinstance(block, graphs.ActivationBlock | graphs.ScaleBlock)]
+    rest = [
+        block
+        for block in blocks
+        if not isinstance(block, graphs.ActivationBlock | graphs.ScaleBlock)
+    ]
     if rest and isinstance(rest[-1], graphs.ResidualBlock):
         return _ends_elementwise(rest[-1].layers)
     return bool(rest) and isinstance(rest[-1], graphs.DenseBlock)

@@ -182,7 +182,9 @@ class Dense(Layer):
         (fan_in,) = input_shape
         if self.zeros:
             return {"weight": jnp.zeros((fan_in, self.num_features))}
-        params = draw(self.scaling, key, (fan_in, self.num_features), self.use_bias, self.signs, self.paired)
+        params = draw(
+            self.scaling, key, (fan_in, self.num_features), self.use_bias, self.signs, self.paired
+        )
         if self.opposed:
             half = params["weight"][: fan_in // 2]
             params["weight"] = jnp.concatenate([half, -half])
@@ -230,12 +232,19 @@ def check_inputs(given: int, drawn_for: int) -> None:
     """Refuse inputs of a size other than that of the parameters."""
     if given != drawn_for:
         raise InvalidInput(
-            "input_shape", f"{given} input features", f"{drawn_for}, for which the parameters were drawn"
+            "input_shape",
+            f"{given} input features",
+            f"{drawn_for}, for which the parameters were drawn",
         )
 
 
 def draw(
-    scaling: Scaling, key: Array, shape: Shape, use_bias: bool, signs: bool = False, paired: bool = False
+    scaling: Scaling,
+    key: Array,
+    shape: Shape,
+    use_bias: bool,
+    signs: bool = False,
+    paired: bool = False,
 ) -> Params:
     """Draw weights of ``shape`` (*fan-in axes, num_features) and, with ``use_bias``, one bias per feature.
 
@@ -246,12 +255,19 @@ def draw(
     drawn = num_features // 2 if paired else num_features
     std = scaling.weight(math.prod(fan_in_axes))[1]
     if signs:
-        params = {"weight": std * jax.random.rademacher(weight_key, (*fan_in_axes, drawn), jnp.result_type(float))}
+        params = {
+            "weight": std
+            * jax.random.rademacher(weight_key, (*fan_in_axes, drawn), jnp.result_type(float))
+        }
     else:
         params = {"weight": normal(weight_key, (*fan_in_axes, drawn), std)}
     if use_bias:
         params["bias"] = normal(bias_key, (drawn,), scaling.bias()[1])
-    return {name: jnp.concatenate([each, each], axis=-1) for name, each in params.items()} if paired else params
+    return (
+        {name: jnp.concatenate([each, each], axis=-1) for name, each in params.items()}
+        if paired
+        else params
+    )
 
 
 def normal(key: Array, shape: Shape, std: Number) -> Array:
@@ -305,7 +321,11 @@ class MaskedDense(Layer):
             check_drop_probability(probability)
 
     def _parts(self) -> Parts:
-        return self.drop_probability if isinstance(self.drop_probability, tuple) else ((None, self.drop_probability),)
+        return (
+            self.drop_probability
+            if isinstance(self.drop_probability, tuple)
+            else ((None, self.drop_probability),)
+        )
 
     def output_shape(self, input_shape: Shape) -> Shape:
         if len(input_shape) != 1:
@@ -316,16 +336,22 @@ class MaskedDense(Layer):
         (fan_in,) = input_shape
         mask_key, spare_key, weight_key, bias_key = jax.random.split(key, 4)
         rest = fan_in - sum(size or 0 for size, _ in self._parts())
-        drop = jnp.concatenate([jnp.full(rest if size is None else size, p) for size, p in self._parts()])
+        drop = jnp.concatenate(
+            [jnp.full(rest if size is None else size, p) for size, p in self._parts()]
+        )
         kept = jax.random.uniform(mask_key, (fan_in, self.num_features)) >= drop[:, None]
-        spare = jnp.arange(fan_in)[:, None] == jax.random.randint(spare_key, (self.num_features,), 0, fan_in)
+        spare = jnp.arange(fan_in)[:, None] == jax.random.randint(
+            spare_key, (self.num_features,), 0, fan_in
+        )
         mask = jnp.where(kept.any(axis=0), kept, spare).astype(jnp.uint8)
         degrees = in_degrees(mask)
         _, std = self.scaling.weight(degrees.astype(jnp.result_type(float)))
         weight = mask * std * jax.random.normal(weight_key, mask.shape)
         params = {"weight": weight, "mask": mask, "in_degree": degrees}
         if self.use_bias:
-            params["bias"] = self.scaling.bias()[1] * jax.random.normal(bias_key, (self.num_features,))
+            params["bias"] = self.scaling.bias()[1] * jax.random.normal(
+                bias_key, (self.num_features,)
+            )
         return params
 
     def multiplier(self, params: Params, fan_in: int) -> Array | float:
@@ -333,7 +359,9 @@ class MaskedDense(Layer):
 
     def apply(self, params: Params, a: Array) -> Array:
         check_inputs(a.shape[-1], params["mask"].shape[0])
-        z = self.multiplier(params, a.shape[-1]) * (a @ _on_kept_edges(params["weight"], params["mask"]))
+        z = self.multiplier(params, a.shape[-1]) * (
+            a @ _on_kept_edges(params["weight"], params["mask"])
+        )
         return self.biased(params, z)
 
     def in_degree_range(self, params: Params) -> tuple[int, int]:
@@ -353,5 +381,9 @@ def _on_kept_edges(weight: Array, mask: Array) -> Array:
 
 
 @_on_kept_edges.defjvp
-def _change_on_kept_edges(primals: tuple[Array, Array], tangents: tuple[Array, object]) -> tuple[Array, Array]:
-    return _on_kept_edges(*primals), primals[1] * tangents[0]  # so that second derivatives are masked as well
+def _change_on_kept_edges(
+    primals: tuple[Array, Array], tangents: tuple[Array, object]
+) -> tuple[Array, Array]:
+    return _on_kept_edges(*primals), primals[1] * tangents[
+        0
+    ]  # so that second derivatives are masked as well

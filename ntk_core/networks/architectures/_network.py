@@ -54,7 +54,9 @@ def width_mesh(num_devices: int | None = None) -> Mesh:
     count = len(devices) if num_devices is None else num_devices
     if not 1 <= count <= len(devices):
         raise InvalidInput(
-            "num_devices", num_devices, f"an integer from 1 to {len(devices)}, the devices of this process"
+            "num_devices",
+            num_devices,
+            f"an integer from 1 to {len(devices)}, the devices of this process",
         )
     return Mesh(np.asarray(devices[:count]), (AXIS,), axis_types=(AxisType.Auto,))
 
@@ -66,13 +68,17 @@ def num_parts() -> int:
 
 def divided(params: PyTree) -> PyTree:
     """Divide the longest axis of each array over all devices, if its length allows; inside ``jax.jit``."""
-    return jax.tree.map(lambda leaf: jax.lax.with_sharding_constraint(leaf, _placement(leaf.shape)), params)
+    return jax.tree.map(
+        lambda leaf: jax.lax.with_sharding_constraint(leaf, _placement(leaf.shape)), params
+    )
 
 
 def _placement(shape: tuple[int, ...]) -> PartitionSpec:
     """Divide the longest axis; of equal ones the last, which has a layer's features."""
     parts = num_parts()
-    longest = max(((size, axis) for axis, size in enumerate(shape) if size % parts == 0), default=(0, -1))[1]
+    longest = max(
+        ((size, axis) for axis, size in enumerate(shape) if size % parts == 0), default=(0, -1)
+    )[1]
     return PartitionSpec(*(AXIS if axis == longest else None for axis in range(len(shape))))
 
 
@@ -127,7 +133,10 @@ class Network(abc.ABC):
     def _draw(self, key: Array, input_shape: Shape) -> NetworkParams:
         shapes = self.layer_input_shapes(input_shape)
         keys = jax.random.split(key, len(shapes))
-        return {name: self.layers[name].init(k, shape) for k, (name, shape) in zip(keys, shapes.items(), strict=True)}
+        return {
+            name: self.layers[name].init(k, shape)
+            for k, (name, shape) in zip(keys, shapes.items(), strict=True)
+        }
 
     def apply(self, params: NetworkParams, x: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n C"]:
         """Outputs φ(f(w; x)), shape (n, C), for inputs (n, *input_shape)."""
@@ -136,7 +145,9 @@ class Network(abc.ABC):
     def pre_outputs(self, params: NetworkParams, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
         """f(w; x) before the output function, shape (n, C)."""
         layers = self.layers
-        with jax.default_matmul_precision("highest"):  # TF32 errors hide differences of linear models
+        with jax.default_matmul_precision(
+            "highest"
+        ):  # TF32 errors hide differences of linear models
             return self.body(lambda name, a: layers[name].apply(params[name], a), x)
 
     def layer_input_shapes(self, input_shape: Shape) -> dict[str, Shape]:
@@ -147,11 +158,16 @@ class Network(abc.ABC):
 
         def call(name: str, a: Array) -> Array:
             if name in shapes:
-                raise ValueError(f"layer {name!r} is called twice; give each call a layer of its own")
+                raise ValueError(
+                    f"layer {name!r} is called twice; give each call a layer of its own"
+                )
             shapes[name] = a.shape[1:]
             return jnp.zeros((a.shape[0], *layers[name].output_shape(a.shape[1:])), a.dtype)
 
-        jax.eval_shape(lambda x: self.body(call, x), jax.ShapeDtypeStruct((1, *input_shape), jnp.result_type(float)))
+        jax.eval_shape(
+            lambda x: self.body(call, x),
+            jax.ShapeDtypeStruct((1, *input_shape), jnp.result_type(float)),
+        )
         return shapes
 
     def first_layers(self) -> tuple[str, ...]:
@@ -174,8 +190,14 @@ class Network(abc.ABC):
     def min_width(self, input_shape: Shape) -> int:
         """Width of the network for inputs of this shape: the smallest fan-in outside the first layers."""
         first = self.first_layers()
-        fan_ins = {name: math.prod(shape) for name, shape in self.layer_input_shapes(input_shape).items()}
-        return min(fan_in for name, fan_in in fan_ins.items() if name not in first or len(first) == len(fan_ins))
+        fan_ins = {
+            name: math.prod(shape) for name, shape in self.layer_input_shapes(input_shape).items()
+        }
+        return min(
+            fan_in
+            for name, fan_in in fan_ins.items()
+            if name not in first or len(first) == len(fan_ins)
+        )
 
     def num_params(self, input_shape: Shape, only_trained: bool = False) -> int:
         """Number p of weights and biases from shapes, including removed edges but not masks."""
@@ -229,9 +251,13 @@ class Network(abc.ABC):
 def as_shape(given: int | Sequence[int]) -> Shape:
     """Return a shape from integers, or from a single one."""
     sizes = (given,) if isinstance(given, int | np.integer) else given
-    whole = isinstance(sizes, tuple | list) and all(isinstance(size, int | np.integer) and size >= 1 for size in sizes)
+    whole = isinstance(sizes, tuple | list) and all(
+        isinstance(size, int | np.integer) and size >= 1 for size in sizes
+    )
     if not (sizes and whole):
-        raise InvalidInput("input_shape", given, "a tuple of positive integers, without the batch axis")
+        raise InvalidInput(
+            "input_shape", given, "a tuple of positive integers, without the batch axis"
+        )
     return tuple(int(size) for size in sizes)
 
 
@@ -244,7 +270,9 @@ def accepted_network(net: Given, kind: type = Network) -> Given:
     """Return ``net``, which must be a network of this kind."""
     if not isinstance(net, kind):
         known = "a network of this package, whose layers are known"
-        raise InvalidInput("net", kind_of(net), known if kind is Network else f"a network ({kind.__name__})")
+        raise InvalidInput(
+            "net", kind_of(net), known if kind is Network else f"a network ({kind.__name__})"
+        )
     return net
 
 

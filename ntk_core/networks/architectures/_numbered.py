@@ -96,11 +96,15 @@ class Chain(Stack):
         super().__post_init__()
         if self.symmetric and self.depth > 1:
             raise InvalidInput(
-                "symmetric", True, "False with more than one hidden layer; Mirrored(net) starts any net at 0"
+                "symmetric",
+                True,
+                "False with more than one hidden layer; Mirrored(net) starts any net at 0",
             )
         if self.symmetric and self.widths[-1] % 2:
             raise InvalidInput(
-                "symmetric", True, f"False, or an even width of the last hidden layer (now {self.widths[-1]})"
+                "symmetric",
+                True,
+                f"False, or an even width of the last hidden layer (now {self.widths[-1]})",
             )
 
 
@@ -184,7 +188,9 @@ class ResNet(Stack):
     def __post_init__(self) -> None:
         if isinstance(self.width, tuple):
             raise InvalidInput(
-                "width", self.width, f"one integer from 1 to {MAX_WIDTH:,} for all layers of a residual network"
+                "width",
+                self.width,
+                f"one integer from 1 to {MAX_WIDTH:,} for all layers of a residual network",
             )
         super().__post_init__()
 

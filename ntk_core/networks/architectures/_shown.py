@@ -35,9 +35,13 @@ def network_html(net: "Network", input_shape: Shape | None) -> Markup:
         count = f"{net.num_params(shape):,} parameters"
         trained = net.num_params(shape, only_trained=True)
         moved = "" if trained == net.num_params(shape) else f", {trained:,} of them trained"
-        example = "" if input_shape else ", for example; net.html(input_shape) shows them for another"
+        example = (
+            "" if input_shape else ", for example; net.html(input_shape) shows them for another"
+        )
         words = f"{count}{moved}, for one input of shape {shape}{example}."
-        return Markup(title + table(("Layer", "Kind", "From", "To", "Parameters"), rows) + paragraph(words))
+        return Markup(
+            title + table(("Layer", "Kind", "From", "To", "Parameters"), rows) + paragraph(words)
+        )
     return Markup(title)
 
 
@@ -46,11 +50,18 @@ def _chosen(net: "Network") -> Iterator[tuple[str, str]]:
     for each in fields(net):
         value = getattr(net, each.name)
         if each.repr and (each.default is MISSING or value != each.default):
-            yield each.name, type(value).__name__ if hasattr(value, "layer_input_shapes") else repr(value)
+            yield (
+                each.name,
+                type(value).__name__ if hasattr(value, "layer_input_shapes") else repr(value),
+            )
 
 
-def _row(name: str, layer: Layer, below: Shape, params: dict[str, jax.ShapeDtypeStruct]) -> tuple[str, ...]:
-    count = sum(math.prod(each.shape) for array, each in params.items() if array in layer.trainable_names())
+def _row(
+    name: str, layer: Layer, below: Shape, params: dict[str, jax.ShapeDtypeStruct]
+) -> tuple[str, ...]:
+    count = sum(
+        math.prod(each.shape) for array, each in params.items() if array in layer.trainable_names()
+    )
     kind = type(layer).__name__ + ("" if layer.trainable else ", frozen")
     return name, kind, _sizes(below), _sizes(layer.output_shape(below)), f"{count:,}"
 

@@ -45,7 +45,9 @@ class Heads(Listed):
 
     def layer_input_shapes(self, input_shape: Shape) -> dict[str, Shape]:
         if len(input_shape) != 2:
-            raise InvalidInput("input_shape", tuple(input_shape), "(positions, features), a sequence")
+            raise InvalidInput(
+                "input_shape", tuple(input_shape), "(positions, features), a sequence"
+            )
         lay_out(self.steps, 1, tuple(input_shape))  # its error names the place
         return super().layer_input_shapes(input_shape)
 

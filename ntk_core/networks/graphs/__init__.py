@@ -55,6 +55,14 @@ from ntk_core.networks.graphs._graph import (
     graph_data,
     parse_graph,
 )
-from ntk_core.networks.graphs._steps import LayerSize, Skip, Step, graph_steps, lay_out, trains_hidden, trains_output
+from ntk_core.networks.graphs._steps import (
+    LayerSize,
+    Skip,
+    Step,
+    graph_steps,
+    lay_out,
+    trains_hidden,
+    trains_output,
+)
 from ntk_core.networks.graphs._verdict import Verdict, graph_verdict, in_degrees
 from ntk_core.networks.graphs._written import named_inside

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
     from jax import Array
 
-    FunctionName = str | Callable[[Array], Array]  # functions only in networks, built without validation
+    FunctionName = (
+        str | Callable[[Array], Array]
+    )  # functions only in networks, built without validation
 else:
     FunctionName = Literal[tuple(ACTIVATIONS)]
 
@@ -326,4 +328,6 @@ AdapterBlock.model_rebuild()
 ConcatBlock.model_rebuild()
 Trained = DenseBlock | ConvolutionBlock | TokenDenseBlock | GainBlock | PositionsBlock
 Nested = ResidualBlock | ConcatBlock | AttentionBlock
-BLOCKS: dict[str, type[_Block]] = {each.model_fields["kind"].default: each for each in get_args(get_args(Block)[0])}
+BLOCKS: dict[str, type[_Block]] = {
+    each.model_fields["kind"].default: each for each in get_args(get_args(Block)[0])
+}

@@ -43,7 +43,9 @@ class Composition(Written):
         """Return the first error with its place, without pydantic's union tags."""
         detail = error.errors(include_url=False)[0]
         *path, last = [part for part in detail["loc"] if part not in BLOCKS] or [""]
-        place = ".".join(str(part + 1) if isinstance(part, int) else str(part) for part in (*path, last))
+        place = ".".join(
+            str(part + 1) if isinstance(part, int) else str(part) for part in (*path, last)
+        )
         kind = next((part for part in reversed(detail["loc"]) if part in BLOCKS), None)
         model: type[BaseModel] = BLOCKS[str(kind)] if kind else cls
         if raised := inner_problem(error):
@@ -52,15 +54,23 @@ class Composition(Written):
             case "extra_forbidden":
                 outer = ".".join(place.split(".")[:-1]) or "layers"
                 return InvalidInput(
-                    outer, str(last), "only " + ", ".join(sorted(set(model.model_fields) - {"drop_probability"}))
+                    outer,
+                    str(last),
+                    "only " + ", ".join(sorted(set(model.model_fields) - {"drop_probability"})),
                 )
             case "missing":
                 return InvalidInput(place, "nothing", _allowed(model, str(last)))
             case "union_tag_invalid" | "union_tag_not_found":
-                given = detail["input"].get("kind", "nothing") if isinstance(detail["input"], dict) else detail["input"]
+                given = (
+                    detail["input"].get("kind", "nothing")
+                    if isinstance(detail["input"], dict)
+                    else detail["input"]
+                )
                 return InvalidInput(f"{place}.kind", given, "one of " + ", ".join(BLOCKS))
             case "model_attributes_type" | "model_type" | "dict_type":
-                return InvalidInput(place, detail["input"], "an object with a kind, one of " + ", ".join(BLOCKS))
+                return InvalidInput(
+                    place, detail["input"], "an object with a kind, one of " + ", ".join(BLOCKS)
+                )
         return InvalidInput(place, detail["input"], _allowed(model, str(last)))
 
     @cached_property
@@ -95,7 +105,9 @@ class Composition(Written):
 
     def functions(self) -> tuple[FunctionName, ...]:
         """The activations in use."""
-        found = [block.function for _, block in positions(self.layers) if block.kind == "activation"]
+        found = [
+            block.function for _, block in positions(self.layers) if block.kind == "activation"
+        ]
         return tuple(dict.fromkeys(found))
 
 
@@ -126,7 +138,9 @@ def parse_composition(data: object) -> Composition:
         raise InvalidInput("layers", "drop_probability", "only layers")
     found = Composition(**data)
     if not found.trained():
-        raise InvalidInput("layers", "no layer with weights", "at least one dense layer or convolution")
+        raise InvalidInput(
+            "layers", "no layer with weights", "at least one dense layer or convolution"
+        )
     return found
 
 
@@ -146,9 +160,13 @@ def _check_nesting(layers: object) -> None:
         blocks = [block for each in lists for block in each if isinstance(block, dict)]
         total, depth = total + sum(map(len, lists)), depth + bool(lists)
         if total > MAX_BLOCKS:
-            raise InvalidInput("layers", f"more than {MAX_BLOCKS} layers", f"at most {MAX_BLOCKS} with inner ones")
+            raise InvalidInput(
+                "layers", f"more than {MAX_BLOCKS} layers", f"at most {MAX_BLOCKS} with inner ones"
+            )
         if depth > MAX_NESTING:
-            raise InvalidInput("layers", f"layers inside layers, {depth} deep", f"at most {MAX_NESTING} deep")
+            raise InvalidInput(
+                "layers", f"layers inside layers, {depth} deep", f"at most {MAX_NESTING} deep"
+            )
         level = [block.get("layers") for block in blocks]
 
 

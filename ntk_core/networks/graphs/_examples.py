@@ -18,7 +18,10 @@ def _groups(names: tuple[str, ...]) -> tuple[Group, ...]:
 
 
 def _chain(names: tuple[str, ...]) -> tuple[Edge, ...]:
-    return tuple(Edge(source, target) for source, target in zip((INPUT, *names), (*names, OUTPUT), strict=True))
+    return tuple(
+        Edge(source, target)
+        for source, target in zip((INPUT, *names), (*names, OUTPUT), strict=True)
+    )
 
 
 def _edges(*pairs: str) -> tuple[Edge, ...]:
@@ -45,7 +48,10 @@ def dense_graph(depth: int, drop_probability: float = 0.0) -> Graph:
 def residual_graph(depth: int, skip_every: int = 1) -> Graph:
     """ResNet: after the first layer, every ``skip_every`` layers add the output from as many layers below."""
     names = _names(depth)
-    skips = [Edge(names[low], names[low + skip_every], kind="skip") for low in range(0, depth - skip_every, skip_every)]
+    skips = [
+        Edge(names[low], names[low + skip_every], kind="skip")
+        for low in range(0, depth - skip_every, skip_every)
+    ]
     return Graph(_groups(names), (*_chain(names), *skips))
 
 
@@ -53,7 +59,9 @@ def shared_graph(depth: int, kernel_size: int = 3) -> Graph:
     """Convolutional network with circular padding and a readout of all positions (Zhu et al., App. E)."""
     names = _names(depth)
     pairs = zip((INPUT, *names[:-1]), names, strict=True)
-    shared = tuple(Edge(source, target, kind="shared", kernel_size=kernel_size) for source, target in pairs)
+    shared = tuple(
+        Edge(source, target, kind="shared", kernel_size=kernel_size) for source, target in pairs
+    )
     return Graph(_groups(names), (*shared, Edge(names[-1], OUTPUT)))
 
 
@@ -66,7 +74,9 @@ def few_bottleneck_neurons_graph() -> Graph:
 
 def bottleneck_layer_graph() -> Graph:
     """All neurons of c have in-degree 2, since they read only the two neurons of b (App. F): harmful."""
-    return Graph((Group("a"), Group("b", 2), Group("c")), _edges("input a", "a b", "b c", "c output"))
+    return Graph(
+        (Group("a"), Group("b", 2), Group("c")), _edges("input a", "a b", "b c", "c output")
+    )
 
 
 def repaired_bottleneck_graph() -> Graph:
@@ -84,7 +94,13 @@ def unequal_graph() -> Graph:
 
 def arbitrary_graph() -> Graph:
     """Groups of different sizes and activations with irregular edges, some of them removed."""
-    groups = (Group("a"), Group("b", factor=0.5), Group("c", activation="softplus"), Group("d", factor=2.0), Group("e"))
+    groups = (
+        Group("a"),
+        Group("b", factor=0.5),
+        Group("c", activation="softplus"),
+        Group("d", factor=2.0),
+        Group("e"),
+    )
     edges = (
         *_edges("input a", "input b", "input d", "b d", "d e", "e output", "c output"),
         Edge("a", "c", 0.5),
@@ -136,7 +152,10 @@ COMPOSITION_TITLES = {
 
 
 def _dense(width: int | str = "m", function: str = "tanh", bias: bool = False) -> list[JSON]:
-    return [{"kind": "dense", "width": width, "bias": bias}, {"kind": "activation", "function": function}]
+    return [
+        {"kind": "dense", "width": width, "bias": bias},
+        {"kind": "activation", "function": function},
+    ]
 
 
 @cache
@@ -153,19 +172,42 @@ def composition_examples() -> dict[str, Composition]:
 
     Source: our choice, docs/own-data-and-models.md.
     """
-    convolution = [{"kind": "convolution", "width": "m"}, {"kind": "activation", "function": "tanh"}]
+    convolution = [
+        {"kind": "convolution", "width": "m"},
+        {"kind": "activation", "function": "tanh"},
+    ]
     found: dict[str, list[JSON]] = {
         "fully-connected": [*_dense(), *_dense()],
         "bottleneck": [*_dense(), *_dense(3), *_dense()],
         "residual": [*_dense(), *[{"kind": "residual", "layers": _dense()}] * 2],
-        "concat": [*_dense(), {"kind": "concat", "layers": _dense()}, {"kind": "concat", "layers": _dense()}],
+        "concat": [
+            *_dense(),
+            {"kind": "concat", "layers": _dense()},
+            {"kind": "concat", "layers": _dense()},
+        ],
         "convolution": [*convolution, {"kind": "global-average"}, *_dense("4m")],
-        "two-speeds": [*_dense("4m"), *_dense("0.5m", "softplus", bias=True), {"kind": "scale", "factor": 2.0}],
+        "two-speeds": [
+            *_dense("4m"),
+            *_dense("0.5m", "softplus", bias=True),
+            {"kind": "scale", "factor": 2.0},
+        ],
     }
     normalized = [{"kind": "normalize"}, {"kind": "gain"}]
     tokens = {"kind": "token-dense", "width": "4m"}
     attention = [{"kind": "attention", "num_heads": 4, "head_dim": "m"}, tokens]
-    inner = [{"kind": "token-dense", "width": "16m"}, {"kind": "activation", "function": "gelu"}, tokens]
-    around = [{"kind": "residual", "layers": [*normalized, *layers]} for layers in (attention, inner)]
-    found["transformer"] = [tokens, {"kind": "positions"}, *around, *normalized, {"kind": "global-average"}]
+    inner = [
+        {"kind": "token-dense", "width": "16m"},
+        {"kind": "activation", "function": "gelu"},
+        tokens,
+    ]
+    around = [
+        {"kind": "residual", "layers": [*normalized, *layers]} for layers in (attention, inner)
+    ]
+    found["transformer"] = [
+        tokens,
+        {"kind": "positions"},
+        *around,
+        *normalized,
+        {"kind": "global-average"},
+    ]
     return {name: parse_composition({"layers": layers}) for name, layers in found.items()}

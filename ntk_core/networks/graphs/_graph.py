@@ -24,8 +24,14 @@ INPUT, OUTPUT = "input", "output"
 MAX_BYTES, MAX_GROUPS, MAX_EDGES = 200_000, 64, 1000
 MAX_NAME, MAX_SIZE = 40, 10_000_000
 EDGE_KINDS = table(
-    Term("dense", "dense", "a weight of its own for each pair of neurons; some edges may be removed"),
-    Term("shared", "shared weights", "the same weights at every position: a convolution with circular padding"),
+    Term(
+        "dense", "dense", "a weight of its own for each pair of neurons; some edges may be removed"
+    ),
+    Term(
+        "shared",
+        "shared weights",
+        "the same weights at every position: a convolution with circular padding",
+    ),
     Term("skip", "fixed skip", "weight 1, never trained: the source is added after the activation"),
 )
 
@@ -99,7 +105,9 @@ class Group(_Part):
 
     def size_at(self, width: int) -> int:
         """Number of neurons (channels, after shared edges) at this width."""
-        return self.size if self.size is not None else max(1, round(self.factor * width**self.power))
+        return (
+            self.size if self.size is not None else max(1, round(self.factor * width**self.power))
+        )
 
     @property
     def growth(self) -> float:
@@ -139,7 +147,12 @@ class Edge(_Part):
     if TYPE_CHECKING:
 
         def __init__(
-            self, source: str, target: str, drop_probability: float = 0.0, kind: str = "dense", kernel_size: int = 3
+            self,
+            source: str,
+            target: str,
+            drop_probability: float = 0.0,
+            kind: str = "dense",
+            kernel_size: int = 3,
         ): ...
 
     @property
@@ -176,7 +189,11 @@ class Graph(Written):
         detail = error.errors(include_url=False)[0]
         place = ".".join(str(part + 1) if isinstance(part, int) else part for part in detail["loc"])
         if raised := inner_problem(error):
-            inside = raised.field if "." in raised.field else ".".join(filter(None, (place, raised.field)))
+            inside = (
+                raised.field
+                if "." in raised.field
+                else ".".join(filter(None, (place, raised.field)))
+            )
             return InvalidInput(inside if place else raised.field, raised.given, raised.allowed)
         match detail["type"], len(detail["loc"]):
             case "extra_forbidden", _:
@@ -186,14 +203,20 @@ class Graph(Written):
             case _, 1:
                 return InvalidInput(place, detail["input"], f"a list of {place}")
         part: type[_Part] = Group if detail["loc"][0] == "groups" else Edge
-        return InvalidInput(place, detail["input"], "an object with " + ", ".join(part.model_fields))
+        return InvalidInput(
+            place, detail["input"], "an object with " + ", ".join(part.model_fields)
+        )
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
         if not 1 <= len(self.groups) <= MAX_GROUPS:
-            raise InvalidInput("groups", f"{len(self.groups)} groups", f"from 1 to {MAX_GROUPS} hidden groups")
+            raise InvalidInput(
+                "groups", f"{len(self.groups)} groups", f"from 1 to {MAX_GROUPS} hidden groups"
+            )
         if len(self.edges) > MAX_EDGES:
-            raise InvalidInput("edges", f"{len(self.edges)} edges", f"at most {MAX_EDGES} edges between groups")
+            raise InvalidInput(
+                "edges", f"{len(self.edges)} edges", f"at most {MAX_EDGES} edges between groups"
+            )
         self._check_names()
         self._check_edges()
         self._check_reach()
@@ -215,7 +238,10 @@ class Graph(Written):
     @cached_property
     def parents(self) -> dict[str, tuple[Edge, ...]]:
         """Edges with weights into each group and the output."""
-        return {name: tuple(edge for edge in edges if edge.trained) for name, edges in self.incoming.items()}
+        return {
+            name: tuple(edge for edge in edges if edge.trained)
+            for name, edges in self.incoming.items()
+        }
 
     @cached_property
     def depths(self) -> dict[str, int]:
@@ -223,11 +249,19 @@ class Graph(Written):
         depth = {INPUT: 0}
         waiting = list(self.incoming)
         while waiting:
-            ready = [name for name in waiting if all(edge.source in depth for edge in self.incoming[name])]
+            ready = [
+                name
+                for name in waiting
+                if all(edge.source in depth for edge in self.incoming[name])
+            ]
             if not ready:
-                raise InvalidInput("edges", " → ".join(self._cycle(waiting)), "a graph without cycles")
+                raise InvalidInput(
+                    "edges", " → ".join(self._cycle(waiting)), "a graph without cycles"
+                )
             for name in ready:
-                depth[name] = 1 + max((depth[edge.source] for edge in self.incoming[name]), default=-1)
+                depth[name] = 1 + max(
+                    (depth[edge.source] for edge in self.incoming[name]), default=-1
+                )
             waiting = [name for name in waiting if name not in depth]
         del depth[INPUT]
         return dict(sorted(depth.items(), key=lambda item: item[1]))
@@ -240,12 +274,19 @@ class Graph(Written):
     @cached_property
     def beyond_first_layer(self) -> tuple[str, ...]:
         """Groups outside the first layer, and the output: their in-degrees measure the width."""
-        return tuple(name for name in self.depths if name not in self.first_layers) or self.first_layers
+        return (
+            tuple(name for name in self.depths if name not in self.first_layers)
+            or self.first_layers
+        )
 
     @cached_property
     def positioned(self) -> frozenset[str]:
         """Groups with neurons at every position of the input: those after shared edges."""
-        return frozenset(name for name, edges in self.parents.items() if any(edge.kind == "shared" for edge in edges))
+        return frozenset(
+            name
+            for name, edges in self.parents.items()
+            if any(edge.kind == "shared" for edge in edges)
+        )
 
     def sizes(self, width: int) -> dict[str, int]:
         """Number of neurons (channels, after shared edges) of each hidden group at this width."""
@@ -255,7 +296,9 @@ class Graph(Written):
         """Names along one cycle among mutually dependent groups."""
         path = [waiting[0]]
         while path[-1] not in path[:-1]:
-            path.append(next(edge.source for edge in self.incoming[path[-1]] if edge.source in waiting))
+            path.append(
+                next(edge.source for edge in self.incoming[path[-1]] if edge.source in waiting)
+            )
         return path[path.index(path[-1]) :][::-1]
 
     def _check_names(self) -> None:
@@ -264,7 +307,11 @@ class Graph(Written):
             if name in ("", INPUT, OUTPUT):
                 raise InvalidInput("groups", name or "''", f"any name but {INPUT!r} and {OUTPUT!r}")
             if len(name) > MAX_NAME or any(not char.isprintable() or char in "<>" for char in name):
-                raise InvalidInput("groups", name, f"names of up to {MAX_NAME} printable characters, without < and >")
+                raise InvalidInput(
+                    "groups",
+                    name,
+                    f"names of up to {MAX_NAME} printable characters, without < and >",
+                )
             if name[0] in "=+-@":  # spreadsheets would read it as a formula in exported tables
                 raise InvalidInput("groups", name, "names that do not begin with =, +, - or @")
             if names.count(name) > 1:
@@ -276,12 +323,18 @@ class Graph(Written):
         seen = set()
         for edge in self.edges:
             if edge.source not in sources:
-                raise InvalidInput("edges", edge.source, "edges that start in one of " + ", ".join(sources))
+                raise InvalidInput(
+                    "edges", edge.source, "edges that start in one of " + ", ".join(sources)
+                )
             if edge.target not in targets:
-                raise InvalidInput("edges", edge.target, "edges that end in one of " + ", ".join(targets))
+                raise InvalidInput(
+                    "edges", edge.target, "edges that end in one of " + ", ".join(targets)
+                )
             field = f"edges.{edge.source}-{edge.target}"
             if edge.drop_probability and edge.kind != "dense":
-                raise InvalidInput(f"{field}.drop_probability", edge.drop_probability, f"0 for {edge.kind} edges")
+                raise InvalidInput(
+                    f"{field}.drop_probability", edge.drop_probability, f"0 for {edge.kind} edges"
+                )
             if edge.kind == "skip" and edge.target == OUTPUT:
                 allowed = "dense edges into 'output': its neurons have no activation"
                 raise InvalidInput(f"{field}.kind", edge.kind, allowed)
@@ -295,13 +348,19 @@ class Graph(Written):
         Without cycles, every group with incoming edges everywhere upstream is reached by the input.
         """
         if not self.incoming[OUTPUT]:
-            raise InvalidInput("edges", "none into 'output'", "at least one edge that ends in 'output'")
+            raise InvalidInput(
+                "edges", "none into 'output'", "at least one edge that ends in 'output'"
+            )
         if not any(edge.source == INPUT for edge in self.edges):
-            raise InvalidInput("edges", "none from 'input'", "at least one edge that starts in 'input'")
+            raise InvalidInput(
+                "edges", "none from 'input'", "at least one edge that starts in 'input'"
+            )
         for name, edges in self.parents.items():
             if not edges:
                 raise InvalidInput(
-                    "edges", f"no edge into group {name!r}", "an in-degree of at least 1 for every group"
+                    "edges",
+                    f"no edge into group {name!r}",
+                    "an in-degree of at least 1 for every group",
                 )
         order = list(self.depths)  # refuses cycles
         useful = {OUTPUT}
@@ -310,24 +369,38 @@ class Graph(Written):
                 useful.update(edge.source for edge in self.incoming[name])
         for name in order:
             if name not in useful:
-                raise InvalidInput("edges", f"group {name!r}", "groups from which a path leads to the output")
+                raise InvalidInput(
+                    "edges", f"group {name!r}", "groups from which a path leads to the output"
+                )
 
     def _check_positions(self) -> None:
         """Refuse shared weights without positions, and incompatible kinds of edges."""
         for name, edges in self.parents.items():
             kinds = {edge.kind for edge in edges}
             if len(kinds) > 1:
-                raise InvalidInput(f"edges.{name}", "dense and shared edges", f"one of both kinds into group {name!r}")
+                raise InvalidInput(
+                    f"edges.{name}",
+                    "dense and shared edges",
+                    f"one of both kinds into group {name!r}",
+                )
             if kinds == {"shared"}:
                 if name == OUTPUT:
-                    raise InvalidInput("edges.output", "shared weights", "dense edges into 'output'")
+                    raise InvalidInput(
+                        "edges.output", "shared weights", "dense edges into 'output'"
+                    )
                 if len({edge.kernel_size for edge in edges}) > 1:
-                    raise InvalidInput(f"edges.{name}.kernel_size", "several", f"one kernel size for group {name!r}")
+                    raise InvalidInput(
+                        f"edges.{name}.kernel_size",
+                        "several",
+                        f"one kernel size for group {name!r}",
+                    )
                 for edge in edges:
                     if edge.source != INPUT and edge.source not in self.positioned:
                         allowed = "sources with positions: the input, or a group after shared edges"
                         raise InvalidInput(f"edges.{edge.source}-{name}.kind", "shared", allowed)
-            unknown = [edge for edge in edges if edge.source == INPUT or edge.source in self.positioned]
+            unknown = [
+                edge for edge in edges if edge.source == INPUT or edge.source in self.positioned
+            ]
             if len(unknown) > 1 and any(edge.drop_probability for edge in edges):
                 allowed = "0 where more than one source is the input or has positions"
                 raise InvalidInput(f"edges.{name}.drop_probability", "above 0", allowed)
@@ -338,7 +411,11 @@ class Graph(Written):
             if edge.trained or edge.source == INPUT:
                 continue
             source, target = self.group[edge.source], self.group[edge.target]
-            equal = (source.size, source.factor, source.power) == (target.size, target.factor, target.power)
+            equal = (source.size, source.factor, source.power) == (
+                target.size,
+                target.factor,
+                target.power,
+            )
             if not equal or (edge.source in self.positioned) != (edge.target in self.positioned):
                 allowed = f"skips between groups of equal size; {edge.source!r} and {edge.target!r} differ"
                 raise InvalidInput(f"edges.{edge.source}-{edge.target}.kind", "skip", allowed)

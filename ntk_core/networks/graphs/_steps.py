@@ -50,14 +50,18 @@ def composition_steps(layers: tuple[Block, ...], drop_probability: float) -> tup
             if isinstance(block, registered.PositionsBlock):
                 at = add(SUM, (at, add(block, (at,), place, around)), place)
             elif isinstance(block, registered.AttentionBlock):
-                at = add(block, tuple(add(each, (at,), place, around) for each in block.layers), place)
+                at = add(
+                    block, tuple(add(each, (at,), place, around) for each in block.layers), place
+                )
             elif isinstance(block, registered.AdapterBlock):
                 frozen, down, up = block.layers
                 fixed = add(frozen, (at,), place, around)
                 update = add(up, (add(down, (at,), place, around),), place, around)
                 at = add(block, (fixed, update), place)
             elif isinstance(block, Nested):
-                at = add(block, (at, through(block.layers, at, f"{place}.layers", around + 1)), place)
+                at = add(
+                    block, (at, through(block.layers, at, f"{place}.layers", around + 1)), place
+                )
             else:
                 at = add(block, (at,), place, around)
         return at
@@ -67,18 +71,24 @@ def composition_steps(layers: tuple[Block, ...], drop_probability: float) -> tup
     return tuple(steps)
 
 
-def graph_steps(graph: Graph, width: int, activation: FunctionName, use_bias: bool) -> tuple[Step, ...]:
+def graph_steps(
+    graph: Graph, width: int, activation: FunctionName, use_bias: bool
+) -> tuple[Step, ...]:
     """Return the steps of a graph at width m; ``activation`` is that of groups without their own."""
     steps: list[Step] = []
     at = {INPUT: 0}
 
-    def add(block: Block, *sources: int, name: str = "", place: str = "", drops: tuple[float, ...] = ()) -> int:
+    def add(
+        block: Block, *sources: int, name: str = "", place: str = "", drops: tuple[float, ...] = ()
+    ) -> int:
         steps.append(Step(block, sources, name, place, drops=drops))
         return len(steps)
 
     def value(source: str, target: str) -> int:
         """Return the source step as the target reads it: at positions, or flat."""
-        is_flat = target in graph.positioned or (source in graph.group and source not in graph.positioned)
+        is_flat = target in graph.positioned or (
+            source in graph.group and source not in graph.positioned
+        )
         return at[source] if is_flat else add(registered.FlattenInputBlock(), at[source])
 
     for name in graph.depths:
@@ -88,9 +98,13 @@ def graph_steps(graph: Graph, width: int, activation: FunctionName, use_bias: bo
             block: Block = registered.DenseBlock()
         elif name in graph.positioned:
             kernel_size, channels = edges[0].kernel_size, graph.group[name].size_at(width)
-            block = registered.ConvolutionBlock.model_construct(width=channels, bias=use_bias, kernel_size=kernel_size)
+            block = registered.ConvolutionBlock.model_construct(
+                width=channels, bias=use_bias, kernel_size=kernel_size
+            )
         else:
-            block = registered.DenseBlock.model_construct(width=graph.group[name].size_at(width), bias=use_bias)
+            block = registered.DenseBlock.model_construct(
+                width=graph.group[name].size_at(width), bias=use_bias
+            )
         drops = tuple(edge.drop_probability for edge in edges)
         at[name] = add(block, *sources, name=name, place=place, drops=drops if any(drops) else ())
         if name != OUTPUT:
@@ -98,7 +112,12 @@ def graph_steps(graph: Graph, width: int, activation: FunctionName, use_bias: bo
             at[name] = add(registered.ActivationBlock.model_construct(function=function), at[name])
         for edge in graph.incoming[name]:
             if not edge.trained:
-                at[name] = add(SUM, value(edge.source, name), at[name], place=f"edges.{edge.source}-{name}.kind")
+                at[name] = add(
+                    SUM,
+                    value(edge.source, name),
+                    at[name],
+                    place=f"edges.{edge.source}-{name}.kind",
+                )
     return tuple(steps)
 
 
@@ -156,12 +175,19 @@ class LayerSize:
         if self.positions == 1:
             return rows**2 * self.features + num_samples**2 * self.fan_in
         pairs = self.positions**2 * (rows**2 * self.features + num_samples**2 * self.fan_in)
-        jacobian = rows * self.positions * self.fan_in * self.features + rows**2 * self.fan_in * self.features
+        jacobian = (
+            rows * self.positions * self.fan_in * self.features
+            + rows**2 * self.fan_in * self.features
+        )
         return min(pairs, jacobian)
 
 
 def lay_out(
-    steps: tuple[Step, ...], width: int, input_shape: Shape, dimensions: int = 2, num_outputs: int = 1
+    steps: tuple[Step, ...],
+    width: int,
+    input_shape: Shape,
+    dimensions: int = 2,
+    num_outputs: int = 1,
 ) -> tuple[LayerSize, ...]:
     """Return the layers of steps at width m, the output layer last; errors name places (``layers.3.layers``)."""
     shapes, layers = [tuple(input_shape)], dict[int, LayerSize]()
@@ -172,7 +198,10 @@ def lay_out(
             below = seen[0] if len(seen) == 1 else (*seen[0][:-1], sum(shape[-1] for shape in seen))
             is_masked = any(step.drops) or isinstance(block, registered.CopiesBlock)
             if step.name == OUTPUT:
-                return (*layers.values(), LayerSize(1, math.prod(below), num_outputs, masked=is_masked, name=OUTPUT))
+                return (
+                    *layers.values(),
+                    LayerSize(1, math.prod(below), num_outputs, masked=is_masked, name=OUTPUT),
+                )
             shapes.append(_trained_shape(block, place, below, width, dimensions))
             *sides, features = shapes[-1]
             layers[number] = LayerSize(
@@ -217,10 +246,16 @@ def _trained_shape(block: Trained, place: str, shape: Shape, width: int, dimensi
     if isinstance(block, registered.PositionsBlock | registered.TokenDenseBlock):
         kind = "attention" if block.role in ("queries", "keys", "values") else block.kind
         _check_sequence(place, kind, shape)
-        return shape if isinstance(block, registered.PositionsBlock) else (shape[0], block.size(width))
+        return (
+            shape if isinstance(block, registered.PositionsBlock) else (shape[0], block.size(width))
+        )
     _check_positions(place, block.kind, shape, dimensions)
     if block.kernel_size > min(shape[:-1]):
-        raise InvalidInput(f"{place}.kernel_size", block.kernel_size, f"at most {min(shape[:-1])}, as {_words(shape)}")
+        raise InvalidInput(
+            f"{place}.kernel_size",
+            block.kernel_size,
+            f"at most {min(shape[:-1])}, as {_words(shape)}",
+        )
     return (*(math.ceil(side / block.stride) for side in shape[:-1]), block.size(width))
 
 
@@ -230,7 +265,9 @@ def _plain_shape(block: Block, place: str, shape: Shape, dimensions: int) -> Sha
     if isinstance(block, registered.AveragePoolBlock):
         _check_positions(place, block.kind, shape, dimensions)
         if any(side % block.size for side in shape[:-1]):
-            raise InvalidInput(f"{place}.size", block.size, f"a divisor of both sides, as {_words(shape)}")
+            raise InvalidInput(
+                f"{place}.size", block.size, f"a divisor of both sides, as {_words(shape)}"
+            )
         return (*(side // block.size for side in shape[:-1]), shape[-1])
     if isinstance(block, registered.GlobalAverageBlock):
         if len(shape) != 2:  # sequences, for any dimensions
@@ -242,31 +279,45 @@ def _plain_shape(block: Block, place: str, shape: Shape, dimensions: int) -> Sha
     return shape
 
 
-def _joined(block: registered.ResidualBlock | registered.ConcatBlock, place: str, shape: Shape, inner: Shape) -> Shape:
+def _joined(
+    block: registered.ResidualBlock | registered.ConcatBlock, place: str, shape: Shape, inner: Shape
+) -> Shape:
     if isinstance(block, registered.ResidualBlock):
         if inner != shape and place.startswith("edges."):
-            raise InvalidInput(place, "skip", f"skips between equal sizes, here {shape} and {inner}")
+            raise InvalidInput(
+                place, "skip", f"skips between equal sizes, here {shape} and {inner}"
+            )
         if inner != shape:
             given = f"{_numbers(inner)} inside, {_numbers(shape)} around"
-            raise InvalidInput(f"{place}.layers", given, "layers that keep the shape, so both can be added")
+            raise InvalidInput(
+                f"{place}.layers", given, "layers that keep the shape, so both can be added"
+            )
         return shape
     if inner[:-1] != shape[:-1]:
         given = f"{_numbers(inner)} inside, {_numbers(shape)} around"
-        raise InvalidInput(f"{place}.layers", given, "layers that keep the positions, so both can be concatenated")
+        raise InvalidInput(
+            f"{place}.layers", given, "layers that keep the positions, so both can be concatenated"
+        )
     return (*shape[:-1], shape[-1] + inner[-1])
 
 
 def _check_positions(place: str, kind: str, shape: Shape, dimensions: int) -> None:
     if len(shape) != dimensions + 1:
         given = f"{kind}, where {_words(shape)}"
-        taken = "images (height, width, channels)" if dimensions == 2 else "sequences (length, channels)"
+        taken = (
+            "images (height, width, channels)"
+            if dimensions == 2
+            else "sequences (length, channels)"
+        )
         raise InvalidInput(f"{place}.kind", given, f"this layer only on {taken}")
 
 
 def _check_sequence(place: str, kind: str, shape: Shape) -> None:
     if len(shape) != 2:
         given = f"{kind}, where {_words(shape)}"
-        raise InvalidInput(f"{place}.kind", given, "this layer only on sequences (positions, features)")
+        raise InvalidInput(
+            f"{place}.kind", given, "this layer only on sequences (positions, features)"
+        )
 
 
 def _words(shape: Shape) -> str:
@@ -306,7 +357,9 @@ def find_connections(steps: tuple[Step, ...]) -> Connections:
         below = [seen[source] for source in step.sources]
         if step.name:
             number += 1
-            is_branch = number - 1 not in below[0]  # A of an adapter, keys and values read the input of the layer below
+            is_branch = (
+                number - 1 not in below[0]
+            )  # A of an adapter, keys and values read the input of the layer below
             for low in sorted(below[0] - {number - 1}):
                 kind = "branch" if is_branch else "attention" if low in mixing else "concat"
                 skips.append(Skip(low, number, kind))

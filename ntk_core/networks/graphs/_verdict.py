@@ -34,7 +34,9 @@ class InDegree:
     counts: tuple[float, ...]
 
 
-def in_degrees(graph: Graph, width: int, input_shape: tuple[int, ...], num_outputs: int = 1) -> dict[str, InDegree]:
+def in_degrees(
+    graph: Graph, width: int, input_shape: tuple[int, ...], num_outputs: int = 1
+) -> dict[str, InDegree]:
     """Return the in-degree of each group and of the output, in order of evaluation.
 
     Maskable edges count by their probability of being kept, shared weights once per position of their kernel, fixed
@@ -151,7 +153,9 @@ def graph_verdict(
     return _of_graph(network, width, input_shape, output, num_outputs)
 
 
-def _of_graph(graph: Graph, width: int, input_shape: tuple[int, ...], output: str, num_outputs: int) -> Verdict:
+def _of_graph(
+    graph: Graph, width: int, input_shape: tuple[int, ...], output: str, num_outputs: int
+) -> Verdict:
     found = in_degrees(graph, width, input_shape, num_outputs)
     judged = {name: found[name] for name in graph.beyond_first_layer}
     narrow = {name for name, degree in judged.items() if degree.growth == 0}
@@ -164,15 +168,27 @@ def _of_graph(graph: Graph, width: int, input_shape: tuple[int, ...], output: st
         name
         for name, degree in found.items()
         if name not in narrow
-        and any(source in carried and growth(graph, source) == degree.growth for source in degree.sources)
+        and any(
+            source in carried and growth(graph, source) == degree.growth
+            for source in degree.sources
+        )
     }
     reasons: list[Reason] = []
     if output != "linear":
-        reasons.append(Reason(OUTPUT, f"The outputs pass through {output}: ‖H‖ stays of order 1.", True))
+        reasons.append(
+            Reason(OUTPUT, f"The outputs pass through {output}: ‖H‖ stays of order 1.", True)
+        )
     harmful = (OUTPUT in carried) or bool(harmed)
-    reasons += [_narrow_reason(graph, found[name], carried, harmful) for name in graph.depths if name in narrow]
+    reasons += [
+        _narrow_reason(graph, found[name], carried, harmful)
+        for name in graph.depths
+        if name in narrow
+    ]
     skipped = [name for name in graph.depths if name in carried - narrow]
-    reasons += [Reason(name, f"A fixed skip adds a narrow group to group {name}.", harmful) for name in skipped]
+    reasons += [
+        Reason(name, f"A fixed skip adds a narrow group to group {name}.", harmful)
+        for name in skipped
+    ]
     reasons += [_wide_reason(judged, narrow)] if not harmful else []
     outcome: Outcome = "not wide" if harmful else "wide but for a few" if narrow else "wide"
     outcome = outcome if output == "linear" else "nonlinear output"
@@ -189,7 +205,9 @@ def _narrow_reason(graph: Graph, degree: InDegree, carried: set[str], harmful: b
     inside = f"in-degree {degree.value:,.4g} (from {sources})"
     if harmful and (growth(graph, degree.name) > 0 or degree.name == OUTPUT):
         every = f"All {count} neurons of" if degree.num_neurons != 1 else "The one neuron of"
-        return Reason(degree.name, f"{every} {group} {has} {inside} at every width: not wide.", True)
+        return Reason(
+            degree.name, f"{every} {group} {has} {inside} at every width: not wide.", True
+        )
     ends = "a vanishing share of the inputs of wide neurons." if not harmful else "narrow as well."
     return Reason(degree.name, f"{which} {group} {has} {inside}: {ends}", harmful)
 
@@ -199,7 +217,9 @@ def _wide_reason(judged: dict[str, InDegree], narrow: set[str]) -> Reason:
     smallest = min(wide, key=lambda degree: degree.value)
     rates = sorted({degree.growth for degree in wide})
     group = "the output" if smallest.name == OUTPUT else f"group {smallest.name}"
-    others = "all other in-degrees grow" if narrow else "every in-degree outside the first layer grows"
+    others = (
+        "all other in-degrees grow" if narrow else "every in-degree outside the first layer grows"
+    )
     words = f"The smallest is {smallest.value:,.4g} ({group}); {others} with the width"
     if len(rates) > 1 or rates[0] != 1:
         span = f", from m^{rates[0]:g} to m^{rates[-1]:g}: a polynomial ratio"
@@ -207,7 +227,9 @@ def _wide_reason(judged: dict[str, InDegree], narrow: set[str]) -> Reason:
     return Reason(smallest.name, words + ".", False)
 
 
-def _of_composition(composition: Composition, width: int, input_shape: tuple[int, ...], output: str) -> Verdict:
+def _of_composition(
+    composition: Composition, width: int, input_shape: tuple[int, ...], output: str
+) -> Verdict:
     layers = lay_out(composition.steps, width, input_shape)
     fan_ins = [layer.fan_in for layer in layers[1:]]
 
@@ -216,10 +238,15 @@ def _of_composition(composition: Composition, width: int, input_shape: tuple[int
         return Verdict(outcome, found, min(fan_ins), max(fan_ins))
 
     if output != "linear":
-        return found("nonlinear output", "With a nonlinear output the Hessian norm does not decrease (Liu et al., §5).")
+        return found(
+            "nonlinear output",
+            "With a nonlinear output the Hessian norm does not decrease (Liu et al., §5).",
+        )
     blocks = [block for _, block in positions(composition.layers)]
     attention = [block for block in blocks if isinstance(block, AttentionBlock)]
-    smooth = attention or any(isinstance(block, ActivationBlock) and block.function != "identity" for block in blocks)
+    smooth = attention or any(
+        isinstance(block, ActivationBlock) and block.function != "identity" for block in blocks
+    )
     fixed = [layer for layer in layers if not layer.grows]
     narrow = [layer for layer in fixed if not layer.num_skips_around]
     around = [layer for layer in fixed if layer.num_skips_around]
@@ -234,21 +261,33 @@ def _of_composition(composition: Composition, width: int, input_shape: tuple[int
         words = ", ".join(f"{layer.name} has {layer.features:,}" for layer in around)
         reason = f"Layers with skips around them do not grow with m: {words}. Measure it."
         return found("undecided", reason)
-    reasons = ["Every layer with weights grows with m (Liu et al., Theorem 3.1 and App. G; Zhu et al., Theorem 3.6)."]
+    reasons = [
+        "Every layer with weights grows with m (Liu et al., Theorem 3.1 and App. G; Zhu et al., Theorem 3.6)."
+    ]
     if not smooth:
-        reasons.append("Without an activation it is a product of matrices; its kernel still stops changing.")
+        reasons.append(
+            "Without an activation it is a product of matrices; its kernel still stops changing."
+        )
     if any(name in ("relu", "leaky_relu") for name in composition.functions()):
-        reasons.append("The theorems ask for smooth activations; with ReLU the measured kernel behaves alike.")
+        reasons.append(
+            "The theorems ask for smooth activations; with ReLU the measured kernel behaves alike."
+        )
     return found("wide", *reasons)
 
 
-def _of_heads(attention: Sequence[AttentionBlock], lengths: Sequence[int], alone: bool) -> tuple[Outcome, str]:
+def _of_heads(
+    attention: Sequence[AttentionBlock], lengths: Sequence[int], alone: bool
+) -> tuple[Outcome, str]:
     """Judge attention heads by derivation and measurement, since the theorems do not cover them.
 
     Args:
         alone: whether one attention layer is all there is below the outputs.
     """
-    fixed = [length for block, length in zip(attention, lengths, strict=True) if isinstance(block.num_heads, int)]
+    fixed = [
+        length
+        for block, length in zip(attention, lengths, strict=True)
+        if isinstance(block.num_heads, int)
+    ]
     if fixed and all(block.score_exponent <= 0.5 for block in attention):
         words = (
             f"Bottleneck: the T² = {fixed[0] ** 2:,} scores of one head. They keep their share of the kernel as m "

@@ -34,7 +34,9 @@ def _adapted(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
         if next(numbers) not in chosen:
             return frozen
         down = graphs.AdapterDown.model_construct(width=rank)
-        up = graphs.AdapterUp.model_construct(width=block.width, rank=rank, exponent=settings.rank_exponent)
+        up = graphs.AdapterUp.model_construct(
+            width=block.width, rank=rank, exponent=settings.rank_exponent
+        )
         return graphs.AdapterBlock.model_construct(layers=(frozen, down, up))
 
     layers = BASES[settings.base].write_out(settings, hidden).layers
@@ -44,12 +46,16 @@ def _adapted(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
 def check(settings: ArchitectureSpec) -> None:
     """Require existing layers and something to train."""
     allowed = f"numbers from 1 to {settings.depth}, the hidden layers"
-    if settings.adapted_layers is not None and not set(settings.adapted_layers) <= set(range(1, settings.depth + 1)):
+    if settings.adapted_layers is not None and not set(settings.adapted_layers) <= set(
+        range(1, settings.depth + 1)
+    ):
         raise InvalidInput("adapted_layers", settings.adapted_layers, allowed)
     if settings.base == "bottleneck":
         BASES[settings.base].check(settings)
     if settings.trained == "first":
-        raise InvalidInput("trained", settings.trained, "all (A, B and the output layer), hidden (A and B) or last")
+        raise InvalidInput(
+            "trained", settings.trained, "all (A, B and the output layer), hidden (A and B) or last"
+        )
 
 
 def _copies(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
@@ -65,7 +71,15 @@ KINDS = (
         "low-rank adapters",
         "z = (W + B A / r^s) a / √m, W frozen, A and B trained, B = 0 at w₀",
         write_out=_adapted,
-        settings=(*LAYERED, "base", "adapted_layers", "adapter_rank", "rank_exponent", "grows", "layer_width"),
+        settings=(
+            *LAYERED,
+            "base",
+            "adapted_layers",
+            "adapter_rank",
+            "rank_exponent",
+            "grows",
+            "layer_width",
+        ),
         check=check,
         network=f"{NETWORKS}:Adapted",
     ),

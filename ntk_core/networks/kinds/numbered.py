@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks import graphs
-from ntk_core.networks.graphs import Block, Composition, ConcatBlock, FlattenInputBlock, ResidualBlock
+from ntk_core.networks.graphs import (
+    Block,
+    Composition,
+    ConcatBlock,
+    FlattenInputBlock,
+    ResidualBlock,
+)
 from ntk_core.networks.kinds._kind import LAYERED, NETWORKS, Hidden, Kind, dense
 
 if TYPE_CHECKING:
@@ -60,25 +66,35 @@ def _densenet(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
 def _check_densenet(architecture: ArchitectureSpec) -> None:
     """Refuse output weights ±1, which have no mask."""
     if architecture.output_weights == "signs" and architecture.drop_probability:
-        raise InvalidInput("output_weights", architecture.output_weights, "normal where edges are dropped")
+        raise InvalidInput(
+            "output_weights", architecture.output_weights, "normal where edges are dropped"
+        )
 
 
 def _check_mixed(architecture: ArchitectureSpec) -> None:
     """Require at least one dense layer."""
     if architecture.depth < 2:
-        raise InvalidInput("depth", architecture.depth, "2 to 16, a convolution and at least one dense layer")
+        raise InvalidInput(
+            "depth", architecture.depth, "2 to 16, a convolution and at least one dense layer"
+        )
 
 
 def _convnet(settings: ArchitectureSpec, hidden: Hidden, count: int | None = None) -> Composition:
     """``count`` convolutions, by default all layers, each with its pooling; a readout, then dense layers."""
     count, found = len(hidden) if count is None else count, list[Block]()
-    filters = graphs.ConvolutionBlock.model_construct(kernel_size=settings.kernel_size, padding=settings.padding)
+    filters = graphs.ConvolutionBlock.model_construct(
+        kernel_size=settings.kernel_size, padding=settings.padding
+    )
     for width, bias in hidden[:count]:
         found.append(filters.model_copy(update={"width": width, "bias": bias}))
         found.append(graphs.ActivationBlock.model_construct(function=settings.activation))
         if settings.pool_size > 1:
             found.append(graphs.AveragePoolBlock.model_construct(size=settings.pool_size))
-    found.append(graphs.GlobalAverageBlock() if settings.readout == "global-average" else graphs.FlattenBlock())
+    found.append(
+        graphs.GlobalAverageBlock()
+        if settings.readout == "global-average"
+        else graphs.FlattenBlock()
+    )
     for width, bias in hidden[count:]:
         found += dense(width, bias, settings.activation)
     return Composition(tuple(found))
@@ -135,7 +151,9 @@ KINDS = (
         "mixed",
         "mixed",
         "one convolution, then dense layers; the width counts channels and neurons",
-        write_out=lambda settings, hidden: _convnet(settings, hidden, getattr(settings, "num_conv", 1)),
+        write_out=lambda settings, hidden: _convnet(
+            settings, hidden, getattr(settings, "num_conv", 1)
+        ),
         settings=CONVOLUTIONAL,
         check=_check_mixed,
         network=f"{NETWORKS}:MixedNet",

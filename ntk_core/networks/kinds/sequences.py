@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks import graphs
-from ntk_core.networks.graphs import Block, Composition, GlobalAverageBlock, ResidualBlock, TokenDenseBlock, multiple
+from ntk_core.networks.graphs import (
+    Block,
+    Composition,
+    GlobalAverageBlock,
+    ResidualBlock,
+    TokenDenseBlock,
+    multiple,
+)
 from ntk_core.networks.kinds._kind import NETWORKS, Hidden, Kind
 
 if TYPE_CHECKING:
@@ -23,7 +30,10 @@ _NORMALIZATION: dict[str, tuple[Block, ...]] = {
     "plain": (graphs.NormalizeBlock(),),
     "gains": (graphs.NormalizeBlock(), graphs.GainBlock()),
 }
-_READOUT: dict[str, Block] = {"mean": graphs.GlobalAverageBlock(), "first": graphs.FirstTokenBlock()}
+_READOUT: dict[str, Block] = {
+    "mean": graphs.GlobalAverageBlock(),
+    "first": graphs.FirstTokenBlock(),
+}
 
 
 def _heads(settings: ArchitectureSpec) -> graphs.AttentionBlock:
@@ -45,7 +55,11 @@ def _attention(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
 def _check_attention(architecture: ArchitectureSpec) -> None:
     """Refuse to grow MLPs, which it lacks."""
     if architecture.width_is == "mlp_width":
-        raise InvalidInput("width_is", architecture.width_is, "head_dim or num_heads: this architecture has no MLPs")
+        raise InvalidInput(
+            "width_is",
+            architecture.width_is,
+            "head_dim or num_heads: this architecture has no MLPs",
+        )
 
 
 def _transformer(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
@@ -62,7 +76,9 @@ def _transformer(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
         ResidualBlock.model_construct(layers=(*normalized, inner, activation, features)),
     )
     last = (*normalized, _READOUT[settings.token_readout])
-    return Composition((features, *_POSITIONS[settings.positions], *block * settings.num_blocks, *last))
+    return Composition(
+        (features, *_POSITIONS[settings.positions], *block * settings.num_blocks, *last)
+    )
 
 
 KINDS = (
@@ -81,7 +97,17 @@ KINDS = (
         "transformer",
         "L blocks α + W_O attention(α), then α + W₂σ(W₁α), each on normalized α",
         write_out=_transformer,
-        settings=(*_HEADS, *("num_blocks", "mlp_factor", "activation", "normalization", "positions", "token_readout")),
+        settings=(
+            *_HEADS,
+            *(
+                "num_blocks",
+                "mlp_factor",
+                "activation",
+                "normalization",
+                "positions",
+                "token_readout",
+            ),
+        ),
         network=f"{NETWORKS}:Transformer",
     ),
 )

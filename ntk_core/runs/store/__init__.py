@@ -21,5 +21,12 @@ from ntk_core.runs.store._entries import (
     StoredRun,
     UnfinishedJob,
 )
-from ntk_core.runs.store._run_file import Imported, UnusableLine, read_line, read_runs, run_line, write_runs
+from ntk_core.runs.store._run_file import (
+    Imported,
+    UnusableLine,
+    read_line,
+    read_runs,
+    run_line,
+    write_runs,
+)
 from ntk_core.runs.store._store import Store, StoredPoints, partial_result

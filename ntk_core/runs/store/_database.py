@@ -47,16 +47,27 @@ class Database:
         try:
             self._url = _url(given)
             self._shown = self._url.render_as_string(hide_password=True)
-            self._file = Path(str(self._url.database)) if self._url.get_backend_name() == "sqlite" else None
+            self._file = (
+                Path(str(self._url.database)) if self._url.get_backend_name() == "sqlite" else None
+            )
             self._engine = _engine(self._url, busy_timeout_s)
             self._server_lock = FileLock(f"{self._file}.lock", timeout=0, thread_local=False)
-            self._file_lock = FileLock(f"{self._file}.open.lock", timeout=busy_timeout_s)  # to create or rename it
+            self._file_lock = FileLock(
+                f"{self._file}.open.lock", timeout=busy_timeout_s
+            )  # to create or rename it
             # close connections even if the store is never closed
             weakref.finalize(self, self._engine.dispose).atexit = False
             self._begin()
         except InvalidInput:
             raise
-        except (sa.exc.SQLAlchemyError, sqlite3.Error, OSError, RuntimeError, ValueError, ImportError) as error:
+        except (
+            sa.exc.SQLAlchemyError,
+            sqlite3.Error,
+            OSError,
+            RuntimeError,
+            ValueError,
+            ImportError,
+        ) as error:
             raise self._unusable(error) from None
 
     @property
@@ -71,7 +82,10 @@ class Database:
             try:
                 with self._engine.begin() as connection:
                     return work(connection)
-            except (sa.exc.DBAPIError, UnicodeDecodeError) as error:  # the latter from a damaged schema
+            except (
+                sa.exc.DBAPIError,
+                UnicodeDecodeError,
+            ) as error:  # the latter from a damaged schema
                 if is_repeated or not self._set_aside_if_damaged(error):
                     raise self._unusable(error) from None
                 is_repeated = True
@@ -86,7 +100,9 @@ class Database:
             try:
                 self._server_lock.acquire()
             except Timeout:
-                raise InvalidInput(VARIABLE, self._shown, "a file that no other running server uses") from None
+                raise InvalidInput(
+                    VARIABLE, self._shown, "a file that no other running server uses"
+                ) from None
             except OSError as error:
                 raise self._unusable(error) from None
 
@@ -121,7 +137,9 @@ class Database:
 
     def _set_aside_if_damaged(self, error: Exception) -> bool:
         """Replace our damaged file by a new one; return whether it was replaced, here or by another process."""
-        code = getattr(getattr(error, "orig", None), "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+        code = (
+            getattr(getattr(error, "orig", None), "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+        )
         if self._file is None or code not in _DAMAGE:
             return False
         with contextlib.suppress(OSError, Timeout), self._file_lock:
@@ -135,7 +153,12 @@ class Database:
     def _set_aside(self, file: Path) -> None:
         aside = file.with_name(f"{file.name}.damaged-{time.time_ns()}")
         why = "damaged, or of an earlier version"
-        _LOG.warning("The results in %s are %s; they are kept as %s, and a new file is created.", file, why, aside)
+        _LOG.warning(
+            "The results in %s are %s; they are kept as %s, and a new file is created.",
+            file,
+            why,
+            aside,
+        )
         for suffix in ("", "-wal", "-shm"):
             if Path(f"{file}{suffix}").exists():
                 os.replace(f"{file}{suffix}", f"{aside}{suffix}")
@@ -145,8 +168,14 @@ class Database:
         cause = getattr(error, "orig", None) or error
         reason = (str(cause).strip().splitlines() or [type(cause).__name__])[0]
         name = getattr(cause, "sqlite_errorname", type(cause).__name__)
-        _LOG.error("The results store cannot be used: %s", reason, extra={"facts": {"cause": f"{name}: {reason}"}})
-        allowed = f"a path or SQLAlchemy URL of a database that can be read and written (here: {reason})"
+        _LOG.error(
+            "The results store cannot be used: %s",
+            reason,
+            extra={"facts": {"cause": f"{name}: {reason}"}},
+        )
+        allowed = (
+            f"a path or SQLAlchemy URL of a database that can be read and written (here: {reason})"
+        )
         return InvalidInput(VARIABLE, self._shown, allowed)
 
 
@@ -157,7 +186,9 @@ def _is_empty(file: Path) -> bool:
 def _create(file: Path) -> None:
     """Create a SQLite file with our mark."""
     with contextlib.closing(sqlite3.connect(file)) as connection:
-        connection.execute("BEGIN")  # one commit: another process finds the file empty, or with our mark
+        connection.execute(
+            "BEGIN"
+        )  # one commit: another process finds the file empty, or with our mark
         connection.execute("PRAGMA auto_vacuum=FULL")  # the file shrinks when rows are deleted
         connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version={LAYOUT}")
@@ -188,7 +219,9 @@ def _is_ours(file: Path) -> bool:
 
 
 def _has_our_layout(file: Path) -> bool:
-    header = _header(file)  # other versions in bytes 18 and 19 make SQLite treat a file as read-only or unknown
+    header = _header(
+        file
+    )  # other versions in bytes 18 and 19 make SQLite treat a file as read-only or unknown
     return {1, 2}.issuperset(header[18:20]) and int.from_bytes(header[60:64]) == LAYOUT
 
 
@@ -197,9 +230,13 @@ def _is_damaged(file: Path) -> bool:
     if not _has_our_layout(file):
         return True
     try:
-        with contextlib.closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as connection:
+        with contextlib.closing(
+            sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)
+        ) as connection:
             for table in TABLES.sorted_tables:
-                connection.execute(f"SELECT {', '.join(table.columns.keys())} FROM {table.name} LIMIT 0")
+                connection.execute(
+                    f"SELECT {', '.join(table.columns.keys())} FROM {table.name} LIMIT 0"
+                )
             return connection.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",)
     except UnicodeDecodeError:  # in the name of a table
         return True
@@ -211,14 +248,21 @@ def _url(given: str) -> sa.URL:
     """Return the URL of the database ``given``; create the directory of a SQLite file."""
     if "://" in given:
         url = sa.make_url(given)
-        if url.drivername in ("postgresql", "postgres"):  # the usual form; SQLAlchemy would select psycopg2 for it
+        if url.drivername in (
+            "postgresql",
+            "postgres",
+        ):  # the usual form; SQLAlchemy would select psycopg2 for it
             url = url.set(drivername="postgresql+psycopg")
         if url.get_backend_name() != "sqlite" or not url.database:
             return url
         file = Path(url.database)
     else:
         url = sa.URL.create("sqlite")
-        file = Path(given).expanduser() if given else private_directory(data_directory()) / "runs.sqlite"
+        file = (
+            Path(given).expanduser()
+            if given
+            else private_directory(data_directory()) / "runs.sqlite"
+        )
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     return url.set(database=str(file.resolve()))
 
@@ -230,8 +274,12 @@ def _engine(url: sa.URL, busy_timeout_s: float) -> sa.Engine:
 
     @sa.event.listens_for(engine, "connect")
     def _prepare(connection: sqlite3.Connection, _record: object) -> None:
-        connection.text_factory = lambda text: text.decode("utf-8", "replace")  # a damaged text affects only its row
-        connection.execute("PRAGMA synchronous=FULL")  # the default in WAL mode may lose points at a power failure
+        connection.text_factory = lambda text: text.decode(
+            "utf-8", "replace"
+        )  # a damaged text affects only its row
+        connection.execute(
+            "PRAGMA synchronous=FULL"
+        )  # the default in WAL mode may lose points at a power failure
 
     return engine
 
@@ -253,7 +301,9 @@ RUNS = sa.Table(
     sa.Column("name", sa.Text, nullable=False, default=""),
     sa.Column("note", sa.Text, nullable=False, default=""),
     sa.Column("favorite", sa.Boolean, nullable=False, default=False),
-    sa.Column("ending", sa.Text, nullable=False, default=""),  # of its result, in JSON; empty before
+    sa.Column(
+        "ending", sa.Text, nullable=False, default=""
+    ),  # of its result, in JSON; empty before
     sa.Column("spec", sa.Text, nullable=False),
     sa.Index("lab_results_by_use", "used", "bytes"),
 )
@@ -295,12 +345,19 @@ def alone(connection: sa.Connection) -> None:
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
 
 
-def insert(connection: sa.Connection, table: sa.Table, row: Mapping[str, object], update: Collection[str] = ()) -> None:
+def insert(
+    connection: sa.Connection,
+    table: sa.Table,
+    row: Mapping[str, object],
+    update: Collection[str] = (),
+) -> None:
     """Insert ``row``; if its key exists, update these columns, if any."""
     dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
     statement = dialect.insert(table).values(row)
     if update:
-        statement = statement.on_conflict_do_update(index_elements=table.primary_key, set_={n: row[n] for n in update})
+        statement = statement.on_conflict_do_update(
+            index_elements=table.primary_key, set_={n: row[n] for n in update}
+        )
     else:
         statement = statement.on_conflict_do_nothing()
     connection.execute(statement)

@@ -20,7 +20,9 @@ MAX_NAME, MAX_NOTE = 80, 500
 STATUSES = ("completed", "cancelled", "stopped", "failed", "started")
 _OF_RUN = POINTS.c.digest == RUNS.c.digest
 NUM_POINTS = sa.select(sa.func.count()).where(_OF_RUN).scalar_subquery()
-NUM_BYTES = RUNS.c.bytes + sa.func.coalesce(sa.select(sa.func.sum(POINTS.c.bytes)).where(_OF_RUN).scalar_subquery(), 0)
+NUM_BYTES = RUNS.c.bytes + sa.func.coalesce(
+    sa.select(sa.func.sum(POINTS.c.bytes)).where(_OF_RUN).scalar_subquery(), 0
+)
 LISTED = (*RUNS.c, NUM_POINTS.label("num_points"), NUM_BYTES.label("num_bytes"))
 _LOG = logging.getLogger(__name__)
 
@@ -73,7 +75,9 @@ class StoredRun:
     @classmethod
     def of(cls, row: sa.Row[tuple[object, ...]]) -> StoredRun:
         """Return the entry of a row."""
-        found = {name: value for name, value in row._mapping.items() if name in cls.__dataclass_fields__}
+        found = {
+            name: value for name, value in row._mapping.items() if name in cls.__dataclass_fields__
+        }
         return cls(**found | {"spec": intact_spec(row.digest, row.spec)})
 
 
@@ -152,7 +156,10 @@ def delete_run(connection: sa.Connection, run: str) -> None:
 
 
 def total_bytes(connection: sa.Connection) -> int:
-    return sum(int(connection.scalar(sa.select(sa.func.sum(table.c.bytes))) or 0) for table in (RUNS, POINTS))
+    return sum(
+        int(connection.scalar(sa.select(sa.func.sum(table.c.bytes))) or 0)
+        for table in (RUNS, POINTS)
+    )
 
 
 def evict(connection: sa.Connection, most: int, spared: str) -> None:

@@ -59,7 +59,9 @@ def read_line(line: str) -> Result:
     spec = data.get("spec") if isinstance(data, dict) else None
     version = spec.get("schema_version") if isinstance(spec, dict) else None
     if version != SCHEMA_VERSION:
-        raise UnusableLine(f"of version {str(version)[:20]!r}; this lab reads version {SCHEMA_VERSION}")
+        raise UnusableLine(
+            f"of version {str(version)[:20]!r}; this lab reads version {SCHEMA_VERSION}"
+        )
     found = _SHA.search(line)
     if found is None or found[1] != sha(f"{line[: found.start()]}}}"):
         raise UnusableLine("damaged; its SHA-256 does not match")
@@ -106,8 +108,14 @@ def read_runs(store: Store, file: IO[bytes], *, field: str = "file") -> Imported
             result = read_line(line.decode("utf-8", "replace"))
         except UnusableLine as problem:
             if not good and not left_aside and b'"spec"' not in line[:1000]:
-                begins = "".join(letter for letter in line[:40].decode("utf-8", "replace") if letter.isprintable())
-                raise InvalidInput(field, begins, "a file of runs, as an export writes it") from None
+                begins = "".join(
+                    letter
+                    for letter in line[:40].decode("utf-8", "replace")
+                    if letter.isprintable()
+                )
+                raise InvalidInput(
+                    field, begins, "a file of runs, as an export writes it"
+                ) from None
             left_aside.append(f"line {number}: {problem}")
         else:
             store.save_result(result, imported=True)

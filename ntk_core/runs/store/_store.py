@@ -58,7 +58,11 @@ class Store(Database):
     """
 
     def __init__(
-        self, location: str | Path | None = None, *, busy_timeout_s: float = 30.0, max_bytes: int | None = None
+        self,
+        location: str | Path | None = None,
+        *,
+        busy_timeout_s: float = 30.0,
+        max_bytes: int | None = None,
     ):
         self.max_bytes = settings().store_bytes if max_bytes is None else max_bytes
         self._written_at = -math.inf
@@ -75,7 +79,11 @@ class Store(Database):
             InvalidInput: if writing fails, or the disk of a SQLite file is almost full.
         """
         if time.monotonic() - self._written_at > TRY_EVERY_S:
-            self.do(lambda connection: connection.execute(sa.delete(POINTS).where(POINTS.c.digest == "")))
+            self.do(
+                lambda connection: connection.execute(
+                    sa.delete(POINTS).where(POINTS.c.digest == "")
+                )
+            )
             self.check_disk()
             self._written_at = time.monotonic()
 
@@ -94,11 +102,17 @@ class Store(Database):
             imported: whether it was computed elsewhere.
         """
         run = spec_digest(result.spec)
-        unless = RUNS.c.status == "completed" if imported or result.status != "completed" else sa.false()
+        unless = (
+            RUNS.c.status == "completed" if imported or result.status != "completed" else sa.false()
+        )
         if imported and result.status != "completed":  # the run may be in progress
             unless = RUNS.c.status != "started"
         ending = result.model_dump_json(include={"status", "provenance", "runtime_s"})
-        change = sa.update(RUNS).where(RUNS.c.digest == run, ~unless).values(status=result.status, ending=ending)
+        change = (
+            sa.update(RUNS)
+            .where(RUNS.c.digest == run, ~unless)
+            .values(status=result.status, ending=ending)
+        )
         change = change.values(imported=True) if imported else change
 
         def save(connection: sa.Connection) -> None:
@@ -121,7 +135,11 @@ class Store(Database):
                 found = _result(spec, self.points_of(run), **json.loads(row.ending))
         if found is not None:
             now = time.time()
-            used = sa.update(RUNS).where(RUNS.c.digest == run, RUNS.c.used < now - TOUCH_S).values(used=now)
+            used = (
+                sa.update(RUNS)
+                .where(RUNS.c.digest == run, RUNS.c.used < now - TOUCH_S)
+                .values(used=now)
+            )
             with contextlib.suppress(InvalidInput):  # reading must not fail if this write fails
                 self.do(lambda connection: connection.execute(used))
         return found
@@ -140,7 +158,10 @@ class Store(Database):
     def runtimes(self, run: str) -> dict[str, float]:
         """Return the run time of each point in seconds by key, without checks for damage."""
         query = sa.select(POINTS.c.key, POINTS.c.seconds).where(POINTS.c.digest == run)
-        return {row.key: row.seconds for row in self.do(lambda connection: connection.execute(query).all())}
+        return {
+            row.key: row.seconds
+            for row in self.do(lambda connection: connection.execute(query).all())
+        }
 
     def spec(self, prefix: str) -> Spec | None:
         """Return the spec whose digest starts with ``prefix`` (at least 16 hexadecimal digits), if unique."""
@@ -184,7 +205,11 @@ class Store(Database):
         for word in text[:MAX_SEARCH].replace("\0", " ").split()[:MAX_WORDS]:
             columns = (RUNS.c.experiment, RUNS.c.swept, RUNS.c.spec)
             found = [column.icontains(word, autoescape=True) for column in columns]
-            marks = [run for run, mark in marked.items() if word.lower() in f"{mark.name} {mark.note}".lower()]
+            marks = [
+                run
+                for run, mark in marked.items()
+                if word.lower() in f"{mark.name} {mark.note}".lower()
+            ]
             begins = RUNS.c.digest.istartswith(word, autoescape=True)
             wanted.append(sa.or_(begins, RUNS.c.digest.in_(marks), *found))
         if only_favorites:
@@ -195,7 +220,9 @@ class Store(Database):
         count = sa.select(sa.func.count()).select_from(RUNS).where(*wanted)
         query = sa.select(*LISTED).where(*wanted).order_by(RUNS.c.used.desc(), RUNS.c.digest)
         page = query.limit(limit).offset(offset)
-        total, rows = self.do(lambda connection: (connection.scalar(count), connection.execute(page).all()))
+        total, rows = self.do(
+            lambda connection: (connection.scalar(count), connection.execute(page).all())
+        )
         return RunList(tuple(map(StoredRun.of, rows)), int(total or 0))
 
     def marks(self) -> dict[str, Mark]:
@@ -216,11 +243,15 @@ class Store(Database):
 
     def write_jobs(self, jobs: Collection[UnfinishedJob]) -> None:
         """Replace the unfinished jobs of this server."""
-        left = (JOBS.c.server == socket.gethostname()) & JOBS.c.digest.not_in([job.digest for job in jobs])
+        left = (JOBS.c.server == socket.gethostname()) & JOBS.c.digest.not_in(
+            [job.digest for job in jobs]
+        )
 
         def write(connection: sa.Connection) -> None:
             connection.execute(sa.delete(JOBS).where(left))
-            for job in sorted(jobs, key=lambda job: job.digest):  # a fixed order of locks avoids deadlocks
+            for job in sorted(
+                jobs, key=lambda job: job.digest
+            ):  # a fixed order of locks avoids deadlocks
                 begin_run(connection, job.spec)
                 _write_job(connection, job)
 
@@ -280,14 +311,20 @@ class StoredPoints:
         self._store.do(lambda connection: evict(connection, self._store.max_bytes, self._run))
 
 
-_JOBS = sa.select(*JOBS.c, RUNS.c.spec).join(RUNS, RUNS.c.digest == JOBS.c.digest).order_by(JOBS.c.submitted)
+_JOBS = (
+    sa.select(*JOBS.c, RUNS.c.spec)
+    .join(RUNS, RUNS.c.digest == JOBS.c.digest)
+    .order_by(JOBS.c.submitted)
+)
 
 
 def _jobs(connection: sa.Connection, query: sa.Select[Any]) -> tuple[UnfinishedJob, ...]:
     """Return the jobs with readable settings."""
     found = [(intact_spec(row.digest, row.spec), row) for row in connection.execute(query)]
     return tuple(
-        UnfinishedJob(spec, row.owner, row.submitted, row.running, row.spent, row.allowed, row.ending)
+        UnfinishedJob(
+            spec, row.owner, row.submitted, row.running, row.spent, row.allowed, row.ending
+        )
         for spec, row in found
         if spec is not None
     )
@@ -295,7 +332,12 @@ def _jobs(connection: sa.Connection, query: sa.Select[Any]) -> tuple[UnfinishedJ
 
 def _write_job(connection: sa.Connection, job: UnfinishedJob) -> None:
     """Update the row of a job, or insert one, without changing its requested end."""
-    row = {"server": socket.gethostname(), "seen": time.time(), "owner": job.owner, "submitted": job.submitted_s}
+    row = {
+        "server": socket.gethostname(),
+        "seen": time.time(),
+        "owner": job.owner,
+        "submitted": job.submitted_s,
+    }
     row |= {"running": job.running, "spent": job.spent_s, "allowed": job.allowed_s}
     insert(connection, JOBS, row | {"digest": job.digest, "ending": False}, update=row)
 
@@ -303,16 +345,24 @@ def _write_job(connection: sa.Connection, job: UnfinishedJob) -> None:
 def begin_run(connection: sa.Connection, spec: Spec) -> None:
     """Insert the row of this spec, or mark it as used and repair it, and lock it for the transaction."""
     text, now = canonical_json(spec), time.time()
-    facts = {"experiment": spec.experiment, "swept": swept_words(spec)[:200], "private": spec.is_private}
+    facts = {
+        "experiment": spec.experiment,
+        "swept": swept_words(spec)[:200],
+        "private": spec.is_private,
+    }
     facts |= {"spec": text, "bytes": len(text), "used": now}
     insert(connection, RUNS, {"digest": spec_digest(spec), "created": now, **facts}, update=facts)
 
 
-def _save_point(connection: sa.Connection, run: str, key: str, point: PointValue, *, replace: bool = True) -> None:
+def _save_point(
+    connection: sa.Connection, run: str, key: str, point: PointValue, *, replace: bool = True
+) -> None:
     """Store a point; an existing point of this key is replaced or kept."""
     text = point.model_dump_json()
     stored = {"seconds": point.runtime_s, "bytes": len(text), "json": text}
-    insert(connection, POINTS, {"digest": run, "key": key, **stored}, update=stored if replace else ())
+    insert(
+        connection, POINTS, {"digest": run, "key": key, **stored}, update=stored if replace else ()
+    )
 
 
 def _result(spec: Spec, points: Mapping[str, PointValue], **ending: object) -> Result | None:
@@ -320,13 +370,17 @@ def _result(spec: Spec, points: Mapping[str, PointValue], **ending: object) -> R
     keys = spec.point_keys()
     found = [points[key] for key in keys if key in points]
     with contextlib.suppress(ValidationError):
-        result: Result = experiment_of(spec).result.model_validate({"spec": spec, "points": found, **ending})
+        result: Result = experiment_of(spec).result.model_validate(
+            {"spec": spec, "points": found, **ending}
+        )
         if result.status != "completed" or len(found) == len(keys):
             return result
     return None
 
 
-def partial_result(spec: Spec, points: Mapping[str, PointValue], status: EndStatus = "cancelled") -> Result | None:
+def partial_result(
+    spec: Spec, points: Mapping[str, PointValue], status: EndStatus = "cancelled"
+) -> Result | None:
     """Return a partial result of an unfinished run; None without points."""
     latest = latest_provenance(points.values())
     if latest is None:

@@ -75,7 +75,9 @@ def test_missing_values_are_counted_and_located():
 
 def test_fingerprint_depends_on_every_array_and_on_nothing_else():
     base = Dataset(**arrays())
-    assert data_fingerprint(base) == data_fingerprint(dataclasses.replace(base, name="x", provenance="y"))
+    assert data_fingerprint(base) == data_fingerprint(
+        dataclasses.replace(base, name="x", provenance="y")
+    )
     changes = {
         "x": base.x + 1,
         "y": base.y * 2,
@@ -84,7 +86,10 @@ def test_fingerprint_depends_on_every_array_and_on_nothing_else():
         "y_test": base.y_test * 2,
         "labels_test": 1 - base.labels_test,
     }
-    fingerprints = {data_fingerprint(dataclasses.replace(base, **{field: value})) for field, value in changes.items()}
+    fingerprints = {
+        data_fingerprint(dataclasses.replace(base, **{field: value}))
+        for field, value in changes.items()
+    }
     assert len(fingerprints | {data_fingerprint(base)}) == len(changes) + 1
 
 

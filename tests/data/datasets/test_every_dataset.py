@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from ntk_core.data import DATASETS, data_fingerprint, dataset_info, dataset_options, dataset_shapes, load_dataset
+from ntk_core.data import (
+    DATASETS,
+    data_fingerprint,
+    dataset_info,
+    dataset_options,
+    dataset_shapes,
+    load_dataset,
+)
 from ntk_core.data._laws import Curve
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.errors import InvalidInput
@@ -21,7 +28,9 @@ DRAWN = tuple(name for name in SEEDED if not hasattr(DATASETS[name], "files"))
 
 @pytest.mark.parametrize("name", SEEDED)
 def test_equal_seeds_give_equal_data_and_others_do_not(name):
-    first, second, third = (load_dataset(name, num_samples=20, num_test=20, seed=seed) for seed in (7, 7, 8))
+    first, second, third = (
+        load_dataset(name, num_samples=20, num_test=20, seed=seed) for seed in (7, 7, 8)
+    )
     assert data_fingerprint(first) == data_fingerprint(second) != data_fingerprint(third)
     assert not np.array_equal(first.x, first.x_test)
 
@@ -31,7 +40,9 @@ def test_smaller_sample_is_the_beginning_of_a_larger_one(name):
     noise = {"noise": 0.1} if "noise" in DATASETS[name].uses else {}
     small, large = (load_dataset(name, num_samples=n, num_test=n // 2, **noise) for n in (20, 60))
     for field in ("x", "y", "labels"):
-        np.testing.assert_array_equal(getattr(small, field), getattr(large, field)[: len(getattr(small, field))])
+        np.testing.assert_array_equal(
+            getattr(small, field), getattr(large, field)[: len(getattr(small, field))]
+        )
     if name != "sine":  # its test points are an even grid
         np.testing.assert_array_equal(small.x_test, large.x_test[:10])
 
@@ -45,7 +56,12 @@ OTHER_SHAPES: tuple[dict[str, object], ...] = (
 
 @pytest.mark.parametrize(
     ("name", "options"),
-    [(name, options) for name in SHIPPED for options in OTHER_SHAPES if set(options) <= set(DATASETS[name].uses)],
+    [
+        (name, options)
+        for name in SHIPPED
+        for options in OTHER_SHAPES
+        if set(options) <= set(DATASETS[name].uses)
+    ],
 )
 def test_shapes_known_beforehand_are_those_of_the_data(name, options):
     shapes, data = dataset_shapes(name, **options), load_dataset(name, **options)
@@ -97,7 +113,12 @@ REFUSED: dict[str, dict[str, list[object]]] = {
 
 @pytest.mark.parametrize(
     ("name", "option", "value"),
-    [(name, option, value) for name, of in REFUSED.items() for option, values in of.items() for value in values],
+    [
+        (name, option, value)
+        for name, of in REFUSED.items()
+        for option, values in of.items()
+        for value in values
+    ],
 )
 def test_value_outside_its_bounds_is_refused_by_name(name, option, value):
     with pytest.raises(InvalidInput) as refusal:
@@ -111,11 +132,21 @@ def test_value_outside_its_bounds_is_refused_by_name(name, option, value):
         ("mnist", {"num_samples": 1201, "classes": (0, 1)}, "num_samples", "1,200"),
         ("mnist", {"num_test": 401, "classes": (0, 1)}, "num_test", "at most 400"),
         ("cifar2", {"num_samples": 1001, "resolution": 32}, "num_samples", "at most 1,000"),
-        ("mnist", {"colour": 1}, "options", "num_samples, num_test, seed, standardize, targets, classes, source"),
+        (
+            "mnist",
+            {"colour": 1},
+            "options",
+            "num_samples, num_test, seed, standardize, targets, classes, source",
+        ),
         ("gaussian-mixture", {"classes": (0, 1)}, "options", "num_classes"),
         ("majority", {"num_symbols": 3}, "options", "num_tokens"),
         ("points", {"seed": 0}, "options", "xs, ys"),
-        ("imagenet", {}, "name", "gaussian-mixture, .*, random-sequences, .*, teacher, mnist, .*, digits"),
+        (
+            "imagenet",
+            {},
+            "name",
+            "gaussian-mixture, .*, random-sequences, .*, teacher, mnist, .*, digits",
+        ),
         (["mnist"], {}, "name", "gaussian-mixture"),
     ],
 )

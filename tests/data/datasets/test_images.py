@@ -14,14 +14,24 @@ IMAGE_SETS = ("mnist", "fashion-mnist", "cifar2", "digits")
 
 
 def test_every_shipped_file_has_the_checksum_of_its_readme():
-    stated = dict(re.findall(r"`(\w+\.npz)`.*`([0-9a-f]{64})`", (SHIPPED_FILES / "README.md").read_text("utf-8")))
-    actual = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in SHIPPED_FILES.glob("*.npz")}
+    stated = dict(
+        re.findall(
+            r"`(\w+\.npz)`.*`([0-9a-f]{64})`", (SHIPPED_FILES / "README.md").read_text("utf-8")
+        )
+    )
+    actual = {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in SHIPPED_FILES.glob("*.npz")
+    }
     assert actual == stated
     assert len(actual) == 4
 
 
 def test_pooled_cifar2_equals_pooling_of_the_full_size_images():
-    pooled, full = (np.load(SHIPPED_FILES / f"cifar2_{side}.npz", allow_pickle=False) for side in ("8x8", "32x32"))
+    pooled, full = (
+        np.load(SHIPPED_FILES / f"cifar2_{side}.npz", allow_pickle=False)
+        for side in ("8x8", "32x32")
+    )
     with pooled, full:
         for split, per_class in (("train", 500), ("test", 100)):
             for label in (0, 1):
@@ -36,7 +46,9 @@ def test_digits_are_the_mnist_images_pooled_to_seven_pixels():
     options = {"num_samples": 40, "num_test": 20, "seed": 5, "classes": (2, 7)}
     digits, mnist = load_dataset("digits", **options), load_dataset("mnist", **options)
     pooled = mnist.x.reshape(-1, 7, 4, 7, 4, 1).mean(axis=(2, 4))
-    np.testing.assert_allclose(digits.x, pooled, atol=4e-7)  # a few roundings of numbers in [0, 1] in float32
+    np.testing.assert_allclose(
+        digits.x, pooled, atol=4e-7
+    )  # a few roundings of numbers in [0, 1] in float32
     assert "7×7" in digits.provenance
     assert "scikit-learn" in digits.provenance
 
@@ -45,8 +57,13 @@ def test_digits_are_the_mnist_images_pooled_to_seven_pixels():
 def test_shipped_images_have_registered_counts_and_range(name):
     shapes = dataset_shapes(name)
     data = load_dataset(name, num_samples=shapes.available_train, num_test=shapes.available_test)
-    for labels, available in ((data.labels, shapes.available_train), (data.labels_test, shapes.available_test)):
-        assert np.bincount(labels).tolist() == [available // shapes.num_outputs] * shapes.num_outputs
+    for labels, available in (
+        (data.labels, shapes.available_train),
+        (data.labels_test, shapes.available_test),
+    ):
+        assert (
+            np.bincount(labels).tolist() == [available // shapes.num_outputs] * shapes.num_outputs
+        )
     assert 0 <= data.x.min() < 0.1
     assert 0.9 < data.x.max() <= 1
 
@@ -69,7 +86,9 @@ def test_no_image_is_drawn_twice():
 def test_chosen_classes_have_their_images_in_order():
     with np.load(SHIPPED_FILES / "fashion_mnist_8k.npz", allow_pickle=False) as shipped:
         images = shipped["x_train"].astype(np.float32) / 255
-        by_class = {c: {image.tobytes() for image in images[shipped["y_train"] == c]} for c in (9, 0)}
+        by_class = {
+            c: {image.tobytes() for image in images[shipped["y_train"] == c]} for c in (9, 0)
+        }
     data = load_dataset("fashion-mnist", classes=("Ankle boot", 0), num_samples=50)
     assert data.class_names == ("Ankle boot", "T-shirt/top")
     for image, label in zip(data.x, data.labels, strict=True):
@@ -84,7 +103,10 @@ def test_smaller_subset_is_contained_in_a_larger_one():
 
 
 def test_targets_encode_the_labels():
-    one_hot, signs = load_dataset("mnist", num_samples=30), load_dataset("cifar2", num_samples=30, targets="plus-minus")
+    one_hot, signs = (
+        load_dataset("mnist", num_samples=30),
+        load_dataset("cifar2", num_samples=30, targets="plus-minus"),
+    )
     np.testing.assert_array_equal(one_hot.y, np.eye(10)[one_hot.labels])
     np.testing.assert_array_equal(signs.y, np.where(signs.labels == 1, 1, -1)[:, None])
 
@@ -96,11 +118,15 @@ def test_unit_norm_inputs_have_norm_root_d(name):
         flat = after.reshape(len(after), -1).astype(float)
         np.testing.assert_allclose(np.linalg.norm(flat, axis=1), np.sqrt(flat.shape[1]), rtol=1e-6)
         cosine = (flat * before.reshape(len(after), -1)).sum(axis=1) / np.linalg.norm(flat, axis=1)
-        np.testing.assert_allclose(cosine, np.linalg.norm(before.reshape(len(after), -1), axis=1), rtol=1e-5)
+        np.testing.assert_allclose(
+            cosine, np.linalg.norm(before.reshape(len(after), -1), axis=1), rtol=1e-5
+        )
 
 
 def test_standard_uses_the_training_set_for_both():
-    raw, data = (load_dataset("mnist", num_samples=500, standardize=how) for how in ("raw", "standard"))
+    raw, data = (
+        load_dataset("mnist", num_samples=500, standardize=how) for how in ("raw", "standard")
+    )
     mean, deviation = raw.x.astype(float).mean(axis=0), raw.x.astype(float).std(axis=0)
     constant = raw.x.max(axis=0) == raw.x.min(axis=0)
     assert 0 < constant.sum() < constant.size
@@ -108,11 +134,15 @@ def test_standard_uses_the_training_set_for_both():
         assert not after[:, constant].any()
         expected = ((before - mean) / np.where(constant, 1, deviation))[:, ~constant]
         np.testing.assert_allclose(after[:, ~constant], expected, rtol=1e-5, atol=1e-5)
-    assert np.any(raw.x_test[:, constant])  # pixels that only test images use are dropped, not divided by zero
+    assert np.any(
+        raw.x_test[:, constant]
+    )  # pixels that only test images use are dropped, not divided by zero
 
 
 def test_centered_uses_the_training_mean_for_both():
-    raw, data = (load_dataset("digits", num_samples=50, standardize=how) for how in ("raw", "centered"))
+    raw, data = (
+        load_dataset("digits", num_samples=50, standardize=how) for how in ("raw", "centered")
+    )
     for before, after in ((raw.x, data.x), (raw.x_test, data.x_test)):
         moved = (before - raw.x.astype(float).mean(axis=0)).reshape(len(before), -1)
         expected = 7 * moved / np.linalg.norm(moved, axis=1, keepdims=True)
@@ -128,6 +158,8 @@ def test_zero_image_stays_zero_when_it_is_standardized():
 
 
 def test_classes_by_index_and_by_name_are_the_same_request():
-    by_index, by_name = (dataset_options("cifar2", classes=classes) for classes in ([1, 0], ("horse", "cat")))
+    by_index, by_name = (
+        dataset_options("cifar2", classes=classes) for classes in ([1, 0], ("horse", "cat"))
+    )
     assert by_index == by_name
     assert dataset_options("cifar2", classes=None) == dataset_options("cifar2", classes=(0, 1))

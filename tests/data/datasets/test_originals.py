@@ -13,7 +13,12 @@ from ntk_core.data import _images, load_dataset
 from ntk_core.errors import InvalidInput
 
 TRAIN, TEST = 40, 20
-IDX_NAMES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
+IDX_NAMES = (
+    "train-images-idx3-ubyte",
+    "train-labels-idx1-ubyte",
+    "t10k-images-idx3-ubyte",
+    "t10k-labels-idx1-ubyte",
+)
 
 
 def idx_bytes(array):
@@ -35,7 +40,10 @@ def root(tmp_path, monkeypatch, tiny):
     monkeypatch.setenv("LINEARITY_LAB_DATA", str(tmp_path / "sets"))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    sha256 = {name: hashlib.sha256(idx_bytes(array)).hexdigest() for name, array in zip(IDX_NAMES, tiny, strict=True)}
+    sha256 = {
+        name: hashlib.sha256(idx_bytes(array)).hexdigest()
+        for name, array in zip(IDX_NAMES, tiny, strict=True)
+    }
     for name in ("mnist", "digits", "fashion-mnist"):
         declared = dataclasses.replace(
             _images.ORIGINALS[name], shapes=tuple(array.shape for array in tiny), sha256=sha256
@@ -55,7 +63,9 @@ def write_idx_set(folder, arrays, compress=False):
 
 def keras_npz(path, arrays):
     path.parent.mkdir(parents=True, exist_ok=True)
-    np.savez_compressed(path, **dict(zip(("x_train", "y_train", "x_test", "y_test"), arrays, strict=True)))
+    np.savez_compressed(
+        path, **dict(zip(("x_train", "y_train", "x_test", "y_test"), arrays, strict=True))
+    )
 
 
 def assert_is_the_tiny_set(name, tiny):
@@ -65,7 +75,8 @@ def assert_is_the_tiny_set(name, tiny):
         (tiny[2], tiny[3], data.x_test, data.labels_test),
     ):
         original = {
-            (image / np.float32(255)).astype(np.float32).tobytes(): c for image, c in zip(images, labels, strict=True)
+            (image / np.float32(255)).astype(np.float32).tobytes(): c
+            for image, c in zip(images, labels, strict=True)
         }
         assert {image.tobytes(): c for image, c in zip(x, positions, strict=True)} == original
     assert "SHA-256" in data.provenance
@@ -146,7 +157,15 @@ def test_damaged_copy_is_refused(root, tiny, suffix):
     """Truncated, extended, shifted, replaced."""
     write_idx_set(root / "MNIST/raw", tiny, compress=bool(suffix))
     good = idx_bytes(tiny[0])
-    for data in (b"", good[:-1], good + b"\0", good + good, good[:16], b"\x80\x04N.", bytes(len(good))):
+    for data in (
+        b"",
+        good[:-1],
+        good + b"\0",
+        good + good,
+        good[:16],
+        b"\x80\x04N.",
+        bytes(len(good)),
+    ):
         path = root / "MNIST/raw" / f"{IDX_NAMES[0]}{suffix}"
         path.write_bytes(gzip.compress(data) if suffix else data)
         with pytest.raises(InvalidInput, match=r"train-images.*SHA-256"):
@@ -171,7 +190,9 @@ def test_copy_with_a_damaged_byte_is_read_right_or_refused(root, tiny, layout):
             refused += 1
         else:  # bytes that carry no data, such as dates
             found = (x[..., 0], labels, x_test[..., 0], labels_test)
-            assert all(np.array_equal(array, expected) for array, expected in zip(found, tiny, strict=True))
+            assert all(
+                np.array_equal(array, expected) for array, expected in zip(found, tiny, strict=True)
+            )
     assert refused > len(positions) / 2
 
 

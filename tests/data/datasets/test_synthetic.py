@@ -26,14 +26,27 @@ STANDARD_ERRORS = 5  # two-sided 6e-7 for each of the few dozen statistics compa
 def means_of(seed, num_classes, input_dim):
     """Class means μ_c from data without noise, where every sample is its class mean."""
     data = load_dataset(
-        "gaussian-mixture", num_samples=2000, num_classes=num_classes, input_dim=input_dim, noise=0, seed=seed
+        "gaussian-mixture",
+        num_samples=2000,
+        num_classes=num_classes,
+        input_dim=input_dim,
+        noise=0,
+        seed=seed,
     )
     return np.stack([data.x[data.labels == c][0] for c in range(num_classes)]).astype(float)
 
 
 @pytest.mark.parametrize("noise", [0.5, 2.0])
 def test_samples_have_the_class_mean_and_an_isotropic_covariance(noise):
-    data = load_dataset("gaussian-mixture", num_samples=N, num_test=0, num_classes=C, input_dim=D, noise=noise, seed=3)
+    data = load_dataset(
+        "gaussian-mixture",
+        num_samples=N,
+        num_test=0,
+        num_classes=C,
+        input_dim=D,
+        noise=noise,
+        seed=3,
+    )
     means = means_of(3, C, D)
     for label in range(C):
         x = data.x[data.labels == label].astype(float)
@@ -47,13 +60,15 @@ def test_samples_have_the_class_mean_and_an_isotropic_covariance(noise):
 
 def test_class_centers_are_uniform_and_shared_with_the_test_set():
     means = means_of(seed=0, num_classes=100, input_dim=50)
-    np.testing.assert_allclose(np.linalg.norm(means, axis=1), CENTER_NORM, rtol=1e-6)  # a few float32 roundings
+    np.testing.assert_allclose(
+        np.linalg.norm(means, axis=1), CENTER_NORM, rtol=1e-6
+    )  # a few float32 roundings
     coordinate_std = CENTER_NORM / np.sqrt(50)
     assert abs(means.mean()) < STANDARD_ERRORS * coordinate_std / np.sqrt(means.size)
     covariance = means.T @ means / len(means)
-    assert np.abs(covariance - np.diag(np.diag(covariance))).max() < STANDARD_ERRORS * coordinate_std**2 / np.sqrt(
-        len(means)
-    )
+    assert np.abs(
+        covariance - np.diag(np.diag(covariance))
+    ).max() < STANDARD_ERRORS * coordinate_std**2 / np.sqrt(len(means))
     data = load_dataset("gaussian-mixture", num_samples=1000, num_test=1000, noise=0)
     for label in range(3):
         train, test = data.x[data.labels == label], data.x_test[data.labels_test == label]
@@ -63,7 +78,9 @@ def test_class_centers_are_uniform_and_shared_with_the_test_set():
 
 def test_draws_are_pinned_across_machines_and_numpy_versions():
     """A change here changes every stored result that names this data set."""
-    data = load_dataset("gaussian-mixture", num_samples=4, num_test=0, num_classes=3, input_dim=2, seed=0)
+    data = load_dataset(
+        "gaussian-mixture", num_samples=4, num_test=0, num_classes=3, input_dim=2, seed=0
+    )
     assert data.labels.tolist() == PINNED_LABELS
     np.testing.assert_array_equal(data.x, np.array(PINNED_X, np.float32))
 
@@ -82,7 +99,12 @@ def test_oversized_data_are_refused_before_drawing():
 
 def test_sine_curve_follows_its_law_on_an_even_test_grid():
     data = load_dataset("sine", num_samples=10_000, num_test=61, noise=0.5, seed=2)
-    assert (data.x.shape, data.y.shape, data.x_test.shape, data.num_outputs) == ((10_000, 1), (10_000, 1), (61, 1), 1)
+    assert (data.x.shape, data.y.shape, data.x_test.shape, data.num_outputs) == (
+        (10_000, 1),
+        (10_000, 1),
+        (61, 1),
+        1,
+    )
     assert data.class_names == ()
     assert np.abs(data.x).max() <= 2
     # U[−2, 2] has variance 4/3 and fourth moment 16/5; the rest of y is noise.
@@ -98,7 +120,9 @@ def test_given_points_are_kept_and_interpolated_for_tests():
     data = load_dataset("points", xs=(1, -1.5, 0), ys=(2.0, 1.0, 0.5), num_test=5)
     np.testing.assert_array_equal(data.x, np.array([[1], [-1.5], [0]], np.float32))
     np.testing.assert_array_equal(data.y, np.array([[2], [1], [0.5]], np.float32))
-    np.testing.assert_allclose(data.x_test[:, 0], np.linspace(-1.5 - 2.5 / 4, 1 + 2.5 / 4, 5), rtol=1e-6)
+    np.testing.assert_allclose(
+        data.x_test[:, 0], np.linspace(-1.5 - 2.5 / 4, 1 + 2.5 / 4, 5), rtol=1e-6
+    )
     # Left of the first point, then the line from (−1.5, 1) to (0, ½), then the line to (1, 2).
     grid = data.x_test[1:4, 0].astype(np.float64)
     np.testing.assert_allclose(data.y_test[0], 1.0)
@@ -110,12 +134,21 @@ def test_given_points_are_kept_and_interpolated_for_tests():
 def test_given_points_are_text_and_independent_of_the_seed():
     spec = with_settings(
         KernelChangeSpec(),
-        {"dataset.name": "points", "dataset.xs": [-1, 0.5], "dataset.ys": [1, 0], "outputs": ["tanh"]},
+        {
+            "dataset.name": "points",
+            "dataset.xs": [-1, 0.5],
+            "dataset.ys": [1, 0],
+            "outputs": ["tanh"],
+        },
     )
     texts = differences(spec, KernelChangeSpec())
     assert texts["dataset.xs"] == "-1.0,0.5"
     assert spec_from_texts(texts, KernelChangeSpec()) == (spec, ())
-    assert spec.model_dump(mode="json")["dataset"] == {"name": "points", "xs": [-1.0, 0.5], "ys": [1.0, 0.0]}
+    assert spec.model_dump(mode="json")["dataset"] == {
+        "name": "points",
+        "xs": [-1.0, 0.5],
+        "ys": [1.0, 0.0],
+    }
     with pytest.raises(InvalidSpec, match="given points are not drawn"):
         with_settings(spec, {"draws": "network and data"})
 
@@ -151,7 +184,9 @@ def test_labels_follow_the_rule_and_are_uniform(name):
     assert len(vectors) == classes == len(data.class_names)  # one embedding for both sets
     # np.unique has another order than the symbols, so labels by copying identify each symbol's vector.
     copied = load_dataset("copy", **SIZES | {"num_tokens": 1}, num_symbols=classes)
-    order = {token.tobytes(): label for token, label in zip(copied.x[:, 0], copied.labels, strict=True)}
+    order = {
+        token.tobytes(): label for token, label in zip(copied.x[:, 0], copied.labels, strict=True)
+    }
     numbers = np.array([order[vector.tobytes()] for vector in vectors])[found]
     labels = np.concatenate([data.labels, data.labels_test])
     assert [LABELS[name](row) for row in numbers.tolist()] == labels.tolist()
@@ -168,7 +203,9 @@ def test_random_sequences_are_normal_with_independent_signs():
     assert abs(data.y.mean()) < STANDARD_ERRORS / np.sqrt(4000)
     assert abs(data.x.mean()) < STANDARD_ERRORS / np.sqrt(data.x.size)
     assert abs((data.x**2).mean() - 1) < STANDARD_ERRORS * np.sqrt(2 / data.x.size)
-    assert np.all(np.abs((data.x * data.y[:, :, None]).mean(axis=0)) < STANDARD_ERRORS / np.sqrt(4000))
+    assert np.all(
+        np.abs((data.x * data.y[:, :, None]).mean(axis=0)) < STANDARD_ERRORS / np.sqrt(4000)
+    )
 
 
 def test_patches_are_the_squares_of_the_image_row_by_row():
@@ -223,7 +260,9 @@ def test_parity_noise_flips_at_the_bayes_error():
     assert ((clean.x[:, :3].prod(axis=1) > 0) == clean.labels).all()
     assert clean.class_names == ("−1", "+1")
     assert _least("parity") == (0, 0)
-    noisy = load_dataset("parity", num_samples=M, num_test=0, input_dim=5, num_relevant=3, noise=1.0)
+    noisy = load_dataset(
+        "parity", num_samples=M, num_test=0, input_dim=5, num_relevant=3, noise=1.0
+    )
     flips, loss = _least("parity", input_dim=5, num_relevant=3, noise=1.0)
     assert flips == pytest.approx(0.158655, abs=1e-6)  # Φ(−1)
     found = np.mean((noisy.x[:, :3].prod(axis=1) > 0) != noisy.labels)
@@ -231,7 +270,9 @@ def test_parity_noise_flips_at_the_bayes_error():
     # Among all multiples of the product, the factor (1 − 2p) has the least square loss.
     y, product = 2.0 * noisy.labels - 1, noisy.x[:, :3].prod(axis=1)
     least = np.mean((y - (1 - 2 * flips) * product) ** 2) / 2
-    assert least == pytest.approx(loss, abs=5 * np.std((y - (1 - 2 * flips) * product) ** 2 / 2) / math.sqrt(M))
+    assert least == pytest.approx(
+        loss, abs=5 * np.std((y - (1 - 2 * flips) * product) ** 2 / 2) / math.sqrt(M)
+    )
 
 
 def test_each_target_follows_its_law():
@@ -245,14 +286,20 @@ def test_each_target_follows_its_law():
     assert data.y[:, 0] == pytest.approx((a + a * b + a * b * c) / math.sqrt(3), rel=1e-6)
     data = load_dataset("multi-index", num_samples=40, num_test=0, input_dim=5, num_relevant=3)
     assert data.y[:, 0] == pytest.approx(data.x[:, :3].prod(axis=1), rel=1e-5)
-    noisy = load_dataset("multi-index", num_samples=M, num_test=0, input_dim=5, num_relevant=3, noise=0.5)
+    noisy = load_dataset(
+        "multi-index", num_samples=M, num_test=0, input_dim=5, num_relevant=3, noise=0.5
+    )
     left = noisy.y[:, 0] - noisy.x[:, :3].prod(axis=1)
-    assert np.mean(left**2) / 2 == pytest.approx(_least("multi-index", noise=0.5)[1], rel=5 * math.sqrt(2 / M))
+    assert np.mean(left**2) / 2 == pytest.approx(
+        _least("multi-index", noise=0.5)[1], rel=5 * math.sqrt(2 / M)
+    )
     assert math.isnan(_least("multi-index", noise=0.5)[0])
     assert all(math.isnan(each) for each in _least("mnist"))
 
 
 def test_only_a_teacher_may_be_wider_than_its_inputs():
-    assert load_dataset("teacher", num_samples=3, num_test=0, input_dim=2, num_relevant=9).y.shape == (3, 1)
+    assert load_dataset(
+        "teacher", num_samples=3, num_test=0, input_dim=2, num_relevant=9
+    ).y.shape == (3, 1)
     with pytest.raises(InvalidInput, match="num_relevant: 9 cannot be used; use at most 2"):
         load_dataset("parity", input_dim=2, num_relevant=9)

@@ -17,12 +17,58 @@ from tests.data.uploads.files import archive, arrays, blobs, flowers, image, pet
 NUM_UPLOADS = 150
 LIMITS = Limits(max_bytes=10**6, max_unpacked_bytes=2 * 10**6, max_rows=5000, max_values=2**18)
 ARCHIVES = (blobs(), pets(), arrays(x=np.eye(9), y=np.array(list("aab") * 3)))
-CELLS = ("2", "-3e4", "", "NA", "inf", "1e400", "x", "1_000", "1,5", '"a;b"', "٣", "\u200b", "9" * 30)
+CELLS = (
+    "2",
+    "-3e4",
+    "",
+    "NA",
+    "inf",
+    "1e400",
+    "x",
+    "1_000",
+    "1,5",
+    '"a;b"',
+    "٣",
+    "\u200b",
+    "9" * 30,
+)
 DTYPES = ("f8", "f4", "f2", "i8", "u1", "u8", "?", "<U2", "S3", "c8", ">f8", "M8[s]", "O")
 SNIPPETS = (
-    *(b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06", b"PK\x06\x07", b"\x93NUMPY", b"\x89PNG", b"\xff\xd8\xff", b"BM"),
-    *(b",", b";", b"\n", b"\r", b'"', b"\0", b"nan", b"inf", b"1e999", b"-", b"NA", b"1_000", b"9" * 30, b"_"),
-    *(b"'descr': '|O'", b"(9999999999,)", b"../", b"\xff" * 4, b"\x00" * 8, "٣".encode(), b"\xed\xa0\x80"),
+    *(
+        b"PK\x03\x04",
+        b"PK\x01\x02",
+        b"PK\x05\x06",
+        b"PK\x06\x07",
+        b"\x93NUMPY",
+        b"\x89PNG",
+        b"\xff\xd8\xff",
+        b"BM",
+    ),
+    *(
+        b",",
+        b";",
+        b"\n",
+        b"\r",
+        b'"',
+        b"\0",
+        b"nan",
+        b"inf",
+        b"1e999",
+        b"-",
+        b"NA",
+        b"1_000",
+        b"9" * 30,
+        b"_",
+    ),
+    *(
+        b"'descr': '|O'",
+        b"(9999999999,)",
+        b"../",
+        b"\xff" * 4,
+        b"\x00" * 8,
+        "٣".encode(),
+        b"\xed\xa0\x80",
+    ),
 )
 
 
@@ -33,7 +79,14 @@ def mutated(data: bytes, rng: np.random.Generator) -> bytes:
         at, length = int(rng.integers(0, len(found) + 1)), int(rng.integers(1, 60))
         snippet = SNIPPETS[rng.integers(len(SNIPPETS))]
         number = int(rng.integers(0, 2**32)).to_bytes(4, "little")
-        new = (rng.bytes(1), b"", 2 * found[at : at + length], snippet, snippet + found[at : at + length], number)
+        new = (
+            rng.bytes(1),
+            b"",
+            2 * found[at : at + length],
+            snippet,
+            snippet + found[at : at + length],
+            number,
+        )
         found[at : at + length] = new[rng.integers(len(new))]
     return bytes(found)
 
@@ -52,9 +105,15 @@ def random_arrays(rng: np.random.Generator) -> bytes:
     n = int(rng.integers(0, 30))
     made = {}
     for name in ("x", "y", "z")[: rng.integers(1, 4)]:
-        shape = (n, *(int(size) for size in rng.integers(1, 6, rng.integers(0, 4))))[: rng.integers(0, 5)]
+        shape = (n, *(int(size) for size in rng.integers(1, 6, rng.integers(0, 4))))[
+            : rng.integers(0, 5)
+        ]
         values = rng.integers(0, 4, shape) * 10.0 ** rng.integers(-3, 60, shape)
-        values = np.where(rng.random(shape) < 0.02, np.nan, values) if rng.random() < 0.3 else np.abs(values % 4)
+        values = (
+            np.where(rng.random(shape) < 0.02, np.nan, values)
+            if rng.random() < 0.3
+            else np.abs(values % 4)
+        )
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # casts of NaN
             made[name] = np.asarray(values).astype(DTYPES[rng.integers(len(DTYPES))])
@@ -85,10 +144,17 @@ def upload(index: int) -> bytes:
 def outcome(index: int) -> str:
     """``"data"`` or the error sentence; other exceptions fail the test."""
     rng = np.random.default_rng(index)
-    changes = [{}, {"task": "regression"}, {"drop_missing": True}, {"side": int(rng.integers(-1, 70)), "gray": True}]
+    changes = [
+        {},
+        {"task": "regression"},
+        {"drop_missing": True},
+        {"side": int(rng.integers(-1, 70)), "gray": True},
+    ]
     try:
         candidate = parse_upload(upload(index), LIMITS)
-        found = clean_upload(candidate, replace(suggested_choices(candidate), **changes[rng.integers(4)]), LIMITS)
+        found = clean_upload(
+            candidate, replace(suggested_choices(candidate), **changes[rng.integers(4)]), LIMITS
+        )
     except InvalidInput as error:
         return str(error)
     assert np.isfinite(found.x).all()
@@ -101,14 +167,23 @@ def test_an_upload_is_a_data_set_or_one_sentence():
     found = [outcome(index) for index in range(NUM_UPLOADS)]
     assert time.process_time() - began < 0.5 * len(found)
     assert [text for text in found if "\n" in text or len(text) > 400] == []
-    assert {text.partition(":")[0] for text in found} >= {"data", "file", "features", "target"}  # all stages
+    assert {text.partition(":")[0] for text in found} >= {
+        "data",
+        "file",
+        "features",
+        "target",
+    }  # all stages
     assert found.count("data") > 10
 
 
 def test_memory_stays_bounded_by_what_may_be_unpacked():
     # A table of 300 rows and 300 columns, and arrays with a huge declared size.
     wide = ",".join(f"c{i}" for i in range(300)) + "\n" + (",".join(["1"] * 300) + "\n") * 300
-    claims = archive({"x.npy": b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'fortran_order': False, 'shape': (10**9,), }"})
+    claims = archive(
+        {
+            "x.npy": b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'fortran_order': False, 'shape': (10**9,), }"
+        }
+    )
     tracemalloc.start()
     for data in (wide.encode(), claims, *(upload(index) for index in range(12))):
         try:

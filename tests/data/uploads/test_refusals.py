@@ -14,7 +14,14 @@ from ntk_core.data.uploads import Choices, Limits, clean_upload, parse_upload, s
 from ntk_core.errors import InvalidInput
 from tests.data.uploads.files import archive, arrays, blobs, flowers, image, pets
 
-SMALL = Limits(max_bytes=100_000, max_unpacked_bytes=200_000, max_entries=30, max_rows=80, max_columns=6, max_classes=4)
+SMALL = Limits(
+    max_bytes=100_000,
+    max_unpacked_bytes=200_000,
+    max_entries=30,
+    max_rows=80,
+    max_columns=6,
+    max_classes=4,
+)
 N = 20
 X, Y = np.random.default_rng(0).normal(size=(N, 3)), np.arange(N) % 2
 
@@ -76,8 +83,16 @@ TABLES = [
     (b"\x80\x04\x95abc", "file", "a pickle"),
     (table(*rows(), "nan,1,x", ",2,y"), "features", "a (2 missing, the first in line 8)"),
     (table(*rows(), "inf,1,x", "2,-inf,y"), "features", "a (1 infinite"),
-    (table(*[f"{10**15 + i},{i},{'xy'[i % 2]}" for i in range(6)]), "features", "a, huge against its differences"),
-    (table(*[f"{10**39 * (i + 1)},{i},{'xy'[i % 2]}" for i in range(6)]), "features", "beyond 3.4e38"),
+    (
+        table(*[f"{10**15 + i},{i},{'xy'[i % 2]}" for i in range(6)]),
+        "features",
+        "a, huge against its differences",
+    ),
+    (
+        table(*[f"{10**39 * (i + 1)},{i},{'xy'[i % 2]}" for i in range(6)]),
+        "features",
+        "beyond 3.4e38",
+    ),
     (table(*[f"{i},{i},x" for i in range(6)]), "target", "one class only (x)"),
     (table(*rows(), "7,8,z"), "target", "class z with 1 sample"),
     (table(*[f"{i},{i},c{i % 5}" for i in range(20)]), "target", "5 classes"),
@@ -93,7 +108,11 @@ def test_a_table_is_refused_in_one_sentence(data, field, given):
 CHOICES = [
     ({"features": ("a", "c")}, "features", "c"),
     ({"features": ()}, "features", "nothing"),
-    ({"features": ("kind",), "target": "b", "task": "regression"}, "features", "kind, text such as x"),
+    (
+        {"features": ("kind",), "target": "b", "task": "regression"},
+        "features",
+        "kind, text such as x",
+    ),
     ({"target": "z"}, "target", "z"),
     ({"task": "regression"}, "target", "kind, text such as x"),
     ({"task": "guess"}, "task", "guess"),
@@ -116,10 +135,18 @@ ARRAYS = [
     (arrays(x=X, y=np.zeros(N, [("a", "f4")])), "file", "array y, of type"),
     (arrays(x=X), "target", "nothing"),
     (arrays(x=X, y=Y[:-1]), "target", "nothing"),
-    (arrays(x=np.where(X[3, 1] == X, np.nan, X), y=Y), "features", "1 values NaN or infinite, the first in sample 4"),
+    (
+        arrays(x=np.where(X[3, 1] == X, np.nan, X), y=Y),
+        "features",
+        "1 values NaN or infinite, the first in sample 4",
+    ),
     (arrays(x=np.c_[X, np.ones(N)], y=Y), "features", "column 4, constant"),
     (arrays(x=np.ones((N, 4, 4)), y=Y), "features", "inputs that are all equal"),
-    (arrays(x=np.random.default_rng(0).normal(size=(N, 3, 4, 4)), y=Y)[:-5], "file", "a damaged archive"),
+    (
+        arrays(x=np.random.default_rng(0).normal(size=(N, 3, 4, 4)), y=Y)[:-5],
+        "file",
+        "a damaged archive",
+    ),
     (arrays(x=np.random.default_rng(0).normal(size=(N, 3, 4, 5)), y=Y), "features", "x, of shape"),
     (arrays(x=X, y=np.c_[Y, Y]), "target", "y, of shape (20, 2)"),
     (arrays(**{f"a{i}": X for i in range(29)}, y=Y[:0]), "file", "array y, of shape (0,)"),
@@ -137,7 +164,11 @@ def test_arrays_are_refused_in_one_sentence(data, field, given):
 ARCHIVES = [
     (archive({}), "file", "an empty archive"),
     (archive({"readme.txt": b"hello"}), "file", "an archive with readme.txt"),
-    (pets(**{"pets/cat/broken.png": b"\x89PNG nothing"}), "file", "pets/cat/broken.png, which cannot be read"),
+    (
+        pets(**{"pets/cat/broken.png": b"\x89PNG nothing"}),
+        "file",
+        "pets/cat/broken.png, which cannot be read",
+    ),
     (pets(**{"pets/cat/text.txt": b"hello"}), "file", "pets/cat/text.txt"),
     (pets(**{"pets/fox/one.png": image(10, 10)}), "classes", "class fox with 1 sample"),
     (pets(**{"../../etc/cat.png": image(10, 10)}), "file", "../../etc/cat.png"),
@@ -147,16 +178,26 @@ ARCHIVES = [
     (pets(**{"pets/cat/more.zip": pets()}), "file", "pets/cat/more.zip"),
     (pets(num=31, side=2), "file", "31 files in the archive"),
     (pets(**{"pets/cat/big.png": bytes(200_000)}), "file", "an archive of 0.19"),
-    (archive({f"cat/{i}.png": image(4, 4, i) for i in range(4)}), "classes", "one class only (cat)"),
+    (
+        archive({f"cat/{i}.png": image(4, 4, i) for i in range(4)}),
+        "classes",
+        "one class only (cat)",
+    ),
     (with_link(), "file", "cat/link.png, a link"),
     (patched(pets(), 8, b"\x01\x00"), "file", "pets/cat/0.png, encrypted"),
-    (archive({"cat/a.png": image(4, 4)}, zipfile.ZIP_BZIP2), "file", "cat/a.png, compressed in a rare way"),
+    (
+        archive({"cat/a.png": image(4, 4)}, zipfile.ZIP_BZIP2),
+        "file",
+        "cat/a.png, compressed in a rare way",
+    ),
     (patched(pets(), 24, b"\x05\x00\x00\x00"), "file", "pets/cat/0.png, damaged"),
     (b"PK\x05\x06" + bytes(8) + b"\xff\xff\xff\xff" + bytes(6), "file", "a damaged archive"),
 ]
 
 
-@pytest.mark.parametrize(("data", "field", "given"), ARCHIVES, ids=[given for _, _, given in ARCHIVES])
+@pytest.mark.parametrize(
+    ("data", "field", "given"), ARCHIVES, ids=[given for _, _, given in ARCHIVES]
+)
 def test_an_archive_is_refused_in_one_sentence(data, field, given):
     error = refusal(data)
     assert error.field == field
@@ -178,7 +219,9 @@ def test_bad_line_is_named_by_its_line_in_the_file(text, sentence):
 
 
 BOMB = archive({f"cat/{i}.png": bytes(4 * 2**20) for i in range(17)})
-LYING = patched(archive({"x.npy": bytes(50_000)}), 24, (100).to_bytes(4, "little"))  # about its size unpacked
+LYING = patched(
+    archive({"x.npy": bytes(50_000)}), 24, (100).to_bytes(4, "little")
+)  # about its size unpacked
 LARGE = [
     (table(*[f"{i},{i * i},name{i}" for i in range(300)]), Limits(), "more than 200"),
     (LYING, SMALL, "x.npy, damaged"),

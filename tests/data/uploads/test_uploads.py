@@ -87,7 +87,8 @@ def test_regression_target_is_standardized_unless_raw():
 
 
 @pytest.mark.parametrize(
-    "labels", [np.arange(40) % 3, np.eye(3)[np.arange(40) % 3], np.array(list("abc"))[np.arange(40) % 3]]
+    "labels",
+    [np.arange(40) % 3, np.eye(3)[np.arange(40) % 3], np.array(list("abc"))[np.arange(40) % 3]],
 )
 def test_labels_of_arrays_may_be_numbers_one_hot_rows_or_texts(labels):
     x = np.asfortranarray(np.random.default_rng(0).normal(size=(40, 5)))
@@ -104,16 +105,25 @@ def test_three_axes_are_tokens_on_request():
     assert dataset_shapes("upload", digest=digest, num_samples=8).input_shape == (6, 6)
     assert load_dataset("upload", digest=digest, num_samples=8).x.shape == (8, 6, 6)
     with pytest.raises(InvalidInput, match=r"features: x, of shape \(40, 5\).*for tokens"):
-        cleaned(arrays(x=np.random.default_rng(0).normal(size=(40, 5)), y=np.arange(40) % 2), tokens=True)
+        cleaned(
+            arrays(x=np.random.default_rng(0).normal(size=(40, 5)), y=np.arange(40) % 2),
+            tokens=True,
+        )
 
 
 def test_images_are_their_pixels_or_averages_over_blocks():
     found, small = cleaned(pets()), cleaned(pets(), side=5)
-    assert (found.input_shape, found.counts, found.labels[3]) == ((10, 10, 3), {"cat": 6, "dog": 6}, 1)
+    assert (found.input_shape, found.counts, found.labels[3]) == (
+        (10, 10, 3),
+        {"cat": 6, "dog": 6},
+        1,
+    )
     pixels = np.random.default_rng(3).integers(0, 256, (10, 10, 3), dtype=np.uint8)
     np.testing.assert_allclose(found.x[3], pixels / 255, rtol=1e-6)
     averages = pixels.reshape(5, 2, 5, 2, 3).mean(axis=(1, 3)) / 255
-    np.testing.assert_allclose(small.x[3], averages, atol=1.01 / 255)  # rounded to bytes along both axes
+    np.testing.assert_allclose(
+        small.x[3], averages, atol=1.01 / 255
+    )  # rounded to bytes along both axes
     assert cleaned(pets(), gray=True, side=4).input_shape == (4, 4, 1)
     bytes_of_images = np.random.default_rng(0).integers(0, 256, (40, 5, 4), dtype=np.uint8)
     of_arrays = cleaned(arrays(x=bytes_of_images, y=np.arange(40) % 2))
@@ -128,7 +138,9 @@ def test_images_of_several_formats_and_sizes_go_together():
 
 def test_equal_data_have_one_digest_and_are_kept_once(data_directory):
     digest = keep_upload(cleaned(flowers()))
-    assert keep_upload(cleaned(flowers(delimiter=";"))) == digest == upload_digest(read_upload(digest))
+    assert (
+        keep_upload(cleaned(flowers(delimiter=";"))) == digest == upload_digest(read_upload(digest))
+    )
     (path,) = (data_directory / "uploads").iterdir()
     assert (path.name, path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (
         f"{digest}.npz",
@@ -139,7 +151,9 @@ def test_equal_data_have_one_digest_and_are_kept_once(data_directory):
 
 
 def test_the_longest_unused_goes_when_the_folder_is_full(data_directory):
-    first, second = (keep_upload(cleaned(flowers(), features=(name,))) for name in ("sepal", "petal"))
+    first, second = (
+        keep_upload(cleaned(flowers(), features=(name,))) for name in ("sepal", "petal")
+    )
     size = sum(path.stat().st_size for path in (data_directory / "uploads").iterdir())
     long_ago = time.time() - 1000
     for age, digest in enumerate((second, first)):
@@ -166,14 +180,25 @@ def test_data_that_were_changed_on_disk_are_not_used(data_directory):
 
 def test_an_upload_is_a_data_set_like_others():
     digest = keep_upload(cleaned(flowers(), features=("sepal", "petal")))
-    options = {"digest": digest, "num_samples": 45, "num_test": 15, "seed": 3, "standardize": "standard"}
+    options = {
+        "digest": digest,
+        "num_samples": 45,
+        "num_test": 15,
+        "seed": 3,
+        "standardize": "standard",
+    }
     data, shapes = load_dataset("upload", **options), dataset_shapes("upload", **options)
     expected = shapes.input_shape, shapes.num_outputs, ("iris", "rose", "tulip")
     assert (data.input_shape, data.num_outputs, data.class_names) == expected
-    assert (np.bincount(data.labels).tolist(), np.bincount(data.labels_test).tolist()) == ([15] * 3, [5] * 3)
+    assert (np.bincount(data.labels).tolist(), np.bincount(data.labels_test).tolist()) == (
+        [15] * 3,
+        [5] * 3,
+    )
     np.testing.assert_allclose([data.x.mean(), data.x.std()], [0, 1], atol=1e-5)
     assert not {row.tobytes() for row in data.x} & {row.tobytes() for row in data.x_test}
-    larger, smaller = (load_dataset("upload", digest=digest, num_samples=n, seed=3) for n in (45, 15))
+    larger, smaller = (
+        load_dataset("upload", digest=digest, num_samples=n, seed=3) for n in (45, 15)
+    )
     assert {row.tobytes() for row in smaller.x} <= {row.tobytes() for row in larger.x}
     with pytest.raises(InvalidInput, match=r"num_test.*at most 15"):
         load_dataset("upload", **{**options, "num_test": 16})
@@ -193,7 +218,9 @@ def test_a_spec_whose_data_are_gone_can_be_read_but_not_computed():
     spec = private_spec(digest)
     forget_upload(digest)
     assert parse_spec(json.loads(canonical_json(spec))) == spec
-    with pytest.raises(MissingUpload, match=r"dataset.digest: [0-9a-f]+… is not|upload the file again") as error:
+    with pytest.raises(
+        MissingUpload, match=r"dataset.digest: [0-9a-f]+… is not|upload the file again"
+    ) as error:
         check_size(spec)
     assert error.value.field == "dataset.digest"
 
@@ -201,7 +228,9 @@ def test_a_spec_whose_data_are_gone_can_be_read_but_not_computed():
 def test_settings_that_do_not_fit_the_data_are_refused():
     with pytest.raises(InvalidSpec, match=r"dataset.num_samples: 61 .*at most 60"):
         private_spec(keep_upload(cleaned(flowers())), **{"dataset.num_samples": 61})
-    digest = keep_upload(cleaned(flowers(), features=("sepal", "petal"), target="size", task="regression"))
+    digest = keep_upload(
+        cleaned(flowers(), features=("sepal", "petal"), target="size", task="regression")
+    )
     with pytest.raises(InvalidSpec, match=r"outputs: softmax .*without classes"):
         private_spec(digest)
     assert private_spec(digest, outputs=["linear"]).is_private
@@ -253,7 +282,9 @@ def test_needed_data_are_never_evicted_and_excess_is_refused(data_directory):
         keep_upload(made(9), BEN, max_kept_bytes=space, needed=needed)
     assert all(map(is_kept, needed))
     assert not is_kept(upload_digest(made(9)))
-    assert keep_upload(made(9), BEN, max_kept_bytes=space, needed=needed[1:]) == upload_digest(made(9))
+    assert keep_upload(made(9), BEN, max_kept_bytes=space, needed=needed[1:]) == upload_digest(
+        made(9)
+    )
     assert [is_kept(digest) for digest in needed] == [False, True, True, True]
 
 

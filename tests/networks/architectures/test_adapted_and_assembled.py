@@ -26,9 +26,11 @@ def test_an_adapter_is_its_formula(parameterization, x64):
     params, x = random_params(case), inputs(case, 3)
     w = {name: np.asarray(each["weight"]) for name, each in params.items()}
     b = {name: np.asarray(each["bias"]) for name, each in params.items() if "bias" in each}
-    root = {"ntk": np.sqrt, "standard": lambda fan_in: 1.0, "lecun": lambda fan_in: np.sqrt(fan_in / 6)}[
-        parameterization
-    ]
+    root = {
+        "ntk": np.sqrt,
+        "standard": lambda fan_in: 1.0,
+        "lecun": lambda fan_in: np.sqrt(fan_in / 6),
+    }[parameterization]
     unit = np.sqrt(6) if parameterization == "lecun" else 1.0  # in front of biases
     first = np.tanh(x @ w["hidden1"] / root(4) + unit * b["hidden1"])
     update = unit * w["hidden3"] @ w["hidden4"] / 2**0.75
@@ -42,7 +44,12 @@ def test_it_starts_as_its_base_and_moves_adapters_alone(base):
     net = _case(base=base, trained="hidden").net
     params = net.init(jax.random.key(0), (4,))
     trained, fixed = net.partition(params)
-    assert [name for name, each in trained.items() if each] == ["hidden3", "hidden4", "hidden6", "hidden7"]
+    assert [name for name, each in trained.items() if each] == [
+        "hidden3",
+        "hidden4",
+        "hidden6",
+        "hidden7",
+    ]
     assert not params["hidden4"]["weight"].any()
     assert not params["hidden7"]["weight"].any()
     moved = jax.tree.map(lambda leaf: leaf, trained)
@@ -52,7 +59,8 @@ def test_it_starts_as_its_base_and_moves_adapters_alone(base):
 
 
 @pytest.mark.parametrize(
-    ("base", "start"), [("fully-connected", "drawn"), pytest.param("densenet", "moved", marks=pytest.mark.slow)]
+    ("base", "start"),
+    [("fully-connected", "drawn"), pytest.param("densenet", "moved", marks=pytest.mark.slow)],
 )
 def test_adapters_have_plain_kernels_and_hessians(base, start, x64):
     case = _case(base=base, trained="hidden" if start == "drawn" else "all")
@@ -63,7 +71,9 @@ def test_adapters_have_plain_kernels_and_hessians(base, start, x64):
 @pytest.mark.parametrize("exponent", [0.5, 1.0])
 def test_one_adapter_has_the_derived_hessian_norm(exponent, x64):
     """docs/math/adapters.md: ‖H‖ = ‖δ‖ ‖a‖ / (r^s √m) for one adapted layer and a piecewise linear σ."""
-    case = _case(adapted_layers=(2,), depth=2, activation="relu", trained="hidden", rank_exponent=exponent)
+    case = _case(
+        adapted_layers=(2,), depth=2, activation="relu", trained="hidden", rank_exponent=exponent
+    )
     net, (x,) = case.net, inputs(case, 1)
     params = net.init(jax.random.key(2), (4,))
     a = jax.nn.relu(params["hidden1"]["weight"].T @ x / 2 + params["hidden1"]["bias"])
@@ -109,13 +119,21 @@ def _inputs(num_rows):
     return jnp.asarray(np.random.default_rng(0).standard_normal((num_rows, 3)))
 
 
-@pytest.mark.parametrize(("name", "parameterization"), [("neurons", "ntk"), ("tree", "ntk"), ("sines", "lecun")])
+@pytest.mark.parametrize(
+    ("name", "parameterization"), [("neurons", "ntk"), ("tree", "ntk"), ("sines", "lecun")]
+)
 def test_an_assembly_is_its_formula(name, parameterization, x64):
     net, x = Assembly(5, name, parameterization=parameterization), _inputs(2)
     params = net.init(jax.random.key(0), (3,))
     root = np.sqrt(5) if parameterization == "lecun" else 1.0
-    copies, v = root * np.asarray(params["hidden1"]["weight"]).T, root * np.asarray(params["output"]["weight"][:, 0])
-    expected = [sum(b * FORMULAS[name](w, each) for w, b in zip(copies, v, strict=True)) / np.sqrt(5) for each in x]
+    copies, v = (
+        root * np.asarray(params["hidden1"]["weight"]).T,
+        root * np.asarray(params["output"]["weight"][:, 0]),
+    )
+    expected = [
+        sum(b * FORMULAS[name](w, each) for w, b in zip(copies, v, strict=True)) / np.sqrt(5)
+        for each in x
+    ]
     np.testing.assert_allclose(net.apply(params, x)[:, 0], expected, rtol=1e-12)
 
 
@@ -134,10 +152,15 @@ def test_the_norm_is_that_of_the_largest_copy(x64):
         hessian_norm(alone, {name: {"weight": part} for name, part in one.items()}, x).value
         for i in range(6)
         for one in [
-            {"hidden1": params["hidden1"]["weight"][:, i : i + 1], "output": params["output"]["weight"][i : i + 1]}
+            {
+                "hidden1": params["hidden1"]["weight"][:, i : i + 1],
+                "output": params["output"]["weight"][i : i + 1],
+            }
         ]
     ]
-    np.testing.assert_allclose(hessian_norm(net, params, x).value, max(norms) / np.sqrt(6), rtol=1e-8)
+    np.testing.assert_allclose(
+        hessian_norm(net, params, x).value, max(norms) / np.sqrt(6), rtol=1e-8
+    )
 
 
 def test_copies_contract_alike_one_by_one_and_together(monkeypatch, x64):

@@ -84,12 +84,16 @@ def test_a_masked_layer_scales_by_its_actual_in_degree(x64):
     in_degree = np.asarray(params["mask"]).sum(axis=0)
     assert in_degree.min() == 1  # (1 - 0.1)^12 = 28 % of the neurons would have had none
     ones = {**params, "weight": params["mask"].astype(float)}
-    np.testing.assert_allclose(layer.apply(ones, jnp.ones((1, 12)))[0], np.sqrt(in_degree), rtol=1e-12)
+    np.testing.assert_allclose(
+        layer.apply(ones, jnp.ones((1, 12)))[0], np.sqrt(in_degree), rtol=1e-12
+    )
 
 
 def test_masked_edges_have_no_gradient(x64):
     layer = MaskedDense(6, 0.5)
     params = layer.init(jax.random.key(0), (7,))
     a = normal(1, 3, 7)
-    gradient = jax.grad(lambda w: jnp.sum(layer.apply({**params, "weight": w}, a) ** 2))(params["weight"])
+    gradient = jax.grad(lambda w: jnp.sum(layer.apply({**params, "weight": w}, a) ** 2))(
+        params["weight"]
+    )
     assert np.all((np.asarray(gradient) != 0) == (np.asarray(params["mask"]) == 1))

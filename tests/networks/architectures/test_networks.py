@@ -22,7 +22,15 @@ from ntk_core.networks.architectures import (
     merge,
     subtract_initial_output,
 )
-from tests.cases import ARCHITECTURES, FAST_COMPILE, MIRRORED, SUBTRACTED, Case, inputs, random_params
+from tests.cases import (
+    ARCHITECTURES,
+    FAST_COMPILE,
+    MIRRORED,
+    SUBTRACTED,
+    Case,
+    inputs,
+    random_params,
+)
 from tests.compiler_flags import USUAL_EMITTERS
 from tests.plain_derivatives import full_hessian, largest, plain_kernel
 
@@ -40,7 +48,9 @@ def _check(net, input_shape, formula):
     case = Case("", net, input_shape)
     params, x = random_params(case), inputs(case, 3)
     weights = {name: layer["weight"] for name, layer in params.items()}
-    np.testing.assert_allclose(fast(net.apply)(params, x), formula(weights, x), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(
+        fast(net.apply)(params, x), formula(weights, x), rtol=1e-12, atol=1e-14
+    )
 
 
 def test_bottleneck_network_of_liu_eq_31(x64):
@@ -51,7 +61,11 @@ def test_bottleneck_network_of_liu_eq_31(x64):
         return (0.5 * (narrow @ w["hidden3"]) ** 2) @ w["output"] / np.sqrt(m)
 
     net = Bottleneck(
-        width=6, activation="quadratic", bottleneck_width=1, bottleneck_activation="identity", use_bias=False
+        width=6,
+        activation="quadratic",
+        bottleneck_width=1,
+        bottleneck_activation="identity",
+        use_bias=False,
     )
     _check(net, (1,), formula)
 
@@ -83,7 +97,14 @@ def test_dag_network_follows_its_edges(x64):
         c = np.tanh(np.concatenate([a, b], axis=1) @ w["c"] / 3)
         return np.concatenate([b, c], axis=1) @ w["output"] / np.sqrt(6)
 
-    edges = (("input", "a"), ("input", "b"), ("a", "c"), ("b", "c"), ("b", "output"), ("c", "output"))
+    edges = (
+        ("input", "a"),
+        ("input", "b"),
+        ("a", "c"),
+        ("b", "c"),
+        ("b", "output"),
+        ("c", "output"),
+    )
     net = DAGNetwork(
         width=5,
         groups=(Group("c", 2), Group("a"), Group("b", 4, "quadratic")),
@@ -97,10 +118,14 @@ def test_dag_network_follows_its_edges(x64):
 
 def test_only_circular_convolutions_are_invariant_to_shifts(x64):
     for padding in ("circular", "zero"):
-        net = ConvNet(4, 2, activation="tanh", padding=padding, readout="global-average", use_bias=False)
+        net = ConvNet(
+            4, 2, activation="tanh", padding=padding, readout="global-average", use_bias=False
+        )
         case = Case("", net, (4, 4, 2))
         params, x = random_params(case), inputs(case, 2)
-        before, after = (fast(net.apply)(params, each) for each in (x, np.roll(x, (1, 2), axis=(1, 2))))
+        before, after = (
+            fast(net.apply)(params, each) for each in (x, np.roll(x, (1, 2), axis=(1, 2)))
+        )
         if padding == "circular":
             np.testing.assert_allclose(after, before, rtol=1e-12)
         else:
@@ -143,7 +168,9 @@ def test_drop_probabilities_of_a_graph_hold_edge_by_edge():
 
 @pytest.mark.parametrize(("width", "use_bias"), [(2, True), (130, False)])
 def test_symmetric_initialization_starts_at_exactly_zero(width, use_bias):
-    net = FullyConnected(width=width, num_outputs=3, activation="tanh", symmetric=True, use_bias=use_bias)
+    net = FullyConnected(
+        width=width, num_outputs=3, activation="tanh", symmetric=True, use_bias=use_bias
+    )
     x = inputs(Case("", net, (7,)), 5)
     assert np.all(np.asarray(alike(net.apply)(_drawn(net, (7,)), x)) == 0)
 
@@ -161,18 +188,24 @@ def test_subtracted_network_equals_its_callable(x64):
     start = {name: fixed[f"copy.{name}"] for name in case.net.layers}
     x, moved = inputs(case, 3), jax.tree.map(lambda leaf: leaf + 0.1, trained)
     found = fast(net.apply)(merge(moved, fixed), x)
-    expected = fast(subtract_initial_output(case.net, start))({name: moved[name] for name in start}, x)
+    expected = fast(subtract_initial_output(case.net, start))(
+        {name: moved[name] for name in start}, x
+    )
     np.testing.assert_allclose(found, expected, rtol=1e-12)
     assert np.abs(found).max() > 1e-3
 
 
 def test_output_signs_are_signs_and_hidden_weights_are_not():
-    params = _drawn(FullyConnected(width=50, output_signs=True, trained="hidden", use_bias=False), (3,))
+    params = _drawn(
+        FullyConnected(width=50, output_signs=True, trained="hidden", use_bias=False), (3,)
+    )
     assert set(np.unique(params["output"]["weight"])) == {-1.0, 1.0}
     assert np.unique(params["hidden1"]["weight"]).size > 100
 
 
-@pytest.mark.parametrize("case", [ARCHITECTURES[k] for k in (1, 10, 13)], ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case", [ARCHITECTURES[k] for k in (1, 10, 13)], ids=lambda case: case.name
+)
 def test_pre_activations_are_networks_of_the_layers_below(case, x64):
     """Kernels and norms are over the weights below (Zhu, Liu & Belkin 2022, Theorem 3.8)."""
     params, x = random_params(case), inputs(case, 3)
@@ -187,7 +220,9 @@ def test_pre_activations_are_networks_of_the_layers_below(case, x64):
         flat = np.asarray(seen[layer]).reshape(3, -1)
         view = PreActivations(case.net, layer, (0, flat.shape[1] - 1))
         np.testing.assert_allclose(view.apply(params, x), flat[:, [0, -1]], rtol=1e-12)
-    view = PreActivations(case.net, [name for name in case.net.layers if name != "output"][-1], (0, 1))
+    view = PreActivations(
+        case.net, [name for name in case.net.layers if name != "output"][-1], (0, 1)
+    )
     below = {layer: params[layer] for layer in view.layers}
     expected = plain_kernel(view.apply, below, x)
     np.testing.assert_allclose(empirical_ntk(view, params, x), expected, rtol=1e-10, atol=1e-12)

@@ -72,13 +72,26 @@ ADAPTED: list[tuple[str, dict[str, Any]]] = [
     ("trained", {"trained": "first"}),
     ("depth", {"base": "bottleneck", "depth": 1, "adapted_layers": (1,)}),
 ]
-OF_ONE += [(kind, "output", {"output": "argmax"}) for kind in (Bottleneck, ConvNet, MixedNet, ResNet, DenseNet)]
+OF_ONE += [
+    (kind, "output", {"output": "argmax"})
+    for kind in (Bottleneck, ConvNet, MixedNet, ResNet, DenseNet)
+]
 OF_ONE += [(Adapted, field, {"depth": 3, **settings}) for field, settings in ADAPTED]
-OF_ONE += [(ArchitectureSpec, field, {"kind": "adapted", "depth": 3, **settings}) for field, settings in ADAPTED[3:]]
-OF_ONE += [(Assembly, "sub_model", {"width": 4, "sub_model": model}) for model in ("forest", 3, (len,), (len, 2))]
+OF_ONE += [
+    (ArchitectureSpec, field, {"kind": "adapted", "depth": 3, **settings})
+    for field, settings in ADAPTED[3:]
+]
+OF_ONE += [
+    (Assembly, "sub_model", {"width": 4, "sub_model": model})
+    for model in ("forest", 3, (len,), (len, 2))
+]
 OF_ONE += [
     (PreActivations, field, {"net": FullyConnected(width=4), "layer": layer, "units": units})
-    for field, layer, units in (("layer", "hidden9", (0,)), ("units", "hidden1", ()), ("units", "hidden1", (-1,)))
+    for field, layer, units in (
+        ("layer", "hidden9", (0,)),
+        ("units", "hidden1", ()),
+        ("units", "hidden1", (-1,)),
+    )
 ]
 OF_ONE += [
     (Attention, "num_heads", {"num_heads": 0}),
@@ -97,7 +110,9 @@ def refused(make, *given, **settings):
 
 
 @pytest.mark.parametrize(
-    ("network", "field", "settings"), [*OF_ONE, *((FullyConnected, *bad) for bad in EVERYWHERE)], ids=str
+    ("network", "field", "settings"),
+    [*OF_ONE, *((FullyConnected, *bad) for bad in EVERYWHERE)],
+    ids=str,
 )
 def test_impossible_settings_are_refused_by_name(network, field, settings):
     found, words = refused(network, **settings)

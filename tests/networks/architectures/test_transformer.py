@@ -24,19 +24,28 @@ def fast(net, params, x):
 
 
 def matrices(params):
-    return {name: np.asarray(each["weight"]).reshape(-1, each["weight"].shape[-1]) for name, each in params.items()}
+    return {
+        name: np.asarray(each["weight"]).reshape(-1, each["weight"].shape[-1])
+        for name, each in params.items()
+    }
 
 
 def heads_of(x, q, k, v, num_heads, exponent, causal):
     """Oracle for one sequence (T, features): concatenated Σⱼ Aᵢⱼ vⱼ of all heads, by single scores."""
     length, dim = len(x), q.shape[-1] // num_heads
-    projected = [(x @ each / np.sqrt(x.shape[-1])).reshape(length, num_heads, dim) for each in (q, k, v)]
+    projected = [
+        (x @ each / np.sqrt(x.shape[-1])).reshape(length, num_heads, dim) for each in (q, k, v)
+    ]
     found = np.zeros((length, num_heads, dim))
     for h in range(num_heads):
         for i in range(length):
             seen = range(i + 1 if causal else length)
-            weights = softmax(np.array([projected[0][i, h] @ projected[1][j, h] / dim**exponent for j in seen]))
-            found[i, h] = sum(weight * projected[2][j, h] for weight, j in zip(weights, seen, strict=True))
+            weights = softmax(
+                np.array([projected[0][i, h] @ projected[1][j, h] / dim**exponent for j in seen])
+            )
+            found[i, h] = sum(
+                weight * projected[2][j, h] for weight, j in zip(weights, seen, strict=True)
+            )
     return found.reshape(length, -1)
 
 
@@ -46,12 +55,21 @@ def test_attention_is_its_formula(exponent, causal, x64):
     params = random_params(Case("", net, (4, 5)))
     x = np.random.default_rng(0).standard_normal((3, 4, 5))
     q, k, v, u = matrices(params).values()
-    expected = [heads_of(each, q, k, v, 3, exponent, causal).mean(axis=0) @ u / np.sqrt(6) for each in x]
+    expected = [
+        heads_of(each, q, k, v, 3, exponent, causal).mean(axis=0) @ u / np.sqrt(6) for each in x
+    ]
     np.testing.assert_allclose(fast(net, params, x), expected, rtol=1e-12)
 
 
 def test_a_transformer_is_its_formula(x64):
-    net = Transformer(num_heads=2, head_dim=3, num_blocks=1, mlp_factor=1.5, activation="tanh", token_readout="first")
+    net = Transformer(
+        num_heads=2,
+        head_dim=3,
+        num_blocks=1,
+        mlp_factor=1.5,
+        activation="tanh",
+        token_readout="first",
+    )
     params = random_params(Case("", net, (4, 5)))
     (x,) = np.random.default_rng(1).standard_normal((1, 4, 5))
     names = ("embed", "positions", "gain1", "q", "k", "v", "o", "gain2", "up", "down", "gain3", "u")
@@ -61,12 +79,20 @@ def test_a_transformer_is_its_formula(x64):
         return a @ w[name] / np.sqrt(a.shape[-1])
 
     def normalized(a, name):
-        return w[name] * (a - a.mean(axis=-1, keepdims=True)) / np.sqrt(a.var(axis=-1, keepdims=True) + 1e-5)
+        return (
+            w[name]
+            * (a - a.mean(axis=-1, keepdims=True))
+            / np.sqrt(a.var(axis=-1, keepdims=True) + 1e-5)
+        )
 
     a = dense(x, "embed") + w["positions"]
-    a = a + dense(heads_of(normalized(a, "gain1"), w["q"], w["k"], w["v"], 2, 0.5, causal=False), "o")
+    a = a + dense(
+        heads_of(normalized(a, "gain1"), w["q"], w["k"], w["v"], 2, 0.5, causal=False), "o"
+    )
     a = a + dense(np.tanh(dense(normalized(a, "gain2"), "up")), "down")
-    np.testing.assert_allclose(fast(net, params, x[None])[0], dense(normalized(a, "gain3")[0], "u"), rtol=1e-12)
+    np.testing.assert_allclose(
+        fast(net, params, x[None])[0], dense(normalized(a, "gain3")[0], "u"), rtol=1e-12
+    )
     drawn = (
         Gain().init(jax.random.key(0), (4, 6)),
         Gain(scaling=Scaling("lecun", width=4)).init(jax.random.key(0), (6,)),
@@ -77,8 +103,15 @@ def test_a_transformer_is_its_formula(x64):
 def test_the_verdict_names_the_scores_of_a_head():
     attention: dict[str, Any] = {"width_is": "head_dim", "kind": "attention"}
     cases: dict[str, list[dict[str, Any]]] = {
-        "not wide": [attention, {"kind": "transformer"}, {"kind": "transformer", "width_is": "mlp_width"}],
-        "undecided": [{**attention, "score_exponent": 1.0}, {"kind": "transformer", "width_is": "num_heads"}],
+        "not wide": [
+            attention,
+            {"kind": "transformer"},
+            {"kind": "transformer", "width_is": "mlp_width"},
+        ],
+        "undecided": [
+            {**attention, "score_exponent": 1.0},
+            {"kind": "transformer", "width_is": "num_heads"},
+        ],
         "wide": [{**attention, "width_is": "num_heads"}],
     }
     for outcome, specs in cases.items():

@@ -79,13 +79,25 @@ EDGES = [{"source": "input", "target": "a"}, {"source": "a", "target": "output"}
         ({"groups": [{"name": 3}], "edges": EDGES}, "groups.1.name", "text"),
         ({"groups": [{"name": "a", "neurons": 3}], "edges": EDGES}, "groups.1", "neurons"),
         ({"groups": [{"name": "a", "size": "many"}], "edges": EDGES}, "groups.a.size", "integer"),
-        ({"groups": [{"name": "a", "factor": float("nan")}], "edges": EDGES}, "groups.a.factor", "above 0"),
+        (
+            {"groups": [{"name": "a", "factor": float("nan")}], "edges": EDGES},
+            "groups.a.factor",
+            "above 0",
+        ),
         ({"groups": [{"name": "a", "power": 9}], "edges": EDGES}, "groups.a.power", "up to 3"),
         ({"groups": [{"name": "<b>"}], "edges": EDGES}, "groups", "printable"),
         ({"groups": [{"name": "=1+1"}], "edges": EDGES}, "groups", "do not begin with"),
         ({"groups": GROUPS, "edges": [*EDGES, {"source": "a"}]}, "edges.3.target", "a name"),
-        ({"groups": GROUPS, "edges": [{**EDGES[0], "kind": "thick"}, EDGES[1]]}, "edges.input-a.kind", "dense"),
-        ({"groups": GROUPS, "edges": [{**EDGES[0], "drop_probability": "x"}, EDGES[1]]}, None, "from 0"),
+        (
+            {"groups": GROUPS, "edges": [{**EDGES[0], "kind": "thick"}, EDGES[1]]},
+            "edges.input-a.kind",
+            "dense",
+        ),
+        (
+            {"groups": GROUPS, "edges": [{**EDGES[0], "drop_probability": "x"}, EDGES[1]]},
+            None,
+            "from 0",
+        ),
     ],
 )
 def test_bad_json_is_one_sentence_with_its_field(data, field, shown):
@@ -177,13 +189,19 @@ def test_verdicts_name_the_group_its_in_degree_and_the_cause():
     assert few.reasons[0].words == (
         "The 2 neurons of group few have in-degree 1 (from one): a vanishing share of the inputs of wide neurons."
     )
-    assert "m^1 to m^1.5: a polynomial ratio" in graph_verdict(EXAMPLES["unequal"], 100, (3,)).reasons[0].words
+    assert (
+        "m^1 to m^1.5: a polynomial ratio"
+        in graph_verdict(EXAMPLES["unequal"], 100, (3,)).reasons[0].words
+    )
 
 
 def test_an_output_of_fixed_in_degree_is_narrow():
     found = graph_verdict(chain("a", "b", b={"size": 5}), 100, (3,))
     assert (found.outcome, found.reasons[0].group) == ("not wide", "output")
-    assert found.reasons[0].words == "The one neuron of the output has in-degree 5 (from b) at every width: not wide."
+    assert (
+        found.reasons[0].words
+        == "The one neuron of the output has in-degree 5 (from b) at every width: not wide."
+    )
 
 
 def test_narrow_neurons_are_harmful_without_wide_neighbors():

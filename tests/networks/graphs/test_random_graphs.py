@@ -24,7 +24,11 @@ def random_parts(rng):
     """Groups and edges, mostly forward, some backward, self-referential, missing or skipping."""
     names = list(rng.permutation(list("abcde")[: rng.integers(1, 6)]))
     groups = tuple(
-        Group(str(name), int(rng.integers(1, 4)), rng.choice([None, "quadratic", "identity"], p=[0.6, 0.2, 0.2]))
+        Group(
+            str(name),
+            int(rng.integers(1, 4)),
+            rng.choice([None, "quadratic", "identity"], p=[0.6, 0.2, 0.2]),
+        )
         for name in names
     )
     order = ["input", *names, "output"]
@@ -83,7 +87,12 @@ def accepted(graphs):
     """Index and network of every graph that can be built, with two outputs."""
     for index, (groups, edges) in enumerate(graphs):
         if not defects(groups, edges):
-            yield index, DAGNetwork(groups=groups, edges=edges, num_outputs=2, activation="tanh", use_bias=False)
+            yield (
+                index,
+                DAGNetwork(
+                    groups=groups, edges=edges, num_outputs=2, activation="tanh", use_bias=False
+                ),
+            )
 
 
 def of_neurons(index, net):
@@ -118,9 +127,13 @@ def test_random_graphs_equal_their_neurons(graphs, share, x64):
         for index, net in chosen:
             neurons, params, x = of_neurons(index, net)
             kernel, values, _ = pre_output_ntk(net, params, x)
-            np.testing.assert_allclose(values, neuron_oracle.outputs(neurons, x), rtol=1e-10, atol=1e-10)
+            np.testing.assert_allclose(
+                values, neuron_oracle.outputs(neurons, x), rtol=1e-10, atol=1e-10
+            )
             expected = neuron_oracle.kernel(neurons, x)
-            np.testing.assert_allclose(kernel, expected, rtol=1e-10, atol=1e-10 * np.abs(expected).max())
+            np.testing.assert_allclose(
+                kernel, expected, rtol=1e-10, atol=1e-10 * np.abs(expected).max()
+            )
             degrees = [len(each.incoming) for each in neurons.neurons]
             first = sum(net.sizes[name] for name in net.graph.first_layers if name != "output")
             judged = degrees[first:] or degrees
@@ -133,10 +146,17 @@ def test_random_graphs_have_the_hessians_of_their_neurons(graphs, x64):
     for index, net in list(accepted(graphs))[1::20]:
         neurons, params, x = of_neurons(index, net)
         hessian = neuron_oracle.hessian(neurons, x[0])
-        found, expected = np.linalg.eigvalsh(small_hessian(net, params, x[0])[0]), np.linalg.eigvalsh(hessian)
+        found, expected = (
+            np.linalg.eigvalsh(small_hessian(net, params, x[0])[0]),
+            np.linalg.eigvalsh(hessian),
+        )
         size = max(len(found), len(expected))
-        found, expected = (np.sort(np.pad(each, (0, size - len(each)))) for each in (found, expected))
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max() + 1e-12)
+        found, expected = (
+            np.sort(np.pad(each, (0, size - len(each)))) for each in (found, expected)
+        )
+        np.testing.assert_allclose(
+            found, expected, rtol=0, atol=1e-10 * np.abs(expected).max() + 1e-12
+        )
 
 
 def test_compiled_kernels_and_norms_are_those_of_the_neurons(graphs, x64):

@@ -5,7 +5,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core.networks.architectures import Bottleneck, Composed, ConvNet, DAGNetwork, DenseNet, FullyConnected, ResNet
+from ntk_core.networks.architectures import (
+    Bottleneck,
+    Composed,
+    ConvNet,
+    DAGNetwork,
+    DenseNet,
+    FullyConnected,
+    ResNet,
+)
 from ntk_core.networks.graphs import (
     dense_graph,
     fully_connected_graph,
@@ -17,7 +25,11 @@ from tests.cases import Case, inputs, random_params
 
 SETTINGS = {"width": 5, "num_outputs": 2, "activation": "tanh"}
 PAIRS = {
-    "fully connected": (FullyConnected(depth=3, use_bias=True, **SETTINGS), fully_connected_graph(3), (4,)),
+    "fully connected": (
+        FullyConnected(depth=3, use_bias=True, **SETTINGS),
+        fully_connected_graph(3),
+        (4,),
+    ),
     "densenet": (DenseNet(depth=3, output="swish", **SETTINGS), dense_graph(3), (4,)),
     "dropped": (DenseNet(depth=3, drop_probability=0.5, **SETTINGS), dense_graph(3, 0.5), (4,)),
     "resnet every two": (ResNet(depth=5, skip_every=2, **SETTINGS), residual_graph(5, 2), (4,)),
@@ -29,10 +41,22 @@ RESIDUAL, CONCAT = ({"kind": kind, "layers": DENSE} for kind in ("residual", "co
 POOLED = ConvNet(depth=1, pool_size=2, readout="global-average", **SETTINGS)
 POOLING = [{"kind": "average-pool", "size": 2}, {"kind": "global-average"}]
 COMPOSED = {
-    "bottleneck": (Bottleneck(depth=3, bottleneck_width=2, **SETTINGS), [*DENSE, *NARROW, *DENSE], (4,)),
+    "bottleneck": (
+        Bottleneck(depth=3, bottleneck_width=2, **SETTINGS),
+        [*DENSE, *NARROW, *DENSE],
+        (4,),
+    ),
     "resnet": (ResNet(depth=3, **SETTINGS), [*DENSE, RESIDUAL, RESIDUAL], (4,)),
-    "lecun densenet": (DenseNet(depth=2, parameterization="lecun", **SETTINGS), [CONCAT, CONCAT], (4,)),
-    "pooled": (POOLED, [{"kind": "convolution", "width": "m", "bias": True}, TANH, *POOLING], (4, 4, 2)),
+    "lecun densenet": (
+        DenseNet(depth=2, parameterization="lecun", **SETTINGS),
+        [CONCAT, CONCAT],
+        (4,),
+    ),
+    "pooled": (
+        POOLED,
+        [{"kind": "convolution", "width": "m", "bias": True}, TANH, *POOLING],
+        (4, 4, 2),
+    ),
 }
 
 
@@ -52,11 +76,16 @@ def test_the_first_layers_are_those_that_see_the_input(trained):
     net = Composed(parse_composition({"layers": [CONCAT, *DENSE]}), 5, 2, trained=trained)
     moving = {name for name, layer in net.layers.items() if layer.trainable}
     # The second layer takes the input and the first layer, so it is not a first layer.
-    assert moving == {"first": {"hidden1"}, "hidden": {"hidden1", "hidden2"}, "last": {"output"}}[trained]
+    assert (
+        moving
+        == {"first": {"hidden1"}, "hidden": {"hidden1", "hidden2"}, "last": {"output"}}[trained]
+    )
 
 
 def written_out(net, graph):
-    return DAGNetwork(groups=graph.groups, edges=graph.edges, output=net.output, use_bias=net.use_bias, **SETTINGS)
+    return DAGNetwork(
+        groups=graph.groups, edges=graph.edges, output=net.output, use_bias=net.use_bias, **SETTINGS
+    )
 
 
 @pytest.mark.parametrize("name", PAIRS)
@@ -72,6 +101,8 @@ def test_written_out_graph_equals_its_architecture(name, x64):
     else:
         assert dag.min_width(shape) == net.min_width(shape)
         assert dag.in_degree_range(renamed) == net.in_degree_range(params)
-        ours, theirs = (each.init(jax.random.key(3), shape) for each in (dag, net))  # equal draws, for comparable runs
+        ours, theirs = (
+            each.init(jax.random.key(3), shape) for each in (dag, net)
+        )  # equal draws, for comparable runs
         jax.tree.map(np.testing.assert_array_equal, list(ours.values()), list(theirs.values()))
     np.testing.assert_allclose(dag.apply(renamed, x), net.apply(params, x), rtol=1e-10, atol=1e-12)

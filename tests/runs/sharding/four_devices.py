@@ -55,18 +55,43 @@ def everything():
     traced = program_of_network(NET, params, x[0])
     seen = views_of(traced, traced.leaves(params), x)
     moving, fixed = NET.partition(params)
-    arguments = (start(MODEL, Optimizer(), jax.tree.map(jnp.copy, moving), SAMPLES), fixed, x, y, 0.1, STEPS, -1.0)
+    arguments = (
+        start(MODEL, Optimizer(), jax.tree.map(jnp.copy, moving), SAMPLES),
+        fixed,
+        x,
+        y,
+        0.1,
+        STEPS,
+        -1.0,
+    )
     program = trained.lower(*arguments).compile()
     memory = program.memory_analysis()
     state = program(*arguments)
     last = ntk_core.empirical_ntk(NET, merge(state.trained, fixed), x)
-    between = ntk_core.kernel_change_between(NET, params, merge(state.trained, fixed), x, memory_limit=2**16)
+    between = ntk_core.kernel_change_between(
+        NET, params, merge(state.trained, fixed), x, memory_limit=2**16
+    )
     assert between.num_pairs > 1
     product = ntk_core.KernelOperator(NET, params, x).product(y)
     more = {"change": np.asarray(between.change), "product": product}
-    numbers = {"params": params, "kernel": kernel, "norm": norm, "trained": state.trained, "last kernel": last} | more
-    arrays = {"params": params, "inputs": seen.inputs, "cotangents": seen.cotangents, "trained": state.trained}
-    return jax.tree.map(np.asarray, numbers), arrays, memory.argument_size_in_bytes + memory.temp_size_in_bytes
+    numbers = {
+        "params": params,
+        "kernel": kernel,
+        "norm": norm,
+        "trained": state.trained,
+        "last kernel": last,
+    } | more
+    arrays = {
+        "params": params,
+        "inputs": seen.inputs,
+        "cotangents": seen.cotangents,
+        "trained": state.trained,
+    }
+    return (
+        jax.tree.map(np.asarray, numbers),
+        arrays,
+        memory.argument_size_in_bytes + memory.temp_size_in_bytes,
+    )
 
 
 def largest_share(tree):
@@ -123,7 +148,10 @@ def run_of_a_sweep():
         changes.append(np.array([run.change for run in event.result.points[0].runs]))
         shares.append(sorted(met))
         gc.collect()
-    return {"difference": float(np.abs(changes[1] - changes[0]).max() / changes[0].max()), "shares": shares}
+    return {
+        "difference": float(np.abs(changes[1] - changes[0]).max() / changes[0].max()),
+        "shares": shares,
+    }
 
 
 if __name__ == "__main__":

@@ -22,7 +22,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # one process compile
 @pytest.fixture(scope="module")
 def measured():
     """Measurements from another process, since the number of devices is fixed when JAX starts."""
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("LINEARITY_LAB_")}
+    environment = {
+        key: value for key, value in os.environ.items() if not key.startswith("LINEARITY_LAB_")
+    }
     ended = subprocess.run(
         [sys.executable, "-m", "tests.runs.sharding.four_devices"],
         cwd=ROOT,
@@ -42,19 +44,29 @@ def test_four_devices_give_the_numbers_of_one(measured):
 
 def test_each_device_holds_a_quarter(measured):
     assert measured["shares"] == dict.fromkeys(("params", "inputs", "cotangents", "trained"), 0.25)
-    assert measured["bytes"] < 0.35  # weights are most of it; inputs and targets are on every device
+    assert (
+        measured["bytes"] < 0.35
+    )  # weights are most of it; inputs and targets are on every device
 
 
 def test_a_sweep_is_divided_by_the_environment(measured):
     divided, whole = measured["run"]["shares"]
     assert divided == [0.25]
     assert 1.0 in whole
-    assert 0 < measured["run"]["difference"] < 1e-5  # float32 data; not 0, since the order of sums differs
+    assert (
+        0 < measured["run"]["difference"] < 1e-5
+    )  # float32 data; not 0, since the order of sums differs
 
 
 @pytest.mark.parametrize(
     ("usable", "width", "devices"),
-    [([], 100, 1), ([80e9] * 4, 100, 1), ([1.0] * 4, 100, 4), ([1.0] * 3, 100, 2), ([1.0] * 4, 101, 1)],
+    [
+        ([], 100, 1),
+        ([80e9] * 4, 100, 1),
+        ([1.0] * 4, 100, 4),
+        ([1.0] * 3, 100, 2),
+        ([1.0] * 4, 101, 1),
+    ],
 )
 def test_point_too_large_for_one_device_takes_all(monkeypatch, usable, width, devices):
     monkeypatch.setattr(_estimate, "accelerator_bytes", lambda: usable)

@@ -27,20 +27,49 @@ from tests.runs.store.made_runs import result, spec
 def postgres() -> Iterator[str]:
     """URL of a database in a new cluster."""
     folders = [Path(found).parent for found in [shutil.which("initdb")] if found]
-    folders += sorted(map(Path, glob.glob("/usr/lib/postgresql/*/bin")), key=lambda path: -float(path.parent.name))
+    folders += sorted(
+        map(Path, glob.glob("/usr/lib/postgresql/*/bin")), key=lambda path: -float(path.parent.name)
+    )
     programs = next((folder for folder in folders if (folder / "initdb").exists()), None)
     if programs is None:
-        pytest.skip("no Postgres: neither initdb on the PATH nor /usr/lib/postgresql (apt-get install postgresql)")
+        pytest.skip(
+            "no Postgres: neither initdb on the PATH nor /usr/lib/postgresql (apt-get install postgresql)"
+        )
     if importlib.util.find_spec("psycopg") is None:
         pytest.skip("no driver for Postgres: pip install 'psycopg[binary]'")
     owner = _owner()
-    folder = Path(tempfile.mkdtemp(prefix="lab-postgres-"))  # not tmp_path: another user must be able to enter it
+    folder = Path(
+        tempfile.mkdtemp(prefix="lab-postgres-")
+    )  # not tmp_path: another user must be able to enter it
     if owner:
         shutil.chown(folder, owner["user"], owner["group"])
     data, log = folder / "data", folder / "log"
-    creation: list[str | Path] = ["-D", data, "-U", "lab", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
-    subprocess.run([programs / "initdb", *creation], check=True, capture_output=True, cwd=folder, **owner)
-    command = [programs / "postgres", "-D", data, "-k", folder, "-c", "listen_addresses=", "-c", "fsync=off"]
+    creation: list[str | Path] = [
+        "-D",
+        data,
+        "-U",
+        "lab",
+        "-A",
+        "trust",
+        "-E",
+        "UTF8",
+        "--locale=C",
+        "--no-sync",
+    ]
+    subprocess.run(
+        [programs / "initdb", *creation], check=True, capture_output=True, cwd=folder, **owner
+    )
+    command = [
+        programs / "postgres",
+        "-D",
+        data,
+        "-k",
+        folder,
+        "-c",
+        "listen_addresses=",
+        "-c",
+        "fsync=off",
+    ]
     with log.open("wb") as written:
         server = subprocess.Popen(command, cwd=folder, stdout=written, stderr=written, **owner)
     url = f"postgresql+psycopg://lab@/postgres?host={folder}"

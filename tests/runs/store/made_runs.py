@@ -6,15 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from ntk_core.experiments.kernel_change import KernelChangePoint, KernelChangeResult, KernelChangeRun
+from ntk_core.experiments.kernel_change import (
+    KernelChangePoint,
+    KernelChangeResult,
+    KernelChangeRun,
+)
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import Provenance
 from ntk_core.runs.store import Store
 
 ROOT = Path(__file__).resolve().parents[3]
-BOTH = pytest.mark.parametrize("location", ["sqlite", pytest.param("postgres", marks=pytest.mark.slow)], indirect=True)
+BOTH = pytest.mark.parametrize(
+    "location", ["sqlite", pytest.param("postgres", marks=pytest.mark.slow)], indirect=True
+)
 SPEC = KernelChangeSpec(widths=(10, 20), num_seeds=1)
-PROVENANCE = Provenance(versions={"jax": "0"}, platform="p", device="cpu", dtype="float32", started_at="2026-01-01")
+PROVENANCE = Provenance(
+    versions={"jax": "0"}, platform="p", device="cpu", dtype="float32", started_at="2026-01-01"
+)
 
 
 def spec(number: int) -> KernelChangeSpec:
@@ -32,12 +40,16 @@ def point(width: int, change: float = 0.5) -> KernelChangePoint:
         change=(0.0, change),
         loss=(1.0, float("inf")),
     )
-    return KernelChangePoint(width=width, num_params=7 * width, runs=(run,), runtime_s=0.1, provenance=PROVENANCE)
+    return KernelChangePoint(
+        width=width, num_params=7 * width, runs=(run,), runtime_s=0.1, provenance=PROVENANCE
+    )
 
 
 def result(status: str = "completed", spec: KernelChangeSpec = SPEC) -> KernelChangeResult:
     points = (point(10), point(20)) if status == "completed" else (point(10),)
-    return KernelChangeResult(spec=spec, points=points, provenance=PROVENANCE, status=status, runtime_s=1.0)
+    return KernelChangeResult(
+        spec=spec, points=points, provenance=PROVENANCE, status=status, runtime_s=1.0
+    )
 
 
 def save_points(store: Store, number: int) -> None:

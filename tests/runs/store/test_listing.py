@@ -25,8 +25,18 @@ def test_runs_are_listed_by_last_use(store):
     store.save_spec(spec(5))
     store.save_result(result())
     first, second = store.runs().runs
-    assert (first.spec, first.status, first.num_points, first.swept) == (SPEC, "completed", 2, "2 widths, 10 to 20")
-    assert (second.status, second.num_points, second.private, second.imported) == ("started", 0, False, False)
+    assert (first.spec, first.status, first.num_points, first.swept) == (
+        SPEC,
+        "completed",
+        2,
+        "2 widths, 10 to 20",
+    )
+    assert (second.status, second.num_points, second.private, second.imported) == (
+        "started",
+        0,
+        False,
+        False,
+    )
     assert first.digest == spec_digest(SPEC)
     assert first.num_bytes + second.num_bytes == store.num_bytes()
     assert abs(first.created - time.time()) < 60
@@ -50,7 +60,9 @@ def test_words_are_words_and_not_patterns(store):
     store.save_result(result())
     for text in ("%", "_", "'", '"; DROP TABLE lab_results', "\0", "\\", "é" * 90_000, "é " * 9000):
         found = store.runs(text=text)
-        assert found.total == len(found.runs) == int(text in ("_", "\0"))  # kernel_change has an underscore
+        assert (
+            found.total == len(found.runs) == int(text in ("_", "\0"))
+        )  # kernel_change has an underscore
 
 
 def test_a_private_run_is_listed_for_those_who_know_its_digest(store, monkeypatch):
@@ -150,6 +162,10 @@ def test_list_of_jobs_names_no_owner(monkeypatch):
     assert "ann" not in shown
     assert spec_digest(spec(1)) in shown
     assert '"seed": 1' in shown
-    assert job(1).visitor == replace(job(2), submitted_s=2.0).visitor != replace(job(1), owner="bob").visitor
+    assert (
+        job(1).visitor
+        == replace(job(2), submitted_s=2.0).visitor
+        != replace(job(1), owner="bob").visitor
+    )
     monkeypatch.setattr(type(SPEC), "is_private", property(lambda self: True))
     assert json.loads(_as_json(job(1)))["spec"] is None

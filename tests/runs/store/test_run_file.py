@@ -41,7 +41,10 @@ def test_exported_runs_come_back_as_they_were(store, other):
     assert write_runs(store, [spec_digest(spec(number)) for number in (0, 1, 2, 3, 4)], file) == 3
     file.seek(0)
     back = read_runs(other, file)
-    assert (back.digests, back.left_aside) == (tuple(spec_digest(spec(number)) for number in (0, 1, 2)), ())
+    assert (back.digests, back.left_aside) == (
+        tuple(spec_digest(spec(number)) for number in (0, 1, 2)),
+        (),
+    )
     assert other.result(spec_digest(SPEC)) == result()
     assert other.result(spec_digest(spec(1))) == result("cancelled", spec=spec(1))
     assert other.points_of(spec_digest(spec(2))) == {"width=20": point(20)}
@@ -53,8 +56,14 @@ def test_exported_runs_come_back_as_they_were(store, other):
 def test_what_is_here_already_stays(other):
     other.points(SPEC).save("width=10", point(10, change=0.125))
     read_runs(other, io.BytesIO(b"".join(LINES)))
-    assert other.points_of(spec_digest(SPEC)) == {"width=10": point(10, change=0.125), "width=20": point(20)}
-    assert {(run.status, run.imported) for run in other.runs().runs} == {("completed", True), ("cancelled", True)}
+    assert other.points_of(spec_digest(SPEC)) == {
+        "width=10": point(10, change=0.125),
+        "width=20": point(20),
+    }
+    assert {(run.status, run.imported) for run in other.runs().runs} == {
+        ("completed", True),
+        ("cancelled", True),
+    }
     read_runs(other, io.BytesIO(b"".join(LINES)))
     assert other.runs().total == 2
 
@@ -63,7 +72,10 @@ def test_a_damaged_line_costs_no_other_run(other):
     damaged = LINES[0].replace(b"0.5", b"0.6", 1)
     back = read_runs(other, io.BytesIO(damaged + b"\n" + LINES[1] + LINES[0][:200]))
     assert back.digests == (spec_digest(spec(9)),)
-    assert back.left_aside == ("line 1: damaged; its SHA-256 does not match", "line 4: damaged; it is no JSON")
+    assert back.left_aside == (
+        "line 1: damaged; its SHA-256 does not match",
+        "line 4: damaged; it is no JSON",
+    )
 
 
 def changed(data: dict, **changes: object) -> dict:
@@ -85,7 +97,9 @@ FORGERIES = {
 
 @pytest.mark.parametrize("forgery", FORGERIES.values(), ids=list(FORGERIES))
 def test_a_forged_run_is_named_even_with_a_matching_checksum(other, forgery):
-    back = read_runs(other, io.BytesIO(LINES[1] + signed(LINES[0], **forgery(json.loads(LINES[0])))))
+    back = read_runs(
+        other, io.BytesIO(LINES[1] + signed(LINES[0], **forgery(json.loads(LINES[0]))))
+    )
     assert back.digests == (spec_digest(spec(9)),)
     (sentence,) = back.left_aside
     assert sentence.startswith("line 2: ")
@@ -93,7 +107,9 @@ def test_a_forged_run_is_named_even_with_a_matching_checksum(other, forgery):
     assert other.runs().total == 1
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b"PK\x03\x04" + b"\0" * 400, b'{"format": "other"}\n', b"[" * 100_000])
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b"PK\x03\x04" + b"\0" * 400, b'{"format": "other"}\n', b"[" * 100_000]
+)
 def test_invalid_run_file_is_refused_in_one_sentence(other, content):
     with pytest.raises(InvalidInput) as caught:
         read_runs(other, io.BytesIO(content))
@@ -105,4 +121,6 @@ def test_lines_that_are_no_runs_are_named(other):
     lines = (b"[" * 100_000, b"[]", b"3", b"NaN", b"9" * 5000, b"null", b"\xff", b'{"a": NaN}')
     back = read_runs(other, io.BytesIO(LINES[0] + b"\n".join(lines) + b"\n" + LINES[1]))
     assert back.digests == (spec_digest(SPEC), spec_digest(spec(9)))
-    assert [words.partition(":")[0] for words in back.left_aside] == [f"line {2 + k}" for k in range(len(lines))]
+    assert [words.partition(":")[0] for words in back.left_aside] == [
+        f"line {2 + k}" for k in range(len(lines))
+    ]

@@ -50,7 +50,9 @@ def test_other_processes_find_a_new_file_empty_or_marked(file, monkeypatch):
             seen.append(file.read_bytes()[68:72] if file.exists() else b"")
             return found
 
-    monkeypatch.setattr(_database.sqlite3, "connect", functools.partial(sqlite3.connect, factory=Watched))
+    monkeypatch.setattr(
+        _database.sqlite3, "connect", functools.partial(sqlite3.connect, factory=Watched)
+    )
     Store(file).close()
     assert set(seen) == {b"", b"LLab"}  # the application_id in the header
 
@@ -69,7 +71,9 @@ def test_damaged_file_in_use_is_set_aside(file, caplog):
     points.save("width=20", point(20))
     assert points.finished() == {"width=20": point(20)}
     store.close()
-    (aside,) = (path for path in file.parent.glob("*.damaged-*") if not path.name.endswith(("-wal", "-shm")))
+    (aside,) = (
+        path for path in file.parent.glob("*.damaged-*") if not path.name.endswith(("-wal", "-shm"))
+    )
     assert aside.read_bytes() == damaged
     assert len(caplog.messages) == 1
 
@@ -97,9 +101,12 @@ def test_a_text_that_is_no_utf_8_is_set_aside_alone(file):
     with sqlite3.connect(file) as connection:
         damage = "UPDATE {} SET {} = CAST(? AS TEXT) WHERE digest = ?"
         connection.execute(
-            damage.format("lab_points", "json") + " AND key = 'width=10'", (b"\xff\xfe", spec_digest(SPEC))
+            damage.format("lab_points", "json") + " AND key = 'width=10'",
+            (b"\xff\xfe", spec_digest(SPEC)),
         )
-        connection.execute(damage.format("lab_results", "ending"), (b"\xff\xfe", spec_digest(spec(7))))
+        connection.execute(
+            damage.format("lab_results", "ending"), (b"\xff\xfe", spec_digest(spec(7)))
+        )
     connection.close()
     assert store.result(spec_digest(SPEC)) is None
     assert store.result(spec_digest(spec(7))) is None
@@ -126,9 +133,20 @@ def test_file_with_any_damage_is_used_or_set_aside(tmp_path):
         for seed in (1, 2):
             store.save_result(result(spec=spec(seed)))
     data, draw = (tmp_path / "good.sqlite").read_bytes(), random.Random(7)
-    headers = {16: 0, 18: 3, 19: 3, 44: 1, 47: 255, 63: 1, 100: 0}  # byte → value; 63: an earlier table layout
+    headers = {
+        16: 0,
+        18: 3,
+        19: 3,
+        44: 1,
+        47: 255,
+        63: 1,
+        100: 0,
+    }  # byte → value; 63: an earlier table layout
     damages = [data[:at] + bytes([value]) + data[at + 1 :] for at, value in headers.items()]
-    damages += [data.replace(word, b"x" * len(word)) for word in (b"favorite", b"TABLE lab_points", b"json TEXT")]
+    damages += [
+        data.replace(word, b"x" * len(word))
+        for word in (b"favorite", b"TABLE lab_points", b"json TEXT")
+    ]
     damages += [data[:at] for at in (100, 4096, len(data) // 2, len(data) - 1)]
     for count in (1, 1, 30, 3000):
         noisy = bytearray(data)
@@ -146,7 +164,11 @@ def test_file_with_any_damage_is_used_or_set_aside(tmp_path):
             store.runs()
             store.points(spec(1)).finished()
         assert found == result(spec=spec(9)), number
-        aside = [path for path in file.parent.glob("*.damaged-*") if not path.name.endswith(("-wal", "-shm"))]
+        aside = [
+            path
+            for path in file.parent.glob("*.damaged-*")
+            if not path.name.endswith(("-wal", "-shm"))
+        ]
         assert len(aside) <= 1, number
 
 
@@ -167,7 +189,8 @@ def test_second_store_of_a_process_keeps_the_locks_of_the_first(file):
         store.save_spec(SPEC)
         Store(file).close()
         script = (
-            "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('CREATE TABLE another (x)'); c.close()"
+            "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); "
+            "c.execute('CREATE TABLE another (x)'); c.close()"
         )
         subprocess.run([sys.executable, "-c", script, str(file)], check=True)
         assert file.with_name(f"{file.name}-wal").exists()

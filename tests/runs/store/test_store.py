@@ -12,7 +12,16 @@ from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import spec_digest
 from ntk_core.runs.store import Store, UnfinishedJob, _store
-from tests.runs.store.made_runs import BOTH, ROOT, SPEC, point, result, save_points, save_results, spec
+from tests.runs.store.made_runs import (
+    BOTH,
+    ROOT,
+    SPEC,
+    point,
+    result,
+    save_points,
+    save_results,
+    spec,
+)
 
 
 def test_a_computed_point_replaces_and_an_imported_one_does_not(store):
@@ -26,7 +35,11 @@ def test_a_computed_point_replaces_and_an_imported_one_does_not(store):
 @BOTH
 def test_a_completed_result_stays_until_it_is_deleted(store):
     assert store.result(spec_digest(SPEC)) is None
-    for given, kept in (("cancelled", "cancelled"), ("completed", "completed"), ("cancelled", "completed")):
+    for given, kept in (
+        ("cancelled", "cancelled"),
+        ("completed", "completed"),
+        ("cancelled", "completed"),
+    ):
         store.save_result(result(given))
         assert store.result(spec_digest(SPEC)) == result(kept)
     assert [run.status for run in store.runs().runs] == ["completed"]
@@ -93,7 +106,9 @@ def test_a_short_prefix_finds_all_digests_that_begin_so(store):
     for each in specs:
         store.save_spec(each)
     first = spec_digest(SPEC)[:1]
-    assert set(store.find(first)) == {spec_digest(each) for each in specs if spec_digest(each).startswith(first)}
+    assert set(store.find(first)) == {
+        spec_digest(each) for each in specs if spec_digest(each).startswith(first)
+    }
     for wrong in ("", "%", "xyz", "g" * 16, "' OR 1=1 --      ", "é" * 16, "a" * 65, "\0" * 16):
         assert store.find(wrong) == ()
         assert store.spec(wrong) is None
@@ -181,7 +196,10 @@ def started(work: str, location: str, max_bytes: int) -> subprocess.Popen[bytes]
 
 @BOTH
 def test_concurrent_writers_lose_no_point(location):
-    with started("save_points", location, 10**12) as process, concurrent.futures.ThreadPoolExecutor(3) as pool:
+    with (
+        started("save_points", location, 10**12) as process,
+        concurrent.futures.ThreadPoolExecutor(3) as pool,
+    ):
         store = Store(location)  # opened during creation by the other
         list(pool.map(lambda number: save_points(store, number), (1, 2, 3)))
     assert process.returncode == 0
@@ -205,5 +223,9 @@ def test_concurrent_evictions_stay_within_the_limit(location, num_bytes_of_a_run
     for run in rows:  # stored rows are complete
         found = one.result(run.digest)
         assert found is not None
-        assert (found.spec, found.status, spec_digest(found.spec)) == (run.spec, "completed", run.digest)
+        assert (found.spec, found.status, spec_digest(found.spec)) == (
+            run.spec,
+            "completed",
+            run.digest,
+        )
     one.close()

@@ -25,7 +25,11 @@ def graph_canvas(key: str, data: dict[str, object], take: Callable[[object], Non
             that ``judged`` is about), the sizes that boxes need; see :mod:`linearity_lab.views.dag.graph_editor`.
         take: callback with the unchecked report of the browser, before the page reruns.
     """
-    _mount(key=key, data={**data, "words": words()}, on_edit_change=lambda: take(st.session_state[key].edit))
+    _mount(
+        key=key,
+        data={**data, "words": words()},
+        on_edit_change=lambda: take(st.session_state[key].edit),
+    )
 
 
 @cache
@@ -38,7 +42,9 @@ def words() -> dict[str, object]:
     canvas = read(FOLDER.parent / "words.md").sections["The canvas"]
     return {
         **canvas.fields,
-        "fields": {name.replace(" ", "_"): text for name, text in canvas.sections["Fields"].fields.items()},
+        "fields": {
+            name.replace(" ", "_"): text for name, text in canvas.sections["Fields"].fields.items()
+        },
         "signs": dict(canvas.sections["Signs"].fields),
         "kinds": {name: term.title for name, term in EDGE_KINDS.items()},
         "activations": {name: term.title for name, term in ACTIVATIONS.items()},

@@ -13,16 +13,32 @@ _WRITTEN = {step.name: step for step in (*LINEAR, *LIMITS, *EDGES, *BEYOND)}
 # Title of a part of the story → the names of its steps, in order.
 PARTS: dict[str, tuple[str, ...]] = {
     title: part.listed("steps")
-    for title, part in read(Path(__file__).parents[1] / "words.md").sections["Story"].sections.items()
+    for title, part in read(Path(__file__).parents[1] / "words.md")
+    .sections["Story"]
+    .sections.items()
 }
 STEPS: tuple[Step, ...] = tuple(_WRITTEN[name] for names in PARTS.values() for name in names)
 
-__all__ = ["PARTS", "STEPS", "Control", "Question", "Step", "named_option", "option_name", "part_of", "step_index"]
+__all__ = [
+    "PARTS",
+    "STEPS",
+    "Control",
+    "Question",
+    "Step",
+    "named_option",
+    "option_name",
+    "part_of",
+    "step_index",
+]
 
 
 def part_of(step: Step) -> tuple[int, str]:
     """(number from 1, title) of a step's part of the story."""
-    return next((at, title) for at, (title, names) in enumerate(PARTS.items(), start=1) if step.name in names)
+    return next(
+        (at, title)
+        for at, (title, names) in enumerate(PARTS.items(), start=1)
+        if step.name in names
+    )
 
 
 def step_index(text: str) -> int:
@@ -36,7 +52,9 @@ def step_index(text: str) -> int:
         return names.index(text)
     if text.isascii() and text.isdigit() and len(text) < 4 and 1 <= int(text) <= len(STEPS):
         return int(text) - 1
-    raise InvalidInput("step", text, f"a number from 1 to {len(STEPS)}, or the name of a step, such as {names[1]}")
+    raise InvalidInput(
+        "step", text, f"a number from 1 to {len(STEPS)}, or the name of a step, such as {names[1]}"
+    )
 
 
 def option_name(option: Option) -> str:

@@ -35,7 +35,11 @@ def _why_graphs(results: Results) -> dict[str, str]:
     for (graph, _), line in dag.change_lines(points).items():
         (_, first), *_, (_, last) = line.means
         text.append(f"{lecture.GRAPH_TITLES[graph]} {number(first.value)} → {number(last.value)}")
-    return {"first": str(points[0].width), "last": str(points[-1].width), "changes": "; ".join(text)}
+    return {
+        "first": str(points[0].width),
+        "last": str(points[-1].width),
+        "changes": "; ".join(text),
+    }
 
 
 def _early(results: Results, source: str) -> Chart:
@@ -72,7 +76,9 @@ def _why_early(results: Results) -> dict[str, str]:
     ]
     others = {"hu-fig3-cnn": "with convolutions", "hu-fig4": "on two digits"}
     return {
-        "others": "; ".join(f"{title} {_leaves(results[name].points[0].runs)}" for name, title in others.items()),
+        "others": "; ".join(
+            f"{title} {_leaves(results[name].points[0].runs)}" for name, title in others.items()
+        ),
         "share": percent(LINEAR_PHASE_SHARE),
         "phase": f"{phase:,}",
         "gap": percent(gap_before(run)),
@@ -104,7 +110,9 @@ def _price(results: Results, target: str) -> Chart:
 
 def _why_price(results: Results) -> dict[str, str]:
     parity, digits = (results[name].points for name in COSTS.values())
-    lazy, rich = (sorted(generalization.at(parity, richness=rho), key=lambda p: p.width) for rho in (0.0, 0.5))
+    lazy, rich = (
+        sorted(generalization.at(parity, richness=rho), key=lambda p: p.width) for rho in (0.0, 0.5)
+    )
     on_digits = generalization.at(digits, richness=0.5)
     return {
         "lazy": f"{_errors(lazy[:1])} at $m$ = {width_label(lazy[0].width)} and {_errors(lazy[-1:])} at "
@@ -125,13 +133,18 @@ def _errors(points: Sequence[GeneralizationPoint], model: str = "network") -> st
 
 
 def _methods(results: Results, width: int) -> Chart:
-    point = next(point for point in results["beyond-gradient-descent"].points if point.width == width)
+    point = next(
+        point for point in results["beyond-gradient-descent"].points if point.width == width
+    )
     return lecture.methods_in_the_plane(point, "linear")
 
 
 def _why_methods(results: Results) -> dict[str, str]:
     point = max(results["beyond-gradient-descent"].points, key=lambda point: point.width)
-    runs = {method: point.of("linear", method)[0] for method in (PLAIN, "adam", "momentum", "beyond-stable")}
+    runs = {
+        method: point.of("linear", method)[0]
+        for method in (PLAIN, "adam", "momentum", "beyond-stable")
+    }
     text = "; ".join(
         f"{METHODS[method].title} {number(run.sup_distance)} and {number(run.sup_change)}"
         for method, run in runs.items()

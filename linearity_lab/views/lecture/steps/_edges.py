@@ -51,7 +51,13 @@ def _why_peaks(results: Results) -> dict[str, str]:
         "law": exponent(peak_law(points, "network", CATAPULTED)),
         "low": number(min(ends)),
         "high": number(max(ends)),
-        "lost": str(sum(run.outcome == "diverged" for point in points for run in point.of("linear", CATAPULTED))),
+        "lost": str(
+            sum(
+                run.outcome == "diverged"
+                for point in points
+                for run in point.of("linear", CATAPULTED)
+            )
+        ),
     }
 
 
@@ -69,7 +75,10 @@ def _why_dial(results: Results) -> dict[str, str]:
     layers = (_plain(dial.law(deep, *RUNS, dial.of_layer(index), 0.5)) for index in range(depth))
     laws = {"lazy": 0.0, "middle": 0.25, "rich": 0.5}
     return {
-        **{name: _plain(dial.law(points, *RUNS, lazy.CHANGE, richness)) for name, richness in laws.items()},
+        **{
+            name: _plain(dial.law(points, *RUNS, lazy.CHANGE, richness))
+            for name, richness in laws.items()
+        },
         "change": number(rich.means[-1][1].value),
         "layers": ", ".join(layers),
     }
@@ -83,13 +92,17 @@ def _depth(results: Results, view: str) -> Chart:
     points = results["depth-width"].points
     if view == "change":
         return depth_width.trained(points, depth_width.CHANGE)
-    return depth_width.against_depth(points) if view == "depth" else depth_width.against_beta(points)
+    return (
+        depth_width.against_depth(points) if view == "depth" else depth_width.against_beta(points)
+    )
 
 
 def _why_depth(results: Results) -> dict[str, str]:
     points = {(point.depth, point.width): point for point in results["depth-width"].points}
     moved = {
-        name: mean([run.sup_change for run in points[size].runs if run.outcome == "converged"]).value
+        name: mean(
+            [run.sup_change for run in points[size].runs if run.outcome == "converged"]
+        ).value
         for name, size in (("small", SMALL), ("large", LARGE))
     }
     return {
@@ -109,7 +122,9 @@ def _attention(results: Results, view: str) -> Chart:
 def _why_attention(results: Results) -> dict[str, str]:
     heads, dims = results["attention-heads"].points, results["attention-head-dim"].points
     ends = hessian.of_line(dims, FADING)[:: len(hessian.of_line(dims, FADING)) - 1]
-    first, last = (layer_share(point, "queries").value + layer_share(point, "keys").value for point in ends)
+    first, last = (
+        layer_share(point, "queries").value + layer_share(point, "keys").value for point in ends
+    )
 
     def law(points: Sequence[HessianPoint], line: str) -> str:
         found = hessian.law_of(hessian.of_line(points, line), hessian.VIEWS["‖H‖"].of)
@@ -128,7 +143,11 @@ def _why_attention(results: Results) -> dict[str, str]:
 
 def _peak_line(results: Results) -> tuple[Line, Axis]:
     points = results["catapult-map"].points
-    dots = [Dot(point.width, run.peak, run.seed) for point in points for run in point.of("network", CATAPULTED)]
+    dots = [
+        Dot(point.width, run.peak, run.seed)
+        for point in points
+        for run in point.of("network", CATAPULTED)
+    ]
     return Line(learning_rate.style("network"), dots), width_axis()
 
 
@@ -146,14 +165,20 @@ def _horizons(results: Results, regime: str) -> Chart:
 
 def _horizon_line(results: Results) -> tuple[Line, Axis]:
     points = results["horizon-cross-entropy"].points
-    return horizon.horizons(points, "kernel")[RegimeLine("cross-entropy", 0.0)].line(relative=True), width_axis()
+    return horizon.horizons(points, "kernel")[RegimeLine("cross-entropy", 0.0)].line(
+        relative=True
+    ), width_axis()
 
 
 def _why_horizons(results: Results) -> dict[str, str]:
-    line = horizon.horizons(results["horizon-cross-entropy"].points, "kernel")[RegimeLine("cross-entropy", 0.0)].line()
+    line = horizon.horizons(results["horizon-cross-entropy"].points, "kernel")[
+        RegimeLine("cross-entropy", 0.0)
+    ].line()
     (narrow, first), *_, (wide, last) = line.means
     slope = rate_law(results["horizon-rate"].points, 2.5, "outputs")
-    decay = horizon.horizons(results["horizon-weight-decay"].points, "kernel")[RegimeLine("weight-decay", 0.5)].line()
+    decay = horizon.horizons(results["horizon-weight-decay"].points, "kernel")[
+        RegimeLine("weight-decay", 0.5)
+    ].line()
     return {
         "narrow": width_label(narrow),
         "wide": width_label(wide),
@@ -202,10 +227,14 @@ def _why_nonlinear(results: Results) -> dict[str, str]:
 
 def _bottleneck(results: Results, view: str) -> Chart:
     if view == "neighbors":
-        return hessian.against_width([p for p in results["liu-table1"].points if p.line in (LINEAR_OUTPUT, BOTTLENECK)])
+        return hessian.against_width(
+            [p for p in results["liu-table1"].points if p.line in (LINEAR_OUTPUT, BOTTLENECK)]
+        )
     if view == "itself":
         points = results["liu-fig2"].points
-        return kernel_change.change_against_width(points, swept="bottleneck_width", with_rates=False)
+        return kernel_change.change_against_width(
+            points, swept="bottleneck_width", with_rates=False
+        )
     return bounded(results["liu-theorem41"].points, QUADRATIC)
 
 
@@ -228,7 +257,9 @@ def _why_optimization(results: Results) -> dict[str, str]:
     text = []
     for point in points:
         runs = slow_runs(point, SHOWN_OUTPUT)
-        text.append(f"{number(mean([run.sup_change for run in runs]).value)} at $m$ = {width_label(point.width)}")
+        text.append(
+            f"{number(mean([run.sup_change for run in runs]).value)} at $m$ = {width_label(point.width)}"
+        )
     runs = slow_runs(points[-1], SHOWN_OUTPUT)
     loss, steps = max(run.loss[-1] for run in runs), max(run.num_steps for run in runs)
     return {"changes": ", ".join(text), "loss": number(loss, 1), "steps": str(steps)}

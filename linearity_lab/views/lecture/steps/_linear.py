@@ -24,7 +24,9 @@ def exponent(law: PowerLaw | None) -> str:
         return "–"
     interval = f" \\pm {law.interval:.2f}" if math.isfinite(law.interval) else ""
     # Adding 0 turns −0 into 0.
-    return f"$m^{{{round(law.exponent, 2) + 0.0:.2f}{interval}}}$" + "".join(f"; {each}" for each in remarks(law))
+    return f"$m^{{{round(law.exponent, 2) + 0.0:.2f}{interval}}}$" + "".join(
+        f"; {each}" for each in remarks(law)
+    )
 
 
 def bounded(points: Sequence[HessianPoint], line: str) -> Chart:
@@ -45,7 +47,9 @@ def _curves_alone(results: Results, _: Chart) -> Chart:
 
 def _why_constant(results: Results) -> dict[str, str]:
     runs = {point.width: point.runs[0] for point in results[CURVES].points}
-    changes = (f"{number(run.sup_change)} at $m$ = {width_label(width)}" for width, run in runs.items())
+    changes = (
+        f"{number(run.sup_change)} at $m$ = {width_label(width)}" for width, run in runs.items()
+    )
     return {"changes": ", ".join(changes)}
 
 
@@ -57,10 +61,24 @@ def _ball(results: Results, radius: float) -> Chart:
 def _why_ball(results: Results) -> dict[str, str]:
     first, *_, last = hessian.of_line(results["liu-ball"].points, LINEAR_OUTPUT)
     before, after = (
-        number(mean([ball.kernel_change for run in point.runs for ball in run.balls if ball.radius == 1.0]).value)
+        number(
+            mean(
+                [
+                    ball.kernel_change
+                    for run in point.runs
+                    for ball in run.balls
+                    if ball.radius == 1.0
+                ]
+            ).value
+        )
         for point in (first, last)
     )
-    return {"before": before, "first": str(first.wide_width), "after": after, "last": width_label(last.wide_width)}
+    return {
+        "before": before,
+        "first": str(first.wide_width),
+        "after": after,
+        "last": width_label(last.wide_width),
+    }
 
 
 def _why_diagonal(results: Results) -> dict[str, str]:
@@ -75,21 +93,29 @@ def _norms(results: Results, kind: str) -> Chart:
         origin = f"Drawn on this page: {lecture.LAW_TITLES[kind]}, {lecture.NORM_SEEDS} seeds"
         return lecture.drawn_norms(lecture.norm_dots(kind), origin)
     points = hessian.of_line(results["liu-theorem31"].points, LINEAR_OUTPUT)
-    found = {name: hessian.dots(points, hessian_parts.QUANTITIES[name].of) for name in ("b_max", "b_norm")}
-    return lecture.drawn_norms(found, "Measured: the largest over the layers of a network with two hidden layers")
+    found = {
+        name: hessian.dots(points, hessian_parts.QUANTITIES[name].of)
+        for name in ("b_max", "b_norm")
+    }
+    return lecture.drawn_norms(
+        found, "Measured: the largest over the layers of a network with two hidden layers"
+    )
 
 
 def _why_norms(results: Results) -> dict[str, str]:
     points = hessian.of_line(results["liu-theorem31"].points, LINEAR_OUTPUT)
     quantities = {"length": "b_norm", "largest": "b_max"}
     return {
-        key: exponent(hessian.law_of(points, hessian_parts.QUANTITIES[name].of)) for key, name in quantities.items()
+        key: exponent(hessian.law_of(points, hessian_parts.QUANTITIES[name].of))
+        for key, name in quantities.items()
     }
 
 
 def _deep(results: Results, view: str) -> Chart:
     if view == "architectures":
-        return hessian.against_width([point for point in results["liu-table1"].points if point.line in DEEP])
+        return hessian.against_width(
+            [point for point in results["liu-table1"].points if point.line in DEEP]
+        )
     points = results["liu-theorem31"].points
     if view == "bound":
         return bounded(points, LINEAR_OUTPUT)
@@ -101,9 +127,17 @@ def _deep(results: Results, view: str) -> Chart:
 
 def _why_deep(results: Results) -> dict[str, str]:
     points = hessian.of_line(results["liu-theorem31"].points, LINEAR_OUTPUT)
-    norm, bound = (hessian.law_of(points, of) for of in (hessian.VIEWS["‖H‖"].of, hessian_parts.BOUNDS["bound"].of))
+    norm, bound = (
+        hessian.law_of(points, of)
+        for of in (hessian.VIEWS["‖H‖"].of, hessian_parts.BOUNDS["bound"].of)
+    )
     gaps = [run.bound.bound / run.norm for point in points for run in point.runs if run.bound]
-    return {"norm": exponent(norm), "bound": exponent(bound), "least": f"{min(gaps):.0f}", "most": f"{max(gaps):.0f}"}
+    return {
+        "norm": exponent(norm),
+        "bound": exponent(bound),
+        "least": f"{min(gaps):.0f}",
+        "most": f"{max(gaps):.0f}",
+    }
 
 
 def _deep_line(results: Results) -> tuple[Line, Axis]:
@@ -119,7 +153,12 @@ LINEAR = (
         _curves_alone,
     ),
     step("hessian-and-ball", _ball, _why_ball),
-    step("diagonal-hessian", lambda _, width: lecture.diagonal(width), _why_diagonal, lambda _, chart: chart),
+    step(
+        "diagonal-hessian",
+        lambda _, width: lecture.diagonal(width),
+        _why_diagonal,
+        lambda _, chart: chart,
+    ),
     step("two-norms", _norms, _why_norms, alone(hessian_parts.QUANTITIES["b_max"].style.title)),
     step("deep-networks", _deep, _why_deep, measured=_deep_line),
 )

@@ -117,7 +117,11 @@ def alone(title: str) -> Veil:
 
 
 def step(
-    name: str, whole: Draw, numbers: Numbers, veil: Veil = smallest_alone, measured: Measured | None = None
+    name: str,
+    whole: Draw,
+    numbers: Numbers,
+    veil: Veil = smallest_alone,
+    measured: Measured | None = None,
 ) -> Step:
     """Build the step from ``NAME.md`` beside this file; the words of its figure are read with the figure.
 
@@ -128,16 +132,27 @@ def step(
     found.holds_only(_FIELDS, ("Control", "Question", "Answer", "Notes", SEE, FINITE))
     asked, text = found.prose("Question"), found.text
     choices = tuple(choice for _, choice in _CHOICE.findall(asked))
-    options = [(_value(value), words) for _, value, words in _OPTION.findall(found.prose("Control"))]
+    options = [
+        (_value(value), words) for _, value, words in _OPTION.findall(found.prose("Control"))
+    ]
     return Step(
         name=name,
-        **{field: found.field(field) for field in ("title", "asks", "source", "page", "preset", "invitation")},
+        **{
+            field: found.field(field)
+            for field in ("title", "asks", "source", "page", "preset", "invitation")
+        },
         formula=tuple(_FORMULA.findall(text)),
         words=_FORMULA.sub("", text),
         question=Question(
-            _CHOICE.sub("", asked).strip(), choices, _marked(found, "Question"), found.prose("Answer"), numbers
+            _CHOICE.sub("", asked).strip(),
+            choices,
+            _marked(found, "Question"),
+            found.prose("Answer"),
+            numbers,
         ),
-        control=Control(found.field("control"), dict(options), options[_marked(found, "Control")][0]),
+        control=Control(
+            found.field("control"), dict(options), options[_marked(found, "Control")][0]
+        ),
         gallery=found.listed("gallery"),
         before=found.fields.get("before", ""),
         notes=found.prose("Notes"),
@@ -153,7 +168,9 @@ def step(
 def _marked(found: Section, heading: str) -> int:
     marks = [mark for mark, _ in _CHOICE.findall(found.prose(heading))]
     if marks.count("x") != 1:
-        raise WordsError(f"{found.place}, “{heading}” marks {marks.count('x')} choices by [x]; one is right.")
+        raise WordsError(
+            f"{found.place}, “{heading}” marks {marks.count('x')} choices by [x]; one is right."
+        )
     return marks.index("x")
 
 
