@@ -86,6 +86,8 @@ class TooLarge(InvalidInput):
     100000
     """
 
+    because = "it needs about {} and {} are available"
+
     def __init__(
         self,
         field: str,
@@ -98,12 +100,9 @@ class TooLarge(InvalidInput):
     ):
         self.required, self.limit, self.unit = required, limit, unit
         words = size if unit == "bytes" else duration
-        super().__init__(
-            field,
-            given,
-            f"at most {nearest} here, since it needs about {words(required)} and {words(limit)} are available",
-            nearest,
-        )
+        reason = self.because.format(words(required), words(limit))
+        most = "False" if nearest is False else f"at most {nearest}"
+        super().__init__(field, given, f"{most} here, since {reason}", nearest)
 
     def __reduce__(self) -> tuple[object, ...]:
         quantities: dict[str, Any] = {
@@ -113,6 +112,12 @@ class TooLarge(InvalidInput):
             "nearest": self.nearest,
         }
         return (partial(type(self), **quantities), (self.field, self.given))
+
+
+class ResultTooLarge(TooLarge):
+    """Error for a run whose stored result would exceed a limit of bytes."""
+
+    because = "its result takes about {} and {} are allowed"
 
 
 class RunFailed(RuntimeError):

@@ -2,9 +2,11 @@
 
 from ntk_core.runs._estimate import (
     capped,
+    check_result_size,
     check_size,
     check_time,
     estimate,
+    result_bytes,
     setting_of,
     work_of_points,
 )

@@ -11,10 +11,10 @@ from typing import Any, cast
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.data.uploads import HOW_TO_BRING, MissingUpload
 from ntk_core.environment import accelerator_bytes, memory_limit, settings, stated_memory
-from ntk_core.errors import InvalidInput, TooLarge
+from ntk_core.errors import InvalidInput, ResultTooLarge, TooLarge
 from ntk_core.runs._parse import spec_from
 from ntk_core.runs._spec import Spec
-from ntk_core.runs._table import counts_of
+from ntk_core.runs._table import counts_of, experiment_of
 from ntk_core.runs.costs import Machine, Work, bytes_of_points, machine, peak_bytes, total_work
 from ntk_core.runs.events import Estimated
 from ntk_core.settings.part import SpecPart
@@ -72,7 +72,49 @@ def largest_bytes(spec: Spec) -> float:
     return max(num_bytes for _, num_bytes in _costs(spec).values())
 
 
-@functools.lru_cache(maxsize=1024)  # pages need this for their settings at every rerun
+POINT_BYTES = 20_000  # JSON of a point beside its records: numbers at w₀, provenance; our choice
+
+
+def result_bytes(spec: Spec) -> dict[str, float]:
+    """Return the estimated bytes of each point of a result by key: its JSON and the arrays stored beside it."""
+    experiment = experiment_of(spec)
+    records = max(1, setting_of(spec, "training.num_records") or 1)
+    lines = (setting_of(spec, "num_seeds") or 1) * len(setting_of(spec, "outputs") or (1,))
+    json_bytes = POINT_BYTES + experiment.record_bytes * records * lines
+    return {key: json_bytes + experiment.kept_bytes(spec, key) for key in spec.point_keys()}
+
+
+def check_result_size(spec: Spec, max_bytes: float) -> None:
+    """Refuse a spec whose result is estimated above ``max_bytes``.
+
+    Raises:
+        ResultTooLarge: for the first setting that alone makes it fit: kept kernels, training points, seeds, the swept
+            setting.
+    """
+    required = sum(result_bytes(spec).values())
+    if required <= max_bytes:
+        return
+
+    def fits(candidate: Spec) -> bool:
+        return sum(result_bytes(candidate).values()) <= max_bytes
+
+    names = ["num_seeds", spec.swept_field]
+    field = ""
+    given: object = None
+    nearest: object = None
+    if setting_of(spec, "keep_kernels"):
+        without = cast(Spec, with_value(spec, "keep_kernels", False))
+        if fits(without):
+            field, given, nearest = "keep_kernels", True, False
+        names.insert(0, "dataset.num_samples")
+    if not field:
+        field, given, nearest = _largest_setting(spec, names, fits)
+    raise ResultTooLarge(
+        field, given, required=required, limit=max_bytes, unit="bytes", nearest=nearest
+    )
+
+
+@functools.lru_cache(maxsize=128)  # pages need this for their settings at every rerun
 def _costs(spec: Spec, most: bool = False) -> Mapping[str, tuple[Work, float]]:
     """Return the work and the peak bytes of each point by key."""
     counts = {key: counts_of(spec, key, most) for key in spec.point_keys()}
@@ -80,11 +122,17 @@ def _costs(spec: Spec, most: bool = False) -> Mapping[str, tuple[Work, float]]:
     return dict(zip(counts, zip(works, bytes_of_points(counts.values()), strict=True), strict=True))
 
 
-def check_size(spec: Spec, max_bytes: float = math.inf, scheduler: str | None = None) -> None:
-    """Refuse a spec with missing data, or whose largest point does not fit into memory.
+def check_size(
+    spec: Spec,
+    max_bytes: float = math.inf,
+    scheduler: str | None = None,
+    max_result_bytes: float = math.inf,
+) -> None:
+    """Refuse a spec with missing data, whose largest point does not fit into memory, or with too large a result.
 
     Args:
         max_bytes: the run's limit in bytes, if it is below :func:`memory_limit`.
+        max_result_bytes: limit of the estimated result, in bytes.
         scheduler: as in :func:`run`. Workers of a cluster check their own memory, so this machine's memory is then
             no limit unless ``LINEARITY_LAB_MEMORY_GIB`` sets one.
 
@@ -92,9 +140,11 @@ def check_size(spec: Spec, max_bytes: float = math.inf, scheduler: str | None = 
         MissingUpload: for ``dataset.digest``, if the uploaded data are not stored here.
         TooLarge: for the swept setting or ``dataset.num_samples``, with the largest value that fits (larger values are
             reduced to it), or 1 if none does.
+        ResultTooLarge: for the setting to lower, if the result is estimated above its limit.
         InvalidInput: if the environment's memory limit is not a number, or its scheduler not an address.
     """
     check_data(spec)
+    check_result_size(spec, max_result_bytes)
     here = memory_limit() if stated_memory() or not scheduler_address(scheduler) else math.inf
     limit, required = min(max_bytes, here), largest_bytes(spec)
     if required <= limit:

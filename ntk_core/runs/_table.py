@@ -159,6 +159,11 @@ def table_summary(spec: Spec, points: Sequence[PointValue]) -> str:
     )
 
 
+def no_arrays(spec: Spec, key: str) -> float:
+    """Return 0: the points of most experiments have no arrays beside their JSON."""
+    return 0.0
+
+
 @dataclass(frozen=True)
 class Experiment:
     """One experiment.
@@ -168,6 +173,9 @@ class Experiment:
         counts: computations and arrays of a point, without JAX.
         summary: (spec, points) → lines of text; by default the table of the result's columns.
         sources: keys of its papers, see ``ntk_core.citation``.
+        record_bytes: JSON bytes of one record of one seed and output in a point, or of one seed and output of an
+            experiment without records; measured on the gallery, rounded up.
+        kept_bytes: (spec, key) → bytes of the arrays that a point stores apart from its JSON.
     """
 
     spec: type[Spec]
@@ -176,6 +184,8 @@ class Experiment:
     counts: CountsOf
     summary: Callable[[Any, Any], str] = table_summary
     sources: tuple[str, ...] = ("liu",)
+    record_bytes: float = 600.0
+    kept_bytes: Callable[[Any, str], float] = no_arrays
 
     @functools.cached_property
     def presets(self) -> tuple[Preset[Spec], ...]:

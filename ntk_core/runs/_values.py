@@ -3,9 +3,11 @@
 import csv
 import io
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from ntk_core.markup import Part, Shown
@@ -133,6 +135,21 @@ class PointValue(Value):
         return point_key(
             **{name: value for name, value in named.items() if value != fields[name].default}
         )
+
+    def apart(self) -> tuple[Self, dict[str, NDArray[np.float64]]]:
+        """Return the point without its large arrays, and these arrays by name; by default it has none.
+
+        The store keeps the arrays outside the JSON of a point, and pages load them when they draw them.
+        """
+        return self, {}
+
+    def joined(self, arrays: Mapping[str, NDArray[np.float64]]) -> Self:
+        """Return the point with the arrays that :meth:`apart` took out.
+
+        Raises:
+            KeyError, ValueError: if an array is missing or has another shape.
+        """
+        return self
 
     @property
     def records(self) -> Sequence[Record]:

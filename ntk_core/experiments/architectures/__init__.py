@@ -13,6 +13,7 @@ from ntk_core.experiments.kernel_change import COLUMNS as CHANGES
 from ntk_core.experiments.kernel_change import KernelChanges, kernel_change_summary
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.experiments.kernel_change.spec import counts as counts_of_kernel_change
+from ntk_core.experiments.kernel_change.spec import kept_bytes as kept_bytes_of_kernel_change
 from ntk_core.networks.sizes import LayerSize, layer_sizes
 from ntk_core.networks.spec import GROWN_TITLES, ArchitectureSpec, OutputName, grown_size
 from ntk_core.runs import Counts, Experiment, ResultValue, SweepSpec, point_key
@@ -123,6 +124,12 @@ def counts(spec: ArchitecturesSpec, key: str, most: bool = False) -> tuple[Count
     return counts_of_kernel_change(_of_network(spec, letter), f"width={width}", most)
 
 
+def _kept_bytes(spec: ArchitecturesSpec, key: str) -> float:
+    """Bytes of the kernels that a point keeps."""
+    letter, width = spec.value_of(key)
+    return kept_bytes_of_kernel_change(_of_network(spec, letter), f"width={width}")
+
+
 class ArchitecturesPoint(KernelChanges):
     """All runs of one network at one width.
 
@@ -176,4 +183,6 @@ EXPERIMENT = Experiment(
     counts,
     architectures_summary,
     ("liu", "zhu"),
+    record_bytes=130,
+    kept_bytes=_kept_bytes,
 )

@@ -351,4 +351,6 @@ def _verdicts(spec: DAGSpec) -> list[str]:
     return lines
 
 
-EXPERIMENT = Experiment(DAGSpec, DAGPoint, DAGResult, counts, dag_summary, ("liu", "zhu"))
+EXPERIMENT = Experiment(
+    DAGSpec, DAGPoint, DAGResult, counts, dag_summary, ("liu", "zhu"), record_bytes=200
+)

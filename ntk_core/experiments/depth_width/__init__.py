@@ -290,5 +290,5 @@ def depth_width_summary(spec: DepthWidthSpec, points: Sequence[DepthWidthPoint])
 
 
 EXPERIMENT = Experiment(
-    DepthWidthSpec, DepthWidthPoint, DepthWidthResult, counts, depth_width_summary
+    DepthWidthSpec, DepthWidthPoint, DepthWidthResult, counts, depth_width_summary, record_bytes=100
 )

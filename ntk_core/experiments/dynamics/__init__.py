@@ -341,4 +341,6 @@ def difference_law(points: Sequence[DynamicsPoint], output: str, method: str) ->
     )
 
 
-EXPERIMENT = Experiment(DynamicsSpec, DynamicsPoint, DynamicsResult, counts, dynamics_summary)
+EXPERIMENT = Experiment(
+    DynamicsSpec, DynamicsPoint, DynamicsResult, counts, dynamics_summary, record_bytes=6000
+)

@@ -360,4 +360,6 @@ def early_summary(spec: EarlyTimeSpec, points: Sequence[EarlyPoint]) -> str:
     return "\n".join(lines)
 
 
-EXPERIMENT = Experiment(EarlyTimeSpec, EarlyPoint, EarlyTimeResult, counts, early_summary, ("hu",))
+EXPERIMENT = Experiment(
+    EarlyTimeSpec, EarlyPoint, EarlyTimeResult, counts, early_summary, ("hu",), record_bytes=2000
+)

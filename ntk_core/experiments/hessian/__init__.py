@@ -318,5 +318,11 @@ def _excluded(runs: Sequence[HessianRun]) -> str:
 
 
 EXPERIMENT = Experiment(
-    HessianSpec, HessianPoint, HessianResult, counts, hessian_summary, ("liu", "zhu")
+    HessianSpec,
+    HessianPoint,
+    HessianResult,
+    counts,
+    hessian_summary,
+    ("liu", "zhu"),
+    record_bytes=130,
 )

@@ -312,4 +312,6 @@ def horizon_summary(spec: HorizonSpec, points: Sequence[HorizonPoint]) -> str:
     )
 
 
-EXPERIMENT = Experiment(HorizonSpec, HorizonPoint, HorizonResult, counts, horizon_summary)
+EXPERIMENT = Experiment(
+    HorizonSpec, HorizonPoint, HorizonResult, counts, horizon_summary, record_bytes=3500
+)

@@ -1,10 +1,13 @@
 """Kernel change in training against width."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, counts
+import numpy as np
+from numpy.typing import NDArray
+
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, counts, kept_bytes
 from ntk_core.experiments.trained_sweep import TrainedPoint, TrainedRun, along
 from ntk_core.fits import PowerLaw, exponent_line, fit_power_law, fit_runs
 from ntk_core.networks.choices import OUTPUTS, SIZES
@@ -54,8 +57,15 @@ class KernelAtStart(Value):
     ball_change: float | None = None
 
 
+# Kernels up to this size, of about 90 training points, stay inside the JSON of their point; our choice.
+INLINE_BYTES = 2**17
+_ARRAYS = ("initial", "final", "infinite", "initial_eigenvalues", "final_eigenvalues")
+
+
 class KernelSnapshot(Value):
     """A kernel before and after training, small enough to draw.
+
+    Large kernels are stored apart from their point: then all fields are empty until ``joined`` adds them.
 
     Attributes:
         initial: (n, n) mean over the outputs, (1/C) Σ_a K[i, j, a, a] at w₀; samples ordered by label.
@@ -73,6 +83,11 @@ class KernelSnapshot(Value):
     final_eigenvalues: tuple[float, ...]
     infinite: tuple[tuple[float, ...], ...] | None = None
 
+    @property
+    def is_apart(self) -> bool:
+        """Whether its kernels are stored apart and not loaded here."""
+        return not self.initial
+
 
 class KernelChanges(TrainedPoint[KernelChangeRun]):
     """All runs of one network at one width.
@@ -84,6 +99,34 @@ class KernelChanges(TrainedPoint[KernelChangeRun]):
 
     snapshots: tuple[KernelSnapshot, ...] = ()
     at_start: tuple[KernelAtStart, ...] = ()
+
+    def apart(self) -> tuple[Self, dict[str, NDArray[np.float64]]]:
+        """Return the point without large kernels, and these kernels by name."""
+        arrays: dict[str, NDArray[np.float64]] = {}
+        for index, snapshot in enumerate(self.snapshots):
+            for name in _ARRAYS:
+                entries = getattr(snapshot, name)
+                if entries:
+                    arrays[f"{index}.{name}"] = np.asarray(entries, np.float64)
+        if sum(array.nbytes for array in arrays.values()) <= INLINE_BYTES:
+            return self, {}
+        # An empty tuple says "stored apart"; None says "not requested".
+        light = []
+        for snapshot in self.snapshots:
+            empty = {name: () for name in _ARRAYS if getattr(snapshot, name) is not None}
+            light.append(snapshot.model_copy(update=empty))
+        return self.model_copy(update={"snapshots": tuple(light)}), arrays
+
+    def joined(self, arrays: Mapping[str, NDArray[np.float64]]) -> Self:
+        """Return the point with these kernels."""
+        whole = []
+        for index, snapshot in enumerate(self.snapshots):
+            fields = snapshot.model_dump()
+            for name in _ARRAYS if snapshot.is_apart else ():
+                if fields[name] is not None:
+                    fields[name] = arrays[f"{index}.{name}"].tolist()
+            whole.append(KernelSnapshot.model_validate(fields))
+        return self.model_copy(update={"snapshots": tuple(whole)})
 
     @property
     def records(self) -> Sequence[KernelChangeRun | KernelAtStart]:
@@ -227,4 +270,6 @@ EXPERIMENT = Experiment(
     counts,
     kernel_change_summary,
     ("liu", "zhu"),
+    record_bytes=130,
+    kept_bytes=kept_bytes,
 )

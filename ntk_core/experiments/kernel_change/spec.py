@@ -208,6 +208,17 @@ def counts(spec: KernelChangeSpec, key: str, most: bool = False) -> tuple[Counts
     )
 
 
+def kept_bytes(spec: KernelChangeSpec, key: str) -> float:
+    """Bytes of the kernels that a point keeps: float64, before and after training, of each output."""
+    if not spec.keep_kernels:
+        return 0.0
+    network = _counted(spec, key)
+    eigenvalues = 2 * network.kernel_rows
+    matrices = 2 * network.num_samples**2
+    infinite = network.num_samples**2 if spec.infinite_width and "linear" in spec.outputs else 0
+    return 8.0 * (len(spec.outputs) * (eigenvalues + matrices) + infinite)
+
+
 def _num_matrices(spec: KernelChangeSpec) -> int:
     """The kernels at w₀ and w_t with their images under each output."""
     return 4 + 2 * len(spec.outputs)

@@ -290,4 +290,4 @@ def law(
     )
 
 
-EXPERIMENT = Experiment(LazySpec, LazyPoint, LazyResult, counts, lazy_summary)
+EXPERIMENT = Experiment(LazySpec, LazyPoint, LazyResult, counts, lazy_summary, record_bytes=130)

@@ -291,5 +291,10 @@ def peak_law(points: Sequence[RatePoint], model: str, rate: float) -> PowerLaw |
 
 
 EXPERIMENT = Experiment(
-    LearningRateSpec, RatePoint, LearningRateResult, counts, learning_rate_summary
+    LearningRateSpec,
+    RatePoint,
+    LearningRateResult,
+    counts,
+    learning_rate_summary,
+    record_bytes=20000,
 )

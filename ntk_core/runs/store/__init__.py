@@ -18,6 +18,7 @@ from ntk_core.runs.store._entries import (
     STATUSES,
     Mark,
     RunList,
+    RunTooLarge,
     StoredRun,
     UnfinishedJob,
 )

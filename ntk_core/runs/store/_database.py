@@ -317,6 +317,24 @@ POINTS = sa.Table(
     sa.Column("json", sa.Text, nullable=False),
     sa.Index("lab_points_by_run", "digest", "bytes"),
 )
+# Large arrays of a point, as an npz archive beside its JSON.
+ARRAYS = sa.Table(
+    "lab_arrays",
+    TABLES,
+    sa.Column("digest", sa.String(64), primary_key=True),
+    sa.Column("key", sa.String(200), primary_key=True),
+    sa.Column("bytes", sa.BigInteger, nullable=False),
+    sa.Column("npz", sa.LargeBinary, nullable=False),
+    sa.Index("lab_arrays_by_run", "digest", "bytes"),
+)
+# Visitors of shared servers who started a run.
+OWNERS = sa.Table(
+    "lab_owners",
+    TABLES,
+    sa.Column("digest", sa.String(64), primary_key=True),
+    sa.Column("owner", sa.String(64), primary_key=True),
+    sa.Index("lab_owners_by_owner", "owner"),
+)
 JOBS = sa.Table(
     "lab_jobs",
     TABLES,

@@ -10,19 +10,22 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from ntk_core.errors import InvalidInput
-from ntk_core.numbers import width_label
+from ntk_core.numbers import size, width_label
 from ntk_core.runs._parse import InvalidSpec, parse_spec, spec_digest
 from ntk_core.runs._spec import Spec
-from ntk_core.runs.store._database import JOBS, POINTS, RUNS, alone
+from ntk_core.runs.store._database import ARRAYS, JOBS, OWNERS, POINTS, RUNS, alone
 
 MIN_PREFIX = 16
 MAX_NAME, MAX_NOTE = 80, 500
 STATUSES = ("completed", "cancelled", "stopped", "failed", "started")
 _OF_RUN = POINTS.c.digest == RUNS.c.digest
 NUM_POINTS = sa.select(sa.func.count()).where(_OF_RUN).scalar_subquery()
-NUM_BYTES = RUNS.c.bytes + sa.func.coalesce(
-    sa.select(sa.func.sum(POINTS.c.bytes)).where(_OF_RUN).scalar_subquery(), 0
+_POINT_BYTES = sa.select(sa.func.sum(POINTS.c.bytes)).where(_OF_RUN).scalar_subquery()
+_ARRAY_BYTES = (
+    sa.select(sa.func.sum(ARRAYS.c.bytes)).where(ARRAYS.c.digest == RUNS.c.digest).scalar_subquery()
 )
+NUM_BYTES = RUNS.c.bytes + sa.func.coalesce(_POINT_BYTES, 0) + sa.func.coalesce(_ARRAY_BYTES, 0)
+MAX_SHARE = 2  # a run may take at most half of the store; our choice
 LISTED = (*RUNS.c, NUM_POINTS.label("num_points"), NUM_BYTES.label("num_bytes"))
 _LOG = logging.getLogger(__name__)
 
@@ -151,26 +154,82 @@ def swept_words(spec: Spec) -> str:
 
 def delete_run(connection: sa.Connection, run: str) -> None:
     """Delete a run, its points and its job."""
-    for table in (RUNS, POINTS, JOBS):  # the run first, since other transactions lock its row
+    for table in (
+        RUNS,
+        POINTS,
+        ARRAYS,
+        OWNERS,
+        JOBS,
+    ):  # the run first, since other transactions lock its row
         connection.execute(sa.delete(table).where(table.c.digest == run))
 
 
 def total_bytes(connection: sa.Connection) -> int:
     return sum(
         int(connection.scalar(sa.select(sa.func.sum(table.c.bytes))) or 0)
-        for table in (RUNS, POINTS)
+        for table in (RUNS, POINTS, ARRAYS)
     )
 
 
 def evict(connection: sa.Connection, most: int, spared: str) -> None:
-    """Delete the least recently used runs until ``most`` bytes are left.
+    """Delete the least recently used runs of the heaviest owner until ``most`` bytes are left.
 
-    Runs with unfinished jobs, and the run ``spared``, are kept.
+    Runs with unfinished jobs, and the run ``spared``, are kept. Runs without an owner count as those of one owner, so
+    on a local server the least recently used run goes first. On a shared server a visitor with many or large runs
+    displaces those of the same visitor before those of others.
     """
     if total_bytes(connection) <= most:
         return
     alone(connection)  # avoids that two processes both free the needed space
-    idle = RUNS.c.digest.not_in(sa.select(JOBS.c.digest)) & (RUNS.c.digest != spared)
-    oldest = sa.select(RUNS.c.digest).where(idle).order_by(RUNS.c.used, RUNS.c.digest).limit(1)
-    while total_bytes(connection) > most and (run := connection.scalar(oldest)) is not None:
-        delete_run(connection, run)
+    first_owner = (
+        sa.select(sa.func.min(OWNERS.c.owner))
+        .where(OWNERS.c.digest == RUNS.c.digest)
+        .scalar_subquery()
+    )
+    sizes = sa.select(
+        RUNS.c.digest, RUNS.c.used, first_owner.label("owner"), NUM_BYTES.label("num_bytes")
+    )
+    busy = set(connection.scalars(sa.select(JOBS.c.digest)))
+    held: dict[str, int] = {}  # owner → bytes of all runs, also of those that stay
+    idle: dict[str, list[tuple[str, int]]] = {}  # owner → (digest, bytes), oldest first
+    for row in connection.execute(sizes.order_by(RUNS.c.used, RUNS.c.digest)):
+        owner = row.owner or ""
+        held[owner] = held.get(owner, 0) + int(row.num_bytes)
+        if row.digest not in busy and row.digest != spared:
+            idle.setdefault(owner, []).append((row.digest, int(row.num_bytes)))
+    left = sum(held.values())
+    while left > most and idle:
+        heaviest = max(idle, key=lambda owner: held[owner])
+        digest, num_bytes = idle[heaviest].pop(0)
+        delete_run(connection, digest)
+        held[heaviest] -= num_bytes
+        left -= num_bytes
+        if not idle[heaviest]:
+            del idle[heaviest]
+
+
+class RunTooLarge(InvalidInput):
+    """Error for a run that would take more than its share of the store."""
+
+    template = "{}: {} cannot be stored; use {}"
+
+
+def check_share(connection: sa.Connection, run: str, key: str, added: int, most: int) -> None:
+    """Refuse a point that makes its run larger than half of the store.
+
+    Raises:
+        RunTooLarge: with the size of the run.
+    """
+    others = [
+        sa.select(sa.func.coalesce(sa.func.sum(table.c.bytes), 0)).where(
+            table.c.digest == run, table.c.key != key
+        )
+        for table in (POINTS, ARRAYS)
+    ]
+    num_bytes = added + sum(int(connection.scalar(query) or 0) for query in others)
+    if num_bytes > most // MAX_SHARE:
+        allowed = (
+            f"fewer points, seeds or kept kernels: one run may take {size(most // MAX_SHARE)}, "
+            "half of the store"
+        )
+        raise RunTooLarge("result", size(num_bytes), allowed)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import math
 import socket
 import time
+import zipfile
 from collections.abc import Collection, Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import sqlalchemy as sa
+from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
 from ntk_core.environment import settings
@@ -21,7 +26,15 @@ from ntk_core.runs._parse import canonical_json, spec_digest
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import Point, Result, experiment_of
 from ntk_core.runs._values import EndStatus, PointValue, latest_provenance
-from ntk_core.runs.store._database import JOBS, POINTS, RUNS, Database, insert
+from ntk_core.runs.store._database import (
+    ARRAYS,
+    JOBS,
+    OWNERS,
+    POINTS,
+    RUNS,
+    Database,
+    insert,
+)
 from ntk_core.runs.store._entries import (
     LISTED,
     MIN_PREFIX,
@@ -29,6 +42,7 @@ from ntk_core.runs.store._entries import (
     RunList,
     StoredRun,
     UnfinishedJob,
+    check_share,
     delete_run,
     evict,
     intact_spec,
@@ -95,6 +109,28 @@ class Store(Database):
         """Store ``spec`` for lookup by its digest."""
         self.do(lambda connection: begin_run(connection, spec))
 
+    def add_owner(self, run: str, owner: str) -> None:
+        """Record that this visitor started the run."""
+        row = {"digest": run, "owner": owner}
+        self.do(lambda connection: insert(connection, OWNERS, row))
+
+    def owners(self, run: str) -> frozenset[str]:
+        """Return the visitors who started a run; empty for runs of a local server and the command line."""
+        query = sa.select(OWNERS.c.owner).where(OWNERS.c.digest == run)
+        return frozenset(self.do(lambda connection: connection.scalars(query).all()))
+
+    def disown(self, run: str, owner: str) -> None:
+        """Take a run from a visitor's list; delete it if no other visitor started it."""
+
+        def take(connection: sa.Connection) -> None:
+            mine = (OWNERS.c.digest == run) & (OWNERS.c.owner == owner)
+            connection.execute(sa.delete(OWNERS).where(mine))
+            left = sa.select(sa.func.count()).where(OWNERS.c.digest == run)
+            if not connection.scalar(left):
+                delete_run(connection, run)
+
+        self.do(take)
+
     def save_result(self, result: Result, *, imported: bool = False) -> None:
         """Store a result under its spec's digest; an import replaces no completed result.
 
@@ -118,21 +154,28 @@ class Store(Database):
         def save(connection: sa.Connection) -> None:
             begin_run(connection, result.spec)
             for point in result.points:
-                _save_point(connection, run, point.key, point, replace=not imported)
+                _save_point(connection, run, point.key, point, self.max_bytes, replace=not imported)
             connection.execute(change)
 
         self.do(save)
         self.do(lambda connection: evict(connection, self.max_bytes, run))
 
-    def result(self, run: str) -> Result | None:
-        """Return the result with this digest; None if it is missing or damaged."""
+    def result(
+        self, run: str, *, arrays: bool = True, max_bytes: float = math.inf
+    ) -> Result | None:
+        """Return the result with this digest; None if it is missing or damaged.
+
+        Args:
+            arrays, max_bytes: as in :meth:`points_of`. A completed result that exceeds ``max_bytes`` is None.
+        """
         query = sa.select(RUNS.c.spec, RUNS.c.ending).where(RUNS.c.digest == run)
         row = self.do(lambda connection: connection.execute(query).one_or_none())
         spec = intact_spec(run, row.spec) if row is not None and row.ending else None
         found = None
         if row is not None and spec is not None:
             with contextlib.suppress(ValueError, TypeError):
-                found = _result(spec, self.points_of(run), **json.loads(row.ending))
+                points = self.points_of(run, arrays=arrays, max_bytes=max_bytes)
+                found = _result(spec, points, **json.loads(row.ending))
         if found is not None:
             now = time.time()
             used = (
@@ -144,8 +187,17 @@ class Store(Database):
                 self.do(lambda connection: connection.execute(used))
         return found
 
-    def points_of(self, run: str) -> dict[str, PointValue]:
-        """Return the intact points of a run by key; damaged ones are omitted and then recomputed."""
+    def points_of(
+        self, run: str, *, arrays: bool = True, max_bytes: float = math.inf
+    ) -> dict[str, PointValue]:
+        """Return the intact points of a run by key; damaged ones are omitted and then recomputed.
+
+        Args:
+            arrays: whether to load the arrays that are stored beside the JSON of a point.
+            max_bytes: JSON bytes of all points together; larger points and those beyond are omitted.
+        """
+        if max_bytes < math.inf:
+            return self._points_within(run, max_bytes)
         query = sa.select(POINTS.c.key, POINTS.c.json).where(POINTS.c.digest == run)
         found: dict[str, PointValue] = {}
         for row in self.do(lambda connection: connection.execute(query).all()):
@@ -153,7 +205,68 @@ class Store(Database):
                 found[row.key] = _POINT.validate_json(row.json)
             except ValueError:
                 warn(f"point {row.key} of {run[:MIN_PREFIX]}")
+        if arrays:
+            for key in self._keys_with_arrays(run):
+                if key in found:
+                    found[key] = self.whole(run, found[key])
         return found
+
+    def _points_within(self, run: str, max_bytes: float) -> dict[str, PointValue]:
+        """Return points without their arrays, one row at a time, until ``max_bytes`` of JSON are read.
+
+        Points of earlier versions may contain kernels: they are taken out before the next point is read.
+        """
+        listed = sa.select(POINTS.c.key, POINTS.c.bytes).where(POINTS.c.digest == run)
+        found: dict[str, PointValue] = {}
+        left = max_bytes
+        for listed_row in self.do(lambda connection: connection.execute(listed).all()):
+            if listed_row.bytes > left:
+                continue
+            of_key = sa.select(POINTS.c.json).where(
+                POINTS.c.digest == run, POINTS.c.key == listed_row.key
+            )
+            text = self.do(partial(sa.Connection.scalar, statement=of_key))
+            try:
+                point, _ = _POINT.validate_json(text or "").apart()
+            except ValueError:
+                warn(f"point {listed_row.key} of {run[:MIN_PREFIX]}")
+                continue
+            found[listed_row.key] = point
+            left -= listed_row.bytes
+        return found
+
+    def stored_bytes(self, run: str) -> dict[str, int]:
+        """Return the JSON bytes of each point of a run by key, without reading the points."""
+        query = sa.select(POINTS.c.key, POINTS.c.bytes).where(POINTS.c.digest == run)
+        rows = self.do(lambda connection: connection.execute(query).all())
+        return {row.key: row.bytes for row in rows}
+
+    def whole(self, run: str, point: PointValue) -> PointValue:
+        """Return a point with the arrays that are stored beside it; the point itself if there are none.
+
+        Arrays that are missing or damaged leave the point without them, with a warning in the log.
+        """
+        query = sa.select(ARRAYS.c.npz).where(ARRAYS.c.digest == run, ARRAYS.c.key == point.key)
+        archive = self.do(lambda connection: connection.scalar(query))
+        if archive is None:
+            return self._whole_of_earlier_version(run, point)
+        try:
+            return point.joined(_unpacked(archive))
+        except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile):
+            warn(f"kernels of point {point.key} of {run[:MIN_PREFIX]}")
+            return point
+
+    def _whole_of_earlier_version(self, run: str, point: PointValue) -> PointValue:
+        """Return the point as stored, which contains its arrays if an earlier version wrote it."""
+        query = sa.select(POINTS.c.json).where(POINTS.c.digest == run, POINTS.c.key == point.key)
+        text = self.do(lambda connection: connection.scalar(query))
+        with contextlib.suppress(ValueError):
+            return _POINT.validate_json(text or "")
+        return point
+
+    def _keys_with_arrays(self, run: str) -> list[str]:
+        query = sa.select(ARRAYS.c.key).where(ARRAYS.c.digest == run)
+        return list(self.do(lambda connection: connection.scalars(query).all()))
 
     def runtimes(self, run: str) -> dict[str, float]:
         """Return the run time of each point in seconds by key, without checks for damage."""
@@ -186,6 +299,7 @@ class Store(Database):
         status: str = "",
         text: str = "",
         visible: Collection[str] | None = None,
+        owner: str | None = None,
         marked: Mapping[str, Mark] | None = None,
         only_favorites: bool = False,
         limit: int = 50,
@@ -197,6 +311,7 @@ class Store(Database):
             text: words that must all occur in the digest, experiment, settings or mark of a run.
             marked: digest → mark.
             visible: prefixes (at least 16 digits) of the private runs to include; None for all.
+            owner: only runs that this visitor started; None for all.
             limit, offset: size and start of the page.
         """
         marked = marked or {}
@@ -214,6 +329,9 @@ class Store(Database):
             wanted.append(sa.or_(begins, RUNS.c.digest.in_(marks), *found))
         if only_favorites:
             wanted.append(RUNS.c.digest.in_([run for run, mark in marked.items() if mark.favorite]))
+        if owner is not None:
+            mine = sa.select(OWNERS.c.digest).where(OWNERS.c.owner == owner)
+            wanted.append(RUNS.c.digest.in_(mine))
         if visible is not None:
             known = [name[:MIN_PREFIX] for name in visible]
             wanted.append(~RUNS.c.private | sa.func.substr(RUNS.c.digest, 1, MIN_PREFIX).in_(known))
@@ -305,7 +423,7 @@ class StoredPoints:
 
         def save(connection: sa.Connection) -> None:
             begin_run(connection, self._spec)  # the run may have been deleted meanwhile
-            _save_point(connection, self._run, key, point)
+            _save_point(connection, self._run, key, point, self._store.max_bytes)
 
         self._store.do(save)
         self._store.do(lambda connection: evict(connection, self._store.max_bytes, self._run))
@@ -355,14 +473,44 @@ def begin_run(connection: sa.Connection, spec: Spec) -> None:
 
 
 def _save_point(
-    connection: sa.Connection, run: str, key: str, point: PointValue, *, replace: bool = True
+    connection: sa.Connection,
+    run: str,
+    key: str,
+    point: PointValue,
+    max_store_bytes: int,
+    *,
+    replace: bool = True,
 ) -> None:
-    """Store a point; an existing point of this key is replaced or kept."""
-    text = point.model_dump_json()
+    """Store a point and its arrays; an existing point of this key is replaced or kept.
+
+    Raises:
+        RunTooLarge: if the run would take more than its share of the store.
+    """
+    light, arrays = point.apart()
+    text = light.model_dump_json()
+    archive = _packed(arrays) if arrays else b""
+    check_share(connection, run, key, len(text) + len(archive), max_store_bytes)
+    if archive:
+        beside = {"bytes": len(archive), "npz": archive}
+        row = {"digest": run, "key": key, **beside}
+        insert(connection, ARRAYS, row, update=beside if replace else ())
     stored = {"seconds": point.runtime_s, "bytes": len(text), "json": text}
     insert(
         connection, POINTS, {"digest": run, "key": key, **stored}, update=stored if replace else ()
     )
+
+
+def _packed(arrays: Mapping[str, NDArray[np.float64]]) -> bytes:
+    """Return arrays as an npz archive."""
+    file = io.BytesIO()
+    np.savez(file, **arrays)  # type: ignore[arg-type]
+    return file.getvalue()
+
+
+def _unpacked(archive: bytes) -> dict[str, NDArray[np.float64]]:
+    """Return the arrays of an npz archive; nothing is unpickled."""
+    with np.load(io.BytesIO(archive), allow_pickle=False) as file:
+        return {name: file[name] for name in file.files}
 
 
 def _result(spec: Spec, points: Mapping[str, PointValue], **ending: object) -> Result | None:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import concurrent.futures
+import pickle
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+import sqlalchemy as sa
 
 from ntk_core.errors import InvalidInput
+from ntk_core.experiments.kernel_change import KernelSnapshot
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import spec_digest
-from ntk_core.runs.store import Store, UnfinishedJob, _store
+from ntk_core.runs.store import RunTooLarge, Store, UnfinishedJob, _store
+from ntk_core.runs.store._database import ARRAYS, POINTS
 from tests.runs.store.made_runs import (
     BOTH,
     ROOT,
@@ -173,11 +178,90 @@ def test_run_with_an_unfinished_job_stays(full):
     assert kept(full) == {1009, 1010, 1011}
 
 
-def test_run_just_written_is_kept_at_any_size(location):
-    store = Store(location, max_bytes=10)
-    for number in range(3):
+def test_run_larger_than_its_share_is_refused_and_evicts_none(location):
+    store = Store(location)
+    store.save_result(result(spec=spec(0)))
+    share = sum(store.stored_bytes(spec_digest(spec(0))).values())
+    store.close()
+    store = Store(location, max_bytes=2 * share - 2)
+    with pytest.raises(RunTooLarge, match="half of the store"):
+        store.save_result(result(spec=spec(1)))
+    assert kept(store) == {0}
+    store.close()
+
+
+def test_heaviest_visitor_displaces_own_runs_first(location):
+    store = Store(location)
+    for number in range(6):
         store.save_result(result(spec=spec(number)))
-        assert kept(store) == {number}
+        store.add_owner(spec_digest(spec(number)), "ann" if number < 2 else "eve")
+    num_bytes = store.num_bytes()
+    store.max_bytes = num_bytes - 1
+    store.save_result(result(spec=spec(6)))
+    store.add_owner(spec_digest(spec(6)), "eve")
+    assert kept(store) == {0, 1, 4, 5, 6}, "the oldest runs are ann's"
+    store.close()
+
+
+def test_runs_are_listed_by_owner_and_leave_with_the_last_one(location):
+    store = Store(location)
+    mine, shared = spec_digest(spec(0)), spec_digest(spec(1))
+    for number, owners in ((0, ("ann",)), (1, ("ann", "bob"))):
+        store.save_result(result(spec=spec(number)))
+        for owner in owners:
+            store.add_owner(spec_digest(spec(number)), owner)
+    assert {run.digest for run in store.runs(owner="ann").runs} == {mine, shared}
+    assert {run.digest for run in store.runs(owner="bob").runs} == {shared}
+    assert store.runs(owner="eve").total == 0
+    assert store.owners(shared) == {"ann", "bob"}
+    store.disown(shared, "ann")
+    assert store.result(shared) is not None
+    store.disown(shared, "bob")
+    assert store.result(shared) is None
+    assert store.runs().total == 1
+    store.close()
+
+
+def test_large_kernels_are_stored_beside_their_point(location, caplog):
+    n = 100  # 2 · 100² · 8 bytes exceed what stays inside the JSON
+    rows = np.random.default_rng(0).standard_normal((2, n, n)).tolist()
+    snapshot = KernelSnapshot(
+        output="linear",
+        seed=0,
+        initial=rows[0],
+        final=rows[1],
+        initial_eigenvalues=rows[0][0],
+        final_eigenvalues=rows[1][0],
+    )
+    whole = point(10).model_copy(update={"snapshots": (snapshot,)})
+    store, run = Store(location), spec_digest(SPEC)
+    store.points(SPEC).save("width=10", whole)
+    assert store.stored_bytes(run)["width=10"] < 10_000
+    (light,) = store.points_of(run, arrays=False).values()
+    assert light.snapshots[0].is_apart
+    assert light.runs == whole.runs
+    assert store.whole(run, light) == store.points_of(run)["width=10"] == whole
+    assert next(iter(store.runs().runs)).num_bytes > 2 * 8 * n**2
+
+    # Older versions stored kernels inside the JSON.
+    old = {"seconds": 1.0, "bytes": len(whole.model_dump_json()), "json": whole.model_dump_json()}
+    store.do(lambda connection: connection.execute(sa.delete(ARRAYS)))
+    store.do(lambda connection: connection.execute(sa.update(POINTS).values(old)))
+    assert store.points_of(run)["width=10"] == whole
+    (light,) = store.points_of(run, arrays=False, max_bytes=10**7).values()
+    assert light.snapshots[0].is_apart
+    assert store.whole(run, light) == whole
+    assert store.points_of(run, max_bytes=old["bytes"] - 1) == {}
+
+    for damaged in (b"", b"PK", pickle.dumps([1])):
+        store.points(SPEC).save("width=10", whole)
+        store.do(
+            lambda connection, to=damaged: connection.execute(sa.update(ARRAYS).values(npz=to))
+        )
+        assert store.points_of(run)["width=10"].snapshots[0].is_apart
+        assert "kernels of point width=10" in caplog.text
+    store.delete(run)
+    assert store.do(lambda connection: connection.scalar(sa.select(ARRAYS.c.key))) is None
     store.close()
 
 
