@@ -29,7 +29,7 @@ from ntk_core.traced._contractions import (
     whole,
 )
 from ntk_core.traced._positions import features_at, indices, positions_of
-from ntk_core.traced._uses import Avals, Axes, Found, Use
+from ntk_core.traced._uses import Avals, Axes, Found, Site, Use
 from ntk_core.traced._views import num_entries
 
 
@@ -104,11 +104,13 @@ def sorted_into_layers(
     found: Found, names: Mapping[int, str], avals: Avals, masks: Mapping[int, int]
 ) -> tuple[list[TracedLayer], dict[int, set[str]]]:
     """Return (layers, reasons for other parameters); all uses of a layer must be compatible multiplications."""
-    biases = {
-        added.site: (leaf, added.scale)
-        for leaf, (added, *others) in found.added.items()
-        if added is not None and not others and leaf in names
-    }
+    multiplied = {use.view.leaf for use in found.uses.values()}
+    biases: dict[Site, tuple[int, float]] = {}
+    for leaf, (added, *others) in found.added.items():
+        # A parameter with any other use has a gradient that is more than the cotangent of this z.
+        only_added = added is not None and not others and leaf not in multiplied
+        if added is not None and only_added and leaf in names:
+            biases[added.site] = (leaf, added.scale)
     escapes = {leaf: set(reasons) for leaf, reasons in found.escapes.items()}
     layers: list[TracedLayer] = []
     for leaf, name in names.items():

@@ -91,10 +91,16 @@ class Use:
 
 @dataclass(frozen=True)
 class Image:
-    """z of one use, times a constant."""
+    """z of one use, times a constant.
+
+    Attributes:
+        alone: whether no other equation reads z, or a product on the way from z to this array. Only such an array
+            determines the cotangent of z: with a second reader, ∂f/∂z is more than what arrives through this array.
+    """
 
     site: Site
     scale: float = 1.0
+    alone: bool = True
 
 
 class Mask(NamedTuple):
@@ -174,13 +180,12 @@ def _walk(
         operands, site = [read(atom) for atom in eqn.invars], (*place, index)
         image = times_number(eqn.primitive.name, operands, Image)
         if image is not None:
-            once = all(
-                read_times[atom] == 1 for atom in eqn.invars if isinstance(read(atom), Image)
-            )
-            results: Sequence[Known] = [_behind(found, image, site) if once else image]
+            results: Sequence[Known] = [_behind(found, image, site) if image.alone else image]
         else:
             results = _equation(eqn, operands, site, lengths, found)
         for var, result in zip(eqn.outvars, results, strict=True):
+            if isinstance(result, Image) and read_times[var] != 1:
+                result = replace(result, alone=False)
             known[var] = _fitting(result, shape_of(var))
             if result is None or isinstance(result, Image):
                 found.largest = max(found.largest, math.prod(shape_of(var)))
@@ -228,7 +233,8 @@ def _equation(
         return [Image(site)]
     image = next((each for each in operands if isinstance(each, Image)), None)
     added = None
-    if name in ADDED and len(views) == 1 and image is not None and views[0].axes is not None:
+    one_view = len(views) == 1 and views[0].axes is not None
+    if name in ADDED and one_view and image is not None and image.alone:
         added = Addition(image.site, views[0].scale / image.scale)
     for view in views:
         _escape(found, view, name if len(views) == 1 else f"{name} of parameters", added)
