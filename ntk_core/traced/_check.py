@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.metadata import version
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -17,8 +17,10 @@ from jaxtyping import PyTree
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.architectures import Network
+from ntk_core.traced._drawn import draws
 from ntk_core.traced._of_network import program_of_network
 from ntk_core.traced._program import Model, Program, Rows, whole_kernels
+from ntk_core.traced._row_axes import Proof
 from ntk_core.traced._rows import operation_between_rows
 from ntk_core.traced._same import Comparison
 from ntk_core.traced._trace import Batch, traced_batch
@@ -26,6 +28,8 @@ from ntk_core.traced._trace import Batch, traced_batch
 EXPLAINED = 30  # differences up to this multiple of one rounding are the program's precision
 ROWS_SEARCHED = 64  # for two that differ
 STRETCH = 2**14
+# Evidence of independent rows: by proof, at random numbers, or at the given ones alone, so that each call repeats it.
+PROVEN, COMPARED, AS_GIVEN = "proven", "compared", "compared as given"
 Result = TypeVar("Result")
 
 
@@ -79,7 +83,7 @@ def checked(apply: Model, params: PyTree, x: Rows) -> Program | None:
     batch = traced_batch(apply, params, x)
     if batch is None or not len(x):
         return None
-    if not batch.apart:
+    if batch.apart in ("", AS_GIVEN):  # numbers that no check has seen
         batch.apart = _how_apart(batch, params, x)
     if not batch.program.num_outputs or not batch.apart:
         return None
@@ -136,34 +140,75 @@ def _drawn(rng: np.random.Generator, leaf: Rows) -> Rows:
 
 
 def _how_apart(batch: Batch, params: PyTree, x: Rows) -> str:
-    """Return ``proven`` or ``compared``; empty if neither is possible.
+    """Return ``proven``, ``compared`` or ``compared as given``; empty if none is possible.
 
     Raises:
         InvalidInput: if rows interact.
     """
-    operation = operation_between_rows(batch.closed, batch.size)
-    if operation is None and Comparison(batch.size).alike(batch.closed, batch.program.single):
-        return "proven"
+    proof = Proof(batch.size)
+    operation = operation_between_rows(batch.closed, proof)
+    if operation is None and Comparison(proof).alike(batch.closed, batch.program.single):
+        return PROVEN
     with jax.core.eval_context():
         numbers = _numbers(params, x)
         if numbers is None:
             return ""
-        leaves = batch.program.leaves(numbers[0])
+        mixes = f"a function in which {operation or 'the size of the batch'} mixes the rows of x"
         for rows in _batches(numbers[1], batch.size):
-            seeds = np.random.default_rng(0).standard_normal(
-                (batch.size, batch.program.num_outputs), np.float32
+            _refuse_mixed_rows(batch, numbers[0], rows, mixes)
+        for drawn, others in draws(numbers[0], _batches(numbers[1], batch.size)[-1]):
+            if _refuse_mixed_rows(batch, drawn, jnp.asarray(others), mixes):
+                return COMPARED
+    return AS_GIVEN
+
+
+def _refuse_mixed_rows(batch: Batch, params: PyTree, rows: Array, mixes: str) -> bool:
+    """Compare a batch with its rows one by one; return whether all numbers were finite.
+
+    Each output and each parameter is compared on its own scale. Where the scale itself is rounding, such as that of
+    the derivative of a constant output, rounding of the parameters explains the difference.
+
+    Raises:
+        InvalidInput: if they differ.
+    """
+    program = batch.program
+    leaves = program.leaves(params)
+    together, apart = quickly(_both_ways)(batch, leaves, rows)
+    rounded: BothWays | None = None
+    is_finite = True
+    for place, (one, other) in enumerate(zip(_parts(together), _parts(apart), strict=True)):
+        is_finite &= bool(np.isfinite(other).all())
+        difference = difference_of(one, other)
+        if difference <= 10 * program.epsilon**0.5:
+            continue
+        if rounded is None:
+            moved = program.leaves(rounded_otherwise(program, params))
+            rounded = quickly(_both_ways)(batch, moved, rows)
+        rounding = difference_of(other, _parts(rounded[1])[place])
+        if not difference <= EXPLAINED * rounding:
+            allowed = (
+                "one that treats each row for itself, such as a batch normalization that keeps its "
+                "averages"
             )
-            together, apart = quickly(_both_ways)(batch, leaves, rows, seeds)
-            difference = max(
-                map(difference_of, jax.tree.leaves(together), jax.tree.leaves(apart)), default=0.0
-            )
-            if not difference <= 10 * batch.program.epsilon**0.5:
-                raise InvalidInput(
-                    "net",
-                    f"a function in which {operation or 'the size of the batch'} mixes the rows of x",
-                    "one that treats each row for itself, such as a batch normalization that keeps its averages",
-                )
-    return "compared"
+            raise InvalidInput("net", mixes, allowed)
+    return is_finite
+
+
+class Derived(NamedTuple):
+    """Outputs (n, C), their derivatives (n, C) along a random direction, and gradients of their random mixture."""
+
+    outputs: Array
+    slopes: Array
+    gradients: list[Array]
+
+
+BothWays = tuple[Derived, Derived]
+
+
+def _parts(found: Derived) -> list[np.ndarray]:
+    """Return the arrays that are compared each for itself."""
+    columns = [*np.asarray(found.outputs).T, *np.asarray(found.slopes).T]
+    return [*columns, *map(np.asarray, found.gradients)]
 
 
 def _batches(x: Rows, size: int) -> list[Array]:
@@ -183,11 +228,11 @@ def _batches(x: Rows, size: int) -> list[Array]:
     )
 
 
-def _both_ways(
-    batch: Batch, leaves: list[Array], x: Array, seeds: np.ndarray
-) -> tuple[PyTree, PyTree]:
-    """Return (outputs, gradient of their random mixture) of the whole batch, and of single rows."""
+def _both_ways(batch: Batch, leaves: list[Array], x: Array) -> BothWays:
+    """Differentiate the whole batch, and single rows."""
     places = list(batch.program.names)
+    rng = np.random.default_rng(0)
+    seeds = rng.standard_normal((batch.size, batch.program.num_outputs), np.float32)
 
     def values(moving: list[Array]) -> list[Array]:
         return list((dict(enumerate(leaves)) | dict(zip(places, moving, strict=True))).values())
@@ -200,12 +245,33 @@ def _both_ways(
     def single(moving: list[Array]) -> Array:
         return jax.vmap(partial(batch.program.row, values(moving)))(x)
 
-    def derived(function: Callable[[list[Array]], Array]) -> PyTree:
-        outputs, pull = jax.vjp(function, [leaves[at] for at in places])
-        return outputs, pull(seeds.astype(outputs.dtype))
+    at = [leaves[place] for place in places]
+    direction = []  # of the size of each parameter
+    for leaf in at:
+        largest = jnp.max(jnp.abs(leaf))
+        signs = rng.choice(np.array([-1, 1], np.int8), leaf.shape)
+        direction.append(jnp.where(largest > 0, largest, 1).astype(leaf.dtype) * signs)
+
+    def derived(function: Callable[[list[Array]], Array], weights: Array | None) -> Derived:
+        outputs, pull = jax.vjp(function, at)
+        # The transpose of reverse mode: forward mode has no custom_vjp.
+        (slopes,) = jax.linear_transpose(pull, outputs)((direction,))
+        if weights is None:
+            weights = _reciprocal(jnp.max(jnp.abs(slopes), 0))
+        (gradients,) = pull(seeds.astype(outputs.dtype) * weights)
+        return Derived(outputs, slopes, gradients)
 
     with jax.default_matmul_precision("highest"):
-        return derived(whole), derived(single)
+        apart = derived(single, None)
+        # A large output must not hide the gradient of a small one: both have about the same weight in the mixture.
+        weights = _reciprocal(jnp.max(jnp.abs(apart.slopes), 0))
+        return derived(whole, weights), apart
+
+
+def _reciprocal(sizes: Array) -> Array:
+    """Return 1 / sizes; 1 for numbers whose reciprocal is 0 or infinite."""
+    reciprocals = 1 / sizes
+    return jnp.where(jnp.isfinite(reciprocals) & (reciprocals > 0), reciprocals, 1)
 
 
 def agree(program: Program, params: PyTree, x1: Array, x2: Array | None, kernel: PyTree) -> None:
@@ -267,7 +333,7 @@ def _compared(
         refuse_imprecise(program, difference, difference_of(expected, moved, scale))
         raise TracingDisagrees(
             f"The kernel from {len(program.layers)} traced layers differs from that of plain gradients by "
-            f"{difference:.1e}; ntk_core.kernels.generic_ntk computes it without them. Please report the model."
+            f"{difference:.1e}; ntk_core.KernelOperator multiplies by it without them. Please report the model."
         )
     return Check(1 if i == j and x2 is None else 2, difference, tolerance)
 

@@ -26,7 +26,7 @@ from ntk_core.networks.architectures import Network
 from ntk_core.traced._of_network import Shapes, avals_of, shapes_of
 from ntk_core.traced._overwrites import Plain, overwrites
 from ntk_core.traced._program import Apply, Model, Program, Rows
-from ntk_core.traced._trace import Frozen, Seen, rules_of, trace
+from ntk_core.traced._trace import Frozen, Seen, reason_of, rules_of, trace
 
 Inputs = TypeVar("Inputs")
 FUNCTION = "a network of this package or a function apply(params, x) that returns outputs (n, C)"
@@ -43,8 +43,26 @@ SPLIT = {
     ),
     "torch": ("apply, params = ntk_core.from_torch(model, x)",),
 }
-MODEL_ERROR = "the model reports: "
 _UNTRACEABLE = (ConcretizationTypeError, TracerArrayConversionError, TracerIntegerConversionError)
+
+
+class ModelFails(InvalidInput):
+    """A model that raises an error for inputs of this shape.
+
+    Attributes:
+        reason: the model's own words.
+
+    >>> ModelFails("x", "shape (3, 4)", "inputs (n, 5)", "shapes do not match").reason
+    'shapes do not match'
+    """
+
+    def __init__(self, field: str, given: object, allowed: str, reason: str):
+        self.reason = reason
+        super().__init__(field, given, f"{allowed}; the model reports: {reason}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        allowed = self.allowed.removesuffix(f"; the model reports: {self.reason}")
+        return (type(self), (self.field, self.given, allowed, self.reason))
 
 
 class Accepted(NamedTuple, Generic[Inputs]):
@@ -76,6 +94,13 @@ class Flat:
 
     def __call__(self, params: PyTree, x: Array) -> Array:
         outputs = self.function(params, x)
+        if outputs.shape != (len(x), *self.axes):
+            raise InvalidInput(
+                "net",
+                f"outputs {outputs.shape} for {len(x)} inputs, ({len(x)}, *{self.axes}) expected",
+                "one shape (n, T, C) or (n,) for every number n of inputs, such as by squeeze(-1) in place of "
+                "squeeze()",
+            )
         return outputs.reshape(len(outputs), math.prod(self.axes))
 
 
@@ -121,14 +146,20 @@ def accepted_input(net: Model, params: PyTree, x: ArrayLike) -> Accepted[Array]:
             raise InvalidInput(
                 "x", f"{len(one)} inputs of shape {one.shape[1:]}", "one input, such as x[0]"
             ) from None
-        if error.field == "x":
-            reason = error.allowed.rpartition(MODEL_ERROR)[2]
-            allowed = (
-                "one input of the shape that the parameters are for, without the batch axis; "
-                f"{MODEL_ERROR}{reason}"
-            )
-            raise InvalidInput("x", f"shape {one.shape} and type {one.dtype}", allowed) from error
-        raise
+        if error.field != "x":
+            raise
+        given = f"shape {one.shape} and type {one.dtype}"
+        allowed = "one input of the shape that the parameters are for, without the batch axis"
+        if isinstance(error, ModelFails):
+            raise ModelFails("x", given, allowed, error.reason) from error
+        outputs = _tried(net, params, _rows(one))
+        if outputs is not None:  # the model accepts the input
+            raise InvalidInput(
+                "net",
+                f"a function with outputs of shape {outputs} for one input",
+                "outputs (1, C) for x[None], such as by squeeze(-1) in place of squeeze()",
+            ) from error
+        raise InvalidInput("x", given, f"{allowed}; {error.allowed}") from error
     whole = isinstance(net, Network) and not jnp.issubdtype(one.dtype, jnp.inexact)
     return Accepted(
         found.net, jnp.asarray(one, jnp.result_type(float) if whole else None), found.num_outputs
@@ -347,20 +378,19 @@ def _outputs(
     except Exception as error:
         if (shape := _tried(net, params, _rows(x))) is not None and shape[:1] == (1,):
             raise _without_batch(x, field) from None
-        first = next(
-            (line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__
-        )
+        reason = reason_of(error)
         if isinstance(error, _UNTRACEABLE):
-            allowed = "operations of jax.numpy, and jax.lax.cond in place of if"
-            raise InvalidInput(
-                "net", f"a function that JAX cannot trace ({first})", allowed
-            ) from error
+            allowed = (
+                f"operations of jax.numpy, and jax.lax.cond in place of if; JAX reports: {reason}"
+            )
+            raise InvalidInput("net", "a function that JAX cannot trace", allowed) from error
         if (
             isinstance(error, TypeError | ValueError)
             and getattr(error, "field", "input_shape") == "input_shape"
         ):
-            allowed = f"inputs (n, *input_shape) that the parameters are for; {MODEL_ERROR}{first}"
-            raise InvalidInput(field, f"shape {x.shape} and type {x.dtype}", allowed) from error
+            given = f"shape {x.shape} and type {x.dtype}"
+            allowed = "inputs (n, *input_shape) that the parameters are for"
+            raise ModelFails(field, given, allowed, reason) from error
         raise
     if not hasattr(outputs, "shape"):
         raise InvalidInput(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from jax.extend.core import Literal, Var
@@ -41,7 +42,32 @@ REDUCTIONS = frozenset({
     "reduce_xor",
 })
 # fmt: on
+# Calls whose rows are followed inside.
+CALLS = {
+    "jit": "jaxpr",
+    "pjit": "jaxpr",
+    "closed_call": "call_jaxpr",
+    "checkpoint": "jaxpr",
+    "remat2": "jaxpr",
+    "custom_jvp_call": "call_jaxpr",
+}  # fmt: skip
 RUNNING = frozenset({"cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum"})
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What a proof knows about the arrays of a batched program.
+
+    Attributes:
+        size: rows of the batch, at least two.
+        known: descriptions of each array; several if its program runs at several places.
+    """
+
+    size: int
+    known: dict[Var, set[Known]] = field(default_factory=dict)
+
+    def record(self, var: Var, known: Known) -> None:
+        self.known.setdefault(var, set()).add(known)
 
 
 class Unproven(Exception):

@@ -12,12 +12,14 @@ from collections.abc import Callable, Sequence
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
 from ntk_core.traced._row_axes import (
+    CALLS,
     ELEMENTWISE,
     NOTHING,
     REDUCTIONS,
     RUNNING,
     Alike,
     Known,
+    Proof,
     Rows,
     Unproven,
     alike_along,
@@ -26,27 +28,24 @@ from ntk_core.traced._same import of_jax
 from ntk_core.traced._views import shape_of
 
 Carry = list[Known]  # of a loop
-CALLS = {
-    "jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "checkpoint": "jaxpr", "remat2": "jaxpr",
-    "custom_jvp_call": "call_jaxpr",
-}  # fmt: skip
 
 
-def operation_between_rows(closed: ClosedJaxpr, size: int) -> str | None:
+def operation_between_rows(closed: ClosedJaxpr, proof: Proof) -> str | None:
     """Return None if each output row depends only on its input row, else the first unproven operation.
 
     Args:
-        closed: a program of (*parameters, x) for a batch of ``size`` rows, at least two.
+        closed: a program of (*parameters, x) for a batch of at least two rows.
+        proof: records what becomes known about its arrays.
     """
     *params, _ = closed.jaxpr.invars
     try:
-        (output,) = _walk(closed.jaxpr, [*[NOTHING] * len(params), Rows(0)], size)
+        (output,) = _walk(closed.jaxpr, [*[NOTHING] * len(params), Rows(0)], proof)
     except Unproven as unproven:
         return str(unproven)
     return None if output == Rows(0) else "the output"
 
 
-def _walk(jaxpr: Jaxpr, inputs: Sequence[Known], size: int) -> list[Known]:
+def _walk(jaxpr: Jaxpr, inputs: Sequence[Known], proof: Proof) -> list[Known]:
     known: dict[Var, Known] = dict.fromkeys(jaxpr.constvars, NOTHING)
     known.update(zip(jaxpr.invars, inputs, strict=True))
 
@@ -57,25 +56,29 @@ def _walk(jaxpr: Jaxpr, inputs: Sequence[Known], size: int) -> list[Known]:
             else known[atom]
         )
 
+    for var, each in known.items():
+        proof.record(var, each)
     for eqn in jaxpr.eqns:
         operands = [read(atom) for atom in eqn.invars]
-        known.update(zip(eqn.outvars, _equation(eqn, operands, size), strict=True))
+        for var, result in zip(eqn.outvars, _equation(eqn, operands, proof), strict=True):
+            known[var] = result
+            proof.record(var, result)
     return [read(atom) for atom in jaxpr.outvars]
 
 
-def _equation(eqn: JaxprEqn, operands: list[Known], size: int) -> Sequence[Known]:
+def _equation(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Sequence[Known]:
     name = eqn.primitive.name
     if name in CALLS and all(
         of_jax(eqn.params[key]) for key in ("jvp_jaxpr_fun",) if key in eqn.params
     ):
         inner = eqn.params[CALLS[name]]
-        return _walk(getattr(inner, "jaxpr", inner), operands, size)
+        return _walk(getattr(inner, "jaxpr", inner), operands, proof)
     if name in LOOPS:
-        return LOOPS[name](eqn, operands, size)
+        return LOOPS[name](eqn, operands, proof)
     rule = RULES.get(name)
     if all(isinstance(each, Alike) for each in operands):
         return [_without_rows(eqn, operands)] * len(eqn.outvars)
-    found = rule(eqn, operands, size) if rule is not None else None
+    found = rule(eqn, operands, proof) if rule is not None else None
     if found is None:
         raise Unproven(name)
     return [found] * len(eqn.outvars)
@@ -125,36 +128,36 @@ def _first(operands: Sequence[Known]) -> Rows | None:
     )
 
 
-def _elementwise(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
+def _elementwise(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None:
     return _only(operands, eqn)
 
 
 def _kept_along(key: str) -> Callable[..., Known | None]:
     """Rule for operations along one axis other than the rows."""
 
-    def rule(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
+    def rule(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None:
         rows, rank = _only(operands, eqn), len(shape_of(eqn.invars[0]))
         return rows if rows is not None and rows.axis != eqn.params[key] % rank else None
 
     return rule
 
 
-def _reduced(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
+def _reduced(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None:
     rows, axes = _first(operands), eqn.params["axes"]
     if rows is None or rows.axis in axes:
         return None
     return rows._replace(axis=rows.axis - sum(axis < rows.axis for axis in axes))
 
 
-def _broadcast(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
+def _broadcast(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None:
     rows = _first(operands)
     return (
         None if rows is None else rows._replace(axis=eqn.params["broadcast_dimensions"][rows.axis])
     )
 
 
-def _reshaped(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
-    rows, shape = _first(operands), shape_of(eqn.invars[0])
+def _reshaped(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None:
+    rows, shape, size = _first(operands), shape_of(eqn.invars[0]), proof.size
     if rows is None or eqn.params.get("dimensions") is not None:
         return None
     before, before_out = math.prod(shape[: rows.axis]) * rows.outer, 1
@@ -166,7 +169,7 @@ def _reshaped(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
     return None
 
 
-def _transposed(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
+def _transposed(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None:
     rows = _first(operands)
     return (
         None
@@ -175,14 +178,14 @@ def _transposed(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None
     )
 
 
-def _squeezed(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
+def _squeezed(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None:
     rows, gone = _first(operands), eqn.params["dimensions"]
     if rows is None or rows.axis in gone:
         return None
     return rows._replace(axis=rows.axis - sum(axis < rows.axis for axis in gone))
 
 
-def _sliced(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
+def _sliced(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None:
     """Accept slices that keep all rows."""
     rows, shape = _first(operands), shape_of(eqn.invars[0])
     if rows is None:
@@ -193,7 +196,7 @@ def _sliced(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
     return rows if whole else None
 
 
-def _padded(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
+def _padded(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None:
     rows = _first(operands)
     return (
         rows
@@ -202,19 +205,19 @@ def _padded(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
     )
 
 
-def _reversed(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
+def _reversed(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None:
     rows = _first(operands)
     return rows if rows is not None and rows.axis not in eqn.params["dimensions"] else None
 
 
-def _stacked(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
+def _stacked(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None:
     rows = _only(operands, eqn)
     return (
         None if rows is None else rows._replace(axis=rows.axis + (eqn.params["axis"] <= rows.axis))
     )
 
 
-def _unstacked(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
+def _unstacked(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None:
     rows, axis = _first(operands), eqn.params["axis"]
     return (
         None
@@ -223,12 +226,12 @@ def _unstacked(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
     )
 
 
-def _tiled(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
+def _tiled(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None:
     rows = _first(operands)
     return None if rows is None else rows._replace(outer=rows.outer * eqn.params["reps"][rows.axis])
 
 
-def _updated(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
+def _updated(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None:
     """Accept updates of all rows at a common place."""
     (operand, update, *starts), (whole, part, *_) = operands, eqn.invars
     rows = next((each for each in (operand, update) if isinstance(each, Rows)), None)
@@ -239,7 +242,7 @@ def _updated(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
     return rows if agree and shape_of(whole)[rows.axis] == shape_of(part)[rows.axis] else None
 
 
-def _multiplied(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
+def _multiplied(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None:
     contracting, batch = eqn.params["dimension_numbers"]
     ranks = [len(shape_of(atom)) for atom in eqn.invars]
     found: set[Rows] = set()
@@ -265,14 +268,14 @@ def _multiplied(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None
     return found.pop() if len(found) == 1 else None
 
 
-def _convolved(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
+def _convolved(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None:
     rows, numbers = _first(operands), eqn.params["dimension_numbers"]
     if rows is None or rows.axis != numbers.lhs_spec[0] or eqn.params["batch_group_count"] != 1:
         return None
     return rows._replace(axis=numbers.out_spec[0])
 
 
-def _gathered(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
+def _gathered(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None:
     """Accept look-ups of own indices in a shared table or own row, or of shared indices in each row."""
     (table, indices), numbers = operands, eqn.params["dimension_numbers"]
     shape, rank = shape_of(eqn.invars[0]), len(shape_of(eqn.outvars[0]))
@@ -307,7 +310,7 @@ def _gathered(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _windowed(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
+def _windowed(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None:
     rows = _first(operands)
     if (
         rows is None
@@ -318,12 +321,12 @@ def _windowed(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
     return rows if tuple(eqn.params["padding"][rows.axis]) == (0, 0) else None
 
 
-def _transformed(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
+def _transformed(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None:
     rows, rank = _first(operands), len(shape_of(eqn.invars[0]))
     return rows if rows is not None and rows.axis < rank - len(eqn.params["fft_lengths"]) else None
 
 
-RULES: dict[str, Callable[[JaxprEqn, list[Known], int], Known | None]] = {
+RULES: dict[str, Callable[[JaxprEqn, list[Known], Proof], Known | None]] = {
     **dict.fromkeys(ELEMENTWISE, _elementwise),
     **dict.fromkeys(REDUCTIONS, _reduced),
     **dict.fromkeys(RUNNING, _kept_along("axis")),
@@ -345,8 +348,8 @@ RULES: dict[str, Callable[[JaxprEqn, list[Known], int], Known | None]] = {
     "squeeze": _squeezed,
     "stack": _stacked,
     "tile": _tiled,
-    "top_k": lambda eqn, operands, size: (
-        _kept_along("axis")(eqn, operands, size) if "axis" in eqn.params else None
+    "top_k": lambda eqn, operands, proof: (
+        _kept_along("axis")(eqn, operands, proof) if "axis" in eqn.params else None
     ),
     "transpose": _transposed,
     "unstack": _unstacked,
@@ -377,29 +380,31 @@ def _fixed(body: Callable[[Carry], Sequence[Known]], carry: Carry, atoms: Sequen
         carry = found
 
 
-def _guessed(known: Known, atom: Var | Literal, size: int) -> Known:
+def _guessed(known: Known, atom: Var | Literal, proof: Proof) -> Known:
     """Interpret equal entries as rows, such as the initial zeros of a loop."""
     if isinstance(known, Rows):
         return known
     axes = (
         axis
         for axis, length in enumerate(shape_of(atom))
-        if length == size and alike_along(axis)(atom, known)
+        if length == proof.size and alike_along(axis)(atom, known)
     )
     axis = next(axes, None)
     return known if axis is None else Rows(axis)
 
 
-def _either(run: Callable[[Carry], Carry], carry: Carry, atoms: Sequence[Var], size: int) -> Carry:
+def _either(
+    run: Callable[[Carry], Carry], carry: Carry, atoms: Sequence[Var], proof: Proof
+) -> Carry:
     """Return the first initial carry for which the proof succeeds."""
-    guessed = [_guessed(known, atom, size) for known, atom in zip(carry, atoms, strict=True)]
+    guessed = [_guessed(known, atom, proof) for known, atom in zip(carry, atoms, strict=True)]
     try:
         return run(guessed)
     except Unproven:
         return run(carry)
 
 
-def _scanned(eqn: JaxprEqn, operands: list[Known], size: int) -> Sequence[Known]:
+def _scanned(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Sequence[Known]:
     num_consts, num_carry = eqn.params["num_consts"], eqn.params["num_carry"]
     consts, carry, xs = (
         operands[:num_consts],
@@ -414,11 +419,11 @@ def _scanned(eqn: JaxprEqn, operands: list[Known], size: int) -> Sequence[Known]
 
     def after(carry: list[Known]) -> list[Known]:
         return _fixed(
-            lambda now: _walk(inner, [*consts, *now, *inside], size)[:num_carry], carry, atoms
+            lambda now: _walk(inner, [*consts, *now, *inside], proof)[:num_carry], carry, atoms
         )
 
-    carry = _either(after, list(carry), atoms, size)
-    outputs = _walk(inner, [*consts, *carry, *inside], size)
+    carry = _either(after, list(carry), atoms, proof)
+    outputs = _walk(inner, [*consts, *carry, *inside], proof)
     return [*carry, *(_moved(each, 1) for each in outputs[num_carry:])]
 
 
@@ -428,32 +433,32 @@ def _moved(known: Known, by: int) -> Known:
     return Alike(frozenset(axis + by for axis in known.axes if axis + by >= 0))
 
 
-def _chosen(eqn: JaxprEqn, operands: list[Known], size: int) -> Sequence[Known]:
+def _chosen(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Sequence[Known]:
     index, *rest = operands
     if isinstance(index, Rows):
         raise Unproven("cond")
-    found, *others = (_walk(branch.jaxpr, rest, size) for branch in eqn.params["branches"])
+    found, *others = (_walk(branch.jaxpr, rest, proof) for branch in eqn.params["branches"])
     for other in others:
         found = [_joined(*each) for each in zip(found, other, eqn.outvars, strict=True)]
     return found
 
 
-def _repeated(eqn: JaxprEqn, operands: list[Known], size: int) -> Sequence[Known]:
+def _repeated(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Sequence[Known]:
     asked, done = eqn.params["cond_nconsts"], eqn.params["body_nconsts"]
     body, condition = eqn.params["body_jaxpr"].jaxpr, eqn.params["cond_jaxpr"].jaxpr
     consts = operands[asked:][:done]
     atoms = body.invars[done:]
 
     def after(carry: list[Known]) -> list[Known]:
-        return _fixed(lambda now: _walk(body, [*consts, *now], size), carry, atoms)
+        return _fixed(lambda now: _walk(body, [*consts, *now], proof), carry, atoms)
 
-    carry = _either(after, operands[asked + done :], atoms, size)
-    (goes_on,) = _walk(condition, [*operands[:asked], *carry], size)
+    carry = _either(after, operands[asked + done :], atoms, proof)
+    (goes_on,) = _walk(condition, [*operands[:asked], *carry], proof)
     if isinstance(goes_on, Rows):
         raise Unproven("while")
     return carry
 
 
-LOOPS: dict[str, Callable[[JaxprEqn, list[Known], int], Sequence[Known]]] = {
+LOOPS: dict[str, Callable[[JaxprEqn, list[Known], Proof], Sequence[Known]]] = {
     "scan": _scanned, "cond": _chosen, "while": _repeated,
 }  # fmt: skip

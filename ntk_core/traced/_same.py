@@ -15,9 +15,16 @@ import jax
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
 
+from ntk_core.traced._row_axes import CALLS, ELEMENTWISE, Proof, Rows
+from ntk_core.traced._views import shape_of
+
 # They only rearrange numbers; JAX omits some for a batch of one.
 PLUMBING = frozenset({"broadcast_in_dim", "reshape", "squeeze", "expand_dims"})
 IGNORED = frozenset({"name", "debug_info"})
+SIZES = frozenset({"shape"})  # of results, whose shapes are compared
+PARTS = frozenset({"limit_indices", "slice_sizes"})  # of the first operand
+# Operations on arrays without rows, such as ``zeros((len(x), m))``, that treat all entries along the batch alike.
+SPREAD = ELEMENTWISE | CALLS.keys() | {"scan", "while", "cond", "dynamic_update_slice"}
 RULES = frozenset(
     {"jvp_jaxpr_fun", "jvp_jaxpr_thunk", "fwd_jaxpr_thunk", "bwd", "out_trees"}
 )  # custom derivatives
@@ -32,11 +39,12 @@ class Comparison:
     """Differences between two programs.
 
     Attributes:
-        size: batch size of the first program if the second is for a single row; None for equal shapes.
+        proof: what is known about the first program, for a batch, if the second is for a single row; None for equal
+            shapes. The size of the batch may then appear in shapes along the axis of the rows, and nowhere else.
         rules: whether some functions among their parameters, such as custom derivatives, are different objects.
     """
 
-    size: int | None = None
+    proof: Proof | None = None
     rules: bool = False
 
     def alike(self, one: ClosedJaxpr, two: ClosedJaxpr) -> bool:
@@ -52,13 +60,15 @@ class Comparison:
     def _programs(self, one: Jaxpr, two: Jaxpr) -> bool:
         if len(one.constvars) != len(two.constvars) or len(one.invars) != len(two.invars):
             return False
+        if len(one.outvars) != len(two.outvars):
+            return False
         numbers = count()
         first: Numbered = {}
         second: Numbered = {}
         for left, right in zip(
             (*one.constvars, *one.invars), (*two.constvars, *two.invars), strict=True
         ):
-            if not self._shapes(left.aval, right.aval):
+            if not self._shapes(left, right):
                 return False
             first[left] = second[right] = next(numbers)
         ones, others = list(self._counting(one, first)), list(self._counting(two, second))
@@ -69,14 +79,15 @@ class Comparison:
                 return False
             for made, same_as in zip(eqn.outvars, other.outvars, strict=True):
                 first[made] = second[same_as] = next(numbers)
-        return [_known(first, each) for each in one.outvars] == [
-            _known(second, each) for each in two.outvars
-        ]
+        results = list(zip(one.outvars, two.outvars, strict=True))
+        if not all(self._shapes(made, other) for made, other in results):
+            return False
+        return all(_known(first, made) == _known(second, other) for made, other in results)
 
     def _counting(self, jaxpr: Jaxpr, known: Numbered) -> Iterator[JaxprEqn]:
         """Yield relevant equations; results of plumbing are identified with their operands."""
         for eqn in jaxpr.eqns:
-            if self.size is not None and eqn.primitive.name in PLUMBING:
+            if self.proof is not None and eqn.primitive.name in PLUMBING:
                 known[eqn.outvars[0]] = eqn.invars[0]
             else:
                 yield eqn
@@ -91,22 +102,71 @@ class Comparison:
             return False
         if len(one.outvars) != len(two.outvars) or one.params.keys() != two.params.keys():
             return False
-        if not all(
-            self._shapes(a.aval, b.aval) for a, b in zip(one.outvars, two.outvars, strict=True)
-        ):
+        if not all(self._shapes(a, b) for a, b in zip(one.outvars, two.outvars, strict=True)):
             return False
+        if self.proof is not None and not self._same_for_all_sizes(one, two):
+            return False
+        left_out = IGNORED | RULES
+        if self.proof is not None:
+            left_out = left_out | SIZES | PARTS
         agree = all(
-            self._values(one.params[key], two.params[key])
-            for key in one.params.keys() - IGNORED - RULES
+            self._values(one.params[key], two.params[key]) for key in one.params.keys() - left_out
         )
         for key in RULES & one.params.keys() - {"out_trees"}:
             self.rules |= not (of_jax(one.params[key]) and of_jax(two.params[key]))
         return agree
 
-    def _shapes(self, one: object, two: object) -> bool:
-        if self.size is not None:
-            return bool(getattr(one, "dtype", None) == getattr(two, "dtype", None))
-        return bool(one == two)
+    def _shapes(self, one: Var | Literal, two: Var | Literal) -> bool:
+        """Whether two arrays have the same type and shape, apart from the size of the batch."""
+        if self.proof is None:
+            return bool(one.aval == two.aval)
+        same_type = getattr(one.aval, "dtype", None) == getattr(two.aval, "dtype", None)
+        return same_type and self._batch_axes(one, two) is not None
+
+    def _batch_axes(self, one: Var | Literal, two: Var | Literal) -> set[int] | None:
+        """Return the axes along which the shapes differ by the size of the batch; None if others differ."""
+        assert self.proof is not None
+        shape, single = shape_of(one), shape_of(two)
+        if len(shape) != len(single):
+            return None
+        axes = {axis for axis in range(len(shape)) if shape[axis] != single[axis]}
+        if any(shape[axis] != self.proof.size * single[axis] for axis in axes):
+            return None
+        found = set() if isinstance(one, Literal) else self.proof.known.get(one, set())
+        for known in found:
+            if isinstance(known, Rows) and axes != {known.axis}:
+                return None
+            if not isinstance(known, Rows) and not axes <= known.axes:
+                return None
+        return axes if found or not axes else None
+
+    def _same_for_all_sizes(self, one: JaxprEqn, two: JaxprEqn) -> bool:
+        """Whether an equation of a batch does for each row what that of one row does."""
+        assert self.proof is not None
+        name = one.primitive.name
+        for at, (atom, other) in enumerate(zip(one.invars, two.invars, strict=True)):
+            axes = self._batch_axes(atom, other)
+            if axes is None:
+                return False
+            has_rows = isinstance(atom, Var) and any(
+                isinstance(known, Rows) for known in self.proof.known.get(atom, ())
+            )
+            if not axes or has_rows or name in SPREAD:
+                continue
+            if name == "dot_general":
+                _, batch = one.params["dimension_numbers"]
+                if axes <= set(batch[at]):
+                    continue
+            if name == "concatenate" and one.params["dimension"] not in axes:
+                continue
+            return False  # such as a sum over ones((len(x), m))
+        for key in PARTS & one.params.keys():
+            lengths = zip(shape_of(one.invars[0]), shape_of(two.invars[0]), strict=True)
+            pairs = zip(one.params[key], two.params[key], strict=True)
+            for pair, whole in zip(pairs, lengths, strict=True):
+                if pair[0] != pair[1] and pair != whole:
+                    return False
+        return True
 
     def _values(self, one: object, two: object) -> bool:
         """Whether two parameters of an equation agree."""
@@ -117,7 +177,7 @@ class Comparison:
         if isinstance(one, Jaxpr) and isinstance(two, Jaxpr):
             return self._programs(one, two)
         if isinstance(one, int | np.integer) and isinstance(two, int | np.integer):
-            return bool(one == two or (self.size is not None and one == two * self.size))
+            return bool(one == two)
         if type(one) is not type(two):
             return False
         if isinstance(one, tuple | list) and isinstance(two, tuple | list):

@@ -34,7 +34,7 @@ class Batch:
         closed: the program of (*parameters, x) for the whole batch.
         rules: the program of its derivatives, if it has custom ones.
         program: of one row.
-        apart: evidence of independent rows: proven or compared; empty before.
+        apart: evidence of independent rows, see ``_check``; empty before.
     """
 
     key: Key
@@ -142,7 +142,7 @@ def traced_batch(apply: Apply, params: PyTree, x: Rows) -> Batch | None:
         None,
     )
     if batch is None:
-        program = _program(apply, key)
+        program = _program(apply, key, closed)
         if program is None:
             return None
         batch = Batch(key, closed, rules, program)
@@ -150,6 +150,12 @@ def traced_batch(apply: Apply, params: PyTree, x: Rows) -> Batch | None:
     if frozen is not None:
         frozen.batches[kinds, *key] = batch
     return batch
+
+
+def reason_of(error: BaseException) -> str:
+    """Return the first line of an error, or its class."""
+    lines = (line.strip() for line in str(error).splitlines())
+    return next((line for line in lines if line), type(error).__name__)
 
 
 def _unwrapped(apply: object, kind: type[Kind]) -> tuple[Kind | None, tuple[type, ...]]:
@@ -166,11 +172,31 @@ def same_program(one: Apply, two: Apply) -> bool:
     return kinds == others and left is not None and right is not None and left.computes(right)
 
 
-def _program(apply: Apply, key: Key) -> Program | None:
-    """Return the program of a single row, a cached one if equal."""
+def _program(apply: Apply, key: Key, closed: ClosedJaxpr) -> Program | None:
+    """Return the program of a single row, a cached one if equal.
+
+    Raises:
+        InvalidInput: if the function fails for one row, or returns another shape than for the batch ``closed``.
+    """
     structure, avals, moving, shape, dtype, _ = key
-    single, _ = trace(apply, structure, avals, (1, *shape[1:]), dtype)
+    try:
+        single, _ = trace(apply, structure, avals, (1, *shape[1:]), dtype)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise InvalidInput(
+            "net",
+            f"a function for {shape[0]} inputs that fails for one",
+            f"one for any number of inputs, of which each is a row of x; it reports: {reason_of(error)}",
+        ) from error
     (output, *others) = single.out_avals
+    (expected, *_others) = closed.out_avals
+    if not others and len(expected.shape) == 2 and output.shape != (1, *expected.shape[1:]):
+        raise InvalidInput(
+            "net",
+            f"outputs {output.shape} for one input, {expected.shape} for {shape[0]}",
+            "outputs (n, C) for every number n of inputs, such as by squeeze(-1) in place of squeeze()",
+        )
     if (
         others
         or len(output.shape) != 2

@@ -17,6 +17,7 @@ from ntk_core.hessians import _compiled, hessian_norm
 from ntk_core.hessians._compiled import with_layers
 from ntk_core.kernels import _empirical, empirical_ntk
 from ntk_core.traced import TracingDisagrees, _program, layers_of, traced
+from ntk_core.traced._row_axes import Proof
 from ntk_core.traced._rows import operation_between_rows
 from ntk_core.traced._same import Comparison
 from tests.plain_derivatives import largest, normal, plain_hessian, plain_kernel
@@ -282,8 +283,9 @@ def test_uses_are_found_and_rows_proven_independent(x64):
             "rule for tangents": "custom_jvp_call",
             "rule for cotangents": "custom_vjp_call",
         }.get(case.name)
-        assert operation_between_rows(whole, len(x)) == expected, case.name
-        assert Comparison(len(x)).alike(whole, single), case.name
+        proof = Proof(len(x))
+        assert operation_between_rows(whole, proof) == expected, case.name
+        assert expected or Comparison(proof).alike(whole, single), case.name
 
 
 def test_a_function_takes_this_route_by_itself(x64):

@@ -10,6 +10,7 @@ import pytest
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels import empirical_ntk, kernel_derivative
 from ntk_core.traced import layers_of, traced
+from ntk_core.traced._row_axes import Proof
 from ntk_core.traced._rows import operation_between_rows
 from tests.plain_derivatives import normal, plain_kernel
 
@@ -76,7 +77,8 @@ def test_mixed_rows_are_refused(x64):
         lambda p, x: jnp.tile(net(p, x), (2, 1))[1:-5],
         lambda p, x: net(p, jnp.unstack(x)[1] + x),
     ):
-        assert operation_between_rows(jax.make_jaxpr(mixing)(PARAMS, ROWS), len(ROWS)) is not None
+        proof = Proof(len(ROWS))
+        assert operation_between_rows(jax.make_jaxpr(mixing)(PARAMS, ROWS), proof) is not None
 
 
 def test_equal_first_rows_hide_nothing(x64):
