@@ -35,6 +35,8 @@ class Settings(BaseSettings):
     """Users of the server: its owner, a class, everyone."""
     workers: int | None = Field(default=None, ge=1, le=64)
     """Worker processes of the server."""
+    cookie_key: str = ""
+    """Secret that signs the names of visitors, at least 32 letters; by default a file beside the store."""
     hosts: str = ""
     """Names under which the server answers."""
     frame_ancestors: str = ""
@@ -42,6 +44,7 @@ class Settings(BaseSettings):
     max_width: int | None = Field(default=None, ge=1, le=10**9)
     max_seeds: int | None = Field(default=None, ge=1, le=10**9)
     max_seconds: int | None = Field(default=None, ge=1, le=10**9)
+    max_result_mib: int | None = Field(default=None, ge=1, le=10**9)
     max_upload_mib: int | None = Field(default=None, ge=1, le=10**9)
     max_waiting: int | None = Field(default=None, ge=1, le=10**9)
     max_job_seconds: int | None = Field(default=None, ge=1, le=10**9)

@@ -10,6 +10,7 @@ import streamlit as st
 from linearity_lab.charts.chart import Chart
 from linearity_lab.components.exports import command_line, notebook, page_html, program
 from linearity_lab.components.scripts import component
+from linearity_lab.components.shown import whole_points
 from ntk_core.citation import bibtex, cite_run
 from ntk_core.runs import ResultValue, Spec
 
@@ -76,11 +77,21 @@ def export_menu(
                 _entries(title, run)
 
 
+def _whole(result: ResultValue) -> ResultValue:
+    """Return the result with the arrays that the store keeps beside its points."""
+    return result.model_copy(update={"points": whole_points(result.spec, result.points)})
+
+
 def _entries(title: str, run: Taken) -> None:
     spec, result, name = run.spec, run.result, run.name
     if result is not None:
         _download("Numbers, CSV", result.csv, f"{name}.csv", "text/csv")
-        _download("Result, JSON", result.model_dump_json, f"{name}-result.json", "application/json")
+        _download(
+            "Result, JSON",
+            lambda: _whole(result).model_dump_json(),
+            f"{name}-result.json",
+            "application/json",
+        )
     _download(
         "Settings, JSON",
         lambda: spec.model_dump_json(indent=1),

@@ -1,15 +1,16 @@
 """Precomputed results, one JSON file per preset, shown before the first run."""
 
-import functools
 import logging
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from linearity_lab.jobs.sized_cache import SizedCache
 from ntk_core.runs import PRESETS, Result, ResultValue, Spec
 from ntk_core.runs.gallery import GALLERY, gallery_beside
 
 MAX_BYTES = 20_000_000
+KEPT_BYTES = 6_000_000  # of files whose results stay in memory; our choice
 _RESULT: TypeAdapter[ResultValue] = TypeAdapter(Result)
 _LOG = logging.getLogger(__name__)
 
@@ -21,7 +22,9 @@ def gallery_result(preset: str) -> ResultValue | None:
         status = path.stat()
     except OSError:
         return None
-    return _read(path, status.st_mtime_ns, status.st_size)
+    key = path, status.st_mtime_ns, status.st_size
+    found = _results.get(key, lambda: (_read(path, status.st_size), status.st_size))
+    return found[0]
 
 
 def gallery_result_of(spec: Spec) -> ResultValue | None:
@@ -37,8 +40,13 @@ def gallery_result_of(spec: Spec) -> ResultValue | None:
     return None
 
 
-@functools.lru_cache(maxsize=32)
-def _read(path: Path, _modified_ns: int, size: int) -> ResultValue | None:
+# With the bytes of its file; results as objects take a few times as much.
+_results: SizedCache[tuple[ResultValue | None, int]] = SizedCache(
+    KEPT_BYTES, lambda found: found[1]
+)
+
+
+def _read(path: Path, size: int) -> ResultValue | None:
     if size > MAX_BYTES:
         _LOG.warning("%s has %d bytes, more than %d: it is not shown.", path, size, MAX_BYTES)
         return None

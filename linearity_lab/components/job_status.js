@@ -146,7 +146,7 @@ class Tray {
     words.append(element("strong", "", title), element("span", "", job.words));
     if (job.active) words.append(meter(job));
     row.append(words, this.action("Open", job, title, () => this.trigger("open", job.id)));
-    if (job.active) row.append(this.action("Stop", job, title, () => this.stop(job)));
+    if (job.active && job.mine) row.append(this.action("Stop", job, title, () => this.stop(job)));
     return row;
   }
 

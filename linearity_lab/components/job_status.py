@@ -14,6 +14,9 @@ from starlette.routing import Route
 from linearity_lab.components import session
 from linearity_lab.components.scripts import component
 from linearity_lab.jobs import shared_jobs
+from linearity_lab.jobs.profile import profile
+from linearity_lab.server import visitor_of
+from linearity_lab.view_modules import has_view, view_module
 from ntk_core.markup import JSON
 from ntk_core.numbers import duration
 
@@ -63,27 +66,42 @@ def routes() -> list[Route]:
 
 def _list_jobs(request: Request) -> Response:
     viewer = request.headers.get(HEADER, "")
-    found = _followed(viewer) if viewer else []
+    found = _followed(viewer, _visitor(request)) if viewer else []
     is_running = any(job["status"] == "running" for job in found)
     every_s = max(1.0, shared_jobs().num_viewers() / CROWD) * (EVERY_S if is_running else WAITING_S)
     return JSONResponse({"every_s": every_s, "jobs": found}, headers={"Cache-Control": "no-store"})
 
 
 def _stop_job(request: Request) -> Response:
-    """Stop a job of this session; if other sessions follow it, only remove it from the list."""
-    viewer, job_id = request.headers.get(HEADER, ""), request.path_params["job_id"]
-    if not viewer or job_id not in {job["id"] for job in _followed(viewer)}:
+    """Stop a job of this visitor; if another one started it too, only remove it from the list."""
+    viewer = request.headers.get(HEADER, "")
+    job_id = request.path_params["job_id"]
+    visitor = _visitor(request)
+    if not viewer or job_id not in {job["id"] for job in _followed(viewer, visitor) if job["mine"]}:
         return JSONResponse({"reason": "no job of this session"}, status_code=404)
-    return JSONResponse({"stopped": shared_jobs().stop(job_id, viewer, session.is_connected)})
+    return JSONResponse({"stopped": shared_jobs().stop(job_id, viewer, visitor)})
 
 
-def _followed(viewer: str) -> list[JSON]:
-    return [entry(each) for each in shared_jobs().followed(viewer)[:MAX_LISTED]]
+def _visitor(request: Request) -> str:
+    """Return the owner of this request's runs, as ``session.visitor``."""
+    if not profile().is_shared:
+        return ""
+    return visitor_of(request.cookies) or request.headers.get(HEADER, "")
 
 
-def entry(now: Snapshot) -> JSON:
+def _followed(viewer: str, visitor: str) -> list[JSON]:
+    return [entry(each, visitor) for each in shared_jobs().followed(viewer)[:MAX_LISTED]]
+
+
+def is_mine(now: Snapshot, visitor: str) -> bool:
+    """Whether this visitor may stop the job: all on a local server, else those that the visitor started."""
+    return not profile().is_shared or visitor in now.owners
+
+
+def entry(now: Snapshot, visitor: str) -> JSON:
     """Describe a job for the browser; ``seen`` changes when there is something new to draw."""
     return {
+        "mine": is_mine(now, visitor),
         "id": now.job_id,
         "page": now.spec.experiment,
         "points": count_points(now.spec),
@@ -97,13 +115,16 @@ def entry(now: Snapshot) -> JSON:
 
 def bar(page: str, now: Snapshot) -> None:
     """Show the progress of the followed job, without reruns of the page."""
-    _mount(key=f"{page}.progress", data={"kind": "bar", "jobs": [entry(now)], **_where()})
+    _mount(
+        key=f"{page}.progress",
+        data={"kind": "bar", "jobs": [entry(now, session.visitor())], **_where()},
+    )
 
 
 def watch(page: str, now: Snapshot) -> None:
     """Rerun the enclosing fragment when the followed job has something new to draw; invisible."""
     with st.container(key=f"{page}.watched"):
-        data = {"kind": "watch", "jobs": [entry(now)], **_where()}
+        data = {"kind": "watch", "jobs": [entry(now, session.visitor())], **_where()}
         _mount(key=f"{page}.watch", data=data, on_news_change=lambda: None)
 
 
@@ -111,7 +132,8 @@ def tray(pages: Mapping[str, tuple[str, str]]) -> None:
     """Show the session's jobs in the header, with Open and Stop; ``pages`` maps experiments to title and script."""
     if st.context.is_embedded:
         return
-    jobs = [job for job in _followed(session.viewer()) if job["page"] in pages]
+    followed = _followed(session.viewer(), session.visitor())
+    jobs = [job for job in followed if job["page"] in pages]
     data = {
         "kind": "tray",
         "jobs": jobs,
@@ -139,9 +161,18 @@ def _status_words(now: Snapshot) -> str:
         )
         return {"completed": "finished", "cancelled": "stopped"}.get(now.status, now.status) + done
     if now.status == "queued":
-        return f"Waiting, place {now.position} in the queue"
+        return f"Waiting, place {now.position} in the queue{_ahead_words(now)}"
     left = "" if now.remaining_s is None else f", {duration(now.remaining_s)} left"
     return f"{len(now.points)} of {count_points(now.spec)}{left} · {now.message}"
+
+
+def _ahead_words(now: Snapshot) -> str:
+    """Name the running experiments and their expected time, without their visitors and settings."""
+    parts = []
+    for experiment, left_s in now.ahead:
+        title = view_module(experiment).PAGE.title if has_view(experiment) else experiment
+        parts.append(f"{title}, about {duration(left_s)} left")
+    return f" · running: {'; '.join(parts)}" if parts else ""
 
 
 def count_points(spec: Spec) -> str:

@@ -12,7 +12,7 @@ from linearity_lab.components.chart import FIRST, Figures, linked_charts, shown_
 from linearity_lab.components.explain import TRIED, provenance_footer
 from linearity_lab.components.forms import AnySpec, SpecForm
 from linearity_lab.components.gallery import gallery_result, gallery_result_of
-from linearity_lab.components.job_status import bar, count_points, watch
+from linearity_lab.components.job_status import bar, count_points, is_mine, watch
 from linearity_lab.components.shown import AnyPoint, Shown
 from linearity_lab.components.smaller_runs import quick
 from linearity_lab.jobs import Snapshot, shared_jobs
@@ -64,8 +64,9 @@ def run_bar(
     pressed = False
     with st.container(horizontal=True, vertical_alignment="center"):
         with st.container(key=f"{page}.run_place", width=RUN_PIXELS):  # contains one button
-            if is_followed := running is not None and running.spec == form.spec:
-                _stop_button(page)
+            is_followed = running is not None and running.spec == form.spec
+            if is_followed and running is not None:
+                _stop_button(page, running)
             else:
                 pressed = st.button(
                     "Resume"
@@ -82,7 +83,7 @@ def run_bar(
                     width="stretch",
                 )
         if running is not None and not is_followed:
-            _stop_button(page)
+            _stop_button(page, running)
         with st.container(key=f"{page}.run_status", width=STATUS_PIXELS):
             if running is not None:
                 bar(page, running)
@@ -313,7 +314,8 @@ def submit(page: str, spec: Spec) -> bool:
     try:
         if (known := gallery_result_of(spec)) is not None:
             shared_jobs().adopt(known)
-        job_id = shared_jobs().submit(spec, session.viewer(), session.network_address())
+        address = session.network_address()
+        job_id = shared_jobs().submit(spec, session.viewer(), address, session.visitor())
     except InvalidInput as error:
         st.error(plain(f"{error_text(error)}."))
         return False
@@ -325,7 +327,7 @@ def followed(page: str, now: Snapshot) -> Shown | None:
     """Show the progress of a job, with Stop, and its errors; return its state."""
     if now.active and not session.is_detached(page):
         with st.container(horizontal=True, vertical_alignment="center"):
-            _stop_button(page)
+            _stop_button(page, now)
             bar(page, now)
         watch(page, now)
     elif now.status == "cancelled":
@@ -337,7 +339,7 @@ def _outcome(page: str, now: Snapshot) -> Shown | None:
     """Show the errors of a job; return its state."""
     if session.is_detached(page) and now.active:
         st.info(
-            "Someone else is following this run too, so it continues. Press Run to follow it again."
+            "Another visitor started this run too, so it continues. Press Run to follow it again."
         )
     elif now.status == "failed":
         st.error(plain(f"{now.reason}."))
@@ -373,7 +375,19 @@ def _stopped_words(now: Snapshot, seconds: float = 0.0) -> str:
     return f"Stopped: {len(now.points)} of {count_points(now.spec)} are done. {then}{left}."
 
 
-def _stop_button(page: str) -> None:
+def _stop_button(page: str, now: Snapshot) -> None:
+    """Show Stop; for a run of another visitor, Leave, which changes nothing for its owner."""
+    if not is_mine(now, session.visitor()):
+        st.button(
+            "Leave",
+            key=f"{page}.leave",
+            icon=":material/visibility_off:",
+            on_click=session.detach,
+            args=(page,),
+            help="This run belongs to another visitor. You can leave it, not stop it.",
+            width="stretch",
+        )
+        return
     st.button(
         "Stop",
         key=f"{page}.stop",
@@ -385,9 +399,7 @@ def _stop_button(page: str) -> None:
 
 
 def _stop(page: str) -> None:
-    """Stop the followed job, or only unfollow it if other sessions follow it."""
+    """Stop the followed job, or only unfollow it if another visitor started it too."""
     job_id = session.followed_job(page)
-    if job_id is not None and not shared_jobs().stop(
-        job_id, session.viewer(), session.is_connected
-    ):
+    if job_id is not None and not shared_jobs().stop(job_id, session.viewer(), session.visitor()):
         session.detach(page)

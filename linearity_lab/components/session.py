@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import streamlit as st
-from streamlit import runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from linearity_lab.jobs.profile import profile
+from linearity_lab.server import visitor_of
 from linearity_lab.words.markdown import plain
 from ntk_core.errors import InvalidInput
 
@@ -28,9 +29,14 @@ def viewer() -> str:
     return context.session_id if context is not None else ""
 
 
-def is_connected(viewer: str) -> bool:
-    """Whether the browser of this session is connected; closed and reloaded pages are not, background tabs are."""
-    return not runtime.exists() or runtime.get_instance().is_active_session(viewer)
+def visitor() -> str:
+    """Return the owner of runs that this session starts, by the lab's cookie; empty on a local server.
+
+    Browsers withhold the cookie from pages inside a frame of another site; there the session itself is the owner.
+    """
+    if not profile().is_shared:
+        return ""
+    return visitor_of(st.context.cookies) or viewer()
 
 
 def network_address() -> str:
@@ -120,18 +126,17 @@ def followed_job(page: str) -> str | None:
 
 def follow_job(page: str, job_id: str | None) -> None:
     """Show this job's points on the page."""
-    see_jobs([job_id] if job_id is not None else [])
     st.session_state[f"{page}.job"] = job_id
     st.session_state[f"{page}.detached"] = False
 
 
 def seen_jobs() -> frozenset[str]:
-    """Return the jobs that this session started or opened; it alone lists private ones."""
+    """Return the reports that this session opened by their links; it alone lists private ones."""
     return frozenset(st.session_state.get(_SEEN, ()))
 
 
 def see_jobs(job_ids: Iterable[str]) -> None:
-    """Record that this session knows these jobs."""
+    """Record that this session opened these reports."""
     st.session_state.setdefault(_SEEN, set()).update(job_ids)
 
 

@@ -5,15 +5,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, Literal, TypeVar, cast
 
-import streamlit as st
-
 from linearity_lab.charts.chart import AnyPoint, Chart
 from linearity_lab.components.chart import Choice, Panel, choose, panels
 from linearity_lab.components.forms import AnySpec
-from ntk_core.runs import ResultValue, spec_digest
+from linearity_lab.jobs import shared_jobs
+from linearity_lab.jobs.sized_cache import SizedCache
+from ntk_core.runs import ResultValue, Spec, spec_digest
 
 T = TypeVar("T")
-KEPT = 256  # the charts of a page, some 200 kilobytes: 50 MB
+FIGURE_BYTES = 12 * 2**20  # JSON of all cached figures; our choice, as objects a few times as much
+LEAST_BYTES = 20_000  # of a cached value without figures; our choice
 
 
 @dataclass(frozen=True)
@@ -60,14 +61,31 @@ class Shown(Generic[AnySpec, AnyPoint]):
         return panels(self.drawn("", partial(draw, self), *chosen), titles)
 
 
+def whole_points(spec: Spec, points: Sequence[AnyPoint]) -> tuple[AnyPoint, ...]:
+    """Return points with the arrays that the store keeps beside them, such as kernels; reads the store if needed."""
+    if not any(point.is_apart for point in points):
+        return tuple(points)
+    return cast(tuple[AnyPoint, ...], shared_jobs().whole(spec, points))
+
+
 def drawn_once(name: str, identity: object, draw: Callable[..., T], *chosen: object) -> T:
     """Return ``draw(*chosen)``, cached across sessions by name, identity of the points or other inputs, and choices.
 
     The result is shared and must not be modified.
     """
-    return cast(T, _kept(name, repr((identity, chosen)), lambda: draw(*chosen)))
+    return cast(T, _kept.get((name, repr((identity, chosen))), lambda: draw(*chosen)))
 
 
-@st.cache_resource(max_entries=KEPT, show_spinner=False)
-def _kept(name: str, key: str, _draw: Callable[[], object]) -> object:
-    return _draw()
+def _json_bytes(drawn: object) -> int:
+    """Return the size of drawn charts, by the JSON of their figures and their rows."""
+    charts = drawn if isinstance(drawn, list | tuple) else [drawn]
+    num_bytes = LEAST_BYTES
+    for each in charts:
+        if isinstance(each, Chart):
+            num_bytes += len(each.figure.to_json()) + len(repr(each.rows))
+        elif isinstance(each, str):
+            num_bytes += len(each)
+    return num_bytes
+
+
+_kept: SizedCache[object] = SizedCache(FIGURE_BYTES, _json_bytes)

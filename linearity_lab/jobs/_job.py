@@ -2,14 +2,14 @@
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from linearity_lab.jobs.profile import Profile
 from linearity_lab.jobs.worker import Computation
 from ntk_core.errors import InvalidInput
-from ntk_core.numbers import key_words
+from ntk_core.numbers import key_words, size
 from ntk_core.runs import EndStatus, Point, Result, Spec, spec_digest
 from ntk_core.runs.events import (
     Ended,
@@ -23,6 +23,11 @@ from ntk_core.runs.store import MIN_PREFIX, Store, UnfinishedJob, partial_result
 
 MAX_PER_SESSION = 2  # a running and a waiting one
 STOPPED = "stopped by the server; run it again to continue from its finished points"
+MADE_WAY = "waiting again, since no one followed it and others waited"
+YIELD_S = 60.0  # without a viewer, after which a run makes way for waiting ones; our choice
+LEAST_BYTES = 20_000  # of an ended job in memory, beside its points; our choice
+# Python objects of a point take about three times the bytes of its JSON (measured on 400 MB of numbers).
+OBJECT_FACTOR = 3
 Status = Literal["queued", "running", "completed", "cancelled", "stopped", "failed"]
 
 
@@ -39,6 +44,8 @@ class Snapshot:
         grown: version of the partial points, 0 without any.
         result: None before the end of the job, or after an end without points.
         reason: one sentence for ``failed`` and ``stopped`` (by the server), empty otherwise.
+        ahead: for a waiting job, the running ones: experiment, expected seconds until their end.
+        owners: visitors who started it; empty on a local server.
     """
 
     job_id: str
@@ -54,6 +61,8 @@ class Snapshot:
     failures: tuple[PointFailed, ...] = ()
     result: Result | None = None
     reason: str = ""
+    ahead: tuple[tuple[str, float], ...] = ()
+    owners: frozenset[str] = frozenset()
 
     @property
     def active(self) -> bool:
@@ -67,16 +76,22 @@ class Job:
 
     Attributes:
         now: its state for pages.
-        owner: the session that started it, against whose limits it counts.
+        owner: the visitor who started it, against whose limits it counts.
+        owners: all visitors who started it while it was unfinished; only they stop it.
         address: network address of that session, empty if unknown.
-        viewers: sessions that follow it; a single one may stop it.
+        viewers: sessions that follow it → their visitor if that is an owner, else empty.
+        left_s: time (monotonic) since which no viewer is connected; None while one is, or if none is known.
+        point_bytes: JSON bytes of its finished points by key.
         computation: its run in a worker, or None.
     """
 
     spec: Spec
     owner: str = ""
     address: str = ""
-    viewers: set[str] = field(default_factory=set)
+    owners: set[str] = field(default_factory=set)
+    viewers: dict[str, str] = field(default_factory=dict)
+    left_s: float | None = None
+    point_bytes: dict[str, int] = field(default_factory=dict)
     submitted_s: float = 0.0
     computation: Computation | None = None
     _began_s: float = 0.0
@@ -85,10 +100,27 @@ class Job:
         self.now = Snapshot(spec_digest(self.spec)[:MIN_PREFIX], self.spec)
 
     @classmethod
-    def recalled(cls, store: Store, spec: Spec) -> "Job":
-        """Return a job with its stored points or result."""
+    def recalled(cls, store: Store, spec: Spec, max_bytes: float = math.inf) -> "Job":
+        """Return a job with its stored points or result, without the arrays beside the points.
+
+        Args:
+            max_bytes: JSON bytes of all points; a larger result is shown in part, with the reason.
+        """
         job, run = cls(spec), spec_digest(spec)
-        result = store.result(run)
+        job.owners = set(store.owners(run))
+        job.point_bytes = store.stored_bytes(run)
+        if (stored := sum(job.point_bytes.values())) > max_bytes:
+            job.keep(store.points_of(run, arrays=False, max_bytes=max_bytes).values())
+            job.point_bytes = {
+                point.key: job.point_bytes.get(point.key, 0) for point in job.now.points
+            }
+            reason = (
+                f"its stored result takes {size(stored)}, {size(max_bytes)} can be shown here; the command "
+                f"linearity-lab show {job.now.job_id} reads all of it"
+            )
+            job.end("stopped", reason)
+            return job
+        result = store.result(run, arrays=False)
         if result is not None and result.status in ("completed", "stopped"):
             job.take(
                 Ended(
@@ -98,13 +130,39 @@ class Job:
                 )
             )
         else:
-            job.keep(store.points_of(run).values())
+            job.keep(store.points_of(run, arrays=False).values())
             job.end("cancelled")
         return job
 
     @property
     def status(self) -> Status:
         return self.now.status
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory of its points, estimated from their JSON."""
+        return LEAST_BYTES + OBJECT_FACTOR * sum(self.point_bytes.values())
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether its last viewer left more than a minute ago."""
+        return self.left_s is not None and time.monotonic() - self.left_s > YIELD_S
+
+    def note_viewers(self, is_connected: Callable[[str], bool]) -> None:
+        """Record whether a viewer is connected; jobs without any known viewer count as followed."""
+        if any(map(is_connected, self.viewers)):
+            self.left_s = None
+        elif self.left_s is None and self.viewers:
+            self.left_s = time.monotonic()
+
+    def make_way(self) -> None:
+        """End the computation and wait again; finished points are kept."""
+        if self.computation is not None:
+            self.computation.kill()
+        self.computation = None
+        self.now = replace(
+            self.now, status="queued", message=MADE_WAY, growing=(), grown=0, remaining_s=None
+        )
 
     def spent_s(self) -> float:
         """Elapsed run time in seconds."""
@@ -119,13 +177,11 @@ class Job:
         )
 
     def wait(self, owner: str, address: str = "") -> None:
-        """Queue the job for a session, and keep the points of earlier runs."""
-        self.owner, self.address, self.viewers, self.submitted_s = (
-            owner,
-            address,
-            {owner} - {""},
-            time.time(),
-        )
+        """Queue the job for a visitor, and keep the points of earlier runs."""
+        self.owner = owner
+        self.address = address
+        self.submitted_s = time.time()
+        self.left_s = None
         points, message = self.now.points, "waiting for a free worker"
         self.now = Snapshot(self.now.job_id, self.spec, "queued", points=points, message=message)
 
@@ -180,8 +236,10 @@ class Job:
                 self.now = replace(self.now, failures=(*self.now.failures, event))
             case Ended():
                 if event.result is not None:
-                    self.now = replace(self.now, result=event.result)
+                    # A worker sends each point once, so its result may come without them.
                     self.keep(event.result.points)
+                    whole = event.result.model_copy(update={"points": self.now.points})
+                    self.now = replace(self.now, result=whole)
                 self.end(event.status, event.reason)
 
     def _drop(self, key: str) -> None:

@@ -4,13 +4,14 @@ import itertools
 import logging
 import math
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import wait
 
 from linearity_lab.jobs import worker
-from linearity_lab.jobs._job import Job, Snapshot, check_room
+from linearity_lab.jobs._job import MADE_WAY, Job, Snapshot, check_room
 from linearity_lab.jobs._process import LivePool
 from linearity_lab.jobs.limits import check_limits
 from linearity_lab.jobs.profile import PROFILES, Profile
@@ -19,11 +20,10 @@ from ntk_core import runs
 from ntk_core.environment import memory_limit
 from ntk_core.errors import InvalidInput
 from ntk_core.numbers import duration
-from ntk_core.runs import EndStatus, Result, Spec, canonical_json, spec_digest
+from ntk_core.runs import EndStatus, Point, Result, Spec, canonical_json, spec_digest
 from ntk_core.runs.events import PointFinished
 from ntk_core.runs.store import MIN_PREFIX, Store
 
-MAX_REMEMBERED = 64
 AGAIN = "run it again to continue from its finished points"
 TICK_S = 0.1  # between two measurements of memory
 NOTE_S, NUM_NOTES = 1.0, 10  # between two writes of changed jobs; every tenth also stores run times
@@ -36,11 +36,15 @@ class Jobs:
     Args:
         store: store of finished points and results, by default ``LINEARITY_LAB_STORE``.
         num_spare: number of spare worker processes.
+
+    Attributes:
+        is_connected: whether the browser of a session is connected, set by the server.
     """
 
     def __init__(
         self, store: Store | None = None, limits: Profile = PROFILES["local"], *, num_spare: int = 1
     ):
+        self.is_connected: Callable[[str], bool] = lambda session: True
         self._limits, self._store = limits, store or Store()
         given = (
             self._store.location,
@@ -57,28 +61,36 @@ class Jobs:
         self._threads: list[threading.Thread] = []
         self._closing = threading.Event()
 
-    def submit(self, spec: Spec, viewer: str = "", address: str = "") -> str:
+    def submit(self, spec: Spec, viewer: str = "", address: str = "", visitor: str = "") -> str:
         """Start or resume ``spec``, or attach to its existing job; return the job id.
 
         Args:
             viewer: the requesting session, from this network address; empty if unknown.
+            visitor: the owner of the run on a shared server; by default the session.
 
         Raises:
             NoRoom: see :func:`~linearity_lab.jobs._job.check_room`.
             InvalidInput: if the store cannot be used, or see :func:`~linearity_lab.jobs.limits.check_limits`.
         """
         self.warm_up()
-        job_id = self._accept(spec, viewer, address)
+        owner = visitor or viewer
+        job_id = self._accept(spec, owner, address, viewer=viewer)
+        if self._limits.is_shared and owner:
+            with suppress(InvalidInput):  # the database logs its errors
+                self._store.add_owner(spec_digest(spec), owner)
         self._record()
         return job_id
 
     def snapshot(self, job_id: str, viewer: str = "") -> Snapshot | None:
-        """Return a job's state, also of an earlier server, and record ``viewer``; None for an unknown id."""
+        """Return a job's state, also of an earlier server, and record ``viewer``; None for an unknown id.
+
+        A view changes nothing for the owner: it neither keeps Stop from ending the job nor owns it.
+        """
         recalled = self._jobs.get(job_id)
         if recalled is None and len(job_id) == MIN_PREFIX:
             with suppress(InvalidInput):
                 spec = self._store.spec(job_id)
-                recalled = Job.recalled(self._store, spec) if spec else None
+                recalled = self._recalled(spec) if spec else None
         if recalled is None:
             return None
         with self._changed:
@@ -98,22 +110,34 @@ class Jobs:
         done = self._store.runtimes(spec_digest(spec))
         return runs.estimate(spec, done).seconds, len(done)
 
+    def whole(self, spec: Spec, points: Sequence[Point]) -> tuple[Point, ...]:
+        """Return points with the arrays that the store keeps beside them; those without are returned as they are."""
+        run = spec_digest(spec)
+        return tuple(self._store.whole(run, each) if each.is_apart else each for each in points)
+
     def adopt(self, result: Result) -> None:
         """Store a result computed elsewhere."""
         self.forget(spec_digest(result.spec)[:MIN_PREFIX])
         self._store.save_result(result, imported=True)
 
-    def stop(
-        self,
-        job_id: str,
-        viewer: str = "",
-        is_connected: Callable[[str], bool] = lambda session: True,
-    ) -> bool:
-        """Stop a job; if other connected sessions follow it, only unfollow it and return False."""
+    def stop(self, job_id: str, viewer: str = "", visitor: str = "") -> bool:
+        """Stop a job of this visitor; return whether it has ended.
+
+        On a shared server only its owners stop a job. If another owner is connected, the job continues for that one
+        and this visitor no longer owns or follows it. On a local server all jobs belong to the user.
+        """
+        who = visitor or viewer
         with self._changed:
-            if (job := self._jobs.get(job_id)) is not None and job.now.active:
-                if any(map(is_connected, job.viewers - {viewer})):
-                    job.viewers.discard(viewer)
+            job = self._jobs.get(job_id)
+            if job is not None and job.now.active:
+                if self._limits.is_shared and who not in job.owners:
+                    return False
+                others = [
+                    session for session, owner in job.viewers.items() if owner not in ("", who)
+                ]
+                if self._limits.is_shared and any(map(self.is_connected, others)):
+                    job.owners.discard(who)
+                    job.viewers.pop(viewer, None)
                     return False
                 self._end(job, "cancelled")
         self._record()
@@ -135,7 +159,9 @@ class Jobs:
             self._store.lock_for_server()
             for left in self._store.claim_jobs():
                 try:
-                    self._accept(left.spec, left.owner, is_new=False)
+                    job_id = self._accept(left.spec, left.owner, is_new=False)
+                    with self._changed:  # open pages find it again within a minute
+                        self._jobs[job_id].left_s = time.monotonic()
                 except InvalidInput as error:
                     _LOG.warning(
                         "An unfinished job cannot be resumed: %s", str(error).splitlines()[0]
@@ -202,43 +228,77 @@ class Jobs:
                 if job.status in (statuses or ("queued", "running"))
             ]
 
+    def _waiting(self) -> list[Job]:
+        """Return waiting jobs in the order in which they start: followed ones before abandoned ones."""
+        return sorted(self._active("queued"), key=lambda job: job.is_abandoned)
+
     def _first(self) -> Job | None:
-        """Return the job that has waited longest; on shared servers, of a session without a running job."""
+        """Return the job that has waited longest; on shared servers, of a visitor without a running job."""
         busy = (
             {job.owner for job in self._active("running")} - {""}
             if self._limits.is_shared
             else set()
         )
-        return next((job for job in self._active("queued") if job.owner not in busy), None)
+        return next((job for job in self._waiting() if job.owner not in busy), None)
 
     def _snapshot(self, job: Job) -> Snapshot:
-        waiting = self._active("queued")
-        return replace(job.now, position=waiting.index(job) + 1) if job in waiting else job.now
+        """Return the state of a job for pages; of a waiting one with its place and the running jobs."""
+        now = job.now
+        if self._limits.is_shared and now.owners != job.owners:
+            now = replace(now, owners=frozenset(job.owners))
+        if job.status != "queued":
+            return now
+        position = self._waiting().index(job) + 1
+        return replace(now, position=position, ahead=self._ahead())
+
+    def _ahead(self) -> tuple[tuple[str, float], ...]:
+        """Return experiment and expected seconds until the end of each running job, without its owner or settings."""
+        found = []
+        for job in self._active("running"):
+            left_s = job.now.remaining_s
+            if left_s is None:
+                left_s = runs.estimate(job.spec).seconds - job.spent_s()
+            left_s = min(max(0.0, left_s), self._limits.max_job_s - job.spent_s())
+            found.append((job.spec.experiment, left_s))
+        return tuple(found)
+
+    def _recalled(self, spec: Spec) -> Job:
+        return Job.recalled(self._store, spec, self._limits.max_result_bytes)
 
     def _remembered(self, job: Job, viewer: str) -> Job:
-        """Return the job of this id in memory, or add this one; drop the oldest ended ones."""
+        """Return the job of this id in memory, or add this one; drop the oldest ended ones beyond the limit."""
         job = self._jobs.setdefault(job.now.job_id, job)
-        for ended in [each.now.job_id for each in self._jobs.values() if not each.now.active][
-            :-MAX_REMEMBERED
-        ]:
-            del self._jobs[ended]
+        ended = [each for each in self._jobs.values() if not each.now.active and each is not job]
+        held = job.num_bytes + sum(each.num_bytes for each in ended)
+        for each in ended:  # oldest first
+            if held <= self._limits.max_kept_bytes:
+                break
+            del self._jobs[each.now.job_id]
+            held -= each.num_bytes
         if viewer and job.now.active:
-            job.viewers.add(viewer)
+            job.viewers.setdefault(viewer, "")
         return job
 
-    def _accept(self, spec: Spec, owner: str, address: str = "", *, is_new: bool = True) -> str:
+    def _accept(
+        self, spec: Spec, owner: str, address: str = "", *, viewer: str = "", is_new: bool = True
+    ) -> str:
         """Queue the job of a spec unless it is unfinished or completed; return its id."""
         check_limits(spec, self._limits)
         # Not under the lock: another process may be writing to the store.
-        recalled = self._jobs.get(spec_digest(spec)[:MIN_PREFIX]) or Job.recalled(self._store, spec)
+        recalled = self._jobs.get(spec_digest(spec)[:MIN_PREFIX]) or self._recalled(spec)
         with self._changed:
-            job = self._remembered(recalled, owner if is_new else "")
+            job = self._remembered(recalled, viewer)
             if not job.now.active and job.status != "completed":
                 if is_new:
                     check_room(self._active(), self._limits, owner, address)
                 self._jobs[job.now.job_id] = self._jobs.pop(job.now.job_id)
+                job.viewers = {}
                 job.wait(owner, address)
                 self._changed.notify_all()
+            if owner:
+                job.owners.add(owner)
+            if viewer and job.now.active:
+                job.viewers[viewer] = owner
             return job.now.job_id
 
     def _lead(self) -> None:
@@ -260,8 +320,13 @@ class Jobs:
                         continue
                     if event is not None:
                         job.take(event)
+                    if isinstance(event, PointFinished):
+                        job.point_bytes[event.key] = computation.num_bytes
                     if not job.now.active:
                         self._settle(job)
+                    elif computation.is_oversized:
+                        most = computation.max_result_bytes
+                        self._end(job, "stopped", worker.over_size(most + 1, most))
                     elif is_over:
                         self._end(job, "failed", f"{computation.death()}; {AGAIN}")
                     elif job.spent_s() > self._limits.max_job_s:
@@ -270,6 +335,25 @@ class Jobs:
                         )
                     elif grown > computation.max_bytes:
                         self._end(job, "stopped", worker.over_memory(computation.max_bytes))
+            self._make_way()
+
+    def _make_way(self) -> None:
+        """Let a run whose viewers have left wait again if a followed job waits for its worker."""
+        with self._changed:
+            first = self._first()
+            running = self._active("running")
+            if first is None or first.is_abandoned or len(running) < self._limits.num_workers:
+                return
+            left = [job for job in running if job.is_abandoned and job.computation is not None]
+            if left:
+                longest = min(left, key=lambda job: job.left_s or 0.0)
+                longest.make_way()
+                self._jobs[longest.now.job_id] = self._jobs.pop(longest.now.job_id)
+                _LOG.info(
+                    "a job made way",
+                    extra={"facts": {"job": longest.now.job_id, "cause": MADE_WAY}},
+                )
+                self._changed.notify_all()
 
     def _begun(self, num_running: int = 0) -> Job | None:
         """Wait for work; start and return the next job if a worker is free."""
@@ -290,7 +374,10 @@ class Jobs:
         """Send a job to a worker, without the lock, since workers may have to start."""
         most = self._limits.max_memory_bytes
         found = Computation(
-            self._workers, canonical_json(job.spec), most if most < math.inf else memory_limit()
+            self._workers,
+            canonical_json(job.spec),
+            most if most < math.inf else memory_limit(),
+            self._limits.max_result_bytes,
         )
         with self._changed:
             if job.status == "running":
@@ -325,6 +412,9 @@ class Jobs:
             if self._closing.wait(NOTE_S):
                 return
             self._workers.warm_up()
+            with self._changed:
+                for job in self._active():
+                    job.note_viewers(self.is_connected)
             with suppress(InvalidInput):
                 wanted = self._store.jobs_to_end() if self._active() else frozenset()
                 with self._changed:

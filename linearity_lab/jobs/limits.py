@@ -17,7 +17,7 @@ def check_limits(spec: Spec, limits: Profile | None = None) -> None:
 
     Raises:
         OverLimit: for a width or the number of seeds.
-        TooLarge: for memory and time, see :func:`ntk_core.runs.check_size` and ``check_time``.
+        TooLarge: for memory, size of the result and time, see :func:`ntk_core.runs.check_size` and ``check_time``.
         InvalidInput: if a limit of the environment is not a number.
     """
     limits = limits or profile()
@@ -28,7 +28,7 @@ def check_limits(spec: Spec, limits: Profile | None = None) -> None:
             value = values[setting.name]
             if (given := max(value) if isinstance(value, tuple) else value) > most:
                 raise OverLimit(setting.name, given, f"at most {most:,} on this server", most)
-    check_size(spec, limits.max_memory_bytes)
+    check_size(spec, limits.max_memory_bytes, max_result_bytes=limits.max_result_bytes)
     if limits.max_seconds < math.inf:
         check_time(spec, limits.max_seconds, most=True)
 

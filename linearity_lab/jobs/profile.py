@@ -37,6 +37,12 @@ class Profile:
         math.inf, 4 * 2**30, 1.25 * 2**30, variable="MEMORY_GIB", unit=2**30
     )
     """Memory of one run: larger estimates are refused, and runs that use more are ended."""
+    max_result_bytes: int = _limit(
+        1024 * 2**20, 128 * 2**20, 32 * 2**20, variable="MAX_RESULT_MIB", unit=2**20
+    )
+    """Result of one run: larger estimates are refused, larger messages of workers end their run."""
+    max_kept_bytes: int = _limit(1024 * 2**20, 256 * 2**20, 64 * 2**20)
+    """Results of ended runs in the server's memory; others are read from the store when they are shown."""
     max_upload_bytes: int = _limit(
         64 * 2**20, 32 * 2**20, 8 * 2**20, variable="MAX_UPLOAD_MIB", unit=2**20
     )

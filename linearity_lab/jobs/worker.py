@@ -15,14 +15,23 @@ from pebble import ProcessExpired
 from linearity_lab.jobs._process import LivePool, limit_memory, prepare_child
 from linearity_lab.jobs.profile import error_text
 from ntk_core.errors import InvalidInput
+from ntk_core.numbers import size
 from ntk_core.runs import PRESETS, parse_spec, run
 from ntk_core.runs.compiled_code import keep_compiled_code, release_compiled
-from ntk_core.runs.events import Ended, Event, PointFailed, parse_event
-from ntk_core.runs.store import VARIABLE, Store
+from ntk_core.runs.events import (
+    Ended,
+    Event,
+    PointFailed,
+    PointFinished,
+    PointProgress,
+    parse_event,
+)
+from ntk_core.runs.store import VARIABLE, RunTooLarge, Store
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 
 # The system refuses memory beyond the job's limit plus this margin; the server ends a job over its limit.
 BURST_BYTES = 2**29
+MESSAGE_MARGIN = 2**16  # for the rest of a message whose point has just the allowed size
 OUT_OF_MEMORY = "ran out of memory"  # in the reasons of ntk_core.runs
 _LOG = logging.getLogger(__name__)
 
@@ -49,22 +58,60 @@ def start(store: str, is_quiet: bool) -> None:
         _LOG.exception("The worker could not warm up.")
 
 
-def compute(spec_json: str, out: Connection, max_bytes: float) -> None:
+def compute(
+    spec_json: str, out: Connection, max_bytes: float, max_result_bytes: float = math.inf
+) -> None:
     """Compute a spec and send its events as JSON, with ``Ended`` as the last one.
+
+    Messages contain neither the arrays that the store keeps beside a point, nor points again in ``Ended``.
 
     Args:
         out: pipe for events, after a first message ``pid resident_bytes``.
         max_bytes: memory limit of the job.
+        max_result_bytes: limit of all finished points in messages; beyond it the run ends as ``stopped``.
     """
     with out, contextlib.suppress(OSError):  # no listener: the job was stopped before it started
         out.send_bytes(f"{os.getpid()} {psutil.Process().memory_info().rss}".encode())
         limit_memory(max_bytes + BURST_BYTES)
         try:
-            for event in _events(spec_json, max_bytes):
-                out.send_bytes(event.model_dump_json().encode())
+            for message in _messages(_events(spec_json, max_bytes), max_result_bytes):
+                out.send_bytes(message)
         finally:
             limit_memory(math.inf)
     release_compiled()
+
+
+def _messages(events: Iterator[Event], most: float) -> Iterator[bytes]:
+    """Yield events as JSON; end the run if its finished points exceed ``most`` bytes."""
+    sent = 0
+    for event in events:
+        message = _light(event).model_dump_json().encode()
+        if isinstance(event, PointProgress) and len(message) > most:
+            # A partial point only helps to draw; the finished one decides.
+            message = event.model_copy(update={"point": None}).model_dump_json().encode()
+        if isinstance(event, PointFinished):
+            sent += len(message)
+        if max(sent, len(message)) > most:
+            ended = Ended(status="stopped", reason=over_size(max(sent, len(message)), most))
+            yield ended.model_dump_json().encode()
+            return
+        yield message
+
+
+def _light(event: Event) -> Event:
+    """Return an event without large arrays, and the last one without points, which were sent before."""
+    if isinstance(event, PointFinished):
+        return event.model_copy(update={"point": event.point.apart()[0]})
+    if isinstance(event, PointProgress) and event.point is not None:
+        return event.model_copy(update={"point": event.point.apart()[0]})
+    if isinstance(event, Ended) and event.result is not None:
+        return event.model_copy(update={"result": event.result.model_copy(update={"points": ()})})
+    return event
+
+
+def over_size(num_bytes: float, most: float) -> str:
+    """Return the reason of a job that was ended for the size of its result."""
+    return f"over size: its result takes at least {size(num_bytes)}, {size(most)} allowed"
 
 
 def over_memory(max_bytes: float) -> str:
@@ -87,6 +134,8 @@ def _events(spec_json: str, max_bytes: float) -> Iterator[Event]:
             ):
                 yield Ended(status="stopped", reason=over_memory(max_bytes))
                 return
+    except RunTooLarge as error:
+        yield Ended(status="stopped", reason=f"over size: {error}")
     except InvalidSpec as error:
         yield Ended(status="failed", reason=str(error).splitlines()[0])
     except InvalidInput as error:
@@ -108,22 +157,38 @@ class Computation:
         reader: end of the worker's pipe; readable if there is a message to :meth:`receive`.
         pid: process id of the worker, None before its start.
         max_bytes: memory limit.
+        max_result_bytes: limit of one message.
+        num_bytes: size of the last message.
+        is_oversized: whether a message exceeded the limit; the pipe is then closed.
     """
 
-    def __init__(self, pool: LivePool, spec_json: str, max_bytes: float):
+    def __init__(
+        self, pool: LivePool, spec_json: str, max_bytes: float, max_result_bytes: int = 2**30
+    ):
         self.reader, self._writer = Pipe(duplex=False)
         self.max_bytes, self._bytes_at_start = max_bytes, 0
+        self.max_result_bytes = max_result_bytes
+        self.num_bytes = 0
+        self.is_oversized = False
         self.pid: int | None = None
         self._process: psutil.Process | None = None
-        self._future = pool.schedule(compute, (spec_json, self._writer, max_bytes))
+        self._future = pool.schedule(
+            compute, (spec_json, self._writer, max_bytes, max_result_bytes)
+        )
 
     def receive(self) -> Event | None:
         """Return the next event; None for a worker's first message, and after its end."""
         try:
-            message = self.reader.recv_bytes()
-        except (EOFError, OSError):
+            message = self.reader.recv_bytes(self.max_result_bytes + MESSAGE_MARGIN)
+        except EOFError:
             self.reader.close()
             return None
+        except OSError:
+            # The length stated by the worker is refused before its bytes are read. Compliant workers end before.
+            self.is_oversized = True
+            self.reader.close()
+            return None
+        self.num_bytes = len(message)
         if self.pid is not None:
             return parse_event(message)
         self.pid, self._bytes_at_start = map(int, message.split())

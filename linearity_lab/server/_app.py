@@ -24,13 +24,16 @@ from linearity_lab.jobs.profile import profile
 from linearity_lab.server._first_paint import FirstPaint
 from linearity_lab.server._headers import SecurityHeaders, frame_origins
 from linearity_lab.server._logs import write_json_logs
+from linearity_lab.server._visitor_cookie import VisitorCookie, signing_key
 from linearity_lab.server._visitors import (
     AllowedHosts,
     WebSockets,
     allowed_hosts,
     bound_uploads,
+    is_connected,
     strict_profile,
 )
+from linearity_lab.server.garbage import settle
 from ntk_core.environment import keep_memory_returnable
 from ntk_core.errors import InvalidInput
 
@@ -50,7 +53,8 @@ def routes() -> list[Route]:
 
 def middleware() -> list[Middleware]:
     """Middleware, outermost first; built after Streamlit has copied its secrets into the environment."""
-    outer = [Middleware(SecurityHeaders), Middleware(AllowedHosts), Middleware(FirstPaint)]
+    outer = [Middleware(SecurityHeaders), Middleware(AllowedHosts)]
+    outer += [Middleware(VisitorCookie), Middleware(FirstPaint)]
     return [*outer, Middleware(WebSockets, loaded=_LOADED)]
 
 
@@ -87,7 +91,8 @@ async def lifespan(_: object) -> AsyncIterator[None]:
         "started",
         extra={"facts": {"profile": chosen.name, "workers": chosen.num_workers, **versions}},
     )
-    for setting in (profile, frame_origins, allowed_hosts):
+    own = [signing_key] if chosen.is_shared else []
+    for setting in (profile, frame_origins, allowed_hosts, *own):
         _log_if_wrong(setting)
     _LOADED.clear()
     warming = asyncio.create_task(run_in_threadpool(_warm_up))
@@ -109,9 +114,16 @@ def _warm_up() -> None:
     try:
         for name in _FIRST_PAGE:
             importlib.import_module(name)
+        settle()
     finally:
         _LOADED.set()
-    _log_if_wrong(lambda: shared_jobs().warm_up())
+    _log_if_wrong(_start_jobs)
+
+
+def _start_jobs() -> None:
+    jobs = shared_jobs()
+    jobs.is_connected = is_connected
+    jobs.warm_up()
 
 
 def _log_if_wrong(setting: Callable[[], object]) -> None:

@@ -21,6 +21,7 @@ from ntk_core.errors import InvalidInput
 
 HOSTS_VARIABLE = "LINEARITY_LAB_HOSTS"
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+LEFT_S = 150.0  # Streamlit keeps a disconnected session for two minutes, for a page that reconnects
 MAX_MESSAGE_BYTES = 2_500_000  # a drawn graph has some kilobytes
 # A dragged slider sends a burst of messages; a page runs about three times a second.
 BURST, PER_S = 30.0, 3.0
@@ -116,12 +117,39 @@ def is_own_page(headers: Headers) -> bool:
     )
 
 
+def is_connected(session: str) -> bool:
+    """Whether the browser of this session is connected; closed and reloaded pages are not, background tabs are."""
+    return not runtime.exists() or runtime.get_instance().is_active_session(session)
+
+
 async def bound_uploads(max_bytes: int) -> None:
-    """Every second, shrink Streamlit's uploaded files to ``max_bytes`` in total."""
+    """Every second, shrink Streamlit's uploaded files to ``max_bytes``, and remove those of visitors who left."""
+    left_s: dict[str, float] = {}
     while True:
         await asyncio.sleep(1.0)
         if runtime.exists():
-            shrink(runtime.get_instance().uploaded_file_mgr, max_bytes)
+            uploads = runtime.get_instance().uploaded_file_mgr
+            remove_left(uploads, is_connected, left_s, time.monotonic())
+            shrink(uploads, max_bytes)
+
+
+def remove_left(
+    uploads: Any, is_connected: Callable[[str], bool], left_s: dict[str, float], now_s: float
+) -> None:
+    """Remove the files of sessions without a browser for LEFT_S; ``left_s`` records since when.
+
+    Streamlit itself removes them when a later session connects.
+    """
+    held = list(uploads.file_storage)
+    for session in list(left_s):
+        if session not in held:
+            del left_s[session]
+    for session in held:
+        if is_connected(session):
+            left_s.pop(session, None)
+        elif now_s - left_s.setdefault(session, now_s) > LEFT_S:
+            uploads.remove_session_files(session)
+            del left_s[session]
 
 
 def shrink(uploads: Any, max_bytes: int) -> None:

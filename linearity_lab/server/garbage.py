@@ -13,7 +13,7 @@ _collected_at = 0.0
 
 
 def collect_garbage(page: str) -> None:
-    """Collect after a run of a page: young garbage; all, once per minute; never what lives after a page's first run."""
+    """Collect after a run of a page: young garbage; everything after its first run, and once per minute."""
     global _collected_at
     is_first = page not in _SETTLED
     if not is_first and time.monotonic() - _collected_at < _FULL_EVERY_S:
@@ -22,7 +22,14 @@ def collect_garbage(page: str) -> None:
     _SETTLED.add(page)
     _collected_at = time.monotonic()
     gc.collect()
-    if is_first:
-        gc.set_threshold(*_THRESHOLDS)
-        gc.freeze()
     return_freed_memory()
+
+
+def settle() -> None:
+    """Exclude what the server has loaded from later collections; call it before the first session.
+
+    A later ``gc.freeze`` would keep the objects of live sessions, whose reference cycles then stay for ever.
+    """
+    gc.set_threshold(*_THRESHOLDS)
+    gc.collect()
+    gc.freeze()

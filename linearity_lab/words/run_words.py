@@ -23,14 +23,14 @@ LETTERS = "ABCD"
 DEFAULT = "default settings"
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=256)
 def nearest_preset(spec: Spec) -> str:
     """Return the preset with the fewest differing settings."""
     names = [name for name, preset in PRESETS.items() if type(preset.spec) is type(spec)]
     return min(names, key=lambda name: len(differences(spec, PRESETS[name].spec)))
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=256)
 def variation(spec: Spec) -> str:
     """Name the nearest preset and the differing settings: ``liu-fig1-left``, or ``liu-fig1-left with Seeds 3``."""
     name, titles = nearest_preset(spec), _titles(spec)
@@ -41,7 +41,7 @@ def variation(spec: Spec) -> str:
     return f"{name} with {_joined(shown)}" if shown else name
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=256)
 def name_of(spec: Spec) -> str:
     """Return the figure or file name, else the settings that differ from the defaults."""
     if own := spec.command():

@@ -48,7 +48,7 @@ def _written_out(architecture: ArchitectureSpec) -> Composition:
     return architecture.written_out
 
 
-@functools.lru_cache(maxsize=2048)
+@functools.lru_cache(maxsize=256)
 def layer_sizes(
     architecture: ArchitectureSpec,
     width: int,

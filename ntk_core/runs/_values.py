@@ -136,6 +136,11 @@ class PointValue(Value):
             **{name: value for name, value in named.items() if value != fields[name].default}
         )
 
+    @property
+    def is_apart(self) -> bool:
+        """Whether the point lacks arrays that are stored beside it."""
+        return False
+
     def apart(self) -> tuple[Self, dict[str, NDArray[np.float64]]]:
         """Return the point without its large arrays, and these arrays by name; by default it has none.
 

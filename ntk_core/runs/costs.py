@@ -242,7 +242,7 @@ def _shapes(spec: SweepSpec) -> DatasetShapes:
     return dataset_shapes(spec.dataset.name, **spec.data_options())
 
 
-@functools.lru_cache(maxsize=2048)
+@functools.lru_cache(maxsize=256)
 def _counted(
     shapes: DatasetShapes, architecture: ArchitectureSpec, width: int, copies: int
 ) -> Counted:

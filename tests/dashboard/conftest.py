@@ -46,7 +46,7 @@ class FakeJobs:
     def adopt(self, result) -> None:
         self.adopted.append(result)
 
-    def submit(self, spec, viewer="", address=""):
+    def submit(self, spec, viewer="", address="", visitor=""):
         if self.refusal:
             raise self.refusal
         self.submitted.append(spec)
@@ -70,7 +70,10 @@ class FakeJobs:
     def snapshot(self, job_id, viewer=""):
         return self.snapshots.get(job_id)
 
-    def stop(self, job_id, viewer="", is_connected=None):
+    def whole(self, spec, points):
+        return tuple(points)
+
+    def stop(self, job_id, viewer="", visitor=""):
         if self.others:
             return False
         self.stopped.append(job_id)
@@ -129,7 +132,7 @@ def gallery(monkeypatch: pytest.MonkeyPatch, tmp_path) -> Iterator[Callable]:
         (tmp_path / f"{name}.json").write_text(result.model_dump_json(), encoding="utf-8")
 
     yield put
-    module._read.cache_clear()
+    module._results.clear()
 
 
 @pytest.fixture(scope="module")
@@ -162,6 +165,7 @@ def _put_in_place(patch: pytest.MonkeyPatch, fake: FakeJobs) -> None:
     users = (
         "components.run_panel",
         "components.job_status",
+        "components.shown",
         "views.results.run_list",
         "views.own_data.page",
     )

@@ -15,6 +15,7 @@ from linearity_lab.components.job_status import CROWD, EVERY_S, HEADER, WAITING_
 from linearity_lab.components.run_panel import ASK_S, SHORT_S
 from linearity_lab.components.smaller_runs import quick
 from linearity_lab.jobs import Jobs
+from linearity_lab.jobs.profile import PROFILES
 from linearity_lab.view_modules import VIEWS
 from linearity_lab.views.navigation import PAGES
 from linearity_lab.words.pages import Link, try_links
@@ -223,9 +224,10 @@ SPEC = KernelChangeSpec(widths=(30, 100))
 @pytest.fixture
 def waiting(tmp_path, monkeypatch):
     """Jobs without workers."""
-    jobs = Jobs(Store(tmp_path / "s.sqlite"))
+    jobs = Jobs(Store(tmp_path / "s.sqlite"), PROFILES["hosted"])
     monkeypatch.setattr(jobs, "warm_up", lambda: None)
     monkeypatch.setattr(job_status, "shared_jobs", lambda: jobs)
+    monkeypatch.setattr(job_status, "profile", lambda: PROFILES["hosted"])
     yield jobs
     jobs.shutdown()
 
@@ -256,12 +258,14 @@ def test_sessions_see_only_their_own_jobs(waiting):
 def test_stop_needs_the_session_of_the_job(waiting):
     job_id = waiting.submit(SPEC, "ann")
     stop = f"/api/jobs/{job_id}/stop"
+    waiting.snapshot(job_id, "eve")  # by the link
+    assert [job["mine"] for job in listed("eve") + listed("ann")] == [False, True]
     for session in ("", "eve"):
         assert ask(stop, session, "POST")[0] == 404
     assert ask(stop, "ann")[0] == 405
     waiting.submit(SPEC, "bob")
     assert ask(stop, "bob", "POST")[1] == {"stopped": False}, "it is shared: only detached"
-    assert (listed("bob"), len(listed("ann"))) == ([], 1)
+    assert (listed("bob"), len(listed("ann"))) == ([], 1), "the link alone keeps it nowhere"
     assert waiting.snapshot(job_id).status == "queued"
     assert ask(stop, "ann", "POST") == (200, {"stopped": True})
     assert waiting.snapshot(job_id).status == "cancelled"

@@ -138,7 +138,7 @@ def test_stop_and_progress_take_the_place_of_run(jobs):
 def test_shared_job_continues_without_its_session(jobs):
     jobs.others = True
     app = opened(job=jobs.add(KernelChangeSpec(widths=(30, 100))))
-    assert "Someone else is following this run too, so it continues." in words(
+    assert "Another visitor started this run too, so it continues." in words(
         press(app, PREFIX + "stop")
     )
 

@@ -8,6 +8,7 @@ from streamlit.testing.v1 import AppTest
 
 from linearity_lab.charts.chart import comparison_of
 from linearity_lab.charts.style import network_style
+from linearity_lab.components import session
 from linearity_lab.components.gallery import gallery_result
 from linearity_lab.jobs.profile import PROFILES
 from linearity_lab.views.results import run_list, stored_runs
@@ -15,7 +16,7 @@ from linearity_lab.views.results.compared_runs import lines_of, measures_of, ove
 from linearity_lab.words.run_words import DEFAULT, labels, name_of, variation
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import PRESETS, spec_digest
+from ntk_core.runs import PRESETS, ExperimentSpec, spec_digest
 from ntk_core.runs.store import Mark, Store
 from ntk_core.settings.grammar import with_settings
 from tests.dashboard.made_results import make_points, make_result, make_run
@@ -154,15 +155,48 @@ def test_chosen_runs_are_deleted_unless_running(store, jobs):
 
 
 def test_shared_server_refuses_imports_and_deletions(store, monkeypatch):
-    monkeypatch.setattr(run_list, "profile", lambda: PROFILES["hosted"])
-    run = saved(store)
-    app = tick(open_page("results"), run)
-    assert "every visitor would see imported results" in words(app)
+    as_visitor(monkeypatch, "ann")
+    mine, theirs = saved(store), saved(store, num_seeds=9)
+    store.add_owner(mine, "ann")
+    store.add_owner(theirs, "bob")
+    app = open_page("results")
+    assert [box.key for box in app.checkbox] == [f"results.box.{mine}"]
+    assert "Not available on a shared server" in words(app)
     assert app.get("file_uploader") == []
-    assert "on a shared server you can delete only runs on your own data" in words(
-        press(app, "results.delete")
-    )
-    assert store.runs().total == 1
+    # The run of another visitor is reached by its link, and stays.
+    app = open_page("results", runs=f"{mine[:16]},{theirs[:16]}")
+    assert len(app.get("plotly_chart")) == 1
+    assert "it belongs to another visitor" in words(press(app, "results.delete"))
+    assert [run.digest for run in store.runs().runs] == [theirs]
+
+
+def test_run_of_two_visitors_stays_until_both_delete_it(store, monkeypatch):
+    run = saved(store)
+    for visitor in ("ann", "bob"):
+        store.add_owner(run, visitor)
+    for visitor, left in (("ann", 1), ("bob", 0)):
+        as_visitor(monkeypatch, visitor)
+        press(tick(open_page("results"), run), "results.delete")
+        assert store.runs().total == left
+        assert open_page("results").checkbox == [] or len(open_page("results").checkbox) == 0
+
+
+def test_run_on_uploaded_data_is_listed_on_a_local_server(store, monkeypatch):
+    monkeypatch.setattr(ExperimentSpec, "is_private", property(lambda self: self.num_seeds == 9))
+    private = saved(store, num_seeds=9)
+    app = open_page("results")
+    assert [box.key for box in app.checkbox] == [f"results.box.{private}"]
+    as_visitor(monkeypatch, "ann")
+    assert len(open_page("results").checkbox) == 0
+    store.add_owner(private, "ann")
+    assert len(open_page("results").checkbox) == 1
+
+
+def as_visitor(monkeypatch, name: str) -> None:
+    """Visit a shared server."""
+    for module in (run_list, stored_runs):
+        monkeypatch.setattr(module, "profile", lambda: PROFILES["hosted"])
+    monkeypatch.setattr(session, "visitor", lambda: name)
 
 
 def test_many_runs_come_twenty_at_a_time(store):

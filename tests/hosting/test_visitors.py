@@ -1,6 +1,7 @@
 """Admission of visitors, rates of requests per session, and memory of uploads."""
 
 import asyncio
+import gc
 import threading
 from types import SimpleNamespace
 
@@ -10,8 +11,15 @@ from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileMan
 from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
 from linearity_lab.components import session
-from linearity_lab.server import _visitors
-from linearity_lab.server._visitors import AllowedHosts, WebSockets, allowed_hosts, shrink
+from linearity_lab.server import _visitors, garbage
+from linearity_lab.server._visitors import (
+    LEFT_S,
+    AllowedHosts,
+    WebSockets,
+    allowed_hosts,
+    remove_left,
+    shrink,
+)
 from ntk_core.errors import InvalidInput
 from tests.hosting.answer import Answer
 
@@ -163,3 +171,28 @@ def test_uploads_shrink_at_the_cost_of_the_heaviest_session():
     shrink(held, 100)
     assert list(held.file_storage["heavy"]) == ["5", "6", "7", "8"]
     assert list(held.file_storage["visitor"]) == ["mine"]
+
+
+def test_uploads_of_visitors_who_left_are_removed_by_time():
+    uploads = MemoryUploadedFileManager("/upload")
+    for name in ("here", "left", "reloads"):
+        uploads.add_file(name, UploadedFileRec("1", "a.csv", "text/csv", b"1"))
+    connected, left_s = {"here"}, {}
+    remove_left(uploads, connected.__contains__, left_s, 0.0)
+    remove_left(uploads, connected.__contains__, left_s, LEFT_S - 1)
+    assert set(uploads.file_storage) == {"here", "left", "reloads"}
+    connected.add("reloads")
+    remove_left(uploads, connected.__contains__, left_s, LEFT_S)
+    connected.remove("reloads")
+    remove_left(uploads, connected.__contains__, left_s, LEFT_S + 1)
+    assert set(uploads.file_storage) == {"here", "reloads"}
+    remove_left(uploads, connected.__contains__, left_s, LEFT_S + 2)
+    assert set(left_s) == {"reloads"}
+
+
+def test_live_sessions_are_not_frozen():
+    """Their reference cycles would never be collected."""
+    before = gc.get_freeze_count()
+    for _ in range(2):
+        garbage.collect_garbage("a page that no test opens")
+    assert gc.get_freeze_count() == before

@@ -1,23 +1,35 @@
 """Jobs ended by wall clock or memory: their points are kept and other jobs continue."""
 
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 from urllib.parse import parse_qsl
 
 import pytest
 
 from benchmarks.drills.attack import HUNGRY
+from linearity_lab.components.gallery import gallery_result
 from linearity_lab.jobs import Jobs, _jobs, worker
+from linearity_lab.jobs._job import Job
 from linearity_lab.jobs.profile import PROFILES
-from linearity_lab.jobs.worker import over_memory
+from linearity_lab.jobs.worker import Computation, over_memory
 from ntk_core.runs import PRESETS, canonical_json, spec_digest
 from ntk_core.runs._this_process import sentence
-from ntk_core.runs.events import Ended, PointFailed
+from ntk_core.runs.events import (
+    Ended,
+    PointFailed,
+    PointFinished,
+    PointProgress,
+    parse_event,
+)
 from ntk_core.runs.store import Store
 from ntk_core.settings.grammar import spec_from_texts
 from tests.jobs.conftest import ended, has_a_point, worker_pid
@@ -127,3 +139,76 @@ def test_refused_memory_has_the_same_outcome(tiny, monkeypatch, tmp_path):
     )
     events = list(worker._events(canonical_json(tiny(77)), 2**30))
     assert events == [failed, Ended(status="stopped", reason="over memory: 1 GiB allowed")]
+
+
+def finished_event(num_bytes: int) -> PointFinished:
+    result = gallery_result("liu-fig1-left")
+    point = result.points[0]
+    longer = point.provenance or result.provenance
+    longer = longer.model_copy(update={"device": "x" * num_bytes})
+    return PointFinished(
+        key=point.key, point=point.model_copy(update={"provenance": longer}), fraction=0.5
+    )
+
+
+def test_message_over_the_bound_ends_with_a_typed_outcome():
+    small, large = finished_event(0), finished_event(200_000)
+    ended = Ended(status="completed", result=gallery_result("liu-fig1-left"))
+    sent = [parse_event(each) for each in worker._messages(iter([small, large, ended]), 100_000)]
+    assert sent[0] == small
+    assert len(sent) == 2
+    assert (sent[1].status, sent[1].result) == ("stopped", None)
+    assert sent[1].reason.startswith("over size: its result takes at least ")
+
+    several = worker._messages(iter([small] * 9), 100_000)
+    assert [each.kind for each in map(parse_event, several)][-1] == "ended", "also all together"
+
+    partial = PointProgress(key=large.key, fraction=0.1, message="step 10", point=large.point)
+    (only,) = worker._messages(iter([partial]), 100_000)
+    assert parse_event(only) == partial.model_copy(update={"point": None})
+
+
+def test_server_refuses_a_message_beyond_the_bound_unread(monkeypatch):
+    pool = Mock()
+    computation = Computation(pool, "{}", 2**30, max_result_bytes=1000)
+    writer = pool.schedule.call_args.args[1][1]
+    writer.send_bytes(b"1 1")
+    assert computation.receive() is None
+    computation.reader, sender = multiprocessing.Pipe(duplex=False)
+
+    def send() -> None:
+        with suppress(BrokenPipeError):  # the reader closes the pipe before it has read the message
+            sender.send_bytes(b"x" * 1_000_000)
+
+    sending = threading.Thread(target=send)
+    sending.start()
+    assert computation.receive() is None
+    sending.join()
+    assert computation.is_oversized
+    assert computation.reader.closed
+
+
+def test_last_message_repeats_no_point_and_the_job_joins_them():
+    result = gallery_result("liu-fig1-left")
+    events = [PointFinished(key=point.key, point=point) for point in result.points]
+    events.append(Ended(status="completed", result=result))
+    sent = list(worker._messages(iter(events), 10**9))
+    assert len(sent[-1]) < 10_000
+    job = Job(result.spec)
+    job.begin()
+    for each in sent:
+        job.take(parse_event(each))
+    assert (job.status, job.now.result) == ("completed", result)
+
+
+def test_stored_result_beyond_the_bound_is_shown_in_part(tmp_path):
+    result = gallery_result("liu-fig1-left")
+    store = Store(tmp_path / "s.sqlite")
+    store.save_result(result)
+    sizes = store.stored_bytes(spec_digest(result.spec))
+    job = Job.recalled(store, result.spec, sum(sizes.values()) - 1)
+    assert 0 < len(job.now.points) < len(result.points)
+    assert job.status == "stopped"
+    assert "can be shown here" in job.now.reason
+    assert Job.recalled(store, result.spec, sum(sizes.values())).now.result == result
+    store.close()

@@ -1,12 +1,13 @@
 """Jobs without processes: the queue, limits of sessions and addresses, partial points."""
 
 import threading
+import time
 
 import pytest
 
 from linearity_lab.components.gallery import gallery_result
-from linearity_lab.jobs import NoRoom
-from linearity_lab.jobs._job import Job
+from linearity_lab.jobs import NoRoom, _job
+from linearity_lab.jobs._job import LEAST_BYTES, Job
 from linearity_lab.jobs.limits import OverLimit
 from ntk_core.runs import PRESETS, spec_digest
 from ntk_core.runs.events import (
@@ -89,18 +90,141 @@ def test_sessions_behind_one_address_are_limited_apart(unattended, tiny, profile
     assert jobs.load()["waiting"] == 10
 
 
-def test_stop_only_detaches_while_another_session_follows(unattended, tiny):
-    jobs, connected = unattended(), {"ann", "bob"}
-    job_id = jobs.submit(tiny(0), "ann")
-    jobs.snapshot(job_id, "bob")
-    assert not jobs.stop(job_id, "ann", connected.__contains__)
+def test_view_of_a_stranger_changes_nothing(unattended, tiny):
+    jobs = unattended("classroom")
+    job_id = jobs.submit(tiny(0), "tab 1", visitor="ann")
+    jobs.snapshot(job_id, "tab 2")
+    assert not jobs.stop(job_id, "tab 2", "bob"), "only the owner stops"
     assert jobs.snapshot(job_id).status == "queued"
-    jobs.snapshot(job_id, "ann")
-    connected.remove("ann")  # after a reload, as another session
-    assert jobs.stop(job_id, "bob", connected.__contains__)
+    assert jobs.snapshot(job_id).owners == {"ann"}
+    assert jobs.stop(job_id, "tab 1", "ann"), "a view does not keep it from ending"
     assert jobs.snapshot(job_id).status == "cancelled"
-    assert jobs.submit(tiny(0), "bob") == job_id
+
+
+def test_stop_only_detaches_while_another_owner_is_connected(unattended, tiny):
+    jobs, connected = unattended("classroom"), {"tab 1", "tab 2"}
+    jobs.is_connected = connected.__contains__
+    job_id = jobs.submit(tiny(0), "tab 1", visitor="ann")
+    assert jobs.submit(tiny(0), "tab 2", visitor="bob") == job_id
+    assert not jobs.stop(job_id, "tab 1", "ann")
+    assert jobs.snapshot(job_id).status == "queued"
+    assert not jobs.stop(job_id, "tab 1", "ann"), "it has left the job to the other owner"
+    assert jobs.submit(tiny(0), "tab 1", visitor="ann") == job_id
+    connected.remove("tab 1")
+    assert jobs.stop(job_id, "tab 2", "bob")
+    assert jobs.snapshot(job_id).status == "cancelled"
+    assert jobs.submit(tiny(0), "tab 2", visitor="bob") == job_id
     assert (jobs.snapshot(job_id).status, jobs.snapshot(job_id).reason) == ("queued", "")
+
+
+def test_every_tab_of_a_local_server_may_stop(unattended, tiny):
+    jobs = unattended()
+    job_id = jobs.submit(tiny(0), "tab 1")
+    jobs.snapshot(job_id, "tab 2")
+    assert jobs.stop(job_id, "tab 2")
+
+
+def test_started_runs_belong_to_their_visitor_after_restart(unattended, tiny):
+    jobs = unattended("hosted")
+    jobs.submit(tiny(0), "tab 1", visitor="ann")
+    later = unattended("hosted")
+    later.submit(tiny(1), "tab 2", visitor="bob")
+    store = later._store
+    assert [run.digest for run in store.runs(owner="ann").runs] == [spec_digest(tiny(0))]
+    assert later.snapshot(spec_digest(tiny(0))[:16]).owners == {"ann"}
+    assert not unattended("local")._store.runs(owner="eve").runs
+
+
+@pytest.fixture
+def minutes_later(monkeypatch):
+    """Let each call of the returned function pass two minutes."""
+    passed = [0.0]
+    real = time.monotonic
+    monkeypatch.setattr(_job.time, "monotonic", lambda: real() + passed[0])
+
+    def wait() -> None:
+        passed[0] += 120.0
+
+    return wait
+
+
+class Killed:
+    """A computation that records its end."""
+
+    def __init__(self):
+        self.is_killed = False
+
+    def kill(self) -> None:
+        self.is_killed = True
+
+
+def test_abandoned_run_makes_way_and_continues_afterwards(unattended, tiny, minutes_later):
+    jobs, connected = unattended("classroom", num_workers=1), {"tab 1", "tab 2"}
+    jobs.is_connected = connected.__contains__
+    left = jobs.submit(tiny(0), "tab 1", visitor="ann")
+    running = jobs._begun()
+    running.computation = computation = Killed()
+    point = gallery_result("liu-fig1-left").points[0].model_copy(update={"width": 10})
+    running.take(PointFinished(key=point.key, point=point, fraction=0.3, remaining_s=None))
+    points = jobs.snapshot(left).points
+    assert points == (point,)
+    waiting = jobs.submit(tiny(1), "tab 2", visitor="bob")
+
+    def check() -> None:
+        for job in jobs._active():
+            job.note_viewers(jobs.is_connected)
+        jobs._make_way()
+
+    check()
+    minutes_later()
+    check()
+    assert jobs.snapshot(left).status == "running", "it is followed"
+    connected.remove("tab 1")
+    check()
+    assert jobs.snapshot(left).status == "running", "its viewer left just now"
+    minutes_later()
+    check()
+    assert computation.is_killed
+    assert (jobs.snapshot(left).status, jobs.snapshot(left).points) == ("queued", points)
+    assert [jobs.snapshot(each).position for each in (waiting, left)] == [1, 2]
+    assert jobs._begun().now.job_id == waiting
+    jobs.stop(waiting, "tab 2", "bob")
+    again = jobs._begun()
+    assert (again.now.job_id, again.now.points) == (left, points)
+    later = jobs.submit(tiny(2), "tab 3", visitor="eve")
+    jobs._jobs[later].left_s = again.left_s  # whose tab has closed too
+    again.computation = Killed()
+    check()
+    assert jobs.snapshot(left).status == "running", "abandoned runs make way for followed ones only"
+
+
+def test_waiting_visitor_sees_what_runs_and_how_long(unattended, tiny):
+    jobs = unattended("classroom", num_workers=1)
+    running = jobs.submit(tiny(0), "tab 1", visitor="ann")
+    jobs._begun()
+    waiting = jobs.submit(tiny(1), "tab 2", visitor="bob")
+    ((experiment, left_s),) = jobs.snapshot(waiting).ahead
+    assert experiment == "kernel_change"
+    assert 0 < left_s <= jobs._limits.max_job_s
+    jobs._jobs[running].take(
+        PointProgress(key="width=10", fraction=0.5, remaining_s=42.0, message="step 10")
+    )
+    assert jobs.snapshot(waiting).ahead == (("kernel_change", 42.0),)
+    assert jobs.snapshot(running).ahead == ()
+
+
+def test_ended_results_are_kept_by_bytes(unattended, tiny):
+    jobs = unattended("classroom", max_kept_bytes=10 * LEAST_BYTES)
+    for seed in range(12):
+        jobs.submit(tiny(seed), "tab", visitor=f"visitor {seed}")
+    for job in list(jobs._jobs.values()):
+        job.point_bytes = {"width=10": LEAST_BYTES}
+        job.end("cancelled")
+    assert len(jobs._jobs) == 12
+    found = jobs.snapshot(spec_digest(tiny(11))[:16])
+    assert found.status == "cancelled"
+    assert sum(job.num_bytes for job in jobs._jobs.values()) <= 10 * LEAST_BYTES
+    assert spec_digest(tiny(11))[:16] in jobs._jobs, "the shown one stays"
 
 
 SPEC = PRESETS["hu-fig1"].spec

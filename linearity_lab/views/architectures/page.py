@@ -11,7 +11,7 @@ from linearity_lab.charts.style import compared_styles
 from linearity_lab.components.chart import WIDTH, Choice, Panel, output_choice, show_in_pairs
 from linearity_lab.components.experiment_page import ExperimentPage
 from linearity_lab.components.forms import SpecForm
-from linearity_lab.components.shown import Shown, drawn_once
+from linearity_lab.components.shown import Shown, drawn_once, whole_points
 from linearity_lab.views.architectures import figures
 from linearity_lab.views.architectures.network_drawing import drawn, size_rows
 from ntk_core.experiments.architectures import (
@@ -101,10 +101,18 @@ def _kernels(
     (width,) = shown.choose("Kernels K at width", widths)
 
     def at(width: int, output: str) -> list[Chart]:
+        # Large kernels are beside the points; only those of the drawn width are read.
+        light = [point for point in shown.points if point.width == width]
+        points: dict[str, list[ArchitecturesPoint]] = {}
+        for point in whole_points(shown.spec, light):
+            points.setdefault(point.network, []).append(point)
+        snapshots = figures.kept_at(points, output)[width]
+        if any(snapshot.is_apart for snapshot in snapshots.values()):
+            return []  # the store has lost them
         heatmaps = [
-            figures.heatmaps(snapshot, letter, width) for letter, snapshot in kept[width].items()
+            figures.heatmaps(snapshot, letter, width) for letter, snapshot in snapshots.items()
         ]
-        return [*heatmaps, figures.spectra(kept[width], styles)]
+        return [*heatmaps, figures.spectra(snapshots, styles)]
 
     return shown.drawn("kernels", at, width, output)
 

@@ -17,6 +17,7 @@ from linearity_lab.charts.training import Curve, Row, along_training
 from linearity_lab.components.chart import Choice, choose, show_chart, shown_charts
 from linearity_lab.components.explain import provenance_footer, words_table
 from linearity_lab.components.export import Taken, export_menu
+from linearity_lab.jobs.profile import profile
 from linearity_lab.views.own_model.figures import first_chart
 from linearity_lab.views.results.run_list import title_of
 from linearity_lab.views.results.stored_runs import file_of_runs, shared_store
@@ -28,7 +29,7 @@ from ntk_core.runs import ResultValue
 
 def own_run(page: str, run: str) -> None:
     """Show verdict, figure, layers, check and origin of a custom model; nothing for other runs."""
-    result = shared_store().result(run)
+    result = _light_result(run)
     if not isinstance(result, OwnModelResult) or not result.points:
         return
     spec, first = result.spec, result.points[0]
@@ -45,6 +46,11 @@ def own_run(page: str, run: str) -> None:
             f"The file's SHA-256 is {spec.sha256}. It was run by the command line; nothing here can run it."
         )
     )
+
+
+def _light_result(run: str) -> ResultValue | None:
+    """Return a stored result without the arrays beside its points, if its size may be shown here."""
+    return shared_store().result(run, arrays=False, max_bytes=profile().max_result_bytes)
 
 
 Runs = Sequence[tuple[str, ResultValue]]
@@ -172,7 +178,7 @@ def compared_runs(page: str, digests: Sequence[str]) -> None:
         if len(digests) > len(LETTERS):
             st.caption("Up to four runs of one experiment are compared in a figure.")
         return
-    found = [shared_store().result(digest) for digest in digests]
+    found = [_light_result(digest) for digest in digests]
     results = [result for result in found if result is not None and result.points]
     if len(results) < len(digests):
         names = ", ".join(
@@ -195,7 +201,7 @@ def compared_runs(page: str, digests: Sequence[str]) -> None:
 def export_chosen(digests: Sequence[str], charts: Mapping[str, Chart]) -> None:
     """Offer exports of the chosen runs, and of their figure if they are few."""
     few = digests if len(digests) <= len(LETTERS) else ()
-    found = [result for result in map(shared_store().result, few) if result is not None]
+    found = [result for result in map(_light_result, few) if result is not None]
     taken = [
         Taken(f"run-{letter}", result.spec, result, f"Run {letter}")
         for letter, result in zip(LETTERS, found, strict=False)

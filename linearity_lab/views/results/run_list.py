@@ -1,6 +1,5 @@
 """The stored runs as cards, with filters and actions."""
 
-import functools
 import math
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
@@ -12,6 +11,7 @@ from linearity_lab.charts.vector import letters, thumbnail_of
 from linearity_lab.components import session
 from linearity_lab.jobs import shared_jobs
 from linearity_lab.jobs.profile import error_text, profile
+from linearity_lab.jobs.sized_cache import SizedCache
 from linearity_lab.view_modules import has_view, view_module
 from linearity_lab.views.navigation import PAGES
 from linearity_lab.views.results.stored_runs import (
@@ -34,6 +34,7 @@ from ntk_core.settings.part import Values
 PAGE = "results"
 ROWS = 20
 MAX_CHOSEN = 200
+PICTURES_BYTES = 4 * 2**20  # of all cached pictures; our choice
 MAX_PICTURE_BYTES = 5_000_000  # of a run whose points are read for its picture
 _FILTERS = ("text", "experiment", "status", "favorites", "sheet")
 _ENTRIES = {entry.name: entry for entry in PAGES}
@@ -109,12 +110,20 @@ def _write(run: str, name: str, note: str, favorite: bool) -> None:
         _notify("", [f"{error_text(error)}."])
 
 
-@functools.lru_cache(maxsize=1024)
-def _drawn(run: str, num_points: int, _created: float, num_bytes: int) -> str:
+_pictures: SizedCache[str] = SizedCache(PICTURES_BYTES, len)
+
+
+def _drawn(run: str, num_points: int, created: float, num_bytes: int) -> str:
+    """Return the small picture of a run as SVG, cached until the run changes."""
+    key = run, num_points, created, num_bytes
+    return _pictures.get(key, lambda: _picture(run, num_points, num_bytes))
+
+
+def _picture(run: str, num_points: int, num_bytes: int) -> str:
     if (spec := shared_store().spec(run)) is None:
         return letters("?")
     if num_points and num_bytes <= MAX_PICTURE_BYTES and has_view(spec.experiment, "figures"):
-        found = shared_store().points_of(run)
+        found = shared_store().points_of(run, arrays=False, max_bytes=MAX_PICTURE_BYTES)
         points = tuple(found[key] for key in spec.point_keys() if key in found)
         try:
             view = view_module(spec.experiment, "figures")
@@ -142,7 +151,6 @@ def open_address(address: Mapping[str, str] | None) -> None:
         :MAX_CHOSEN
     ]
     chosen = [matches[0] for matches in map(shared_store().find, named) if len(matches) == 1]
-    session.see_jobs(run[:MIN_PREFIX] for run in chosen)
     _choose(chosen)
 
 
@@ -176,12 +184,14 @@ def filters() -> RunList:
         st.selectbox("Status", ["", *STATUS_WORDS], key=_key("status"), on_change=_open_sheet,
                      format_func=lambda name: STATUS_WORDS[name] if name else "All", width=180)  # fmt: skip
         st.toggle("Favorites", key=_key("favorites"), on_change=_open_sheet)
-    state, seen, marked = st.session_state, session.seen_jobs(), marks()
+    state, marked = st.session_state, marks()
+    # A local server lists everything; a shared one lists the visitor's own runs, others open by their links.
+    owner = session.visitor() if profile().is_shared else None
     page = max(1, int(state.get(_key("sheet")) or 1))
     while True:
         found = shared_store().runs(
             text=state[_key("text")], experiment=state[_key("experiment")], status=state[_key("status")],
-            visible=seen, marked=marked, only_favorites=state[_key("favorites")], limit=ROWS, offset=(page - 1) * ROWS,
+            owner=owner, marked=marked, only_favorites=state[_key("favorites")], limit=ROWS, offset=(page - 1) * ROWS,
         )  # fmt: skip
         if found.runs or page == 1:
             break
@@ -219,7 +229,9 @@ def cards(found: RunList) -> None:
         searched = any(
             st.session_state[_key(name)] for name in ("text", "experiment", "status", "favorites")
         )
-        none = "No runs yet. Press Run on any page. Runs on uploaded data appear only in the session that started them."
+        none = "No runs yet. Press Run on any page."
+        if profile().is_shared:
+            none += " This list shows the runs that you start in this browser."
         st.info("No matching runs." if searched else none)
         if not searched:
             st.page_link(
@@ -251,7 +263,7 @@ def cards(found: RunList) -> None:
 
 def _import() -> None:
     if profile().is_shared:
-        st.caption("Not available on a shared server: every visitor would see imported results.")
+        st.caption("Not available on a shared server.")
         return
     most_mib = profile().max_upload_bytes // 2**20
     file = st.file_uploader(
@@ -259,8 +271,7 @@ def _import() -> None:
     )
     if file is not None and st.session_state.get(_key("taken")) != file.file_id:
         st.session_state[_key("taken")] = file.file_id
-        digests, good, problems = take_file(file)
-        session.see_jobs(run[:MIN_PREFIX] for run in digests)
+        _, good, problems = take_file(file)
         _notify(good, problems)
         st.rerun()
 
@@ -278,10 +289,11 @@ def _delete() -> None:
     """Delete the chosen runs; name those that stay, running or shared."""
     store, kept, chosen = shared_store(), {}, chosen_runs()
     for run in chosen:
-        if profile().is_shared and (spec := store.spec(run)) is not None and not spec.is_private:
-            kept[run] = (
-                "cannot be deleted: on a shared server you can delete only runs on your own data"
-            )
+        owner = session.visitor()
+        if profile().is_shared and owner not in store.owners(run):
+            kept[run] = "cannot be deleted: it belongs to another visitor"
+        elif profile().is_shared and store.owners(run) != {owner}:
+            store.disown(run, owner)  # another visitor started it too
         elif not shared_jobs().forget(run[:MIN_PREFIX]):
             kept[run] = "is still running; stop it first"
         else:

@@ -123,7 +123,7 @@ def counts(spec: DAGSpec, key: str, most: bool = False) -> tuple[costs.Counts, .
     return tuple(_of_graph(spec, network, most) for network in _networks(spec, spec.value_of(key)))
 
 
-@functools.lru_cache(maxsize=512)
+@functools.lru_cache(maxsize=64)
 def _networks(spec: DAGSpec, width: int) -> tuple[costs.Counted, ...]:
     shapes = _shapes(spec)
     return tuple(

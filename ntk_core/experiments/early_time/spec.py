@@ -372,7 +372,7 @@ def counts(spec: EarlyTimeSpec, key: str, most: bool = False) -> tuple[Counts, .
     )
 
 
-@functools.lru_cache(maxsize=512)
+@functools.lru_cache(maxsize=64)
 def _layers(spec: EarlyTimeSpec, key: str) -> tuple[LayerSize, ...]:
     d, network = spec.dim_at(key), spec.network
     architecture = network.architecture(network.activations[0], d)

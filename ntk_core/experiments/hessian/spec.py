@@ -246,7 +246,7 @@ def counts(spec: HessianSpec, key: str, most: bool = False) -> tuple[Counts, ...
     )
 
 
-@functools.lru_cache(maxsize=512)
+@functools.lru_cache(maxsize=128)
 def _counted(spec: HessianSpec, network: ComparedNetwork, value: int) -> Counted:
     """Count one network on its inputs at one swept value."""
     shapes = _shapes(spec, network, value)

@@ -100,6 +100,11 @@ class KernelChanges(TrainedPoint[KernelChangeRun]):
     snapshots: tuple[KernelSnapshot, ...] = ()
     at_start: tuple[KernelAtStart, ...] = ()
 
+    @property
+    def is_apart(self) -> bool:
+        """Whether the point lacks kernels that are stored beside it."""
+        return any(snapshot.is_apart for snapshot in self.snapshots)
+
     def apart(self) -> tuple[Self, dict[str, NDArray[np.float64]]]:
         """Return the point without large kernels, and these kernels by name."""
         arrays: dict[str, NDArray[np.float64]] = {}
@@ -110,7 +115,7 @@ class KernelChanges(TrainedPoint[KernelChangeRun]):
                     arrays[f"{index}.{name}"] = np.asarray(entries, np.float64)
         if sum(array.nbytes for array in arrays.values()) <= INLINE_BYTES:
             return self, {}
-        # An empty tuple says "stored apart"; None says "not requested".
+        # An empty tuple means "stored apart", None "not requested".
         light = []
         for snapshot in self.snapshots:
             empty = {name: () for name in _ARRAYS if getattr(snapshot, name) is not None}
