@@ -39,6 +39,7 @@ class BrowserSession:
         listen: receives every message of the server, as bytes.
         read: receives every text of the page.
         forwarded_for: client address that a proxy in front would report.
+        cookie: ``name=value`` of the visitor's cookie, see :func:`visitor_cookie`.
     """
 
     def __init__(
@@ -49,9 +50,12 @@ class BrowserSession:
         listen: Callable[[bytes], None] | None = None,
         forwarded_for: str = "",
         read: Callable[[str], None] | None = None,
+        cookie: str = "",
     ):
         self._url, self.page, self.query = url, page, query
         self._headers = {"X-Forwarded-For": forwarded_for} if forwarded_for else {}
+        if cookie:
+            self._headers["Cookie"] = cookie
         self._listen, self._read_text = listen, read
         self._page_hash = self._session_id = ""
         self._runs = False
@@ -244,6 +248,14 @@ class BrowserSession:
     def job_id(self) -> str:
         """Job in the URL."""
         return parse_qs(self.query).get("job", [""])[0]
+
+
+def visitor_cookie(host: str) -> str:
+    """Open a page as a new visitor; return the cookie that the server sets, or an empty text."""
+    answer = requests.get(f"http://{host}/", headers={"Accept": "text/html"}, timeout=60)
+    return "; ".join(
+        f"{each.name}={each.value}" for each in answer.cookies if "visitor" in each.name
+    )
 
 
 def put_file(

@@ -9,9 +9,10 @@ from types import SimpleNamespace
 
 import psutil
 import pytest
+import requests
 
 from benchmarks.drills import kills, sessions
-from benchmarks.drills.browser_session import CLICK, BrowserSession
+from benchmarks.drills.browser_session import CLICK, BrowserSession, visitor_cookie
 from benchmarks.drills.report import STORE, own_data
 from benchmarks.drills.served_app import ServedApp, served_app
 from benchmarks.drills.sessions import Seen
@@ -103,3 +104,59 @@ def test_texts_of_other_sessions_are_leaks():
     assert (seen.arrived, seen.leaks) == ({b"mine"}, [])
     seen.listen(1, b"a list with mine in it")
     assert seen.leaks == ["session 1 was sent mine of session 0"]
+
+
+def test_runs_of_two_cookies_are_apart():
+    with own_data(), served_app(LINEARITY_LAB_WORKERS="1", LINEARITY_LAB_PROFILE="hosted") as app:
+        asyncio.run(follow_as_owner_and_stranger(app))
+
+
+async def follow_as_owner_and_stranger(app: ServedApp) -> None:
+    mine, theirs = (visitor_cookie(app.address) for _ in range(2))
+    assert mine != theirs
+    assert mine.startswith("linearity_lab_visitor=")
+    url = f"ws://{app.address}"
+    # Long enough to be stopped, and within the limits of the profile.
+    slow = "widths=300,1000&num_seeds=3&outputs=linear&training.max_steps=20000&training.learning_rate=1e-6&seed=11"
+    seen: list[bytes] = []
+    async with BrowserSession(url, PAGE, slow, cookie=mine, listen=seen.append) as owner:
+        await owner.act()
+        await owner.press_run(PAGE)
+        assert owner.job_id
+        link = f"job={owner.job_id}"
+        async with BrowserSession(url, PAGE, link, cookie=theirs) as stranger:
+            await stranger.act()
+            assert f"{PAGE}.leave" in stranger._ids
+            assert f"{PAGE}.stop" not in stranger._ids
+            stop = f"http://{app.address}/api/jobs/{owner.job_id}/stop"
+            headers = {"X-Lab-Session": stranger._session_id, "Cookie": theirs}
+            answer = await asyncio.to_thread(requests.post, stop, headers=headers, timeout=60)
+            assert answer.status_code == 404
+            assert owner.live
+            await owner.act({f"{PAGE}.stop": CLICK})
+            assert any(b"Stopped: " in message for message in seen), "a view keeps nothing running"
+    for cookie, is_listed in ((mine, True), (theirs, False)):
+        texts: list[str] = []
+        async with BrowserSession(url, "results", cookie=cookie, read=texts.append) as session:
+            await session.act()
+            boxes = [key for key in session._ids if key.startswith("results.box.")]
+            assert len(boxes) == is_listed
+            assert any("No runs yet." in text for text in texts) != is_listed
+            assert session.errors == []
+
+
+def test_large_kernels_of_a_public_run_are_refused_by_name():
+    query = (
+        "keep_kernels=true&dataset.num_samples=1000&widths=10,11,12,13,14,15&outputs=linear,softmax,swish"
+        "&training.max_steps=1"
+    )
+    with own_data(), served_app(LINEARITY_LAB_WORKERS="1", LINEARITY_LAB_PROFILE="hosted") as app:
+
+        async def open_it() -> list[str]:
+            async with BrowserSession(f"ws://{app.address}", PAGE, query) as session:
+                await session.act()
+                return session.alerts
+
+        assert any(
+            "keep_kernels" in text or "its result takes" in text for text in asyncio.run(open_it())
+        )

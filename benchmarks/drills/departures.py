@@ -1,0 +1,79 @@
+"""Memory of the server after its visitors have left.
+
+Thirty sessions open pages of figures, run a small sweep each, and close. The server should return to within 60 MiB of
+its memory after the first page.
+"""
+
+import asyncio
+import time
+
+import cyclopts
+
+from benchmarks.drills.browser_session import BrowserSession
+from benchmarks.drills.report import conclude, own_data
+from benchmarks.drills.served_app import ServedApp, served_app
+
+PAGES = (
+    "kernel_change", "hessian", "dynamics", "dag", "learning_rate", "architectures", "horizon", "optimization",
+    "generalization", "early_time", "lazy", "depth_width", "results", "lecture", "glossary",
+)  # fmt: skip
+SWEEP = "widths=5,10&num_seeds=1&outputs=linear&training.max_steps=20"
+LIMIT_MIB = 60
+# Streamlit keeps a closed session for two minutes, and a page's run collects garbage at most once a minute.
+LEAVE_S = 150.0
+
+
+async def visit(address: str, number: int, num_pages: int) -> list[str]:
+    """Open pages and run one sweep; return the exceptions on the pages."""
+    async with BrowserSession(
+        f"ws://{address}", "kernel_change", f"{SWEEP}&seed={number}"
+    ) as session:
+        await session.act()
+        await session.press_run("kernel_change")
+        for index in range(num_pages):
+            await session.visit(PAGES[(number + index) % len(PAGES)])
+        return session.errors
+
+
+async def drill(
+    app: ServedApp, sessions: int, at_once: int, num_pages: int
+) -> tuple[dict, list[str]]:
+    """Return memory in MiB at the first page, at its largest, and after all have left; and exceptions."""
+    async with BrowserSession(f"ws://{app.address}", "kernel_change") as first:
+        await first.act()
+    start_mib = app.resident_mib()
+    places = asyncio.Semaphore(at_once)
+    errors: list[str] = []
+
+    async def one(number: int) -> None:
+        async with places:
+            errors.extend(await visit(app.address, number, num_pages))
+
+    peak: list[float] = []
+    with app.watched(peak, [], 0.5):
+        await asyncio.gather(*map(one, range(sessions)))
+    left_at = time.monotonic()
+    left_mib = []
+    while time.monotonic() - left_at < LEAVE_S:
+        await asyncio.sleep(10)
+        left_mib.append(round(app.resident_mib()))
+    found = {"start_mib": round(start_mib), "peak_mib": round(max(peak)), "left_mib": left_mib}
+    return found, errors
+
+
+def main(*, sessions: int = 30, at_once: int = 6, pages: int = 6, profile: str = "hosted") -> None:
+    """Run the drill; fewer than thirty sessions are not saved."""
+    with own_data(), served_app(LINEARITY_LAB_PROFILE=profile) as app:
+        found, errors = asyncio.run(drill(app, sessions, at_once, pages))
+    claims = {
+        f"the server returns to within {LIMIT_MIB} MiB of its start": found["left_mib"][-1]
+        - found["start_mib"]
+        <= LIMIT_MIB,
+        "no visitor sees an exception": not errors,
+    }
+    conclude("departures", {"num_sessions": sessions, **found, "errors": errors[:5]}, claims,
+             is_kept=sessions >= 30)  # fmt: skip
+
+
+if __name__ == "__main__":
+    cyclopts.run(main)
