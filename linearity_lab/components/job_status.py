@@ -161,7 +161,7 @@ def _status_words(now: Snapshot) -> str:
         )
         return {"completed": "finished", "cancelled": "stopped"}.get(now.status, now.status) + done
     if now.status == "queued":
-        return f"Waiting, place {now.position} in the queue{_ahead_words(now)}"
+        return f"Waiting, place {now.position}{_ahead_words(now) or ' in the queue'}"
     left = "" if now.remaining_s is None else f", {duration(now.remaining_s)} left"
     return f"{len(now.points)} of {count_points(now.spec)}{left} · {now.message}"
 
@@ -171,7 +171,8 @@ def _ahead_words(now: Snapshot) -> str:
     parts = []
     for experiment, left_s in now.ahead:
         title = view_module(experiment).PAGE.title if has_view(experiment) else experiment
-        parts.append(f"{title}, about {duration(left_s)} left")
+        # Without a number, the run takes longer than was estimated.
+        parts.append(title if left_s is None else f"{title}, {duration(left_s)} left")
     return f" · running: {'; '.join(parts)}" if parts else ""
 
 

@@ -44,7 +44,8 @@ class Snapshot:
         grown: version of the partial points, 0 without any.
         result: None before the end of the job, or after an end without points.
         reason: one sentence for ``failed`` and ``stopped`` (by the server), empty otherwise.
-        ahead: for a waiting job, the running ones: experiment, expected seconds until their end.
+        ahead: for a waiting job, the running ones: experiment, expected seconds left (None if it
+            takes longer than estimated).
         owners: visitors who started it; empty on a local server.
     """
 
@@ -61,7 +62,7 @@ class Snapshot:
     failures: tuple[PointFailed, ...] = ()
     result: Result | None = None
     reason: str = ""
-    ahead: tuple[tuple[str, float], ...] = ()
+    ahead: tuple[tuple[str, float | None], ...] = ()
     owners: frozenset[str] = frozenset()
 
     @property

@@ -251,15 +251,16 @@ class Jobs:
         position = self._waiting().index(job) + 1
         return replace(now, position=position, ahead=self._ahead())
 
-    def _ahead(self) -> tuple[tuple[str, float], ...]:
-        """Return experiment and expected seconds until the end of each running job, without its owner or settings."""
+    def _ahead(self) -> tuple[tuple[str, float | None], ...]:
+        """Return experiment and expected seconds left of each running job, without its owner or settings."""
         found = []
         for job in self._active("running"):
             left_s = job.now.remaining_s
             if left_s is None:
                 left_s = runs.estimate(job.spec).seconds - job.spent_s()
-            left_s = min(max(0.0, left_s), self._limits.max_job_s - job.spent_s())
-            found.append((job.spec.experiment, left_s))
+            allowed_s = self._limits.max_job_s - job.spent_s()
+            known = min(left_s, allowed_s) if left_s > 0 else None
+            found.append((job.spec.experiment, known))
         return tuple(found)
 
     def _recalled(self, spec: Spec) -> Job:

@@ -31,6 +31,7 @@ from linearity_lab.server._visitors import (
     allowed_hosts,
     bound_uploads,
     is_connected,
+    release_left,
     strict_profile,
 )
 from linearity_lab.server.garbage import settle
@@ -97,12 +98,14 @@ async def lifespan(_: object) -> AsyncIterator[None]:
     _LOADED.clear()
     warming = asyncio.create_task(run_in_threadpool(_warm_up))
     bounding = asyncio.create_task(bound_uploads(chosen.max_held_bytes))
+    releasing = asyncio.create_task(release_left())
     _open_browser()
     try:
         yield
     finally:
         _LOG.info("stopping")
         bounding.cancel()
+        releasing.cancel()
         await warming  # the warm-up may still start workers
         with contextlib.suppress(InvalidInput):
             await run_in_threadpool(lambda: shared_jobs().shutdown())

@@ -16,11 +16,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import runtime
 
 from linearity_lab.jobs.profile import PROFILES, Profile, profile
+from linearity_lab.server.garbage import collect_left
 from ntk_core.environment import settings
 from ntk_core.errors import InvalidInput
 
 HOSTS_VARIABLE = "LINEARITY_LAB_HOSTS"
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+RELEASE_S = 30.0  # between two looks for closed sessions; our choice
 LEFT_S = 150.0  # Streamlit keeps a disconnected session for two minutes, for a page that reconnects
 MAX_MESSAGE_BYTES = 2_500_000  # a drawn graph has some kilobytes
 # A dragged slider sends a burst of messages; a page runs about three times a second.
@@ -131,6 +133,31 @@ async def bound_uploads(max_bytes: int) -> None:
             uploads = runtime.get_instance().uploaded_file_mgr
             remove_left(uploads, is_connected, left_s, time.monotonic())
             shrink(uploads, max_bytes)
+
+
+async def release_left() -> None:
+    """Collect the objects of closed sessions, since without visitors no page does.
+
+    Streamlit keeps a closed session for two minutes, and drops it only when another session opens or closes.
+    """
+    known = 0
+    while True:
+        await asyncio.sleep(RELEASE_S)
+        if runtime.exists():
+            present = len(expire_sessions(runtime.get_instance()))
+            if present < known:
+                await run_in_threadpool(collect_left)
+            known = present
+
+
+def expire_sessions(server: Any) -> list[object]:
+    """Drop sessions that were closed two minutes ago; return the others, open and recently closed."""
+    manager = getattr(server, "_session_mgr", None)
+    storage = getattr(getattr(manager, "_session_storage", None), "_cache", None)
+    if manager is None or storage is None:  # another version of Streamlit
+        return []
+    storage.expire()
+    return list(manager.list_sessions())
 
 
 def remove_left(

@@ -25,6 +25,12 @@ def collect_garbage(page: str) -> None:
     return_freed_memory()
 
 
+def collect_left() -> None:
+    """Collect what closed sessions have left, and return the memory to the system."""
+    gc.collect()
+    return_freed_memory()
+
+
 def settle() -> None:
     """Exclude what the server has loaded from later collections; call it before the first session.
 

@@ -8,7 +8,7 @@ import pytest
 from starlette.applications import Starlette
 from streamlit.testing.v1 import AppTest
 
-from linearity_lab.components import gallery, job_status
+from linearity_lab.components import gallery, job_status, session
 from linearity_lab.components.explain import TRIED
 from linearity_lab.components.gallery import gallery_result_of
 from linearity_lab.components.job_status import CROWD, EVERY_S, HEADER, WAITING_S
@@ -260,8 +260,8 @@ def test_stop_needs_the_session_of_the_job(waiting):
     stop = f"/api/jobs/{job_id}/stop"
     waiting.snapshot(job_id, "eve")  # by the link
     assert [job["mine"] for job in listed("eve") + listed("ann")] == [False, True]
-    for session in ("", "eve"):
-        assert ask(stop, session, "POST")[0] == 404
+    for other in ("", "eve"):
+        assert ask(stop, other, "POST")[0] == 404
     assert ask(stop, "ann")[0] == 405
     waiting.submit(SPEC, "bob")
     assert ask(stop, "bob", "POST")[1] == {"stopped": False}, "it is shared: only detached"
@@ -318,3 +318,25 @@ def test_job_opened_in_the_tray_is_shown_on_its_page(jobs, monkeypatch):
         monkeypatch.setattr(job_status, "_mount", lambda opened=opened, **_: {"open": opened})
         job_status.tray({"kernel_change": ("Kernel", "pages/kernel_change.py")})
     assert switched == [("pages/kernel_change.py", {"job": job_id})]
+
+
+def test_waiting_job_names_the_running_experiment_and_its_time(jobs):
+    ahead = (("kernel_change", 42.0), ("hessian", None))
+    jobs.add(SPEC, status="queued", position=2, ahead=ahead)
+    assert listed("ann")[0]["words"] == "Waiting, place 2 · running: Kernel, 42 s left; Hessian"
+
+
+def test_stranger_is_offered_leave_instead_of_stop(jobs, monkeypatch):
+    job_id = jobs.add(SPEC, owners=frozenset({"bob"}))
+    monkeypatch.setattr(job_status, "profile", lambda: PROFILES["hosted"])
+    monkeypatch.setattr(session, "visitor", lambda: "ann")
+    app = open_page("kernel_change", job=job_id)
+    keys = [button.key for button in app.button]
+    assert "kernel_change.stop" not in keys
+    app.button(key="kernel_change.leave").click()
+    checked(app.run())
+    assert jobs.stopped == []
+    assert "kernel_change.run" in [button.key for button in app.button]
+    monkeypatch.setattr(session, "visitor", lambda: "bob")
+    own = open_page("kernel_change", job=job_id)
+    assert "kernel_change.stop" in [button.key for button in own.button]

@@ -3,10 +3,13 @@
 import asyncio
 import gc
 import threading
+import time
+import weakref
 from types import SimpleNamespace
 
 import pytest
 from starlette.responses import PlainTextResponse
+from streamlit.runtime.memory_session_storage import MemorySessionStorage
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
@@ -196,3 +199,17 @@ def test_live_sessions_are_not_frozen():
     for _ in range(2):
         garbage.collect_garbage("a page that no test opens")
     assert gc.get_freeze_count() == before
+
+
+def test_closed_sessions_are_dropped_after_their_time():
+    storage = MemorySessionStorage(ttl_seconds=0.05)
+    closed = SimpleNamespace(session=SimpleNamespace(id="closed"))
+    storage.save(closed)
+    manager = SimpleNamespace(_session_storage=storage, list_sessions=storage.list)
+    left = weakref.ref(closed)
+    del closed
+    time.sleep(0.1)
+    assert left() is not None
+    assert _visitors.expire_sessions(SimpleNamespace(_session_mgr=manager)) == []
+    assert left() is None
+    assert _visitors.expire_sessions(SimpleNamespace()) == []
