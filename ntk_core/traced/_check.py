@@ -28,6 +28,9 @@ from ntk_core.traced._trace import Batch, traced_batch
 EXPLAINED = 30  # differences up to this multiple of one rounding are the program's precision
 ROWS_SEARCHED = 64  # for two that differ
 STRETCH = 2**14
+MOST_ROWS_DRAWN = (
+    128  # whose program is compiled already; a kernel of many rows is computed in blocks
+)
 # Evidence of independent rows: by proof, at random numbers, or at the given ones alone, so that each call repeats it.
 PROVEN, COMPARED, AS_GIVEN = "proven", "compared", "compared as given"
 Result = TypeVar("Result")
@@ -47,6 +50,10 @@ class TracingDisagrees(RuntimeError):
     >>> len(found.layers)
     1
     """
+
+
+class Imprecise(InvalidInput):
+    """A function whose derivatives rounding hides."""
 
 
 @dataclass(frozen=True)
@@ -107,14 +114,42 @@ def compared_once(
     """
     unknown = any(isinstance(each, jax.core.Tracer) for each in (*jax.tree.leaves(params), x))
     kept_as = f"{name}, drawn" if unknown else name
-    if {name, kept_as} & program.kept.keys():
+    if {name, kept_as} & program.kept.keys() and name not in program.only_as_given:
         return True
     with jax.core.eval_context():
         numbers = _numbers(params, x)
         if numbers is None or (unknown and not np.isfinite(program(*numbers)).all()):
             return False
         program.kept[kept_as] = compare(program, *numbers)
+        if not unknown:
+
+            def at(drawn: PyTree, rows: Sequence[Rows]) -> bool:
+                return bool(np.isfinite(np.asarray(compare(program, drawn, rows[0]), float)))
+
+            _compare_at_random_numbers(program, name, at, params, x)
     return True
+
+
+def _compare_at_random_numbers(
+    program: Program,
+    name: str,
+    compare: Callable[[PyTree, Sequence[Rows]], bool],
+    params: PyTree,
+    *inputs: Rows,
+) -> None:
+    """Repeat a comparison at random numbers; without finite ones, note that each call has to repeat it.
+
+    Numbers at which rounding prevents a verdict are skipped.
+    """
+    for drawn, rows in draws(params, *inputs):
+        try:
+            is_conclusive = compare(drawn, [jnp.asarray(each) for each in rows])
+        except Imprecise:
+            continue
+        if is_conclusive:
+            program.only_as_given.discard(name)
+            return
+    program.only_as_given.add(name)
 
 
 def _numbers(params: PyTree, x: Rows) -> tuple[PyTree, Rows] | None:
@@ -156,7 +191,7 @@ def _how_apart(batch: Batch, params: PyTree, x: Rows) -> str:
         mixes = f"a function in which {operation or 'the size of the batch'} mixes the rows of x"
         for rows in _batches(numbers[1], batch.size):
             _refuse_mixed_rows(batch, numbers[0], rows, mixes)
-        for drawn, others in draws(numbers[0], _batches(numbers[1], batch.size)[-1]):
+        for drawn, (others,) in draws(numbers[0], _batches(numbers[1], batch.size)[-1]):
             if _refuse_mixed_rows(batch, drawn, jnp.asarray(others), mixes):
                 return COMPARED
     return AS_GIVEN
@@ -280,12 +315,27 @@ def agree(program: Program, params: PyTree, x1: Array, x2: Array | None, kernel:
     Raises:
         TracingDisagrees: if they differ.
     """
-    if program.stated.layers or not program.layers or "kernel" in program.kept:
+    if program.stated.layers or not program.layers:
         return
-    if not any(
+    is_seen = "kernel" in program.kept and "kernel" not in program.only_as_given
+    unknown = any(
         isinstance(each, jax.core.Tracer) for each in jax.tree.leaves((params, x1, x2, kernel))
-    ):
-        program.kept["kernel"] = _compared(program, params, x1, x2, kernel)
+    )
+    if is_seen or unknown:
+        return
+    program.kept["kernel"] = _compared(program, params, x1, x2, kernel)
+    per_layer = isinstance(kernel, dict)
+    inputs = [
+        each if len(each) <= MOST_ROWS_DRAWN else each[:2] for each in (x1, x2) if each is not None
+    ]
+
+    def at(drawn: PyTree, rows: Sequence[Rows]) -> bool:
+        left, right = rows[0], (rows[1] if len(rows) > 1 else None)
+        found = whole_kernels(program, per_layer, program.leaves(drawn), left, right)
+        _compared(program, drawn, left, right, found)
+        return all(np.isfinite(each).all() and np.any(each) for each in jax.tree.leaves(found))
+
+    _compare_at_random_numbers(program, "kernel", at, params, *inputs)
 
 
 def _kernel_compared(program: Program, params: PyTree, x: Rows) -> Check:
@@ -294,9 +344,7 @@ def _kernel_compared(program: Program, params: PyTree, x: Rows) -> Check:
     )
 
 
-def _compared(
-    program: Program, params: PyTree, x1: Rows, x2: Array | None, kernel: PyTree
-) -> Check:
+def _compared(program: Program, params: PyTree, x1: Rows, x2: Rows | None, kernel: PyTree) -> Check:
     rng = np.random.default_rng(0)
     tolerance = program.epsilon**0.5
     if not program.layers:
@@ -321,6 +369,10 @@ def _compared(
 
     block = np.asarray(sum(map(np.asarray, jax.tree.leaves(kernel))))
     expected, scale = products(leaves)
+    with np.errstate(
+        over="ignore", under="ignore"
+    ):  # where the kernel's own type has no such numbers
+        expected = expected.astype(block.dtype)
     seeds = seeds.astype(np.float64)
     found = np.array(
         [seeds[a] @ block[places[a], places[b]].astype(np.float64) @ seeds[b] for a, b in entries]
@@ -374,7 +426,7 @@ def refuse_imprecise(program: Program, difference: float, rounding: float) -> No
     if not difference <= EXPLAINED * rounding:
         return
     kind = np.dtype(program.roughest).name
-    raise InvalidInput(
+    raise Imprecise(
         "net",
         f"a function too sensitive to rounding in {kind}",
         f"a wider type than {kind}, since rounding of the parameters moves derivatives by {rounding:.0e} of their size",

@@ -33,11 +33,12 @@ class Draw(Enum):
     NEAR = "near"
 
 
-def draws(params: PyTree, x: Numbers) -> Iterator[tuple[PyTree, Numbers]]:
+def draws(params: PyTree, *inputs: Numbers) -> Iterator[tuple[PyTree, list[Numbers]]]:
     """Yield random parameters and inputs of the given kinds, from the most to the least different ones."""
     for how in Draw:
         rng = np.random.default_rng(0)
-        yield jax.tree.map(partial(_parameter, rng, how), params), _rows(rng, how, x)
+        drawn = jax.tree.map(partial(_parameter, rng, how), params)
+        yield drawn, [_rows(rng, how, x) for x in inputs]
 
 
 def _parameter(rng: np.random.Generator, how: Draw, leaf: Numbers) -> Numbers:

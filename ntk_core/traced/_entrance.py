@@ -98,8 +98,7 @@ class Flat:
             raise InvalidInput(
                 "net",
                 f"outputs {outputs.shape} for {len(x)} inputs, ({len(x)}, *{self.axes}) expected",
-                "one shape (n, T, C) or (n,) for every number n of inputs, such as by squeeze(-1) in place of "
-                "squeeze()",
+                "one shape for every number n of inputs, such as by squeeze(-1) in place of squeeze()",
             )
         return outputs.reshape(len(outputs), math.prod(self.axes))
 

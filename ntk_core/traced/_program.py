@@ -99,6 +99,7 @@ class Program:
         num_outputs: C.
         roughest: the least precise type of its computations.
         kept: results of checks by name.
+        only_as_given: names of checks that hold for the given numbers alone, so that each call repeats them.
 
     >>> import jax.numpy as jnp
     >>> from ntk_core.traced import traced
@@ -154,6 +155,7 @@ class Program:
         )
         self.avals, self._largest = tuple(avals), found.largest
         self.kept: dict[str, object] = {}  # results of checks by name
+        self.only_as_given: set[str] = set()  # checks that random numbers could not decide
         self.num_norms = 0
         self.zero: jax.ShapeDtypeStruct | None = None
 

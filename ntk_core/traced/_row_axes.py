@@ -56,7 +56,7 @@ RUNNING = frozenset({"cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum"})
 
 @dataclass(frozen=True)
 class Proof:
-    """What a proof knows about the arrays of a batched program.
+    """Known row axes of the arrays of a batched program.
 
     Attributes:
         size: rows of the batch, at least two.

@@ -14,6 +14,7 @@ from jax.tree_util import PyTreeDef
 from jaxtyping import PyTree
 
 from ntk_core.errors import InvalidInput
+from ntk_core.traced._look_ups import with_one_derivative
 from ntk_core.traced._overwrites import overwrites, reverses
 from ntk_core.traced._program import Apply, Program, Rows
 from ntk_core.traced._same import has_rules, same
@@ -228,7 +229,8 @@ def trace(
         made = jax.make_jaxpr(function, return_shape=True)
         closed, outputs = made(list(avals), jax.ShapeDtypeStruct(shape, dtype))
     _copy_literals(closed.jaxpr)
-    return ClosedJaxpr(closed.jaxpr, [_copied(const) for const in closed.consts]), outputs
+    consts = [_copied(const) for const in closed.consts]
+    return ClosedJaxpr(with_one_derivative(closed.jaxpr), consts), outputs
 
 
 @dataclass(eq=False)

@@ -111,7 +111,7 @@ def test_outputs_of_another_shape_for_one_row_are_refused(x64):
                 measure()
 
 
-def test_functions_that_fail_for_one_row_are_refused_with_the_reason(x64):
+def test_functions_that_fail_for_one_row_are_refused(x64):
     neighbors = np.ones((4, 4)) / 4
     with pytest.raises(InvalidInput, match=r"4 inputs that fails for one.*it reports: dot_general"):
         empirical_ntk(lambda p, x: hidden(p, neighbors @ x) @ p["v"], P, X)

@@ -14,7 +14,7 @@ from jax import lax
 from ntk_core import kernel_change_between
 from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk
-from ntk_core.traced import layers_of
+from ntk_core.traced import TracingDisagrees, _program, layers_of, traced
 from tests.plain_derivatives import largest, normal, plain_hessian, plain_kernel
 
 Apply = Callable[[Any, Any], Any]
@@ -198,3 +198,35 @@ def test_a_mask_of_ones_at_first_hides_nothing(x64):
     for mask in (np.ones((4, 1)), np.array([[1.0], [0.0], [1.0], [0.0]])):
         x = np.concatenate([X, mask], 1)
         assert_near(empirical_ntk(masked, PARAMS, x), plain_kernel(masked, PARAMS, x))
+
+
+def test_checks_do_not_trust_the_first_numbers(x64, monkeypatch):
+    """A kernel that is wrong for open gates alone is seen at the first call, whose gate is closed."""
+    kernels = _program.Program.kernels
+
+    def wrong(program, leaves, *views):
+        gate = leaves[list(program.names.values()).index("['g']")]
+        parts = kernels(program, leaves, *views)
+        return {name: (1 + jnp.sum(gate**2)) * part for name, part in parts.items()}
+
+    monkeypatch.setattr(_program.Program, "kernels", wrong)
+    closed = {**PARAMS, "g": np.zeros(6)}
+    with pytest.raises(TracingDisagrees):
+        empirical_ntk(
+            lambda p, x: (jnp.tanh(5 * x @ p["w"]) + p["g"] * x[:, :1]) @ p["v"], closed, X
+        )
+
+
+def test_checks_are_repeated_where_random_numbers_fail(x64):
+    def on_a_domain(p: Any, x: Any) -> Any:
+        return jnp.tanh(x @ p["w"] * jnp.sqrt(1 - jnp.log(p["s"] / 2))) @ p["v"]
+
+    def at_one_place(p: Any, x: Any) -> Any:
+        return jnp.tanh(x @ p["w"] * jnp.where(p["s"] == 0.3, 1.0, jnp.nan)) @ p["v"]
+
+    for apply, undecided in ((on_a_domain, set()), (at_one_place, {"kernel"})):
+        for _ in range(2):
+            assert_near(empirical_ntk(apply, PARAMS, X), plain_kernel(apply, PARAMS, X))
+        program = traced(apply, PARAMS, X)
+        assert program is not None
+        assert program.only_as_given == undecided
