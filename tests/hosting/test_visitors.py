@@ -6,6 +6,7 @@ import threading
 import time
 import weakref
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from starlette.responses import PlainTextResponse
@@ -203,7 +204,8 @@ def test_live_sessions_are_not_frozen():
 
 def test_closed_sessions_are_dropped_after_their_time():
     storage = MemorySessionStorage(ttl_seconds=0.05)
-    closed = SimpleNamespace(session=SimpleNamespace(id="closed"))
+    closed = Mock()
+    closed.session.id = "closed"
     storage.save(closed)
     manager = SimpleNamespace(_session_storage=storage, list_sessions=storage.list)
     left = weakref.ref(closed)
@@ -211,5 +213,6 @@ def test_closed_sessions_are_dropped_after_their_time():
     time.sleep(0.1)
     assert left() is not None
     assert _visitors.expire_sessions(SimpleNamespace(_session_mgr=manager)) == []
+    gc.collect()
     assert left() is None
     assert _visitors.expire_sessions(SimpleNamespace()) == []
