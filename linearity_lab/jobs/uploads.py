@@ -58,13 +58,24 @@ class ReadUploads:
         self._lock = threading.Lock()
         self._kept: OrderedDict[object, tuple[Any, int]] = OrderedDict()
 
-    def candidate(self, version: str, read: Read, limits: Limits) -> Candidate:
+    def candidate(
+        self, version: str, read: Read, limits: Limits, header: bool | None = None
+    ) -> Candidate:
         """Parse the file with this SHA-256; refuse files as ``parse_upload`` does, and over time or memory."""
-        return self._kept_or_new((version, limits), parse_upload, read, lambda data: (data, limits))
+        key = (version, limits, header)
+        return self._kept_or_new(key, parse_upload, read, lambda data: (data, limits, header))
 
-    def cleaned(self, version: str, read: Read, choices: Choices, limits: Limits) -> Cleaned:
+    def cleaned(
+        self,
+        version: str,
+        read: Read,
+        choices: Choices,
+        limits: Limits,
+        header: bool | None = None,
+    ) -> Cleaned:
         """Clean it by these choices; refuse files as ``clean_upload`` does, and over time or memory."""
-        candidate, key = self.candidate(version, read, limits), (version, limits, choices)
+        candidate = self.candidate(version, read, limits, header)
+        key = (version, limits, header, choices)
         return self._kept_or_new(key, clean_upload, read, lambda _: (candidate, choices, limits))
 
     def close(self) -> None:

@@ -1,5 +1,6 @@
 """Commands for uploaded data, the dashboard and the static site."""
 
+import csv
 import importlib
 import importlib.util
 import json as json_format
@@ -21,6 +22,8 @@ _LIMITS = replace(
     uploads.DEFAULT_LIMITS, max_bytes=256 * 2**20, max_unpacked_bytes=1024 * 2**20, max_values=2**27
 )
 _DEFAULT_POINTS = 60
+_CLASSES_PRESET = "liu-fig1-left"
+_REGRESSION_PRESET = "curves-in-one-dimension"
 _SITE = "linearity_lab.site"  # named, not imported: the core works without it
 _NEEDED = ("streamlit", "plotly", "pandas", "segno")  # main packages of the extra
 
@@ -38,6 +41,8 @@ def data(
     side: int | None = None,
     gray: Flag = False,
     tokens: Flag = False,
+    background: str | None = None,
+    header: bool | None = None,
     json: Flag = False,
 ) -> None:
     """Keep a CSV, npz or zip of image folders as data for experiments.
@@ -53,9 +58,11 @@ def data(
         side: Scale images to squares of this many pixels; 0: as they are.
         gray: One channel instead of three.
         tokens: An array (n, T, d) holds T tokens each, no gray images.
+        background: White or black behind transparent images, which are refused by default.
+        header: Whether the first row of a table names the columns; by default compared with the rows below.
         json: Print the kept data's digest and shape as JSON.
     """
-    candidate = uploads.parse_upload(_read(Path(file)), _LIMITS)
+    candidate = uploads.parse_upload(_read(Path(file)), _LIMITS, header)
     suggested = uploads.suggested_choices(candidate)
     choices = replace(
         suggested,
@@ -68,17 +75,20 @@ def data(
         scale_targets=not raw_targets,
         gray=suggested.gray or gray,
         tokens=tokens,
+        background=background or "",
     )
     if features is None:  # suggested features may contain the chosen target
         choices = replace(
             choices, features=tuple(name for name in choices.features if name != choices.target)
         )
     cleaned = uploads.clean_upload(candidate, choices, _LIMITS)
-    _report(cleaned, uploads.keep_upload(cleaned), json)
+    _report(cleaned, uploads.keep_upload(cleaned), uploads.described(candidate, choices), json)
 
 
 def _names(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())
+    """Split names at commas; a name with a comma is written in double quotes."""
+    parts = next(csv.reader([text], skipinitialspace=True), [])
+    return tuple(part.strip() for part in parts if part.strip())
 
 
 def app(*options: str, port: int | None = None, host: str | None = None) -> int:
@@ -147,7 +157,7 @@ def _read(path: Path) -> bytes:
         return stream.read(_LIMITS.max_bytes + 1)  # one byte too many is refused by its size
 
 
-def _report(cleaned: uploads.Cleaned, digest: str, as_json: bool) -> None:
+def _report(cleaned: uploads.Cleaned, digest: str, decided: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         facts = {
             "digest": digest,
@@ -155,16 +165,31 @@ def _report(cleaned: uploads.Cleaned, digest: str, as_json: bool) -> None:
             "input_shape": list(cleaned.input_shape),
             "num_outputs": cleaned.num_outputs,
             "classes": cleaned.counts,
+            "decided": decided,
         }
         print(json_format.dumps(facts))
         return
+    for sentence in decided:
+        print(printable(sentence))
     shape = " × ".join(map(str, cleaned.input_shape))
     print(f"{len(cleaned.x):,} samples, inputs {shape}, {cleaned.num_outputs} outputs")
     for name, count in cleaned.counts.items():
         print(f"  {printable(name)}: {count:,}")
-    preset = "liu-fig1-left" if cleaned.class_names else "a spec of the experiment dynamics"
-    count = min(_DEFAULT_POINTS, len(cleaned.x))
+    total = len(cleaned.x)
+    num_samples = min(_DEFAULT_POINTS, total)
+    if not cleaned.class_names:  # this experiment needs test points
+        num_samples = min(num_samples, total - max(1, total // 5))
+    settings = [
+        "dataset.name=upload",
+        f"dataset.digest={digest}",
+        f"dataset.num_samples={num_samples}",
+        "dataset.standardize=standard",
+    ]
+    preset = _CLASSES_PRESET
+    if not cleaned.class_names:
+        preset = _REGRESSION_PRESET
+        num_test = min(_DEFAULT_POINTS, total - num_samples)
+        settings += ["outputs=linear", "loss=square", f"num_test={num_test}"]
     print(
-        f"\nStored as {digest}. For example:\n{command_name()} run {preset} "
-        f"--set dataset.name=upload dataset.digest={digest} dataset.num_samples={count} dataset.standardize=standard"
+        f"\nStored as {digest}. For example:\n{command_name()} run {preset} --set {' '.join(settings)}"
     )

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import pickle
+import shlex
 from pathlib import Path
 
 import jax
@@ -54,6 +55,18 @@ def test_uploaded_file_works_with_the_printed_command(tmp_path, capsys):
     digest = printed.split("dataset.digest=")[1].split()[0]
     assert load_dataset("upload", digest=digest, num_samples=60).input_shape == (3,)
     assert f"--set dataset.name=upload dataset.digest={digest} dataset.num_samples=60" in printed
+    assert "Target: kind, a class, suggested because of its name." in printed
+
+
+@pytest.mark.parametrize("options", [[], ["--target", "size", "--task", "regression"]])
+def test_printed_command_of_the_data_runs(tmp_path, capsys, options):
+    file = tmp_path / "flowers.csv"
+    file.write_bytes(flowers())
+    assert main(["data", str(file), *options]) == 0
+    _, *command = shlex.split(capsys.readouterr().out.splitlines()[-1])
+    small = ["widths=10,20", "num_seeds=1", "training.max_steps=5", "training.num_records=3"]
+    assert main([*command, *small]) == 0
+    assert "10" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

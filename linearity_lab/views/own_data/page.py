@@ -20,6 +20,7 @@ from linearity_lab.components.run_panel import ASK_S, foreseen, submit
 from linearity_lab.jobs import shared_jobs
 from linearity_lab.jobs.uploads import read_uploads
 from linearity_lab.views.own_data.upload_choices import (
+    MAX_SENTENCE,
     file_preview,
     read_choices,
     samples,
@@ -29,12 +30,25 @@ from linearity_lab.views.own_data.upload_choices import (
 from linearity_lab.words.markdown import plain
 from linearity_lab.words.pages import SHOWS, prose
 from ntk_core.data.spec import DatasetSpec
-from ntk_core.data.uploads import EXAMPLE, Candidate, Choices, Cleaned, forget_upload, keep_upload
+from ntk_core.data.uploads import (
+    EXAMPLE,
+    Candidate,
+    Choices,
+    Cleaned,
+    MissingValues,
+    Table,
+    described,
+    forget_upload,
+    keep_upload,
+)
 from ntk_core.errors import InvalidInput
+from ntk_core.markup import shortened
 from ntk_core.runs import EXPERIMENTS
 from ntk_core.settings.grammar import InvalidSpec, differences
 
 PAGE = "own_data"
+HEADERS: dict[str, bool | None] = {"Automatic": None, "Column names": True, "A sample": False}
+FIRST_ROWS = tuple(HEADERS)
 
 
 Read = Callable[[], bytes]
@@ -56,6 +70,7 @@ class _File:
     name: str
     source: str
     version: str
+    header: bool | None = None
     sentence: InvalidInput | None = None
     tried: Choices | None = None
     wrong: InvalidInput | None = None
@@ -64,7 +79,7 @@ class _File:
         """Parse the bytes that ``read`` returns; None if they cannot be used, for the reason in ``sentence``."""
         if self.sentence is None:
             try:
-                return read_uploads().candidate(self.version, read, upload_limits())
+                return read_uploads().candidate(self.version, read, upload_limits(), self.header)
             except InvalidInput as error:
                 self.sentence = error
         return None
@@ -75,10 +90,18 @@ class _File:
             return None
         self.tried, self.wrong = choices, None
         try:
-            return read_uploads().cleaned(self.version, read, choices, upload_limits())
+            return read_uploads().cleaned(self.version, read, choices, upload_limits(), self.header)
         except InvalidInput as error:
             self.wrong = error
             return None
+
+    def read_first_row_as(self, header: bool | None) -> None:
+        """Parse the file again if the choice of its first row has changed."""
+        if header is not self.header:
+            self.header = header
+            self.sentence = None
+            self.tried = None
+            self.wrong = None
 
 
 def show() -> None:
@@ -105,7 +128,16 @@ def _upload_data() -> None:
         )
     with source:
         file, read = _chosen_file()
+        key = f"{PAGE}.{file.version[:16]}"
+        first_row = st.session_state.get(f"{key}.header") or FIRST_ROWS[0]
+        file.read_first_row_as(HEADERS[first_row])
         candidate = file.candidate(read)
+        is_undecided = file.sentence is not None and file.sentence.field == "header"
+        if isinstance(candidate, Table) or is_undecided:
+            st.segmented_control(
+                "First row", FIRST_ROWS, default=FIRST_ROWS[0], required=True, key=f"{key}.header",
+                help="Automatic compares it with the rows below.",
+            )  # fmt: skip
         if file.sentence is not None:
             show_error(file.sentence, file.sentence.field)
     if candidate is None:
@@ -113,17 +145,23 @@ def _upload_data() -> None:
             st.subheader("What the network will see", anchor=False)
             st.info("No preview yet. Correct the file or choose another one.")
         return
-    key = f"{PAGE}.{file.version[:16]}"
+    key = f"{key}.{first_row}"
     # The error of a choice is shown beside it, so choices are read before and after they are applied.
     before = file.wrong
     with choosing:
         few = st.container()
-        is_asked = before is not None and (before.field == "classes" or "missing" in str(before))
+        is_asked = before is not None and (
+            before.field == "classes" or isinstance(before, MissingValues)
+        )
         more = st.expander("More", expanded=is_asked)
         st.subheader("The file", anchor=False, help=plain(file.name))
+        about = st.container()
         file_preview(candidate)
     with few:
         choices = read_choices(key, candidate, upload_limits(), before, more)
+        with about:
+            sentences = described(candidate, choices, max_classes=upload_limits().max_classes)
+            st.caption(plain(" ".join(shortened(each, MAX_SENTENCE) for each in sentences)))
         cleaned = file.cleaned(choices, read)
         if str(before) != str(file.wrong):
             st.rerun()

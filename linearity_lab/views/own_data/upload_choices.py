@@ -12,6 +12,7 @@ from linearity_lab.components.export import export_menu
 from linearity_lab.views.own_data import figures
 from linearity_lab.words.markdown import plain
 from ntk_core.data.uploads import (
+    BACKGROUNDS,
     TASKS,
     Arrays,
     Candidate,
@@ -76,7 +77,7 @@ def _of_table(
     with more:
         classes = (
             _classes(page, column.texts, sentence)
-            if task == "classes" and column.kind == "text"
+            if task == "classes" and column.can_be_classes
             else ()
         )
         drop = st.toggle(
@@ -132,7 +133,15 @@ def _of_images(
     gray = st.toggle(
         "Gray", value=first.gray, key=f"{page}.gray", help="One channel instead of three."
     )
-    return replace(first, classes=classes, side=int(side), gray=gray)
+    background = ""
+    if any(entry.may_be_transparent for entry in candidate.entries):
+        chosen = st.segmented_control(
+            "Background", tuple(BACKGROUNDS), key=f"{page}.background",
+            help="Behind transparent pixels, which are refused without one.",
+        )  # fmt: skip
+        background = chosen or ""
+    show_error(sentence, "background")
+    return replace(first, classes=classes, side=int(side), gray=gray, background=background)
 
 
 def _target(
@@ -201,7 +210,10 @@ def file_preview(candidate: Candidate) -> None:
                     {
                         "column": column.name,
                         "type": column.kind,
-                        "missing": column.num_missing,
+                        "missing": ", ".join(
+                            f"{count:,} × {text or 'empty'}"
+                            for text, count in column.missing.items()
+                        ),
                         "different values": column.num_distinct
                         if column.kind != "varied text"
                         else None,

@@ -7,13 +7,15 @@ from ntk_core.data.uploads._candidate import (
     Candidate,
     Choices,
     Column,
+    HeaderRule,
     ImageEntry,
     ImageFolders,
     Table,
     Task,
     suggested_choices,
 )
-from ntk_core.data.uploads._clean import Cleaned, clean_upload
+from ntk_core.data.uploads._clean import Cleaned, MissingValues, clean_upload
+from ntk_core.data.uploads._images import BACKGROUNDS
 from ntk_core.data.uploads._keeping import (
     DIGEST,
     EXAMPLE,
@@ -28,4 +30,6 @@ from ntk_core.data.uploads._keeping import (
     upload_digest,
     upload_shapes,
 )
-from ntk_core.data.uploads._parse import BadLine, parse_upload
+from ntk_core.data.uploads._parse import parse_upload
+from ntk_core.data.uploads._tables import BadLine
+from ntk_core.data.uploads._words import described

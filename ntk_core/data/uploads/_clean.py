@@ -1,5 +1,6 @@
 """Validated arrays for training, from a parsed file and the user's choices."""
 
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -18,14 +19,20 @@ from ntk_core.data.uploads._candidate import (
     ImageFolders,
     Table,
 )
-from ntk_core.data.uploads._parse import read_pixels
+from ntk_core.data.uploads._cells import MAX_WHOLE, advice_for
+from ntk_core.data.uploads._images import BACKGROUNDS, read_pixels
 from ntk_core.errors import InvalidInput
 
 MAX_CHANNELS = 4
+MAX_NAME = 100
 NUM_NAMED = 3
 # A feature is refused if rounding to float32 moves its values by more than this share of their spread.
 MAX_ROUNDING = 1e-3
 T = TypeVar("T", Column, NDArray)
+
+
+class MissingValues(InvalidInput):
+    """Rows with missing values that were not dropped."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +77,7 @@ def clean_upload(
     Raises:
         InvalidInput: one sentence that names the choice (``features``, ``target``, ``classes``, ``side``) or
             ``file``.
+        MissingValues: if a chosen column has missing values and rows with them are not dropped.
     """
     if choices.task not in TASKS:
         raise InvalidInput("task", choices.task, "one of " + ", ".join(TASKS))
@@ -94,20 +102,26 @@ def _of_table(table: Table, choices: Choices, limits: Limits) -> Cleaned:
         return np.stack([column.numbers[rows[kept]] for column in features], axis=1)
 
     if choices.task == "regression":
-        if target.kind != "number":
-            raise InvalidInput(
-                "target", f"{target.name}, text such as {target.example}", "a column of numbers"
-            )
+        if not target.is_numeric:
+            raise _not_numbers("target", target, "a column of numbers")
         x = inputs(np.arange(len(rows)))
         return _with_targets(x, target.numbers[rows], choices, limits, choices.features)
-    if target.kind == "varied text":
+    if not target.can_be_classes:
+        most = f"at most {limits.max_classes} classes"
+        if target.kind == "empty":
+            raise InvalidInput(
+                "target", f"{target.name}, empty in every row", "a column of classes"
+            )
+        if target.kind == "number":
+            given = f"{target.name}, {target.num_distinct:,} different values"
+            raise InvalidInput("target", given, f"{most}, or regression")
         given = f"{target.name}, with more than {MAX_DISTINCT_TEXTS} different texts"
-        raise InvalidInput("target", given, f"at most {limits.max_classes} classes")
-    if target.kind == "text":
-        present, labels = np.unique(target.codes[rows], return_inverse=True)
-        names = tuple(target.texts[code] for code in present)
-    else:
-        labels, names = _numbered_classes(target.numbers[rows], target.name, limits)
+        raise InvalidInput("target", given, most)
+    present, labels = np.unique(target.codes[rows], return_inverse=True)
+    names = tuple(target.texts[code] for code in present)
+    if target.kind == "number" and len(names) > limits.max_classes:
+        given = f"{target.name}, {len(names):,} different values"
+        raise InvalidInput("target", given, f"at most {limits.max_classes} classes, or regression")
     return _with_classes("target", labels, names, choices, limits, inputs, choices.features)
 
 
@@ -130,6 +144,8 @@ def _of_arrays(candidate: Arrays, choices: Choices, limits: Limits) -> Cleaned:
 
 def _of_images(candidate: ImageFolders, choices: Choices, limits: Limits) -> Cleaned:
     side, sizes = choices.side, candidate.sizes
+    if choices.background and choices.background not in BACKGROUNDS:
+        raise InvalidInput("background", choices.background, "white or black")
     if choices.task == "regression":
         raise InvalidInput("task", "regression", "classes: a folder is a class")
     if not 0 <= side <= limits.max_side:
@@ -148,12 +164,14 @@ def _of_images(candidate: ImageFolders, choices: Choices, limits: Limits) -> Cle
     def inputs(kept: NDArray[np.intp]) -> NDArray[np.float32]:
         num_values = len(kept) * shape[0] * shape[1] * shape[2]
         check_at_most("file", num_values, limits.max_values, "numbers in all inputs together")
-        archive, found = Archive(candidate.data, limits), np.empty((len(kept), *shape), np.uint8)
+        archive = Archive(candidate.data, limits)
+        found = np.empty((len(kept), *shape), np.float32)
         for place, index in enumerate(kept):
+            path = candidate.entries[index].path
             found[place] = read_pixels(
-                archive, candidate.entries[index].path, side, choices.gray, limits
+                archive, path, side, choices.gray, limits, choices.background
             )
-        return _unit_interval(found)
+        return found
 
     names, labels = np.unique([entry.folder for entry in candidate.entries], return_inverse=True)
     return _with_classes("classes", labels, tuple(names.tolist()), choices, limits, inputs)
@@ -186,16 +204,35 @@ def _with_classes(
             field, f"one class only ({names[0]})" if names else "no class", "at least 2 classes"
         )
     check_at_most(field, len(names), limits.max_classes, "classes")
-    if len(set(names)) < len(names):
-        raise InvalidInput(field, f"classes {_listed(names)}", "classes with different names")
+    _check_names(field, names)
     for name, count in zip(names, np.bincount(labels, minlength=len(names)), strict=True):
         if count < limits.min_per_class:
             given = f"class {name} with {count} sample{'s' if count != 1 else ''}"
-            raise InvalidInput(
-                field, given, f"at least {limits.min_per_class} samples of each class"
-            )
+            allowed = f"at least {limits.min_per_class} samples of each chosen class"
+            raise InvalidInput(field, given, allowed)
     x = _checked_inputs(inputs(kept), limits, columns)
     return Cleaned(x, labels.astype(np.int64), np.zeros((len(x), 0), np.float32), names)
+
+
+def _check_names(field: str, names: Sequence[str]) -> None:
+    """Refuse class names that are long, or that look equal on a screen."""
+    seen: dict[str, str] = {}
+    for name in names:
+        if len(name) > MAX_NAME:
+            given = f"class {name[:20]}… of {len(name):,} characters"
+            raise InvalidInput(field, given, f"classes of at most {MAX_NAME} characters")
+        visible = _visible(name)
+        if visible in seen:
+            given = f"classes {seen[visible]!a} and {name!a}, which look equal"
+            raise InvalidInput(field, given, "classes with different names")
+        seen[visible] = name
+
+
+def _visible(name: str) -> str:
+    """Return a name without invisible characters, spaces around it and differences of spaces."""
+    normal = unicodedata.normalize("NFC", name)
+    letters = [letter for letter in normal if unicodedata.category(letter) not in ("Cf", "Cc")]
+    return " ".join("".join(letters).split())
 
 
 def _with_targets(
@@ -285,10 +322,28 @@ def _features(table: Table, choices: Choices) -> list[Column]:
     for column in features:
         if column.name == choices.target:
             raise InvalidInput("features", column.name, "columns other than the target")
-        if column.kind != "number":
-            given = f"{column.name}, text such as {column.example or 'nothing'}"
-            raise InvalidInput("features", given, "columns of numbers, with a decimal point")
+        if not column.is_numeric:
+            raise _not_numbers("features", column, "columns of numbers, with a decimal point")
     return features
+
+
+def _not_numbers(field: str, column: Column, allowed: str) -> InvalidInput:
+    """Return the refusal of a column of texts where numbers are needed."""
+    if column.kind == "empty":
+        return InvalidInput(field, f"{column.name}, empty in every row", allowed)
+    if len(column.clash) > 1:
+        first, second = column.clash
+        given = f"{column.name}, with {first} and {second}"
+        return InvalidInput(field, given, "numbers in one notation; different codes are text")
+    if column.clash:
+        given = f"{column.name}, with {column.clash[0]}"
+        return InvalidInput(
+            field, given, f"whole numbers up to {MAX_WHOLE:,}; longer ones are text"
+        )
+    given = f"{column.name}, text such as {column.obstacle}"
+    if advice := advice_for(column.obstacle):
+        allowed = f"{advice} (line {column.obstacle_line:,})"
+    return InvalidInput(field, given, allowed)
 
 
 def _kept_rows(
@@ -296,28 +351,40 @@ def _kept_rows(
 ) -> NDArray[np.intp]:
     """Return rows without missing values in the chosen columns."""
     used = [target, *features]
-    incomplete = [column for column in used if column.num_missing]
+    gaps = {}
+    for column in used:
+        if column is target and choices.task == "classes" and column.can_be_classes:
+            # A class may be called NA or None; only an empty cell is no class.
+            gaps[column.name] = column.codes < 0
+        elif column.is_numeric:
+            gaps[column.name] = np.isnan(column.numbers)
+        elif column.codes.size:
+            gaps[column.name] = column.codes < 0
+        else:
+            gaps[column.name] = np.zeros(table.num_rows, bool)
+    incomplete = [column for column in used if gaps[column.name].any()]
     if incomplete and not choices.drop_missing:
-        counted = [
-            f"{c.name} ({c.num_missing:,} missing, the first in line {c.first_missing:,})"
-            for c in incomplete
-        ]
-        field, allowed = (
-            "features",
-            "columns without missing values, or rows with missing values dropped",
-        )
-        raise InvalidInput(
-            "target" if incomplete[0] is target else field, _listed(counted), allowed
-        )
+        counted = []
+        for column in incomplete:
+            count = int(gaps[column.name].sum())
+            counted.append(
+                f"{column.name} ({count:,} missing, the first in line {column.first_missing:,})"
+            )
+        field = "target" if incomplete[0] is target else "features"
+        allowed = "columns without missing values, or rows with missing values dropped"
+        raise MissingValues(field, _listed(counted), allowed)
     is_kept = np.ones(table.num_rows, bool)
     for column in incomplete:
-        is_kept &= ~np.isnan(column.numbers) if column.kind == "number" else column.codes >= 0
+        is_kept &= ~gaps[column.name]
     if not is_kept.any():
         raise InvalidInput(
             "features", "a missing value in every row", "columns with fewer missing values"
         )
     for column in used:
-        infinite = int(np.isinf(column.numbers[is_kept]).sum()) if column.kind == "number" else 0
+        as_classes = column is target and choices.task == "classes"
+        infinite = 0
+        if column.kind == "number" and not as_classes:
+            infinite = int(np.isinf(column.numbers[is_kept]).sum())
         if infinite:
             field = "target" if column is target else "features"
             raise InvalidInput(
@@ -351,7 +418,12 @@ def _shaped_inputs(x: NDArray, name: str, tokens: bool) -> NDArray:
     if x.ndim not in (2, 4) or (x.ndim == 4 and x.shape[-1] > MAX_CHANNELS):
         allowed = f"(n, features), (n, height, width) or (n, height, width, channels), 1 to {MAX_CHANNELS} channels"
         raise InvalidInput("features", f"{name}, of shape {x.shape}", allowed)
-    return _unit_interval(x) if x.ndim == 4 and x.dtype == np.uint8 else x
+    return x / np.float32(np.iinfo(x.dtype).max) if is_scaled(x) else x
+
+
+def is_scaled(images: NDArray) -> bool:
+    """Whether images of this type are divided by its largest value: bytes and 16-bit numbers."""
+    return images.ndim == 4 and images.dtype.kind == "u" and images.dtype.itemsize <= 2
 
 
 def _classes_of_array(y: NDArray, name: str, limits: Limits) -> tuple[NDArray, tuple[str, ...]]:
@@ -378,7 +450,3 @@ def _classes_of_array(y: NDArray, name: str, limits: Limits) -> tuple[NDArray, t
         text if isinstance(text, str) else text.decode("utf-8", "replace")
         for text in present.tolist()
     )
-
-
-def _unit_interval(images: NDArray[np.uint8]) -> NDArray[np.float32]:
-    return images.astype(np.float32) / np.float32(255)

@@ -66,7 +66,7 @@ def pets(num: int = 12, side: int = 10, **more: bytes) -> bytes:
     return archive({**found, **more})
 
 
-def sleep_on_large(data: bytes, limits: Limits) -> Candidate:
+def sleep_on_large(data: bytes, limits: Limits, header: bool | None = None) -> Candidate:
     """Parse files of up to 1 MiB; sleep on larger ones."""
     time.sleep(600 if len(data) > 2**20 else 0)
-    return parse_upload(data, limits)
+    return parse_upload(data, limits, header)

@@ -70,7 +70,7 @@ TABLES = [
     (b"a,b\n" + b"1,2\n" * 30_000, "file", "a file of"),
     (table(*rows(90)), "file", "81 rows"),
     (table("1," * 6 + "2", header="a,b,c,d,e,f,g"), "file", "7 columns"),
-    (table(*rows(), header="1,2,3"), "file", "a first row of numbers"),
+    (table(*rows(), header="1,2,3"), "header", "a first row (1, 2, 3)"),
     (table(*rows(), header="a,,kind"), "file", "column 2 without a name"),
     (table(*rows(), header="a,a,kind"), "file", "column a, 2 times"),
     (table(*rows(), "7,8"), "file", "Line 8 has 2 values"),
@@ -89,7 +89,7 @@ TABLES = [
         "a, huge against its differences",
     ),
     (
-        table(*[f"{10**39 * (i + 1)},{i},{'xy'[i % 2]}" for i in range(6)]),
+        table(*[f"{i + 1}e39,{i},{'xy'[i % 2]}" for i in range(6)]),
         "features",
         "beyond 3.4e38",
     ),

@@ -1,0 +1,231 @@
+"""Cells keep their meaning: numbers, missing values, classes, headers and formats of tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ntk_core.data.uploads import (
+    Choices,
+    HeaderRule,
+    Table,
+    clean_upload,
+    described,
+    parse_upload,
+    suggested_choices,
+)
+from ntk_core.errors import InvalidInput
+
+
+def table(text: str, header: bool | None = None) -> Table:
+    found = parse_upload(text.encode(), header=header)
+    assert isinstance(found, Table)
+    return found
+
+
+def with_labels(*labels: str) -> str:
+    """Twelve rows of two numbers, and these labels in turn."""
+    rows = [f"{i * 0.5},{i * i},{labels[i % len(labels)]}" for i in range(12)]
+    return "\n".join(["a,b,label", *rows])
+
+
+def column(*cells: str):
+    """Return the parsed first column; the second one contains letters."""
+    rows = [f'"{cell}";{"uv"[i % 2]}' for i, cell in enumerate(cells)]
+    return table("\n".join(["a;kind", *rows]), header=True).columns[0]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ("None", "Mild", "Severe"),
+        ("EU", "NA", "AS"),
+        ("-", "+"),
+        ("?", "!"),
+        ("nan", "inf"),
+        ("1_0", "10", "1_2"),
+        ("01", "1", "001"),
+        ("1", "1.0"),
+        ("1e2", "100"),
+        ("0", "1", "None"),
+        ("9007199254740993", "9007199254740992"),
+        ("True", "False", "TRUE"),
+        ("\uff11", "1"),
+    ],
+)
+@pytest.mark.parametrize("drop", [False, True])
+def test_every_text_of_the_target_is_a_class(labels, drop):
+    candidate = table(with_labels(*labels))
+    choices = replace(
+        suggested_choices(candidate), target="label", task="classes", drop_missing=drop,
+        features=("a", "b"),
+    )  # fmt: skip
+    found = clean_upload(candidate, choices)
+    assert found.counts == dict.fromkeys(labels, 12 // len(labels))
+    assert [found.class_names[label] for label in found.labels[: len(labels)]] == list(labels)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ("1", "-2.5", "+3", ".5", "4.", "1e-05", "2.50E+3"),
+        ("1", "1.0", "1.00", "2"),
+        ("0.0", "-0.0", "0", "3"),
+        (" 5", "6 ", "7"),
+    ],
+)
+def test_decimal_numbers_are_numbers(cells):
+    found = column(*cells)
+    assert found.kind == "number"
+    np.testing.assert_array_equal(found.numbers, [float(cell) for cell in cells])
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "1_0", "01", "-007", "1,5", "1,000", "0x10", "\uff11\uff12", "\u0661", "1 000", "12%",
+        "2024-01-31", "31.01.2024", "1e", "e5", "--1", "1.2.3", "\u22121", "$5", "1f", "#DIV/0!",
+        "9007199254740993",
+    ],
+)  # fmt: skip
+def test_other_texts_are_no_numbers_and_are_named(cell):
+    found = column("1", cell, "3", "4")
+    assert found.kind == "text"
+    rows = "\n".join(f'"{each}";{i};{"uv"[i % 2]}' for i, each in enumerate(["1", cell, "3", "4"]))
+    candidate = table(f"a;b;kind\n{rows}", header=True)
+    with pytest.raises(InvalidInput, match="features: a, ") as refused:
+        clean_upload(candidate, Choices(("a",), "kind"))
+    assert cell in refused.value.given
+
+
+def test_numbers_in_two_notations_are_text():
+    assert column("1e2", "100", "7").clash == ("1e2", "100")
+    assert column("+1", "1", "7").kind == "text"
+    assert column("1", "1.0", "7").equal == ("1", "1.0")
+
+
+def test_missing_values_of_a_feature_are_counted_by_their_text():
+    found = column("1", "NA", "", "?", "NA", "3")
+    assert (found.kind, found.num_missing, found.first_missing) == ("number", 4, 3)
+    assert found.missing == {"NA": 2, "": 1, "?": 1}
+    assert column("", "", "").kind == "empty"
+
+
+def test_true_and_false_are_numbers_or_classes():
+    rows = "\n".join(f"{i},{i % 3 == 0},{i % 2 == 0}" for i in range(12))
+    candidate = table(f"a,smokes,ill\n{rows}")
+    found = clean_upload(candidate, suggested_choices(candidate))
+    np.testing.assert_array_equal(found.x[:, 1], [float(i % 3 == 0) for i in range(12)])
+    assert found.counts == {"False": 6, "True": 6}
+
+
+@pytest.mark.parametrize("labels", [("cat", "cat\u200b"), ("New York", "New\u00a0York")])
+def test_classes_that_look_equal_are_refused(labels):
+    candidate = table(with_labels(*labels))
+    with pytest.raises(InvalidInput, match="which look equal"):
+        clean_upload(candidate, suggested_choices(candidate))
+
+
+def test_spaces_and_unicode_forms_are_one_class_and_reported():
+    for labels in (("cat", "cat ", "dog"), ("\u00e4hre", "a\u0308hre", "tea")):
+        candidate = table(with_labels(*labels))
+        choices = suggested_choices(candidate)
+        assert sorted(clean_upload(candidate, choices).counts.values()) == [4, 8]
+        assert any("are one text" in sentence for sentence in described(candidate, choices))
+
+
+def test_long_texts_with_one_beginning_are_not_merged():
+    candidate = table(with_labels("x" * 150 + "1", "x" * 150 + "2"))
+    with pytest.raises(InvalidInput, match="at most 100 characters"):
+        clean_upload(candidate, suggested_choices(candidate))
+
+
+FLOWERS = "5.1,3.5,setosa\n4.9,3.0,setosa\n6.0,2.9,virginica\n6.1,2.8,virginica\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "rule", "num_rows"),
+    [
+        (FLOWERS, HeaderRule.SAME_KINDS, 4),
+        ("sepal,petal,kind\n" + FLOWERS, HeaderRule.NAMES, 4),
+        ("id,2019,2020\n1,2.5,3\n2,3.5,4\n", HeaderRule.NAMES, 2),
+        ("0,0,0\n0,1,1\n1,0,1\n1,1,0\n", HeaderRule.SAME_KINDS, 4),
+        ("NA,3.5,a\n4,3,a\n6,2,b\n5,2.5,b\n", HeaderRule.SAME_KINDS, 4),
+        ("word,kind\nred,a\nblue,b\n", HeaderRule.TEXTS, 2),
+        ("red,a\nblue,b\nred,b\n", HeaderRule.SAME_KINDS, 3),
+    ],
+)
+def test_header_is_found_by_the_columns_below(text, rule, num_rows):
+    found = table(text)
+    assert (found.header, found.num_rows) == (rule, num_rows)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["0,1,2\n.5,1.5,0\n.7,2,1\n", "land,2019,2020\nA,1,2.5\nB,4,3\n", "x1,3.5,a\n4,3,a\n6,2,b\n"],
+)
+def test_undecided_header_is_left_to_the_user(text):
+    with pytest.raises(InvalidInput) as refused:
+        table(text)
+    assert refused.value.field == "header"
+    assert table(text, header=True).num_rows == 2
+    assert table(text, header=False).num_rows == 3
+
+
+def test_points_in_the_plane_are_classified_by_their_label():
+    candidate = table("x,y,label\n" + "\n".join(f"{i * 0.5},{i * i},{i % 2}" for i in range(12)))
+    choices = suggested_choices(candidate)
+    assert (choices.features, choices.target, choices.task) == (("x", "y"), "label", "classes")
+    words = " ".join(described(candidate, choices))
+    assert "Target: label, a class, suggested because of its name." in words
+    assert "Inputs: x, y." in words
+
+
+def test_row_numbers_are_no_inputs():
+    candidate = table("id,a,kind\n" + "\n".join(f"{i},{i % 5},{'uv'[i % 2]}" for i in range(9)))
+    choices = suggested_choices(candidate)
+    assert choices.features == ("a",)
+    assert "Not used: id (row numbers)." in described(candidate, choices)
+
+
+@pytest.mark.parametrize(
+    ("data", "given"),
+    [
+        (b"<!DOCTYPE html><html><body>1,2</body></html>", "a web page (HTML)"),
+        (b'\n <HTML>\n<p class="a,b">', "a web page (HTML)"),
+        (b'<?xml version="1.0"?><a/>', "an XML file"),
+        (b'{"a": 1, "b": 2}\n{"a": 2, "b": 3}\n', "a JSON file"),
+        (b'[{"a": 1, "b": 2}]', "a JSON file"),
+        (b"[1, 2, 3]", "a JSON file"),
+        (b"@RELATION iris\n@DATA\n1,2\n", "an ARFF file"),
+        (b"1 2 a\n3 4 b\n", "columns separated by spaces"),
+        (b"A report\n\na,b,c\n1,2,3\n4,5,6\n7,8,9\n", "a first line without columns"),
+        (b"sep=:\na:b\n1:2\n", "the line sep=:"),
+        (b"\xd0\xcf\x11\xe0" + bytes(40), "an old Excel workbook"),
+        ("a,b\n1,2\n".encode("utf-16-le"), "text in UTF-16 without"),
+        (b"\xff\xfe\x00\x00" + "a,b\n1,2\n".encode("utf-32-le"), "text in UTF-32"),
+        (b"1,2,x\n", "one row only"),
+    ],
+)
+def test_other_formats_are_refused_by_name(data, given):
+    with pytest.raises(InvalidInput) as refused:
+        parse_upload(data)
+    assert refused.value.given.startswith(given)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sep=;\na;b;kind\n1,5;2;u\n3,5;4;v\n",
+        'a, b, kind\n1, 2, "class, u"\n3, 4, "class, v"\n',
+        'a,b,kind\n1,2,"u\nv"\n3,4,"x\ny"\n',
+        "a\tb\tkind\r1\t2\tu\r3\t4\tv\r",
+    ],
+)
+def test_spellings_of_spreadsheets_are_read(text):
+    for encoding in ("utf-8", "utf-8-sig", "utf-16"):
+        found = parse_upload(text.encode(encoding))
+        assert isinstance(found, Table)
+        assert (found.names, found.num_rows) == (("a", "b", "kind"), 2)

@@ -1,0 +1,154 @@
+"""Bit depth, transparency and orientation of images, against their pixels."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from ntk_core.data.uploads import clean_upload, parse_upload, suggested_choices
+from ntk_core.errors import InvalidInput
+from tests.data.uploads.files import archive, arrays
+
+RNG = np.random.default_rng(0)
+
+
+def saved(image: Image.Image, form: str = "PNG", **options) -> bytes:
+    stream = io.BytesIO()
+    image.save(stream, form, **options)
+    return stream.getvalue()
+
+
+def png(depth: int, color: int, pixels: np.ndarray) -> bytes:
+    """Write a PNG file of rows of bytes, for depths that Pillow does not write."""
+    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
+    header = struct.pack(">IIBBBBB", 8, len(pixels), depth, color, 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
+    made = b"\x89PNG\r\n\x1a\n"
+    for kind, data in chunks:
+        made += struct.pack(">I", len(data)) + kind + data
+        made += struct.pack(">I", zlib.crc32(kind + data))
+    return made
+
+
+def folders(files: list[bytes], ending: str = "png") -> bytes:
+    return archive({f"{'ab'[i % 2]}/{i:02}.{ending}": data for i, data in enumerate(files)})
+
+
+def inputs(data: bytes, **changes) -> np.ndarray:
+    """Return the inputs in the order of the files."""
+    candidate = parse_upload(data)
+    choices = replace(suggested_choices(candidate), **changes)
+    found = clean_upload(candidate, choices).x
+    order = np.argsort([entry.path[2:] for entry in candidate.entries])
+    return found[order]
+
+
+def test_gray_images_of_16_bits_keep_all_bits():
+    pixels = RNG.integers(0, 65536, (6, 8, 8), dtype=np.uint16)
+    data = folders([saved(Image.fromarray(each)) for each in pixels])
+    np.testing.assert_allclose(inputs(data)[..., 0], pixels / 65535, rtol=1e-6)
+    assert inputs(data, gray=False).shape == (6, 8, 8, 3)
+    averages = pixels.reshape(6, 4, 2, 4, 2).mean(axis=(2, 4)) / 65535
+    np.testing.assert_allclose(inputs(data, side=4)[..., 0], averages, atol=1e-6)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 4])
+def test_gray_images_of_few_bits_reach_white(depth):
+    packed = [RNG.integers(0, 256, (8, depth), dtype=np.uint8) for _ in range(6)]
+    found = inputs(folders([png(depth, 0, each) for each in packed]))
+    bits = np.unpackbits(np.stack(packed), axis=-1).reshape(6, 8, 8, depth)
+    values = bits @ (2 ** np.arange(depth)[::-1])
+    np.testing.assert_allclose(found[..., 0], values / (2**depth - 1), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("color", "channels"), [(2, 3), (4, 2), (6, 4)])
+def test_16_bits_with_color_or_alpha_are_refused(color, channels):
+    pixels = RNG.integers(0, 65536, (8, 8, channels)).astype(">u2")
+    with pytest.raises(InvalidInput, match="of 16 bits with color or alpha"):
+        inputs(folders([png(16, color, pixels)] * 6))
+
+
+def test_depths_do_not_mix():
+    small = saved(Image.fromarray(RNG.integers(0, 256, (8, 8), dtype=np.uint8)))
+    deep = saved(Image.fromarray(RNG.integers(0, 65536, (8, 8), dtype=np.uint16)))
+    with pytest.raises(InvalidInput, match="16 bits beside images of 8 bits"):
+        inputs(folders([small, deep] * 3))
+
+
+def test_inks_are_refused():
+    ink = Image.fromarray(RNG.integers(0, 256, (8, 8, 4), dtype=np.uint8), "CMYK")
+    with pytest.raises(InvalidInput, match="CMYK"):
+        inputs(folders([saved(ink, "JPEG")] * 6, "jpg"))
+
+
+def clear(mode: str, pixels: np.ndarray) -> bytes:
+    """Save an image with transparency in this mode."""
+    image = Image.fromarray(pixels, "RGBA")
+    if mode == "P":
+        return saved(image.convert("RGB").quantize(4), transparency=0)
+    if mode == "RGB":
+        return saved(image.convert("RGB"), transparency=tuple(int(v) for v in pixels[0, 0, :3]))
+    return saved(image.convert(mode))
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "P", "RGB"])
+@pytest.mark.parametrize("background", ["white", "black"])
+def test_transparent_pixels_are_refused_or_show_the_background(mode, background):
+    made = [RNG.integers(0, 256, (8, 8, 4), dtype=np.uint8) for _ in range(6)]
+    files = [clear(mode, each) for each in made]
+    with pytest.raises(InvalidInput, match="transparent in places") as refused:
+        inputs(folders(files))
+    assert refused.value.field == "background"
+    found = inputs(folders(files), background=background, gray=False)
+    for image, data in zip(found, files, strict=True):
+        full = np.asarray(Image.open(io.BytesIO(data)).convert("RGBA"), float) / 255
+        alpha = full[..., 3:]
+        expected = alpha * full[..., :3] + (1 - alpha) * (background == "white")
+        np.testing.assert_allclose(image, expected, atol=0.51 / 255)
+
+
+def test_opaque_alpha_changes_nothing():
+    pixels = RNG.integers(0, 256, (6, 8, 8, 4), dtype=np.uint8)
+    pixels[..., 3] = 255
+    data = folders([saved(Image.fromarray(each, "RGBA")) for each in pixels])
+    np.testing.assert_allclose(inputs(data), pixels[..., :3] / 255, rtol=1e-6)
+
+
+TURNS = {
+    1: lambda a: a,
+    2: np.fliplr,
+    3: lambda a: np.rot90(a, 2),
+    4: np.flipud,
+    5: lambda a: np.swapaxes(a, 0, 1),
+    6: lambda a: np.rot90(a, -1),
+    7: lambda a: np.rot90(np.swapaxes(a, 0, 1), 2),
+    8: np.rot90,
+}
+
+
+@pytest.mark.parametrize("orientation", TURNS)
+def test_images_are_turned_as_their_orientation_states(orientation):
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    pixels = RNG.integers(0, 256, (6, 6, 9, 3), dtype=np.uint8)
+    data = folders([saved(Image.fromarray(each), exif=exif) for each in pixels])
+    expected = np.stack([TURNS[orientation](each) for each in pixels]) / 255
+    np.testing.assert_allclose(inputs(data, side=0), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("dtype", "most"), [("u1", 255), ("u2", 65535), ("i8", 1), ("i2", 1)])
+def test_arrays_of_unsigned_images_are_divided_by_their_range(dtype, most):
+    x = RNG.integers(0, 200, (12, 4, 4)).astype(dtype)
+    found = inputs_of_arrays(arrays(x=x, y=np.arange(12) % 2))
+    np.testing.assert_allclose(found[..., 0], x / most, rtol=1e-6)
+
+
+def inputs_of_arrays(data: bytes) -> np.ndarray:
+    candidate = parse_upload(data)
+    return clean_upload(candidate, suggested_choices(candidate)).x
