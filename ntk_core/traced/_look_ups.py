@@ -17,12 +17,16 @@ from jax.lax import GatherScatterMode
 
 from ntk_core.traced._views import EquationParams, aval_of
 
+# Programs of replaced look-ups: a function that is traced through its own program keeps them as they are.
+_REPLACED: set[Jaxpr] = set()
 RULED = frozenset({"custom_jvp_call", "custom_vjp_call"})  # keep their own derivatives
 
 
 @lru_cache(maxsize=512)  # a function that is traced again contains the same inner programs
 def with_one_derivative(jaxpr: Jaxpr) -> Jaxpr:
     """Return the program with a derivative of 0, in both modes, for look-ups outside an array."""
+    if jaxpr in _REPLACED:
+        return jaxpr
     equations = [_equation(eqn) for eqn in jaxpr.eqns]
     if all(new is old for new, old in zip(equations, jaxpr.eqns, strict=True)):
         return jaxpr
@@ -97,4 +101,5 @@ def _call(
         jax.ShapeDtypeStruct(indices_shape, indices_dtype),
     )
     call: JaxprEqn = jax.make_jaxpr(jax.jit(look_up))(*given).eqns[0]
+    _REPLACED.add(call.params["jaxpr"].jaxpr)
     return call
