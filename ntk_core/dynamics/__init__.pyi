@@ -15,6 +15,7 @@ from ._kernel_training import KernelTraining as KernelTraining
 from ._kernel_training import kernel_velocity as kernel_velocity
 from ._linear_pair import LinearPair as LinearPair
 from ._linear_pair import log_loss as log_loss
+from ._linearize import derivatives_along as derivatives_along
 from ._linearize import linearize as linearize
 from ._linearize import quadratic_model as quadratic_model
 from ._losses import Loss as Loss

@@ -52,17 +52,19 @@ class ClosedForm:
     ):
         self.start, self.targets = (
             each[:, None] if each.ndim == 1 else each
-            for each in (np.asarray(start, np.float64), np.asarray(targets, np.float64))
+            for each in (_reals(start, "start"), _reals(targets, "targets"))
         )
         if self.start.ndim != 2 or self.targets.shape != self.start.shape:
             raise InvalidInput(
                 "start", self.start.shape, f"shape (n, C), that of the targets {self.targets.shape}"
             )
+        if not self.start.size:
+            raise InvalidInput("start", self.start.shape, "outputs of at least one input")
         matrix = self._matrix("kernel", kernel, len(self.start))
         self._symmetric = (matrix + matrix.T) / 2
         self._other: tuple[FloatArray, FloatArray] | None = None
         if other_kernel is not None and other_start is not None:
-            others = np.asarray(other_start, np.float64)
+            others = _reals(other_start, "other_start")
             others = others[:, None] if others.ndim == 1 else others
             self._other = (self._matrix("other_kernel", other_kernel, len(others)), others)
 
@@ -70,7 +72,9 @@ class ClosedForm:
     def eigen(self) -> tuple[Float[np.ndarray, " rows"], Float[np.ndarray, "rows rows"]]:
         """Eigenvalues of K, ascending and clipped at zero, and eigenvectors."""
         values, vectors = np.linalg.eigh(self._symmetric)
-        return np.maximum(values, 0.0), vectors
+        # Inputs given twice have zero eigenvalues, which rounding makes about n ε λ_max.
+        rounding = len(values) * np.finfo(np.float64).eps * max(values[-1], 0.0)
+        return np.where(values > rounding, values, 0.0), vectors
 
     @property
     def stable_rate(self) -> float:
@@ -82,8 +86,10 @@ class ClosedForm:
         self, times: ArrayLike
     ) -> tuple[Float[np.ndarray, "T n C"], Float[np.ndarray, "T others C"] | None]:
         """Return f at training points (T, n, C) and other points (T, n', C) under gradient flow at times τ."""
-        shares = np.asarray(times, np.float64)[:, None] / len(self.start)
-        decay = shares * self.eigen[0]
+        shares = _sequence(times, "times")[:, None] / len(self.start)
+        values = self.eigen[0]
+        # At τ = ∞ the directions of zero eigenvalues still do not move, although ∞ · 0 is NaN.
+        decay = np.where(values > 0, shares, 0.0) * values
         return self._outputs(np.exp(-decay), -np.expm1(-decay), shares)
 
     def descent(
@@ -91,11 +97,10 @@ class ClosedForm:
     ) -> tuple[Float[np.ndarray, "T n C"], Float[np.ndarray, "T others C"] | None]:
         """Return f at both sets of points after these numbers of gradient descent steps; infinite after overflow."""
         share = learning_rate * self.eigen[0] / len(self.start)
-        count = np.asarray(steps, np.float64)[:, None]
+        count = _sequence(steps, "steps")[:, None]
         slow = share < 0.5
-        exponents = count * np.log1p(
-            -np.where(slow, share, 0.0)
-        )  # exact for the many small eigenvalues
+        rates = np.log1p(-np.where(slow, share, 0.0))  # exact for the many small eigenvalues
+        exponents = np.where(rates < 0, count, 0.0) * rates
         with np.errstate(over="ignore"):
             left = np.where(slow, np.exp(exponents), np.power(1 - share, count))
         gone = np.where(slow, -np.expm1(exponents), 1 - left)
@@ -116,7 +121,9 @@ class ClosedForm:
             if self._other is None:
                 return train, None
             kernel, start = self._other
-            scaled = np.where(values > 0, gone / np.where(values > 0, values, 1.0), limit)
+            # Directions of zero eigenvalues have no part in K(x, X) either.
+            unmoved = np.where(np.isfinite(limit), limit, 0.0)
+            scaled = np.where(values > 0, gone / np.where(values > 0, values, 1.0), unmoved)
             moved = np.einsum(
                 "nk,tkc->tnc", kernel @ vectors, scaled[:, :, None] * modes, optimize=True
             )
@@ -124,7 +131,7 @@ class ClosedForm:
 
     def _matrix(self, field: str, kernel: ArrayLike, rows: int) -> FloatArray:
         """Reshape to (rows, n), or to (rows · C, n · C) with joint indices of point and output."""
-        array = np.asarray(kernel, np.float64)
+        array = _reals(kernel, field)
         n, num_outputs = self.start.shape
         if array.shape not in ((rows, n), (rows, n, num_outputs, num_outputs)):
             raise InvalidInput(
@@ -139,6 +146,24 @@ class ClosedForm:
             if array.ndim == 2
             else array.transpose(0, 2, 1, 3).reshape(rows * num_outputs, n * num_outputs)
         )
+
+
+def _sequence(given: ArrayLike, field: str) -> FloatArray:
+    """Return times or steps as a vector of numbers from 0 to infinity."""
+    found = _reals(given, field)
+    if found.ndim != 1 or not (found >= 0).all():
+        raise InvalidInput(field, given, "a sequence of numbers from 0 on, infinity included")
+    return found
+
+
+def _reals(given: ArrayLike, field: str) -> FloatArray:
+    try:
+        array = np.asarray(given)
+        if array.dtype.kind not in "fiub" and not np.can_cast(array.dtype, np.float64):
+            raise TypeError(f"numbers of type {array.dtype}")
+        return array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(field, type(given).__name__, f"an array of reals; {error}") from error
 
 
 class OneSamplePath(NamedTuple):

@@ -24,14 +24,15 @@ from ntk_core.dynamics._rates import auto_learning_rate, eigenvalues, streamed_r
 from ntk_core.kernels import (
     KernelOperator,
     changes_from_first,
-    empirical_ntk,
     kernel_change,
     kernel_derivative,
     moving_of,
     pre_output_ntk,
+    relative_norm,
+    unchecked_ntk,
 )
 from ntk_core.networks.architectures import Network, NetworkParams, merge, output_function
-from ntk_core.traced import Apply, accepted, accepted_targets, through_output
+from ntk_core.traced import Apply, accepted, accepted_targets, through_output, with_usual_settings
 
 Kernels = dict[str, Array]
 MOST_FOLLOWED = 4
@@ -287,10 +288,10 @@ class FollowedKernel:
         if isinstance(self.model, NetworkModel):
             output, pre_parts = (
                 self.model.net.output,
-                empirical_ntk(net, params, self.x, per_layer=True),
+                unchecked_ntk(net, params, self.x, per_layer=True),
             )
         else:
-            pre_parts = {"": empirical_ntk(net, params, self.x)}
+            pre_parts = {"": unchecked_ntk(net, params, self.x)}
         parts = pre_parts
         if output != "linear":
             f = pre_outputs(self.model, trained, self.fixed, self.x)
@@ -337,6 +338,7 @@ def pre_outputs(
     return model.pre_outputs(trained, fixed, x)
 
 
+@with_usual_settings
 def kernel_velocity(
     net: Network | Apply,
     params: PyTree,
@@ -384,4 +386,4 @@ def kernel_velocity(
         slopes = jax.grad(lambda w: mean_loss(outputs(restore(w), inputs), targets))(moving)
     downhill = restore(jax.tree.map(jnp.negative, slopes))
     kernel, speed = kernel_derivative(net, params, downhill, inputs, memory_limit=memory_limit)
-    return jnp.linalg.norm(speed.ravel()) / jnp.linalg.norm(kernel.ravel())
+    return relative_norm(speed, kernel)

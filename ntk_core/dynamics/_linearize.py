@@ -8,9 +8,15 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, PyTree, Shaped
 
-from ntk_core.kernels import split_inexact
+from ntk_core.kernels import (
+    derivative_along,
+    is_reverse_only,
+    split_inexact,
+    value_and_derivative,
+    value_and_slope,
+)
 from ntk_core.networks.architectures import Network
-from ntk_core.traced import Apply, accepted, axes_of, check_model, like_params
+from ntk_core.traced import Apply, accepted, axes_of, check_model, like_params, with_usual_settings
 
 
 def linearize(net: Network | Apply, params: PyTree) -> Apply:
@@ -74,6 +80,7 @@ def _expanded(
     check_model(net, params)
     origin, rebuild = split_inexact(params)
 
+    @with_usual_settings
     def model(moved: PyTree, x: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n ..."]:
         found, given, _ = accepted(net, params, x)
         like_params(moved, params, "params")
@@ -87,15 +94,30 @@ def _expanded(
 
 def first_order(function: Callable[[PyTree], Array], origin: PyTree, direction: PyTree) -> Array:
     """Return function(w₀) plus its first derivative along ``direction``."""
-    value, change = jax.jvp(function, (origin,), (direction,))
+    value, change = value_and_slope(function, origin, direction)
     return value + change
 
 
 def second_order(function: Callable[[PyTree], Array], origin: PyTree, direction: PyTree) -> Array:
     """Return function(w₀) plus its first and half its second derivative along ``direction``."""
+    value, slope, curvature = derivatives_along(function, origin, direction)
+    return value + slope + curvature / 2
+
+
+def derivatives_along(
+    function: Callable[[PyTree], Array], origin: PyTree, direction: PyTree
+) -> tuple[Array, Array, Array]:
+    """Return (f, J δ, δᵀ H δ) of a function at w₀, δ = ``direction``."""
+    if is_reverse_only(function, origin):
+        value = function(origin)
+        # Reverse mode only: each directional derivative is the transpose of a backward pass.
+        slope, bend = value_and_derivative(
+            lambda w: derivative_along(function, w)(direction), origin
+        )
+        return value, slope, bend(direction)
 
     def along(w: PyTree) -> tuple[Array, Array]:
         return jax.jvp(function, (w,), (direction,))
 
     (value, slope), (_, curvature) = jax.jvp(along, (origin,), (direction,))
-    return value + slope + curvature / 2
+    return value, slope, curvature

@@ -11,9 +11,18 @@ from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core.dynamics.choices import LOSSES
 from ntk_core.errors import InvalidInput, check_choice
+from ntk_core.kernels import value_and_slope
 from ntk_core.networks.architectures import Network, largest_slope, output_function
 from ntk_core.networks.choices import OUTPUTS
-from ntk_core.traced import Apply, Rows, accepted, accepted_targets, axes_of, like_params
+from ntk_core.traced import (
+    Apply,
+    Rows,
+    accepted,
+    accepted_targets,
+    axes_of,
+    like_params,
+    with_usual_settings,
+)
 
 
 @dataclass(frozen=True)
@@ -96,6 +105,7 @@ class Loss:
         return self.model_curvature * (slope**2 if math.isfinite(slope) else 1.0)
 
 
+@with_usual_settings
 def loss_hessian_product(
     net: Network | Apply, params: PyTree, x: ArrayLike, y: ArrayLike, vector: PyTree, loss: str = ""
 ) -> PyTree:
@@ -130,6 +140,7 @@ def loss_hessian_product(
     return _hessian_product(apply, rule, params, inputs, targets, vector)
 
 
+@with_usual_settings
 def gauss_newton_product(
     net: Network | Apply, params: PyTree, x: ArrayLike, y: ArrayLike, vector: PyTree, loss: str = ""
 ) -> PyTree:
@@ -185,6 +196,6 @@ def _gauss_newton(
     apply: Apply, loss: Loss, params: PyTree, x: Array, y: Array, vector: PyTree
 ) -> PyTree:
     # In F, in which the square loss of a nonlinear output is convex.
-    outputs, along = jax.jvp(lambda w: loss.model(apply(w, x)), (params,), (vector,))
+    outputs, along = value_and_slope(lambda w: loss.model(apply(w, x)), params, vector)
     curved = jax.jvp(jax.grad(lambda f: loss.of_model(f, y)), (outputs,), (along,))[1]
     return jax.vjp(lambda w: loss.model(apply(w, x)), params)[1](curved)[0]

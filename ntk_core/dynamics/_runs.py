@@ -20,6 +20,7 @@ from ntk_core.dynamics._history import FloatArray, Path
 from ntk_core.dynamics._losses import Loss
 from ntk_core.dynamics._models import KernelModel, Model, Origin
 from ntk_core.errors import InvalidInput
+from ntk_core.kernels import exponent_of, scaled, widened
 from ntk_core.traced import accepted_targets, like_rows
 
 
@@ -67,7 +68,10 @@ class Points:
 
 
 def _indices(field: str, given: Sequence[int] | None, count: int) -> NDArray[np.int64]:
-    chosen = np.arange(count) if given is None else np.asarray(given, np.int64).reshape(-1)
+    try:
+        chosen = np.arange(count) if given is None else np.asarray(given, np.int64).reshape(-1)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(field, given, f"indices from 0 to {count - 1}; {error}") from error
     if len(chosen) and not 0 <= chosen.min() <= chosen.max() < count:
         raise InvalidInput(field, list(map(int, chosen)), f"indices from 0 to {count - 1}")
     return chosen
@@ -192,7 +196,11 @@ def _measure_by_kernel(
 
 
 def _norm(tree: PyTree) -> Array:
-    return jnp.sqrt(jnp.asarray(sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(tree))))
+    leaves = [widened(leaf).ravel() for leaf in jax.tree.leaves(tree)]
+    # A common power of two keeps squares of very large or small entries in range.
+    exponent = jnp.max(jnp.stack([exponent_of(leaf) for leaf in leaves]))
+    squares = [jnp.sum(scaled(leaf, exponent) ** 2) for leaf in leaves]
+    return jnp.ldexp(jnp.sqrt(jnp.sum(jnp.stack(squares))), exponent)
 
 
 def _largest(tree: PyTree) -> Array:

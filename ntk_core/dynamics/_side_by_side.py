@@ -20,9 +20,9 @@ from ntk_core.dynamics._losses import Loss
 from ntk_core.dynamics._rates import adam_rate, auto_learning_rate, largest_eigenvalue
 from ntk_core.dynamics._runs import Points, Run
 from ntk_core.errors import InvalidInput, check_choice
-from ntk_core.kernels import empirical_ntk, infinite_width_ntk, split_inexact
+from ntk_core.kernels import infinite_width_ntk, refuse_traced, split_inexact, unchecked_ntk
 from ntk_core.networks.architectures import Network, merge
-from ntk_core.traced import Apply, accepted, axes_of, through_output
+from ntk_core.traced import Apply, accepted, axes_of, through_output, with_usual_settings
 
 MAX_KERNEL_ROWS = 900  # largest n·C of a kernel with a spectrum at every record
 MAX_KERNEL_MODEL_ROWS = 3000  # largest n·C for training a linear model by its kernel
@@ -62,6 +62,15 @@ class Training:
         kernels: bool = True,
         num_kernel_points: int | None = None,
     ):
+        refuse_traced((params, x), "x")
+        _check_whole("max_steps", max_steps)
+        _check_whole("num_records", num_records)
+        if num_kernel_points is not None:
+            _check_whole("num_kernel_points", num_kernel_points)
+        if loss_threshold is not None and not isinstance(loss_threshold, int | float):
+            raise InvalidInput("loss_threshold", loss_threshold, "a number, or None")
+        if key is not None:
+            _check_key(key)
         net, inputs, num_outputs = accepted(net, params, x)
         if isinstance(net, Network) or jnp.issubdtype(
             inputs.dtype, jnp.inexact
@@ -76,8 +85,6 @@ class Training:
             raise InvalidInput(
                 "batch_size", self.optimizer.batch_size, f"at most {n}, the number of samples"
             )
-        if max_steps < 1:
-            raise InvalidInput("max_steps", max_steps, "an integer, at least 1")
         check_choice("linear_route", linear_route, ("auto", "kernel", "weights"))
         self.threshold = loss_threshold
         self.records = record_steps(max_steps, num_records)
@@ -104,7 +111,7 @@ class Training:
             )
 
         start = pre_outputs(self.model, *self.origin, self.points.all_x)
-        pre_kernel = empirical_ntk(
+        pre_kernel = unchecked_ntk(
             *self.model.traced(*self.origin), self.points.all_x, self.points.x
         )
         at_start = models.KernelAndStart(
@@ -227,6 +234,21 @@ class Training:
             self.kernel.record(self.runs["network"].descent.state.trained)
 
 
+def _check_whole(field: str, given: object) -> None:
+    if isinstance(given, bool) or not (isinstance(given, int | np.integer) and given >= 1):
+        raise InvalidInput(field, given, "an integer, at least 1")
+
+
+def _check_key(key: object) -> None:
+    """Refuse other values than one random key, typed or of raw uint32 numbers."""
+    dtype = getattr(key, "dtype", None)
+    is_typed = dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
+    is_raw = dtype == jnp.uint32
+    if not (is_typed and not np.shape(key)) and not (is_raw and np.ndim(key) == 1):
+        raise InvalidInput("key", key, "one random key, jax.random.key(seed)")
+
+
+@with_usual_settings
 def train(
     net: Network | Apply,
     params: PyTree,

@@ -1,6 +1,13 @@
 """Tangent kernels and how they change."""
 
+from ntk_core.kernels._arrays import refuse_traced
 from ntk_core.kernels._between import KernelComparison, changes_from_first, kernel_change_between
+from ntk_core.kernels._callable import (
+    derivative_along,
+    is_reverse_only,
+    value_and_derivative,
+    value_and_slope,
+)
 from ntk_core.kernels._derivative import kernel_derivative
 from ntk_core.kernels._distance_bound import LeastDistance, least_distance
 from ntk_core.kernels._eigenspaces import (
@@ -10,7 +17,13 @@ from ntk_core.kernels._eigenspaces import (
     principal_angles,
     target_share,
 )
-from ntk_core.kernels._empirical import checked_model, empirical_ntk, kernel_change, pre_output_ntk
+from ntk_core.kernels._empirical import (
+    checked_model,
+    empirical_ntk,
+    kernel_change,
+    pre_output_ntk,
+    unchecked_ntk,
+)
 from ntk_core.kernels._generic import as_function, as_it_is, generic_ntk, moving_of, split_inexact
 from ntk_core.kernels._gradient_bound import gradient_norm_bound
 from ntk_core.kernels._infinite_heads import SampledKernel, infinite_heads_ntk
@@ -22,6 +35,16 @@ from ntk_core.kernels._infinite_width import (
 from ntk_core.kernels._outputs import as_matrix, diagonal_ntk, trace_outputs
 from ntk_core.kernels._products import KernelExtremes, KernelOperator, KernelSolution
 from ntk_core.kernels._regression import JITTER, KernelRegression, kernel_regression
+from ntk_core.kernels._scale import (
+    ScaledNorm,
+    exponent_of,
+    norm_ratio,
+    relative_norm,
+    scaled,
+    scaled_norm,
+    widened,
+)
+from ntk_core.kernels._scaled_outputs import has_entries_beyond, scaled_model
 
 __all__ = (
     "KernelOperator",

@@ -18,16 +18,28 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
-from jaxtyping import Float, PyTree, Shaped
+from jaxtyping import Float, Int, PyTree, Shaped
 
 from ntk_core.errors import InvalidInput
+from ntk_core.kernels._arrays import refuse_traced
 from ntk_core.kernels._blocks import block_of, checked_limit, even_size
-from ntk_core.kernels._empirical import VIEW_COPIES, empirical_ntk, rows_of
+from ntk_core.kernels._empirical import VIEW_COPIES, rows_of, unchecked_ntk
 from ntk_core.kernels._estimated import MIN_PROBES, Share, Sums, estimated_sums
 from ntk_core.kernels._generic import as_function
 from ntk_core.kernels._products import LARGE_MEMORY, KernelOperator, num_moving
+from ntk_core.kernels._scale import exponent_of, scaled, widened
+from ntk_core.kernels._scaled_outputs import SMALL_ENTRY, scaled_model
 from ntk_core.networks.architectures import Network
-from ntk_core.traced import Model, accepted, accepted_targets, checked, like_params, through_output
+from ntk_core.traced import (
+    Model,
+    accepted,
+    accepted_targets,
+    checked,
+    checked_array,
+    like_params,
+    through_output,
+    with_usual_settings,
+)
 
 PAIR_COPIES = 6  # copies of a kernel block while two are computed and compared; measured
 Pair = tuple[int, int]
@@ -42,7 +54,7 @@ class KernelComparison(NamedTuple):
         error: its standard error; 0 if exact.
         interval: half-width of its 95% interval, ``change`` ± ``interval``, by Student's t with probes − 1 degrees of
             freedom: over random vectors, for fixed inputs and weights.
-        norm0, norm1: ‖K₀‖_F and ‖K₁‖_F.
+        norm0, norm1: ‖K₀‖_F and ‖K₁‖_F, in double precision.
         distance: 1 − ⟨K₀, K₁⟩ / (‖K₀‖_F ‖K₁‖_F), see :func:`kernel_distance`.
         alignment0, alignment1: yᵀKy / (‖K‖_F ‖y‖²), see :func:`alignment`; NaN without targets.
         num_pairs: pairs of blocks that were compared; 0 for an estimate.
@@ -59,6 +71,7 @@ class KernelComparison(NamedTuple):
     num_pairs: int
 
 
+@with_usual_settings
 def kernel_change_between(
     net: Model,
     params0: PyTree,
@@ -109,10 +122,38 @@ def kernel_change_between(
 
     Source: Liu, Zhu & Belkin 2020, §6; Hutchinson 1989; Meyer, Musco, Musco & Woodruff 2021.
     """
-    work = changes_from_first(
-        net, (params0, params1), x, targets=targets, memory_limit=memory_limit, probes=probes, seed=seed, mapped=mapped,
-        kept=kept,
-    )  # fmt: skip
+    how: dict[str, Any] = {
+        "targets": targets,
+        "memory_limit": memory_limit,
+        "probes": probes,
+        "seed": seed,
+        "mapped": mapped,
+        "kept": kept,
+    }
+    found = _finished(changes_from_first(net, (params0, params1), x, **how), progress)
+    size = max(1, len(jnp.shape(x)) and jnp.shape(x)[0])
+    if math.isfinite(found.change) and min(found.norm0, found.norm1) / size >= SMALL_ENTRY:
+        return found
+    # Entries overflow or vanish, although ΔK does not depend on the scale of the outputs.
+    scaled_net, exponent = scaled_model(net, params0, checked_array(x, "x"))
+    if not exponent:
+        return found
+    if kept is not None and not kept.is_dir():
+        how["kept"] = None  # the file has the sums of the unscaled kernels
+    found = _finished(changes_from_first(scaled_net, (params0, params1), x, **how), progress)
+    norms = (_times_power(found.norm0, 2 * exponent), _times_power(found.norm1, 2 * exponent))
+    return found._replace(norm0=norms[0], norm1=norms[1])
+
+
+def _times_power(size: float, exponent: int) -> float:
+    """Return size · 2^exponent in double precision."""
+    return float(np.ldexp(size, exponent))
+
+
+def _finished(
+    work: Generator[Share, None, list[list[KernelComparison]]], progress: Callable[[float], object]
+) -> KernelComparison:
+    """Return the only comparison of ``work``, and report its progress."""
     while True:
         try:
             done, of_all = next(work)
@@ -143,6 +184,12 @@ def changes_from_first(
     Source: as :func:`kernel_change_between`.
     """
     checked_limit(memory_limit)
+    refuse_traced(x, "x")
+    refuse_traced(list(params), "params")
+    if probes is not None and not (isinstance(probes, int) and probes >= MIN_PROBES):
+        raise InvalidInput("probes", probes, f"an integer of at least {MIN_PROBES}, or None")
+    if not (isinstance(seed, int) and seed >= 0):
+        raise InvalidInput("seed", seed, "an integer from 0 on")
     net, inputs, num_outputs = accepted(net, params[0], x)
     for later in params[1:]:
         like_params(later, params[0], "params1")
@@ -160,8 +207,6 @@ def changes_from_first(
             for row in sums.reshape(-1, 5)
         ]
         return [exact[first : first + each] for first in range(0, len(exact), each)]
-    if not probes >= MIN_PROBES:
-        raise InvalidInput("probes", probes, f"an integer of at least {MIN_PROBES}, or None")
     if kept is not None:
         raise InvalidInput("kept", str(kept), "None with probes: an estimate is made in one go")
     seen = (
@@ -272,17 +317,19 @@ def sums_of_pair(problem: _Problem, pair: Pair) -> Sums:
     ]
     first, *later = problem.params
     befores = jax.block_until_ready(_kernels(problem.net, first, rows, others, problem.outputs))
-    dtype, y = befores[0].dtype, problem.targets
-    seen = None if y is None else tuple(block_of(y, index, size).astype(dtype) for index in pair)
+    y = problem.targets
+    seen = None
+    if y is not None:
+        seen = tuple(block_of(y, index, size) for index in pair)
     found = []
     for params in later:
         # Sequentially, to release memory of the first before the second.
         afters = jax.block_until_ready(_kernels(problem.net, params, rows, others, problem.outputs))
         for before, after in zip(befores, afters, strict=True):
-            by_row = np.asarray(
-                _row_sums(before, after, jnp.asarray(counts[1], dtype), seen), np.float64
-            )
-            found.append((1.0 if left == right else 2.0) * (by_row @ counts[0]))
+            sums, exponents = _row_sums(before, after, jnp.asarray(counts[1]), seen)
+            by_row = np.asarray(sums, np.float64) @ counts[0]
+            twice = 1.0 if left == right else 2.0
+            found.append(twice * np.ldexp(by_row, np.asarray(exponents)))
     return np.ravel(found).tolist()
 
 
@@ -295,8 +342,8 @@ def _kernels(
 ) -> tuple[Float[Array, "n1 n2 C C"], ...]:
     """Return the kernel, or that of the pre-outputs under each output."""
     if not (outputs and isinstance(net, Network)):
-        return (empirical_ntk(net, params, rows, others),)
-    kernel = empirical_ntk(net.with_output("linear"), params, rows, others)
+        return (unchecked_ntk(net, params, rows, others),)
+    kernel = unchecked_ntk(net.with_output("linear"), params, rows, others)
     left = _pre_outputs(net, params, rows)
     right = left if others is None else _pre_outputs(net, params, others)
     return tuple(through_output(output, kernel, left, right) for output in outputs)
@@ -313,17 +360,38 @@ def _row_sums(
     k1: Float[Array, "n1 n2 C C"],
     counts: Float[Array, " n2"],
     targets: tuple[Float[Array, "n1 C"], Float[Array, "n2 C"]] | None,
-) -> Float[Array, "5 n1"]:
-    """Row sums in the kernels' type, to be added in double precision."""
-    moved = k1 - k0
+) -> tuple[Float[Array, "5 n1"], Int[Array, "5"]]:
+    """Return row sums in the kernels' type and their exponents e, for sums · 2^e in double precision.
+
+    K₀ and D are divided by their own powers of two, so that no square overflows or vanishes.
+    """
+    k0, k1 = widened(k0), widened(k1)
+    # The difference of two kernels is below 2^(e + 1), which can exceed the type.
+    common = jnp.maximum(exponent_of(k0), exponent_of(k1)) + 1
+    moved = scaled(k1, common) - scaled(k0, common)
+    exponent0 = exponent_of(k0)
+    own_exponent = exponent_of(moved)
+    first = scaled(k0, exponent0)
+    moved = scaled(moved, own_exponent)
+    exponent = common + own_exponent
+    sums, exponents = [], []
     with jax.default_matmul_precision("highest"):
-        inner = [
-            jnp.sum(a * b, axis=(2, 3)) @ counts for a, b in ((k0, k0), (moved, k0), (moved, moved))
-        ]
-        if targets is None:
-            return jnp.stack([*inner, *[jnp.full_like(inner[0], jnp.nan)] * 2])
-        y1, y2 = targets[0], counts[:, None] * targets[1]
-        return jnp.stack([*inner, *(jnp.einsum("ia,ijab,jb->i", y1, k, y2) for k in (k0, moved))])
+        for one, two, power in (
+            (first, first, 2 * exponent0),
+            (moved, first, exponent + exponent0),
+            (moved, moved, 2 * exponent),
+        ):
+            sums.append(jnp.sum(one * two, axis=(2, 3)) @ counts.astype(one.dtype))
+            exponents.append(power)
+        for kernel, power in ((first, exponent0), (moved, exponent)):
+            exponents.append(power)
+            if targets is None:
+                sums.append(jnp.full_like(sums[0], jnp.nan))
+                continue
+            y1, y2 = (each.astype(kernel.dtype) for each in targets)
+            weighted = counts.astype(kernel.dtype)[:, None] * y2
+            sums.append(jnp.einsum("ia,ijab,jb->i", y1, kernel, weighted))
+    return jnp.stack(sums), jnp.stack(exponents)
 
 
 class _Finished:
@@ -398,6 +466,8 @@ def _digest(net: Model, of: PyTree) -> str:
         ).encode()
     )
     for leaf in jax.tree.leaves(of):
+        if jnp.issubdtype(jax.dtypes.result_type(leaf), jax.dtypes.prng_key):
+            leaf = jax.random.key_data(leaf)
         array = np.ascontiguousarray(leaf)  # no copy, which may be large
         digest.update(f"{array.dtype} {array.shape}".encode())
         digest.update(array.reshape(-1).view(np.uint8).data)

@@ -18,7 +18,9 @@ Kernels = TypeVar("Kernels")  # a tree of them
 
 def checked_limit(memory_limit: float | None) -> None:
     """Refuse an invalid memory limit."""
-    if memory_limit is not None and not memory_limit > 0:
+    if memory_limit is not None and not (
+        isinstance(memory_limit, int | float) and memory_limit > 0
+    ):
         raise InvalidInput("memory_limit", memory_limit, "a number of bytes above 0, or None")
 
 

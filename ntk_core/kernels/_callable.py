@@ -12,6 +12,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.extend.core import Jaxpr, subjaxprs
 from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core.kernels._blocks import in_blocks, rows_within
@@ -109,9 +110,42 @@ def _by_jacobians(apply: Apply, params: PyTree, x1: Array, x2: Array | None) -> 
 
 def derivative_along(function: Callable[[PyTree], Array], at: PyTree) -> Callable[[PyTree], Array]:
     """Return the directional derivative by reverse mode only, for a ``custom_vjp``."""
+    return value_and_derivative(function, at)[1]
+
+
+def value_and_derivative(
+    function: Callable[[PyTree], Array], at: PyTree
+) -> tuple[Array, Callable[[PyTree], Array]]:
+    """Return (function(at), its directional derivative) by reverse mode only.
+
+    u ↦ Jᵀ u is linear, and its transpose is v ↦ J v: the convention of the kernel J Jᵀ, also for functions with
+    ``jax.custom_vjp``, for which JAX has no forward mode.
+    """
     outputs, pull = jax.vjp(function, at)
     transposed = jax.linear_transpose(pull, outputs)
-    return lambda direction: transposed((direction,))[0]
+    return outputs, lambda direction: transposed((direction,))[0]
+
+
+def value_and_slope(
+    function: Callable[[PyTree], Array], at: PyTree, direction: PyTree
+) -> tuple[Array, Array]:
+    """Return (function(at), its derivative along ``direction``): forward mode where JAX has it."""
+    if not is_reverse_only(function, at):
+        return jax.jvp(function, (at,), (direction,))
+    outputs, push = value_and_derivative(function, at)
+    return outputs, push(direction)
+
+
+def is_reverse_only(function: Callable[[PyTree], Array], at: PyTree) -> bool:
+    """Whether the function has a ``jax.custom_vjp``, hence no forward mode."""
+    # A new function each time, since JAX caches traces by identity.
+    return _has_reverse_rule(jax.make_jaxpr(lambda w: function(w))(at).jaxpr)
+
+
+def _has_reverse_rule(jaxpr: Jaxpr) -> bool:
+    if any(eqn.primitive.name.startswith("custom_vjp_call") for eqn in jaxpr.eqns):
+        return True
+    return any(map(_has_reverse_rule, subjaxprs(jaxpr)))
 
 
 @partial(jax.jit, static_argnums=0)

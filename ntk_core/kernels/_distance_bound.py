@@ -9,7 +9,8 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import PyTree, Shaped
 
-from ntk_core.kernels._empirical import empirical_ntk
+from ntk_core.kernels._arrays import refuse_traced
+from ntk_core.kernels._empirical import unchecked_ntk
 from ntk_core.kernels._generic import as_function
 from ntk_core.kernels._outputs import as_matrix
 from ntk_core.traced import Model, accepted, like_params
@@ -64,6 +65,7 @@ def least_distance(
 
     Source: Liu, Zhu & Belkin 2020, Eq. 2; derivation in docs/math/distance.md.
     """
+    refuse_traced((start, end, x), "x")
     net, x, _ = accepted(net, start, x)
     like_params(end, start, "end")
     apply = as_function(net)
@@ -74,7 +76,7 @@ def least_distance(
         jax.tree.map(lambda w0, w, s=share: w0 + s * (w - w0), start, end) for share in SHARES
     )
     kernels = [
-        as_matrix(np.asarray(empirical_ntk(net, params, x), np.float64)) for params in on_the_way
+        as_matrix(np.asarray(unchecked_ntk(net, params, x), np.float64)) for params in on_the_way
     ]
     if not all(np.isfinite(each).all() for each in (moved, *kernels)):
         return LeastDistance(math.nan, math.nan)

@@ -9,6 +9,7 @@ from scipy.linalg import eigh, subspace_angles
 from scipy.sparse.linalg import eigsh
 
 from ntk_core.errors import InvalidInput
+from ntk_core.kernels._arrays import in_float64, unit
 from ntk_core.kernels._outputs import as_matrix
 
 DENSE_ROWS = 1500  # up to this size all eigenvectors are as fast as the leading ones
@@ -34,7 +35,8 @@ def alignment(kernel: Float[ArrayLike, "..."], y: Shaped[ArrayLike, "..."]) -> f
 
     Source: Cristianini, Shawe-Taylor, Elisseeff & Kandola 2001.
     """
-    matrix, targets = as_matrix(kernel), np.asarray(y)
+    matrix = as_matrix(in_float64(kernel, "kernel"))
+    targets = in_float64(y, "y")
     if np.ndim(kernel) == 4 and targets.shape == (np.shape(kernel)[0], np.shape(kernel)[2]):
         targets = targets.reshape(-1)
     columns = targets[:, None] if targets.ndim == 1 else targets
@@ -42,6 +44,9 @@ def alignment(kernel: Float[ArrayLike, "..."], y: Shaped[ArrayLike, "..."]) -> f
         raise InvalidInput(
             "y", f"shape {np.shape(y)}", f"one row for each row of the kernel {np.shape(kernel)}"
         )
+    # The alignment depends on neither scale.
+    matrix = unit(matrix)
+    columns = unit(columns)
     size = float(np.linalg.norm(matrix)) * math.sqrt(columns.shape[1]) * float(np.sum(columns**2))
     return float(np.sum(columns * (matrix @ columns))) / size if size else math.nan
 
@@ -66,11 +71,14 @@ def kernel_distance(kernel: Float[ArrayLike, "..."], other: Float[ArrayLike, "..
 
     Source: Fort, Dziugaite, Paul, Kharaghani, Roy & Ganguli 2020, §3.
     """
-    kernel, other = np.asarray(kernel), np.asarray(other)
+    kernel = in_float64(kernel, "kernel")
+    other = in_float64(other, "other")
     if kernel.shape != other.shape:
         raise InvalidInput(
             "other", f"shape {other.shape}", f"shape {kernel.shape}, that of the kernel"
         )
+    kernel = unit(kernel)
+    other = unit(other)
     norms = [float(np.linalg.norm(each)) for each in (kernel, other)]
     if not all(norms):
         return math.nan
@@ -99,7 +107,8 @@ def target_share(
     >>> target_share(np.eye(2), np.array([3.0, 4.0])).tolist()
     [0.36, 1.0]
     """
-    return np.asarray(np.cumsum((vectors.T @ y) ** 2) / (y @ y))
+    direction = unit(np.asarray(y, np.float64))
+    return np.asarray(np.cumsum((vectors.T @ direction) ** 2) / (direction @ direction))
 
 
 def principal_angles(

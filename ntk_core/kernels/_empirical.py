@@ -6,18 +6,26 @@ K = Σ_layers (a·a') ∘ (δ·δ'): O(n² C² m) work after one forward and one
 """
 
 from functools import partial
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core.errors import InvalidInput
+from ntk_core.kernels._arrays import real_array
 from ntk_core.kernels._blocks import checked_limit, in_blocks, rows_within
 from ntk_core.kernels._callable import callable_ntk
 from ntk_core.kernels._generic import as_function, as_it_is
+from ntk_core.kernels._scale import relative_change
+from ntk_core.kernels._scaled_outputs import (
+    has_entries_beyond,
+    has_small_entries,
+    refuse_out_of_range,
+)
 from ntk_core.networks.architectures import Network, NetworkParams
 from ntk_core.traced import (
     Model,
@@ -25,6 +33,7 @@ from ntk_core.traced import (
     accepted,
     agree,
     checked,
+    checked_array,
     compiling,
     kernels_of,
     like_rows,
@@ -32,6 +41,7 @@ from ntk_core.traced import (
     program_of_network,
     views_of,
     whole_kernels,
+    with_usual_settings,
 )
 
 DEFAULT_MEMORY = 4 * 2**30  # an upper estimate: about half of it is used
@@ -80,6 +90,7 @@ def empirical_ntk(
 ) -> LayerKernels: ...
 
 
+@with_usual_settings
 def empirical_ntk(
     net: Model,
     params: PyTree,
@@ -121,7 +132,8 @@ def empirical_ntk(
 
     Raises:
         InvalidInput: for a model, parameters and inputs that do not fit each other, ``per_layer`` with a callable
-            without layers, a memory limit that is not above 0, or a callable in which rows of x interact, with the
+            without layers, a memory limit that is not above 0, entries beyond the range of their type,
+            or a callable in which rows of x interact, with the
             operation in which they do. That is proven from its program, or else tested with x and random rows;
             docs/math/traced-programs.md lists the limits of this check.
         TracingDisagrees: if a callable's traced kernel differs from plain derivatives.
@@ -131,11 +143,26 @@ def empirical_ntk(
     checked_limit(memory_limit)
     if per_layer and trace_outputs:
         raise InvalidInput("trace_outputs", True, "False with per_layer")
-    with compiling(f"the tangent kernel of {name_of(net)}"):
-        kernel = _kernel(net, params, x1, x2, per_layer, memory_limit)
+    kernel = unchecked_ntk(net, params, x1, x2, per_layer=per_layer, memory_limit=memory_limit)
+    refuse_out_of_range(net, params, checked_array(x1, "x1"), kernel)
     if not trace_outputs or isinstance(kernel, dict):
         return kernel
     return jnp.einsum("ijaa->ij", kernel) / kernel.shape[2]
+
+
+@with_usual_settings
+def unchecked_ntk(
+    net: Model,
+    params: PyTree,
+    x1: ArrayLike,
+    x2: ArrayLike | None = None,
+    *,
+    per_layer: bool = False,
+    memory_limit: float | None = None,
+) -> Any:
+    """Return :func:`empirical_ntk` even if entries overflow, as those of diverging networks do."""
+    with compiling(f"the tangent kernel of {name_of(net)}"):
+        return _kernel(net, params, x1, x2, per_layer, memory_limit)
 
 
 def _kernel(
@@ -148,7 +175,14 @@ def _kernel(
 ) -> Kernel | LayerKernels:
     net, x1, _ = accepted(net, params, x1, "x1")
     left = rows_of(net, x1)
-    right = None if x2 is None else jnp.asarray(like_rows(x2, left, "x2")).astype(left.dtype)
+    right = None
+    if x2 is not None:
+        others = like_rows(x2, left, "x2")
+        if not len(others):
+            raise InvalidInput(
+                "x2", f"shape {others.shape}", "shape (n, …) with at least one input"
+            )
+        right = jnp.asarray(others).astype(left.dtype)
     program = checked(net, params, left)
     if right is not None and len(right) != len(left):
         checked(net, params, right)
@@ -166,7 +200,8 @@ def _kernel(
             partial(kernels_of, program, per_layer, leaves),
         )
         kernel = in_blocks(views, contract, left, right, size)
-    agree(program, params, left, right, kernel)
+    if "kernel" in program.kept or not has_entries_beyond(program, params, left, kernel):
+        agree(program, params, left, right, kernel)
     return kernel
 
 
@@ -181,7 +216,7 @@ def checked_model(net: Model, params: PyTree, x: Rows) -> Model:
     program = checked(net, params, x)
     if program is None:
         return as_it_is(net)
-    empirical_ntk(program, params, x[:2])
+    unchecked_ntk(program, params, x[:2])
     return program
 
 
@@ -206,31 +241,43 @@ def pre_output_ntk(
     return program.kernel(leaves, views1, views2), views1.outputs, views2.outputs
 
 
+@with_usual_settings
 def kernel_change(k: Shaped[ArrayLike, "..."], k0: Shaped[ArrayLike, "..."]) -> Float[Array, ""]:
     """Return the relative change between two kernels.
 
     ΔK = ‖k − k0‖_F / ‖k0‖_F over all axes of two kernels of equal shape, a scalar.
 
     Includes all (n, n', C, C) entries, since averaging over outputs would hide changes between classes.
+    Correct for entries of any finite size, since no square overflows or vanishes; NaN if k0 is 0.
 
     Args:
         k: kernel after the change.
         k0: reference kernel of the same shape.
 
     Returns:
-        A scalar array.
+        A scalar array, of at least 32 bits.
 
     >>> kernel_change(3 * jnp.ones((2, 2, 1, 1)), jnp.ones((2, 2, 1, 1))).item()
     2.0
+    >>> kernel_change(jnp.full((1, 1), 3e30), jnp.full((1, 1), 1e30)).item()
+    2.0
 
     Raises:
-        ValueError: for kernels of different shapes.
+        InvalidInput: for kernels of different shapes, or other things than real numbers.
 
     Source: Liu, Zhu & Belkin 2020, §6.
     """
-    k, k0 = jnp.asarray(k), jnp.asarray(k0)
-    if k.shape != k0.shape:
-        raise ValueError(
-            f"kernels of shapes {k.shape} and {k0.shape} cannot be compared; equal shapes are needed"
-        )
-    return jnp.linalg.norm((k - k0).ravel()) / jnp.linalg.norm(k0.ravel())
+    now, origin = real_array(k, "k"), real_array(k0, "k0")
+    if now.shape != origin.shape:
+        raise InvalidInput("k", f"shape {now.shape}", f"shape {origin.shape}, that of k0")
+    both_numpy = isinstance(now, np.ndarray) and isinstance(origin, np.ndarray)
+    if both_numpy or has_small_entries(origin):
+        # NumPy's float64 may be wider than JAX's floats, and processors read float32 numbers
+        # below 1e-38 as 0, so a common scale comes first.
+        now = np.asarray(now).astype(np.float64)
+        origin = np.asarray(origin).astype(np.float64)
+        largest = np.abs(origin).max(initial=0.0)
+        if 0 < largest < np.inf:
+            now = now / largest
+            origin = origin / largest
+    return relative_change(jnp.asarray(now), jnp.asarray(origin))

@@ -51,6 +51,8 @@ def gradient_norm_bound(net: DAGNetwork, x: Shaped[ArrayLike, "..."]) -> float:
     """
     _check(accepted_network(net, DAGNetwork))
     flat = np.asarray(checked_array(x, "x"), float).ravel()
+    if not flat.size:
+        raise InvalidInput("x", "no numbers", "one input")
     mean_square = {INPUT: float(np.mean(flat**2))}
     sizes = {INPUT: flat.size, **net.sizes}
     for name in net.depths:

@@ -17,6 +17,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Shaped
 
 from ntk_core.errors import InvalidInput, kind_of
+from ntk_core.kernels._arrays import in_float64
 from ntk_core.kernels._gaussian import NUM_NODES, has_closed_form, mean, pair_expectations
 from ntk_core.kernels._infinite_heads import infinite_heads_ntk
 from ntk_core.networks import graphs
@@ -33,6 +34,7 @@ from ntk_core.networks.architectures import (
 from ntk_core.networks.choices import KINKED
 from ntk_core.networks.graphs import Block
 from ntk_core.networks.kinds import ARCHITECTURES
+from ntk_core.traced import with_usual_settings
 
 CHECKED_ROWS, MAX_QUADRATURE_ERROR = 4, 1e-3  # our choice
 BLOCK_ENTRIES = 2**24  # pairs of inputs and positions at a time: 128 MiB per array in float64
@@ -88,6 +90,7 @@ class Positions:
         return jnp.expand_dims(variance, tuple(range(variance.ndim - self.axes, variance.ndim)))
 
 
+@with_usual_settings
 def infinite_width_ntk(
     net: Network, x1: Shaped[ArrayLike, "n1 ..."], x2: Shaped[ArrayLike, "n2 ..."] | None = None
 ) -> Float[Array, "n1 n2"]:
@@ -118,13 +121,15 @@ def infinite_width_ntk(
 
     Raises:
         InvalidInput: for a network without such a limit (a bottleneck, a nonlinear output), another parameterization,
-            an architecture that is not covered, or an activation that quadrature does not resolve.
+            an architecture that is not covered, an activation that quadrature does not resolve, inputs that are not
+            finite, or inside of ``jax.jit``, ``jax.grad`` and ``jax.vmap``: it computes on the host in float64.
 
     Source: Jacot, Gabriel & Hongler 2018; Arora et al. 2019 (convolutions).
     """
     return _limit("tangent", net.net if isinstance(net, Paired) else net, x1, x2)
 
 
+@with_usual_settings
 def infinite_width_nngp(
     net: Network, x1: Shaped[ArrayLike, "n1 ..."], x2: Shaped[ArrayLike, "n2 ..."] | None = None
 ) -> Float[Array, "n1 n2"]:
@@ -185,8 +190,8 @@ def _limit(
             inner.output,
             "linear: with another output the kernel does not become constant",
         )
-    left = np.asarray(x1, np.float64)
-    right = left if x2 is None else np.asarray(x2, np.float64)
+    left = _finite_rows(x1, "x1")
+    right = left if x2 is None else _finite_rows(x2, "x2")
     inner.layer_input_shapes(left.shape[1:])
     if right.shape[1:] != left.shape[1:]:
         raise InvalidInput("x2", right.shape, f"rows of shape {left.shape[1:]}, as in x1")
@@ -216,6 +221,17 @@ def _limit(
     return jnp.asarray(np.concatenate(blocks), dtype=jnp.result_type(float))
 
 
+def _finite_rows(x: ArrayLike, field: str) -> Float[np.ndarray, "n ..."]:
+    """Return inputs in float64; refuse none, and numbers that are not finite."""
+    rows = in_float64(x, field)
+    if not rows.ndim or not len(rows):
+        raise InvalidInput(field, f"shape {rows.shape}", "shape (n, …) with at least one input")
+    if not np.isfinite(rows).all():
+        raise InvalidInput(field, "inputs that are not finite", "finite numbers")
+    return rows
+
+
+@with_usual_settings
 def quadrature_error(net: Stack, x: Shaped[ArrayLike, "n ..."]) -> float:
     """Return ‖K_N − K_{N/2}‖_∞ / ‖K_N‖_∞ at the first inputs, N quadrature nodes; 0 for closed forms.
 

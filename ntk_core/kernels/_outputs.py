@@ -8,12 +8,14 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core.errors import InvalidInput
-from ntk_core.kernels._empirical import checked_model, empirical_ntk
-from ntk_core.traced import Model, accepted
+from ntk_core.kernels._arrays import real_array
+from ntk_core.kernels._empirical import checked_model, unchecked_ntk
+from ntk_core.traced import Model, accepted, with_usual_settings
 
 ROWS_AT_ONCE = 16  # our choice
 
 
+@with_usual_settings
 def trace_outputs(kernel: Float[ArrayLike, "..."]) -> Float[Array, "n1 n2"]:
     """Average a kernel over its outputs.
 
@@ -33,12 +35,13 @@ def trace_outputs(kernel: Float[ArrayLike, "..."]) -> Float[Array, "n1 n2"]:
 
     Source: Novak et al. 2020 (``trace_axes``).
     """
-    array = jnp.asarray(kernel)
+    array = jnp.asarray(real_array(kernel, "kernel"))
     if array.ndim != 4 or array.shape[2] != array.shape[3]:
         raise InvalidInput("kernel", f"shape {array.shape}", "shape (n1, n2, C, C)")
     return jnp.einsum("ijaa->ij", array) / array.shape[2]
 
 
+@with_usual_settings
 def diagonal_ntk(
     net: Model, params: PyTree, x: Shaped[ArrayLike, "n ..."]
 ) -> Float[Array, "n C C"]:
@@ -64,12 +67,10 @@ def diagonal_ntk(
 
     Source: Jacot, Gabriel & Hongler 2018.
     """
-    net, inputs, num_outputs = accepted(net, params, x)
-    if not len(inputs):
-        return jnp.zeros((0, num_outputs, num_outputs))
+    net, inputs, _ = accepted(net, params, x)
     same, rows = checked_model(net, params, inputs), jnp.asarray(inputs)
     found: Array = jax.lax.map(
-        lambda row: empirical_ntk(same, params, row[None])[0, 0],
+        lambda row: unchecked_ntk(same, params, row[None])[0, 0],
         rows,
         batch_size=min(ROWS_AT_ONCE, len(rows)),
     )
@@ -82,7 +83,7 @@ def as_matrix(kernel: ArrayLike, field: str = "kernel") -> np.ndarray:
     Raises:
         InvalidInput: for another shape.
     """
-    array = np.asarray(kernel)
+    array = np.asarray(real_array(kernel, field))
     if array.ndim == 4 and array.shape[2] == array.shape[3]:
         n1, n2, num_outputs, _ = array.shape
         return array.transpose(0, 2, 1, 3).reshape(n1 * num_outputs, n2 * num_outputs)

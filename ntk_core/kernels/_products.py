@@ -14,6 +14,7 @@ from scipy.linalg import eigh_tridiagonal
 from scipy.sparse.linalg import LinearOperator, cg
 
 from ntk_core.errors import InvalidInput
+from ntk_core.kernels._arrays import refuse_traced
 from ntk_core.kernels._blocks import checked_limit, even_size, rows_within
 from ntk_core.kernels._callable import derivative_along
 from ntk_core.kernels._empirical import rows_of
@@ -21,7 +22,14 @@ from ntk_core.kernels._generic import as_function, as_it_is, moving_of
 from ntk_core.kernels._outputs import diagonal_ntk
 from ntk_core.kernels._regression import JITTER
 from ntk_core.networks.architectures import Network
-from ntk_core.traced import Model, accepted, accepted_targets, checked, like_rows
+from ntk_core.traced import (
+    Model,
+    accepted,
+    accepted_targets,
+    checked,
+    like_rows,
+    with_usual_settings,
+)
 
 LARGE_MEMORY = 2**30  # bytes for everything between parameters and products, by default
 CALLABLE_ROWS = 128  # for callables, whose activations are unknown; our choice
@@ -89,6 +97,7 @@ class KernelOperator:
     Source: Novak, Sohl-Dickstein & Schoenholz 2022, §3; Pearlmutter 1994.
     """
 
+    @with_usual_settings
     def __init__(
         self,
         net: Model,
@@ -112,6 +121,7 @@ class KernelOperator:
         self._dtype = outputs.dtype
         self.shape = (len(x) * self.num_outputs,) * 2
 
+    @with_usual_settings
     def product(
         self, v: Float[ArrayLike, "n C"], others: Shaped[ArrayLike, "m ..."] | None = None
     ) -> Array:
@@ -119,7 +129,10 @@ class KernelOperator:
         v = jnp.asarray(accepted_targets(v, self._num_samples, self.num_outputs, "v"), self._dtype)
         rows, count = self._rows, self._num_samples
         if others is not None:
-            more = jnp.asarray(like_rows(others, self._rows[0], "others")).astype(self._rows.dtype)
+            given = like_rows(others, self._rows[0], "others")
+            if not len(given):
+                raise InvalidInput("others", f"shape {given.shape}", "at least one input")
+            more = jnp.asarray(given).astype(self._rows.dtype)
             rows, count = _in_equal_blocks(more, self._size), len(more)
         padded = jnp.pad(v, [(0, self._rows.shape[0] * self._rows.shape[1] - len(v)), (0, 0)])
         found = _product(
@@ -142,6 +155,14 @@ class KernelOperator:
         """k̄ = tr K / (n C)."""
         return float(np.asarray(self.row_traces, np.float64).sum() / self.shape[0])
 
+    def _refuse_overflow(self, product: Flat) -> None:
+        if not np.isfinite(product).all():
+            raise InvalidInput(
+                "net",
+                "a kernel whose products are not finite",
+                f"finite parameters and inputs, and outputs whose squared gradients {self._dtype} represents",
+            )
+
     def extremes(
         self, *, max_products: int = 100, tolerance: float = 1e-3, seed: int = 0
     ) -> KernelExtremes:
@@ -158,20 +179,23 @@ class KernelOperator:
 
         Source: Golub & Van Loan, Matrix Computations (4th ed.), §10.1–10.3.
         """
+        refuse_traced((self._params, self._rows), "x")
         steps = min(max_products, self.shape[0])
         basis = np.empty((steps, self.shape[0]), self._dtype)
         w = np.random.default_rng(seed).standard_normal(self.shape[0]).astype(self._dtype)
-        beta, diagonal, joins = float(np.linalg.norm(w)), list[float](), list[float]()
+        diagonal: list[float] = []
+        joins: list[float] = []
+        beta = float(np.linalg.norm(w.astype(np.float64)))
         while True:
             step = len(diagonal)
             basis[step] = w / beta
-            w = self.flat_product(basis[step]).astype(
-                self._dtype
-            )  # the basis' type, to avoid copying the basis
+            product = self.flat_product(basis[step])
+            self._refuse_overflow(product)
+            w = product.astype(self._dtype)  # the basis' type, to avoid copying the basis
             diagonal.append(float(basis[step] @ w))
             for _ in range(2):  # twice is enough
                 w = w - (basis[: step + 1] @ w) @ basis[: step + 1]
-            beta = float(np.linalg.norm(w))
+            beta = float(np.linalg.norm(w.astype(np.float64)))
             values, vectors = eigh_tridiagonal(diagonal, joins)
             residuals = beta * np.abs(vectors[-1])
             spent = beta <= 10 * np.finfo(self._dtype).eps * abs(
@@ -211,7 +235,9 @@ class KernelOperator:
         def shifted(v: Flat) -> Flat:
             nonlocal count
             count += 1
-            return self.flat_product(v) + shift * v.ravel()
+            product = self.flat_product(v)
+            self._refuse_overflow(product)
+            return product + shift * v.ravel()
 
         found, _ = cg(
             LinearOperator(self.shape, shifted, dtype=np.float64),

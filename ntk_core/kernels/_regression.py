@@ -8,6 +8,7 @@ from jaxtyping import Float
 from scipy.linalg import cho_solve, lapack, solve_triangular
 
 from ntk_core.errors import InvalidInput
+from ntk_core.kernels._arrays import in_float64, real_array
 from ntk_core.kernels._outputs import as_matrix
 from ntk_core.traced import accepted_targets
 
@@ -66,10 +67,16 @@ def kernel_regression(
 
     Source: Jacot, Gabriel & Hongler 2018, §5; Rasmussen & Williams 2006, Algorithm 2.1.
     """
-    if np.ndim(kernel) == 4:
+    if np.ndim(real_array(kernel, "kernel")) == 4:
         return _over_outputs(kernel, targets, cross, ridge, prior)
-    if not ridge >= 0:
+    if not (isinstance(ridge, int | float | np.number) and ridge >= 0):
         raise InvalidInput("ridge", ridge, "a number from 0 on")
+    kernel = in_float64(kernel, "kernel")
+    cross = in_float64(cross, "cross")
+    targets = in_float64(targets, "targets")
+    prior = None if prior is None else in_float64(prior, "prior")
+    if not kernel.ndim or not kernel.size:
+        raise InvalidInput("kernel", f"shape {kernel.shape}", "a matrix with at least one row")
     rows = len(kernel)
     if np.shape(kernel) != (rows, rows):
         raise InvalidInput(
@@ -124,7 +131,12 @@ def _over_outputs(
     prior: np.ndarray | None,
 ) -> KernelRegression:
     """Regress with outputs as rows (i, a); predictions (others, C), variances (others, C)."""
-    num_outputs, others = np.shape(kernel)[2], len(cross)
+    kernel = in_float64(kernel, "kernel")
+    cross = in_float64(cross, "cross")
+    if not kernel.size:
+        raise InvalidInput("kernel", f"shape {kernel.shape}", "a matrix with at least one row")
+    num_outputs = kernel.shape[2]
+    others = len(cross) if cross.ndim else 0
     y = accepted_targets(targets, len(kernel), num_outputs, "targets")
     if np.ndim(cross) != 4:
         raise InvalidInput(
@@ -139,7 +151,7 @@ def _over_outputs(
                 f"shape {np.shape(prior)}",
                 f"shape ({others}, {num_outputs}, {num_outputs})",
             )
-        prior = np.einsum("iaa->ia", np.asarray(prior)).ravel()
+        prior = np.einsum("iaa->ia", in_float64(prior, "prior")).ravel()
     rows = np.asarray(y).reshape(-1, 1)
     found = kernel_regression(as_matrix(kernel), rows, as_matrix(cross, "cross"), ridge, prior)
     shape = (others, num_outputs)

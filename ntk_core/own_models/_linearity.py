@@ -12,8 +12,22 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core import traced
+from ntk_core.dynamics import derivatives_along
 from ntk_core.errors import InvalidInput
-from ntk_core.kernels import empirical_ntk, kernel_change_between, kernel_regression, split_inexact
+from ntk_core.kernels import (
+    ScaledNorm,
+    has_entries_beyond,
+    kernel_change_between,
+    kernel_regression,
+    refuse_traced,
+    scaled,
+    scaled_model,
+    scaled_norm,
+    split_inexact,
+    unchecked_ntk,
+    value_and_slope,
+    widened,
+)
 from ntk_core.linearity import LayerReport, LinearityReport, ratio
 from ntk_core.networks.architectures import Network, merge
 
@@ -23,6 +37,7 @@ PROBES = 32
 MOST_SEEDS = 16  # backward passes per input; with more outputs, random signs of them
 
 
+@traced.with_usual_settings
 def linearity_report(
     apply: traced.Model,
     params0: PyTree,
@@ -66,8 +81,11 @@ def linearity_report(
         raise InvalidInput("kernel", kernel, "auto, exact or estimated")
     net, rows, num_outputs = traced.accepted(apply, params0, x)
     traced.like_params(params1, params0, "params1")
+    refuse_traced((params0, params1, x), "x")
     _check_moved(params0, params1)
     inputs = jnp.asarray(rows)
+    # Refuses loops without reverse mode, and functions for one number of rows, by name.
+    traced.checked(net, params0, inputs)
     targets = None
     if y is not None:
         axes = traced.axes_of(net)
@@ -80,9 +98,9 @@ def linearity_report(
     )  # NumPy types may be wider than JAX's
     with traced.compiling(f"the linearity of {traced.name_of(net)}"):
         found = traced.quickly(_derivatives)(function, w0, w1, inputs)
-        traces = np.asarray(
-            traced.quickly(_traces)(function, w0, inputs, jax.random.key(seed)), np.float64
-        )
+        norms = traced.quickly(_gradient_norms)(function, w0, inputs, jax.random.key(seed))
+    sizes_of_gradients = np.ldexp(np.asarray(norms.size, np.float64), np.asarray(norms.exponent))
+    traces = np.sum(sizes_of_gradients**2, axis=(0, 1))  # tr K_l of each leaf
     f0, f1, linear, curvature, later = (np.asarray(each, np.float64) for each in found.values)
     if not (np.isfinite(f0).all() and np.isfinite(f1).all()):
         raise InvalidInput(
@@ -99,7 +117,7 @@ def linearity_report(
         LayerReport(
             name=name,
             num_params=int(np.size(leaf)),
-            distance=ratio(*map(float, sizes)),
+            distance=ratio(*map(_norm, sizes)),
             output_share=ratio(float(part), along),
             kernel_share=ratio(trace, total),
         )
@@ -130,6 +148,11 @@ def linearity_report(
     )
 
 
+def _norm(scaled: ScaledNorm) -> float:
+    """Return a norm in double precision."""
+    return float(np.ldexp(np.float64(scaled.size), int(scaled.exponent)))
+
+
 def _check_moved(params0: PyTree, params1: PyTree) -> None:
     """Refuse weights that are not finite, other integers, and equal weights."""
     moved = False
@@ -137,6 +160,8 @@ def _check_moved(params0: PyTree, params1: PyTree) -> None:
     for (path, before), after in zip(
         jax.tree_util.tree_leaves_with_path(params0), later, strict=True
     ):
+        if jnp.issubdtype(jax.dtypes.result_type(before), jax.dtypes.prng_key):
+            before, after = (jax.random.key_data(each) for each in (before, after))
         moves = jnp.issubdtype(jnp.result_type(before), jnp.inexact)
         for field, leaf in (("params0", before), ("params1", after)):
             if moves and not np.isfinite(leaf).all():
@@ -181,34 +206,37 @@ class _Derivatives(NamedTuple):
 
     values: tuple[Float[Array, "n C"], ...]
     parts: list[Array]
-    sizes: list[tuple[Array, Array]]
+    sizes: list[tuple[ScaledNorm, ScaledNorm]]
 
 
 def _derivatives(function: Function, w0: list[Array], w1: list[Array], x: Array) -> _Derivatives:
     with jax.default_matmul_precision("highest"):
         delta = [after - before for before, after in zip(w0, w1, strict=True)]
 
-        def along(w: list[Array]) -> tuple[Array, Array]:
-            return jax.jvp(lambda moved: function(moved, x), (w,), (delta,))
+        def outputs(w: list[Array]) -> Array:
+            return function(w, x)
 
-        (f0, linear), (_, curvature) = jax.jvp(along, (w0,), (delta,))
-        size = jnp.linalg.norm(linear)
-        pulled = jax.vjp(lambda moved: function(moved, x), w0)[1](
-            linear / jnp.where(size, size, 1)
-        )[0]
-        parts = [jnp.sum(gradient * step) for gradient, step in zip(pulled, delta, strict=True)]
-        sizes = [
-            (jnp.linalg.norm(step.ravel()), jnp.linalg.norm(w.ravel()))
-            for step, w in zip(delta, w0, strict=True)
+        f0, linear, curvature = derivatives_along(outputs, w0, delta)
+        # The unit vector along J₀δ, without squares that overflow.
+        norm = scaled_norm(linear)
+        unit = scaled(widened(linear), norm.exponent) / jnp.where(norm.size, norm.size, 1)
+        pulled = jax.vjp(outputs, w0)[1](unit.astype(linear.dtype))[0]
+        parts = [
+            jnp.sum(gradient.astype(float) * step.astype(float))
+            for gradient, step in zip(pulled, delta, strict=True)
         ]
-        f1, later = along(w1)
+        sizes = [(scaled_norm(step), scaled_norm(w)) for step, w in zip(delta, w0, strict=True)]
+        f1, later = value_and_slope(outputs, w1, delta)
         return _Derivatives((f0, f1, linear, curvature, later), parts, sizes)
 
 
-def _traces(function: Function, w0: list[Array], x: Array, key: Array) -> Float[Array, " leaves"]:
-    """tr K_l of each leaf: ‖∂f_c(x_i)/∂w_l‖² over all inputs and outputs, or random signs of the outputs."""
+def _gradient_norms(function: Function, w0: list[Array], x: Array, key: Array) -> ScaledNorm:
+    """‖∂f_c(x_i)/∂w_l‖, (n, C, leaves), of each input and output, or of random signs of the outputs.
 
-    def row(given: tuple[Array, Array]) -> Array:
+    The sum of their squares over inputs and outputs is tr K_l, in double precision.
+    """
+
+    def row(given: tuple[Array, Array]) -> ScaledNorm:
         one, key = given
         outputs, pull = jax.vjp(lambda w: function(w, one[None])[0], w0)
         seeds = jnp.eye(outputs.size)
@@ -216,16 +244,17 @@ def _traces(function: Function, w0: list[Array], x: Array, key: Array) -> Float[
             seeds = jax.random.rademacher(
                 key, (MOST_SEEDS, outputs.size), outputs.dtype
             ) / math.sqrt(MOST_SEEDS)
-        squares = jax.lax.map(
-            lambda seed: jnp.stack(
-                [jnp.sum(leaf**2) for leaf in pull(seed.astype(outputs.dtype))[0]]
-            ),
-            seeds,
-        )
-        return jnp.sum(squares, axis=0)
+
+        def norms(seed: Array) -> ScaledNorm:
+            found = [scaled_norm(leaf) for leaf in pull(seed.astype(outputs.dtype))[0]]
+            sizes = jnp.stack([each.size for each in found])
+            exponents = jnp.stack([each.exponent for each in found])
+            return ScaledNorm(sizes, exponents)
+
+        return jax.lax.map(norms, seeds)
 
     with jax.default_matmul_precision("highest"):
-        return jnp.sum(jax.lax.map(row, (x, jax.random.split(key, len(x)))), axis=0)
+        return jax.lax.map(row, (x, jax.random.split(key, len(x))))
 
 
 def _losses(
@@ -240,6 +269,10 @@ def _losses(
     f0, f1, linear = outputs
     fits = {"loss": f1, "linear_loss": f0 + linear}
     if is_exact:
-        kernel = np.asarray(empirical_ntk(net, params0, x))
+        kernel = unchecked_ntk(net, params0, x)
+        if has_entries_beyond(net, params0, x, kernel):
+            # The fit does not depend on the scale of the kernel.
+            kernel = unchecked_ntk(scaled_model(net, params0, x)[0], params0, x)
+        kernel = np.asarray(kernel)
         fits["regression_loss"] = f0 + kernel_regression(kernel, y - f0, kernel).outputs
     return {name: float(np.mean(np.sum((fit - y) ** 2, axis=1))) / 2 for name, fit in fits.items()}

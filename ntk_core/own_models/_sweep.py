@@ -17,7 +17,7 @@ from ntk_core.dynamics._history import Outcome
 from ntk_core.errors import InvalidInput
 from ntk_core.fits import PowerLaw, exponent_line, fit_runs
 from ntk_core.hessians import hessian_norm
-from ntk_core.kernels import empirical_ntk, kernel_change, split_inexact
+from ntk_core.kernels import empirical_ntk, kernel_change, split_inexact, unchecked_ntk
 from ntk_core.markup import paragraph, table
 from ntk_core.networks.build import initial_key
 from ntk_core.own_models._file import OwnModel, checked_model
@@ -259,7 +259,7 @@ class _Program:
             leaves = descent.state.trained
             loss, now = self.loss_of(leaves), self.restore(leaves)
             change = (
-                float(kernel_change(empirical_ntk(self.apply, now, self.x), before))
+                float(kernel_change(unchecked_ntk(self.apply, now, self.x), before))
                 if history
                 else 0.0
             )

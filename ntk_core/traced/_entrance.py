@@ -114,6 +114,8 @@ def accepted(net: Model, params: PyTree, x: ArrayLike, field: str = "x") -> Acce
     inputs = checked_array(x, field)
     if not inputs.ndim:
         raise InvalidInput(field, "a number", "inputs of shape (n, *input_shape)")
+    if not len(inputs):
+        raise InvalidInput(field, f"shape {inputs.shape}", "shape (n, …) with at least one input")
     outputs, closed = _outputs(net, params, inputs, field)
     shape, n = tuple(outputs.shape), len(inputs)
     single = shape == (n,) and (n == 1 or _tried(net, params, _rows(inputs, 1)) == (1,))
@@ -233,6 +235,12 @@ def like_params(params: PyTree, origin: PyTree, field: str) -> None:
             raise InvalidInput(
                 field, f"no {name}" if here is None else f"{name} of shape {here}", allowed
             )
+    pairs = zip(jax.tree.leaves(params), jax.tree.leaves(origin), strict=True)
+    for (leaf, before), name in zip(pairs, expected, strict=True):
+        if _is_float(leaf) != _is_float(before) or not _is_parameter(leaf):
+            kind = getattr(before, "dtype", kind_of(before))
+            own = getattr(leaf, "dtype", kind_of(leaf))
+            raise InvalidInput(field, f"{name} of type {own}", f"{name} of type {kind}, as before")
     found, structure = (str(jax.tree.structure(tree)) for tree in (params, origin))
     if found != structure:  # containers of other types
         raise InvalidInput(field, f"a tree {found}", f"one like {structure}")
@@ -384,7 +392,7 @@ def _outputs(
             )
             raise InvalidInput("net", "a function that JAX cannot trace", allowed) from error
         if (
-            isinstance(error, TypeError | ValueError)
+            isinstance(error, TypeError | ValueError | KeyError | IndexError | AttributeError)
             and getattr(error, "field", "input_shape") == "input_shape"
         ):
             given = f"shape {x.shape} and type {x.dtype}"

@@ -127,7 +127,7 @@ def traced_batch(apply: Apply, params: PyTree, x: Rows) -> Batch | None:
     if isinstance(apply, Seen) and apply.is_for(avals, shape, x.dtype):
         closed, rules = apply.closed, apply.rules
     else:
-        closed, _ = trace(apply, structure, avals, shape, x.dtype)
+        closed, _ = _traced_rows(apply, structure, avals, shape, x.dtype)
         rules = rules_of(closed)
     if rules is not None and overwrites(rules.jaxpr) and reverses(rules.jaxpr):
         given = "a derivative that reverses what .at[...].set has filled"
@@ -213,6 +213,27 @@ def _program(apply: Apply, key: Key, closed: ClosedJaxpr) -> Program | None:
         ):
             return batch.program
     return Program(single, structure, avals, moving, jax.ShapeDtypeStruct(shape[1:], dtype))
+
+
+def _traced_rows(
+    apply: Apply, structure: PyTreeDef, avals: Avals, shape: tuple[int, ...], dtype: np.dtype
+) -> tuple[ClosedJaxpr, PyTree]:
+    """Trace an accepted function for another number of rows.
+
+    Raises:
+        InvalidInput: for a function of one number of rows only, with JAX's reason.
+    """
+    try:
+        return trace(apply, structure, avals, shape, dtype)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise InvalidInput(
+            "net",
+            "a function for one number of rows only",
+            "one that treats each row for itself, for any number of rows; nodes of a graph belong into one row. "
+            f"For {shape[0]} of them the model reports: {reason_of(error)}",
+        ) from error
 
 
 def trace(

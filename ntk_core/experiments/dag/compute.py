@@ -14,7 +14,7 @@ from ntk_core.dynamics import KernelTraining, Loss, eigenvalues
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.dag import DRAWN, MAX_MATVECS, DAGPoint, DAGRun, DAGSpec, LayerLinearity
 from ntk_core.hessians import hessian_norm, smallest_eigenvalue_in_turn
-from ntk_core.kernels import empirical_ntk, gradient_norm_bound, kernel_change
+from ntk_core.kernels import empirical_ntk, gradient_norm_bound, kernel_change, unchecked_ntk
 from ntk_core.networks.architectures import DAGNetwork, NetworkParams, PreActivations
 from ntk_core.networks.build import initial_key
 from ntk_core.networks.graphs import OUTPUT, Graph
@@ -72,7 +72,7 @@ def _run(
         squares.append(float(jnp.mean(jnp.einsum("iiaa->ia", kernel)[:, 0])))
         now = jax.tree.map(lambda leaf: leaf[0], weights) if views else {}
         for group, (view, before) in views.items():
-            moved = float(kernel_change(empirical_ntk(view, now, x), before))
+            moved = float(kernel_change(unchecked_ntk(view, now, x), before))
             layers[group] = layers[group].model_copy(
                 update={"change": max(layers[group].change, moved)}
             )

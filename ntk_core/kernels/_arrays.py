@@ -1,0 +1,57 @@
+"""Arrays of real numbers, as kernels and targets must be."""
+
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from ntk_core.errors import InvalidInput
+from ntk_core.traced import checked_array
+
+
+def real_array(x: object, field: str) -> Array | np.ndarray:
+    """Return ``x`` as an array of real numbers, without copying arrays.
+
+    Raises:
+        InvalidInput: for anything else, complex numbers too.
+    """
+    if isinstance(x, Sequence) and any(isinstance(each, jax.Array) for each in jax.tree.leaves(x)):
+        x = jnp.asarray(x)
+    array = checked_array(x, field)
+    if jnp.issubdtype(array.dtype, jnp.complexfloating):
+        raise InvalidInput(field, f"complex numbers, of type {array.dtype}", "an array of reals")
+    return array
+
+
+def in_float64(x: object, field: str) -> Float[np.ndarray, "..."]:
+    """Return real numbers as a NumPy array in float64.
+
+    Raises:
+        InvalidInput: for other values, and inside of ``jax.jit`` and ``jax.grad``, where numbers are unknown.
+    """
+    array = real_array(x, field)
+    refuse_traced(array, field)
+    return np.asarray(array).astype(np.float64)
+
+
+def refuse_traced(x: object, field: str) -> None:
+    """Refuse arrays of ``jax.jit``, ``jax.grad`` and ``jax.vmap`` in functions that compute on the host.
+
+    Raises:
+        InvalidInput: with the remedy.
+    """
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(x)):
+        raise InvalidInput(
+            field,
+            "an array inside of jax.jit, jax.grad or jax.vmap",
+            "known numbers: this function computes on the host, so call it outside of them",
+        )
+
+
+def unit(x: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
+    """Return x divided by its largest entry, so that squares are finite; 0 stays 0."""
+    largest = np.abs(x).max(initial=0.0)
+    return x / largest if 0 < largest < np.inf else x

@@ -1,0 +1,111 @@
+"""Models whose outputs are divided by a power of two, for kernels beyond the range of their numbers.
+
+K of outputs around 1e30 has entries around 1e60, which float32 cannot represent. ΔK, distances and predictions do
+not depend on the scale of the outputs, so the kernel of f / 2^e gives them.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import PyTree
+
+from ntk_core.errors import InvalidInput
+from ntk_core.kernels._generic import as_function, as_it_is, moving_of
+from ntk_core.kernels._scale import exponent_of, widened
+from ntk_core.traced import Apply, Model, Rows
+
+SMALL_ENTRY = 1e-28  # below, rounding of float32 entries is no longer relative to their size
+DIGITS = 4  # of smaller entries that the type still represents; our choice
+EXAMINED_ROWS = 4  # our choice
+
+
+@dataclass(frozen=True)
+class ScaledOutputs:
+    """f / 2^e of a function f; equal for equal functions, as compiled programs need.
+
+    Attributes:
+        function: f.
+        exponent: e.
+    """
+
+    function: Apply
+    exponent: int
+
+    def __call__(self, params: PyTree, x: Array) -> Array:
+        # Two factors, since 2^-e alone may be outside of the type.
+        half = -self.exponent // 2
+        outputs = self.function(params, x)
+        return outputs * 2.0**half * 2.0 ** (-self.exponent - half)
+
+
+def scaled_model(net: Model, params: PyTree, x: Rows) -> tuple[Model, int]:
+    """Return (f / 2^e, e) with gradients of order one at the first inputs; (net, 0) for zero or infinite gradients."""
+    rows = jnp.asarray(x[:EXAMINED_ROWS])
+    function = as_function(net)
+    exponent = int(_gradient_exponent(as_it_is(function), params, rows, net))
+    return (ScaledOutputs(function, exponent), exponent) if exponent else (net, 0)
+
+
+@partial(jax.jit, static_argnums=(0, 3))
+def _gradient_exponent(function: Apply, params: PyTree, x: Array, net: Model) -> Array:
+    moving, restore = moving_of(net, params)
+    outputs, pull = jax.vjp(lambda w: function(restore(w), x), moving)
+    signs = jax.random.rademacher(jax.random.key(0), outputs.shape, outputs.dtype)
+    leaves = [widened(leaf).ravel() for leaf in jax.tree.leaves(pull(signs)[0])]
+    return exponent_of(jnp.concatenate(leaves))
+
+
+def has_entries_beyond(net: Model, params: PyTree, x: Rows, kernel: PyTree) -> bool:
+    """Whether entries of a known kernel overflow or vanish although the gradients do not."""
+    return _decimal_beyond(net, params, x, kernel) is not None
+
+
+def refuse_out_of_range(net: Model, params: PyTree, x: Rows, kernel: PyTree) -> None:
+    """Refuse a kernel whose entries overflow or vanish although the gradients do not.
+
+    Raises:
+        InvalidInput: with the size of the entries, and the remedy.
+    """
+    decimal = _decimal_beyond(net, params, x, kernel)
+    if decimal is None:
+        return
+    dtype = jax.tree.leaves(kernel)[0].dtype
+    limits = jnp.finfo(dtype)
+    raise InvalidInput(
+        "net",
+        f"outputs with kernel entries around 1e{decimal:.0f}",
+        f"outputs in other units, such as f / 1e{decimal / 2:.0f}: {dtype} represents kernel entries from "
+        f"{float(limits.tiny):.0e} to {float(limits.max):.0e}; kernel_change_between and linearity_report take any "
+        "scale",
+    )
+
+
+def _decimal_beyond(net: Model, params: PyTree, x: Rows, kernel: PyTree) -> float | None:
+    """Return log10 of the size of entries that the type of the kernel cannot represent, or None."""
+    leaves = jax.tree.leaves(kernel)
+    if any(isinstance(each, jax.core.Tracer) for each in (*jax.tree.leaves(params), x, *leaves)):
+        return None
+    largest = max(float(_largest(leaf)) for leaf in leaves)
+    if SMALL_ENTRY <= largest < math.inf:
+        return None
+    _, exponent = scaled_model(net, params, x)
+    limits = jnp.finfo(leaves[0].dtype)
+    decimal = 2 * exponent * math.log10(2)
+    # Smaller entries of such a kernel, products within it too, would be denormal.
+    if math.log10(limits.tiny) + DIGITS < decimal < math.log10(limits.max):
+        return None
+    return decimal
+
+
+def has_small_entries(kernel: Rows) -> bool:
+    """Whether all entries of a known kernel are too small to be exact to rounding."""
+    return not isinstance(kernel, jax.core.Tracer) and float(_largest(kernel)) < SMALL_ENTRY
+
+
+@jax.jit
+def _largest(kernel: Array) -> Array:
+    return jnp.max(jnp.abs(kernel), initial=0.0)

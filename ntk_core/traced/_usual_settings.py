@@ -1,0 +1,32 @@
+"""Strict settings of JAX, which this package's own computations do not follow."""
+
+import functools
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import ParamSpec, TypeVar
+
+import jax
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+
+def with_usual_settings(function: Callable[Given, Result]) -> Callable[Given, Result]:
+    """Run a function without ``jax_debug_nans`` and with ``jax_numpy_rank_promotion="allow"``.
+
+    NaN stands for values that do not exist, such as an alignment without targets, and broadcasting is intended.
+    """
+
+    @functools.wraps(function)
+    def usual(*args: Given.args, **kwargs: Given.kwargs) -> Result:
+        with ExitStack() as settings:
+            # Entering a setting that holds already would cost time at every call.
+            if jax.config.jax_debug_nans:
+                settings.enter_context(jax.debug_nans(False))
+            if jax.config.jax_debug_infs:
+                settings.enter_context(jax.debug_infs(False))
+            if jax.config.jax_numpy_rank_promotion != "allow":
+                settings.enter_context(jax.numpy_rank_promotion("allow"))
+            return function(*args, **kwargs)
+
+    return usual

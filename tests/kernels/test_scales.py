@@ -1,0 +1,202 @@
+"""Kernels and reports of outputs of any scale, against the same function in float64."""
+
+from collections.abc import Iterator
+
+import jax
+import jax.numpy as jnp
+import jaxtyping
+import numpy as np
+import pytest
+from jax import Array
+from jaxtyping import PyTree
+
+from ntk_core import (
+    InvalidInput,
+    KernelOperator,
+    empirical_ntk,
+    infinite_width_ntk,
+    kernel_change,
+    kernel_change_between,
+    kernel_regression,
+    linearity_report,
+    linearize,
+    quadratic_model,
+    train,
+)
+from ntk_core.kernels import alignment, generic_ntk, kernel_distance
+from ntk_core.networks import FullyConnected
+
+# NumPy reports that JAX casts a literal of 1e30 to a narrower type when it folds constants.
+pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered in cast")
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((5, 4)).astype(np.float32)
+Y = RNG.standard_normal((5, 2)).astype(np.float32)
+PARAMS = {
+    "w": RNG.standard_normal((4, 6)).astype(np.float32),
+    "v": RNG.standard_normal((6, 2)).astype(np.float32),
+}
+MOVED = {name: 1.05 * leaf for name, leaf in PARAMS.items()}
+
+
+def plain(params: PyTree, x: Array) -> Array:
+    return jnp.tanh(x @ params["w"]) @ params["v"]
+
+
+def exact_change() -> float:
+    with jax.enable_x64(True):
+        x = jnp.asarray(X, jnp.float64)
+        trees = [
+            jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), each)
+            for each in (PARAMS, MOVED)
+        ]
+        first, last = (np.asarray(generic_ntk(plain, each, x)) for each in trees)
+    return float(np.linalg.norm(last - first) / np.linalg.norm(first))
+
+
+@pytest.mark.parametrize("scale", [1e-37, 1e-30, 1e-19, 1.0, 1e12, 1e30, 1e36])
+def test_kernel_change_does_not_depend_on_scale(scale: float) -> None:
+    found = kernel_change_between(lambda w, x: plain(w, x) * scale, PARAMS, MOVED, X)
+    assert found.change == pytest.approx(exact_change(), rel=1e-4)  # float32 sums
+    assert 0 < found.norm0 < np.inf
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_report_does_not_depend_on_scale(scale: float) -> None:
+    expected = linearity_report(plain, PARAMS, MOVED, X, Y)
+    found = linearity_report(
+        lambda w, x: plain(w, x) * scale, PARAMS, MOVED, X, Y * np.float32(scale)
+    )
+    for name in ("output_error", "second_order_share", "derivative_change", "kernel_change"):
+        assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=1e-3)
+    for ours, theirs in zip(found.layers, expected.layers, strict=True):
+        assert ours.kernel_share == pytest.approx(theirs.kernel_share, rel=1e-4)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_kernel_beyond_its_type_is_refused(scale: float) -> None:
+    with pytest.raises(InvalidInput, match="kernel entries around"):
+        empirical_ntk(lambda w, x: plain(w, x) * scale, PARAMS, X)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "scale"),
+    [(np.float32, 1e-40), (np.float32, 1e-30), (np.float32, 3e38), (np.float16, 6e4), (jnp.bfloat16, 1e30)],
+)  # fmt: skip
+def test_change_of_given_kernels_at_every_scale(dtype: type, scale: float) -> None:
+    first = jnp.asarray(np.full((300, 300), scale), dtype)
+    last = jnp.asarray(np.full((300, 300), 0.75 * scale), dtype)
+    before, after = (np.asarray(each).astype(np.float64) for each in (first, last))
+    expected = np.linalg.norm(after - before) / np.linalg.norm(before)
+    assert float(kernel_change(last, first)) == pytest.approx(expected, rel=1e-5)
+    assert kernel_distance(first, last) == pytest.approx(0, abs=1e-5)
+    assert alignment(first, np.ones(300)) == pytest.approx(1, rel=1e-5)
+
+
+@jax.custom_vjp
+def activation(z: Array) -> Array:
+    return jnp.tanh(z)
+
+
+activation.defvjp(
+    lambda z: (jnp.tanh(z), z),
+    lambda z, cotangent: (cotangent * (1 - jnp.tanh(z) ** 2),),
+)
+
+
+def ruled(params: PyTree, x: Array) -> Array:
+    return activation(x @ params["w"]) @ params["v"]
+
+
+@pytest.mark.parametrize("model", [linearize, quadratic_model])
+def test_models_of_a_custom_vjp_equal_plain_ones(model: object) -> None:
+    found = model(ruled, PARAMS)(MOVED, X)  # type: ignore[operator]
+    np.testing.assert_allclose(found, model(plain, PARAMS)(MOVED, X), rtol=1e-5, atol=1e-6)  # type: ignore[operator]
+
+
+def test_report_of_a_custom_vjp_equals_the_plain_one() -> None:
+    found, expected = (linearity_report(each, PARAMS, MOVED, X) for each in (ruled, plain))
+    assert found.output_error == pytest.approx(expected.output_error, rel=1e-3)
+    assert found.second_order_share == pytest.approx(expected.second_order_share, rel=1e-4)
+
+
+@pytest.mark.parametrize("optimizer", ["gradient-descent", "momentum", "adam"])
+def test_training_of_a_custom_vjp_equals_the_plain_one(optimizer: str) -> None:
+    paths = [
+        train(each, PARAMS, X, Y, optimizer=optimizer, learning_rate=0.01, max_steps=3)
+        for each in (ruled, plain)
+    ]
+    for name in ("network", "linearized"):
+        found, expected = (getattr(path, name).outputs for path in paths)
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+
+
+WRONG = {
+    "no rows": np.zeros((0, 4)),
+    "complex": X + 1j,
+    "objects": np.full((5, 4), None),
+    "text": "abc",
+    "ragged": [[1], [1, 2]],
+    "a dictionary": {"a": 1},
+    "nothing": None,
+    "a key": jax.random.key(0),
+    "keys": jax.random.split(jax.random.key(0), 5),
+    "a number": 3.0,
+}
+NET = FullyConnected(width=8)
+CALLS = {
+    "empirical_ntk": lambda x: empirical_ntk(plain, PARAMS, x),
+    "kernel_change_between": lambda x: kernel_change_between(plain, PARAMS, MOVED, x),
+    "linearity_report": lambda x: linearity_report(plain, PARAMS, MOVED, x),
+    "train": lambda x: train(plain, PARAMS, x, Y, max_steps=1),
+    "targets of train": lambda y: train(plain, PARAMS, X, y, max_steps=1),
+    "infinite_width_ntk": lambda x: infinite_width_ntk(NET, x),
+    "KernelOperator": lambda x: KernelOperator(plain, PARAMS, x),
+    "product": lambda v: KernelOperator(plain, PARAMS, X).product(v),
+    "kernel_regression": lambda k: kernel_regression(k, k, k),
+    "kernel_change": lambda k: kernel_change(X, k),
+}
+
+
+@pytest.fixture
+def _as_for_users() -> Iterator[None]:
+    """Call without the type checks of the tests, which users do not have."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.mark.usefixtures("_as_for_users")
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("kind", WRONG)
+def test_arrays_of_a_wrong_kind_are_refused(call: str, kind: str) -> None:
+    with pytest.raises(InvalidInput):
+        CALLS[call](WRONG[kind])
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["empirical_ntk", "kernel_change_between", "linearity_report", "train", "KernelOperator"],
+)
+def test_functions_for_one_number_of_rows_are_refused(call: str) -> None:
+    mixing = np.full((5, 5), 0.2, np.float32)
+
+    def graph(params: PyTree, x: Array) -> Array:
+        return plain(params, mixing @ x)
+
+    calls = {
+        "empirical_ntk": lambda: empirical_ntk(graph, PARAMS, X),
+        "kernel_change_between": lambda: kernel_change_between(graph, PARAMS, MOVED, X),
+        "linearity_report": lambda: linearity_report(graph, PARAMS, MOVED, X),
+        "train": lambda: train(graph, PARAMS, X, Y, max_steps=1),
+        "KernelOperator": lambda: KernelOperator(graph, PARAMS, X),
+    }
+    with pytest.raises(InvalidInput):
+        calls[call]()
+
+
+@pytest.mark.parametrize(
+    "call", ["kernel_change_between", "linearity_report", "train", "infinite_width_ntk"]
+)
+def test_host_functions_refuse_compilation_around_them(call: str) -> None:
+    with pytest.raises(InvalidInput, match=r"inside of jax\.jit"):
+        jax.jit(CALLS[call])(X)
