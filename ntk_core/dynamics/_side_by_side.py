@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -239,7 +240,7 @@ def _check_whole(field: str, given: object) -> None:
         raise InvalidInput(field, given, "an integer, at least 1")
 
 
-def _check_key(key: object) -> None:
+def _check_key(key: Any) -> None:
     """Refuse other values than one random key, typed or of raw uint32 numbers."""
     dtype = getattr(key, "dtype", None)
     is_typed = dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
