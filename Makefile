@@ -7,7 +7,7 @@ APP := $(VENV)/.app-installed
 DEV := $(VENV)/.dev-installed
 
 .PHONY: help app test slow programs check check-tests static format gallery claims bench wheel lowest newest torch locked locks audit licenses sbom docs \
-  notebooks clean
+  notebooks release-check clean
 
 help:
 	@echo "make app      start the dashboard on http://localhost:$(PORT)  (PORT=8502 make app: elsewhere)"
@@ -27,6 +27,7 @@ help:
 	@echo "make locks    update locks/: versions and hashes of the image"
 	@echo "make audit    check locked packages for known vulnerabilities; make licenses: list every license; make sbom: a bill of materials"
 	@echo "make docs     build the public site in .docs/site: lecture, Live, gallery, documentation; make notebooks: recompute the notebooks of examples/"
+	@echo "make release-check  name the missing steps of a release"
 	@echo "make clean    remove the virtual environment and every cache"
 
 app: $(APP)
@@ -133,6 +134,10 @@ docs: $(DEV)
 	.venv-docs/bin/python -m sphinx -W --keep-going -q -b html -d .docs/read docs .docs/site/docs
 	.venv-docs/bin/python .ci/links.py .docs/site
 	@echo "The site is in .docs/site/index.html"
+
+# CONTRIBUTING.md, Releases.
+release-check: $(DEV)
+	$(BIN)/python .ci/release.py
 
 notebooks: $(DEV)
 	$(BIN)/python -m tests.examples.notebooks
