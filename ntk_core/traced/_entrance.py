@@ -23,6 +23,7 @@ from jaxtyping import PyTree
 
 from ntk_core.errors import InvalidInput, kind_of
 from ntk_core.networks.architectures import Network
+from ntk_core.traced._collections import check_collections
 from ntk_core.traced._of_network import Shapes, avals_of, shapes_of
 from ntk_core.traced._overwrites import Plain, overwrites
 from ntk_core.traced._program import Apply, Model, Program, Rows
@@ -34,9 +35,13 @@ FUNCTION = "a network of this package or a function apply(params, x) that return
 SPLIT = {
     "flax.nnx": (
         "graphdef, params, rest = nnx.split(model, nnx.Param, ...)",
-        "apply = lambda params, x: nnx.merge(graphdef, params, rest)(x)",
+        "apply = lambda params, x: nnx.merge(graphdef, params, rest, copy=True)(x)",
     ),
-    "flax.linen": ("params = model.init(jax.random.key(0), x)", "apply = model.apply"),
+    "flax.linen": (
+        "variables = model.init(jax.random.key(0), x)",
+        'params = variables["params"]',
+        'apply = lambda params, x: model.apply({**variables, "params": params}, x)',
+    ),
     "equinox": (
         "params, static = eqx.partition(model, eqx.is_inexact_array)",
         "apply = lambda params, x: jax.vmap(eqx.combine(params, static))(x)",
@@ -274,6 +279,7 @@ def check_model(net: object, params: PyTree) -> None:
                 "params", kind_of(params), "the parameters that net.init(key, input_shape) draws"
             )
         return
+    check_collections(net, params)
     leaves = jax.tree.leaves(params)
     if not any(_is_float(leaf) for leaf in leaves) or not all(map(_is_parameter, leaves)):
         _refuse_params(params)
