@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+import copy
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -12,25 +13,38 @@ from jax import Array
 from numpy.typing import ArrayLike
 
 from ntk_core.environment import how_to_install
-from ntk_core.errors import InvalidInput
+from ntk_core.errors import InvalidInput, kind_of
+from ntk_core.own_models._torch_reference import (
+    Reference,
+    first_line,
+    outputs_of,
+    reference,
+    unchanged,
+)
+from ntk_core.own_models._torchax import as_array, call_on_arrays, torch_environment
 
 if TYPE_CHECKING:
     import torch
 
-AGREEMENT = 1e-3  # of float32 outputs, relative to the largest
+TorchFunction = Callable[[dict[str, Array], Array], Array]
+AGREEMENT = 1e-3  # of outputs and gradients in float32, relative to the largest output or the norm
+# A parameter whose gradient is below this share of all gradients may differ: its gradient is
+# rounding, as for the bias of attention keys, which cancels in the softmax.
+NEGLIGIBLE = 1e-5
 
 
 def from_torch(
     module: torch.nn.Module, example: ArrayLike
-) -> tuple[Callable[[dict[str, Array], Array], Array], dict[str, Array]]:
+) -> tuple[TorchFunction, dict[str, Array]]:
     """Convert a PyTorch module to a JAX function with parameters.
 
     (apply, params) of a ``torch.nn.Module`` in eval mode; apply(params, x) = module(x) has shape (n, C) or (n, T, C).
 
-    Parameters that require gradients are in ``params`` by name; buffers (running averages) and frozen parameters are
-    constants. Weights may share the module's memory (on a CPU, if aligned to 64 bytes as PyTorch does), so do not train
-    the module in place afterwards. Models with ``logits`` (library transformers) return them. Outputs (n,) become
-    (n, 1).
+    Registered parameters that require gradients are in ``params``, by name and once per tied tensor; parametrized
+    weights (weight_norm, spectral_norm, LoRA) follow from theirs. Buffers (running averages), frozen parameters and
+    other tensors are constants. Weights may share the module's memory (on a CPU, if aligned to 64 bytes as PyTorch
+    does), so do not train the module in place afterwards. Models with ``logits`` (library transformers) return them.
+    Outputs (n,) become (n, 1). The module keeps its modes, buffers and gradients.
 
     >>> import numpy as np, ntk_core
     >>> from torch import nn
@@ -41,97 +55,224 @@ def from_torch(
 
     Args:
         module: any module whose operations torchax supports.
-        example: inputs (n, *input_shape), at least one row; the outputs of both are compared on it.
+        example: inputs (n, *input_shape), at least one row. On it, outputs are compared with PyTorch's, and so is the
+            gradient of a random mixture of the outputs, parameter by parameter.
 
     Returns:
         ``(apply, params)``: a JAX function and its parameters by name.
 
     Raises:
-        InvalidInput: if torch or torchax is missing, an operation is not supported, outputs are not (n, C), (n,) or
-            (n, T, C), or they differ between PyTorch and JAX.
+        InvalidInput: if torch or torchax is missing, the module fails on the example, an operation is not supported,
+            outputs are not (n, C), (n,) or (n, T, C), or outputs or gradients differ between PyTorch and JAX
+            (``torch.no_grad`` in a forward pass, custom ``autograd.Function``), with the parameter's name.
 
     Source: our choice, docs/decisions/0002-kernels-without-jacobians.md.
     """
     try:
         import torch
-        import torchax
     except ImportError as error:
         raise InvalidInput(
             "model", f"a PyTorch module without {error.name}", how_to_install("torch")
         ) from None
     if not isinstance(module, torch.nn.Module):
-        raise InvalidInput("model", type(module).__name__, "a torch.nn.Module")
-    rows = torch.as_tensor(np.array(example))
-    whole = _Outputs.around(module).eval()
-    with torch.no_grad():
-        expected = whole(rows)
-    if (
-        not isinstance(expected, torch.Tensor)
-        or expected.ndim not in (2, 3)
-        or len(expected) != len(rows)
-    ):
-        shape = getattr(expected, "shape", type(expected).__name__)
+        given = f"the class {module.__name__}" if isinstance(module, type) else kind_of(module)
+        raise InvalidInput("model", given, "a torch.nn.Module")
+    if isinstance(module, torch.jit.ScriptModule):
         raise InvalidInput(
-            "model",
-            f"outputs {tuple(shape)}",
-            "outputs of shape (n, C), (n,) or (n, T, C), one row for each input",
+            "model", "a module of TorchScript", "the torch.nn.Module that it was made of"
         )
-    states, function = torchax.extract_jax(whole)
-    tensors = {**dict(whole.named_parameters()), **dict(whole.named_buffers())}
-    states = {name: _in_place(tensors[name], each) for name, each in states.items()}
-    moves = {name for name, each in whole.named_parameters() if each.requires_grad}
-    params = {
-        name.removeprefix(_Outputs.PREFIX): each for name, each in states.items() if name in moves
-    }
-    kept = {name: each for name, each in states.items() if name not in moves}
-
-    def apply(params: dict[str, Array], x: Array) -> Array:
-        named = {_Outputs.PREFIX + name: each for name, each in params.items()}
-        return jnp.asarray(function({**kept, **named}, (jnp.asarray(x),)))
-
-    try:
-        found = np.asarray(jax.jit(apply)(params, jnp.asarray(rows.numpy())))
-    except Exception as error:
-        first = next(
-            (line for line in str(error).splitlines() if line.strip()), type(error).__name__
-        )
-        raise InvalidInput("model", first, "operations that torchax knows") from error
-    difference = np.abs(found - expected.numpy()).max() / max(float(np.abs(found).max()), 1e-30)
-    if not difference <= AGREEMENT:
-        raise InvalidInput(
-            "model",
-            f"outputs that differ by {difference:.1e} between PyTorch and JAX",
-            "another module",
-        )
+    module = _unwrapped(module)
+    torch_environment()
+    _check_parameters(module)
+    expected = reference(module, _as_rows(example))
+    apply, params = _converted(module, _kind(expected.rows))
+    _compare(apply, params, expected)
     return apply, params
 
 
-def _in_place(tensor: torch.Tensor, copied: Array) -> Array:
-    """Return the tensor's memory as an array if JAX can read it, else the copy."""
+def _unwrapped(module: torch.nn.Module) -> torch.nn.Module:
+    """Return the module inside torch.compile, DataParallel and DistributedDataParallel."""
+    import torch
+
+    parallel = torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel
+    while isinstance(module, parallel) or hasattr(module, "_orig_mod"):
+        module = module.module if isinstance(module, parallel) else module._orig_mod
+    return module
+
+
+def _check_parameters(module: torch.nn.Module) -> None:
+    """Refuse modules without trained parameters, and tensors without values."""
+    import torch
+
+    tensors = [*module.named_parameters(), *module.named_buffers()]
+    for name, tensor in tensors:
+        if torch.nn.parameter.is_lazy(tensor):
+            allowed = "a module that was called once, which sets the shapes of lazy layers"
+            raise InvalidInput("model", f"a module with {name} without a shape", allowed)
+        if tensor.is_meta:
+            given = f"a module with {name} on the device meta"
+            raise InvalidInput(
+                "model", given, "a module with values: module.to_empty and its weights"
+            )
+    for name, tensor in module.named_parameters():
+        if tensor.requires_grad and not tensor.is_floating_point():
+            kind = str(tensor.dtype).removeprefix("torch.")
+            raise InvalidInput("model", f"the parameter {name} of type {kind}", "real parameters")
+    if not any(each.requires_grad for each in module.parameters()):
+        given = "a module without a parameter that requires gradients"
+        raise InvalidInput(
+            "model", given, "requires_grad_(True) for the parameters to differentiate"
+        )
+
+
+def _as_rows(example: Any) -> torch.Tensor:
+    """Return the example as a tensor of its own.
+
+    Raises:
+        InvalidInput: for anything but finite numbers (n, *input_shape) with n > 0.
+    """
+    import torch
+
+    allowed = "one array of numbers (n, *input_shape) with at least one row"
     try:
-        found = jax.dlpack.from_dlpack(tensor.detach())
-    except Exception:  # type or device that DLPack or JAX does not support
-        return copied
-    return found if (found.shape, found.dtype) == (copied.shape, copied.dtype) else copied
+        if isinstance(example, torch.Tensor):
+            rows = example.detach().clone().to("cpu")
+        elif getattr(example, "dtype", None) == jnp.bfloat16:  # PyTorch reads no such NumPy array
+            rows = torch.as_tensor(np.asarray(example, np.float32)).bfloat16()
+        else:
+            rows = torch.as_tensor(np.array(example))
+    except Exception as error:  # lists of different lengths, dictionaries, sparse or meta tensors
+        given = f"{kind_of(example)} ({first_line(error)})"
+        raise InvalidInput("example", given, allowed) from error
+    if rows.ndim == 0 or len(rows) == 0:
+        raise InvalidInput("example", f"shape {tuple(rows.shape)}", allowed)
+    if not bool(torch.isfinite(rows).all()):
+        raise InvalidInput("example", "numbers that are not finite", allowed)
+    return rows
 
 
-class _Outputs:
-    """Wrapper that returns a module's tensor of outputs."""
+def _kind(rows: torch.Tensor) -> jnp.dtype:
+    """Return the type of the inputs in JAX."""
+    return as_array(rows[:1].clone()).dtype
 
-    PREFIX = "module."
 
-    @staticmethod
-    def around(module: torch.nn.Module) -> torch.nn.Module:
-        import torch
+def _converted(module: torch.nn.Module, kind: jnp.dtype) -> tuple[TorchFunction, dict[str, Array]]:
+    """Return (apply, params); apply keeps a copy of the module without its parameters."""
+    import torch
 
-        class Outputs(torch.nn.Module):
-            def __init__(self) -> None:
-                super().__init__()
-                self.module = module
+    own = _copied(module).eval()
+    params = {}
+    kept = {name: as_array(buffer) for name, buffer in own.named_buffers()}
+    for name, parameter in module.named_parameters():
+        if parameter.requires_grad:
+            params[name] = as_array(parameter)
+        else:
+            kept[name] = as_array(parameter)
 
-            def forward(self, x: torch.Tensor) -> torch.Tensor:
-                found = self.module(x)
-                found = getattr(found, "logits", found)
-                return found[:, None] if getattr(found, "ndim", 0) == 1 else found
+    def call(tensors: Mapping[str, Any], x: Any) -> Any:
+        with unchanged(own):
+            return outputs_of(torch.func.functional_call(own, dict(tensors), (x,)))
 
-        return Outputs()
+    def apply(params: dict[str, Array], x: Array) -> Array:
+        return call_on_arrays(call, {**kept, **params}, jnp.asarray(x, kind))
+
+    return apply, params
+
+
+def _copied(module: torch.nn.Module) -> torch.nn.Module:
+    """Copy a module's structure and buffers; parameters stay where they are.
+
+    Raises:
+        InvalidInput: if it has parts that Python cannot copy.
+    """
+    import torch
+
+    shared: dict[int, Any] = {id(each): each for each in module.parameters()}
+    for each in module.modules():
+        for leaf in jax.tree.leaves(vars(each)):
+            # PyTorch refuses to copy results of operations, such as features kept by a module.
+            if isinstance(leaf, torch.Tensor) and not leaf.is_leaf:
+                shared[id(leaf)] = leaf.detach()
+    try:
+        return copy.deepcopy(module, shared)
+    except Exception as error:  # locks, open files, generators
+        given = f"a module that Python cannot copy ({first_line(error)})"
+        raise InvalidInput("model", given, "a module that copy.deepcopy accepts") from error
+
+
+def _compare(apply: TorchFunction, params: dict[str, Array], expected: Reference) -> None:
+    """Compare outputs and gradients in JAX with PyTorch's.
+
+    Raises:
+        InvalidInput: if JAX fails, or for the output or the parameter that differs most.
+    """
+    x = as_array(expected.rows)
+
+    def both(params: dict[str, Array]) -> tuple[Array, dict[str, Array]]:
+        outputs, pull = jax.vjp(lambda moved: apply(moved, x), params)
+        return outputs, pull(jnp.asarray(expected.mixture, outputs.dtype))[0]
+
+    try:
+        with jax.default_matmul_precision("highest"):
+            outputs, gradients = jax.jit(both)(params)
+    except Exception as error:  # any error of torchax or of JAX on what torchax wrote
+        raise InvalidInput("model", first_line(error), "operations that torchax knows") from error
+    tolerance = max(AGREEMENT, 16 * expected.precision)
+    _compare_outputs(np.asarray(outputs, np.float64), expected.outputs, tolerance)
+    negligible = max(NEGLIGIBLE, 2 * expected.precision)
+    _compare_gradients(
+        {name: np.asarray(each, np.float64) for name, each in gradients.items()},
+        expected.gradients,
+        tolerance,
+        negligible,
+    )
+
+
+def _compare_outputs(found: np.ndarray, expected: np.ndarray, tolerance: float) -> None:
+    if found.shape != expected.shape:
+        given = f"outputs {found.shape} in JAX and {expected.shape} in PyTorch"
+        raise InvalidInput("model", given, "a module whose operations agree in both")
+    scale = max(float(np.abs(expected).max()), 1e-30)
+    difference = float(np.abs(found - expected).max()) / scale
+    if not difference <= tolerance:
+        raise InvalidInput(
+            "model",
+            f"outputs that differ by {difference:.1e} between PyTorch and JAX",
+            "a module without random numbers in eval mode, whose operations agree in both",
+        )
+
+
+def _compare_gradients(
+    found: dict[str, np.ndarray],
+    expected: dict[str, np.ndarray],
+    tolerance: float,
+    negligible: float,
+) -> None:
+    total = np.sqrt(sum(float(np.sum(each**2)) for each in expected.values()))
+    worst = ""
+    largest = 0.0  # difference relative to the tolerance
+    for name, gradient in expected.items():
+        if not np.isfinite(gradient).all():
+            allowed = f"another example, or a module whose parameter {name} has finite gradients"
+            raise InvalidInput("model", "a gradient that is not finite in PyTorch", allowed)
+        if not np.isfinite(found[name]).all():
+            allowed = (
+                f"another example, or a module without points such as the norm of zeros, where "
+                f"PyTorch takes a subgradient: the gradient of {name} is finite in PyTorch only"
+            )
+            raise InvalidInput("model", "a gradient that is not finite in JAX", allowed)
+        bound = max(tolerance * float(np.linalg.norm(gradient)), negligible * total, 1e-30)
+        difference = float(np.linalg.norm(found[name] - gradient)) / bound
+        if difference > largest:
+            worst = name
+            largest = difference
+    if largest > 1:
+        sizes = np.linalg.norm(expected[worst]), np.linalg.norm(found[worst])
+        share = float(np.linalg.norm(found[worst] - expected[worst])) / float(max(sizes))
+        raise InvalidInput(
+            "model",
+            f"a gradient that differs from PyTorch's by {share:.0%}",
+            f"a module whose parameter {worst} has one gradient in both: requires_grad_(False) in "
+            "place of torch.no_grad, detach() in place of .data, no hooks on gradients, and no "
+            "autograd.Function whose backward pass is another derivative",
+        )
