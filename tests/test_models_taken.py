@@ -228,7 +228,10 @@ def test_functions_about_layers_refuse_plain_functions(name):
 # Library → a module, and its own call on a batch.
 MODULES: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = {
     "flax.nnx": (lambda nnx: nnx.Linear(3, 2, rngs=nnx.Rngs(0)), lambda model, params: model(X)),
-    "flax.linen": (lambda linen: linen.Dense(2), lambda model, params: model.apply(params, X)),
+    "flax.linen": (
+        lambda linen: linen.Dense(2),
+        lambda model, params: model.apply({"params": params}, X),
+    ),
     "equinox": (
         lambda equinox: equinox.nn.MLP(3, 2, 4, 1, key=jax.random.key(0)),
         lambda model, params: jax.vmap(model)(X),
