@@ -120,6 +120,14 @@ class ResultTooLarge(TooLarge):
     because = "its result takes about {} and {} are allowed"
 
 
+class RowsMix(InvalidInput):
+    """Error for a function whose outputs for one row of x depend on other rows.
+
+    >>> str(RowsMix("net", "a function in which cumsum mixes the rows of x", "one row at a time"))
+    'net: a function in which cumsum mixes the rows of x cannot be used; use one row at a time'
+    """
+
+
 class RunFailed(RuntimeError):
     """A run that did not complete.
 

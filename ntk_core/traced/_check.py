@@ -15,7 +15,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import PyTree
 
-from ntk_core.errors import InvalidInput
+from ntk_core.errors import InvalidInput, RowsMix
 from ntk_core.networks.architectures import Network
 from ntk_core.traced._drawn import draws
 from ntk_core.traced._of_network import program_of_network
@@ -225,7 +225,7 @@ def _refuse_mixed_rows(batch: Batch, params: PyTree, rows: Array, mixes: str) ->
                 "one that treats each row for itself, such as a batch normalization that keeps its "
                 "averages"
             )
-            raise InvalidInput("net", mixes, allowed)
+            raise RowsMix("net", mixes, allowed)
     return is_finite
 
 

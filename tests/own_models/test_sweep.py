@@ -7,11 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core.errors import InvalidInput
+from ntk_core.errors import InvalidInput, RowsMix
 from ntk_core.hessians import hessian_norm
 from ntk_core.networks.architectures import FullyConnected
 from ntk_core.networks.build import initial_key
 from ntk_core.own_models import OwnModelError, load_model, sweep_widths, their_errors
+from ntk_core.traced import layers_of
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(8, 3)), RNG.normal(size=(8, 1))
@@ -239,3 +240,11 @@ def test_error_in_a_file_or_model_is_one_sentence_with_its_line(file, text, sent
         swept()
     assert str(error.value).startswith(sentence)
     assert "\n" not in str(error.value)
+
+
+def test_interacting_rows_are_an_error_of_their_own_type():
+    def mixing(params, x):
+        return x @ params - (x @ params).mean(0)
+
+    with pytest.raises(RowsMix, match="mixes the rows of x"):
+        layers_of(mixing, jnp.ones((3, 2)), jnp.ones((4, 3)))

@@ -8,7 +8,7 @@ from jax import Array
 from jaxtyping import PyTree
 
 from ntk_core.data import Dataset
-from ntk_core.errors import InvalidInput
+from ntk_core.errors import InvalidInput, RowsMix
 from ntk_core.experiments.own_model import OwnLayer, OwnModelPoint, OwnModelRun, OwnModelSpec
 from ntk_core.networks.build import initial_key
 from ntk_core.own_models import OwnModel, checked_model, runs_at, their_errors
@@ -28,9 +28,10 @@ def computed_by(model: OwnModel, path: Path) -> Computation:
             made, found = made_at(model, spec, data, width), None
             try:  # only some programs can be traced
                 found = layers_of(*made)
-            except InvalidInput as error:
-                if "mixes" in str(error):
-                    raise
+            except RowsMix:
+                raise
+            except InvalidInput:
+                pass
             training = {
                 "loss": spec.loss,
                 "num_inputs": spec.num_inputs,
