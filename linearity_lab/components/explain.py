@@ -103,13 +103,19 @@ def provenance_sentence(result: ResultValue) -> str:
         if earlier
         else ""
     )
+    imported = (
+        f" · {result.num_imported} of {len(result.points)} points imported from a file, "
+        "not computed here"
+        if result.num_imported
+        else ""
+    )
     scope = f" · intervals {result.spec.scope}" if isinstance(result.spec, SeededSpec) else ""
     kind, _, name = origin.device.partition(": ")
     device = kind if name == kind else origin.device
     return (
         f"Computed {origin.started_at.replace('T', ' ').replace('+00:00', ' UTC')} in {duration(result.runtime_s)} on "
         f"{device}, {origin.dtype} · {versions} · {origin.platform} · "
-        f"spec {spec_digest(result.spec)[:12]}{data}{scope}{taken}"
+        f"spec {spec_digest(result.spec)[:12]}{data}{scope}{taken}{imported}"
     )
 
 

@@ -25,8 +25,7 @@ _T = TypeVar("_T")
 def start(max_bytes: int) -> None:
     """Prepare a process that parses files."""
     prepare_child()
-    for module in ("pandas", "PIL.Image"):
-        importlib.import_module(module)
+    importlib.import_module("PIL.Image")
     limit_memory(max_bytes)
 
 

@@ -203,10 +203,11 @@ def _ended(found: KeptRun, target: str) -> Result:
 def _origin(result: Result) -> str:
     provenance = result.provenance
     versions = ", ".join(f"{name} {version}" for name, version in provenance.versions.items())
+    imported = f"; imported: {result.num_imported} points" if result.num_imported else ""
     return (
         f"{result.status}, {len(result.points)} of {len(result.spec.point_keys())} points, "
         f"{result.runtime_s:.1f} s from {provenance.started_at} "
-        f"on {provenance.device} in {provenance.dtype}; {versions}"
+        f"on {provenance.device} in {provenance.dtype}; {versions}{imported}"
     )
 
 

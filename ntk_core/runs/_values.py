@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from ntk_core.markup import Part, Shown
 from ntk_core.runs._spec import Spec, point_key
@@ -94,6 +94,7 @@ class Provenance(Value):
         dtype: floating-point type of the computation.
         started_at: ISO 8601 time in UTC.
         data_sha256: fingerprint of the data used.
+        imported: read from a file; its numbers were not computed in this store.
     """
 
     versions: dict[str, str]
@@ -102,6 +103,8 @@ class Provenance(Value):
     dtype: str
     started_at: str
     data_sha256: str = ""
+    # Omitted if false, so that runs computed here keep their JSON.
+    imported: bool = Field(default=False, exclude_if=lambda imported: not imported)
 
 
 class PointValue(Value):
@@ -218,9 +221,23 @@ class ResultValue(Value, Shown):
             (self.provenance, ()),
         )
 
+    @property
+    def num_imported(self) -> int:
+        """Number of points that were read from a file instead of computed in this store."""
+        origins = [point.provenance or self.provenance for point in self.points]
+        return sum(origin.imported for origin in origins)
+
     def csv(self) -> str:
-        """Return :meth:`rows` as CSV text with a header line; empty without rows."""
+        """Return :meth:`rows` as CSV text with a header line; empty without rows.
+
+        If some points were imported, the column ``imported`` marks their rows.
+        """
+        from ntk_core.runs.columns import runs_of  # which describes runs
+
         rows, text = self.rows(), io.StringIO()
+        if self.num_imported:
+            for row, (point, _) in zip(rows, runs_of(self.points), strict=True):
+                row["imported"] = (point.provenance or self.provenance).imported
         writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else (), lineterminator="\n")
         if rows:
             writer.writeheader()

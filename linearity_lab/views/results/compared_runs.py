@@ -241,6 +241,11 @@ def _figure(page: str, results: Sequence[ResultValue]) -> None:
         )
     with shown_charts(result.spec for _, result in runs):
         show_chart(page, overlay(runs, others[0] if others else axes[0], measure, line))
+    imported = [
+        letter for letter, result in zip(LETTERS, results, strict=False) if result.num_imported
+    ]
+    if imported:
+        st.caption(f"Imported from a file, not computed here: run {', '.join(imported)}.")
     # Below, so that the figure is complete on the first screen.
     rows = [
         {"Setting": title} | dict(zip(LETTERS, (each or "–" for each in texts), strict=False))

@@ -17,14 +17,19 @@ from ntk_core.errors import InvalidInput
 from ntk_core.runs._parse import spec_digest
 from ntk_core.runs._spec import SCHEMA_VERSION
 from ntk_core.runs._table import Result
+from ntk_core.runs._values import Provenance
+from ntk_core.runs.store._entries import RunTooLarge
+from ntk_core.runs.store._import_checks import (
+    UnusableLine,
+    check_json,
+    check_result,
+    check_size_of_line,
+)
 from ntk_core.runs.store._store import Store, partial_result
 
 _SHA = re.compile(r',"sha256":"([0-9a-f]{64})"\}\s*\Z')
+MAX_LINE_BYTES = 2**29  # bounds the memory that one line takes
 _RESULT: TypeAdapter[Result] = TypeAdapter(Result)
-
-
-class UnusableLine(Exception):
-    """Reason why a line has no usable run, as a clause."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,7 @@ def read_line(line: str) -> Result:
         UnusableLine: if the line is damaged, changed or from another version, or its points do not match its settings.
     """
     try:
-        data = json.loads(line)
+        data = json.loads(line, parse_constant=_no_number)
     except (ValueError, RecursionError):
         raise UnusableLine("damaged; it is no JSON") from None
     spec = data.get("spec") if isinstance(data, dict) else None
@@ -66,6 +71,7 @@ def read_line(line: str) -> Result:
     if found is None or found[1] != sha(f"{line[: found.start()]}}}"):
         raise UnusableLine("damaged; its SHA-256 does not match")
     del data["sha256"]
+    check_json(data)
     try:
         result = _RESULT.validate_python(data)
     except (ValidationError, RecursionError):
@@ -75,7 +81,28 @@ def read_line(line: str) -> Result:
         raise UnusableLine("its points do not match its settings")
     if result.status == "completed" and len(keys) < len(expected):
         raise UnusableLine("its status is completed, but points are missing")
+    check_size_of_line(result.spec, len(line))
+    check_result(result)
     return result
+
+
+def _no_number(name: str) -> None:
+    """Refuse NaN and infinities as bare words, which JSON does not have; exports write texts."""
+    raise UnusableLine(f"damaged; {name} is no number in JSON")
+
+
+def marked_imported(result: Result) -> Result:
+    """Return the result with "imported" in the provenance of all its points."""
+
+    def marked(origin: Provenance) -> Provenance:
+        return origin.model_copy(update={"imported": True})
+
+    points = []
+    for point in result.points:
+        origin = point.provenance or result.provenance
+        points.append(point.model_copy(update={"provenance": marked(origin)}))
+    changes = {"points": tuple(points), "provenance": marked(result.provenance)}
+    return result.model_copy(update=changes)
 
 
 def write_runs(store: Store, runs: Iterable[str], file: IO[bytes]) -> int:
@@ -101,11 +128,18 @@ def read_runs(store: Store, file: IO[bytes], *, field: str = "file") -> Imported
     """
     good: dict[str, None] = {}
     left_aside: list[str] = []
-    for number, line in enumerate(file, 1):
+    for number, line in enumerate(iter(lambda: file.readline(MAX_LINE_BYTES + 1), b""), 1):
         if not line.strip():
             continue
         try:
-            result = read_line(line.decode("utf-8", "replace"))
+            if len(line) > MAX_LINE_BYTES:
+                while not line.endswith(b"\n") and (line := file.readline(MAX_LINE_BYTES)):
+                    pass  # skip the rest of this line
+                raise UnusableLine(f"it has more than {MAX_LINE_BYTES:,} bytes")
+            result = marked_imported(read_line(line.decode("utf-8", "replace")))
+            store.save_result(result, imported=True)
+        except RunTooLarge as problem:
+            left_aside.append(f"line {number}: {problem}")
         except UnusableLine as problem:
             if not good and not left_aside and b'"spec"' not in line[:1000]:
                 begins = "".join(
@@ -118,7 +152,6 @@ def read_runs(store: Store, file: IO[bytes], *, field: str = "file") -> Imported
                 ) from None
             left_aside.append(f"line {number}: {problem}")
         else:
-            store.save_result(result, imported=True)
             good[spec_digest(result.spec)] = None
     if not good and not left_aside:
         raise InvalidInput(field, "an empty file", "a file of runs, as an export writes it")

@@ -27,7 +27,7 @@ PROVENANCE = Provenance(
 
 def spec(number: int) -> KernelChangeSpec:
     """Equal specs for equal numbers."""
-    return KernelChangeSpec(widths=(10, 20), num_seeds=1, seed=number)
+    return KernelChangeSpec(widths=(10, 20), num_seeds=1, dataset={"seed": number})
 
 
 def point(width: int, change: float = 0.5) -> KernelChangePoint:

@@ -7,11 +7,14 @@ import json
 
 import pytest
 
+from linearity_lab.components.gallery import gallery_result
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import spec_digest
+from ntk_core.runs.gallery import GALLERY
 from ntk_core.runs.store import Store, read_runs, run_line, write_runs
-from ntk_core.runs.store._run_file import sha
-from tests.runs.store.made_runs import SPEC, point, result, spec
+from ntk_core.runs.store._import_checks import check_result, check_size_of_line
+from ntk_core.runs.store._run_file import marked_imported, sha
+from tests.runs.store.made_runs import ROOT, SPEC, point, result, spec
 
 
 @pytest.fixture
@@ -45,9 +48,11 @@ def test_exported_runs_come_back_as_they_were(store, other):
         tuple(spec_digest(spec(number)) for number in (0, 1, 2)),
         (),
     )
-    assert other.result(spec_digest(SPEC)) == result()
-    assert other.result(spec_digest(spec(1))) == result("cancelled", spec=spec(1))
-    assert other.points_of(spec_digest(spec(2))) == {"width=20": point(20)}
+    assert other.result(spec_digest(SPEC)) == marked_imported(result())
+    partial = result("cancelled", spec=spec(1))
+    assert other.result(spec_digest(spec(1))) == marked_imported(partial)
+    (kept,) = other.points_of(spec_digest(spec(2))).values()
+    assert kept.runs == point(20).runs
     assert other.result(spec_digest(spec(2))).status == "cancelled"
     assert {run.imported for run in other.runs().runs} == {True}
     assert {run.imported for run in store.runs().runs} == {False}
@@ -58,7 +63,7 @@ def test_what_is_here_already_stays(other):
     read_runs(other, io.BytesIO(b"".join(LINES)))
     assert other.points_of(spec_digest(SPEC)) == {
         "width=10": point(10, change=0.125),
-        "width=20": point(20),
+        "width=20": marked_imported(result()).points[1],
     }
     assert {(run.status, run.imported) for run in other.runs().runs} == {
         ("completed", True),
@@ -83,6 +88,11 @@ def changed(data: dict, **changes: object) -> dict:
     return {"points": [{**data["points"][0], **changes}, *data["points"][1:]]}
 
 
+def changed_run(data: dict, **changes: object) -> dict:
+    """The points with changes in the first run."""
+    return changed(data, runs=[{**data["points"][0]["runs"][0], **changes}])
+
+
 FORGERIES = {
     "impossible settings": lambda data: {"spec": {**data["spec"], "num_seeds": -5}},
     "an older version": lambda data: {"spec": {**data["spec"], "schema_version": 0}},
@@ -91,6 +101,21 @@ FORGERIES = {
     "a status that is none": lambda data: {"status": "won"},
     "half a result called completed": lambda data: {"points": data["points"][:1]},
     "numbers that are texts": lambda data: changed(data, width="x"),
+    "a run three times": lambda data: changed(data, runs=data["points"][0]["runs"] * 3),
+    "a seed of no setting": lambda data: changed_run(data, seed=5),
+    "a point without runs": lambda data: changed(data, runs=[]),
+    "a number whose square overflows": lambda data: changed_run(data, change=[0.0, 1e308]),
+    "such a number as text": lambda data: changed_run(data, change=[0.0, "1e308"]),
+    "a converged run with NaN": lambda data: changed_run(
+        data, outcome="converged", change=[0.0, "NaN"], loss=[1.0, 0.0]
+    ),
+    "a bare NaN": lambda data: {"runtime_s": float("nan")},
+    "an infinite run time": lambda data: {"runtime_s": "Infinity"},
+    "a negative run time": lambda data: changed(data, runtime_s=-1.0),
+    "an unpaired surrogate": lambda data: {
+        "provenance": {**data["provenance"], "device": "\ud800"}
+    },
+    "far too many rows": lambda data: changed(data, runs=data["points"][0]["runs"] * 20_000),
     "more than a result": lambda data: {"path": "../../etc/passwd"},
 }
 
@@ -124,3 +149,33 @@ def test_lines_that_are_no_runs_are_named(other):
     assert [words.partition(":")[0] for words in back.left_aside] == [
         f"line {2 + k}" for k in range(len(lines))
     ]
+
+
+def test_imported_survives_an_export_and_an_import(other, tmp_path):
+    read_runs(other, io.BytesIO(LINES[0]))
+    file = io.BytesIO()
+    write_runs(other, [spec_digest(SPEC)], file)
+    assert file.getvalue().count(b'"imported":true') == 3  # the result and both points
+    third = Store(tmp_path / "third.sqlite")
+    file.seek(0)
+    assert read_runs(third, file).left_aside == ()
+    again = third.result(spec_digest(SPEC))
+    third.close()
+    assert again.num_imported == 2
+    assert again.csv().splitlines()[0].endswith(",imported")
+    assert b"imported" not in LINES[0]
+    assert "imported" not in result().csv()
+
+
+def test_export_of_a_released_version_is_imported_wholly(other):
+    with (ROOT / "tests/runs/stores/0.2.0/runs.jsonl").open("rb") as file:
+        found = read_runs(other, file)
+    assert found.left_aside == ()
+    assert len(found.digests) == 28
+
+
+@pytest.mark.parametrize("name", [path.stem for path in sorted(GALLERY.glob("*.json"))])
+def test_computed_results_pass_the_checks_of_imports(name):
+    found = gallery_result(name)
+    check_size_of_line(found.spec, len(run_line(found)))
+    check_result(found)
