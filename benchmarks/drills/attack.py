@@ -36,6 +36,11 @@ COSTLY = (
     + "&richness=0.1,0.15,0.2,0.25,0.3,0.35,0.4,0.5"
     "&num_seeds=100&training.max_steps=10000000",
 )
+# Six points of 66 MB each, as JSON in the server's memory; more than the profile allows for a result.
+LARGE = (
+    "keep_kernels=true&dataset.num_samples=1000&widths=10,11,12,13,14,15&num_seeds=1"
+    "&training.max_steps=1"
+)
 LONG = "widths=30,100,300,1000&training.learning_rate=1e-6&training.loss_threshold=1e-6"
 
 
@@ -55,8 +60,8 @@ def files() -> list[tuple[str, bytes]]:
 
 
 KINDS = (
-    "hungry runs", "long runs", "costly pages", "unruly files", "sessions", "reruns", "texts", "requests",
-    "slow senders", "claimed lengths",
+    "hungry runs", "long runs", "large results", "costly pages", "unruly files", "sessions", "reruns", "texts",
+    "requests", "slow senders", "claimed lengths",
 )  # fmt: skip
 
 
@@ -85,6 +90,12 @@ class Attacker:
             "kernel_change",
             f"{LONG}&training.max_steps={steps}&seed={self._draw.randrange(10**6)}",
         )
+
+    async def large_results(self, client: str) -> None:
+        async with self.session(client, "kernel_change") as session:
+            query = f"{LARGE}&seed={self._draw.randrange(10**6)}"
+            if not await session.run("kernel_change", query):
+                raise ConnectionRefusedError("The page offers no run.")
 
     async def costly_pages(self, client: str) -> None:
         async with self.session(client, *COSTLY) as session:

@@ -84,6 +84,7 @@ def main(*, visitors: int = 29, minutes: float = 4.0) -> None:
         f"no worker passes {WORKER_MIB:.0f} MiB": worker_mib <= WORKER_MIB,
         "no visitor sees an exception or data of another one": not seen.errors and not seen.leaks,
         "every job of a visitor is accepted and finishes": bool(seen.jobs) and not seen.unfinished,
+        "runs with large results are refused": "done" not in found["attack"]["large results"],
     }
     conclude("attacker", {**conditions, **found, **measured}, claims, is_kept=minutes >= 2)
 

@@ -71,8 +71,14 @@ def main(*, sessions: int = 30, at_once: int = 6, pages: int = 6, profile: str =
         <= LIMIT_MIB,
         "no visitor sees an exception": not errors,
     }
-    conclude("departures", {"num_sessions": sessions, **found, "errors": errors[:5]}, claims,
-             is_kept=sessions >= 30)  # fmt: skip
+    conditions = {
+        "profile": profile,
+        "num_sessions": sessions,
+        "num_pages": pages,
+        "waited_s": LEAVE_S,
+    }
+    measured = {**conditions, **found, "errors": errors[:5]}
+    conclude("departures", measured, claims, is_kept=sessions >= 30)
 
 
 if __name__ == "__main__":

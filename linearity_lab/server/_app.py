@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import importlib
 import logging
+import pkgutil
 import platform
 import sys
 import threading
@@ -35,11 +36,14 @@ from linearity_lab.server._visitors import (
     strict_profile,
 )
 from linearity_lab.server.garbage import settle
+from linearity_lab.view_modules import VIEWS, has_view, pages_outside, view_module
 from ntk_core.environment import keep_memory_returnable
 from ntk_core.errors import InvalidInput
 
 # Modules of the first page, imported while the browser loads Streamlit's scripts.
 _FIRST_PAGE = ("linearity_lab.jobs.limits", "linearity_lab.views.overview.page", "pandas")
+# Loaded by others on first use: tables on pages, and the fit of the machine's speeds after the first finished point.
+_LATE = ("pyarrow.compute", "plotly.subplots", "scipy.optimize")
 # Threads alternate after this time; after Python's 5 ms, the loop that sends to browsers waits for each page's thread.
 SWITCH_S = 5e-4
 _LOADED = threading.Event()
@@ -117,10 +121,26 @@ def _warm_up() -> None:
     try:
         for name in _FIRST_PAGE:
             importlib.import_module(name)
+        if strict_profile().is_shared:
+            _load_every_page()
         settle()
     finally:
         _LOADED.set()
     _log_if_wrong(_start_jobs)
+
+
+def _load_every_page() -> None:
+    """Load the modules of all pages, some 60 MiB.
+
+    A shared server then has its memory from the start instead of growing with its first visitors.
+    A local server starts earlier instead.
+    """
+    for name in _LATE:
+        importlib.import_module(name)
+    packages = [found.name for found in pkgutil.iter_modules([str(VIEWS)]) if found.ispkg]
+    for package in [*packages, *pages_outside()]:
+        if has_view(package, "page"):
+            view_module(package, "page")
 
 
 def _start_jobs() -> None:

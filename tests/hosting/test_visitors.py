@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import inspect
 import threading
 import time
 import weakref
@@ -12,7 +13,9 @@ import pytest
 from starlette.responses import PlainTextResponse
 from streamlit.runtime.memory_session_storage import MemorySessionStorage
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+from streamlit.runtime.runtime import Runtime
 from streamlit.runtime.uploaded_file_manager import UploadedFileRec
+from streamlit.runtime.websocket_session_manager import WebsocketSessionManager
 
 from linearity_lab.components import session
 from linearity_lab.server import _visitors, garbage
@@ -216,3 +219,16 @@ def test_closed_sessions_are_dropped_after_their_time():
     gc.collect()
     assert left() is None
     assert _visitors.expire_sessions(SimpleNamespace()) == []
+
+
+def test_streamlit_keeps_its_closed_sessions_where_they_are_expired():
+    """The attributes are private; a version that renames them would leave closed sessions in memory."""
+    storage = MemorySessionStorage(ttl_seconds=0.05)
+    server = SimpleNamespace(_session_mgr=WebsocketSessionManager(storage, *[Mock()] * 3))
+    closed = Mock()
+    closed.session.id = "closed"
+    storage.save(closed)
+    assert _visitors.expire_sessions(server) == [closed]
+    time.sleep(0.1)
+    assert _visitors.expire_sessions(server) == []
+    assert "self._session_mgr = " in inspect.getsource(Runtime.__init__)
