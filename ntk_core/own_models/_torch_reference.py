@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ntk_core.errors import InvalidInput, kind_of
+from ntk_core.own_models._torchax import without_fastpath
 
 if TYPE_CHECKING:
     import torch
@@ -49,6 +50,7 @@ def reference(module: torch.nn.Module, example: torch.Tensor) -> Reference:
     with (
         torch.random.fork_rng(devices=devices),
         torch.backends.cudnn.flags(enabled=False),
+        without_fastpath(),
         torch.inference_mode(False),
         torch.enable_grad(),
         unchanged(module),

@@ -126,25 +126,31 @@ def _environment_class() -> type[Any]:
 
 
 @contextlib.contextmanager
-def _tracing(environment: Any) -> Iterator[None]:
-    """Run PyTorch operations in ``environment``, whatever modes the caller has entered."""
+def without_fastpath() -> Iterator[None]:
+    """Run transformer layers operation by operation, as PyTorch does in training mode.
+
+    Their fused form exists in eval mode only. JAX does not have it, and it reads ``linear1.weight`` even where an
+    adapter without a weight has taken the place of ``linear1``.
+    """
     import torch
 
-    fastpath = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)  # fused operations that JAX does not have
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
     try:
-        with torch.inference_mode(False), torch.enable_grad(), environment:
-            yield
+        yield
     finally:
-        torch.backends.mha.set_fastpath_enabled(fastpath)
+        torch.backends.mha.set_fastpath_enabled(before)
 
 
 def call_on_arrays(
     call: Callable[[Mapping[str, Any], Any], Any], tensors: Mapping[str, Array], x: Array
 ) -> Array:
     """Return ``call(tensors, x)``, whose PyTorch operations are traced by JAX."""
+    import torch
+
     environment = torch_environment()
-    with _tracing(environment):
+    # The caller may have entered torch.no_grad or torch.inference_mode.
+    with without_fastpath(), torch.inference_mode(False), torch.enable_grad(), environment:
         found = call(environment.j2t_iso(dict(tensors)), environment.j2t_iso(x))
         return jnp.asarray(environment.t2j_iso(found))
 
