@@ -71,7 +71,7 @@ def click_ms(app: AppTest, page: str, preset: str, *, cold: bool) -> float:
     if cold:
         st.cache_resource.clear()
         st.cache_data.clear()
-        gallery._read.cache_clear()
+        gallery._results.clear()
     app.query_params = {"preset": preset}
     took = run_ms(app)
     if app.exception or not app.get("plotly_chart"):

@@ -3,12 +3,13 @@
 import functools
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import jax
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
+CONFIG: Any = jax.config  # JAX does not type the attributes of its settings
 
 
 def with_usual_settings(function: Callable[Given, Result]) -> Callable[Given, Result]:
@@ -21,11 +22,11 @@ def with_usual_settings(function: Callable[Given, Result]) -> Callable[Given, Re
     def usual(*args: Given.args, **kwargs: Given.kwargs) -> Result:
         with ExitStack() as settings:
             # Entering a setting that holds already would cost time at every call.
-            if jax.config.jax_debug_nans:
+            if CONFIG.jax_debug_nans:
                 settings.enter_context(jax.debug_nans(False))
-            if jax.config.jax_debug_infs:
+            if CONFIG.jax_debug_infs:
                 settings.enter_context(jax.debug_infs(False))
-            if jax.config.jax_numpy_rank_promotion != "allow":
+            if CONFIG.jax_numpy_rank_promotion != "allow":
                 settings.enter_context(jax.numpy_rank_promotion("allow"))
             return function(*args, **kwargs)
 

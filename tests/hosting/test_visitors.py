@@ -184,7 +184,8 @@ def test_uploads_of_visitors_who_left_are_removed_by_time():
     uploads = MemoryUploadedFileManager("/upload")
     for name in ("here", "left", "reloads"):
         uploads.add_file(name, UploadedFileRec("1", "a.csv", "text/csv", b"1"))
-    connected, left_s = {"here"}, {}
+    connected = {"here"}
+    left_s: dict[str, float] = {}
     remove_left(uploads, connected.__contains__, left_s, 0.0)
     remove_left(uploads, connected.__contains__, left_s, LEFT_S - 1)
     assert set(uploads.file_storage) == {"here", "left", "reloads"}

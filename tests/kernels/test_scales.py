@@ -1,6 +1,6 @@
 """Kernels and reports of outputs of any scale, against the same function in float64."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import jax
 import jax.numpy as jnp
@@ -108,9 +108,9 @@ def ruled(params: PyTree, x: Array) -> Array:
 
 
 @pytest.mark.parametrize("model", [linearize, quadratic_model])
-def test_models_of_a_custom_vjp_equal_plain_ones(model: object) -> None:
-    found = model(ruled, PARAMS)(MOVED, X)  # type: ignore[operator]
-    np.testing.assert_allclose(found, model(plain, PARAMS)(MOVED, X), rtol=1e-5, atol=1e-6)  # type: ignore[operator]
+def test_models_of_a_custom_vjp_equal_plain_ones(model: Callable) -> None:
+    found = model(ruled, PARAMS)(MOVED, X)
+    np.testing.assert_allclose(found, model(plain, PARAMS)(MOVED, X), rtol=1e-5, atol=1e-6)
 
 
 def test_report_of_a_custom_vjp_equals_the_plain_one() -> None:

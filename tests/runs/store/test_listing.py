@@ -18,7 +18,7 @@ from tests.runs.store.made_runs import BOTH, SPEC, result, spec
 
 
 def seeds(runs) -> list[int]:
-    return [run.spec.seed for run in runs.runs]
+    return [run.spec.dataset.seed for run in runs.runs]
 
 
 def test_runs_are_listed_by_last_use(store):
@@ -66,7 +66,9 @@ def test_words_are_words_and_not_patterns(store):
 
 
 def test_a_private_run_is_listed_for_those_who_know_its_digest(store, monkeypatch):
-    monkeypatch.setattr(ExperimentSpec, "is_private", property(lambda self: self.seed == 77))
+    monkeypatch.setattr(
+        ExperimentSpec, "is_private", property(lambda self: self.dataset.seed == 77)
+    )
     store.save_result(result())
     store.save_result(result(spec=spec(77)))
     known, other = {spec_digest(spec(77))}, {spec_digest(SPEC)}
@@ -144,7 +146,10 @@ def test_asked_end_is_seen_by_the_server(store):
     store.end_job(spec_digest(spec(2)))
     store.write_jobs([job(1), job(2, running=True)])
     assert store.jobs_to_end() == {spec_digest(spec(2))}
-    assert {each.spec.seed: each.ending for each in store.unfinished_jobs()} == {1: False, 2: True}
+    assert {each.spec.dataset.seed: each.ending for each in store.unfinished_jobs()} == {
+        1: False,
+        2: True,
+    }
     store.write_jobs([job(1)])
     assert store.jobs_to_end() == frozenset()
 
