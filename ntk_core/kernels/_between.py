@@ -466,7 +466,8 @@ def _digest(net: Model, of: PyTree) -> str:
         ).encode()
     )
     for leaf in jax.tree.leaves(of):
-        if jnp.issubdtype(jax.dtypes.result_type(leaf), jax.dtypes.prng_key):
+        is_key = isinstance(leaf, Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        if is_key:
             leaf = jax.random.key_data(leaf)
         array = np.ascontiguousarray(leaf)  # no copy, which may be large
         digest.update(f"{array.dtype} {array.shape}".encode())

@@ -78,9 +78,8 @@ def refuse_out_of_range(net: Model, params: PyTree, x: Rows, kernel: PyTree) -> 
     raise InvalidInput(
         "net",
         f"outputs with kernel entries around 1e{decimal:.0f}",
-        f"outputs in other units, such as f / 1e{decimal / 2:.0f}: {dtype} represents kernel entries from "
-        f"{float(limits.tiny):.0e} to {float(limits.max):.0e}; kernel_change_between and linearity_report take any "
-        "scale",
+        f"outputs in other units, such as f / 1e{decimal / 2:.0f}; entries of {dtype} are from "
+        f"{float(limits.tiny):.0e} to {float(limits.max):.0e}",
     )
 
 
