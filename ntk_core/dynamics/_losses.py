@@ -11,7 +11,7 @@ from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core.dynamics.choices import LOSSES
 from ntk_core.errors import InvalidInput, check_choice
-from ntk_core.kernels import value_and_slope
+from ntk_core.kernels import split_inexact, value_and_slope
 from ntk_core.networks.architectures import Network, largest_slope, output_function
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.traced import (
@@ -129,7 +129,7 @@ def loss_hessian_product(
         loss: ``square``, ``cross-entropy`` or ``logistic``; by default that of the output.
 
     Returns:
-        A tree like ``params``.
+        A tree like ``params``; leaves that are not floating-point numbers are those of ``params``.
 
     Raises:
         InvalidInput: for incompatible model, data, vector or loss.
@@ -159,7 +159,7 @@ def gauss_newton_product(
         net, params, x, y, vector, loss: as for :func:`loss_hessian_product`.
 
     Returns:
-        A tree like ``params``.
+        A tree like ``params``, as for :func:`loss_hessian_product`.
 
     Raises:
         InvalidInput: as :func:`loss_hessian_product`.
@@ -188,14 +188,23 @@ def _asked(
 def _hessian_product(
     apply: Apply, loss: Loss, params: PyTree, x: Array, y: Array, vector: PyTree
 ) -> PyTree:
-    return jax.jvp(jax.grad(lambda w: loss(apply(w, x), y)), (params,), (vector,))[1]
+    moving, restore = split_inexact(params)
+    along, _ = split_inexact(vector)
+    slopes = jax.grad(lambda w: loss(apply(restore(w), x), y))
+    return restore(value_and_slope(slopes, moving, along)[1])
 
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _gauss_newton(
     apply: Apply, loss: Loss, params: PyTree, x: Array, y: Array, vector: PyTree
 ) -> PyTree:
+    moving, restore = split_inexact(params)
+    direction, _ = split_inexact(vector)
+
     # In F, in which the square loss of a nonlinear output is convex.
-    outputs, along = value_and_slope(lambda w: loss.model(apply(w, x)), params, vector)
+    def model(w: PyTree) -> Array:
+        return loss.model(apply(restore(w), x))
+
+    outputs, along = value_and_slope(model, moving, direction)
     curved = jax.jvp(jax.grad(lambda f: loss.of_model(f, y)), (outputs,), (along,))[1]
-    return jax.vjp(lambda w: loss.model(apply(w, x)), params)[1](curved)[0]
+    return restore(jax.vjp(model, moving)[1](curved)[0])

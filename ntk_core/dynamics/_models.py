@@ -15,7 +15,7 @@ from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core.dynamics._linearize import first_order, second_order
 from ntk_core.dynamics._losses import Loss
-from ntk_core.kernels import is_reverse_only, value_and_derivative
+from ntk_core.kernels import linearized
 from ntk_core.networks.architectures import Network, NetworkParams, merge
 from ntk_core.traced import Apply
 
@@ -164,10 +164,7 @@ class TangentModel(_Expansion):
             def outputs(w: PyTree) -> Array:
                 return self.model.outputs(w, fixed.fixed, batch)
 
-            if is_reverse_only(outputs, fixed.trained):
-                value, push = value_and_derivative(outputs, fixed.trained)
-            else:
-                value, push = jax.linearize(outputs, fixed.trained)
+            value, push = linearized(outputs, fixed.trained)
             return value, push, jax.linear_transpose(push, fixed.trained)
 
         whole = derivative(x)

@@ -22,7 +22,7 @@ from ntk_core.hessians._space import (
     projected,
     restricted,
 )
-from ntk_core.kernels import as_function, moving_of, split_inexact
+from ntk_core.kernels import as_function, linearized, moving_of, split_inexact
 from ntk_core.networks.architectures import Network, output_function
 from ntk_core.traced import Apply, Model, Program, program_of_network, wide
 
@@ -136,7 +136,7 @@ def generic_operator(
     def directions(flat: Array) -> PyTree:
         return restore(unravel(flat))
 
-    _, tangent = jax.linearize(jax.grad(value), flat_params)
+    _, tangent = linearized(jax.grad(value), flat_params)
     zero = jnp.zeros_like(flat_params)
     return Operator(tangent, lambda v: v, directions, directions, zero, zero.size, None)
 

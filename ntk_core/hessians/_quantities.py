@@ -17,6 +17,7 @@ from ntk_core.hessians._compiled import with_layers
 from ntk_core.hessians._lanczos import lanczos_extreme
 from ntk_core.hessians._operator import check_request
 from ntk_core.hessians._space import matrix_of
+from ntk_core.kernels import value_and_slope
 from ntk_core.networks.architectures import Network
 from ntk_core.traced import Model, Program, TracedLayer, Use, accepted_input, traced
 
@@ -253,8 +254,11 @@ def _activations(
     ones = [jnp.ones_like(z) for z in unmoved]
     rng = np.random.default_rng(0)
     random = [jnp.asarray(rng.uniform(1, 2, z.shape), z.dtype) for z in unmoved]
-    both = jax.jvp(lambda shifts: jax.jvp(taken, (shifts,), (ones,)), (unmoved,), (random,))
-    (values, firsts), (moved, bent) = both
+
+    def slopes(shifts: list[Array]) -> tuple[list[Array], list[Array]]:
+        return value_and_slope(taken, shifts, ones)
+
+    (values, firsts), (moved, bent) = value_and_slope(slopes, unmoved, random)
     expected = [
         0.0,
         *(d * slope for d, slope in zip(random[:-1], firsts[1:-1], strict=True)),

@@ -5,6 +5,7 @@ from ntk_core.kernels._between import KernelComparison, changes_from_first, kern
 from ntk_core.kernels._callable import (
     derivative_along,
     is_reverse_only,
+    linearized,
     value_and_derivative,
     value_and_slope,
 )

@@ -8,6 +8,7 @@ output, n1 n2 C · 2F, storing C p numbers (docs/math/kernel_without_jacobians.m
 import math
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -108,14 +109,14 @@ def _by_jacobians(apply: Apply, params: PyTree, x1: Array, x2: Array | None) -> 
     )
 
 
-def derivative_along(function: Callable[[PyTree], Array], at: PyTree) -> Callable[[PyTree], Array]:
+def derivative_along(function: Callable[[PyTree], Any], at: PyTree) -> Callable[[PyTree], Any]:
     """Return the directional derivative by reverse mode only, for a ``custom_vjp``."""
     return value_and_derivative(function, at)[1]
 
 
 def value_and_derivative(
-    function: Callable[[PyTree], Array], at: PyTree
-) -> tuple[Array, Callable[[PyTree], Array]]:
+    function: Callable[[PyTree], Any], at: PyTree
+) -> tuple[Any, Callable[[PyTree], Any]]:
     """Return (function(at), its directional derivative) by reverse mode only.
 
     u ↦ Jᵀ u is linear, and its transpose is v ↦ J v: the convention of the kernel J Jᵀ, also for functions with
@@ -126,9 +127,18 @@ def value_and_derivative(
     return outputs, lambda direction: transposed((direction,))[0]
 
 
+def linearized(
+    function: Callable[[PyTree], Any], at: PyTree
+) -> tuple[Any, Callable[[PyTree], Any]]:
+    """Return (function(at), its directional derivative): forward mode where JAX has it."""
+    if is_reverse_only(function, at):
+        return value_and_derivative(function, at)
+    return jax.linearize(function, at)
+
+
 def value_and_slope(
-    function: Callable[[PyTree], Array], at: PyTree, direction: PyTree
-) -> tuple[Array, Array]:
+    function: Callable[[PyTree], Any], at: PyTree, direction: PyTree
+) -> tuple[Any, Any]:
     """Return (function(at), its derivative along ``direction``): forward mode where JAX has it."""
     if not is_reverse_only(function, at):
         return jax.jvp(function, (at,), (direction,))
@@ -136,7 +146,7 @@ def value_and_slope(
     return outputs, push(direction)
 
 
-def is_reverse_only(function: Callable[[PyTree], Array], at: PyTree) -> bool:
+def is_reverse_only(function: Callable[[PyTree], Any], at: PyTree) -> bool:
     """Whether the function has a ``jax.custom_vjp``, hence no forward mode."""
     # A new function each time, since JAX caches traces by identity.
     return _has_reverse_rule(jax.make_jaxpr(lambda w: function(w))(at).jaxpr)
