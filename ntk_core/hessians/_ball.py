@@ -69,7 +69,7 @@ class Ascents(TypedDict, total=False):
     num_steps: int
     key: Key[Array, ""] | None
     output_index: int
-    tolerance: float
+    tolerance: float | None
     max_matvecs: int
 
 
@@ -153,7 +153,7 @@ def ball_sups_in_turn(
     num_steps: int = 8,
     key: Key[Array, ""] | None = None,
     output_index: int = 0,
-    tolerance: float = 1e-3,
+    tolerance: float | None = None,
     max_matvecs: int = MAX_MATVECS,
 ) -> Iterator[BallSup]:
     """Yield :func:`ball_sup` for increasing radii, so that a run can stop between them.
@@ -241,7 +241,7 @@ class Measure:
         x: ArrayLike,
         quantity: str,
         output_index: int,
-        tolerance: float,
+        tolerance: float | None,
         max_matvecs: int,
         with_direction: bool = True,
     ):

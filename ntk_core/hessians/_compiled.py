@@ -17,7 +17,7 @@ from jaxtyping import PyTree
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._lanczos import Tridiagonal, beginning, step
 from ntk_core.hessians._operator import operator, output_scalar
-from ntk_core.hessians._space import Bases, SmallSpace, lifted, zero_coordinates
+from ntk_core.hessians._space import Bases, SmallSpace, dimension_in, lifted, zero_coordinates
 from ntk_core.kernels import as_it_is
 from ntk_core.networks.architectures import Network
 from ntk_core.traced import (
@@ -60,7 +60,9 @@ def compiled_stretches(
     """Return optimized programs (state ↦ state some Lanczos steps later, first state), for ``most`` steps."""
     program = program_of(net, params, x)
     if program.zero is None:
-        program.zero = jax.eval_shape(partial(_linearized, net), params, x, output_index)[1]
+        _, zero, bases = jax.eval_shape(partial(_linearized, net), params, x, output_index)
+        program.zero = zero
+        program.dimension = dimension_in(zero.size, bases)
     start = drawn_start(rng, program.zero)
     begin, advance = _stretches(jax.default_backend())
     product, state = begin(net, most, params, x, output_index, start)

@@ -17,6 +17,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float
 from scipy.linalg import eigh_tridiagonal, norm
 
+from ntk_core.hessians._certificate import EXHAUSTED_UP_TO, least_growth, margin
 from ntk_core.hessians._lanczos import Tridiagonal
 
 STRETCH, SHORTEST = (
@@ -43,8 +44,9 @@ def leading(
     start: Vector,
     max_matvecs: int,
     tolerance: float,
+    dimension: int | None = None,
 ) -> Leading:
-    """The eigenvalue of largest |λ| of P A P, of either sign.
+    """The eigenvalue of largest |λ| of P A P, of either sign; NaN if a product is not finite.
 
     Args:
         product: v ↦ (P v, A P v) for a symmetric A of size d that maps the range of the projection P into itself; its
@@ -52,18 +54,25 @@ def leading(
         start: a random vector, (d,).
         max_matvecs: maximum number of products.
         tolerance: of the residual, relative to |θ|.
+        dimension: of the range of P, or an upper bound; d by default. Spaces of at most 32 dimensions are exhausted.
     """
     limits = np.finfo(start.dtype)
     inside, image = map(np.asarray, product(start))
+    if not (np.all(np.isfinite(inside)) and np.all(np.isfinite(image))):
+        return Leading(math.nan, math.nan, False, 1)
     length = norm(inside)
     if length == 0:
         return Leading(0.0, 0.0, True, 1)
     following, image = inside / length, image / length
+    dimension = start.size if dimension is None else dimension
+    max_matvecs = min(max_matvecs, dimension)
     basis = np.empty((max_matvecs, start.size), start.dtype)  # rows take memory when written
     diagonal, off_diagonal = np.zeros((2, max_matvecs))
     for count in range(1, max_matvecs + 1):
         if count > 1:
             image = np.asarray(product(following)[1])
+        if not np.all(np.isfinite(image)):
+            return Leading(math.nan, math.nan, False, count)
         basis[count - 1] = following
         rows = basis[:count]
         along = _along(rows, image)
@@ -76,9 +85,10 @@ def leading(
         following = rest / rest.dtype.type(beta) if beta else rest
         largest = max(np.abs(diagonal[:count]).max(), off_diagonal[: count - 1].max(initial=0.0))
         ending = beta <= 100 * limits.eps * largest or count == max_matvecs
-        if count % (1 + count // CHECK_EVERY) and not ending:
+        skipped = count % (1 + count // CHECK_EVERY) != 0 or dimension <= EXHAUSTED_UP_TO
+        if skipped and not ending:
             continue
-        found = _ritz(diagonal[:count], off_diagonal[:count], tolerance, limits)
+        found = _ritz(diagonal[:count], off_diagonal[:count], tolerance, limits, dimension)
         if found.converged or found.residual == 0:
             break
     return found
@@ -89,24 +99,29 @@ def leading_in_stretches(
     state: Tridiagonal,
     max_matvecs: int,
     tolerance: float,
+    dimension: int,
 ) -> Leading:
     """Like :func:`leading`, with steps and basis on the device.
 
     Args:
         advance: (state, number of steps) ↦ the state after these steps; the old one may be overwritten.
         state: that before the first step.
-        max_matvecs, tolerance: as for :func:`leading`.
+        max_matvecs, tolerance, dimension: as for :func:`leading`.
     """
     limits, done, size, before = np.finfo(state.diagonal.dtype), 0, STRETCH, 0.0
+    max_matvecs = min(max_matvecs, dimension)
     while True:
         size = min(size, max_matvecs - done)
         state, done = advance(state, size), done + size
-        found = _ritz(
-            np.asarray(state.diagonal)[:done],
-            np.asarray(state.off_diagonal)[:done],
-            tolerance,
-            limits,
-        )
+        diagonal = np.asarray(state.diagonal)[:done]
+        off_diagonal = np.asarray(state.off_diagonal)[:done]
+        if not (np.all(np.isfinite(diagonal)) and np.all(np.isfinite(off_diagonal))):
+            return Leading(math.nan, math.nan, False, done)
+        found = _ritz(diagonal, off_diagonal, tolerance, limits, dimension)
+        is_small = dimension <= EXHAUSTED_UP_TO
+        unfinished = is_small and done < max_matvecs and found.residual > 0
+        if unfinished:
+            continue
         if found.converged or done == max_matvecs:
             return found
         due, aim = math.inf, tolerance * abs(found.value)
@@ -120,6 +135,7 @@ def _ritz(
     off_diagonal: Float[np.ndarray, " k"],
     tolerance: float,
     limits: np.finfo,
+    dimension: int,
 ) -> Leading:
     """Return the Ritz value of largest |θ| of T; β is the next off-diagonal entry."""
     values, vectors = eigh_tridiagonal(diagonal, off_diagonal[:-1])
@@ -134,9 +150,26 @@ def _ritz(
         residuals[at] <= tolerance * size
         and sizes[other] + residuals[other] <= (1 + tolerance) * size
     )
+    if not exhausted and len(diagonal) < dimension:
+        converged &= _growth(values, off_diagonal, margin(tolerance)) >= least_growth(dimension)
     # A nonzero value below the precision of the format is unreliable at any residual.
     converged &= not 0 < size * limits.eps < limits.tiny
     return Leading(float(values[at]), float(residuals[at]), bool(converged), len(diagonal))
+
+
+def _growth(
+    values: Float[np.ndarray, " k"], off_diagonal: Float[np.ndarray, " k"], excess: float
+) -> float:
+    """Return the smaller log |p_k| at ±(1 + excess)·max |θ|; see :mod:`_certificate`."""
+    if not np.all(off_diagonal > 0):  # the Krylov space of the start is exhausted
+        return math.inf
+    beyond = (1 + excess) * np.abs(values).max()
+    if beyond == 0:
+        return -math.inf
+    scale = np.log(off_diagonal).sum()
+    above = np.log(beyond - values).sum() - scale
+    below = np.log(beyond + values).sum() - scale
+    return float(min(above, below))
 
 
 # Not ``@``: BLAS threads would keep spinning on the cores of the next product (a third of its time).

@@ -16,6 +16,8 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Float, Int
 
+from ntk_core.hessians._certificate import COARSE, EXHAUSTED_UP_TO, FINE_MARGIN, least_growth
+
 MatVec = Callable[[Array], Array]
 
 STEPS_BETWEEN_CHECKS = 4  # an eigendecomposition of T costs about one step on small networks
@@ -43,12 +45,14 @@ class _Ritz(NamedTuple):
     """(values, residuals, both (num_wanted,); weights of the vectors over the basis, (num_wanted, max_steps)).
 
     An end of the spectrum of T that is not wanted is near an eigenvalue of at most ``reach``, |θ| + residual.
+    ``growth`` is the least log |p_k| where a larger eigenvalue could have been missed.
     """
 
     values: Array
     residuals: Array
     weights: Array
     reach: Array
+    growth: Array
 
 
 class Extreme(NamedTuple):
@@ -78,6 +82,7 @@ def lanczos_extreme(
     tolerance: float | Array,
     num_wanted: int = 1,
     project: MatVec = lambda v: v,
+    dimension: int | None = None,
 ) -> Extreme:
     """Eigenpairs of largest |λ|, of both signs, stopped by their residuals inside the compiled loop.
 
@@ -90,7 +95,13 @@ def lanczos_extreme(
         tolerance: relative to |θ_1|.
         num_wanted: number of eigenpairs, at most ``max_steps``.
         project: orthogonal projection onto the searched subspace.
+        dimension: of the range of ``project``, or an upper bound; d by default. Spaces of at most 32 dimensions are
+            exhausted.
     """
+    dimension = start.size if dimension is None else dimension
+    least_steps = min(dimension, max_steps) if dimension <= EXHAUSTED_UP_TO else 1
+    excess = jnp.where(tolerance >= COARSE, tolerance, FINE_MARGIN)
+    needed = least_growth(dimension)
 
     def body(state: tuple[Tridiagonal, _Ritz]) -> tuple[Tridiagonal, _Ritz]:
         tridiagonal = step(matvec, project, state[0], spare)
@@ -99,30 +110,39 @@ def lanczos_extreme(
         )
         return tridiagonal, lax.cond(
             due,
-            lambda t, _: _ritz(t, num_wanted, max_steps),
+            lambda t, _: _ritz(t, num_wanted, max_steps, excess),
             lambda _, old: old,
             tridiagonal,
             state[1],
         )
 
-    def converged(ritz: _Ritz) -> Array:
+    def converged(tridiagonal: Tridiagonal, ritz: _Ritz) -> Array:
         # A nonzero value below the precision of the format is unreliable at any residual.
         size = jnp.abs(ritz.values[0])
         lost = (size > 0) & (size * jnp.finfo(size.dtype).eps < jnp.finfo(size.dtype).tiny)
         # The other end often converges a few products later, to a larger eigenvalue.
         is_largest = ritz.reach <= jnp.abs(ritz.values[-1]) + tolerance * size
-        return jnp.all(ritz.residuals <= tolerance * size) & is_largest & ~lost
+        complete = tridiagonal.num_steps >= dimension
+        certain = complete | (ritz.growth >= needed)
+        enough = tridiagonal.num_steps >= least_steps
+        return jnp.all(ritz.residuals <= tolerance * size) & is_largest & certain & enough & ~lost
 
     def continues(state: tuple[Tridiagonal, _Ritz]) -> Array:
-        return (state[0].num_steps < max_steps) & ~converged(state[1])
+        return (state[0].num_steps < max_steps) & ~converged(*state)
 
     unknown = jnp.full(num_wanted, jnp.inf, start.dtype)
     before = _Ritz(
-        unknown * 0, unknown, jnp.zeros((num_wanted, max_steps), start.dtype), unknown[0]
+        unknown * 0,
+        unknown,
+        jnp.zeros((num_wanted, max_steps), start.dtype),
+        unknown[0],
+        -unknown[0],
     )
     tridiagonal, ritz = lax.while_loop(continues, body, (beginning(start, max_steps), before))
     vectors = ritz.weights @ tridiagonal.basis[:max_steps]
-    return Extreme(ritz.values, ritz.residuals, vectors, converged(ritz), tridiagonal.num_steps)
+    return Extreme(
+        ritz.values, ritz.residuals, vectors, converged(tridiagonal, ritz), tridiagonal.num_steps
+    )
 
 
 def lanczos_quadrature(
@@ -215,7 +235,33 @@ def _dense(tridiagonal: Tridiagonal, size: int) -> Float[Array, "size size"]:
     return jnp.diag(tridiagonal.diagonal[:size]) + jnp.diag(beta, 1) + jnp.diag(beta, -1)
 
 
-def _ritz(tridiagonal: Tridiagonal, num_wanted: int, max_steps: int) -> _Ritz:
+def _growth(
+    tridiagonal: Tridiagonal, values: Array, leading: Array, excess: float | Array
+) -> Float[Array, ""]:
+    """Return the least log |p_k| where an eigenvalue that belongs to the wanted ones could be missed.
+
+    These are all |t| >= |θ_k| + excess·|θ_1| at a distance of at least excess·|θ_1| from the wanted Ritz values.
+    Between two zeros log |p_k| is concave, so its minimum is at an end of an interval.
+    """
+    width = excess * jnp.abs(leading[0])
+    least = jnp.abs(leading[-1]) + width
+    ends = jnp.concatenate([leading[:-1] - width, leading[:-1] + width])
+    ends = jnp.where(jnp.abs(ends) >= least, ends, least)
+    points = jnp.concatenate([ends, jnp.stack([least, -least])])
+    num_steps = tridiagonal.num_steps
+    padding = len(values) - num_steps  # rows of zeros, with eigenvalues of zero
+    numerators = jnp.sum(jnp.log(jnp.abs(points[:, None] - values)), axis=1)
+    numerators = numerators - padding * jnp.log(jnp.abs(points))
+    done = jnp.arange(len(tridiagonal.off_diagonal)) < num_steps
+    denominator = jnp.sum(jnp.where(done, jnp.log(tridiagonal.off_diagonal), 0))
+    growth = jnp.min(numerators) - denominator
+    is_invariant = jnp.any(done & (tridiagonal.off_diagonal == 0))
+    return jnp.where(is_invariant, jnp.inf, jnp.where(least > 0, growth, -jnp.inf))
+
+
+def _ritz(
+    tridiagonal: Tridiagonal, num_wanted: int, max_steps: int, excess: float | Array
+) -> _Ritz:
     """Return the ``num_wanted`` Ritz values of largest absolute value; missing ones have infinite residuals.
 
     T is decomposed at the smaller of two sizes while that suffices, since an eigendecomposition at ``max_steps`` would
@@ -236,9 +282,9 @@ def _ritz(tridiagonal: Tridiagonal, num_wanted: int, max_steps: int) -> _Ritz:
                 .at[:, :size]
                 .set(vectors[:, largest].T)
             )
-            return _Ritz(
-                values[largest], jnp.where(found, residuals[largest], jnp.inf), weights, reach
-            )
+            growth = _growth(tridiagonal, values, values[largest], excess)
+            residuals = jnp.where(found, residuals[largest], jnp.inf)
+            return _Ritz(values[largest], residuals, weights, reach, growth)
 
         return decompose
 

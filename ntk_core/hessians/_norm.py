@@ -19,12 +19,14 @@ from ntk_core.hessians._compiled import (
     drawn_start,
     is_repeated,
     num_weights,
+    program_of,
     with_layers,
 )
 from ntk_core.hessians._host_lanczos import Leading, leading, leading_in_stretches
 from ntk_core.hessians._inputs import accepted_rows
 from ntk_core.hessians._lanczos import Extreme
 from ntk_core.hessians._operator import check_request, operator, output_scalar
+from ntk_core.hessians._space import dimension_in
 from ntk_core.markup import table
 from ntk_core.networks.architectures import Network
 from ntk_core.traced import Model, Program, accepted_input, compiling, name_of, traced
@@ -310,9 +312,11 @@ def _norm(
         rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
         if optimized:
             stretches = compiled_stretches(net, params, x, output_index, rng, max_matvecs)
-            return leading_in_stretches(*stretches, max_matvecs, tolerance)
-        product, zero, _ = compiled_product(net, params, x, output_index)
-        return leading(product, drawn_start(rng, zero), max_matvecs, tolerance)
+            dimension = program_of(net, params, x).dimension
+            return leading_in_stretches(*stretches, max_matvecs, tolerance, dimension)
+        product, zero, bases = compiled_product(net, params, x, output_index)
+        dimension = dimension_in(zero.size, bases)
+        return leading(product, drawn_start(rng, zero), max_matvecs, tolerance, dimension)
 
 
 @partial(jax.jit, static_argnums=(0, 5))

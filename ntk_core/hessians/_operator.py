@@ -1,7 +1,6 @@
 """The Hessian of one output for one input of a network or callable, as a symmetric operator on flat vectors."""
 
 import math
-import os
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -11,6 +10,7 @@ from jax import Array
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Float, Key, PyTree, Shaped
 
+from ntk_core.environment import available_memory
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.hessians._lanczos import Extreme, lanczos_extreme
 from ntk_core.hessians._space import (
@@ -64,6 +64,7 @@ class Operator(NamedTuple):
             tolerance=tolerance,
             num_wanted=num_wanted,
             project=self.project,
+            dimension=self.dimension,
         )
 
 
@@ -177,7 +178,7 @@ def check_request(
 
 def _check_memory(params: PyTree, max_steps: int) -> None:
     vector_bytes = sum(leaf.size * leaf.dtype.itemsize for leaf in split_inexact(params)[0])
-    available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    available = available_memory()
     required = vector_bytes * (max_steps + 8)  # the basis, and memory of a Hessian product
     if required > available:
         nearest = max(1, math.floor(available / vector_bytes) - 8)

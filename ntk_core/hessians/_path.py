@@ -42,7 +42,7 @@ def path_sup(
     quantity: str = "hessian",
     *,
     output_index: int = 0,
-    tolerance: float = 1e-3,
+    tolerance: float | None = None,
     max_matvecs: int = MAX_MATVECS,
 ) -> PathSup:
     """Return the supremum of a quantity along a path.

@@ -261,8 +261,14 @@ def matrix_of(layer: TracedLayer, leaves: list[Array]) -> Float[Array, "fan_in n
 
 def dimension(small: SmallSpace) -> int:
     """Return an upper bound of the dimension from shapes, including masked edges."""
-    total = sum(each.size for each in jax.tree.leaves(small.zero))
-    for bases in small.bases.values():
-        blocks, _, rank = bases.inputs.shape
-        total -= blocks * rank * bases.cotangents.shape[-1]
+    size = sum(each.size for each in jax.tree.leaves(small.zero))
+    return dimension_in(size, small.bases)
+
+
+def dimension_in(size: int, bases: Mapping[str, Bases]) -> int:
+    """Return :func:`dimension` of a space with ``size`` coordinates."""
+    total = size
+    for own in bases.values():
+        blocks, _, rank = own.inputs.shape
+        total -= blocks * rank * own.cotangents.shape[-1]
     return total

@@ -158,6 +158,7 @@ class Program:
         self.only_as_given: set[str] = set()  # checks that random numbers could not decide
         self.num_norms = 0
         self.zero: jax.ShapeDtypeStruct | None = None
+        self.dimension = 0  # of the small space, with ``zero``
 
     @property
     def is_structured(self) -> bool:
