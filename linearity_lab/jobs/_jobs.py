@@ -5,7 +5,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import wait
@@ -25,6 +25,7 @@ from ntk_core.runs.events import PointFinished
 from ntk_core.runs.store import MIN_PREFIX, Store
 
 AGAIN = "run it again to continue from its finished points"
+CLAIMED = "continued by another server, since this one did not answer"
 TICK_S = 0.1  # between two measurements of memory
 NOTE_S, NUM_NOTES = 1.0, 10  # between two writes of changed jobs; every tenth also stores run times
 _LOG = logging.getLogger(__name__)
@@ -157,16 +158,7 @@ class Jobs:
             if self._closing.is_set() or self._threads:
                 return
             self._store.lock_for_server()
-            for left in self._store.claim_jobs():
-                try:
-                    job_id = self._accept(left.spec, left.owner, is_new=False)
-                    with self._changed:  # open pages find it again within a minute
-                        self._jobs[job_id].left_s = time.monotonic()
-                except InvalidInput as error:
-                    _LOG.warning(
-                        "An unfinished job cannot be resumed: %s", str(error).splitlines()[0]
-                    )
-            self._recorded = None
+            self._claim()
             self._threads = [
                 threading.Thread(target=each, daemon=True) for each in (self._lead, self._note)
             ]
@@ -185,6 +177,8 @@ class Jobs:
         self._workers.close()
         for thread in self._threads:
             thread.join(timeout=5.0)
+        with self._writing, suppress(InvalidInput):
+            self._store.release_jobs()
         self._store.close()
 
     def worker_pids(self) -> list[int]:
@@ -422,7 +416,25 @@ class Jobs:
                     for job in self._active() if wanted else ():
                         if spec_digest(job.spec) in wanted:
                             self._end(job, "stopped", "stopped by the operator of the server")
-            self._record(with_times=number % NUM_NOTES == 0)
+            is_heartbeat = number % NUM_NOTES == 0
+            if is_heartbeat:
+                with suppress(InvalidInput):
+                    self._claim()
+            self._record(with_times=is_heartbeat)
+
+    def _claim(self) -> None:
+        """Resume the unfinished jobs of ended or silent servers; the next record stores them as ours."""
+        with self._writing:
+            for left in self._store.claim_jobs():
+                try:
+                    job_id = self._accept(left.spec, left.owner, is_new=False)
+                    with self._changed:  # open pages find it again within a minute
+                        self._jobs[job_id].left_s = time.monotonic()
+                except InvalidInput as error:
+                    _LOG.warning(
+                        "An unfinished job cannot be resumed: %s", str(error).splitlines()[0]
+                    )
+            self._recorded = None
 
     def _record(self, *, with_times: bool = False) -> None:
         """Store changed unfinished jobs, or their run times; the database logs its errors."""
@@ -434,7 +446,15 @@ class Jobs:
             if not self._closing.is_set() and (
                 unfinished != self._recorded or (with_times and rows)
             ):
-                self._store.write_jobs(rows)
+                lost = self._store.write_jobs(rows)
                 self._recorded = unfinished
+                self._end_lost(lost)
             for result in stopped:
                 self._store.save_result(result)
+
+    def _end_lost(self, lost: Collection[str]) -> None:
+        """End the jobs that another server has claimed; it computes their remaining points."""
+        with self._changed:
+            for job in self._active() if lost else ():
+                if spec_digest(job.spec) in lost:
+                    self._end(job, "stopped", CLAIMED)

@@ -6,7 +6,6 @@ import contextlib
 import io
 import json
 import math
-import socket
 import time
 import zipfile
 from collections.abc import Collection, Mapping
@@ -26,6 +25,7 @@ from ntk_core.runs._parse import canonical_json, spec_digest
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import Point, Result, experiment_of
 from ntk_core.runs._values import EndStatus, PointValue, latest_provenance
+from ntk_core.runs.store._claims import Claims
 from ntk_core.runs.store._database import (
     ARRAYS,
     JOBS,
@@ -54,8 +54,6 @@ from ntk_core.runs.store._entries import (
 # Reading a run counts as use; its time is written at most this often.
 TOUCH_S = 60.0
 TRY_EVERY_S = 2.0
-# In a shared database, the next server to start adopts the jobs of a server that was silent for this long.
-SILENT_S = 60.0
 # Bounds on a search, since databases limit the length of patterns and the number of conditions.
 MAX_SEARCH, MAX_WORDS = 400, 12
 _HEX = frozenset("0123456789abcdef")
@@ -80,6 +78,7 @@ class Store(Database):
     ):
         self.max_bytes = settings().store_bytes if max_bytes is None else max_bytes
         self._written_at = -math.inf
+        self._claims = Claims()
         super().__init__(str(location or settings().store), busy_timeout_s)
 
     def num_bytes(self) -> int:
@@ -359,42 +358,46 @@ class Store(Database):
         """Delete a run, its points and its job."""
         self.do(lambda connection: delete_run(connection, run))
 
-    def write_jobs(self, jobs: Collection[UnfinishedJob]) -> None:
-        """Replace the unfinished jobs of this server."""
-        left = (JOBS.c.server == socket.gethostname()) & JOBS.c.digest.not_in(
-            [job.digest for job in jobs]
-        )
+    def write_jobs(self, jobs: Collection[UnfinishedJob]) -> frozenset[str]:
+        """Replace the unfinished jobs of this server; this is also its heartbeat.
 
-        def write(connection: sa.Connection) -> None:
-            connection.execute(sa.delete(JOBS).where(left))
-            for job in sorted(
-                jobs, key=lambda job: job.digest
-            ):  # a fixed order of locks avoids deadlocks
+        Returns:
+            Digests of the jobs that another server has claimed, because this one was silent.
+        """
+
+        def write(connection: sa.Connection) -> tuple[frozenset[str], frozenset[str]]:
+            for job in sorted(jobs, key=lambda job: job.digest):  # a fixed order avoids deadlocks
                 begin_run(connection, job.spec)
-                _write_job(connection, job)
+            return self._claims.write(connection, jobs)
 
-        self.do(write)
+        owned, lost = self.do(write)
+        self._claims.remember(owned)
+        return lost
 
     def unfinished_jobs(self) -> tuple[UnfinishedJob, ...]:
         """Return waiting and running jobs of all servers of this store, oldest first."""
         return self.do(lambda connection: _jobs(connection, _JOBS))
 
     def claim_jobs(self) -> tuple[UnfinishedJob, ...]:
-        """Adopt and return the unfinished jobs of ended servers, oldest first.
+        """Claim the unfinished jobs of ended servers, and return them, oldest first.
 
-        Call :meth:`lock_for_server` before.
+        A SQLite file has one server, so every other job is of an ended server: call :meth:`lock_for_server` before.
+        In a shared database call it every few seconds: it claims the jobs of a server whose heartbeats have stopped
+        for a minute. Exactly one of several calling servers gets each job.
         """
-        orphaned = (JOBS.c.server == socket.gethostname()) | (JOBS.c.seen < time.time() - SILENT_S)
-        # A server that starts at the same time waits for this transaction.
-        query = _JOBS if self._file else _JOBS.where(orphaned).with_for_update(of=JOBS)
+        is_alone = self._file is not None
 
-        def claim(connection: sa.Connection) -> tuple[UnfinishedJob, ...]:
-            found = _jobs(connection, query)
-            for job in found:
-                _write_job(connection, job)
-            return found
+        def claim(connection: sa.Connection) -> tuple[frozenset[str], tuple[UnfinishedJob, ...]]:
+            claimed = self._claims.claim(connection, is_alone=is_alone)
+            return claimed, _jobs(connection, _JOBS.where(JOBS.c.digest.in_(claimed)))
 
-        return self.do(claim)
+        claimed, jobs = self.do(claim)
+        self._claims.remember(claimed, is_more=True)
+        return jobs
+
+    def release_jobs(self) -> None:
+        """Leave the unfinished jobs of this server to the next server that claims jobs."""
+        self.do(self._claims.release)
 
     def end_job(self, run: str) -> None:
         """Request the end of a job; its server polls :meth:`jobs_to_end`."""
@@ -446,18 +449,6 @@ def _jobs(connection: sa.Connection, query: sa.Select[Any]) -> tuple[UnfinishedJ
         for spec, row in found
         if spec is not None
     )
-
-
-def _write_job(connection: sa.Connection, job: UnfinishedJob) -> None:
-    """Update the row of a job, or insert one, without changing its requested end."""
-    row = {
-        "server": socket.gethostname(),
-        "seen": time.time(),
-        "owner": job.owner,
-        "submitted": job.submitted_s,
-    }
-    row |= {"running": job.running, "spent": job.spent_s, "allowed": job.allowed_s}
-    insert(connection, JOBS, row | {"digest": job.digest, "ending": False}, update=row)
 
 
 def begin_run(connection: sa.Connection, spec: Spec) -> None:
