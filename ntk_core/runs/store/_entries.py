@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import time
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ _ARRAY_BYTES = (
     sa.select(sa.func.sum(ARRAYS.c.bytes)).where(ARRAYS.c.digest == RUNS.c.digest).scalar_subquery()
 )
 NUM_BYTES = RUNS.c.bytes + sa.func.coalesce(_POINT_BYTES, 0) + sa.func.coalesce(_ARRAY_BYTES, 0)
+USE_STEP_S = 1e-3  # between two uses, if the clock does not separate them
 MAX_SHARE = 2  # a run may take at most half of the store; our choice
 LISTED = (*RUNS.c, NUM_POINTS.label("num_points"), NUM_BYTES.label("num_bytes"))
 _LOG = logging.getLogger(__name__)
@@ -169,6 +171,24 @@ def total_bytes(connection: sa.Connection) -> int:
         int(connection.scalar(sa.select(sa.func.sum(table.c.bytes))) or 0)
         for table in (RUNS, POINTS, ARRAYS)
     )
+
+
+def next_use(connection: sa.Connection) -> float:
+    """Return the time of a new use: the clock's, but later than all stored uses.
+
+    Eviction orders runs by these times. A clock that was ahead for a while leaves late times behind. By the bare
+    clock, each new run of a full store would then be the oldest and be deleted first.
+    """
+    newest = connection.scalar(sa.select(sa.func.max(RUNS.c.used)))
+    if newest is None:
+        return time.time()
+    return max(time.time(), newest + USE_STEP_S)
+
+
+def mark_as_used(connection: sa.Connection, run: str) -> None:
+    """Make a run the most recently used one."""
+    used = next_use(connection)
+    connection.execute(sa.update(RUNS).where(RUNS.c.digest == run).values(used=used))
 
 
 def evict(connection: sa.Connection, most: int, spared: str) -> None:

@@ -46,6 +46,8 @@ from ntk_core.runs.store._entries import (
     delete_run,
     evict,
     intact_spec,
+    mark_as_used,
+    next_use,
     swept_words,
     total_bytes,
     warn,
@@ -79,6 +81,7 @@ class Store(Database):
         self.max_bytes = settings().store_bytes if max_bytes is None else max_bytes
         self._written_at = -math.inf
         self._claims = Claims()
+        self._touched: dict[str, float] = {}  # digest → monotonic time of its last mark
         super().__init__(str(location or settings().store), busy_timeout_s)
 
     def num_bytes(self) -> int:
@@ -176,15 +179,22 @@ class Store(Database):
                 points = self.points_of(run, arrays=arrays, max_bytes=max_bytes)
                 found = _result(spec, points, **json.loads(row.ending))
         if found is not None:
-            now = time.time()
-            used = (
-                sa.update(RUNS)
-                .where(RUNS.c.digest == run, RUNS.c.used < now - TOUCH_S)
-                .values(used=now)
-            )
-            with contextlib.suppress(InvalidInput):  # reading must not fail if this write fails
-                self.do(lambda connection: connection.execute(used))
+            self._touch(run)
         return found
+
+    def _touch(self, run: str) -> None:
+        """Mark a run as used, unless this process did so in the last ``TOUCH_S`` seconds."""
+        now = time.monotonic()
+        recent = {}
+        for digest, marked in self._touched.items():
+            if now - marked < TOUCH_S:
+                recent[digest] = marked
+        if run in recent:
+            return
+        # Other threads read the mapping, so it is replaced and never changed.
+        self._touched = recent | {run: now}
+        with contextlib.suppress(InvalidInput):  # reading must not fail if this write fails
+            self.do(lambda connection: mark_as_used(connection, run))
 
     def points_of(
         self, run: str, *, arrays: bool = True, max_bytes: float = math.inf
@@ -453,14 +463,15 @@ def _jobs(connection: sa.Connection, query: sa.Select[Any]) -> tuple[UnfinishedJ
 
 def begin_run(connection: sa.Connection, spec: Spec) -> None:
     """Insert the row of this spec, or mark it as used and repair it, and lock it for the transaction."""
-    text, now = canonical_json(spec), time.time()
+    text = canonical_json(spec)
     facts = {
         "experiment": spec.experiment,
         "swept": swept_words(spec)[:200],
         "private": spec.is_private,
     }
-    facts |= {"spec": text, "bytes": len(text), "used": now}
-    insert(connection, RUNS, {"digest": spec_digest(spec), "created": now, **facts}, update=facts)
+    facts |= {"spec": text, "bytes": len(text), "used": next_use(connection)}
+    row = {"digest": spec_digest(spec), "created": time.time(), **facts}
+    insert(connection, RUNS, row, update=facts)
 
 
 def _save_point(
