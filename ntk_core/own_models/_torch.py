@@ -257,8 +257,8 @@ def _compare_gradients(
             raise InvalidInput("model", "a gradient that is not finite in PyTorch", allowed)
         if not np.isfinite(found[name]).all():
             allowed = (
-                f"another example, or a module without points such as the norm of zeros, where "
-                f"PyTorch takes a subgradient: the gradient of {name} is finite in PyTorch only"
+                "another example, or a module without functions like the norm at zero; "
+                f"only PyTorch's gradient of {name} is finite there"
             )
             raise InvalidInput("model", "a gradient that is not finite in JAX", allowed)
         bound = max(tolerance * float(np.linalg.norm(gradient)), negligible * total, 1e-30)
@@ -272,7 +272,7 @@ def _compare_gradients(
         raise InvalidInput(
             "model",
             f"a gradient that differs from PyTorch's by {share:.0%}",
-            f"a module whose parameter {worst} has one gradient in both: requires_grad_(False) in "
-            "place of torch.no_grad, detach() in place of .data, no hooks on gradients, and no "
+            f"a module whose parameter {worst} has one gradient in both. Use requires_grad_(False) for "
+            "torch.no_grad and detach() for .data. Remove hooks on gradients, and each "
             "autograd.Function whose backward pass is another derivative",
         )

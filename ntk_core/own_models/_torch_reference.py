@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Reference(NamedTuple):
-    """What PyTorch computes for a module on an example.
+    """Outputs and gradients that PyTorch computes on an example.
 
     Attributes:
         outputs: (n, C) or (n, T, C), in float64.

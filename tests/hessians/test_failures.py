@@ -37,7 +37,7 @@ def test_norms_of_one_hidden_layer_are_within_their_tolerance(width, x64):
 
 
 @pytest.mark.parametrize("tolerance", [1e-1, 1e-2])
-def test_compiled_loop_waits_for_an_eigenvector_hidden_from_its_start(tolerance, x64):
+def test_compiled_loop_waits_for_a_hidden_eigenvector(tolerance, x64):
     """The start has a component of 1e-3 along the eigenvector of 1.5 and finds 1 first."""
     values = jnp.concatenate([jnp.array([1.5, 1.0]), jnp.linspace(-0.2, 0.2, 98)])
     start = jax.random.normal(jax.random.key(0), (100,)).at[0].set(1e-2).at[1].set(10.0)

@@ -222,7 +222,7 @@ def test_closed_sessions_are_dropped_after_their_time():
     assert _visitors.expire_sessions(SimpleNamespace()) == []
 
 
-def test_streamlit_keeps_its_closed_sessions_where_they_are_expired():
+def test_streamlit_keeps_closed_sessions_where_we_expire_them():
     """The attributes are private; a version that renames them would leave closed sessions in memory."""
     storage = MemorySessionStorage(ttl_seconds=0.05)
     server = SimpleNamespace(_session_mgr=WebsocketSessionManager(storage, *[Mock()] * 3))

@@ -49,7 +49,7 @@ def drawn():
 
 @pytest.mark.parametrize("product", PRODUCTS)
 @pytest.mark.parametrize("activation", RULES)
-def test_products_with_curvature_of_custom_rules_are_those_of_tanh(x64, product, activation):
+def test_products_of_custom_rules_are_those_of_tanh(x64, product, activation):
     params, x, y = drawn()
     found = product(model(activation), params, x, y, params)
     expected = product(model(jnp.tanh), params, x, y, params)
@@ -59,7 +59,7 @@ def test_products_with_curvature_of_custom_rules_are_those_of_tanh(x64, product,
 
 @pytest.mark.parametrize("product", PRODUCTS)
 @pytest.mark.parametrize("activation", [jnp.tanh, *RULES])
-def test_products_keep_random_keys_and_integers_of_the_parameters(x64, product, activation):
+def test_products_keep_keys_and_integers_of_parameters(x64, product, activation):
     params, x, y = drawn()
     more = {**params, "key": jax.random.key(3), "count": jnp.arange(3)}
     found = product(model(activation), more, x, y, more)

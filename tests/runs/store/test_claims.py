@@ -56,7 +56,7 @@ def digest(seed: int) -> str:
 
 
 def seeds(jobs) -> list[int]:
-    return [each.spec.seed for each in jobs]
+    return [each.spec.dataset.seed for each in jobs]
 
 
 @BOTH

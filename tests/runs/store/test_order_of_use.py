@@ -24,7 +24,7 @@ def clock(monkeypatch) -> SimpleNamespace:
 
 
 def seeds(store: Store) -> list[int]:
-    return [run.spec.seed for run in store.runs().runs]
+    return [run.spec.dataset.seed for run in store.runs().runs]
 
 
 def save(store: Store, *numbers: int) -> None:
