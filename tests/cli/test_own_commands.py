@@ -186,7 +186,9 @@ def test_model_file_is_swept_stored_and_never_restarted(model, capsys, tmp_path)
     elsewhere = Store(tmp_path / "elsewhere.sqlite")
     with runs.open("rb") as exported:
         assert read_runs(elsewhere, exported).digests == (listed.digest,)
-    assert elsewhere.result(listed.digest) == result
+    imported = result.provenance.model_copy(update={"imported": True})
+    expected = result.model_copy(update={"provenance": imported})
+    assert elsewhere.result(listed.digest) == expected
     assert not loaded.exists(), "the file was not run again"
     assert not (tmp_path / "out").exists()
     capsys.readouterr()

@@ -26,7 +26,7 @@ def make_run(
 
 
 def make_points(
-    widths=(30, 100, 1000), seeds=3, exponents=None, spread=0.1
+    widths=(30, 100, 1000), seeds=3, exponents=None, spread=0.1, first_seed=0
 ) -> tuple[KernelChangePoint, ...]:
     """Points that follow a power law for each output, with seeds around it."""
     exponents = exponents or {"linear": -1.0, "softmax": 0.0}
@@ -35,7 +35,11 @@ def make_points(
             width=width,
             num_params=13 * width,
             runs=tuple(
-                make_run(output, seed, width**exponent * (1 + spread * (seed - (seeds - 1) / 2)))
+                make_run(
+                    output,
+                    first_seed + seed,
+                    width**exponent * (1 + spread * (seed - (seeds - 1) / 2)),
+                )
                 for output, exponent in exponents.items()
                 for seed in range(seeds)
             ),
