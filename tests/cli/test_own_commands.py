@@ -18,6 +18,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.own_models import read_checkpoint
 from ntk_core.runs import canonical_json, load_data, run
 from ntk_core.runs.store import Store, read_runs
+from ntk_core.runs.store._run_file import marked_imported
 from tests.data.uploads.files import blobs, flowers, pets
 
 MODEL = """
@@ -186,9 +187,7 @@ def test_model_file_is_swept_stored_and_never_restarted(model, capsys, tmp_path)
     elsewhere = Store(tmp_path / "elsewhere.sqlite")
     with runs.open("rb") as exported:
         assert read_runs(elsewhere, exported).digests == (listed.digest,)
-    imported = result.provenance.model_copy(update={"imported": True})
-    expected = result.model_copy(update={"provenance": imported})
-    assert elsewhere.result(listed.digest) == expected
+    assert elsewhere.result(listed.digest) == marked_imported(result)
     assert not loaded.exists(), "the file was not run again"
     assert not (tmp_path / "out").exists()
     capsys.readouterr()
