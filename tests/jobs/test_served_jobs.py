@@ -30,7 +30,9 @@ pytestmark = [
 
 def test_sessions_share_equal_sweeps_and_restarts_resume_them():
     with own_data() as folder:
-        with served_app(LINEARITY_LAB_WORKERS="1") as app:
+        # A local server lists the runs of all its sessions; a shared one keeps them apart.
+        shared = {"LINEARITY_LAB_PROFILE": "classroom", "LINEARITY_LAB_WORKERS": "1"}
+        with served_app(**shared) as app:
             visit, counts = (
                 sessions.Visit(QUICK, distinct=2),
                 {"num_sessions": 5, "num_running": 3, "num_uploading": 1},
