@@ -143,7 +143,7 @@ def written(name: str) -> list[str]:
 def test_fifty_runs_are_cards_to_import_find_and_compare(open_page, tmp_path):
     store, file = Store(tmp_path / "made.sqlite"), tmp_path / "runs.jsonl"
     for seed in range(50):
-        store.save_result(make_result(make_points(first_seed=seed + 1), seed=seed + 1))
+        store.save_result(make_result(make_points(first_seed=seed + 1), seed=seed + 1, num_seeds=3))
     with file.open("wb") as out:
         write_runs(store, [run.digest for run in store.runs(limit=50).runs], out)
     store.close()
