@@ -13,17 +13,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from ntk_core._version import __version__
+from ntk_core.machine import IS_CHECKOUT, available_memory
 
 if TYPE_CHECKING:
     from ntk_core.variables import Settings
 
 _NAME = "linearity-lab"
-_BESIDE = Path(__file__).resolve().parents[1]
-_PACKED = _BESIDE / "linearity_lab"
-IS_CHECKOUT = not (_PACKED / "app.py").is_file()
 # Where app.py, pages/ and gallery/ are: the top of a checkout, or a folder of the wheel (pyproject.toml).
-TOP = _BESIDE if IS_CHECKOUT else _PACKED
+_PACKED = Path(__file__).resolve().parents[1] / "linearity_lab"
+TOP = _PACKED.parent if IS_CHECKOUT else _PACKED
 # glibc's malloc.h: parameters for a threaded server that holds uploads temporarily
 _MALLOPT = {"M_MMAP_THRESHOLD": (-3, 2**18), "M_ARENA_MAX": (-8, 2)}
 PREFIX = "LINEARITY_LAB_"
@@ -35,21 +33,6 @@ def command_name() -> str:
     """Name of the command line: ``python -m ntk_core`` if it started this process."""
     called = Path(sys.argv[0]).parts[-2:] if sys.argv else ()
     return "python -m ntk_core" if called == ("ntk_core", "__main__.py") else _NAME
-
-
-def how_to_install(extra: str) -> str:
-    """Return the command that installs ``cli``, ``app``, ``cluster``, ``postgres`` or ``torch``."""
-    if IS_CHECKOUT:
-        return f"pip install -r requirements{'' if extra == 'app' else '-' + extra}.txt"
-    return f"pip install 'linearity_lab-{__version__}-py3-none-any.whl[{extra}]'"
-
-
-def check_installed(extra: str, purpose: str, *modules: str) -> None:
-    """Require the packages of an extra; the error names the command that installs them."""
-    missing = [name for name in modules if importlib.util.find_spec(name) is None]
-    if missing:
-        words = f"{purpose} needs more packages (missing: {', '.join(missing)}): {how_to_install(extra)}"
-        raise ModuleNotFoundError(words, name=missing[0])
 
 
 def settings() -> Settings:
@@ -100,23 +83,6 @@ def stated_memory() -> float | None:
     """Return the bytes of ``LINEARITY_LAB_MEMORY_GIB``; None if unset."""
     gibibytes = settings().memory_gib
     return None if gibibytes is None else gibibytes * 2**30
-
-
-def available_memory() -> float:
-    """Return available memory in bytes; half of the physical memory without psutil and outside Linux."""
-    if importlib.util.find_spec("psutil") is not None:
-        import psutil
-
-        return float(psutil.virtual_memory().available)
-    with contextlib.suppress(OSError, StopIteration):
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        return 1024.0 * next(
-            int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")
-        )
-    if hasattr(os, "sysconf"):
-        return 0.5 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    check_installed("cli", "The estimate of free memory", "psutil")
-    return 0.0
 
 
 def accelerator_bytes() -> list[float]:

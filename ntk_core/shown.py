@@ -6,8 +6,8 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 from importlib.metadata import entry_points
 
-from ntk_core.environment import how_to_install
 from ntk_core.errors import InvalidInput
+from ntk_core.machine import how_to_install
 from ntk_core.markup import Part, folded, lines, notebook_place, paragraph, printable
 from ntk_core.numbers import duration, percent, size
 from ntk_core.runs import ResultValue, Spec, estimate, run_summary

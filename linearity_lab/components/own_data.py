@@ -13,10 +13,10 @@ from linearity_lab.jobs.profile import profile
 from ntk_core.data import load_dataset
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.data.uploads import DEFAULT_LIMITS, Keeper, Limits
-from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.experiments.dynamics import DynamicsSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import Spec
+from ntk_core.settings.training import TrainingSpec
 
 Standardize = Literal["raw", "unit-norm", "standard", "centered"]
 _KEY = "own_data.uploaded"

@@ -6,8 +6,8 @@ Exit codes: 0 completed, 1 failed, 2 bad input, 130 stopped by Ctrl-C, 143 stopp
 import sys
 from collections.abc import Sequence
 
-from ntk_core.environment import check_installed
 from ntk_core.errors import InvalidInput
+from ntk_core.machine import check_installed
 from ntk_core.markup import printable
 
 COMPLETED, FAILED, BAD_INPUT, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143

@@ -12,10 +12,10 @@ from ntk_core.cli import COMPLETED, FAILED, complain
 from ntk_core.cli._following import compute, conclude, follow, interruptible, wants_json
 from ntk_core.cli._targets import RUN, SPEC, Flag, assignment, kept_run, spec_named
 from ntk_core.cli.run_directory import RunDirectory, write_whole
-from ntk_core.environment import IS_CHECKOUT
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.linearity_report import LinearityReportSpec
 from ntk_core.experiments.own_model import OwnModelSpec
+from ntk_core.machine import IS_CHECKOUT
 from ntk_core.runs import PRESETS, load_data, preset
 from ntk_core.runs import run as events_of
 from ntk_core.runs.events import Ended, Event
@@ -125,7 +125,7 @@ def report(
         json: Print one JSON event per line.
     """
     from ntk_core.experiments.linearity_report.compute import reported_by  # starts JAX
-    from ntk_core.networks.build import initial_key
+    from ntk_core.networks.keys import initial_key
     from ntk_core.own_models import load_model, read_checkpoint, their_errors, with_checkpoints
 
     is_digest = data is not None and len(data) == 64

@@ -12,8 +12,9 @@ from ntk_core.citation import bibtex, cite_run
 from ntk_core.cli import COMPLETED, FAILED, complain, printable
 from ntk_core.cli._targets import RUN, Flag, KeptRun, kept_run, stored_digest
 from ntk_core.cli.run_directory import WRITABLE, file_errors, write_whole
-from ntk_core.environment import how_to_install, written_whole
+from ntk_core.environment import written_whole
 from ntk_core.errors import InvalidInput, check_choice
+from ntk_core.machine import how_to_install
 from ntk_core.runs import KINDS, PRESETS, Result, canonical_json, run_summary
 from ntk_core.runs.store import STATUSES, Store, StoredRun, UnfinishedJob, read_runs, write_runs
 

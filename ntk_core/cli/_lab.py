@@ -14,8 +14,9 @@ from ntk_core.cli import FAILED, complain, printable
 from ntk_core.cli._targets import Flag
 from ntk_core.cli.run_directory import file_errors, write_whole
 from ntk_core.data import uploads
-from ntk_core.environment import TOP, command_name, how_to_install
+from ntk_core.environment import TOP, command_name
 from ntk_core.errors import InvalidInput
+from ntk_core.machine import how_to_install
 
 # Local files may be larger than a server accepts.
 _LIMITS = replace(

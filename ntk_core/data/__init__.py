@@ -1,6 +1,6 @@
 """Data sets as frozen NumPy arrays, without JAX."""
 
-from ntk_core.data._dataset import Dataset, data_fingerprint, stream
+from ntk_core.data._dataset import Dataset, data_fingerprint
 from ntk_core.data._info import DatasetInfo, DatasetShapes
 from ntk_core.data._options import OPTIONS, Option
 from ntk_core.data._registry import (

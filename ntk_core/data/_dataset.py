@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ntk_core.errors import InvalidInput
+from ntk_core.streams import stream
 
 FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int64]
@@ -27,11 +28,6 @@ TABLE = _tuples(
 )
 # One independent stream per purpose: changing one size does not change other draws.
 MEANS, TRAIN, TEST = range(3)
-
-
-def stream(seed: int, *purpose: int) -> np.random.Generator:
-    """Return the PCG64 generator of one purpose under one seed, equal on every machine."""
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=purpose)))
 
 
 def uniform_integers(draw: np.random.Generator, shape: tuple[int, ...], count: int) -> IntArray:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ntk_core.data._dataset import TEST, TRAIN, Dataset, encode_targets, standardize_inputs
 from ntk_core.data._options import OPTIONS, Option, Options
 from ntk_core.errors import InvalidInput, TooLarge
-from ntk_core.settings.part import Term
+from ntk_core.terms import Term
 
 MAX_VALUES = 2**27  # 512 MiB of float32 in one array
 Samples = tuple[

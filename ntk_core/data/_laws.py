@@ -9,11 +9,12 @@ from abc import abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-from ntk_core.data._dataset import MEANS, TRAIN, balanced_subset, stream, uniform_integers
+from ntk_core.data._dataset import MEANS, TRAIN, balanced_subset, uniform_integers
 from ntk_core.data._info import DatasetInfo, DatasetShapes, Drawn, Samples, shapes_of
 from ntk_core.data._options import OPTIONS, Options
 from ntk_core.data.uploads import read_upload, upload_shapes
 from ntk_core.errors import InvalidInput
+from ntk_core.streams import stream
 
 CENTER_NORM = 2.0
 

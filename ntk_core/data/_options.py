@@ -11,10 +11,10 @@ from typing import Annotated, Any, Literal, SupportsIndex
 from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
+from ntk_core.allowed import allowed_values
 from ntk_core.data._dataset import TABLE
 from ntk_core.data.uploads import DIGEST, HOW_TO_BRING
 from ntk_core.errors import InvalidInput
-from ntk_core.settings.validation import allowed_values
 
 Options = Mapping[str, Any]  # name → value, checked
 OptionKind = Literal["integer", "number", "flag", "choice", "classes", "digest", "numbers"]

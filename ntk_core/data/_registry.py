@@ -19,7 +19,7 @@ from ntk_core.data._laws import (
 )
 from ntk_core.data._sequences import RandomSequences, SymbolTask
 from ntk_core.errors import InvalidInput
-from ntk_core.settings.part import table
+from ntk_core.terms import table
 
 _LAWS: dict[str, Callable[..., DatasetInfo]] = {
     each.__name__: each

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ntk_core.data._dataset import MEANS, IntArray, stream, uniform_integers
+from ntk_core.data._dataset import MEANS, IntArray, uniform_integers
 from ntk_core.data._info import DatasetShapes, Drawn, Samples, shapes_of
 from ntk_core.data._options import Options
 from ntk_core.errors import InvalidInput
+from ntk_core.streams import stream
 
 Symbols = tuple[IntArray, IntArray]  # symbols (n, T) from 0 to V − 1, labels (n,)
 Rule = Callable[[Callable[[int], np.random.Generator], int, int, int], Symbols]

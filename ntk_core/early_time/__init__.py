@@ -13,12 +13,11 @@ from ntk_core.early_time._features import (
     weighted_kernel,
 )
 from ntk_core.early_time._inputs import (
+    TRAIN_STREAM,
     covariance_ratio,
     covariance_spectrum,
     draw_inputs,
-    image_pair,
     standardized_images,
-    synthetic_data,
 )
 from ntk_core.early_time._training import (
     InputSpan,

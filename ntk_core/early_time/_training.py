@@ -9,10 +9,10 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from ntk_core.data import stream
 from ntk_core.dynamics import Descent, Loss, NetworkModel, Optimizer
 from ntk_core.early_time._features import LinearFeatures
 from ntk_core.networks.architectures import Network, NetworkParams
+from ntk_core.streams import stream
 
 EVALUATED_ROWS = 1000  # inputs per forward pass; bounds the memory of convolutions
 _OUTPUT_LAYER = "output"

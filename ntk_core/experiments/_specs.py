@@ -2,7 +2,6 @@
 # ruff: noqa: F401
 
 from ntk_core.data.spec import DatasetSpec
-from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import (
     ExperimentSpec,
@@ -17,3 +16,4 @@ from ntk_core.runs import (
     spec_digest,
 )
 from ntk_core.settings.grammar import with_settings
+from ntk_core.settings.training import TrainingSpec

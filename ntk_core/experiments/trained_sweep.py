@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Self, TypeV
 from pydantic import Field, model_validator
 
 from ntk_core.data import Dataset
-from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.choices import almost_everywhere
 from ntk_core.networks.sizes import num_copies
@@ -23,6 +22,7 @@ from ntk_core.runs import (
     one_after_another,
 )
 from ntk_core.settings.part import Once
+from ntk_core.settings.training import TrainingSpec
 
 Outputs = Annotated[tuple[OutputName, ...], Once]
 

@@ -10,7 +10,6 @@ from jax import Array
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Float, Key, PyTree, Shaped
 
-from ntk_core.environment import available_memory
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.hessians._lanczos import Extreme, lanczos_extreme
 from ntk_core.hessians._space import (
@@ -23,6 +22,7 @@ from ntk_core.hessians._space import (
     restricted,
 )
 from ntk_core.kernels import as_function, linearized, moving_of, split_inexact
+from ntk_core.machine import available_memory
 from ntk_core.networks.architectures import Network, output_function
 from ntk_core.traced import Apply, Model, Program, program_of_network, wide
 

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from ntk_core.networks.sizes import small_space_pays
+from ntk_core.networks.counts import small_space_pays
 from ntk_core.traced import Program, TracedLayer, Use, arranged, features_at, positions_of, wide
 
 Coordinates = dict[str, dict[str, Array]]

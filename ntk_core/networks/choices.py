@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from ntk_core.settings.part import Term, Vocabulary, table
+from ntk_core.terms import Term, table
 
 if TYPE_CHECKING:
     from jax import Array
@@ -109,7 +109,6 @@ SIZES = table(
     Term("num_heads", "number of heads H", "heads of each attention layer"),
     Term("mlp_width", "width of the MLPs", "hidden neurons of each MLP"),
 )
-SizeNames = Vocabulary(SIZES)
 ALIASES = {
     "silu": "swish",
     "celu": "elu",

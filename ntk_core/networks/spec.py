@@ -13,8 +13,8 @@ from ntk_core.networks.choices import (
     OUTPUTS,
     PARAMETERIZATIONS,
     SAME,
+    SIZES,
     SUB_MODELS,
-    SizeNames,
 )
 from ntk_core.networks.graphs import (
     Composition,
@@ -45,6 +45,7 @@ else:
 
 
 MAX_DEPTH = 16  # hidden layers
+SizeNames = Vocabulary(SIZES)
 GROWN_TITLES = {
     "num_heads": "Heads H",
     "head_dim": "Head dimensions d",

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
-from ntk_core.environment import how_to_install
 from ntk_core.errors import InvalidInput, kind_of
+from ntk_core.machine import how_to_install
 from ntk_core.own_models._file import CONTRACT
 from ntk_core.own_models._torch import from_torch
 from ntk_core.traced import Apply, leaf_name

@@ -19,7 +19,7 @@ from ntk_core.fits import PowerLaw, exponent_line, fit_runs
 from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk, kernel_change, split_inexact, unchecked_ntk
 from ntk_core.markup import paragraph, table
-from ntk_core.networks.build import initial_key
+from ntk_core.networks.keys import initial_key
 from ntk_core.own_models._file import OwnModel, checked_model
 from ntk_core.traced import Apply, accepted_targets, checked_array, same_program
 

@@ -12,8 +12,8 @@ import numpy as np
 from jax import Array
 from numpy.typing import ArrayLike
 
-from ntk_core.environment import how_to_install
 from ntk_core.errors import InvalidInput, kind_of
+from ntk_core.machine import how_to_install
 from ntk_core.own_models._torch_reference import (
     Reference,
     first_line,

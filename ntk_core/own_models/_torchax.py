@@ -21,8 +21,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ntk_core.environment import how_to_install
 from ntk_core.errors import InvalidInput
+from ntk_core.machine import how_to_install
 
 LARGEST_CONSTANT = (
     2**20

@@ -7,7 +7,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ntk_core.environment import how_to_install
+from ntk_core.machine import how_to_install
 from ntk_core.runs._estimate import check_size, estimate, scheduler_address, seconds_of_points
 from ntk_core.runs._parse import spec_from
 from ntk_core.runs._spec import Spec

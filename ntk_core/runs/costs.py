@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ntk_core.data import DatasetShapes, dataset_shapes
-from ntk_core.networks.sizes import LayerSize, layer_sizes, num_features
+from ntk_core.networks.counts import num_features
+from ntk_core.networks.sizes import LayerSize, layer_sizes
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs._spec import SweepSpec
 

@@ -8,10 +8,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from ntk_core.allowed import allowed_values
 from ntk_core.errors import InvalidInput, UnknownSetting
 from ntk_core.markup import paragraph, shortened, table
 from ntk_core.settings.part import SpecPart, Values
-from ntk_core.settings.validation import allowed_values, lengths, part_type, problems
+from ntk_core.settings.validation import lengths, part_type, problems
 from ntk_core.settings.walk import Part, Setting, settings, value_at, values_in, values_of
 
 

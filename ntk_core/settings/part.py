@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import pydantic
 from pydantic import AfterValidator, BeforeValidator, Field, model_serializer, model_validator
 
 from ntk_core.errors import InvalidInput
+from ntk_core.terms import Term
 
 
 def _count(given: object) -> object:
@@ -88,28 +89,11 @@ def chosen_among(chosen: object, kinds: tuple[str, ...]) -> bool:
     )
 
 
-@dataclass(frozen=True)
-class Term:
-    """One choice: its name in specs, a title, and a formula or one-line explanation."""
-
-    name: str
-    title: str
-    formula: str
-
-
-AnyTerm = TypeVar("AnyTerm", bound=Term)
-
-
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
     """Marks a setting whose choices are terms: name → term."""
 
     terms: Mapping[str, Term]
-
-
-def table(*terms: AnyTerm) -> dict[str, AnyTerm]:
-    """Map names to terms."""
-    return {term.name: term for term in terms}
 
 
 def one_of(terms: Mapping[str, Term]) -> Any:

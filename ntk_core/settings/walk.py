@@ -12,7 +12,8 @@ from pydantic.fields import FieldInfo
 
 from ntk_core.errors import InvalidInput
 from ntk_core.settings import validation
-from ntk_core.settings.part import SpecPart, Term, Values, chosen_among
+from ntk_core.settings.part import SpecPart, Values, chosen_among
+from ntk_core.terms import Term
 
 Part = TypeVar("Part", bound=SpecPart)
 Option = str | int

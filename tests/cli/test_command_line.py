@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from ntk_core import __version__, environment
+from ntk_core import __version__, environment, machine
 from ntk_core.cli import _lab, main
 from ntk_core.cli._main import COMMANDS
-from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.experiments.kernel_change import KernelChangeResult
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import PRESETS, canonical_json
 from ntk_core.runs.events import parse_event
 from ntk_core.runs.store import read_line
+from ntk_core.settings.training import TrainingSpec
 from tests.compiler_flags import QUICK_ENVIRONMENT
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -285,6 +285,6 @@ def test_app_without_its_extra_names_the_command_to_install_it(monkeypatch, caps
 
 @pytest.mark.parametrize("extra", ["cli", "app", "cluster", "postgres", "torch"])
 def test_install_advice_names_a_file_or_the_wheel(monkeypatch, extra):
-    assert (ROOT / environment.how_to_install(extra).split()[-1]).is_file()
-    monkeypatch.setattr(environment, "IS_CHECKOUT", False)
-    assert f"-py3-none-any.whl[{extra}]'" in environment.how_to_install(extra)
+    assert (ROOT / machine.how_to_install(extra).split()[-1]).is_file()
+    monkeypatch.setattr(machine, "IS_CHECKOUT", False)
+    assert f"-py3-none-any.whl[{extra}]'" in machine.how_to_install(extra)

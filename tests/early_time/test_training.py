@@ -11,13 +11,12 @@ from ntk_core.early_time import (
     covariance_spectrum,
     draw_inputs,
     early_descent,
-    image_pair,
     outputs_in_blocks,
     standardized_images,
-    synthetic_data,
     weighted_kernel,
 )
 from ntk_core.errors import InvalidInput
+from ntk_core.experiments.early_time.inputs import image_pair, synthetic_data
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import ConvNet, FullyConnected, Mirrored, merge
 

@@ -9,13 +9,11 @@ import pytest
 from ntk_core.data import load_dataset
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.dynamics import eigenvalues
-from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.experiments.dag import DAGResult, DAGSpec, layer_sizes_of
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import DAGNetwork
-from ntk_core.networks.build import initial_key
 from ntk_core.networks.graphs import (
     Edge,
     Graph,
@@ -24,9 +22,11 @@ from ntk_core.networks.graphs import (
     example_graphs,
     fully_connected_graph,
 )
+from ntk_core.networks.keys import initial_key
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import counts_of, peak_bytes, run_summary
 from ntk_core.settings.grammar import with_settings
+from ntk_core.settings.training import TrainingSpec
 from tests.running import result_of
 
 DATA = DatasetSpec(num_samples=6, num_classes=2, input_dim=4)

@@ -12,7 +12,7 @@ from ntk_core.experiments.generalization import GeneralizationSpec, wilson
 from ntk_core.experiments.generalization.compute import load
 from ntk_core.kernels import JITTER
 from ntk_core.networks.architectures import FullyConnected
-from ntk_core.networks.build import initial_key
+from ntk_core.networks.keys import initial_key
 from ntk_core.runs import run_summary
 from ntk_core.settings.grammar import with_settings
 from tests.running import point_of, result_of

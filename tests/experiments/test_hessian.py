@@ -17,7 +17,8 @@ from ntk_core.experiments.hessian.spec import HessianSpec, hidden_and_output
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.hessians import hessian_norm, vector_hessian_norm
 from ntk_core.kernels import empirical_ntk
-from ntk_core.networks.build import build_network, initial_key
+from ntk_core.networks.build import build_network
+from ntk_core.networks.keys import initial_key
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import check_size, counts_of, estimate, peak_bytes, run_summary
 from ntk_core.settings.grammar import with_settings

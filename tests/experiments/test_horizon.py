@@ -13,7 +13,8 @@ from ntk_core.dynamics import log_loss
 from ntk_core.experiments.departures import departure
 from ntk_core.experiments.horizon import REGIMES, HorizonSpec
 from ntk_core.experiments.horizon.compute import NORMALIZED_STEP, TARGET_SHIFT
-from ntk_core.networks.build import build_network, initial_key
+from ntk_core.networks.build import build_network
+from ntk_core.networks.keys import initial_key
 from ntk_core.runs import load_data
 from ntk_core.settings.grammar import with_settings
 from tests import running

@@ -15,7 +15,8 @@ from ntk_core.experiments.kernel_change import compute as _kernel_change
 from ntk_core.experiments.kernel_change import kernel_change_summary
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.kernels import empirical_ntk, kernel_change
-from ntk_core.networks.build import build_network, initial_key
+from ntk_core.networks.build import build_network
+from ntk_core.networks.keys import initial_key
 from ntk_core.runs import load_data, run, run_summary, spec_digest
 from ntk_core.runs.compiled_code import num_maps, release_compiled
 from ntk_core.runs.events import PointFinished

@@ -13,7 +13,7 @@ from ntk_core.experiments.lazy import LazySpec
 from ntk_core.experiments.lazy.compute import INPUTS_OF_A_CLASS, laziness
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import FullyConnected, ScaledNetwork
-from ntk_core.networks.build import initial_key
+from ntk_core.networks.keys import initial_key
 from ntk_core.runs import run_summary
 from ntk_core.settings.grammar import with_settings
 from tests.running import point_of, result_of

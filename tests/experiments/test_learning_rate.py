@@ -13,7 +13,8 @@ from ntk_core.dynamics import eigenvalues, linearize, quadratic_model
 from ntk_core.experiments.learning_rate import LearningRateResult, LearningRateSpec, rate_outcome
 from ntk_core.experiments.learning_rate.compute import GROWN_STEPS
 from ntk_core.kernels import empirical_ntk
-from ntk_core.networks.build import build_network, initial_key
+from ntk_core.networks.build import build_network
+from ntk_core.networks.keys import initial_key
 from ntk_core.runs import run, run_summary
 from ntk_core.runs.events import PointProgress
 from ntk_core.settings.grammar import with_settings

@@ -12,7 +12,6 @@ import jax
 import numpy as np
 import pytest
 
-from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.experiments.architectures import ArchitecturesSpec
 from ntk_core.experiments.architectures import compute as architectures
 from ntk_core.experiments.kernel_change import compute as kernel_change
@@ -20,9 +19,10 @@ from ntk_core.experiments.kernel_change.compute import side_by_side
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.architectures import FullyConnected
 from ntk_core.networks.architectures._layers import DRAWN_AT_ONCE, normal
-from ntk_core.networks.build import initial_key
+from ntk_core.networks.keys import initial_key
 from ntk_core.runs import Growth
 from ntk_core.runs._table import load_data
+from ntk_core.settings.training import TrainingSpec
 from tests.running import exhausted
 
 SPEC = KernelChangeSpec(

@@ -9,9 +9,9 @@ import pytest
 
 from linearity_lab.jobs import Jobs, Snapshot
 from linearity_lab.jobs.profile import PROFILES
-from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs.store import Store
+from ntk_core.settings.training import TrainingSpec
 from tests.compiler_flags import QUICK_ENVIRONMENT
 
 PATIENCE_S = 150.0  # niced workers are slow on a busy machine

@@ -10,7 +10,7 @@ import pytest
 from ntk_core.errors import InvalidInput, RowsMix
 from ntk_core.hessians import hessian_norm
 from ntk_core.networks.architectures import FullyConnected
-from ntk_core.networks.build import initial_key
+from ntk_core.networks.keys import initial_key
 from ntk_core.own_models import OwnModelError, load_model, sweep_widths, their_errors
 from ntk_core.traced import layers_of
 

@@ -7,7 +7,6 @@ import math
 import pytest
 from pydantic import ValidationError
 
-from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import Provenance, run
 from ntk_core.runs.events import (
@@ -18,6 +17,7 @@ from ntk_core.runs.events import (
     PointProgress,
     parse_event,
 )
+from ntk_core.settings.training import TrainingSpec
 from tests.running import Kept
 from tests.runs.store.made_runs import point, result
 

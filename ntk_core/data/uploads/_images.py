@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from ntk_core.data.uploads._archive import Archive, Limits, check_at_most
 from ntk_core.data.uploads._candidate import ImageEntry, ImageFolders
-from ntk_core.environment import check_installed
 from ntk_core.errors import InvalidInput
+from ntk_core.machine import check_installed
 
 if TYPE_CHECKING:
     from PIL.Image import Image

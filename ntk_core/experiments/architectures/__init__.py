@@ -8,7 +8,6 @@ from pydantic import Field, model_validator
 
 from ntk_core.data import DatasetShapes, dataset_shapes
 from ntk_core.data.spec import DatasetSpec
-from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.experiments.kernel_change import COLUMNS as CHANGES
 from ntk_core.experiments.kernel_change import KernelChanges, kernel_change_summary
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
@@ -19,6 +18,7 @@ from ntk_core.networks.spec import GROWN_TITLES, ArchitectureSpec, OutputName, g
 from ntk_core.runs import Counts, Experiment, ResultValue, SweepSpec, point_key
 from ntk_core.runs.columns import Column
 from ntk_core.settings.part import Once, Width
+from ntk_core.settings.training import TrainingSpec
 
 LETTERS = "ABCD"  # names of the networks
 # A kernel has n² entries at every width; beyond this size none is kept and no heatmap is drawn.

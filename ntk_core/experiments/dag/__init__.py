@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, InstanceOf, PlainSerializer, model_validator
 
 from ntk_core.data import DatasetShapes, dataset_shapes
-from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.trained_sweep import TrainedPoint, TrainedRun
 from ntk_core.fits import exponent_line, fit_power_law
@@ -31,6 +30,7 @@ from ntk_core.networks.spec import ActivationName, OutputName
 from ntk_core.runs import Experiment, ResultValue, SweepSpec, Value, columns, costs
 from ntk_core.runs.columns import Column, runs_of, text_table
 from ntk_core.settings.part import Once, Width
+from ntk_core.settings.training import TrainingSpec
 
 if TYPE_CHECKING:
     ExampleName = str

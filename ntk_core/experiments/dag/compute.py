@@ -16,8 +16,8 @@ from ntk_core.experiments.dag import DRAWN, MAX_MATVECS, DAGPoint, DAGRun, DAGSp
 from ntk_core.hessians import hessian_norm, smallest_eigenvalue_in_turn
 from ntk_core.kernels import empirical_ntk, gradient_norm_bound, kernel_change, unchecked_ntk
 from ntk_core.networks.architectures import DAGNetwork, NetworkParams, PreActivations
-from ntk_core.networks.build import initial_key
 from ntk_core.networks.graphs import OUTPUT, Graph
+from ntk_core.networks.keys import initial_key
 from ntk_core.runs import Progress, by_steps, one_after_another
 
 TOLERANCE = (

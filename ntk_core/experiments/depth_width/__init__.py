@@ -8,7 +8,6 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from ntk_core.data.spec import DatasetSpec
-from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.experiments.depth_width.random_kernels import MOST_OF_ONE, Scatter, second_moment
 from ntk_core.experiments.trained_sweep import TrainedRun
 from ntk_core.networks.spec import ArchitectureSpec
@@ -25,6 +24,7 @@ from ntk_core.runs import (
 )
 from ntk_core.runs.columns import Column, text_table
 from ntk_core.settings.part import Ascending, Width
+from ntk_core.settings.training import TrainingSpec
 
 # Deeper than other pages allow, so its depth is not validated.
 _NETWORK = ArchitectureSpec(use_bias=False)

@@ -16,7 +16,8 @@ from ntk_core.experiments.depth_width import DepthRun, DepthWidthPoint, DepthWid
 from ntk_core.experiments.depth_width.random_kernels import Scatter, random_kernels, scatter
 from ntk_core.hessians import hessian_norm
 from ntk_core.networks.architectures import NetworkParams
-from ntk_core.networks.build import build_network, initial_key
+from ntk_core.networks.build import build_network
+from ntk_core.networks.keys import initial_key
 from ntk_core.runs import Progress, by_steps, one_after_another
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ntk_core.dynamics.choices import LOSSES, METHODS, TrainingSpec
+from ntk_core.dynamics.choices import LOSSES, METHODS
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments import trained_sweep
 from ntk_core.experiments.trained_sweep import Outputs, TrainedPoint, TrainedSweep, outputs_field
@@ -31,6 +31,7 @@ from ntk_core.runs import (
 )
 from ntk_core.runs.columns import Column, text_table
 from ntk_core.settings.part import Once, Width, one_of
+from ntk_core.settings.training import TrainingSpec
 
 if TYPE_CHECKING:  # as in ntk_core.networks.spec
     LossName = str

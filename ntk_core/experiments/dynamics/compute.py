@@ -8,8 +8,9 @@ from ntk_core.data import Dataset
 from ntk_core.dynamics import KernelPath, Loss, Optimizer, Path, Training, TrainingHistory
 from ntk_core.dynamics.choices import METHODS
 from ntk_core.experiments.dynamics import DynamicsPoint, DynamicsRun, DynamicsSpec, ModelPath
-from ntk_core.networks.build import build_network, initial_key
+from ntk_core.networks.build import build_network
 from ntk_core.networks.choices import OUTPUTS
+from ntk_core.networks.keys import initial_key
 from ntk_core.runs import Progress, by_steps
 
 

@@ -22,10 +22,12 @@ from ntk_core.experiments.early_time import (
     ModelCurve,
     Series,
 )
+from ntk_core.experiments.early_time.inputs import image_pair, synthetic_data
 from ntk_core.experiments.early_time.spec import NUM_LOSS_INPUTS, EarlyTimeSpec
 from ntk_core.kernels import infinite_width_ntk
 from ntk_core.networks.architectures import ConvNet, FullyConnected, Mirrored, Network, merge
-from ntk_core.networks.build import build_network, initial_key
+from ntk_core.networks.build import build_network
+from ntk_core.networks.keys import initial_key
 from ntk_core.runs import Growth, Progress
 
 AUTO_RATE_SHARE = 0.1  # of the largest stable rate of the linear model; our choice
@@ -39,9 +41,9 @@ def load(spec: EarlyTimeSpec) -> dict[int, Dataset]:
     data = spec.dataset
     dims = sorted({spec.dim_at(key) for key in spec.point_keys()})
     if not data.is_synthetic:
-        return {dims[0]: early_time.image_pair(data.name, **data.image_options())}
+        return {dims[0]: image_pair(data.name, **data.image_options())}
     return {
-        d: early_time.synthetic_data(
+        d: synthetic_data(
             data.name,
             early_time.covariance_spectrum(data.spectrum, d),
             data.target,

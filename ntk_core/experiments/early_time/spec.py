@@ -7,20 +7,12 @@ from pydantic import Field, model_validator
 
 from ntk_core.data import DATASETS, OPTIONS, dataset_options
 from ntk_core.errors import InvalidInput
-from ntk_core.networks.choices import SizeNames
-from ntk_core.networks.sizes import LayerSize, layer_sizes, num_features
-from ntk_core.networks.spec import ActivationName, ArchitectureSpec
+from ntk_core.networks.counts import num_features
+from ntk_core.networks.sizes import LayerSize, layer_sizes
+from ntk_core.networks.spec import ActivationName, ArchitectureSpec, SizeNames
 from ntk_core.runs import BYTES, Counts, SeededSpec, SweepSpec, Work
-from ntk_core.settings.part import (
-    Ascending,
-    CountsNeurons,
-    Once,
-    SpecPart,
-    Term,
-    Vocabulary,
-    Width,
-    table,
-)
+from ntk_core.settings.part import Ascending, CountsNeurons, Once, SpecPart, Vocabulary, Width
+from ntk_core.terms import Term, table
 
 SYNTHETIC = ("gaussian", "rademacher", "uniform")
 IMAGES = ("cifar2", "mnist", "fashion-mnist")

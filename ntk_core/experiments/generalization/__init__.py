@@ -10,13 +10,13 @@ from scipy.special import ndtri
 
 from ntk_core.data import DATASETS
 from ntk_core.data.spec import DatasetSpec
-from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.trained_sweep import TrainedPoint, TrainedRun, TrainedSweep
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import Counts, Experiment, ResultValue, Value, columns, point_key, typical_steps
 from ntk_core.runs.columns import Column, text_table
 from ntk_core.settings.part import Ascending, Width
+from ntk_core.settings.training import TrainingSpec
 
 MAX_ROWS = 5000  # largest n·C of an inverted kernel
 

@@ -30,7 +30,8 @@ from ntk_core.experiments.generalization import (
     Predictor,
 )
 from ntk_core.networks.architectures import Network, NetworkParams, merge
-from ntk_core.networks.build import build_network, initial_key
+from ntk_core.networks.build import build_network
+from ntk_core.networks.keys import initial_key
 from ntk_core.runs import Progress, by_steps
 
 RANKS = (1, 2, 3, 5, 10, 20, 50)  # numbers of leading eigenvectors; our choice

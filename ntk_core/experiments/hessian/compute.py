@@ -20,7 +20,8 @@ from ntk_core.experiments.kernel_change.spec import training_groups
 from ntk_core.experiments.trained_sweep import TrainedRun
 from ntk_core.kernels import empirical_ntk, pre_output_ntk
 from ntk_core.networks.architectures import Bottleneck, FullyConnected, Network, NetworkParams
-from ntk_core.networks.build import build_network, initial_key
+from ntk_core.networks.build import build_network
+from ntk_core.networks.keys import initial_key
 from ntk_core.networks.sizes import min_width
 from ntk_core.runs import Progress
 from ntk_core.traced import through_output

@@ -9,14 +9,14 @@ from pydantic import Field, model_validator
 
 from ntk_core.data import DatasetShapes, dataset_shapes
 from ntk_core.data.spec import DatasetSpec
-from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.hessian.network import ComparedNetwork, named, templates
-from ntk_core.networks.choices import SizeNames
-from ntk_core.networks.sizes import LayerSize, layer_sizes, num_copies, small_space_pays
-from ntk_core.networks.spec import GROWN_TITLES, grown_size
+from ntk_core.networks.counts import small_space_pays
+from ntk_core.networks.sizes import LayerSize, layer_sizes, num_copies
+from ntk_core.networks.spec import GROWN_TITLES, SizeNames, grown_size
 from ntk_core.runs import Counted, Counts, SweepSpec, typical_steps
 from ntk_core.settings.part import Ascending, Width
+from ntk_core.settings.training import TrainingSpec
 
 Radius = Annotated[float, Field(gt=0, le=1000)]
 

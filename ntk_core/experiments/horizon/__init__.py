@@ -16,7 +16,8 @@ from ntk_core.fits import PowerLaw, exponent_line, fit_runs
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import Counts, Experiment, ResultValue, Value, columns, typical_steps
 from ntk_core.runs.columns import Column, text_table
-from ntk_core.settings.part import Ascending, Once, Term, Width, one_of, table
+from ntk_core.settings.part import Ascending, Once, Width, one_of
+from ntk_core.terms import Term, table
 
 DECAY_END = 2.0  # in ημt, where the data no longer matter
 DEPARTURES = ("kernel", "outputs")

@@ -11,7 +11,8 @@ from ntk_core.dynamics import LinearPair
 from ntk_core.experiments.departures import departure
 from ntk_core.experiments.horizon import REGIMES, HorizonPoint, HorizonRun, HorizonSpec
 from ntk_core.networks.architectures import ScaledNetwork, Subtracted
-from ntk_core.networks.build import build_network, initial_key
+from ntk_core.networks.build import build_network
+from ntk_core.networks.keys import initial_key
 from ntk_core.runs import Progress
 
 NORMALIZED_STEP = 0.2  # of the largest K(x, x), in a step along −∇ log L; our choice

@@ -27,8 +27,9 @@ from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, TrainingGr
 from ntk_core.hessians import ball_sup
 from ntk_core.kernels import infinite_width_ntk
 from ntk_core.networks.architectures import Network, NetworkParams, num_parts
-from ntk_core.networks.build import build_network, initial_key
+from ntk_core.networks.build import build_network
 from ntk_core.networks.choices import OUTPUTS
+from ntk_core.networks.keys import initial_key
 from ntk_core.runs import (
     Growth,
     Progress,

@@ -6,14 +6,13 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.trained_sweep import Outputs, TrainedSweep, outputs_field
-from ntk_core.networks.choices import SizeNames
 from ntk_core.networks.sizes import num_copies
-from ntk_core.networks.spec import ArchitectureSpec
+from ntk_core.networks.spec import ArchitectureSpec, SizeNames
 from ntk_core.runs import BYTES, Counted, Counts, Work, typical_steps
 from ntk_core.settings.part import Width
+from ntk_core.settings.training import TrainingSpec
 
 LEAST_PROBES = (
     16  # with fewer the error itself is uncertain (docs/math/kernel_without_jacobians.md)

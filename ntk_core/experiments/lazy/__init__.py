@@ -10,7 +10,6 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from ntk_core.data.spec import DatasetSpec
-from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.trained_sweep import (
     Outputs,
@@ -25,6 +24,7 @@ from ntk_core.networks.spec import MAX_DEPTH, ArchitectureSpec, OutputName
 from ntk_core.runs import Experiment, Outcome, ResultValue, Value, columns, costs, point_key
 from ntk_core.runs.columns import Column
 from ntk_core.settings.part import Ascending, Once, Width
+from ntk_core.settings.training import TrainingSpec
 
 
 class LazySpec(TrainedSweep):

@@ -21,8 +21,9 @@ from ntk_core.networks.architectures import (
     ScaledNetwork,
     Subtracted,
 )
-from ntk_core.networks.build import build_network, initial_key
+from ntk_core.networks.build import build_network
 from ntk_core.networks.choices import OUTPUTS
+from ntk_core.networks.keys import initial_key
 from ntk_core.runs import Progress, by_steps, finite_or_none, finite_sup
 
 INPUTS_OF_A_CLASS = 2  # or of a numeric target, at which κ is measured; our choice

@@ -13,7 +13,8 @@ from ntk_core import dynamics
 from ntk_core.data import Dataset
 from ntk_core.experiments import learning_rate
 from ntk_core.experiments.learning_rate import LearningRateSpec, RatePath, RatePoint, RateRun
-from ntk_core.networks.build import build_network, initial_key
+from ntk_core.networks.build import build_network
+from ntk_core.networks.keys import initial_key
 from ntk_core.runs import Growth, Progress
 
 Pairs = list[tuple[int, float]]  # (index of the seed, rate c)

@@ -8,7 +8,6 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from ntk_core.data.spec import DatasetSpec
-from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.experiments.trained_sweep import (
     Outputs,
     TrainedPoint,
@@ -21,6 +20,7 @@ from ntk_core.networks.spec import ArchitectureSpec, OutputName
 from ntk_core.runs import Counts, Experiment, ResultValue, columns, finite_or_none
 from ntk_core.runs.columns import Column
 from ntk_core.settings.part import Ascending, Once, Width
+from ntk_core.settings.training import TrainingSpec
 
 
 class OptimizationSpec(TrainedSweep):

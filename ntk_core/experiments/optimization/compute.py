@@ -5,8 +5,9 @@ from collections.abc import Generator
 from ntk_core.data import Dataset
 from ntk_core.dynamics import Loss, Training
 from ntk_core.experiments.optimization import OptimizationPoint, OptimizationRun, OptimizationSpec
-from ntk_core.networks.build import build_network, initial_key
+from ntk_core.networks.build import build_network
 from ntk_core.networks.choices import OUTPUTS
+from ntk_core.networks.keys import initial_key
 from ntk_core.runs import Progress, by_steps
 
 

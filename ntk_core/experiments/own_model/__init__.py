@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Literal, NoReturn
 from pydantic import Field
 
 from ntk_core.data.spec import DatasetSpec
-from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change import COLUMNS as CHANGES
 from ntk_core.experiments.kernel_change import KernelChangeRun, KernelChanges
@@ -18,6 +17,7 @@ from ntk_core.runs import Experiment, ResultValue, SweepSpec, Value, aligned, co
 from ntk_core.runs.columns import Column
 from ntk_core.settings.grammar import text_of
 from ntk_core.settings.part import Width
+from ntk_core.settings.training import TrainingSpec
 from ntk_core.settings.walk import values_of
 
 

@@ -10,7 +10,7 @@ from jaxtyping import PyTree
 from ntk_core.data import Dataset
 from ntk_core.errors import InvalidInput, RowsMix
 from ntk_core.experiments.own_model import OwnLayer, OwnModelPoint, OwnModelRun, OwnModelSpec
-from ntk_core.networks.build import initial_key
+from ntk_core.networks.keys import initial_key
 from ntk_core.own_models import OwnModel, checked_model, runs_at, their_errors
 from ntk_core.runs import Computation, Progress, load_data
 from ntk_core.traced import Apply, layers_of

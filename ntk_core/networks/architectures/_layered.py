@@ -4,7 +4,7 @@ import abc
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar
 
 import jax.numpy as jnp
 from jax import Array
@@ -37,9 +37,6 @@ from ntk_core.networks.graphs import (
     trains_output,
 )
 from ntk_core.networks.kinds import ARCHITECTURES, Hidden, Kind
-
-if TYPE_CHECKING:
-    from ntk_core.networks.spec import ArchitectureSpec
 
 
 class Layered(Network):
@@ -194,9 +191,7 @@ class Listed(Layered):
     @cached_property
     def written_out(self) -> Composition:
         """The network as a composition."""
-        return self.kind.write_out(
-            cast("ArchitectureSpec", self), self.hidden
-        )  # its fields have the same names
+        return self.kind.write_out(self, self.hidden)  # its fields have the names of the settings
 
     @property
     def steps(self) -> tuple[Step, ...]:

@@ -1,7 +1,7 @@
 """Networks with numbered hidden layers; their settings are in ``networks/kinds``."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.architectures._activations import (
@@ -17,9 +17,6 @@ from ntk_core.networks.architectures._layers import Shape
 from ntk_core.networks.architectures._network import Network
 from ntk_core.networks.kinds import ARCHITECTURES, Hidden, Kind
 from ntk_core.networks.kinds.adapted import check
-
-if TYPE_CHECKING:
-    from ntk_core.networks.spec import ArchitectureSpec
 
 
 @dataclass(frozen=True)
@@ -335,4 +332,4 @@ class Adapted(Stack):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check(cast("ArchitectureSpec", self))
+        check(self)

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field, ValidationError
 
+from ntk_core.allowed import allowed_values
 from ntk_core.errors import InvalidInput
 from ntk_core.markup import JSON
 from ntk_core.networks.graphs import _steps
 from ntk_core.networks.graphs._blocks import BLOCKS, Block, FunctionName, Nested, Trained
 from ntk_core.networks.graphs._written import Written, inner_problem, read_object
-from ntk_core.settings.validation import allowed_values
 
 MAX_BYTES, MAX_BLOCKS, MAX_NESTING = 20_000, 64, 4
 ALLOWED = 'an object such as {"layers": [{"kind": "dense", "width": "m"}, {"kind": "activation", "function": "tanh"}]}'

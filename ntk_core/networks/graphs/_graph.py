@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, model_validator
 
+from ntk_core.allowed import allowed_values
 from ntk_core.errors import InvalidInput
 from ntk_core.markup import JSON
 from ntk_core.networks.choices import ACTIVATIONS
 from ntk_core.networks.graphs._written import Written, inner_problem, read_object
-from ntk_core.settings.part import Term, table
-from ntk_core.settings.validation import allowed_values
+from ntk_core.terms import Term, table
 
 if TYPE_CHECKING:
     ActivationName = str

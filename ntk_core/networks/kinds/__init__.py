@@ -6,7 +6,7 @@ from importlib import import_module
 
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.kinds._kind import LAYERED, Hidden, Kind, dense
-from ntk_core.settings.part import table
+from ntk_core.terms import table
 
 _MODULES = ("numbered", "sequences", "adapted")
 

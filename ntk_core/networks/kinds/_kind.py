@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ntk_core.networks.graphs import ActivationBlock, Block, Composition, DenseBlock
-from ntk_core.settings.part import Term
+from ntk_core.terms import Term
 
-if TYPE_CHECKING:
-    from ntk_core.networks.spec import ArchitectureSpec
-
+# An object with a field for each setting of the architecture; its fields depend on the architecture.
+Settings = Any
 # (width, whether it has biases) of each hidden layer: a number, or in m, as ``"m"`` and ``"0.5m"``.
 Hidden = tuple[tuple[int | str, bool], ...]
 LAYERED = ("depth", "activation", "use_bias", "bias_layers")
 NETWORKS = "ntk_core.networks.architectures"
 
 
-def _accept(architecture: ArchitectureSpec) -> None:
+def _accept(architecture: Settings) -> None:
     """Allow every combination of settings."""
 
 
@@ -28,7 +27,8 @@ class Kind(Term):
 
     Attributes:
         write_out: returns the composition of registered layers for settings and numbered hidden layers. Settings are
-            an ``ArchitectureSpec``, or the network, whose fields have the same names.
+            an object with a field for each of ``settings``: an
+            ``ArchitectureSpec`` of the lab, or the network itself.
         settings: settings that it uses, among those of some architectures; :data:`LAYERED` for numbered layers.
         check: raises ``InvalidInput`` for incompatible settings.
         network: ``module:Class`` of the network; by default the class for any composition.
@@ -36,9 +36,9 @@ class Kind(Term):
         by_in_degree: whether the smallest in-degree, not the smallest width, controls linearity.
     """
 
-    write_out: Callable[[ArchitectureSpec, Hidden], Composition]
+    write_out: Callable[[Settings, Hidden], Composition]
     settings: tuple[str, ...] = ()
-    check: Callable[[ArchitectureSpec], None] = _accept
+    check: Callable[[Settings], None] = _accept
     network: str = f"{NETWORKS}:Composed"
     has_infinite_width: bool = False
     by_in_degree: bool = False

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ntk_core.errors import InvalidInput
 from ntk_core.networks import graphs
 from ntk_core.networks.graphs import Block, Composition
 from ntk_core.networks.kinds import numbered
-from ntk_core.networks.kinds._kind import LAYERED, NETWORKS, Hidden, Kind
-
-if TYPE_CHECKING:
-    from ntk_core.networks.spec import ArchitectureSpec
+from ntk_core.networks.kinds._kind import LAYERED, NETWORKS, Hidden, Kind, Settings
 
 DENSE = ("fully-connected", "bottleneck", "resnet", "densenet")
 BASES = {kind.name: kind for kind in numbered.KINDS if kind.name in DENSE}
 
 
-def _adapted(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
+def _adapted(settings: Settings, hidden: Hidden) -> Composition:
     """Freeze the base layers and add an update B A to the chosen ones."""
     rank: int | str = settings.adapter_rank
     if getattr(settings, "grows", "") == "rank":  # networks have all sizes as numbers
@@ -43,7 +38,7 @@ def _adapted(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
     return Composition(tuple(map(changed, layers)))
 
 
-def check(settings: ArchitectureSpec) -> None:
+def check(settings: Settings) -> None:
     """Require existing layers and something to train."""
     allowed = f"numbers from 1 to {settings.depth}, the hidden layers"
     if settings.adapted_layers is not None and not set(settings.adapted_layers) <= set(
@@ -58,7 +53,7 @@ def check(settings: ArchitectureSpec) -> None:
         )
 
 
-def _copies(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
+def _copies(settings: Settings, hidden: Hidden) -> Composition:
     """Return the copies, which the output layer sums."""
     width = getattr(settings, "width", "m")  # networks have their size as a number
     copies = graphs.CopiesBlock.model_construct(width=width, model=settings.sub_model)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ntk_core.errors import InvalidInput
 from ntk_core.networks import graphs
 from ntk_core.networks.graphs import (
@@ -13,21 +11,18 @@ from ntk_core.networks.graphs import (
     FlattenInputBlock,
     ResidualBlock,
 )
-from ntk_core.networks.kinds._kind import LAYERED, NETWORKS, Hidden, Kind, dense
-
-if TYPE_CHECKING:
-    from ntk_core.networks.spec import ArchitectureSpec
+from ntk_core.networks.kinds._kind import LAYERED, NETWORKS, Hidden, Kind, Settings, dense
 
 CONVOLUTIONAL = (*LAYERED, "relative_widths", "kernel_size", "padding", "readout", "pool_size")
 
 
-def _fully_connected(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
+def _fully_connected(settings: Settings, hidden: Hidden) -> Composition:
     """Stack dense layers."""
     layers = [block for width, bias in hidden for block in dense(width, bias, settings.activation)]
     return Composition((FlattenInputBlock(), *layers))
 
 
-def _bottleneck(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
+def _bottleneck(settings: Settings, hidden: Hidden) -> Composition:
     """Stack dense layers, one with its own width and activation."""
     own, at = settings.bottleneck_activation, settings.bottleneck_layer - 1
     activation = settings.activation if own in (None, "same") else own
@@ -36,7 +31,7 @@ def _bottleneck(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
     return Composition(tuple(blocks))
 
 
-def _check_bottleneck(architecture: ArchitectureSpec) -> None:
+def _check_bottleneck(architecture: Settings) -> None:
     """Require an existing layer between others."""
     if architecture.depth < 2:
         raise InvalidInput("depth", architecture.depth, "2 to 16 with a bottleneck")
@@ -45,7 +40,7 @@ def _check_bottleneck(architecture: ArchitectureSpec) -> None:
         raise InvalidInput("bottleneck_layer", architecture.bottleneck_layer, allowed)
 
 
-def _resnet(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
+def _resnet(settings: Settings, hidden: Hidden) -> Composition:
     """Stack a first layer and residual blocks of ``skip_every`` layers; remaining layers have no skip."""
     first, *others = [dense(width, bias, settings.activation) for width, bias in hidden]
     blocks: list[Block] = [FlattenInputBlock(), *first]
@@ -56,14 +51,14 @@ def _resnet(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
     return Composition(tuple(blocks))
 
 
-def _densenet(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
+def _densenet(settings: Settings, hidden: Hidden) -> Composition:
     """Concatenate each layer with its inputs; drop edges everywhere, including into the outputs."""
     pairs = [dense(width, bias, settings.activation) for width, bias in hidden]
     blocks = [ConcatBlock.model_construct(layers=pair) for pair in pairs]
     return Composition((FlattenInputBlock(), *blocks), settings.drop_probability)
 
 
-def _check_densenet(architecture: ArchitectureSpec) -> None:
+def _check_densenet(architecture: Settings) -> None:
     """Refuse output weights ±1, which have no mask."""
     if architecture.output_weights == "signs" and architecture.drop_probability:
         raise InvalidInput(
@@ -71,7 +66,7 @@ def _check_densenet(architecture: ArchitectureSpec) -> None:
         )
 
 
-def _check_mixed(architecture: ArchitectureSpec) -> None:
+def _check_mixed(architecture: Settings) -> None:
     """Require at least one dense layer."""
     if architecture.depth < 2:
         raise InvalidInput(
@@ -79,7 +74,7 @@ def _check_mixed(architecture: ArchitectureSpec) -> None:
         )
 
 
-def _convnet(settings: ArchitectureSpec, hidden: Hidden, count: int | None = None) -> Composition:
+def _convnet(settings: Settings, hidden: Hidden, count: int | None = None) -> Composition:
     """``count`` convolutions, by default all layers, each with its pooling; a readout, then dense layers."""
     count, found = len(hidden) if count is None else count, list[Block]()
     filters = graphs.ConvolutionBlock.model_construct(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ntk_core.errors import InvalidInput
 from ntk_core.networks import graphs
 from ntk_core.networks.graphs import (
@@ -14,10 +12,7 @@ from ntk_core.networks.graphs import (
     TokenDenseBlock,
     multiple,
 )
-from ntk_core.networks.kinds._kind import NETWORKS, Hidden, Kind
-
-if TYPE_CHECKING:
-    from ntk_core.networks.spec import ArchitectureSpec
+from ntk_core.networks.kinds._kind import NETWORKS, Hidden, Kind, Settings
 
 _HEADS = ("width_is", "num_heads", "head_dim", "score_exponent", "causal")
 _POSITIONS: dict[str, tuple[Block, ...]] = {
@@ -36,7 +31,7 @@ _READOUT: dict[str, Block] = {
 }
 
 
-def _heads(settings: ArchitectureSpec) -> graphs.AttentionBlock:
+def _heads(settings: Settings) -> graphs.AttentionBlock:
     """Return the heads, with their number or dimension equal to m if swept."""
     swept = getattr(settings, "width_is", "")  # networks have all sizes as numbers
     return graphs.AttentionBlock.model_construct(
@@ -47,12 +42,12 @@ def _heads(settings: ArchitectureSpec) -> graphs.AttentionBlock:
     )
 
 
-def _attention(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
+def _attention(settings: Settings, hidden: Hidden) -> Composition:
     """Attention, then the mean over positions."""
     return Composition((_heads(settings), GlobalAverageBlock()))
 
 
-def _check_attention(architecture: ArchitectureSpec) -> None:
+def _check_attention(architecture: Settings) -> None:
     """Refuse to grow MLPs, which it lacks."""
     if architecture.width_is == "mlp_width":
         raise InvalidInput(
@@ -62,7 +57,7 @@ def _check_attention(architecture: ArchitectureSpec) -> None:
         )
 
 
-def _transformer(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
+def _transformer(settings: Settings, hidden: Hidden) -> Composition:
     """Embedding with positions, pre-normalized blocks, a last normalization and the readout."""
     heads, normalized = _heads(settings), _NORMALIZATION[settings.normalization]
     features = TokenDenseBlock.model_construct(width=heads.width)

@@ -5,7 +5,7 @@ by default a file in the user's data directory. Several threads and processes ma
 ``LINEARITY_LAB_STORE_BYTES`` the least recently used runs are deleted.
 """
 
-from ntk_core.environment import check_installed
+from ntk_core.machine import check_installed
 
 if True:  # before SQLAlchemy is imported
     check_installed("cli", "A store of runs", "filelock", "sqlalchemy")
