@@ -9,7 +9,7 @@ import platform
 import sys
 import threading
 import webbrowser
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from importlib.metadata import version
 
 import streamlit as st
@@ -48,6 +48,9 @@ _LATE = ("pyarrow.compute", "plotly.subplots", "scipy.optimize")
 SWITCH_S = 5e-4
 _LOADED = threading.Event()
 _LOADED.set()  # cleared during warm-up
+PAGES_STEP = "loading pages"
+JOBS_STEP = "starting jobs"
+_FAILED_STEPS: dict[str, str] = {}  # step of the warm-up → class name of its exception
 _LOG = logging.getLogger(__name__)
 
 
@@ -64,19 +67,33 @@ def middleware() -> list[Middleware]:
 
 
 async def ready(_: Request) -> JSONResponse:
-    """Answer 200 if a new job would be accepted, else 503 with the reason."""
-
-    def readiness() -> dict[str, object]:
-        try:
-            load = shared_jobs().load()
-        except InvalidInput as error:
-            return {"ready": False, "reason": f"a setting of the server is wrong: {error.field}"}
-        return {"ready": load["workers"] > 0 and load["waiting"] < load["max_waiting"], **load}
-
-    answer = await run_in_threadpool(readiness)
+    """Answer 200 if pages are loaded and a new job would be accepted, else 503 with the reason."""
+    answer = await run_in_threadpool(_readiness)
     return JSONResponse(
         answer, status_code=200 if answer["ready"] else 503, headers={"Cache-Control": "no-store"}
     )
+
+
+def _readiness() -> dict[str, object]:
+    if not _LOADED.is_set():
+        return {"ready": False, "reason": "the server is loading its pages"}
+    if PAGES_STEP in _FAILED_STEPS:
+        return {"ready": False, "reason": _failure(PAGES_STEP)}
+    try:
+        load = shared_jobs().load()
+    except InvalidInput as error:
+        return {"ready": False, "reason": f"a setting of the server is wrong: {error.field}"}
+    except Exception as error:
+        _LOG.exception("the jobs of the server cannot be read")
+        return {"ready": False, "reason": f"jobs failed with {type(error).__name__}"}
+    # Each page tries to start the jobs again, so an earlier failure counts only without workers.
+    if load["workers"] == 0 and JOBS_STEP in _FAILED_STEPS:
+        return {"ready": False, "reason": _failure(JOBS_STEP), **load}
+    return {"ready": load["workers"] > 0 and load["waiting"] < load["max_waiting"], **load}
+
+
+def _failure(step: str) -> str:
+    return f"{step} failed with {_FAILED_STEPS[step]}; the server log has the cause"
 
 
 @contextlib.asynccontextmanager
@@ -101,15 +118,17 @@ async def lifespan(_: object) -> AsyncIterator[None]:
         _log_if_wrong(setting)
     _LOADED.clear()
     warming = asyncio.create_task(run_in_threadpool(_warm_up))
-    bounding = asyncio.create_task(bound_uploads(chosen.max_held_bytes))
-    releasing = asyncio.create_task(release_left())
+    background = [
+        asyncio.create_task(bound_uploads(chosen.max_held_bytes)),
+        asyncio.create_task(release_left()),
+    ]
     _open_browser()
     try:
         yield
     finally:
         _LOG.info("stopping")
-        bounding.cancel()
-        releasing.cancel()
+        for task in background:
+            task.cancel()
         await warming  # the warm-up may still start workers
         with contextlib.suppress(InvalidInput):
             await run_in_threadpool(lambda: shared_jobs().shutdown())
@@ -117,16 +136,39 @@ async def lifespan(_: object) -> AsyncIterator[None]:
 
 
 def _warm_up() -> None:
-    """Load the first page, then open the store and start the workers, which keep a core busy."""
+    """Load the first page, then open the store and start the workers, which keep a core busy.
+
+    A failed step is logged and reported by the readiness probe; the server still serves what works.
+    """
+    _FAILED_STEPS.clear()
     try:
-        for name in _FIRST_PAGE:
-            importlib.import_module(name)
-        if strict_profile().is_shared:
-            _load_every_page()
-        settle()
+        with _reported(PAGES_STEP):
+            _load_pages()
     finally:
         _LOADED.set()
-    _log_if_wrong(_start_jobs)
+    with _reported(JOBS_STEP):
+        _log_if_wrong(_start_jobs)
+
+
+@contextlib.contextmanager
+def _reported(step: str) -> Iterator[None]:
+    """Log an exception of this step of the warm-up, and note it for the readiness probe."""
+    try:
+        yield
+    except Exception as error:
+        name = type(error).__name__
+        _FAILED_STEPS[step] = name
+        facts = {"step": step, "cause": name}
+        _LOG.exception("a step of the warm-up failed: %s: %s", step, name, extra={"facts": facts})
+
+
+def _load_pages() -> None:
+    """Import the first page, on a shared server all pages."""
+    for name in _FIRST_PAGE:
+        importlib.import_module(name)
+    if strict_profile().is_shared:
+        _load_every_page()
+    settle()
 
 
 def _load_every_page() -> None:

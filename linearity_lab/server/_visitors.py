@@ -1,10 +1,11 @@
 """Admission of visitors: allowed host names, pages of this server, and a bounded rate of messages per session."""
 
 import asyncio
+import logging
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -28,6 +29,7 @@ MAX_MESSAGE_BYTES = 2_500_000  # a drawn graph has some kilobytes
 # A dragged slider sends a burst of messages; a page runs about three times a second.
 BURST, PER_S = 30.0, 3.0
 _NAME = re.compile(r"(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\Z|\[[0-9A-Fa-f:.]+\]\Z")
+_LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
@@ -127,12 +129,31 @@ def is_connected(session: str) -> bool:
 async def bound_uploads(max_bytes: int) -> None:
     """Every second, shrink Streamlit's uploaded files to ``max_bytes``, and remove those of visitors who left."""
     left_s: dict[str, float] = {}
-    while True:
-        await asyncio.sleep(1.0)
+
+    async def bound() -> None:
         if runtime.exists():
             uploads = runtime.get_instance().uploaded_file_mgr
             remove_left(uploads, is_connected, left_s, time.monotonic())
             shrink(uploads, max_bytes)
+
+    await repeat(bound, 1.0)
+
+
+async def repeat(work: Callable[[], Awaitable[None]], every_s: float) -> None:
+    """Repeat background work of the server until it is cancelled.
+
+    An exception is logged, once until the work succeeds again, and does not end the repetition.
+    """
+    is_failing = False
+    while True:
+        await asyncio.sleep(every_s)
+        try:
+            await work()
+            is_failing = False
+        except Exception:
+            if not is_failing:
+                _LOG.exception("background work of the server failed")
+            is_failing = True
 
 
 async def release_left() -> None:
@@ -141,13 +162,16 @@ async def release_left() -> None:
     Streamlit keeps a closed session for two minutes, and drops it only when another session opens or closes.
     """
     known = 0
-    while True:
-        await asyncio.sleep(RELEASE_S)
+
+    async def release() -> None:
+        nonlocal known
         if runtime.exists():
             present = len(expire_sessions(runtime.get_instance()))
             if present < known:
                 await run_in_threadpool(collect_left)
             known = present
+
+    await repeat(release, RELEASE_S)
 
 
 def expire_sessions(server: Any) -> list[object]:

@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Router
 
-from linearity_lab.server import routes
+from linearity_lab.server import _app, routes
 from linearity_lab.server._first_paint import EARLY_PAGES, EARLY_SCRIPT, OWN_SCRIPT, FirstPaint
 from linearity_lab.server._headers import (
     SecurityHeaders,
@@ -113,6 +113,69 @@ def test_readiness_hides_the_address_of_a_broken_store(monkeypatch):
     assert answer.status == 503
     assert "LINEARITY_LAB_STORE" in answer.text
     assert "secret" not in answer.text
+
+
+def broken(*_: object) -> None:
+    raise ZeroDivisionError("a path of the user")
+
+
+IDLE = {"workers": 0, "running": 0, "waiting": 0, "max_waiting": 16}
+
+
+@pytest.mark.parametrize(
+    ("function", "step", "load"),
+    [
+        ("_load_pages", "loading pages", {**IDLE, "workers": 2}),
+        ("_start_jobs", "starting jobs", IDLE),
+    ],
+)
+def test_failed_warm_up_is_logged_and_not_ready(monkeypatch, logs, function, step, load):
+    for name in ("_load_pages", "_start_jobs"):
+        monkeypatch.setattr(_app, name, broken if name == function else lambda: None)
+    monkeypatch.setattr(_app, "shared_jobs", lambda: SimpleNamespace(load=lambda: load))
+    _app._warm_up()
+    line = json.loads(logs.getvalue())
+    assert (line["level"], line["step"], line["exception"]) == ("error", step, "ZeroDivisionError")
+    answer = Answer(Router(routes()), "/api/ready")
+    reason = json.loads(answer.text)["reason"]
+    assert answer.status == 503
+    assert reason == f"{step} failed with ZeroDivisionError; the server log has the cause"
+    # Visitors are served nevertheless, and the next warm-up forgets the failure.
+    assert _app._LOADED.is_set()
+    monkeypatch.setattr(_app, function, lambda: None)
+    load = {**load, "workers": 2}
+    _app._warm_up()
+    assert Answer(Router(routes()), "/api/ready").status == 200
+
+
+def test_jobs_that_a_page_started_later_are_ready(monkeypatch):
+    monkeypatch.setattr(_app, "_load_pages", lambda: None)
+    monkeypatch.setattr(_app, "_start_jobs", broken)
+    _app._warm_up()
+    load = {**IDLE, "workers": 1}
+    monkeypatch.setattr(_app, "shared_jobs", lambda: SimpleNamespace(load=lambda: load))
+    assert Answer(Router(routes()), "/api/ready").status == 200
+    monkeypatch.setattr(_app, "_start_jobs", lambda: None)
+    _app._warm_up()
+
+
+def test_server_is_not_ready_while_it_loads_pages(monkeypatch):
+    load = {**IDLE, "workers": 2}
+    monkeypatch.setattr(_app, "shared_jobs", lambda: SimpleNamespace(load=lambda: load))
+    _app._LOADED.clear()
+    try:
+        assert Answer(Router(routes()), "/api/ready").status == 503
+    finally:
+        _app._LOADED.set()
+    assert Answer(Router(routes()), "/api/ready").status == 200
+
+
+def test_unexpected_failure_of_jobs_is_not_ready(monkeypatch, logs):
+    monkeypatch.setattr(_app, "shared_jobs", lambda: SimpleNamespace(load=broken))
+    answer = Answer(Router(routes()), "/api/ready")
+    assert answer.status == 503
+    assert json.loads(answer.text)["reason"] == "jobs failed with ZeroDivisionError"
+    assert json.loads(logs.getvalue())["exception"] == "ZeroDivisionError"
 
 
 @pytest.fixture

@@ -198,6 +198,23 @@ def test_uploads_of_visitors_who_left_are_removed_by_time():
     assert set(left_s) == {"reloads"}
 
 
+def test_failing_background_work_is_logged_and_repeated(caplog):
+    outcomes: list[type[Exception] | None] = [None, ValueError, ValueError, None, KeyError, None]
+    seen: list[type[Exception] | None] = []
+
+    async def work() -> None:
+        seen.append(outcomes[len(seen)])
+        if len(seen) == len(outcomes):
+            raise asyncio.CancelledError
+        if seen[-1] is not None:
+            raise seen[-1]
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(_visitors.repeat(work, 0.0))
+    assert seen == outcomes
+    assert [record.exc_info[0] for record in caplog.records] == [ValueError, KeyError]
+
+
 def test_live_sessions_are_not_frozen():
     """Their reference cycles would never be collected."""
     before = gc.get_freeze_count()
