@@ -1,5 +1,9 @@
 from ._closed_form import ClosedForm as ClosedForm
 from ._closed_form import one_sample_catapult as one_sample_catapult
+from ._condition import MAX_KERNEL_ROWS as MAX_KERNEL_ROWS
+from ._condition import SINGLE_PRECISION as SINGLE_PRECISION
+from ._condition import condition_numbers as condition_numbers
+from ._condition import most_kernel_points as most_kernel_points
 from ._descent import Descent as Descent
 from ._descent import Optimizer as Optimizer
 from ._descent import advance as advance

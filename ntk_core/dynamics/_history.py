@@ -9,6 +9,8 @@ import numpy as np
 from jaxtyping import PyTree
 from numpy.typing import NDArray
 
+from ntk_core.dynamics._condition import ConditionNumbers, condition_numbers
+
 Outcome = Literal["converged", "stuck", "over-budget", "diverged", "dead", "finished"]
 
 # Our choice: slow training reduces its loss by 7% or more in its last half, a plateau by at most 2%.
@@ -112,6 +114,8 @@ class KernelPath:
         layer_change: for each trained layer, ‖K_l(w_t) − K_l(w₀)‖_F / ‖K(w₀)‖_F, (T,): parts of the change, on one
             scale; empty for a callable.
         num_points: training points over which the kernel is taken, the first ones.
+        num_rows: n · C, rows of the kernel as a matrix.
+        precision: ε of the type in which the kernel was computed.
     """
 
     change: FloatArray
@@ -121,6 +125,8 @@ class KernelPath:
     pre_output_change: FloatArray
     layer_change: dict[str, FloatArray]
     num_points: int
+    num_rows: int
+    precision: float
 
     @property
     def sup_change(self) -> float:
@@ -131,12 +137,17 @@ class KernelPath:
 
     @property
     def condition(self) -> FloatArray:
-        """λ_max / λ_min, (T,); infinite where λ_min is not above zero."""
-        positive = self.smallest > 0
-        ratio = np.divide(
-            self.largest, self.smallest, out=np.full_like(self.largest, np.inf), where=positive
-        )
-        return np.where(np.isfinite(self.largest), ratio, np.nan)
+        """λ_max / λ_min, (T,); a lower bound where ``condition_is_bound``, NaN after a divergence."""
+        return self._condition.values
+
+    @property
+    def condition_is_bound(self) -> NDArray[np.bool_]:
+        """Whether λ_min is within rounding of zero, (T,): at most n·C·ε·λ_max."""
+        return self._condition.is_lower_bound
+
+    @property
+    def _condition(self) -> ConditionNumbers:
+        return condition_numbers(self.smallest, self.largest, self.num_rows, self.precision)
 
 
 @dataclass(frozen=True)

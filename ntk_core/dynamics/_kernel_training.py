@@ -280,6 +280,8 @@ class FollowedKernel:
         self.model, self.fixed, self.x = model, fixed, x
         self._first: dict[str, FloatArray] = {}
         self._first_pre: FloatArray | None = None
+        self._num_rows = 0
+        self._precision = 0.0
         self._rows, self._layers = list[dict[str, float]](), list[dict[str, float]]()
 
     def record(self, trained: PyTree) -> None:
@@ -296,10 +298,12 @@ class FollowedKernel:
         if output != "linear":
             f = pre_outputs(self.model, trained, self.fixed, self.x)
             parts = {name: through_output(output, part, f, f) for name, part in pre_parts.items()}
+        self._precision = max(float(jnp.finfo(part.dtype).eps) for part in parts.values())
         now = {name: np.asarray(part, np.float64) for name, part in parts.items()}
         self._first = self._first or now
         first, total = (np.asarray(sum(each.values())) for each in (self._first, now))
         spectrum = eigenvalues(total)
+        self._num_rows = len(spectrum)
         pre = total if output == "linear" else np.asarray(sum(pre_parts.values()), np.float64)
         self._first_pre = pre if self._first_pre is None else self._first_pre
         pre_spectrum = spectrum if output == "linear" else eigenvalues(pre)
@@ -321,6 +325,8 @@ class FollowedKernel:
             **{name: np.asarray([row[name] for row in self._rows]) for name in self._rows[0]},
             layer_change={name: np.array([row[name] for row in layers]) for name in layers[0]},
             num_points=len(self.x),
+            num_rows=self._num_rows,
+            precision=self._precision,
         )
 
 

@@ -14,6 +14,7 @@ from jax.typing import ArrayLike
 from jaxtyping import PyTree
 
 from ntk_core.dynamics import _models as models
+from ntk_core.dynamics._condition import most_kernel_points
 from ntk_core.dynamics._descent import Descent, Optimizer, check_rate, record_steps, stretches
 from ntk_core.dynamics._history import Difference, TrainingHistory
 from ntk_core.dynamics._kernel_training import FollowedKernel, pre_outputs
@@ -25,7 +26,6 @@ from ntk_core.kernels import infinite_width_ntk, refuse_traced, split_inexact, u
 from ntk_core.networks.architectures import Network, merge
 from ntk_core.traced import Apply, accepted, axes_of, through_output, with_usual_settings
 
-MAX_KERNEL_ROWS = 900  # largest n·C of a kernel with a spectrum at every record
 MAX_KERNEL_MODEL_ROWS = 3000  # largest n·C for training a linear model by its kernel
 
 
@@ -133,7 +133,7 @@ class Training:
             self.runs["linearized"] = self._linear_run(linear_route, at_start)
         if infinite_width:
             self.runs["infinite"] = self._infinite_run(at_start.start)
-        rows = min(n, num_kernel_points or max(1, MAX_KERNEL_ROWS // num_outputs))
+        rows = min(n, num_kernel_points or most_kernel_points(num_outputs))
         self.kernel = (
             FollowedKernel(self.model, self.origin.fixed, self.points.x[:rows]) if kernels else None
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Self, TypeV
 from pydantic import Field, model_validator
 
 from ntk_core.data import Dataset
+from ntk_core.dynamics import MAX_KERNEL_ROWS, most_kernel_points
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.choices import almost_everywhere
 from ntk_core.networks.sizes import num_copies
@@ -60,6 +61,15 @@ class TrainedSweep(SweepSpec):
                     "dataset.num_samples", n, f"at most {most}: all n·C eigenvalues are taken"
                 )
         return self
+
+    @property
+    def num_kernel_rows(self) -> int:
+        """Rows n·C of the kernels along training; the largest number if the data set is not yet known."""
+        shapes = self.shapes()
+        if shapes is None:
+            return MAX_KERNEL_ROWS
+        num_points = min(shapes.num_samples, most_kernel_points(shapes.num_outputs))
+        return num_points * shapes.num_outputs
 
     @property
     def almost_everywhere(self) -> str:

@@ -340,7 +340,7 @@ def test_motion_has_a_frame_for_each_record(result):
 
 def test_every_method_has_its_distance_and_its_kernel_change():
     point = METHODS.points[0]
-    chart = ball(METHODS.points, point, "linear", "step")
+    chart = ball(METHODS.points, point, "linear", "step", 4)
     drawn = [
         trace for trace in chart.figure.data if "text" not in trace.mode and trace.x[0] is not None
     ]
@@ -349,7 +349,31 @@ def test_every_method_has_its_distance_and_its_kernel_change():
     run = point.of("linear", DESCENT)[0]
     np.testing.assert_allclose(drawn[0].y, run.network.distance[1:])
     assert chart.figure.layout.shapes[0].y0 == run.sup_distance, "the ball of gradient descent"
-    assert chart.rows[0]["condition number"] == pytest.approx(run.largest[0] / run.smallest[0])
+
+
+@pytest.mark.parametrize(("share", "is_bound"), [(0.2, False), (1e-9, True), (-1e-9, True)])
+def test_kernels_singular_within_rounding_show_a_lower_bound(share, is_bound):
+    point = METHODS.points[0]
+    changed = [
+        run.model_copy(update={"smallest": tuple(share * each for each in run.largest)})
+        for run in point.runs
+    ]
+    chart = ball(METHODS.points, point.model_copy(update={"runs": changed}), "linear", "step", 20)
+    for row in chart.rows:
+        assert row["is a lower bound"] is is_bound
+        expected = 1 / (20 * 2**-23) if is_bound else 5.0
+        assert row["condition number"] == pytest.approx(expected)
+
+
+def test_a_singular_spectrum_is_called_a_lower_bound():
+    run = POINT.of(OUTPUT)[0]
+    regular = run.model_copy(update={"smallest": (0.5,) * len(run.steps)})
+    singular = run.model_copy(update={"smallest": (-1e-9,) * len(run.steps)})
+    for each, is_singular in ((regular, False), (singular, True)):
+        chart = optimization.spectrum_against_step(with_runs(each), OUTPUT, 36)
+        assert ("condition number at least" in chart.takeaway) is is_singular
+        assert ("at least" in " ".join(chart.caption)) is is_singular
+        assert {row["is a lower bound"] for row in chart.rows} == {is_singular}
 
 
 WIDTHS = gallery_result("hu-departure")

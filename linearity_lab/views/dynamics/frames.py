@@ -19,6 +19,7 @@ from linearity_lab.charts.style import (
 )
 from linearity_lab.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, along_training, times
 from linearity_lab.views.dynamics.figures import MODELS, trajectory_rows
+from ntk_core.dynamics import condition_numbers
 from ntk_core.dynamics.choices import METHODS
 from ntk_core.experiments.dynamics import DynamicsPoint, DynamicsRun
 from ntk_core.numbers import number, width_label
@@ -219,12 +220,17 @@ OUTSIDE = 1.5  # our choice: a method has left the ball at this multiple of its 
 
 
 def ball(
-    points: Sequence[DynamicsPoint], point: DynamicsPoint, output: str, axis: TimeAxis
+    points: Sequence[DynamicsPoint],
+    point: DynamicsPoint,
+    output: str,
+    axis: TimeAxis,
+    num_rows: int,
 ) -> Chart:
     """Draw ‖w_t − w₀‖₂ and ΔK(t) at one width for every method.
 
     With several methods, the dashed line is the ball of gradient descent; with one, dotted lines show ΔK(t) by layer.
-    The caption names diverged runs of all ``points``.
+    The caption names diverged runs of all ``points``. ``num_rows`` of the kernels, n·C, limits the condition numbers
+    that single precision resolves.
     """
     methods, curves, parts = occurring([point], "method"), [], []
     for method in methods:
@@ -266,32 +272,37 @@ def ball(
     radius = ball_radius(point, output)
     if radius is not None:
         add_level(figure, radius, "ball of gradient descent")
-    table: list[dict[str, object]] = [
-        {
-            "method": METHODS[run.method].title,
-            "seed": run.seed,
-            "step": step,
-            "‖w − w₀‖₂": run.network.distance[index],
-            "‖w − w₀‖_∞": run.largest_distance[index],
-            "ΔK(t)": run.change[index],
-            **{f"ΔK of {name}": values[index] for name, values in run.layer_change.items()},
-            "λ_min": run.smallest[index],
-            "λ_max": run.largest[index],
-            "condition number": run.largest[index] / run.smallest[index]
-            if run.smallest[index] > 0
-            else math.inf,
-        }
-        for run in point.of(output)
-        for index, step in enumerate(run.steps)
-    ]
     return Chart(
         figure,
         f"Farthest from the start at width {point.width:,}: {'; '.join(parts)}.",
-        table,
+        _rows_of_ball(point.of(output), num_rows),
         [*leaving_caption(point, output), *divergence_caption(points)],
         "figure.ball",
         "How far weights and kernel move",
     )
+
+
+def _rows_of_ball(runs: Sequence[DynamicsRun], num_rows: int) -> list[dict[str, object]]:
+    """Return one row per run and record, with the condition number of the kernel."""
+    table: list[dict[str, object]] = []
+    for run in runs:
+        condition = condition_numbers(run.smallest, run.largest, num_rows)
+        for index, step in enumerate(run.steps):
+            layers = {f"ΔK of {name}": values[index] for name, values in run.layer_change.items()}
+            table.append({
+                "method": METHODS[run.method].title,
+                "seed": run.seed,
+                "step": step,
+                "‖w − w₀‖₂": run.network.distance[index],
+                "‖w − w₀‖_∞": run.largest_distance[index],
+                "ΔK(t)": run.change[index],
+                **layers,
+                "λ_min": run.smallest[index],
+                "λ_max": run.largest[index],
+                "condition number": float(condition.values[index]),
+                "is a lower bound": bool(condition.is_lower_bound[index]),
+            })  # fmt: skip
+    return table
 
 
 def ball_radius(point: DynamicsPoint, output: str) -> float | None:

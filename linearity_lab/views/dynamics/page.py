@@ -39,7 +39,13 @@ def charts(
         figures.trajectories(point, output, method, axis, of),
         figures.difference_against_time(led, method, axis, shown.spec.architecture.kind),
         moving(point, output, method, axis, at),
-        ball(led, next(each for each in led if each.width == width), output, axis),
+        ball(
+            led,
+            next(each for each in led if each.width == width),
+            output,
+            axis,
+            shown.spec.num_kernel_rows,
+        ),
     )
 
 

@@ -9,7 +9,8 @@ from linearity_lab.charts.chart import Chart, occurring
 from linearity_lab.charts.lines import Line, Measure, width_axis
 from linearity_lab.charts.style import GUIDE_COLOR, Style, network_style, nth_style, output_title
 from linearity_lab.charts.sweep import sweep
-from linearity_lab.charts.training import Curve, Row, along_training, record_rows
+from linearity_lab.charts.training import Curve, Records, Row, along_training, record_rows
+from ntk_core.dynamics import SINGLE_PRECISION, condition_numbers
 from ntk_core.experiments.optimization import (
     COLUMNS,
     OptimizationPoint,
@@ -26,6 +27,16 @@ STEP_AXES: tuple[StepAxis, ...] = ("linear", "log")
 LOSS_HEADROOM = 30  # upper end of the loss axis, in units of L₀
 BOUND_TITLE = "bound (1 − ημρ²/n)<sup>t</sup> L<sub>0</sub>"
 CHANGE = Measure[OptimizationRun]("kernel change ΔK of φ(f)", "ΔK", lambda run: run.sup_change)
+# Titles of a run's records in tables.
+STEP_COLUMNS: dict[str, Records[OptimizationRun]] = {
+    "step": "steps",
+    "loss": "loss",
+    "ΔK(t)": "change",
+    "λ_min": "smallest",
+    "λ_max": "largest",
+    "λ_min of f": "pre_output_smallest",
+    "‖∇L‖²/2L": "pl_ratio",
+}
 PL_BOUND_TITLE = "with the measured PL* constant"
 
 
@@ -131,21 +142,40 @@ def change_against_width(
     )
 
 
-def spectrum_against_step(point: OptimizationPoint, output: str) -> Chart:
-    """Draw λ_max and λ_min of the kernel of φ(f) along training, above the condition number."""
+def spectrum_against_step(point: OptimizationPoint, output: str, num_rows: int) -> Chart:
+    """Draw λ_max and λ_min of the kernel of φ(f) along training, above the condition number.
+
+    ``num_rows`` of the kernels, n·C, limits the condition numbers that single precision resolves.
+    """
+
+    def condition(run: OptimizationRun) -> list[float]:
+        return condition_numbers(run.smallest, run.largest, num_rows).values.tolist()
+
+    def is_bound(run: OptimizationRun) -> list[bool]:
+        return condition_numbers(run.smallest, run.largest, num_rows).is_lower_bound.tolist()
+
     curves = [
         *_curves(point, output, lambda run: run.largest, "λ_max"),
         *_curves(point, output, lambda run: run.smallest, "λ_min"),
-        *_curves(point, output, lambda run: run.condition, "condition number", row=2),
+        *_curves(point, output, condition, "condition number", row=2),
     ]
     rows = (Row("λ<sub>max</sub> and λ<sub>min</sub>", share=0.6), Row("condition", share=0.4))
     run = slow_runs(point, output)[0]
+    least = "at least " if any(is_bound(run)) else ""
     words = (
         f"Eigenvalues of the kernel {_along(point, run)}: the largest {_from_to(run.largest)}, the smallest "
-        f"{_from_to(run.smallest)}, the condition number {_from_to(run.condition)}."
+        f"{_from_to(run.smallest)}, the condition number {least}{_from_to(condition(run))}."
     )
-    figure, table = along_training(curves, rows), step_rows(point, output)
-    return Chart(figure, words, table, name="figure3", heading="Its spectrum along the path")
+    caption = []
+    if any(any(is_bound(each)) for each in point.of(output)):
+        caption.append(
+            "Where λ_min is within rounding of zero (n·C·ε·λ_max), the kernel may be singular: "
+            f"its condition number is at least {number(1 / (num_rows * SINGLE_PRECISION))}."
+        )
+    columns = {**STEP_COLUMNS, "condition number": condition, "is a lower bound": is_bound}
+    table = record_rows(point.of(output), _line, columns)
+    figure = along_training(curves, rows)
+    return Chart(figure, words, table, caption, "figure3", "Its spectrum along the path")
 
 
 def pl_against_step(point: OptimizationPoint, output: str) -> Chart:
@@ -167,14 +197,11 @@ def pl_against_step(point: OptimizationPoint, output: str) -> Chart:
 
 def step_rows(point: OptimizationPoint, output: str) -> list[dict[str, object]]:
     """Return one row per run and recorded step of one width and output."""
-    return record_rows(
-        point.of(output),
-        lambda run: {"rate": f"{run.rate:g} η", "seed": run.seed},
-        {
-            "step": "steps", "loss": "loss", "ΔK(t)": "change", "λ_min": "smallest", "λ_max": "largest",
-            "λ_min of f": "pre_output_smallest", "condition number": "condition", "‖∇L‖²/2L": "pl_ratio",
-        },
-    )  # fmt: skip
+    return record_rows(point.of(output), _line, STEP_COLUMNS)
+
+
+def _line(run: OptimizationRun) -> dict[str, object]:
+    return {"rate": f"{run.rate:g} η", "seed": run.seed}
 
 
 def _caption(point: OptimizationPoint, output: str) -> list[str]:

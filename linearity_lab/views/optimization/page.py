@@ -18,7 +18,7 @@ def charts(
     return (
         figures.loss_against_step(point, output, axis),
         figures.change_against_width(shown.points, shown.spec.widths, shown.spec.architecture.kind),
-        figures.spectrum_against_step(point, output),
+        figures.spectrum_against_step(point, output, shown.spec.num_kernel_rows),
         figures.pl_against_step(point, output),
     )
 

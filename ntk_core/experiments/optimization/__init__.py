@@ -100,14 +100,6 @@ class OptimizationRun(TrainedRun):
         return _least(self.pl_ratio)
 
     @property
-    def condition(self) -> tuple[float, ...]:
-        """λ_max / λ_min of the kernel of φ(f); infinite unless λ_min > 0."""
-        return tuple(
-            high / low if low > 0 else math.inf
-            for low, high in zip(self.smallest, self.largest, strict=True)
-        )
-
-    @property
     def overshoot(self) -> float:
         """Max L / L₀ over recorded times; above 1 if the loss increased first or diverged."""
         return max(filter(math.isfinite, self.loss)) / self.loss[0]
