@@ -12,7 +12,7 @@ import os
 import random
 import sys
 import zipfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 
 import numpy as np
@@ -41,7 +41,17 @@ LARGE = (
     "keep_kernels=true&dataset.num_samples=1000&widths=10,11,12,13,14,15&num_seeds=1"
     "&training.max_steps=1"
 )
+# What the page says instead of a Run button, see ntk_core.errors.ResultTooLarge.
+REFUSAL = "since its result takes about 276 MiB and 32 MiB are allowed"
 LONG = "widths=30,100,300,1000&training.learning_rate=1e-6&training.loss_threshold=1e-6"
+
+
+class RefusedInWords(ConnectionRefusedError):
+    """The page stated why it refuses this run."""
+
+
+class Unexplained(Exception):
+    """The page offered no run and did not state why."""
 
 
 def files() -> list[tuple[str, bytes]]:
@@ -94,8 +104,11 @@ class Attacker:
     async def large_results(self, client: str) -> None:
         async with self.session(client, "kernel_change") as session:
             query = f"{LARGE}&seed={self._draw.randrange(10**6)}"
-            if not await session.run("kernel_change", query):
-                raise ConnectionRefusedError("The page offers no run.")
+            if await session.run("kernel_change", query):
+                return
+            if not any(REFUSAL in alert for alert in session.alerts):
+                raise Unexplained(f"no run, and no reason on the page: {session.alerts}")
+            raise RefusedInWords(REFUSAL)
 
     async def costly_pages(self, client: str) -> None:
         async with self.session(client, *COSTLY) as session:
@@ -180,18 +193,23 @@ async def repeat(
         try:
             await asyncio.wait_for(attack(client), 60)
             reported["done"] += 1
-        except Exception:
+        except Unexplained:
+            reported["unexplained"] += 1
+        except Exception as error:
             reported["refused"] += 1
+            if isinstance(error, RefusedInWords):
+                reported["refused in words"] += 1
             await asyncio.sleep(0.05)
 
 
-async def main(address: str, seconds: float) -> None:
-    """Attack in every way simultaneously."""
+async def main(address: str, seconds: float, kinds: Sequence[str] = KINDS) -> None:
+    """Attack in all of these ways simultaneously."""
     attacker = Attacker(address)
-    reported: dict[str, collections.Counter[str]] = {kind: collections.Counter() for kind in KINDS}
+    reported: dict[str, collections.Counter[str]] = {kind: collections.Counter() for kind in kinds}
     print("ready", flush=True)
     tasks = []
-    for index, kind in enumerate(KINDS, start=1):
+    for kind in kinds:
+        index = KINDS.index(kind) + 1  # each kind has its own address
         attack = getattr(attacker, kind.replace(" ", "_"))
         tasks.append(asyncio.create_task(repeat(attack, f"198.51.100.{index}", reported[kind])))
     await asyncio.sleep(seconds)

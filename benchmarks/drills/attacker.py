@@ -74,6 +74,7 @@ def main(*, visitors: int = 29, minutes: float = 4.0) -> None:
         "worker_mib": round(worker_mib),
         **jobs,
     }
+    large = found["attack"]["large results"]
     claims = {
         f"pages of visitors react within {LIMIT_S:g} s (p95)": found["reaction"]["p95_s"]
         <= LIMIT_S,
@@ -84,7 +85,11 @@ def main(*, visitors: int = 29, minutes: float = 4.0) -> None:
         f"no worker passes {WORKER_MIB:.0f} MiB": worker_mib <= WORKER_MIB,
         "no visitor sees an exception or data of another one": not seen.errors and not seen.leaks,
         "every job of a visitor is accepted and finishes": bool(seen.jobs) and not seen.unfinished,
-        "runs with large results are refused": "done" not in found["attack"]["large results"],
+        "runs with large results are refused, with their size in the alert": bool(
+            large.get("refused in words")
+        )
+        and not large.get("done")
+        and not large.get("unexplained"),
     }
     conclude("attacker", {**conditions, **found, **measured}, claims, is_kept=minutes >= 2)
 

@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 from streamlit import config
+from streamlit.runtime import runtime_util
 
 from linearity_lab.jobs import shared_jobs
 from linearity_lab.jobs.profile import profile
@@ -44,6 +45,8 @@ from ntk_core.errors import InvalidInput
 _FIRST_PAGE = ("linearity_lab.jobs.limits", "linearity_lab.views.overview.page", "pandas")
 # Loaded by others on first use: tables on pages, and the fit of the machine's speeds after the first finished point.
 _LATE = ("pyarrow.compute", "plotly.subplots", "scipy.optimize")
+# Megabytes of one message to a browser, such as a figure of many lines; our choice.
+MAX_SENT_MB = 32
 # Threads alternate after this time; after Python's 5 ms, the loop that sends to browsers waits for each page's thread.
 SWITCH_S = 5e-4
 _LOADED = threading.Event()
@@ -106,6 +109,7 @@ async def lifespan(_: object) -> AsyncIterator[None]:
         write_json_logs()
     # one file with its form data; pages check the exact size
     config.set_option("server.maxUploadSize", chosen.max_upload_bytes // 2**20 + 1)
+    allow_large_figures()
     versions = {name: version(name) for name in ("jax", "streamlit")} | {
         "python": platform.python_version()
     }
@@ -133,6 +137,16 @@ async def lifespan(_: object) -> AsyncIterator[None]:
         with contextlib.suppress(InvalidInput):
             await run_in_threadpool(lambda: shared_jobs().shutdown())
         _LOG.info("stopped")
+
+
+def allow_large_figures() -> None:
+    """Raise ``server.maxMessageSize`` for messages to browsers; messages from browsers keep the limit of config.toml.
+
+    One option limits both directions. uvicorn has taken it as the limit of received messages before this app is
+    loaded. Streamlit caches it on that occasion, so its cache is emptied.
+    """
+    config.set_option("server.maxMessageSize", MAX_SENT_MB)
+    runtime_util._max_message_size_bytes = None
 
 
 def _warm_up() -> None:

@@ -25,7 +25,7 @@ HOSTS_VARIABLE = "LINEARITY_LAB_HOSTS"
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 RELEASE_S = 30.0  # between two looks for closed sessions; our choice
 LEFT_S = 150.0  # Streamlit keeps a disconnected session for two minutes, for a page that reconnects
-MAX_MESSAGE_BYTES = 2_500_000  # a drawn graph has some kilobytes
+MAX_MESSAGE_BYTES = 1_000_000  # as in .streamlit/config.toml; a drawn graph has some kilobytes
 # A dragged slider sends a burst of messages; a page runs about three times a second.
 BURST, PER_S = 30.0, 3.0
 _NAME = re.compile(r"(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\Z|\[[0-9A-Fa-f:.]+\]\Z")
@@ -74,7 +74,7 @@ class WebSockets:
 
     Two threads that import the same modules at the same time can see them half initialized, so pages wait for
     ``loaded``. On a shared server a session may send a burst of 30 messages and then three a second; further messages
-    wait. A message of more than 2.5 MB ends the session.
+    wait. A message of more than 1 MB ends the session.
     """
 
     def __init__(self, app: ASGIApp, loaded: threading.Event):

@@ -108,6 +108,21 @@ def test_pages_of_other_ports_open_no_web_socket(app):
         connection.close()
 
 
+@pytest.mark.parametrize("num_bytes", [1_100_000, 20_000_000])
+def test_web_socket_ends_before_it_reads_a_large_message(app, num_bytes):
+    """The first bytes of a frame state its length; the rest of this one never arrives."""
+    ask = "GET /_stcore/stream HTTP/1.1\nHost: localhost\nConnection: Upgrade\nUpgrade: websocket\n"
+    ask += "Sec-WebSocket-Version: 13\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\n\n"
+    header = b"\x82\xff" + num_bytes.to_bytes(8, "big") + bytes(4)
+    with raw(app.address, ask) as opened:
+        assert b" 101 " in opened.recv(20)
+        opened.sendall(header + b"x" * 1000)
+        answer = b""
+        while received := opened.recv(10_000):
+            answer += received
+    assert (1009).to_bytes(2, "big") + b"frame with" in answer
+
+
 def test_server_refuses_uploads_beyond_the_limit(app):
     most, start = HOSTED.max_upload_bytes, b"%PDF-"  # quickly refused by its kind
     largest = start + b" " * (most - len(start))

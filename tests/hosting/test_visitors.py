@@ -5,12 +5,17 @@ import gc
 import inspect
 import threading
 import time
+import tomllib
 import weakref
+from copy import deepcopy
 from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
 from starlette.responses import PlainTextResponse
+from streamlit import config
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.runtime import runtime_util
 from streamlit.runtime.memory_session_storage import MemorySessionStorage
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.runtime import Runtime
@@ -18,7 +23,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 from streamlit.runtime.websocket_session_manager import WebsocketSessionManager
 
 from linearity_lab.components import session
-from linearity_lab.server import _visitors, garbage
+from linearity_lab.server import _app, _visitors, garbage
 from linearity_lab.server._visitors import (
     LEFT_S,
     AllowedHosts,
@@ -27,6 +32,7 @@ from linearity_lab.server._visitors import (
     remove_left,
     shrink,
 )
+from ntk_core.environment import TOP
 from ntk_core.errors import InvalidInput
 from tests.hosting.answer import Answer
 
@@ -120,6 +126,28 @@ def test_a_large_message_ends_its_session():
     asyncio.run(session.open(b"x", b"x" * (_visitors.MAX_MESSAGE_BYTES + 1), b"y"))
     assert session.messages == [b"x"]
     assert session.sent == [{"type": "websocket.close", "code": 1009}]
+
+
+def test_limits_of_received_messages_agree():
+    """The web socket, Streamlit and the middleware refuse the same messages."""
+    server = tomllib.loads((TOP / ".streamlit" / "config.toml").read_text())["server"]
+    assert server["maxMessageSize"] * 1_000_000 == _visitors.MAX_MESSAGE_BYTES
+    assert server["maxWidgetStateSize"] * 1_000_000 == _visitors.MAX_MESSAGE_BYTES
+
+
+def test_large_figures_reach_browsers(monkeypatch):
+    """The private cache would keep the limit of received messages; another Streamlit may rename it."""
+    monkeypatch.setattr(runtime_util, "_max_message_size_bytes", None)
+    before = config.get_option("server.maxMessageSize")
+    config.set_option("server.maxMessageSize", 1)
+    figure = ForwardMsg()
+    figure.delta.new_element.markdown.body = "x" * 2_000_000
+    try:
+        assert len(runtime_util.serialize_forward_msg(deepcopy(figure))) < 1_000_000
+        _app.allow_large_figures()
+        assert len(runtime_util.serialize_forward_msg(deepcopy(figure))) > 2_000_000
+    finally:
+        config.set_option("server.maxMessageSize", before)
 
 
 @pytest.mark.parametrize(
