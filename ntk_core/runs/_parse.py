@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 
 from ntk_core.errors import InvalidInput, kind_of
+from ntk_core.runs._documents import digest_json, migrated
 from ntk_core.runs._spec import ExperimentSpec, Spec
 from ntk_core.runs._table import EXPERIMENTS, KINDS, PRESETS, Preset
 from ntk_core.settings.grammar import InvalidSpec, validated
@@ -15,7 +16,7 @@ MAX_JSON_BYTES = 1_000_000
 
 
 def parse_spec(data: object) -> Spec:
-    """Parse JSON text or a mapping → spec.
+    """Parse JSON text or a mapping → spec; settings of an earlier version are migrated.
 
     >>> parse_spec({"experiment": "kernel_change", "num_seeds": 2}).num_seeds
     2
@@ -48,7 +49,8 @@ def parse_spec(data: object) -> Spec:
         raise InvalidSpec(
             (InvalidInput("experiment", experiment, "one of " + ", ".join(EXPERIMENTS)),)
         )
-    return validated(KINDS[experiment].spec, data)
+    kind = KINDS[experiment].spec
+    return validated(kind, migrated(kind, data))
 
 
 def spec_from(given: Spec | Preset[Spec] | Mapping[str, object] | str) -> Spec:
@@ -91,7 +93,9 @@ def canonical_json(spec: Spec) -> str:
 
 
 def spec_digest(spec: Spec) -> str:
-    """Return the name of a run: spec → SHA-256 of canonical JSON.
+    """Return the name of a run: spec → SHA-256 of its JSON.
+
+    A new setting with a default changes no digest.
 
     >>> from ntk_core.experiments import KernelChangeSpec
     >>> len(spec_digest(KernelChangeSpec()))
@@ -105,4 +109,4 @@ def spec_digest(spec: Spec) -> str:
 
     Source: our choice, docs/jobs-and-results.md.
     """
-    return hashlib.sha256(canonical_json(spec).encode()).hexdigest()
+    return hashlib.sha256(digest_json(spec).encode()).hexdigest()

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -11,9 +12,26 @@ from ntk_core.data.spec import DatasetSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.settings.part import SpecPart, Width
 
-SCHEMA_VERSION: Literal[3] = 3
+SCHEMA_VERSION = 3  # of every experiment when versions began to differ
 UPLOAD = "upload"  # name of uploaded data
 MAX_POINTS = 120  # of one run, checked before the estimate; our choice
+
+
+def _unchanged(document: dict[str, Any]) -> dict[str, Any]:
+    return document
+
+
+@dataclass(frozen=True)
+class Migration:
+    """Step from one version of an experiment to the next, on JSON objects.
+
+    Attributes:
+        settings: document of the settings → that of the next version.
+        point: document of a point → that of the next version.
+    """
+
+    settings: Callable[[dict[str, Any]], dict[str, Any]] = _unchanged
+    point: Callable[[dict[str, Any]], dict[str, Any]] = _unchanged
 
 
 def point_key(**values: object) -> str:
@@ -28,6 +46,9 @@ class ExperimentSpec(SpecPart):
     key, so a subclass with another kind of points overrides :meth:`point_keys` and keeps the keys unique.
 
     Attributes:
+        schema_version: version of the experiment. A subclass raises it, with a migration, when it renames or removes
+            a setting or changes a default or a meaning. A new setting with a default needs neither.
+        migrations: earlier version → step to the next version, for stored settings and points.
         float_type: floating-point type of the computation; empty for JAX's default.
         key_parts: name of each part of a key → parser of its text.
 
@@ -39,13 +60,21 @@ class ExperimentSpec(SpecPart):
     (True, ('width=30', 'width=100'))
     """
 
+    migrations: ClassVar[Mapping[int, Migration]] = {}
     float_type: ClassVar[str] = ""
     swept_field: ClassVar[str] = "widths"
     key_parts: ClassVar[Mapping[str, Callable[[str], Any]]] = {"width": int}
     point_words: ClassVar[tuple[str, str]] = ("width", "widths")
 
     experiment: str
-    schema_version: Literal[3] = SCHEMA_VERSION
+    schema_version: int = SCHEMA_VERSION
+
+    @field_validator("schema_version")
+    @classmethod
+    def _is_current(cls, version: int) -> int:
+        if version != version_of(cls):
+            raise InvalidInput("schema_version", version, str(version_of(cls)))
+        return version
 
     @model_validator(mode="after")
     def _has_few_points(self) -> Self:
@@ -93,6 +122,11 @@ class ExperimentSpec(SpecPart):
         from ntk_core.shown import spec_html  # which estimates specs
 
         return spec_html(self)
+
+
+def version_of(kind: type[ExperimentSpec]) -> int:
+    """Return the version of an experiment."""
+    return int(kind.model_fields["schema_version"].default)
 
 
 class SeededSpec(ExperimentSpec):

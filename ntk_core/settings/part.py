@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args, get_origin
 
 import pydantic
 from pydantic import AfterValidator, BeforeValidator, Field, model_serializer, model_validator
@@ -78,6 +78,38 @@ class SpecPart(pydantic.BaseModel):
         from ntk_core.settings.grammar import settings_html  # imports this module
 
         return settings_html(self)
+
+
+def reduced(part: SpecPart) -> dict[str, Any]:
+    """Return the JSON of a group of settings, without those at their defaults.
+
+    A field with a single allowed value, such as the name of an experiment, distinguishes types and remains, and so does
+    the version. Values that are no groups of settings, such as drawn graphs, remain whole.
+    """
+    return _reduced(part, part.model_dump(mode="json"))
+
+
+def _reduced(part: SpecPart, dumped: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, data in dumped.items():
+        value = getattr(part, name)
+        info = type(part).model_fields[name]
+        is_fixed = get_origin(info.annotation) is Literal and len(get_args(info.annotation)) == 1
+        default = info.get_default(call_default_factory=True)
+        # The text tells 1 from 1.0 and True, and 0.0 from -0.0, which are equal.
+        is_default = repr(value) == repr(default)
+        if is_default and not is_fixed and name != "schema_version":
+            continue
+        found[name] = _reduced_value(value, data)
+    return found
+
+
+def _reduced_value(value: object, data: Any) -> Any:
+    if isinstance(value, SpecPart):
+        return _reduced(value, data)
+    if isinstance(value, tuple) and isinstance(data, list):
+        return [_reduced_value(each, one) for each, one in zip(value, data, strict=True)]
+    return data
 
 
 def chosen_among(chosen: object, kinds: tuple[str, ...]) -> bool:

@@ -8,7 +8,7 @@ import shutil
 import sqlite3
 import time
 import weakref
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,13 +21,18 @@ from ntk_core.errors import InvalidInput
 
 VARIABLE = "LINEARITY_LAB_STORE"
 MIN_FREE_BYTES = 20 * 2**20  # a few points
-APPLICATION_ID = int.from_bytes(b"LLab")  # in the header of every SQLite file of this lab
-LAYOUT = 3  # of the tables; its user_version
+# In the header of every SQLite file of this lab. Version 0.2.0 renames files of another layout if they have
+# its own mark, and refuses any other mark without touching the file; so layouts after 3 have a mark of their own.
+APPLICATION_ID = int.from_bytes(b"LLb4")
+EARLIER_ID = int.from_bytes(b"LLab")  # up to layout 3
+LAYOUT = 4  # of the tables; the user_version of the file
+OLDEST_LAYOUT = 3  # that is migrated: version 0.2.0
 _HEADER_BYTES = 100  # https://www.sqlite.org/fileformat2.html, section 1.3: user_version at 60, application_id at 68
 # Other errors have other causes: the file is busy, the disk is full or fails, or access is denied.
 _DAMAGE = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
+_locked_here: set[Path] = set()  # files that a server in this process has locked
 
 
 class Database:
@@ -38,8 +43,9 @@ class Database:
         busy_timeout_s: how long a writer waits for another one (SQLite).
 
     Raises:
-        InvalidInput: if the database cannot be opened for writing, or its file belongs to another program; also by
-            :meth:`do`, if the database stops working.
+        InvalidInput: if the database cannot be opened for writing, if its file belongs to another program or to a
+            newer version of the lab, or if an earlier layout is in use; also by :meth:`do`, if the database stops
+            working.
     """
 
     def __init__(self, given: str, busy_timeout_s: float):
@@ -51,6 +57,7 @@ class Database:
                 Path(str(self._url.database)) if self._url.get_backend_name() == "sqlite" else None
             )
             self._engine = _engine(self._url, busy_timeout_s)
+            self._busy_timeout_s = busy_timeout_s
             self._server_lock = FileLock(f"{self._file}.lock", timeout=0, thread_local=False)
             self._file_lock = FileLock(
                 f"{self._file}.open.lock", timeout=busy_timeout_s
@@ -99,6 +106,7 @@ class Database:
         if self._file and not self._server_lock.is_locked:
             try:
                 self._server_lock.acquire()
+                _locked_here.add(self._file)
             except Timeout:
                 raise InvalidInput(
                     VARIABLE, self._shown, "a file that no other running server uses"
@@ -119,50 +127,197 @@ class Database:
     def close(self) -> None:
         """Close the connections, which open again when needed, and release the server's lock."""
         self._engine.dispose()
+        if self._server_lock.is_locked and self._file:
+            _locked_here.discard(self._file)
         self._server_lock.release()
 
-    def _begin(self) -> None:
-        """Create the SQLite file with our mark and missing tables; refuse files of other programs."""
+    def back_up(self, target: Path) -> None:
+        """Write a consistent copy of the SQLite file, also while other processes write.
+
+        SQLite's backup API copies all pages in one step, including those in the write-ahead log. Writers continue,
+        since readers of a write-ahead log do not block them.
+
+        Raises:
+            InvalidInput: if the store is a database of another kind.
+            OSError, sqlite3.Error: if the copy cannot be written.
+        """
         if self._file is None:
+            allowed = "a store in a SQLite file; pg_dump copies a database of Postgres"
+            raise InvalidInput(VARIABLE, self._shown, allowed)
+        _copy(self._file, target, self._busy_timeout_s)
+
+    def _begin(self) -> None:
+        """Create or migrate the tables; refuse files of other programs and of newer versions."""
+        if self._file is None:
+            return self.do(self._create_or_migrate_tables)
+        if not _is_empty(self._file) and not _is_ours(self._file):
+            allowed = "a new file, or a results file of this lab; this file was left as it is"
+            raise InvalidInput(VARIABLE, self._shown, allowed)
+        with self._file_lock:
+            if _is_empty(self._file):
+                _create(self._file)
+            else:
+                self._bring_up_to_date(self._file)
             return self.do(create_tables)
-        if _is_empty(self._file) or _is_ours(self._file):
-            with self._file_lock:
-                if _is_empty(self._file):
-                    _create(self._file)
-                elif not _has_our_layout(self._file):
-                    self._set_aside(self._file)
-                return self.do(create_tables)
-        allowed = "a new file, or a results file of this lab; this file was left as it is"
-        raise InvalidInput(VARIABLE, self._shown, allowed)
+
+    def _bring_up_to_date(self, file: Path) -> None:
+        """Migrate an earlier layout; set a damaged or too old file aside; refuse a newer one."""
+        header = _header(file)
+        layout = _layout_in(header)
+        # Other versions in bytes 18 and 19 make SQLite treat a file as read-only or unknown.
+        if not {1, 2}.issuperset(header[18:20]):
+            self._set_aside(file, "damaged", f"damaged-{time.time_ns()}")
+        elif layout > LAYOUT:
+            raise self._newer(layout)
+        elif layout < OLDEST_LAYOUT:
+            why = f"of an earlier layout ({layout}), which this version cannot read"
+            self._set_aside(file, why, f"layout-{layout}-{time.time_ns()}")
+        elif layout < LAYOUT:
+            try:
+                self._migrate(file, layout)
+            except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+                if not _means_damage(error):
+                    raise
+                self._set_aside(file, "damaged", f"damaged-{time.time_ns()}")
+        elif 1 in header[18:20]:  # a migration ended before its last step
+            with contextlib.closing(sqlite3.connect(file)) as connection:
+                connection.execute("PRAGMA journal_mode=WAL")
+
+    def _migrate(self, file: Path, layout: int) -> None:
+        """Copy a file of an earlier layout, then add the missing columns in one transaction.
+
+        Raises:
+            InvalidInput: if another process has the file open.
+        """
+        aside = file.with_name(f"{file.name}.layout-{layout}-{time.time_ns()}")
+        in_use = (
+            f"a file that no other process uses while its layout is migrated from {layout} to {LAYOUT}; end the "
+            "server or the run of an earlier version first"
+        )
+        with self._no_server(in_use):
+            connection = sqlite3.connect(file, timeout=self._busy_timeout_s, isolation_level=None)
+            with contextlib.closing(connection):
+                # SQLite leaves the mode with a write-ahead log only if no other connection is open.
+                try:
+                    (mode,) = connection.execute("PRAGMA journal_mode=DELETE").fetchone()
+                except sqlite3.OperationalError as error:
+                    if _means_damage(error):
+                        raise
+                    raise InvalidInput(VARIABLE, self._shown, in_use) from None
+                if mode != "delete":
+                    raise InvalidInput(VARIABLE, self._shown, in_use)
+                _copy(file, aside, self._busy_timeout_s)
+                connection.text_factory = _readable_text
+                engine = sa.create_engine(
+                    "sqlite://", creator=lambda: connection, poolclass=sa.StaticPool
+                )
+                with engine.connect() as tables:
+                    tables.exec_driver_sql("BEGIN EXCLUSIVE")
+                    self._change_layout(tables)
+                    tables.exec_driver_sql(f"PRAGMA application_id={APPLICATION_ID}")
+                    tables.exec_driver_sql(f"PRAGMA user_version={LAYOUT}")
+                    tables.exec_driver_sql("COMMIT")
+                connection.execute("PRAGMA journal_mode=WAL")
+        _LOG.warning(
+            "The results in %s were migrated from layout %d to %d; a copy of the earlier file is %s.",
+            file,
+            layout,
+            LAYOUT,
+            aside,
+        )
+
+    def _create_or_migrate_tables(self, connection: sa.Connection) -> None:
+        """Create or migrate the tables of Postgres, once; refuse a newer layout."""
+        alone(connection)
+        layout = 0
+        known = sa.inspect(connection)
+        if known.has_table(_LAYOUTS.name):
+            layout = int(connection.scalar(sa.select(sa.func.max(_LAYOUTS.c.layout))) or 0)
+        elif known.has_table(RUNS.name):
+            layout = OLDEST_LAYOUT
+        if layout > LAYOUT:
+            raise self._newer(layout)
+        if 0 < layout < LAYOUT:
+            self._change_layout(connection)
+        TABLES.create_all(connection)
+        _LAYOUTS.create(connection, checkfirst=True)
+        insert(connection, _LAYOUTS, {"layout": LAYOUT})
+
+    def _change_layout(self, connection: sa.Connection) -> None:
+        """Bring the tables of layout 3 to this layout: new tables, columns and checksums."""
+        known = sa.inspect(connection)
+        for table in TABLES.sorted_tables:
+            if not known.has_table(table.name):
+                continue
+            present = {column["name"] for column in known.get_columns(table.name)}
+            for column in table.columns:
+                if column.name not in present:
+                    kind = column.type.compile(connection.dialect)
+                    change = f"ALTER TABLE {table.name} ADD COLUMN {column.name} {kind}"
+                    connection.exec_driver_sql(change)
+        TABLES.create_all(connection)
+        self.change_rows(connection)
+
+    def change_rows(self, connection: sa.Connection) -> None:
+        """Adapt the rows of layout 3 to this layout; a subclass knows their content."""
+
+    def _newer(self, layout: int) -> InvalidInput:
+        allowed = (
+            f"a store of layout {LAYOUT} or earlier; a newer version of the lab wrote layout {layout}, and it was left "
+            "as it is: update the lab, or choose another file"
+        )
+        return InvalidInput(VARIABLE, self._shown, allowed)
+
+    @contextlib.contextmanager
+    def _no_server(self, allowed: str) -> Iterator[None]:
+        """Hold the lock of servers; refuse if a server in another process holds it."""
+        if self._file in _locked_here:
+            yield
+            return
+        try:
+            self._server_lock.acquire()
+        except Timeout:
+            raise InvalidInput(VARIABLE, self._shown, allowed) from None
+        try:
+            yield
+        finally:
+            self._server_lock.release()
 
     def _set_aside_if_damaged(self, error: Exception) -> bool:
-        """Replace our damaged file by a new one; return whether it was replaced, here or by another process."""
-        code = (
-            getattr(getattr(error, "orig", None), "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-        )
-        if self._file is None or code not in _DAMAGE:
+        """Replace our damaged file by a new one; return whether it was replaced, here or by another process.
+
+        Raises:
+            InvalidInput: if it is damaged, and a server in another process uses it.
+        """
+        if self._file is None or not _means_damage(getattr(error, "orig", None) or error):
             return False
         with contextlib.suppress(OSError, Timeout), self._file_lock:
             self._engine.dispose()
             if _is_ours(self._file) and _is_damaged(self._file):
-                self._set_aside(self._file)
+                self._set_aside(self._file, "damaged", f"damaged-{time.time_ns()}")
             self._begin()
             return True
         return False
 
-    def _set_aside(self, file: Path) -> None:
-        aside = file.with_name(f"{file.name}.damaged-{time.time_ns()}")
-        why = "damaged, or of an earlier version"
+    def _set_aside(self, file: Path, why: str, suffix: str) -> None:
+        """Rename a file with its log, and create a new one.
+
+        Raises:
+            InvalidInput: if a server in another process uses it.
+        """
+        aside = file.with_name(f"{file.name}.{suffix}")
+        in_use = f"a file that can be read: this one is {why}, and a running server uses it; restart that server"
+        with self._no_server(in_use):
+            for part in ("", "-wal", "-shm"):
+                if Path(f"{file}{part}").exists():
+                    os.replace(f"{file}{part}", f"{aside}{part}")
+            _create(file)
         _LOG.warning(
             "The results in %s are %s; they are kept as %s, and a new file is created.",
             file,
             why,
             aside,
         )
-        for suffix in ("", "-wal", "-shm"):
-            if Path(f"{file}{suffix}").exists():
-                os.replace(f"{file}{suffix}", f"{aside}{suffix}")
-        _create(file)
 
     def _unusable(self, error: BaseException) -> InvalidInput:
         cause = getattr(error, "orig", None) or error
@@ -215,19 +370,23 @@ def _descriptor(file: Path, _device: int, _inode: int) -> int:
 
 
 def _is_ours(file: Path) -> bool:
-    return int.from_bytes(_header(file)[68:72]) == APPLICATION_ID
+    return int.from_bytes(_header(file)[68:72]) in (APPLICATION_ID, EARLIER_ID)
 
 
-def _has_our_layout(file: Path) -> bool:
-    header = _header(
-        file
-    )  # other versions in bytes 18 and 19 make SQLite treat a file as read-only or unknown
-    return {1, 2}.issuperset(header[18:20]) and int.from_bytes(header[60:64]) == LAYOUT
+def _layout_in(header: bytes) -> int:
+    """Return the layout of the tables from the header of a file."""
+    return int.from_bytes(header[60:64])
+
+
+def _means_damage(error: object) -> bool:
+    """Return whether an error of SQLite, or of a text in its schema, means that the file is damaged."""
+    return (getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF) in _DAMAGE
 
 
 def _is_damaged(file: Path) -> bool:
     """Return whether SQLite cannot read or write the file, or a table lacks a column."""
-    if not _has_our_layout(file):
+    header = _header(file)
+    if not {1, 2}.issuperset(header[18:20]) or _layout_in(header) != LAYOUT:
         return True
     try:
         with contextlib.closing(
@@ -241,7 +400,27 @@ def _is_damaged(file: Path) -> bool:
     except UnicodeDecodeError:  # in the name of a table
         return True
     except sqlite3.Error as error:
-        return (getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF) in _DAMAGE
+        return _means_damage(error)
+
+
+def _readable_text(text: bytes) -> str:
+    """Return a stored text; a damaged one affects only its row."""
+    return text.decode("utf-8", "replace")
+
+
+def _copy(file: Path, target: Path, busy_timeout_s: float) -> None:
+    """Copy a SQLite file with its log to a new file, by way of a temporary one."""
+    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    try:
+        with (
+            contextlib.closing(sqlite3.connect(file, timeout=busy_timeout_s)) as source,
+            contextlib.closing(sqlite3.connect(partial)) as copy,
+        ):
+            source.backup(copy)
+            copy.execute("PRAGMA journal_mode=DELETE")  # one file, without a log beside it
+        os.replace(partial, target)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def _url(given: str) -> sa.URL:
@@ -274,9 +453,7 @@ def _engine(url: sa.URL, busy_timeout_s: float) -> sa.Engine:
 
     @sa.event.listens_for(engine, "connect")
     def _prepare(connection: sqlite3.Connection, _record: object) -> None:
-        connection.text_factory = lambda text: text.decode(
-            "utf-8", "replace"
-        )  # a damaged text affects only its row
+        connection.text_factory = _readable_text
         connection.execute(
             "PRAGMA synchronous=FULL"
         )  # the default in WAL mode may lose points at a power failure
@@ -305,6 +482,11 @@ RUNS = sa.Table(
         "ending", sa.Text, nullable=False, default=""
     ),  # of its result, in JSON; empty before
     sa.Column("spec", sa.Text, nullable=False),
+    # Checksums cover the digest and the content, see _entries.
+    sa.Column("checksum", sa.String(64)),
+    sa.Column("ending_checksum", sa.String(64)),
+    # Fingerprint of the settings by which the digest was computed; rows of other fingerprints are named again.
+    sa.Column("naming", sa.String(64)),
     sa.Index("lab_results_by_use", "used", "bytes"),
 )
 POINTS = sa.Table(
@@ -315,6 +497,8 @@ POINTS = sa.Table(
     sa.Column("seconds", sa.Float, nullable=False),
     sa.Column("bytes", sa.BigInteger, nullable=False),
     sa.Column("json", sa.Text, nullable=False),
+    sa.Column("version", sa.Integer),  # of the experiment that wrote it
+    sa.Column("checksum", sa.String(64)),
     sa.Index("lab_points_by_run", "digest", "bytes"),
 )
 # Large arrays of a point, as an npz archive beside its JSON.
@@ -325,6 +509,7 @@ ARRAYS = sa.Table(
     sa.Column("key", sa.String(200), primary_key=True),
     sa.Column("bytes", sa.BigInteger, nullable=False),
     sa.Column("npz", sa.LargeBinary, nullable=False),
+    sa.Column("checksum", sa.String(64)),
     sa.Index("lab_arrays_by_run", "digest", "bytes"),
 )
 # Visitors of shared servers who started a run.
@@ -334,6 +519,12 @@ OWNERS = sa.Table(
     sa.Column("digest", sa.String(64), primary_key=True),
     sa.Column("owner", sa.String(64), primary_key=True),
     sa.Index("lab_owners_by_owner", "owner"),
+)
+ALIASES = sa.Table(
+    "lab_aliases",
+    TABLES,
+    sa.Column("digest", sa.String(64), primary_key=True),  # an earlier name of a run
+    sa.Column("run", sa.String(64), nullable=False, index=True),  # its digest in lab_results
 )
 JOBS = sa.Table(
     "lab_jobs",
@@ -348,6 +539,8 @@ JOBS = sa.Table(
     sa.Column("allowed", sa.Float),
     sa.Column("ending", sa.Boolean, nullable=False),
 )
+# In Postgres, which has no header of a file; with its own MetaData, since SQLite does not need it.
+_LAYOUTS = sa.Table("lab_layout", sa.MetaData(), sa.Column("layout", sa.Integer, primary_key=True))
 _LOCK = 7_224_711_036  # any number that other programs are unlikely to lock in the same database
 
 

@@ -9,14 +9,14 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from ntk_core.errors import InvalidInput
+from ntk_core.runs._documents import migrated, migrated_point
 from ntk_core.runs._parse import spec_digest
-from ntk_core.runs._spec import SCHEMA_VERSION
-from ntk_core.runs._table import Result
+from ntk_core.runs._table import KINDS, Result
 from ntk_core.runs._values import Provenance
 from ntk_core.runs.store._entries import RunTooLarge
 from ntk_core.runs.store._import_checks import (
@@ -26,6 +26,7 @@ from ntk_core.runs.store._import_checks import (
     check_size_of_line,
 )
 from ntk_core.runs.store._store import Store, partial_result
+from ntk_core.settings.grammar import InvalidSpec
 
 _SHA = re.compile(r',"sha256":"([0-9a-f]{64})"\}\s*\Z')
 MAX_LINE_BYTES = 2**29  # bounds the memory that one line takes
@@ -61,17 +62,12 @@ def read_line(line: str) -> Result:
         data = json.loads(line, parse_constant=_no_number)
     except (ValueError, RecursionError):
         raise UnusableLine("damaged; it is no JSON") from None
-    spec = data.get("spec") if isinstance(data, dict) else None
-    version = spec.get("schema_version") if isinstance(spec, dict) else None
-    if version != SCHEMA_VERSION:
-        raise UnusableLine(
-            f"of version {str(version)[:20]!r}; this lab reads version {SCHEMA_VERSION}"
-        )
     found = _SHA.search(line)
     if found is None or found[1] != sha(f"{line[: found.start()]}}}"):
         raise UnusableLine("damaged; its SHA-256 does not match")
     del data["sha256"]
     check_json(data)
+    data = _migrated(data)
     try:
         result = _RESULT.validate_python(data)
     except (ValidationError, RecursionError):
@@ -84,6 +80,29 @@ def read_line(line: str) -> Result:
     check_size_of_line(result.spec, len(line))
     check_result(result)
     return result
+
+
+def _migrated(data: object) -> dict[str, Any]:
+    """Return a result whose settings and points have the form of this version.
+
+    Raises:
+        UnusableLine: if its experiment is unknown, a newer version wrote it, or no migration leads to this version.
+    """
+    if not isinstance(data, dict) or not isinstance(spec := data.get("spec"), dict):
+        raise UnusableLine("damaged; it contains no settings")
+    experiment = spec.get("experiment")
+    if not isinstance(experiment, str) or experiment not in KINDS:
+        shown = repr(str(experiment)[:40])
+        raise UnusableLine(f"of another version of the lab; this version has no experiment {shown}")
+    version = spec.get("schema_version")
+    points = data.get("points")
+    try:
+        settings = migrated(KINDS[experiment].spec, spec)
+        if isinstance(points, list):
+            points = [migrated_point(experiment, version, point) for point in points]
+    except InvalidSpec as error:
+        raise UnusableLine(f"of another version of the lab; {error.problems[0]}") from None
+    return {**data, "spec": settings, "points": points}
 
 
 def _no_number(name: str) -> None:

@@ -8,25 +8,26 @@ import json
 import math
 import time
 import zipfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from ntk_core.environment import settings
 from ntk_core.errors import InvalidInput
+from ntk_core.runs._documents import naming
 from ntk_core.runs._parse import canonical_json, spec_digest
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import Point, Result, experiment_of
 from ntk_core.runs._values import EndStatus, PointValue, latest_provenance
 from ntk_core.runs.store._claims import Claims
 from ntk_core.runs.store._database import (
+    ALIASES,
     ARRAYS,
     JOBS,
     OWNERS,
@@ -38,16 +39,31 @@ from ntk_core.runs.store._database import (
 from ntk_core.runs.store._entries import (
     LISTED,
     MIN_PREFIX,
+    KnownRun,
     Mark,
+    Reading,
     RunList,
     StoredRun,
     UnfinishedJob,
+    actual_digest,
+    array_checksum,
     check_share,
     delete_run,
+    ending_checksum,
     evict,
-    intact_spec,
+    is_intact_array,
+    is_intact_ending,
+    is_intact_point,
+    json_object,
     mark_as_used,
+    name_again,
     next_use,
+    point_checksum,
+    point_in,
+    seal,
+    spec_checksum,
+    spec_in,
+    spec_of,
     swept_words,
     total_bytes,
     warn,
@@ -59,7 +75,6 @@ TRY_EVERY_S = 2.0
 # Bounds on a search, since databases limit the length of patterns and the number of conditions.
 MAX_SEARCH, MAX_WORDS = 400, 12
 _HEX = frozenset("0123456789abcdef")
-_POINT: TypeAdapter[Point] = TypeAdapter(Point)
 
 
 class Store(Database):
@@ -83,6 +98,11 @@ class Store(Database):
         self._claims = Claims()
         self._touched: dict[str, float] = {}  # digest → monotonic time of its last mark
         super().__init__(str(location or settings().store), busy_timeout_s)
+        self.do(name_again)
+
+    def change_rows(self, connection: sa.Connection) -> None:
+        """Add checksums to the rows of layout 3."""
+        seal(connection)
 
     def num_bytes(self) -> int:
         """Bytes of all specs, points and results."""
@@ -113,23 +133,33 @@ class Store(Database):
 
     def add_owner(self, run: str, owner: str) -> None:
         """Record that this visitor started the run."""
-        row = {"digest": run, "owner": owner}
-        self.do(lambda connection: insert(connection, OWNERS, row))
+
+        def add(connection: sa.Connection) -> None:
+            row = {"digest": actual_digest(connection, run), "owner": owner}
+            insert(connection, OWNERS, row)
+
+        self.do(add)
 
     def owners(self, run: str) -> frozenset[str]:
         """Return the visitors who started a run; empty for runs of a local server and the command line."""
-        query = sa.select(OWNERS.c.owner).where(OWNERS.c.digest == run)
-        return frozenset(self.do(lambda connection: connection.scalars(query).all()))
+
+        def read(connection: sa.Connection) -> frozenset[str]:
+            stored = actual_digest(connection, run)
+            query = sa.select(OWNERS.c.owner).where(OWNERS.c.digest == stored)
+            return frozenset(connection.scalars(query))
+
+        return self.do(read)
 
     def disown(self, run: str, owner: str) -> None:
         """Take a run from a visitor's list; delete it if no other visitor started it."""
 
         def take(connection: sa.Connection) -> None:
-            mine = (OWNERS.c.digest == run) & (OWNERS.c.owner == owner)
+            stored = actual_digest(connection, run)
+            mine = (OWNERS.c.digest == stored) & (OWNERS.c.owner == owner)
             connection.execute(sa.delete(OWNERS).where(mine))
-            left = sa.select(sa.func.count()).where(OWNERS.c.digest == run)
+            left = sa.select(sa.func.count()).where(OWNERS.c.digest == stored)
             if not connection.scalar(left):
-                delete_run(connection, run)
+                delete_run(connection, stored)
 
         self.do(take)
 
@@ -139,27 +169,27 @@ class Store(Database):
         Args:
             imported: whether it was computed elsewhere.
         """
-        run = spec_digest(result.spec)
-        unless = (
-            RUNS.c.status == "completed" if imported or result.status != "completed" else sa.false()
-        )
-        if imported and result.status != "completed":  # the run may be in progress
-            unless = RUNS.c.status != "started"
         ending = result.model_dump_json(include={"status", "provenance", "runtime_s"})
-        change = (
-            sa.update(RUNS)
-            .where(RUNS.c.digest == run, ~unless)
-            .values(status=result.status, ending=ending)
-        )
-        change = change.values(imported=True) if imported else change
 
-        def save(connection: sa.Connection) -> None:
-            begin_run(connection, result.spec)
+        def save(connection: sa.Connection) -> str:
+            run = begin_run(connection, result.spec)
+            version = result.spec.schema_version
             for point in result.points:
-                _save_point(connection, run, point.key, point, self.max_bytes, replace=not imported)
-            connection.execute(change)
+                _save_point(connection, run, version, point, self.max_bytes, replace=not imported)
+            row = connection.execute(sa.select(*LISTED).where(RUNS.c.digest == run)).one()
+            status = row.status if is_intact_ending(row) else "started"
+            if imported and result.status != "completed":  # the run may be in progress
+                is_kept = status != "started"
+            elif imported or result.status != "completed":
+                is_kept = status == "completed"
+            else:
+                is_kept = False
+            if not is_kept:
+                facts = _ending(run, result.status, imported or bool(row.imported), ending)
+                connection.execute(sa.update(RUNS).where(RUNS.c.digest == run).values(facts))
+            return run
 
-        self.do(save)
+        run = self.do(save)
         self.do(lambda connection: evict(connection, self.max_bytes, run))
 
     def result(
@@ -170,11 +200,13 @@ class Store(Database):
         Args:
             arrays, max_bytes: as in :meth:`points_of`. A completed result that exceeds ``max_bytes`` is None.
         """
-        query = sa.select(RUNS.c.spec, RUNS.c.ending).where(RUNS.c.digest == run)
-        row = self.do(lambda connection: connection.execute(query).one_or_none())
-        spec = intact_spec(run, row.spec) if row is not None and row.ending else None
+        row = self._row(run)
+        if row is None or not row.ending:
+            return None
+        run = row.digest
         found = None
-        if row is not None and spec is not None:
+        spec = spec_in(row)
+        if spec is not None and is_intact_ending(row):
             with contextlib.suppress(ValueError, TypeError):
                 points = self.points_of(run, arrays=arrays, max_bytes=max_bytes)
                 found = _result(spec, points, **json.loads(row.ending))
@@ -199,107 +231,155 @@ class Store(Database):
     def points_of(
         self, run: str, *, arrays: bool = True, max_bytes: float = math.inf
     ) -> dict[str, PointValue]:
-        """Return the intact points of a run by key; damaged ones are omitted and then recomputed.
+        """Return the intact points of a run by key; others are omitted and then recomputed.
+
+        A point is intact if its checksum matches and it is the point of its key.
 
         Args:
             arrays: whether to load the arrays that are stored beside the JSON of a point.
             max_bytes: JSON bytes of all points together; larger points and those beyond are omitted.
         """
+        row = self._row(run)
+        if row is None:
+            return {}
         if max_bytes < math.inf:
-            return self._points_within(run, max_bytes)
-        query = sa.select(POINTS.c.key, POINTS.c.json).where(POINTS.c.digest == run)
+            return self._points_within(row, max_bytes)
         found: dict[str, PointValue] = {}
-        for row in self.do(lambda connection: connection.execute(query).all()):
-            try:
-                found[row.key] = _POINT.validate_json(row.json)
-            except ValueError:
-                warn(f"point {row.key} of {run[:MIN_PREFIX]}")
+        for stored in self._point_rows(row.digest):
+            point = point_in(row, stored)
+            if point is not None:
+                found[stored.key] = point
         if arrays:
-            for key in self._keys_with_arrays(run):
+            for key in self._keys_with_arrays(row.digest):
                 if key in found:
-                    found[key] = self.whole(run, found[key])
+                    found[key] = self.whole(row.digest, found[key])
         return found
 
-    def _points_within(self, run: str, max_bytes: float) -> dict[str, PointValue]:
+    def _points_within(self, row: sa.Row[Any], max_bytes: float) -> dict[str, PointValue]:
         """Return points without their arrays, one row at a time, until ``max_bytes`` of JSON are read.
 
         Points of earlier versions may contain kernels: they are taken out before the next point is read.
         """
-        listed = sa.select(POINTS.c.key, POINTS.c.bytes).where(POINTS.c.digest == run)
+        listed = sa.select(POINTS.c.key, POINTS.c.bytes).where(POINTS.c.digest == row.digest)
         found: dict[str, PointValue] = {}
         left = max_bytes
         for listed_row in self.do(lambda connection: connection.execute(listed).all()):
             if listed_row.bytes > left:
                 continue
-            of_key = sa.select(POINTS.c.json).where(
-                POINTS.c.digest == run, POINTS.c.key == listed_row.key
-            )
-            text = self.do(partial(sa.Connection.scalar, statement=of_key))
-            try:
-                point, _ = _POINT.validate_json(text or "").apart()
-            except ValueError:
-                warn(f"point {listed_row.key} of {run[:MIN_PREFIX]}")
+            whole_point = self._stored_point(row, listed_row.key)
+            if whole_point is None:
                 continue
+            point, _ = whole_point.apart()
             found[listed_row.key] = point
             left -= listed_row.bytes
         return found
 
     def stored_bytes(self, run: str) -> dict[str, int]:
         """Return the JSON bytes of each point of a run by key, without reading the points."""
-        query = sa.select(POINTS.c.key, POINTS.c.bytes).where(POINTS.c.digest == run)
-        rows = self.do(lambda connection: connection.execute(query).all())
-        return {row.key: row.bytes for row in rows}
+
+        def read(connection: sa.Connection) -> dict[str, int]:
+            stored = actual_digest(connection, run)
+            query = sa.select(POINTS.c.key, POINTS.c.bytes).where(POINTS.c.digest == stored)
+            return {row.key: row.bytes for row in connection.execute(query)}
+
+        return self.do(read)
 
     def whole(self, run: str, point: PointValue) -> PointValue:
         """Return a point with the arrays that are stored beside it; the point itself if there are none.
 
         Arrays that are missing or damaged leave the point without them, with a warning in the log.
         """
-        query = sa.select(ARRAYS.c.npz).where(ARRAYS.c.digest == run, ARRAYS.c.key == point.key)
-        archive = self.do(lambda connection: connection.scalar(query))
-        if archive is None:
-            return self._whole_of_earlier_version(run, point)
-        try:
-            return point.joined(_unpacked(archive))
-        except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile):
-            warn(f"kernels of point {point.key} of {run[:MIN_PREFIX]}")
+        row = self._row(run)
+        if row is None:
             return point
-
-    def _whole_of_earlier_version(self, run: str, point: PointValue) -> PointValue:
-        """Return the point as stored, which contains its arrays if an earlier version wrote it."""
-        query = sa.select(POINTS.c.json).where(POINTS.c.digest == run, POINTS.c.key == point.key)
-        text = self.do(lambda connection: connection.scalar(query))
-        with contextlib.suppress(ValueError):
-            return _POINT.validate_json(text or "")
+        query = sa.select(ARRAYS).where(ARRAYS.c.digest == row.digest, ARRAYS.c.key == point.key)
+        archive = self.do(lambda connection: connection.execute(query).one_or_none())
+        if archive is None:
+            # Earlier versions stored the arrays in the JSON of the point.
+            return self._stored_point(row, point.key) or point
+        if is_intact_array(archive):
+            with contextlib.suppress(ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile):
+                return point.joined(_unpacked(archive.npz))
+        warn(f"kernels of point {point.key} of {row.digest[:MIN_PREFIX]}")
         return point
+
+    def _stored_point(self, row: sa.Row[Any], key: str) -> PointValue | None:
+        """Return the point of a row of a run with this key; None if it is missing or damaged."""
+        query = sa.select(POINTS).where(POINTS.c.digest == row.digest, POINTS.c.key == key)
+        stored = self.do(lambda connection: connection.execute(query).one_or_none())
+        return None if stored is None else point_in(row, stored)
 
     def _keys_with_arrays(self, run: str) -> list[str]:
         query = sa.select(ARRAYS.c.key).where(ARRAYS.c.digest == run)
         return list(self.do(lambda connection: connection.scalars(query).all()))
 
+    def known_run(self, run: str) -> KnownRun | None:
+        """Return what is stored of a run of another version; None for any other run."""
+        row = self._row(run)
+        listed = StoredRun.of(row) if row is not None else None
+        if row is None or listed is None or listed.reading is not Reading.OTHER_VERSION:
+            return None
+        points: dict[str, dict[str, Any]] = {}
+        for stored in self._point_rows(row.digest):
+            document = json_object(stored.json) if is_intact_point(stored) else None
+            if document is None:
+                warn(f"point {stored.key} of {row.digest[:MIN_PREFIX]}")
+            else:
+                points[stored.key] = document
+        ending = json_object(row.ending) if row.ending and is_intact_ending(row) else None
+        return KnownRun(listed, points, ending or {})
+
+    def _row(self, run: str) -> sa.Row[Any] | None:
+        """Return the row of a run by its digest or an earlier one."""
+
+        def read(connection: sa.Connection) -> sa.Row[Any] | None:
+            stored = actual_digest(connection, run)
+            query = sa.select(*LISTED).where(RUNS.c.digest == stored)
+            return connection.execute(query).one_or_none()
+
+        return self.do(read)
+
+    def _point_rows(self, run: str) -> Sequence[sa.Row[Any]]:
+        query = sa.select(POINTS).where(POINTS.c.digest == run)
+        return self.do(lambda connection: connection.execute(query).all())
+
     def runtimes(self, run: str) -> dict[str, float]:
         """Return the run time of each point in seconds by key, without checks for damage."""
-        query = sa.select(POINTS.c.key, POINTS.c.seconds).where(POINTS.c.digest == run)
-        return {
-            row.key: row.seconds
-            for row in self.do(lambda connection: connection.execute(query).all())
-        }
+
+        def read(connection: sa.Connection) -> dict[str, float]:
+            stored = actual_digest(connection, run)
+            query = sa.select(POINTS.c.key, POINTS.c.seconds).where(POINTS.c.digest == stored)
+            return {row.key: row.seconds for row in connection.execute(query)}
+
+        return self.do(read)
 
     def spec(self, prefix: str) -> Spec | None:
         """Return the spec whose digest starts with ``prefix`` (at least 16 hexadecimal digits), if unique."""
         found = self.find(prefix) if len(prefix) >= MIN_PREFIX else ()
         if len(found) != 1:
             return None
-        query = sa.select(RUNS.c.spec).where(RUNS.c.digest == found[0])
-        return intact_spec(found[0], self.do(lambda connection: connection.scalar(query)))
+        return spec_in(self._row(found[0]))
 
     def find(self, prefix: str) -> tuple[str, ...]:
-        """Return at most ten digests that start with ``prefix``; none unless it is hexadecimal."""
+        """Return at most ten digests of runs whose digest, or an earlier one, starts with ``prefix``.
+
+        None are found unless it is hexadecimal.
+        """
         if not 1 <= len(prefix) <= 64 or not _HEX.issuperset(prefix):
             return ()
-        begins = (RUNS.c.digest >= prefix) & (RUNS.c.digest < prefix + "g")
-        query = sa.select(RUNS.c.digest).where(begins).order_by(RUNS.c.digest).limit(10)
-        return tuple(self.do(lambda connection: connection.scalars(query).all()))
+
+        def read(connection: sa.Connection) -> set[str]:
+            found: set[str] = set()
+            for names, digests in (
+                (RUNS.c.digest, RUNS.c.digest),
+                (ALIASES.c.digest, ALIASES.c.run),
+            ):
+                begins = (names >= prefix) & (names < prefix + "g")
+                query = sa.select(digests).where(begins).order_by(names).limit(10)
+                found.update(connection.scalars(query))
+            return found
+
+        return tuple(sorted(self.do(read))[:10])
 
     def runs(
         self,
@@ -343,7 +423,11 @@ class Store(Database):
             wanted.append(RUNS.c.digest.in_(mine))
         if visible is not None:
             known = [name[:MIN_PREFIX] for name in visible]
-            wanted.append(~RUNS.c.private | sa.func.substr(RUNS.c.digest, 1, MIN_PREFIX).in_(known))
+            earlier = sa.select(ALIASES.c.run).where(
+                sa.func.substr(ALIASES.c.digest, 1, MIN_PREFIX).in_(known)
+            )
+            is_visible = sa.func.substr(RUNS.c.digest, 1, MIN_PREFIX).in_(known)
+            wanted.append(~RUNS.c.private | is_visible | RUNS.c.digest.in_(earlier))
         count = sa.select(sa.func.count()).select_from(RUNS).where(*wanted)
         query = sa.select(*LISTED).where(*wanted).order_by(RUNS.c.used.desc(), RUNS.c.digest)
         page = query.limit(limit).offset(offset)
@@ -361,12 +445,16 @@ class Store(Database):
 
     def write_mark(self, run: str, mark: Mark) -> None:
         """Replace the mark of a run."""
-        change = sa.update(RUNS).where(RUNS.c.digest == run).values(asdict(mark))
-        self.do(lambda connection: connection.execute(change))
+
+        def write(connection: sa.Connection) -> None:
+            stored = actual_digest(connection, run)
+            connection.execute(sa.update(RUNS).where(RUNS.c.digest == stored).values(asdict(mark)))
+
+        self.do(write)
 
     def delete(self, run: str) -> None:
         """Delete a run, its points and its job."""
-        self.do(lambda connection: delete_run(connection, run))
+        self.do(lambda connection: delete_run(connection, actual_digest(connection, run)))
 
     def write_jobs(self, jobs: Collection[UnfinishedJob]) -> frozenset[str]:
         """Replace the unfinished jobs of this server; this is also its heartbeat.
@@ -411,8 +499,13 @@ class Store(Database):
 
     def end_job(self, run: str) -> None:
         """Request the end of a job; its server polls :meth:`jobs_to_end`."""
-        asked = sa.update(JOBS).where(JOBS.c.digest == run).values(ending=True)
-        self.do(lambda connection: connection.execute(asked))
+
+        def ask(connection: sa.Connection) -> None:
+            names = {run, actual_digest(connection, run)}
+            asked = sa.update(JOBS).where(JOBS.c.digest.in_(names)).values(ending=True)
+            connection.execute(asked)
+
+        self.do(ask)
 
     def jobs_to_end(self) -> frozenset[str]:
         """Return the digests of jobs with a requested end."""
@@ -424,34 +517,38 @@ class StoredPoints:
     """Finished points of one run in a :class:`Store`."""
 
     def __init__(self, store: Store, spec: Spec):
-        self._store, self._spec, self._run = store, spec, spec_digest(spec)
+        self._store = store
+        self._spec = spec
         store.save_spec(spec)
 
     def finished(self) -> dict[str, PointValue]:
         """Return the intact points by key; damaged ones are omitted and then recomputed."""
-        return self._store.points_of(self._run)
+        return self._store.points_of(spec_digest(self._spec))
 
     def save(self, key: str, point: Point) -> None:
         """Store a point durably."""
 
-        def save(connection: sa.Connection) -> None:
-            begin_run(connection, self._spec)  # the run may have been deleted meanwhile
-            _save_point(connection, self._run, key, point, self._store.max_bytes)
+        def save(connection: sa.Connection) -> str:
+            run = begin_run(connection, self._spec)  # the run may have been deleted meanwhile
+            _save_point(connection, run, self._spec.schema_version, point, self._store.max_bytes)
+            return run
 
-        self._store.do(save)
-        self._store.do(lambda connection: evict(connection, self._store.max_bytes, self._run))
+        run = self._store.do(save)
+        self._store.do(lambda connection: evict(connection, self._store.max_bytes, run))
 
 
+# A job may have an earlier digest of its run: a server of another version wrote it.
 _JOBS = (
-    sa.select(*JOBS.c, RUNS.c.spec)
-    .join(RUNS, RUNS.c.digest == JOBS.c.digest)
+    sa.select(*JOBS.c, RUNS.c.digest.label("run"), RUNS.c.private, RUNS.c.spec, RUNS.c.checksum)
+    .join_from(JOBS, ALIASES, ALIASES.c.digest == JOBS.c.digest, isouter=True)
+    .join(RUNS, RUNS.c.digest == sa.func.coalesce(ALIASES.c.run, JOBS.c.digest))
     .order_by(JOBS.c.submitted)
 )
 
 
 def _jobs(connection: sa.Connection, query: sa.Select[Any]) -> tuple[UnfinishedJob, ...]:
     """Return the jobs with readable settings."""
-    found = [(intact_spec(row.digest, row.spec), row) for row in connection.execute(query)]
+    found = [(spec_of(row.run, row), row) for row in connection.execute(query)]
     return tuple(
         UnfinishedJob(
             spec, row.owner, row.submitted, row.running, row.spent, row.allowed, row.ending
@@ -461,45 +558,78 @@ def _jobs(connection: sa.Connection, query: sa.Select[Any]) -> tuple[UnfinishedJ
     )
 
 
-def begin_run(connection: sa.Connection, spec: Spec) -> None:
-    """Insert the row of this spec, or mark it as used and repair it, and lock it for the transaction."""
+def begin_run(connection: sa.Connection, spec: Spec) -> str:
+    """Insert the row of this spec, or mark it as used and repair it, and lock it for the transaction.
+
+    Returns the digest of the row.
+
+    Raises:
+        InvalidInput: if another run has this digest: a default changed without a new version of the experiment.
+    """
+    run = actual_digest(connection, spec_digest(spec))
     text = canonical_json(spec)
+    query = sa.select(*LISTED).where(RUNS.c.digest == run)
+    stored = connection.execute(query).one_or_none()
+    if stored is not None and stored.spec != text:
+        earlier = spec_in(stored)
+        if earlier is not None and earlier != spec:
+            allowed = "a new version of the experiment, since a default of its settings has changed"
+            raise InvalidInput("schema_version", spec.schema_version, allowed)
     facts = {
         "experiment": spec.experiment,
         "swept": swept_words(spec)[:200],
         "private": spec.is_private,
     }
     facts |= {"spec": text, "bytes": len(text), "used": next_use(connection)}
-    row = {"digest": spec_digest(spec), "created": time.time(), **facts}
+    facts |= {"checksum": spec_checksum(run, spec.is_private, text), "naming": naming(type(spec))}
+    row = {"digest": run, "created": time.time(), **facts}
     insert(connection, RUNS, row, update=facts)
+    return run
+
+
+def _ending(run: str, status: str, is_imported: bool, text: str) -> dict[str, object]:
+    """Return the columns of an ending."""
+    return {
+        "status": status,
+        "imported": is_imported,
+        "ending": text,
+        "ending_checksum": ending_checksum(run, status, is_imported, text),
+    }
 
 
 def _save_point(
     connection: sa.Connection,
     run: str,
-    key: str,
+    version: int,
     point: PointValue,
     max_store_bytes: int,
     *,
     replace: bool = True,
 ) -> None:
-    """Store a point and its arrays; an existing point of this key is replaced or kept.
+    """Store a point and its arrays; an intact point of this key is replaced or kept.
 
     Raises:
         RunTooLarge: if the run would take more than its share of the store.
     """
+    key = point.key
+    if not replace:
+        query = sa.select(POINTS).where(POINTS.c.digest == run, POINTS.c.key == key)
+        stored = connection.execute(query).one_or_none()
+        if stored is not None and is_intact_point(stored):
+            return
     light, arrays = point.apart()
     text = light.model_dump_json()
     archive = _packed(arrays) if arrays else b""
     check_share(connection, run, key, len(text) + len(archive), max_store_bytes)
+    seconds = float(point.runtime_s)
+    facts: dict[str, object] = {"seconds": seconds, "bytes": len(text), "json": text}
+    facts["version"] = version
+    facts["checksum"] = point_checksum(run, key, version, seconds, text)
+    insert(connection, POINTS, {"digest": run, "key": key, **facts}, update=facts)
     if archive:
-        beside = {"bytes": len(archive), "npz": archive}
-        row = {"digest": run, "key": key, **beside}
-        insert(connection, ARRAYS, row, update=beside if replace else ())
-    stored = {"seconds": point.runtime_s, "bytes": len(text), "json": text}
-    insert(
-        connection, POINTS, {"digest": run, "key": key, **stored}, update=stored if replace else ()
-    )
+        beside: dict[str, object] = {"bytes": len(archive), "npz": archive}
+        beside["checksum"] = array_checksum(run, key, archive)
+        insert(connection, ARRAYS, {"digest": run, "key": key, **beside}, update=beside)
 
 
 def _packed(arrays: Mapping[str, NDArray[np.float64]]) -> bytes:

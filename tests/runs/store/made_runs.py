@@ -56,8 +56,8 @@ def save_points(store: Store, number: int) -> None:
     """Save 15 points of this writer and 15 points that all writers share."""
     points = store.points(SPEC)
     for i in range(15):
-        points.save(f"{number}-{i}", point(10))
-        points.save(f"shared-{i}", point(10))
+        for width in (100 * (number + 1) + i, 10_000 + i):
+            points.save(f"width={width}", point(width))
 
 
 def save_results(store: Store, number: int) -> None:

@@ -54,7 +54,7 @@ def test_other_processes_find_a_new_file_empty_or_marked(file, monkeypatch):
         _database.sqlite3, "connect", functools.partial(sqlite3.connect, factory=Watched)
     )
     Store(file).close()
-    assert set(seen) == {b"", b"LLab"}  # the application_id in the header
+    assert set(seen) == {b"", b"LLb4"}  # the application_id in the header
 
 
 def test_damaged_file_in_use_is_set_aside(file, caplog):

@@ -18,6 +18,7 @@ from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import spec_digest
 from ntk_core.runs.store import RunTooLarge, Store, UnfinishedJob, _store
 from ntk_core.runs.store._database import ARRAYS, POINTS
+from ntk_core.runs.store._entries import point_checksum
 from tests.runs.store.made_runs import (
     BOTH,
     ROOT,
@@ -246,7 +247,9 @@ def test_large_kernels_are_stored_beside_their_point(location, caplog):
     assert next(iter(store.runs().runs)).num_bytes > 2 * 8 * n**2
 
     # Older versions stored kernels inside the JSON.
-    old = {"seconds": 1.0, "bytes": len(whole.model_dump_json()), "json": whole.model_dump_json()}
+    text = whole.model_dump_json()
+    old = {"seconds": 1.0, "bytes": len(text), "json": text}
+    old["checksum"] = point_checksum(run, "width=10", 3, 1.0, text)
     store.do(lambda connection: connection.execute(sa.delete(ARRAYS)))
     store.do(lambda connection: connection.execute(sa.update(POINTS).values(old)))
     assert store.points_of(run)["width=10"] == whole
