@@ -10,13 +10,24 @@ from cyclopts import Parameter
 
 from ntk_core.citation import bibtex, cite_run
 from ntk_core.cli import COMPLETED, FAILED, complain, printable
-from ntk_core.cli._targets import RUN, Flag, KeptRun, kept_run, stored_digest
+from ntk_core.cli._targets import RUN, Flag, KeptRun, kept_run, stored_digest, unreadable_run
 from ntk_core.cli.run_directory import WRITABLE, file_errors, write_whole
 from ntk_core.environment import written_whole
 from ntk_core.errors import InvalidInput, check_choice
 from ntk_core.machine import how_to_install
 from ntk_core.runs import KINDS, PRESETS, Result, canonical_json, run_summary
-from ntk_core.runs.store import STATUSES, Store, StoredRun, UnfinishedJob, read_runs, write_runs
+from ntk_core.runs.store import (
+    READING_WORDS,
+    STATUSES,
+    KnownRun,
+    Mark,
+    Reading,
+    Store,
+    StoredRun,
+    UnfinishedJob,
+    read_runs,
+    write_runs,
+)
 
 _DASHBOARD = "linearity_lab.components.exports"  # named, not imported: the core works without it
 _SUFFIXES = (
@@ -86,6 +97,10 @@ def show(
     """
     if cite and bibtex:
         raise InvalidInput("--cite", "--bibtex as well", "one of the two")
+    known = unreadable_run(target)
+    if known is not None and not (cite or bibtex):
+        _show_known(known)
+        return
     found = kept_run(target)
     if cite or bibtex:
         result = _ended(found, target)
@@ -115,6 +130,12 @@ def export(*targets: Annotated[str, Parameter(name=RUN)], all: Flag = False, out
         raise InvalidInput("--out", out, _SUFFIXES)
     if len(targets) != 1:
         raise InvalidInput("--out", out, "a file .jsonl for several runs")
+    known = unreadable_run(targets[0])
+    if known is not None and path.suffix in (".json", ".csv"):
+        complain(known.sentence)
+        text = known.csv() if path.suffix == ".csv" else f"{known.json()}\n"
+        write_whole(path, text, "--out")
+        return
     found = kept_run(targets[0])
     if path.suffix == ".json":
         text = _ended(found, targets[0]).model_dump_json(indent=1) + "\n"
@@ -212,6 +233,20 @@ def _origin(result: Result) -> str:
     )
 
 
+def _show_known(known: KnownRun) -> None:
+    """Print what is known of a run whose settings this version cannot read."""
+    run = known.run
+    mark = Store().marks().get(run.digest, Mark())
+    created = datetime.fromtimestamp(run.created).isoformat(" ", "minutes")
+    name = f"{mark.name}, " if mark.name else ""
+    print(printable(f"{name}{run.experiment}: {run.swept}"))
+    print(f"{run.status}, {run.num_points} points, stored {created}")
+    print(printable(known.sentence))
+    if run.document is not None:
+        print("\n" + printable(json_format.dumps(run.document)))
+    print("\n" + known.csv().rstrip())
+
+
 def _export_runs(path: Path, targets: tuple[str, ...]) -> None:
     store = Store()
     total = store.runs(limit=1).total
@@ -227,6 +262,8 @@ def _run_line(run: StoredRun) -> str:
     used = datetime.fromtimestamp(run.used).isoformat(" ", "minutes")
     points = f"{run.num_points}/{len(run.spec.point_keys())}" if run.spec else str(run.num_points)
     marks = " private" * run.private + " imported" * run.imported
+    if run.reading is not Reading.READABLE:
+        marks += f" {READING_WORDS[run.reading]}"
     swept = f"{run.experiment}: {run.swept}"
     return printable(
         f"{run.digest[:12]}  {run.status:<9}  {points:>7}  {used}  {run.num_bytes:>11,}  {swept}{marks}"

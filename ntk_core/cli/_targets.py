@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from ntk_core.cli.run_directory import RunDirectory, read_limited
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import PRESETS, PointValue, Result, Spec, parse_spec, preset
-from ntk_core.runs.store import Store
+from ntk_core.runs.store import READING_WORDS, KnownRun, Reading, Store
 from ntk_core.settings.grammar import settings, value_of
 
 Flag = Annotated[bool, Parameter(negative=())]
@@ -58,7 +58,7 @@ def kept_run(target: str) -> KeptRun:
         run = stored_digest(store, target)
         spec = store.spec(run)
         if spec is None:
-            raise InvalidInput(RUN, target, "a run whose settings can be read; these are damaged")
+            raise InvalidInput(RUN, target, _readable_run(store, run))
         result = store.result(run)
         found = store.points_of(run)
         points = (
@@ -70,6 +70,23 @@ def kept_run(target: str) -> KeptRun:
     directory = RunDirectory(Path(target), RUN)
     result = directory.result()
     return KeptRun(result.spec, result.points, result, directory)
+
+
+def unreadable_run(target: str) -> KnownRun | None:
+    """Return what is known of a stored run whose settings cannot be read; None for any other target."""
+    if not _is_digest(target) or os.path.lexists(target):
+        return None
+    store = Store()
+    return store.known_run(stored_digest(store, target))
+
+
+def _readable_run(store: Store, run: str) -> str:
+    """Say which runs are allowed where the settings of this one cannot be read."""
+    known = store.known_run(run)
+    words = READING_WORDS[known.run.reading] if known else READING_WORDS[Reading.DAMAGED]
+    return (
+        f"a run whose settings this version reads; this one is {words}; `show` prints its numbers"
+    )
 
 
 def stored_digest(store: Store, prefix: str) -> str:

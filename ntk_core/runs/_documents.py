@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from ntk_core.errors import InvalidInput
@@ -19,6 +20,20 @@ from ntk_core.settings.grammar import InvalidSpec, validated
 from ntk_core.settings.part import SpecPart, reduced
 
 Document = Mapping[str, Any]
+
+
+class Reading(StrEnum):
+    """Outcome of reading stored settings.
+
+    Settings of an unknown experiment, or with an unknown setting, are of an earlier or a later version: nothing in
+    them tells which.
+    """
+
+    READABLE = "readable"
+    OLDER = "older"
+    NEWER = "newer"
+    OTHER_VERSION = "other version"
+    DAMAGED = "damaged"
 
 
 @dataclass(frozen=True)
@@ -34,10 +49,12 @@ class OtherVersion:
 
     Attributes:
         document: the settings as stored.
+        reading: older, newer, or another version.
         reason: one clause for the user.
     """
 
     document: Document
+    reading: Reading
     reason: str
 
 
@@ -59,12 +76,17 @@ def read_settings(text: str) -> Settings:
         return Damaged()
     name = document.get("experiment")
     if not isinstance(name, str) or name not in KINDS:
-        return OtherVersion(document, f"this version has no experiment {str(name)[:40]!r}")
+        reason = f"this version has no experiment {str(name)[:40]!r}"
+        return OtherVersion(document, Reading.OTHER_VERSION, reason)
     kind = KINDS[name].spec
+    version = document.get("schema_version")
+    reading = Reading.OTHER_VERSION
+    if isinstance(version, int) and version != version_of(kind):
+        reading = Reading.NEWER if version > version_of(kind) else Reading.OLDER
     try:
         return Readable(validated(kind, migrated(kind, document)))
     except InvalidSpec as error:
-        return OtherVersion(document, str(error.problems[0]))
+        return OtherVersion(document, reading, str(error.problems[0]))
 
 
 def migrated(kind: type[ExperimentSpec], document: Document) -> dict[str, Any]:

@@ -10,20 +10,20 @@ from ntk_core.machine import check_installed
 if True:  # before SQLAlchemy is imported
     check_installed("cli", "A store of runs", "filelock", "sqlalchemy")
 
+from ntk_core.runs._documents import Reading
 from ntk_core.runs.store._database import VARIABLE
 from ntk_core.runs.store._entries import (
     MAX_NAME,
     MAX_NOTE,
     MIN_PREFIX,
     STATUSES,
-    KnownRun,
     Mark,
-    Reading,
     RunList,
     RunTooLarge,
     StoredRun,
     UnfinishedJob,
 )
+from ntk_core.runs.store._known_run import READING_WORDS, KnownRun
 from ntk_core.runs.store._run_file import (
     Imported,
     UnusableLine,

@@ -6,9 +6,7 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -20,6 +18,7 @@ from ntk_core.runs._documents import (
     Document,
     OtherVersion,
     Readable,
+    Reading,
     Settings,
     naming,
     read_point,
@@ -63,14 +62,6 @@ class Mark:
         for field, text, most in (("name", self.name, MAX_NAME), ("note", self.note, MAX_NOTE)):
             if len(text) > most or not text.replace("\n", " ").isprintable():
                 raise InvalidInput(field, text, f"at most {most} printable letters")
-
-
-class Reading(Enum):
-    """Outcome of reading the stored settings of a run."""
-
-    READABLE = "readable"
-    OTHER_VERSION = "other version"
-    DAMAGED = "damaged"
 
 
 @dataclass(frozen=True)
@@ -126,28 +117,13 @@ class StoredRun:
             }
         elif isinstance(outcome, OtherVersion):
             found |= {
-                "reading": Reading.OTHER_VERSION,
+                "reading": outcome.reading,
                 "document": outcome.document,
                 "reason": outcome.reason,
             }
         else:
             found["reading"] = Reading.DAMAGED
         return cls(**found)
-
-
-@dataclass(frozen=True)
-class KnownRun:
-    """Everything stored of a run whose settings this version does not understand.
-
-    Attributes:
-        run: its entry in the list.
-        points: the intact points as stored, by key.
-        ending: status, provenance and run time of its result as stored; empty before.
-    """
-
-    run: StoredRun
-    points: Mapping[str, Document]
-    ending: Document
 
 
 class RunList(NamedTuple):

@@ -48,7 +48,11 @@ class Imported:
 
 def run_line(result: Result) -> str:
     """Return a result as one line of a run file, with its line break."""
-    text = result.model_dump_json()
+    return sealed_line(result.model_dump_json())
+
+
+def sealed_line(text: str) -> str:
+    """Return JSON of a result as one line of a run file."""
     return f'{text[:-1]},"sha256":"{sha(text)}"}}\n'
 
 
@@ -125,13 +129,20 @@ def marked_imported(result: Result) -> Result:
 
 
 def write_runs(store: Store, runs: Iterable[str], file: IO[bytes]) -> int:
-    """Write the runs with these digests and return their number; skip unknown runs and runs without points."""
+    """Write the runs with these digests and return their number; skip unknown runs and runs without points.
+
+    A run of another version is written as stored, so that this version of the lab can import it.
+    """
     written = 0
     for run in runs:
         spec = store.spec(run)
+        known = store.known_run(run) if spec is None else None
         result = store.result(run) or (partial_result(spec, store.points_of(run)) if spec else None)
         if result is not None:
             file.write(run_line(result).encode())
+            written += 1
+        elif known is not None and known.run.document is not None and known.points:
+            file.write(sealed_line(known.json()).encode())
             written += 1
     return written
 

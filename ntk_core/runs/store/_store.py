@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from ntk_core.environment import settings
 from ntk_core.errors import InvalidInput
-from ntk_core.runs._documents import naming
+from ntk_core.runs._documents import Reading, naming
 from ntk_core.runs._parse import canonical_json, spec_digest
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import Point, Result, experiment_of
@@ -39,9 +39,7 @@ from ntk_core.runs.store._database import (
 from ntk_core.runs.store._entries import (
     LISTED,
     MIN_PREFIX,
-    KnownRun,
     Mark,
-    Reading,
     RunList,
     StoredRun,
     UnfinishedJob,
@@ -68,6 +66,7 @@ from ntk_core.runs.store._entries import (
     total_bytes,
     warn,
 )
+from ntk_core.runs.store._known_run import KnownRun
 
 # Reading a run counts as use; its time is written at most this often.
 TOUCH_S = 60.0
@@ -314,10 +313,10 @@ class Store(Database):
         return list(self.do(lambda connection: connection.scalars(query).all()))
 
     def known_run(self, run: str) -> KnownRun | None:
-        """Return what is stored of a run of another version; None for any other run."""
+        """Return what is stored of a run whose settings this version cannot read; None for any other run."""
         row = self._row(run)
         listed = StoredRun.of(row) if row is not None else None
-        if row is None or listed is None or listed.reading is not Reading.OTHER_VERSION:
+        if row is None or listed is None or listed.reading is Reading.READABLE:
             return None
         points: dict[str, dict[str, Any]] = {}
         for stored in self._point_rows(row.digest):
