@@ -41,13 +41,13 @@ class Profile:
         1024 * 2**20, 128 * 2**20, 32 * 2**20, variable="MAX_RESULT_MIB", unit=2**20
     )
     """Result of one run: larger estimates are refused, larger messages of workers end their run."""
-    max_kept_bytes: int = _limit(1024 * 2**20, 256 * 2**20, 64 * 2**20)
+    max_kept_bytes: int = _limit(1024 * 2**20, 256 * 2**20, 32 * 2**20)
     """Results of ended runs in the server's memory; others are read from the store when they are shown."""
     max_upload_bytes: int = _limit(
         64 * 2**20, 32 * 2**20, 8 * 2**20, variable="MAX_UPLOAD_MIB", unit=2**20
     )
     """One uploaded file."""
-    max_held_bytes: int = _limit(1024 * 2**20, 512 * 2**20, 64 * 2**20)
+    max_held_bytes: int = _limit(1024 * 2**20, 512 * 2**20, 32 * 2**20)
     """Uploaded files of all users in memory, and the same amount for parsed files."""
     max_waiting: int = _limit(32, 64, 16, variable="MAX_WAITING")
     """Jobs of all users in the queue."""

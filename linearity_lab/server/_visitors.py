@@ -24,7 +24,7 @@ from ntk_core.errors import InvalidInput
 HOSTS_VARIABLE = "LINEARITY_LAB_HOSTS"
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 RELEASE_S = 30.0  # between two looks for closed sessions; our choice
-LEFT_S = 150.0  # Streamlit keeps a disconnected session for two minutes, for a page that reconnects
+LEFT_S = 60.0  # Streamlit keeps a disconnected session for 30 s (config.toml), for a page that reconnects
 MAX_MESSAGE_BYTES = 1_000_000  # as in .streamlit/config.toml; a drawn graph has some kilobytes
 # A dragged slider sends a burst of messages; a page runs about three times a second.
 BURST, PER_S = 30.0, 3.0
@@ -159,7 +159,7 @@ async def repeat(work: Callable[[], Awaitable[None]], every_s: float) -> None:
 async def release_left() -> None:
     """Collect the objects of closed sessions, since without visitors no page does.
 
-    Streamlit keeps a closed session for two minutes, and drops it only when another session opens or closes.
+    Streamlit keeps a closed session for 30 s (config.toml), and drops it only when another session opens or closes.
     """
     known = 0
 
@@ -175,7 +175,7 @@ async def release_left() -> None:
 
 
 def expire_sessions(server: Any) -> list[object]:
-    """Drop sessions that were closed two minutes ago; return the others, open and recently closed."""
+    """Drop sessions that were closed 30 s ago; return the others, open and recently closed."""
     manager = getattr(server, "_session_mgr", None)
     storage = getattr(getattr(manager, "_session_storage", None), "_cache", None)
     if manager is None or storage is None:  # another version of Streamlit
