@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from streamlit.testing.v1 import AppTest
 
 from linearity_lab.charts.chart import comparison_of
@@ -18,9 +19,11 @@ from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import PRESETS, ExperimentSpec, spec_digest
 from ntk_core.runs.store import Mark, Store
+from ntk_core.runs.store._database import RUNS
 from ntk_core.settings.grammar import with_settings
 from tests.dashboard.made_results import make_points, make_result, make_run
 from tests.dashboard.open_pages import address, checked, open_page, press, words
+from tests.runs.store.made_runs import rewrite_settings
 
 
 @pytest.fixture
@@ -323,3 +326,35 @@ def test_run_is_named_by_its_changed_settings():
         PRESETS["liu-fig1-left"].spec, {"training.max_steps": 2000, "outputs": ["linear", "swish"]}
     )
     assert name_of(spec) == "Outputs φ linear output, swish output, Maximum steps 2,000"
+
+
+@pytest.mark.parametrize(
+    ("change", "words_of_it"),
+    [
+        ('"schema_version":3 → "schema_version":99', "of a newer version"),
+        ('"schema_version":3 → "schema_version":1', "of an older version"),
+        ('"kernel_change" → "kernel_gone"', "of another version"),
+        ('"num_seeds" → "num_gone"', "of another version"),
+    ],
+)
+def test_run_of_another_version_shows_its_numbers(store, change, words_of_it):
+    run = saved(store, num_seeds=4)
+    store.write_mark(run, Mark("my old run"))
+    rewrite_settings(store, run, *change.split(" → "))
+    app = open_page("results")
+    assert words_of_it in texts(app)
+    assert "damaged" not in texts(app)
+    assert "**my old run**" in texts(app)
+    tick(app, run)
+    assert "cannot be drawn or resumed here" in words(app)
+    assert "width=30 runs.0.output" in "".join(each.body for each in app.get("html"))
+
+
+def test_run_with_damaged_settings_is_called_damaged(store):
+    run = saved(store, num_seeds=4)
+    store.do(lambda connection: connection.execute(sa.update(RUNS).values(spec='{"changed": 1}')))
+    app = open_page("results")
+    assert "settings damaged" in texts(app)
+    assert "version" not in texts(app)
+    tick(app, run)
+    assert "The settings of this run are damaged." in words(app)

@@ -1,5 +1,6 @@
 """One selected run in full, or several overlaid in one figure with their differences."""
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -48,6 +49,24 @@ def own_run(page: str, run: str) -> None:
     )
 
 
+def stored_numbers(page: str, run: str) -> None:
+    """Show the numbers of a run whose settings this version cannot read; nothing for other runs."""
+    store = shared_store()
+    if sum(store.stored_bytes(run).values()) > profile().max_result_bytes:
+        return
+    known = store.known_run(run)
+    if known is None:
+        return
+    st.info(plain(known.sentence))
+    rows = [
+        {"Value": f"{key} {name}", "As stored": str(value)}
+        for key, name, value in itertools.islice(known.values(), MOST_VALUES)
+    ]
+    words_table(rows, f"The first {len(rows)} values" if len(rows) == MOST_VALUES else "Values")
+    name = f"run-{run[:8]}.csv"
+    st.download_button("Download all values (CSV)", known.csv(), name, key=f"{page}.stored-numbers")
+
+
 def _light_result(run: str) -> ResultValue | None:
     """Return a stored result without the arrays beside its points, if its size may be shown here."""
     return shared_store().result(run, arrays=False, max_bytes=profile().max_result_bytes)
@@ -56,6 +75,7 @@ def _light_result(run: str) -> ResultValue | None:
 Runs = Sequence[tuple[str, ResultValue]]
 LineKey = tuple[object, ...]  # a run's values of the columns that name a line
 MOST_LINES = 8
+MOST_VALUES = 200  # of a run of another version, in its table
 
 
 def lines_of(runs: Runs, how: Comparison) -> list[LineKey]:
@@ -174,6 +194,7 @@ def compared_runs(page: str, digests: Sequence[str]) -> None:
     """Show the figure of these runs, or why there is none."""
     if len(digests) == 1:
         own_run(page, digests[0])
+        stored_numbers(page, digests[0])
     if not 2 <= len(digests) <= len(LETTERS):
         if len(digests) > len(LETTERS):
             st.caption("Up to four runs of one experiment are compared in a figure.")

@@ -11,7 +11,7 @@ import streamlit as st
 from linearity_lab.jobs.profile import error_text, profile
 from ntk_core.errors import InvalidInput
 from ntk_core.numbers import duration, num_runs
-from ntk_core.runs.store import Mark, Store, StoredRun, read_runs, write_runs
+from ntk_core.runs.store import READING_WORDS, Mark, Store, StoredRun, read_runs, write_runs
 
 STATUS_WORDS = {
     "completed": "complete",
@@ -19,7 +19,6 @@ STATUS_WORDS = {
     "stopped": "stopped by the server",
     "failed": "failed",
     "started": "not finished",
-    "older": "of an older version",
 }
 
 
@@ -36,7 +35,10 @@ def shared_store() -> Store:
 def details(run: StoredRun, *, is_active: bool = False) -> str:
     """Describe a run: progress, age, size, digest; ``is_active`` while it is computed."""
     if run.spec is None:
-        return f"{STATUS_WORDS[run.status]}; its settings cannot be read · {run.digest[:8]}"
+        points = f"{run.num_points} points" if run.num_points != 1 else "1 point"
+        why = f": {run.reason}" if run.reason else ""
+        kept = f"{STATUS_WORDS[run.status]}, {points}, {duration(max(0.0, time.time() - run.used))} ago"
+        return f"{READING_WORDS[run.reading]}{why} · {kept} · {run.digest[:8]}"
     points = len(run.spec.point_keys())
     status = STATUS_WORDS[run.status]
     if run.status == "started":

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from ntk_core.experiments.kernel_change import (
     KernelChangePoint,
@@ -14,6 +16,8 @@ from ntk_core.experiments.kernel_change import (
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import Provenance
 from ntk_core.runs.store import Store
+from ntk_core.runs.store._database import RUNS
+from ntk_core.runs.store._entries import spec_checksum
 
 ROOT = Path(__file__).resolve().parents[3]
 BOTH = pytest.mark.parametrize(
@@ -50,6 +54,21 @@ def result(status: str = "completed", spec: KernelChangeSpec = SPEC) -> KernelCh
     return KernelChangeResult(
         spec=spec, points=points, provenance=PROVENANCE, status=status, runtime_s=1.0
     )
+
+
+def rewrite_settings(store: Store, run: str, old: str, new: str) -> None:
+    """Replace text in the stored settings of a run, as if another version had written them."""
+
+    def rewrite(connection: sa.Connection) -> None:
+        row = connection.execute(sa.select(RUNS).where(RUNS.c.digest == run)).one()
+        text = row.spec.replace(old, new)
+        assert text != row.spec
+        experiment = json.loads(text)["experiment"]
+        facts = {"spec": text, "checksum": spec_checksum(run, row.private, text)}
+        change = sa.update(RUNS).where(RUNS.c.digest == run)
+        connection.execute(change.values(facts | {"experiment": experiment}))
+
+    store.do(rewrite)
 
 
 def save_points(store: Store, number: int) -> None:
