@@ -35,9 +35,11 @@ def shared_store() -> Store:
 def details(run: StoredRun, *, is_active: bool = False) -> str:
     """Describe a run: progress, age, size, digest; ``is_active`` while it is computed."""
     if run.spec is None:
-        points = f"{run.num_points} points" if run.num_points != 1 else "1 point"
+        count = f"{run.num_points} points" if run.num_points != 1 else "1 point"
         why = f": {run.reason}" if run.reason else ""
-        kept = f"{STATUS_WORDS[run.status]}, {points}, {duration(max(0.0, time.time() - run.used))} ago"
+        kept = (
+            f"{STATUS_WORDS[run.status]}, {count}, {duration(max(0.0, time.time() - run.used))} ago"
+        )
         return f"{READING_WORDS[run.reading]}{why} · {kept} · {run.digest[:8]}"
     points = len(run.spec.point_keys())
     status = STATUS_WORDS[run.status]
