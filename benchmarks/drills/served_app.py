@@ -149,13 +149,17 @@ def served_app(
 
 
 @contextmanager
-def proxied(app: str, sessions_per_client: int = 20) -> Iterator[str]:
-    """Start nginx in front of ``app`` as in compose.yaml; yield its ``host:port``."""
+def proxied(app: str, sessions_per_client: int = 20, tls_proxy: str = "127.0.0.1") -> Iterator[str]:
+    """Start nginx in front of ``app`` as in compose.yaml; yield its ``host:port``.
+
+    By default the caller is the proxy for TLS, so it states the addresses of its clients.
+    """
     address = f"127.0.0.1:{free_port()}"
     with tempfile.TemporaryDirectory(prefix="nginx-", ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o755)  # started by root, its worker is another user
         settings = {"LAB_APP": app, "LAB_LISTEN": address, "LAB_SCRATCH": folder}
         settings["LAB_SESSIONS_PER_CLIENT"] = str(sessions_per_client)
+        settings["LAB_TLS_PROXY"] = tls_proxy
         with subprocess.Popen(write_configuration(settings)) as process:
             try:
                 _wait_until_healthy(address, process)

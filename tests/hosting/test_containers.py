@@ -82,7 +82,11 @@ def test_nginx_alone_is_published_on_this_machine_by_default(compose):
     # The app trusts X-Forwarded-For of any peer, and nginx is the only one.
     assert compose["services"]["dashboard"]["environment"]["FORWARDED_ALLOW_IPS"] == "*"
     assert set(compose["services"]["nginx"]["environment"]) <= set(DEFAULTS)
-    assert set(re.findall(r"\$\{(\w+)\}", CONFIGURATION.read_text())) == set(DEFAULTS)
+    filled = set(re.findall(r"\$\{(\w+)\}", CONFIGURATION.read_text()))
+    assert filled == set(DEFAULTS) - {"LAB_TLS_PROXY"} | {"REAL_IP_LINES", "GEO_LINES"}
+    assert compose["services"]["nginx"]["environment"]["LAB_TLS_PROXY"] == (
+        "${LINEARITY_LAB_TLS_PROXY:-}"
+    )
 
 
 def test_the_image_is_built_from_a_lock_and_runs_without_root():
