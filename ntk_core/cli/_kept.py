@@ -2,6 +2,7 @@
 
 import importlib
 import json as json_format
+import os
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -180,6 +181,20 @@ def delete(target: Annotated[str, Parameter(name="DIGEST")], /, *further: str) -
     store = Store()
     for run in [stored_digest(store, each) for each in (target, *further)]:
         store.delete(run)
+
+
+def backup(file: str, /) -> None:
+    """Copy the store to a new file, also while a server or a run writes to it.
+
+    Args:
+        file: The copy. LINEARITY_LAB_STORE=FILE opens it.
+    """
+    path = Path(file)
+    if os.path.lexists(path):
+        raise InvalidInput("FILE", file, "a new file; nothing is overwritten")
+    with file_errors("FILE", path.parent, WRITABLE):
+        num_runs = Store().back_up(path)
+    print(f"{num_runs:,} runs copied to {path}.")
 
 
 def jobs(

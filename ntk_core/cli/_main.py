@@ -23,6 +23,7 @@ COMMANDS = {
     "export": "_kept:export",
     "import": "_kept:import_runs",
     "delete": "_kept:delete",
+    "backup": "_kept:backup",
     "jobs": "_kept:jobs",
     "data": "_lab:data",
     "own": "_compute:own",

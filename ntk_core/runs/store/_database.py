@@ -131,20 +131,31 @@ class Database:
             _locked_here.discard(self._file)
         self._server_lock.release()
 
-    def back_up(self, target: Path) -> None:
+    def back_up(self, target: Path) -> int:
         """Write a consistent copy of the SQLite file, also while other processes write.
 
         SQLite's backup API copies all pages in one step, including those in the write-ahead log. Writers continue,
         since readers of a write-ahead log do not block them.
 
+        Returns:
+            The number of runs in the copy.
+
         Raises:
             InvalidInput: if the store is a database of another kind.
-            OSError, sqlite3.Error: if the copy cannot be written.
+            OSError: if the copy cannot be written or is damaged.
         """
         if self._file is None:
             allowed = "a store in a SQLite file; pg_dump copies a database of Postgres"
             raise InvalidInput(VARIABLE, self._shown, allowed)
-        _copy(self._file, target, self._busy_timeout_s)
+        try:
+            _copy(self._file, target, self._busy_timeout_s)
+        except sqlite3.Error as error:
+            raise OSError(str(error)) from None
+        with contextlib.closing(
+            sqlite3.connect(f"{target.resolve().as_uri()}?mode=ro", uri=True)
+        ) as copy:
+            (count,) = copy.execute(f"SELECT count(*) FROM {RUNS.name}").fetchone()
+        return int(count)
 
     def _begin(self) -> None:
         """Create or migrate the tables; refuse files of other programs and of newer versions."""
@@ -170,7 +181,8 @@ class Database:
         elif layout > LAYOUT:
             raise self._newer(layout)
         elif layout < OLDEST_LAYOUT:
-            why = f"of an earlier layout ({layout}), which this version cannot read"
+            advice = "the version that wrote the file can export its runs"
+            why = f"of layout {layout}, which this version cannot read ({advice})"
             self._set_aside(file, why, f"layout-{layout}-{time.time_ns()}")
         elif layout < LAYOUT:
             try:
@@ -418,6 +430,9 @@ def _copy(file: Path, target: Path, busy_timeout_s: float) -> None:
         ):
             source.backup(copy)
             copy.execute("PRAGMA journal_mode=DELETE")  # one file, without a log beside it
+            (found,) = copy.execute("PRAGMA integrity_check(1)").fetchone()
+            if found != "ok":
+                raise sqlite3.DatabaseError(f"the store is damaged: {found}")
         os.replace(partial, target)
     finally:
         partial.unlink(missing_ok=True)
