@@ -344,7 +344,8 @@ def _outcome(page: str, now: Snapshot) -> Shown | None:
     elif now.status == "failed":
         st.error(plain(f"{now.reason}."))
     elif now.status == "stopped":
-        done = f"{len(now.points)} of {count_points(now.spec)} are done and saved"
+        num_saved = len(now.points) + now.num_unloaded
+        done = f"{num_saved} of {count_points(now.spec)} are done and saved"
         st.warning(
             plain(f"{now.reason[:1].upper()}{now.reason[1:]}: {done}."), icon=":material/timer_off:"
         )

@@ -47,6 +47,7 @@ class Snapshot:
         ahead: for a waiting job, the running ones: experiment, expected seconds left (None if it
             takes longer than estimated).
         owners: visitors who started it; empty on a local server.
+        num_unloaded: finished points in the store that are too large to be shown here.
     """
 
     job_id: str
@@ -64,6 +65,7 @@ class Snapshot:
     reason: str = ""
     ahead: tuple[tuple[str, float | None], ...] = ()
     owners: frozenset[str] = frozenset()
+    num_unloaded: int = 0
 
     @property
     def active(self) -> bool:
@@ -112,6 +114,8 @@ class Job:
         job.point_bytes = store.stored_bytes(run)
         if (stored := sum(job.point_bytes.values())) > max_bytes:
             job.keep(store.points_of(run, arrays=False, max_bytes=max_bytes).values())
+            num_unloaded = len(job.point_bytes) - len(job.now.points)
+            job.now = replace(job.now, num_unloaded=num_unloaded)
             job.point_bytes = {
                 point.key: job.point_bytes.get(point.key, 0) for point in job.now.points
             }

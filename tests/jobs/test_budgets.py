@@ -210,5 +210,6 @@ def test_stored_result_beyond_the_bound_is_shown_in_part(tmp_path):
     assert 0 < len(job.now.points) < len(result.points)
     assert job.status == "stopped"
     assert "can be shown here" in job.now.reason
+    assert len(job.now.points) + job.now.num_unloaded == len(result.points)
     assert Job.recalled(store, result.spec, sum(sizes.values())).now.result == result
     store.close()

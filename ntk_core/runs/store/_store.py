@@ -235,23 +235,22 @@ class Store(Database):
         A point is intact if its checksum matches and it is the point of its key.
 
         Args:
-            arrays: whether to load the arrays that are stored beside the JSON of a point.
+            arrays: whether to return points with their large arrays, such as kernels.
             max_bytes: JSON bytes of all points together; larger points and those beyond are omitted.
         """
         row = self._row(run)
         if row is None:
             return {}
-        if max_bytes < math.inf:
+        if max_bytes < math.inf or not arrays:
             return self._points_within(row, max_bytes)
         found: dict[str, PointValue] = {}
         for stored in self._point_rows(row.digest):
             point = point_in(row, stored)
             if point is not None:
                 found[stored.key] = point
-        if arrays:
-            for key in self._keys_with_arrays(row.digest):
-                if key in found:
-                    found[key] = self.whole(row.digest, found[key])
+        for key in self._keys_with_arrays(row.digest):
+            if key in found:
+                found[key] = self.whole(row.digest, found[key])
         return found
 
     def _points_within(self, row: sa.Row[Any], max_bytes: float) -> dict[str, PointValue]:
