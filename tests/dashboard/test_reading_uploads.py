@@ -5,6 +5,7 @@ import platform
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import Future
 from contextlib import closing
 from typing import Any
@@ -26,6 +27,7 @@ from ntk_core.data.uploads import (
     parse_upload,
     suggested_choices,
 )
+from ntk_core.data.uploads._tables import MAX_CELLS
 from ntk_core.errors import InvalidInput
 from tests.data.uploads.files import arrays, blobs, flowers, pets, sleep_on_large
 
@@ -195,3 +197,26 @@ print(mib() - rest)
         grown[way] = float(run.stdout)
     assert max(grown["kept"], grown["returned"]) < 4
     assert grown["neither"] > 10 or platform.libc_ver()[0] != "glibc"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("gap", ["0.5", "NA"])
+def test_largest_table_is_read_within_the_limits_of_a_parser(gap):
+    """Four million different decimals, with the memory and processor time of a parser."""
+    numbers = np.random.default_rng(0).normal(size=(MAX_CELLS // 100, 100))
+    lines = [",".join(f"c{column}" for column in range(100))]
+    for row in numbers[1:].tolist():
+        lines.append(",".join(f"{value:.9f}" for value in row))
+    lines.append(",".join([gap] * 100))
+    data = "\n".join(lines).encode()
+    limits = Limits(max_bytes=2**26)
+    # Other work on the machine may slow the process, so that its time is measured here.
+    with closing(ReadUploads(10**9, max_s=600)) as uploads:
+        found = uploads.candidate("largest", lambda: data, limits)
+    started = time.process_time()
+    parse_upload(data, limits)
+    assert time.process_time() - started < reading.MAX_READING_S
+    assert isinstance(found, Table)
+    assert found.num_rows == len(numbers)
+    assert all(column.kind == "number" for column in found.columns)
+    assert found.columns[0].num_missing == (gap == "NA")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +18,7 @@ from ntk_core.data.uploads import (
     parse_upload,
     suggested_choices,
 )
+from ntk_core.data.uploads._cells import column_of
 from ntk_core.errors import InvalidInput
 
 
@@ -229,3 +232,85 @@ def test_spellings_of_spreadsheets_are_read(text):
         found = parse_upload(text.encode(encoding))
         assert isinstance(found, Table)
         assert (found.names, found.num_rows) == (("a", "b", "kind"), 2)
+
+
+PIECES = (
+    "1", "1.0", "1.00", "1e0", "1e2", "100", "01", "1_0", "10", "-0", "0.0", "-0.000", "+1", ".5",
+    "0.5", "5.", "5", "1e999", "inf", "-Infinity", "NA", "None", "nan", "-", "?", "", " ", " 7", "7 ",
+    "\u0661", "\u22121", "\uff11", "0x1F", "1,5", "true", "True", "false", "x", "9007199254740992",
+    "9007199254740993", "-9007199254740993", "1e300", "2024-01-31", "1e-400", "a\u0308", "\u00e4",
+)  # fmt: skip
+DECIMAL = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+
+
+def cell_by_cell(cells: list[str]) -> tuple[str, list[float], list[int]]:
+    """Return kind, numbers and missing rows of a column by the rules of ``_cells``, one cell at a time."""
+    texts = [unicodedata.normalize("NFC", cell.strip()) for cell in cells]
+    words = {"na", "nan", "none", "-", "?", ""}
+    missing = [row for row, text in enumerate(texts) if text.lower() in words]
+    empty = [row for row, text in enumerate(texts) if not text]
+    valued = [text for text in texts if text.lower() not in words]
+    if len(empty) == len(texts):
+        return "empty", [], empty
+    if valued and all(text.lower() in ("true", "false") for text in valued):
+        if len(set(valued)) == len({text.lower() for text in valued}):
+            return "true/false", [], missing
+        return "text", [], empty
+    for text in valued:
+        infinite = text.lower().lstrip("+-") in ("inf", "infinity")
+        if not infinite and not DECIMAL.fullmatch(text):
+            return "text", [], empty
+        if text.lstrip("+-").isdigit() and abs(int(text)) > 2**53:
+            return "text", [], empty
+    if not valued:
+        return "text", [], empty
+    for index, text in enumerate(valued):
+        for other in valued[:index]:
+            if float(text) != float(other) or not np.isfinite(float(text)):
+                continue
+            # Equal numbers must be written alike, apart from zeros at the end of a fraction.
+            if float(text) != 0 and without_zeros(text) != without_zeros(other):
+                return "text", [], empty
+            if float(text) == 0 and has_digits(text) != has_digits(other):
+                return "text", [], empty
+    numbers = [np.nan if row in missing else float(text) for row, text in enumerate(texts)]
+    return "number", numbers, missing
+
+
+def without_zeros(text: str) -> tuple[str, str]:
+    """Return the digits without zeros at the end of the fraction, and the exponent."""
+    digits, _, exponent = text.lower().partition("e")
+    if "." in digits:
+        digits = digits.rstrip("0").rstrip(".")
+    sign = digits[:1] if digits[:1] in "+-" else ""
+    digits = digits.removeprefix(sign)
+    return sign + ("0" + digits if digits.startswith(".") else digits), str(int(exponent or 0))
+
+
+def has_digits(text: str) -> bool:
+    """Whether a number has a digit other than 0, so that it is 0 by rounding only."""
+    return any(digit in "123456789" for digit in text.lower().partition("e")[0])
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_columns_are_those_of_one_cell_at_a_time(seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(25):
+        num_pieces = int(rng.integers(0, 5))
+        cells = [PIECES[index] for index in rng.integers(0, len(PIECES), num_pieces)]
+        if rng.random() < 0.6:
+            # More different numbers than there may be different classes.
+            decimals = rng.normal(size=250) * 10.0 ** rng.integers(-3, 4)
+            cells += [f"{value:.{rng.integers(1, 12)}f}" for value in decimals]
+        rng.shuffle(cells)
+        found = column_of("a", cells, range(2, len(cells) + 2))
+        kind, numbers, missing = cell_by_cell(cells)
+        assert found.kind.removeprefix("varied ") == kind, cells
+        assert found.num_missing == len(missing)
+        assert found.first_missing == (missing[0] + 2 if missing else 0)
+        if kind == "number":
+            expected = np.array(numbers)
+            np.testing.assert_array_equal(found.numbers.view(np.int64), expected.view(np.int64))
+        if found.texts:
+            written = ["" if code < 0 else found.texts[code] for code in found.codes]
+            assert written == [unicodedata.normalize("NFC", cell.strip()) for cell in cells]
