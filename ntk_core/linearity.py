@@ -40,7 +40,7 @@ class LinearityReport(_Stored):
         num_inputs, num_outputs, num_params: n, C and the number of differentiated parameters.
         output_change: ‖f(w₁) − f(w₀)‖_F / ‖f(w₀)‖_F.
         output_error: ‖f(w₁) − f(w₀) − J₀δ‖_F / ‖f(w₁) − f(w₀)‖_F; 0 for a linear model.
-        second_order_share: ‖½ δᵀH(w₀)δ‖_F / ‖J₀δ‖_F.
+        second_order_share: ‖½ δᵀH(w₀)δ‖_F / ‖J₀δ‖_F; NaN if custom derivative rules make H asymmetric.
         derivative_change: ‖J₁δ − J₀δ‖_F / ‖J₀δ‖_F.
         rounding: of ``output_error``, by the precision of the outputs.
         kernel_change: ΔK = ‖K(w₁) − K(w₀)‖_F / ‖K(w₀)‖_F.

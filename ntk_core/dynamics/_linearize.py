@@ -8,15 +8,22 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, PyTree, Shaped
 
-from ntk_core.kernels import (
+from ntk_core.kernels import split_inexact
+from ntk_core.networks.architectures import Network
+from ntk_core.traced import (
+    Apply,
+    accepted,
+    axes_of,
+    check_model,
     derivative_along,
     is_reverse_only,
-    split_inexact,
+    like_params,
+    random_weights,
+    refuse_asymmetric,
     value_and_derivative,
     value_and_slope,
+    with_usual_settings,
 )
-from ntk_core.networks.architectures import Network
-from ntk_core.traced import Apply, accepted, axes_of, check_model, like_params, with_usual_settings
 
 
 def linearize(net: Network | Apply, params: PyTree) -> Apply:
@@ -64,7 +71,8 @@ def quadratic_model(net: Network | Apply, params: PyTree) -> Apply:
     16.0
 
     Raises:
-        InvalidInput: for incompatible model, parameters or inputs.
+        InvalidInput: for incompatible model, parameters or inputs; from the returned function also if second
+            derivatives are not symmetric, as with straight-through estimators.
 
     Source: Zhu, Liu, Radhakrishnan & Belkin 2022, "Quadratic models for understanding neural network dynamics".
     """
@@ -82,10 +90,12 @@ def _expanded(
 
     @with_usual_settings
     def model(moved: PyTree, x: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n ..."]:
-        found, given, _ = accepted(net, params, x)
+        found, given, num_outputs = accepted(net, params, x)
         like_params(moved, params, "params")
         direction = jax.tree.map(lambda w, w0: w - w0, split_inexact(moved)[0], origin)
         apply, rows = found.apply if isinstance(found, Network) else found, jnp.asarray(given)
+        if order is second_order:
+            refuse_asymmetric(found, params, rows, random_weights(len(rows), num_outputs))
         outputs, axes = order(lambda w: apply(rebuild(w), rows), origin, direction), axes_of(apply)
         return outputs.reshape(len(outputs), *axes) if axes else outputs  # (n, T·C) to (n, T, C)
 

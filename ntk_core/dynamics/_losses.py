@@ -11,7 +11,7 @@ from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core.dynamics.choices import LOSSES
 from ntk_core.errors import InvalidInput, check_choice
-from ntk_core.kernels import split_inexact, value_and_slope
+from ntk_core.kernels import split_inexact
 from ntk_core.networks.architectures import Network, largest_slope, output_function
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.traced import (
@@ -21,6 +21,8 @@ from ntk_core.traced import (
     accepted_targets,
     axes_of,
     like_params,
+    refuse_asymmetric,
+    value_and_slope,
     with_usual_settings,
 )
 
@@ -132,11 +134,13 @@ def loss_hessian_product(
         A tree like ``params``; leaves that are not floating-point numbers are those of ``params``.
 
     Raises:
-        InvalidInput: for incompatible model, data, vector or loss.
+        InvalidInput: for incompatible model, data, vector or loss, and for second derivatives that are not
+            symmetric, as with straight-through estimators.
 
     Source: Pearlmutter 1994 (forward over reverse).
     """
     apply, inputs, targets, rule = _asked(net, params, x, y, vector, loss)
+    refuse_asymmetric(apply, params, inputs, targets, LossOfParameters(apply, rule))
     return _hessian_product(apply, rule, params, inputs, targets, vector)
 
 
@@ -182,6 +186,17 @@ def _asked(
     rule = Loss("linear", loss)
     rule.check_axes(axes_of(model))
     return model, inputs, targets, rule
+
+
+@dataclass(frozen=True)
+class LossOfParameters:
+    """L(w) as a function of (w, x, y); equal for equal models and losses, as compiled programs need."""
+
+    apply: Apply
+    loss: Loss
+
+    def __call__(self, params: PyTree, x: Array, y: Array) -> Float[Array, ""]:
+        return self.loss(self.apply(params, x), y)
 
 
 @partial(jax.jit, static_argnums=(0, 1))

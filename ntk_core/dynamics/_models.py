@@ -15,9 +15,8 @@ from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core.dynamics._linearize import first_order, second_order
 from ntk_core.dynamics._losses import Loss
-from ntk_core.kernels import linearized
 from ntk_core.networks.architectures import Network, NetworkParams, merge
-from ntk_core.traced import Apply
+from ntk_core.traced import Apply, linearized
 
 Rows = Array | None  # indices of a batch, or None for all samples
 LossAndGradient = Callable[[PyTree, Rows], tuple[Array, PyTree]]

@@ -21,7 +21,12 @@ from jaxtyping import Bool, Float, Key, PyTree, Shaped
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._compiled import with_layers
 from ntk_core.hessians._norm import checked_request
-from ntk_core.hessians._operator import operator, output_scalar, second_derivatives
+from ntk_core.hessians._operator import (
+    operator,
+    output_scalar,
+    refuse_asymmetric_output,
+    second_derivatives,
+)
 from ntk_core.kernels import checked_model, empirical_ntk, kernel_change, moving_of
 from ntk_core.networks.architectures import Network
 from ntk_core.traced import Model, accepted, accepted_input
@@ -254,6 +259,7 @@ class Measure:
             relative, _ = checked_request(
                 self.net, params, one, num_outputs, output_index, tolerance, max_matvecs, None
             )
+            self._num_outputs = num_outputs
             self._settings = (output_index, relative, max_matvecs)
         else:
             net, inputs, _ = accepted(net, params, x)
@@ -262,6 +268,10 @@ class Measure:
 
     def __call__(self, params: PyTree) -> Place:
         converged: Array | bool = True
+        if self._quantity == "hessian":
+            refuse_asymmetric_output(
+                self.net, params, self._x, self._num_outputs, self._settings[0]
+            )
         with jax.default_matmul_precision("highest"):
             if self._quantity == "hessian":
                 value, direction, converged = _hessian_ascent(

@@ -16,7 +16,12 @@ from ntk_core.errors import InvalidInput, kind_of
 from ntk_core.hessians._compiled import with_layers
 from ntk_core.hessians._lanczos import lanczos_extreme
 from ntk_core.hessians._norm import MAX_MATVECS, checked_request
-from ntk_core.hessians._operator import Operator, operator, output_scalar
+from ntk_core.hessians._operator import (
+    Operator,
+    operator,
+    output_scalar,
+    refuse_asymmetric_output,
+)
 from ntk_core.networks.architectures import Network
 from ntk_core.traced import Model, Program, accepted_input, program_of_network
 
@@ -90,6 +95,7 @@ def hessian_block_norms(
         program, layers = net, tuple(net.names.values())
     else:
         raise InvalidInput("net", kind_of(given), "a network, or a function that can be traced")
+    refuse_asymmetric_output(net, params, one, num_outputs, output_index)
     rows, columns = np.triu_indices(len(layers))
     with jax.default_matmul_precision("highest"):
         found = _all_blocks(

@@ -31,6 +31,7 @@ from ntk_core.traced import (
     quickly,
     refuse_imprecise,
     rounded_otherwise,
+    value_and_slope,
     wide,
 )
 
@@ -273,7 +274,7 @@ def _plain(
     def slope(moving: list[Array]) -> Array:
         return jax.jvp(value, (moving,), (e,))[1] if forward else inner(jax.grad(value)(moving), e)
 
-    first, second = jax.jvp(slope, (at_zero,), (moved,))
+    first, second = value_and_slope(slope, at_zero, moved)
     return second, inner([each[1] for each in both], e), first
 
 

@@ -13,7 +13,12 @@ from jaxtyping import Float, Key, PyTree, Shaped
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._compiled import with_layers
 from ntk_core.hessians._lanczos import lanczos_quadrature
-from ntk_core.hessians._operator import check_request, operator, output_scalar
+from ntk_core.hessians._operator import (
+    check_request,
+    operator,
+    output_scalar,
+    refuse_asymmetric_output,
+)
 from ntk_core.networks.architectures import Network
 from ntk_core.traced import Model, accepted_input
 
@@ -95,6 +100,7 @@ def hessian_density(
     net, one, num_outputs = accepted_input(net, params, x)
     net = with_layers(net, params, one)
     check_request(net, params, num_outputs, output_index, num_steps)
+    refuse_asymmetric_output(net, params, one, num_outputs, output_index)
     key = jax.random.key(0) if key is None else key
     with jax.default_matmul_precision("highest"):
         nodes, weights, dimension = _sampled(

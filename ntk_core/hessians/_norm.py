@@ -25,7 +25,12 @@ from ntk_core.hessians._compiled import (
 from ntk_core.hessians._host_lanczos import Leading, leading, leading_in_stretches
 from ntk_core.hessians._inputs import accepted_rows
 from ntk_core.hessians._lanczos import Extreme
-from ntk_core.hessians._operator import check_request, operator, output_scalar
+from ntk_core.hessians._operator import (
+    check_request,
+    operator,
+    output_scalar,
+    refuse_asymmetric_output,
+)
 from ntk_core.hessians._space import dimension_in
 from ntk_core.markup import table
 from ntk_core.networks.architectures import Network
@@ -150,7 +155,9 @@ def hessian_norm(
 
     Raises:
         InvalidInput: for incompatible model, parameters and ``x``, an ``output_index`` or tolerance out of range, an
-            ambiguous ``x`` without ``batched``, or a callable that mixes rows of a batch, with the operation.
+            ambiguous ``x`` without ``batched``, a callable that mixes rows of a batch, with the operation, or one
+            whose custom derivative rules make its second derivatives asymmetric (straight-through estimators,
+            reversed gradients).
         TooLarge: generic route only, if the Lanczos basis does not fit into memory.
         TracingDisagrees: if a callable's traced product differs from plain derivatives.
 
@@ -170,7 +177,11 @@ def hessian_norm(
                 else repeated
             )
         request = (output_index, relative, max_matvecs, key, optimized)
-        each = [_norm(net, one, at, *request) for one in seeds for at in rows]
+        each = []
+        for one in seeds:
+            for at in rows:
+                refuse_asymmetric_output(net, one, at, num_outputs, output_index)
+                each.append(_norm(net, one, at, *request))
     if not lead:
         return SpectralEstimate(abs(each[0].value), *each[0], relative)
     value, residual, converged, count = (
@@ -222,6 +233,7 @@ def hessian_eigenpairs(
     relative, key = checked_request(
         net, params, one, num_outputs, output_index, tolerance, max_matvecs, key, num_wanted
     )
+    refuse_asymmetric_output(net, params, one, num_outputs, output_index)
     with jax.default_matmul_precision("highest"):
         found = _leading(net, params, one, output_index, num_wanted, relative, max_matvecs, key)
     vectors = [

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Float, Key, PyTree, Shaped
@@ -21,10 +22,18 @@ from ntk_core.hessians._space import (
     projected,
     restricted,
 )
-from ntk_core.kernels import as_function, linearized, moving_of, split_inexact
+from ntk_core.kernels import as_function, moving_of, split_inexact
 from ntk_core.machine import available_memory
 from ntk_core.networks.architectures import Network, output_function
-from ntk_core.traced import Apply, Model, Program, program_of_network, wide
+from ntk_core.traced import (
+    Apply,
+    Model,
+    Program,
+    linearized,
+    program_of_network,
+    refuse_asymmetric,
+    wide,
+)
 
 
 class Operator(NamedTuple):
@@ -174,6 +183,19 @@ def check_request(
         raise InvalidInput("output_index", output_index, f"an integer from 0 to {num_outputs - 1}")
     if not isinstance(net, Network) and not (isinstance(net, Program) and net.layers):
         _check_memory(params, max_steps)
+
+
+def refuse_asymmetric_output(
+    net: Model, params: PyTree, x: Array | np.ndarray, num_outputs: int, output_index: int
+) -> None:
+    """Refuse a function whose second derivatives of one output are not symmetric at ``params``.
+
+    Raises:
+        AsymmetricHessian: for custom derivative rules that are not derivatives.
+    """
+    weights = np.zeros((1, num_outputs), np.float32)
+    weights[0, output_index] = 1
+    refuse_asymmetric(net, params, x[None], weights)
 
 
 def _check_memory(params: PyTree, max_steps: int) -> None:

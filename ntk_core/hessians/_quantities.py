@@ -15,11 +15,18 @@ from jaxtyping import Float, PyTree, Shaped
 from ntk_core.errors import InvalidInput, kind_of
 from ntk_core.hessians._compiled import with_layers
 from ntk_core.hessians._lanczos import lanczos_extreme
-from ntk_core.hessians._operator import check_request
+from ntk_core.hessians._operator import check_request, refuse_asymmetric_output
 from ntk_core.hessians._space import matrix_of
-from ntk_core.kernels import value_and_slope
 from ntk_core.networks.architectures import Network
-from ntk_core.traced import Model, Program, TracedLayer, Use, accepted_input, traced
+from ntk_core.traced import (
+    Model,
+    Program,
+    TracedLayer,
+    Use,
+    accepted_input,
+    traced,
+    value_and_slope,
+)
 
 NORM_STEPS = 64
 NORM_TOLERANCE = 1e-3
@@ -120,6 +127,7 @@ def layer_quantities(
         trained = np.array([model.layers[name].trainable for name in order])
     else:
         program, order, trained = with_layers(model, params, one), [], np.array(True)
+        refuse_asymmetric_output(model, params, one, num_outputs, output_index)
     chain = _chain(program) if isinstance(program, Program) else ()
     if not (isinstance(program, Program) and chain):
         raise InvalidInput("net", kind_of(net), CHAIN)

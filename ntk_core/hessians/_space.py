@@ -22,7 +22,16 @@ from jax import Array
 from jaxtyping import Float
 
 from ntk_core.networks.counts import small_space_pays
-from ntk_core.traced import Program, TracedLayer, Use, arranged, features_at, positions_of, wide
+from ntk_core.traced import (
+    Program,
+    TracedLayer,
+    Use,
+    arranged,
+    features_at,
+    linearized,
+    positions_of,
+    wide,
+)
 
 Coordinates = dict[str, dict[str, Array]]
 Scalar = Callable[[Array], Array]
@@ -102,7 +111,7 @@ def restricted(
         {use.name: unmoved(layer, use) for layer, use, _ in uses},
         {name: jnp.zeros(leaves[at].shape, wide(leaves[at].dtype)) for name, at in whole.items()},
     )
-    gradient, tangent = jax.linearize(jax.grad(value), start)
+    gradient, tangent = linearized(jax.grad(value), start)
     inputs = gradient.inputs
     cotangents = {
         use.name: arranged(

@@ -2,13 +2,6 @@
 
 from ntk_core.kernels._arrays import refuse_traced
 from ntk_core.kernels._between import KernelComparison, changes_from_first, kernel_change_between
-from ntk_core.kernels._callable import (
-    derivative_along,
-    is_reverse_only,
-    linearized,
-    value_and_derivative,
-    value_and_slope,
-)
 from ntk_core.kernels._derivative import kernel_derivative
 from ntk_core.kernels._distance_bound import LeastDistance, least_distance
 from ntk_core.kernels._eigenspaces import (

@@ -8,17 +8,15 @@ output, n1 n2 C · 2F, storing C p numbers (docs/math/kernel_without_jacobians.m
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.extend.core import Jaxpr, subjaxprs
 from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core.kernels._blocks import in_blocks, rows_within
 from ntk_core.kernels._generic import as_it_is, split_inexact
-from ntk_core.traced import Apply, Program, wide
+from ntk_core.traced import Apply, Program, derivative_along, wide
 
 
 def callable_ntk(
@@ -107,55 +105,6 @@ def _by_jacobians(apply: Apply, params: PyTree, x1: Array, x2: Array | None) -> 
     return contract_jacobians(
         row_jacobian(apply, params, x1), None if x2 is None else row_jacobian(apply, params, x2)
     )
-
-
-def derivative_along(function: Callable[[PyTree], Any], at: PyTree) -> Callable[[PyTree], Any]:
-    """Return the directional derivative by reverse mode only, for a ``custom_vjp``."""
-    return value_and_derivative(function, at)[1]
-
-
-def value_and_derivative(
-    function: Callable[[PyTree], Any], at: PyTree
-) -> tuple[Any, Callable[[PyTree], Any]]:
-    """Return (function(at), its directional derivative) by reverse mode only.
-
-    u ↦ Jᵀ u is linear, and its transpose is v ↦ J v: the convention of the kernel J Jᵀ, also for functions with
-    ``jax.custom_vjp``, for which JAX has no forward mode.
-    """
-    outputs, pull = jax.vjp(function, at)
-    transposed = jax.linear_transpose(pull, outputs)
-    return outputs, lambda direction: transposed((direction,))[0]
-
-
-def linearized(
-    function: Callable[[PyTree], Any], at: PyTree
-) -> tuple[Any, Callable[[PyTree], Any]]:
-    """Return (function(at), its directional derivative): forward mode where JAX has it."""
-    if is_reverse_only(function, at):
-        return value_and_derivative(function, at)
-    return jax.linearize(function, at)
-
-
-def value_and_slope(
-    function: Callable[[PyTree], Any], at: PyTree, direction: PyTree
-) -> tuple[Any, Any]:
-    """Return (function(at), its derivative along ``direction``): forward mode where JAX has it."""
-    if not is_reverse_only(function, at):
-        return jax.jvp(function, (at,), (direction,))
-    outputs, push = value_and_derivative(function, at)
-    return outputs, push(direction)
-
-
-def is_reverse_only(function: Callable[[PyTree], Any], at: PyTree) -> bool:
-    """Whether the function has a ``jax.custom_vjp``, hence no forward mode."""
-    # A new function each time, since JAX caches traces by identity.
-    return _has_reverse_rule(jax.make_jaxpr(lambda w: function(w))(at).jaxpr)
-
-
-def _has_reverse_rule(jaxpr: Jaxpr) -> bool:
-    if any(eqn.primitive.name.startswith("custom_vjp_call") for eqn in jaxpr.eqns):
-        return True
-    return any(map(_has_reverse_rule, subjaxprs(jaxpr)))
 
 
 @partial(jax.jit, static_argnums=0)

@@ -16,7 +16,6 @@ from scipy.sparse.linalg import LinearOperator, cg
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels._arrays import refuse_traced
 from ntk_core.kernels._blocks import checked_limit, even_size, rows_within
-from ntk_core.kernels._callable import derivative_along
 from ntk_core.kernels._empirical import rows_of
 from ntk_core.kernels._generic import as_function, as_it_is, moving_of
 from ntk_core.kernels._outputs import diagonal_ntk
@@ -27,6 +26,7 @@ from ntk_core.traced import (
     accepted,
     accepted_targets,
     checked,
+    derivative_along,
     like_rows,
     with_usual_settings,
 )

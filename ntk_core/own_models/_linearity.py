@@ -25,7 +25,6 @@ from ntk_core.kernels import (
     scaled_norm,
     split_inexact,
     unchecked_ntk,
-    value_and_slope,
     widened,
 )
 from ntk_core.linearity import LayerReport, LinearityReport, ratio
@@ -102,6 +101,12 @@ def linearity_report(
     sizes_of_gradients = np.ldexp(np.asarray(norms.size, np.float64), np.asarray(norms.exponent))
     traces = np.sum(sizes_of_gradients**2, axis=(0, 1))  # tr K_l of each leaf
     f0, f1, linear, curvature, later = (np.asarray(each, np.float64) for each in found.values)
+    try:
+        mixture = traced.random_weights(len(inputs), num_outputs)
+        traced.refuse_asymmetric(net, params0, inputs, mixture)
+    except traced.AsymmetricHessian:
+        # All other numbers need first derivatives only.
+        curvature = np.full_like(curvature, np.nan)
     if not (np.isfinite(f0).all() and np.isfinite(f1).all()):
         raise InvalidInput(
             "x", "inputs with outputs that are not finite", "inputs that both checkpoints can take"
@@ -226,7 +231,7 @@ def _derivatives(function: Function, w0: list[Array], w1: list[Array], x: Array)
             for gradient, step in zip(pulled, delta, strict=True)
         ]
         sizes = [(scaled_norm(step), scaled_norm(w)) for step, w in zip(delta, w0, strict=True)]
-        f1, later = value_and_slope(outputs, w1, delta)
+        f1, later = traced.value_and_slope(outputs, w1, delta)
         return _Derivatives((f0, f1, linear, curvature, later), parts, sizes)
 
 

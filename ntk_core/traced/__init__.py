@@ -11,6 +11,14 @@ from ntk_core.traced._check import (
     refuse_imprecise,
     rounded_otherwise,
 )
+from ntk_core.traced._derivatives import (
+    NonlinearRule,
+    derivative_along,
+    is_reverse_only,
+    linearized,
+    value_and_derivative,
+    value_and_slope,
+)
 from ntk_core.traced._entrance import (
     accepted,
     accepted_input,
@@ -38,6 +46,7 @@ from ntk_core.traced._program import (
     whole_kernels,
 )
 from ntk_core.traced._report import LayerFound, LayersFound, layers_of
+from ntk_core.traced._symmetry import AsymmetricHessian, random_weights, refuse_asymmetric
 from ntk_core.traced._trace import Frozen, freeze, same_program, traced
 from ntk_core.traced._uses import Use
 from ntk_core.traced._usual_settings import with_usual_settings

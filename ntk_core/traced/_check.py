@@ -17,6 +17,7 @@ from jaxtyping import PyTree
 
 from ntk_core.errors import InvalidInput, RowsMix
 from ntk_core.networks.architectures import Network
+from ntk_core.traced._derivatives import transposed
 from ntk_core.traced._drawn import draws
 from ntk_core.traced._of_network import program_of_network
 from ntk_core.traced._program import Model, Program, Rows, whole_kernels
@@ -153,15 +154,20 @@ def _compare_at_random_numbers(
 
 
 def _numbers(params: PyTree, x: Rows) -> tuple[PyTree, Rows] | None:
-    """Replace unknown parameters and inputs by small random numbers; return None for keys, which cannot be drawn."""
-    draw = partial(_drawn, np.random.default_rng(0))
-    leaves = (*jax.tree.leaves(params), x)
+    """Replace unknown parameters and inputs by small random numbers; see :func:`numbers_for`."""
+    found: tuple[PyTree, Rows] | None = numbers_for((params, x))
+    return found
+
+
+def numbers_for(given: PyTree) -> PyTree | None:
+    """Replace unknown arrays by small random numbers; return None for keys, which cannot be drawn."""
+    leaves = jax.tree.leaves(given)
     if any(
         isinstance(each, jax.core.Tracer) and jnp.issubdtype(each.dtype, jax.dtypes.extended)
         for each in leaves
     ):
         return None
-    return jax.tree.map(draw, params), draw(x)
+    return jax.tree.map(partial(_drawn, np.random.default_rng(0)), given)
 
 
 def _drawn(rng: np.random.Generator, leaf: Rows) -> Rows:
@@ -290,7 +296,7 @@ def _both_ways(batch: Batch, leaves: list[Array], x: Array) -> BothWays:
     def derived(function: Callable[[list[Array]], Array], weights: Array | None) -> Derived:
         outputs, pull = jax.vjp(function, at)
         # The transpose of reverse mode: forward mode has no custom_vjp.
-        (slopes,) = jax.linear_transpose(pull, outputs)((direction,))
+        slopes = transposed(pull, outputs)((direction,))
         if weights is None:
             weights = _reciprocal(jnp.max(jnp.abs(slopes), 0))
         (gradients,) = pull(seeds.astype(outputs.dtype) * weights)
@@ -404,14 +410,17 @@ def _inner(one: Sequence[Array], two: Sequence[Array]) -> float:
 
 def rounded_otherwise(program: Program, params: PyTree) -> PyTree:
     """Return parameters perturbed by at most one rounding of the program."""
-    rng = np.random.default_rng(0)
+    return perturbed(params, program.epsilon)
+
+
+def perturbed(params: PyTree, epsilon: float, seed: int = 0) -> PyTree:
+    """Return parameters times 1 ± epsilon, with random signs."""
+    rng = np.random.default_rng(seed)
 
     def moved(leaf: Array) -> Array:
-        if not jnp.issubdtype(jnp.result_type(leaf), jnp.inexact):
+        if not hasattr(leaf, "dtype") or not jnp.issubdtype(leaf.dtype, jnp.inexact):
             return leaf
-        return (leaf * (1 + program.epsilon * rng.choice([-1, 1], jnp.shape(leaf)))).astype(
-            leaf.dtype
-        )
+        return (leaf * (1 + epsilon * rng.choice([-1, 1], jnp.shape(leaf)))).astype(leaf.dtype)
 
     return jax.tree.map(moved, params)
 

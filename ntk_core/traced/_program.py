@@ -150,9 +150,7 @@ class Program:
         self.readers = _readers(self.layers, found, stated.readers)
         (output,) = self.closed.out_avals
         self.num_outputs = output.shape[0] if len(output.shape) == 1 else 0
-        self.roughest = max(
-            _types(self.closed.jaxpr), key=lambda dtype: float(jnp.finfo(dtype).eps)
-        )
+        self.roughest = roughest_type(self.closed.jaxpr)
         self.avals, self._largest = tuple(avals), found.largest
         self.kept: dict[str, object] = {}  # results of checks by name
         self.only_as_given: set[str] = set()  # checks that random numbers could not decide
@@ -419,6 +417,11 @@ def _check_reversible(
             "parameters inside a while_loop, which has no gradient",
             "jax.lax.scan, or fori_loop with a known number of steps",
         ) from error
+
+
+def roughest_type(jaxpr: Jaxpr) -> DTypeLike:
+    """Return the least precise type of the inexact numbers in a program."""
+    return max(_types(jaxpr), key=lambda dtype: float(jnp.finfo(dtype).eps))
 
 
 def _types(jaxpr: Jaxpr) -> Iterator[DTypeLike]:

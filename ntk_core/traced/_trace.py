@@ -14,6 +14,7 @@ from jax.tree_util import PyTreeDef
 from jaxtyping import PyTree
 
 from ntk_core.errors import InvalidInput
+from ntk_core.traced._derivatives import value_and_slope
 from ntk_core.traced._look_ups import with_one_derivative
 from ntk_core.traced._overwrites import overwrites, reverses
 from ntk_core.traced._program import Apply, Program, Rows
@@ -165,6 +166,11 @@ def _unwrapped(apply: object, kind: type[Kind]) -> tuple[Kind | None, tuple[type
     while apply is not None and not isinstance(apply, kind):
         kinds, apply = (*kinds, type(apply)), getattr(apply, "function", None)
     return apply, kinds
+
+
+def inner(apply: object, kind: type[Kind]) -> Kind | None:
+    """Return the object of this kind inside of a wrapped function, or None."""
+    return _unwrapped(apply, kind)[0]
 
 
 def same_program(one: Apply, two: Apply) -> bool:
@@ -338,7 +344,7 @@ def rules_of(closed: ClosedJaxpr) -> ClosedJaxpr | None:
 
     def curved(leaves: list[Array], x: Array) -> PyTree:
         moved = [leaf for moves, leaf in zip(moving, leaves, strict=True) if moves]
-        return jax.jvp(lambda each: slope(each, leaves, x), (moved,), (moved,))
+        return value_and_slope(lambda each: slope(each, leaves, x), moved, moved)
 
     try:
         return jax.make_jaxpr(curved)(leaves, x)
