@@ -50,6 +50,7 @@ PARTS = {
     "large_n": Part("large_n:measure", SCIPY, ("neural-tangents",)),
     "hessian": Part("hessian:measure", SCIPY, ("torch",)),
     "narrow_norms": Part("hessian:narrow_norms", SCIPY),
+    "hessian_failures": Part("hessian_failures:measure", SCIPY, is_timed=False),
     "trajectories": Part("training:trajectories", peers=("neural-tangents",)),
     "training": Part("training:measure"),
     "growth": Part("growth:measure"),

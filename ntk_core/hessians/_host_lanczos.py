@@ -17,7 +17,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float
 from scipy.linalg import eigh_tridiagonal, norm
 
-from ntk_core.hessians._certificate import EXHAUSTED_UP_TO, least_growth, margin
+from ntk_core.hessians._certificate import EXHAUSTED_UP_TO, least_growth, margin_of
 from ntk_core.hessians._lanczos import Tridiagonal
 
 STRETCH, SHORTEST = (
@@ -151,7 +151,8 @@ def _ritz(
         and sizes[other] + residuals[other] <= (1 + tolerance) * size
     )
     if not exhausted and len(diagonal) < dimension:
-        converged &= _growth(values, off_diagonal, margin(tolerance)) >= least_growth(dimension)
+        excess = margin_of(tolerance, dimension)
+        converged &= _growth(values, off_diagonal, excess) >= least_growth(dimension)
     # A nonzero value below the precision of the format is unreliable at any residual.
     converged &= not 0 < size * limits.eps < limits.tiny
     return Leading(float(values[at]), float(residuals[at]), bool(converged), len(diagonal))

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Float, Int
 
-from ntk_core.hessians._certificate import COARSE, EXHAUSTED_UP_TO, FINE_MARGIN, least_growth
+from ntk_core.hessians._certificate import EXHAUSTED_UP_TO, least_growth, least_margin
 
 MatVec = Callable[[Array], Array]
 
@@ -100,7 +100,7 @@ def lanczos_extreme(
     """
     dimension = start.size if dimension is None else dimension
     least_steps = min(dimension, max_steps) if dimension <= EXHAUSTED_UP_TO else 1
-    excess = jnp.where(tolerance >= COARSE, tolerance, FINE_MARGIN)
+    excess = jnp.maximum(tolerance, least_margin(dimension))
     needed = least_growth(dimension)
 
     def body(state: tuple[Tridiagonal, _Ritz]) -> tuple[Tridiagonal, _Ritz]:
