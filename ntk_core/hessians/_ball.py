@@ -6,6 +6,7 @@ computed exactly; projected gradient ascent from several starts gives a lower bo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -33,6 +34,10 @@ from ntk_core.traced import Model, accepted, accepted_input
 
 QUANTITIES = ("hessian", "kernel")
 MAX_MATVECS = 64
+MAX_FURTHER_STEPS = 400  # of the best ascent in each ball
+# An ascent ends when a window of steps gains no more than this. The pace is 0.5% in 50 steps; as it varies from window
+# to window, 50 further steps then find at most about 1% (measured in docs/math/hessian_against_width.md).
+STEPS_OF_A_WINDOW, SMALL_GAIN = 10, 1e-3
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,9 @@ class BallSup:
         quantity: ``"hessian"`` or ``"kernel"``.
         num_starts: number of ascents; also of random directions.
         converged: whether every Hessian norm behind the values reached its tolerance.
+        further: the value after each further step of the best ascent, (num_further,).
+        last_gain: by which share the last 10 further steps raised the value; at most 0.001 unless the search ended at
+            its largest number of steps. NaN without further steps.
     """
 
     value: float
@@ -58,6 +66,8 @@ class BallSup:
     quantity: str
     num_starts: int
     converged: bool
+    further: np.ndarray
+    last_gain: float
 
 
 class Ascents(TypedDict, total=False):
@@ -66,12 +76,15 @@ class Ascents(TypedDict, total=False):
     Attributes:
         num_starts: number of ascents, and of random directions; 3 by default.
         num_steps: of each ascent; 8 by default.
+        max_further_steps: of the best ascent, which continues while 10 steps raise the value by more than 0.1%;
+            400 by default.
         key: of the random directions; a fixed one by default.
         output_index, tolerance, max_matvecs: of every Hessian norm, as in ``hessian_norm``.
     """
 
     num_starts: int
     num_steps: int
+    max_further_steps: int
     key: Key[Array, ""] | None
     output_index: int
     tolerance: float | None
@@ -111,7 +124,8 @@ def ball_sup(
     Q is the Hessian norm of one output for one input (``x`` without batch axis), or the kernel change
     ‖K(w) − K(w0)‖_F / ‖K(w0)‖_F over a batch ``x`` of inputs. The gradient of a simple eigenvalue is that of its
     Rayleigh quotient with the eigenvector held fixed. Each step moves by ``radius`` along the unit gradient, then
-    back into the ball; a step that lowers Q is rejected, and the next one is half as long.
+    back into the ball; a step that lowers Q is rejected, and the next one is half as long. The best ascent continues
+    while 10 steps raise Q by more than 0.1%, a pace of 0.5% in 50 steps.
 
     Functions move all floating-point parameters. Increasing radii give a list, where each ball starts from the best
     point of the smaller one. Needs memory for about six copies of the weights.
@@ -129,8 +143,8 @@ def ball_sup(
         x: one input without batch axis for ``hessian``, a batch for ``kernel``.
         radius: of the ball, or several increasing radii.
         quantity: ``hessian`` or ``kernel``.
-        ascents: ``num_starts``, ``num_steps``, ``output_index``, ``tolerance``, ``max_matvecs`` and ``key`` of the
-            ascents.
+        ascents: ``num_starts``, ``num_steps``, ``max_further_steps``, ``output_index``, ``tolerance``,
+            ``max_matvecs`` and ``key`` of the ascents.
 
     Returns:
         The largest value found, with the values along each ascent; a list for several radii.
@@ -156,6 +170,7 @@ def ball_sups_in_turn(
     *,
     num_starts: int = 3,
     num_steps: int = 8,
+    max_further_steps: int = MAX_FURTHER_STEPS,
     key: Key[Array, ""] | None = None,
     output_index: int = 0,
     tolerance: float | None = None,
@@ -166,7 +181,7 @@ def ball_sups_in_turn(
     A larger ball contains the smaller ones, so it inherits their best value and point: bounds never decrease with the
     radius.
     """
-    _check_numbers(radii, num_starts, num_steps)
+    _check_numbers(radii, num_starts, num_steps, max_further_steps)
     measure = Measure(net, params, x, quantity, output_index, tolerance, max_matvecs)
     best = origin = measure(params)
     key = jax.random.key(0) if key is None else key
@@ -185,6 +200,9 @@ def ball_sups_in_turn(
             ascent.append([each.value for each in visited])
             converged = converged and all(each.converged for each in visited)
             best = max(best, place, visited[-1], key=lambda each: each.value)
+        further, last_gain = continued(measure, params, best, radius, max_further_steps)
+        converged = converged and all(each.converged for each in further)
+        best = further[-1] if further else best
         yield BallSup(
             value=best.value,
             at_center=origin.value,
@@ -194,7 +212,29 @@ def ball_sups_in_turn(
             quantity=quantity,
             num_starts=num_starts,
             converged=converged,
+            further=np.asarray([each.value for each in further]),
+            last_gain=last_gain,
         )
+
+
+def continued(
+    measure: Measure, center: PyTree, best: Place, radius: float, most: int
+) -> tuple[list[Place], float]:
+    """Return the points of up to ``most`` further steps, and the gain of the last window.
+
+    Every window begins with steps of full length, since rejected steps may have shortened the last ones too much.
+    """
+    visited: list[Place] = []
+    gain = math.nan
+    while len(visited) < most:
+        num_steps = min(STEPS_OF_A_WINDOW, most - len(visited))
+        before = visited[-1] if visited else best
+        visited += ascend(measure, center, before, radius, num_steps)[1:]
+        after = visited[-1].value
+        gain = after / before.value - 1 if before.value > 0 else math.nan
+        if not gain > SMALL_GAIN:
+            break
+    return visited, gain
 
 
 def ascend(
@@ -213,7 +253,9 @@ def ascend(
     return visited
 
 
-def _check_numbers(radii: Sequence[float], num_starts: int, num_steps: int) -> None:
+def _check_numbers(
+    radii: Sequence[float], num_starts: int, num_steps: int, max_further_steps: int
+) -> None:
     if (
         len(radii) == 0
         or min(radii) <= 0
@@ -225,6 +267,8 @@ def _check_numbers(radii: Sequence[float], num_starts: int, num_steps: int) -> N
         raise InvalidInput("num_starts", num_starts, "an integer of at least 1")
     if num_steps < 0:
         raise InvalidInput("num_steps", num_steps, "an integer of at least 0")
+    if max_further_steps < 0:
+        raise InvalidInput("max_further_steps", max_further_steps, "an integer of at least 0")
 
 
 class Place(NamedTuple):

@@ -60,10 +60,39 @@ def test_every_point_of_the_search_is_in_the_ball(monkeypatch):
         return original(net, point, *rest)
 
     monkeypatch.setattr(ball_module, "_hessian_ascent", watched)
-    ball_sup(NET, params, x, 0.7, num_starts=1, num_steps=3)
-    assert len(seen) == 5  # the center, the start, three steps
+    ball_sup(NET, params, x, 0.7, num_starts=1, num_steps=3, max_further_steps=2)
+    assert len(seen) == 7  # the center, the start, three steps, two further ones
     assert max(seen) <= 0.7 * (1 + 1e-5)
     assert seen[0] == 0
+
+
+@pytest.mark.parametrize("quantity", ["hessian", "kernel"])
+def test_fifty_further_steps_find_little_more_in_a_large_ball(quantity, monkeypatch):
+    net = FullyConnected(width=12, depth=1, activation="tanh")
+    params, x = drawn(net, (10,))
+    inputs = x if quantity == "hessian" else jnp.stack([x, -2 * x])
+    found = ball_sup(net, params, inputs, 2.0, quantity)
+    first = ball_sup(net, params, inputs, 2.0, quantity, max_further_steps=0)
+    most = len(found.further) + 50
+    monkeypatch.setattr(ball_module, "SMALL_GAIN", -1.0)  # so that no search is finished
+    longer = ball_sup(net, params, inputs, 2.0, quantity, max_further_steps=most)
+    assert len(longer.further) == most
+    assert longer.value <= 1.01 * found.value
+    assert first.further.size == 0
+    assert np.isnan(first.last_gain)
+    if quantity == "hessian":
+        assert found.value > 1.1 * first.value
+    assert found.value == found.further[-1]
+    assert np.all(np.diff(found.further) >= 0)
+    assert found.last_gain <= 1e-3
+
+
+def test_an_unfinished_search_says_how_much_its_last_steps_found():
+    params, x = drawn(NET)
+    found = ball_sup(NET, params, x, 4.0, num_starts=1, num_steps=0, max_further_steps=3)
+    assert len(found.further) == 3
+    assert found.last_gain == pytest.approx(found.further[-1] / found.ascent.max() - 1)
+    assert found.last_gain > ball_module.SMALL_GAIN
 
 
 def test_a_ball_moves_no_frozen_layer_and_no_removed_edge():

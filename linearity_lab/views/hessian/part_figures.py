@@ -25,9 +25,9 @@ from linearity_lab.views.hessian.figures import (
     place_name,
     styles,
 )
-from ntk_core.experiments.hessian import HessianBlocks, HessianPoint, HessianRun
+from ntk_core.experiments.hessian import BallBound, HessianBlocks, HessianPoint, HessianRun
 from ntk_core.experiments.hessian.network import titles
-from ntk_core.numbers import number, signed, width_label
+from ntk_core.numbers import number, percent, signed, width_label
 from ntk_core.runs import Mean, mean
 
 HEATMAP_HEIGHT = 380
@@ -211,6 +211,7 @@ def ball(points: Sequence[HessianPoint], radius: float, quantity: str, num_start
         f"Ball of radius R = {radius:g} around w₀, {seeds} seeds. Marks: the largest values found by projected ascent "
         f"from {num_starts} starts, lower bounds on the supremum. Dotted: the largest in as many random directions."
     )
+    gains = _last_gains(points, radius, f"{quantity}_last_gain")
     lines = []
     for line, base in styles(points).items():
         for suffix, title, dash, symbol in (
@@ -243,9 +244,19 @@ def ball(points: Sequence[HessianPoint], radius: float, quantity: str, num_start
         "sup",
         slopes=(-0.5,),
         name=f"ball_{quantity}",
-        caption=[words, *missed(points)],
+        caption=[words, *gains, *missed(points)],
         rows=ball_rows(points),
     )
+
+
+def _last_gains(points: Sequence[HessianPoint], radius: float, name: str) -> list[str]:
+    """Return how much the last ten steps of the search still raised the values of this radius."""
+    balls = [ball for point in points for run in point.runs for ball in run.balls]
+    gains = [getattr(ball, name) for ball in balls if ball.radius == radius]
+    known = [gain for gain in gains if gain is not None]
+    if known:
+        return [f"The last ten steps raised them by at most {percent(max(known))}."]
+    return []
 
 
 def ball_rows(points: Sequence[HessianPoint]) -> list[dict[str, object]]:
@@ -269,10 +280,20 @@ def ball_rows(points: Sequence[HessianPoint]) -> list[dict[str, object]]:
                     "kernel change in random directions": mean(
                         [ball.kernel_change_random for ball in balls]
                     ).value,
+                    "last ten steps: ‖H‖": _largest_gain(balls, "hessian_last_gain"),
+                    "last ten steps: kernel change": _largest_gain(
+                        balls, "kernel_change_last_gain"
+                    ),
                     "seeds": len(balls),
                 }
             )
     return rows
+
+
+def _largest_gain(balls: Sequence[BallBound], name: str) -> float | None:
+    """Return the largest share by which the last ten steps raised a value; None if not recorded."""
+    gains = [getattr(ball, name) for ball in balls]
+    return max((gain for gain in gains if gain is not None), default=None)
 
 
 def blocks_of(points: Sequence[HessianPoint], line: str) -> tuple[int, HessianBlocks] | None:

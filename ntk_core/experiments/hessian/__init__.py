@@ -77,6 +77,8 @@ class BallBound(Value):
         kernel_change: ‖K(w) − K(w₀)‖_F / ‖K(w₀)‖_F over the inputs.
         kernel_change_random: the largest in as many random directions.
         converged: whether every norm reached its tolerance.
+        hessian_last_gain, kernel_change_last_gain: by which share the last 10 steps of the search raised the value;
+            None in results of versions that did not record it.
     """
 
     radius: float
@@ -85,6 +87,8 @@ class BallBound(Value):
     kernel_change: float
     kernel_change_random: float
     converged: bool
+    hessian_last_gain: float | None = None
+    kernel_change_last_gain: float | None = None
 
 
 class TrainedChange(Value):
@@ -260,6 +264,9 @@ class HessianResult(ResultValue):
                 ball = found.get(radius)
                 row[f"sup_hessian_norm_R={radius:g}"] = ball and ball.hessian
                 row[f"sup_kernel_change_R={radius:g}"] = ball and ball.kernel_change
+                row[f"last_gain_of_hessian_R={radius:g}"] = ball and ball.hessian_last_gain
+                gain = ball and ball.kernel_change_last_gain
+                row[f"last_gain_of_kernel_change_R={radius:g}"] = gain
             shares = {each.layer: each.share for each in run.shares}
             row.update({f"share_{layer}": shares.get(layer) for layer in layers})
         return rows

@@ -23,7 +23,7 @@ from ntk_core.networks.architectures import Bottleneck, FullyConnected, Network,
 from ntk_core.networks.build import build_network
 from ntk_core.networks.keys import initial_key
 from ntk_core.networks.sizes import min_width
-from ntk_core.runs import Progress
+from ntk_core.runs import Progress, finite_or_none
 from ntk_core.traced import through_output
 
 DataByLength = Dataset | dict[int, Dataset]  # one data set, or one for each number of tokens
@@ -254,6 +254,8 @@ def _balls(
             kernel_change=float(kernel.value),
             kernel_change_random=float(kernel.random.max()),
             converged=norm.converged,
+            hessian_last_gain=finite_or_none(norm.last_gain),
+            kernel_change_last_gain=finite_or_none(kernel.last_gain),
         )
 
 

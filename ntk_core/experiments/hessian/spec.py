@@ -203,6 +203,7 @@ def hessian_key(width: int, line: str) -> str:
 TYPICAL_MATVECS = 20
 MAX_LANCZOS_VECTORS, MAX_OF_DIAGONAL = 129, 257
 BALL_STEPS = 8
+TYPICAL_FURTHER_STEPS = 60  # of the best ascent
 TYPICAL_STEPS = 200
 TYPICAL_ROUNDS = 5  # of the search for the best combination of outputs
 # Copies of the weights: the network alone; a step of training (gradient and new weights); an ascent in a ball.
@@ -222,7 +223,7 @@ def counts(spec: HessianSpec, key: str, most: bool = False) -> tuple[Counts, ...
     directions = spec.num_seeds * norms * min(spec.num_inputs, counted.num_samples)
     blocks = spec.blocks and width == spec.widths[-1]
     directions += 2 * blocks * math.comb(len(counted.layers) + 1, 2)
-    places = len(spec.radii) * spec.num_starts * (BALL_STEPS + 1)
+    places = len(spec.radii) * (spec.num_starts * (BALL_STEPS + 1) + TYPICAL_FURTHER_STEPS)
     directions += 2 * min(spec.num_ball_seeds, spec.num_seeds) * places
     trained = min(spec.num_trained, spec.num_seeds) if network.input == "data" else 0
     copies = COPIES_IN_BALLS if spec.radii else COPIES_IN_TRAINING if trained else COPIES_AT_REST
