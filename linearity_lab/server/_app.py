@@ -147,6 +147,7 @@ def allow_large_figures() -> None:
     """
     config.set_option("server.maxMessageSize", MAX_SENT_MB)
     runtime_util._max_message_size_bytes = None
+    runtime_util.get_max_message_size_bytes()  # cached, also if the configuration file changes later
 
 
 def _warm_up() -> None:

@@ -62,6 +62,8 @@ def write_json_logs(stream: TextIO | None = None) -> None:
         if isinstance(logger, logging.Logger):
             logger.handlers[:] = []
             logger.propagate = True
+            # Streamlit adds its handlers again whenever its configuration file changes.
+            logger.__class__ = _OneWayLogger
 
 
 def _is_own(record: logging.LogRecord) -> bool:

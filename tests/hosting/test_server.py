@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 import streamlit as st
+import streamlit.logger
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Router
@@ -185,14 +186,18 @@ def logs() -> Iterator[io.StringIO]:
         logging.root,
         *(each for each in logging.root.manager.loggerDict.values() if hasattr(each, "handlers")),
     ]
-    before = [(logger, logger.handlers[:], logger.propagate) for logger in loggers]
+    before = [
+        (logger, logger.handlers[:], logger.propagate, logger.__class__) for logger in loggers
+    ]
     stream = io.StringIO()
     write_json_logs(stream)
     yield stream
     logging.captureWarnings(False)
     logging.setLoggerClass(logging.Logger)
-    for logger, handlers, propagate in before:
-        logger.handlers[:], logger.propagate = handlers, propagate
+    for logger, handlers, propagate, kind in before:
+        logger.__class__ = kind
+        logger.handlers[:] = handlers
+        logger.propagate = propagate
 
 
 def test_logs_are_json_without_user_data(logs):
@@ -229,6 +234,20 @@ def test_logs_are_json_without_user_data(logs):
     )
     assert lines[4]["exception"] == lines[5]["exception"] == "ValueError"
     assert lines[4]["trace"][0].startswith("test_server.py:")
+
+
+def test_logs_stay_json_when_streamlits_configuration_changes(logs, capsys):
+    """Its handlers wrote requests with their addresses after an edit of config.toml."""
+    logging.setLoggerClass(logging.Logger)  # as before the server writes JSON
+    early = streamlit.logger.get_logger("uvicorn.of_this_test")
+    write_json_logs(logs)
+    streamlit.logger.update_formatter()
+    late = streamlit.logger.get_logger("uvicorn.late_in_this_test")
+    for logger in (early, late):
+        logger.setLevel(logging.INFO)
+        logger.info('192.0.2.7:0 - "GET /kernel_change HTTP/1.1" 200')
+    assert logs.getvalue() == ""
+    assert "192.0.2.7" not in "".join(capsys.readouterr())
 
 
 STREAMLITS_PAGE = (Path(st.__file__).parent / "static" / "index.html").read_text()
