@@ -1,13 +1,33 @@
 """Environment variables of the lab, with bounds."""
 
 import functools
+import re
+from collections.abc import Collection
+from pathlib import Path
 from typing import Literal, get_args, get_origin
 
 from pydantic import Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from ntk_core.environment import PREFIX
-from ntk_core.errors import InvalidInput
+from ntk_core.errors import InvalidInput, UnknownSetting
+
+# Variables that compose.yaml reads, in addition to the settings below.
+OF_COMPOSE = frozenset(
+    {"BIND", "CONTAINER_MEMORY", "NGINX_MEMORY", "SESSIONS_PER_CLIENT", "TLS_PROXY"}
+)
+CACHE_OFF = "off"
+MIN_KEY = 32
+SCHEDULER_ADDRESS = re.compile(r"(tcp|tls)://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
+HOST_NAME = re.compile(r"\*|(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*|\[[0-9A-Fa-f:.]+\]")
+FRAME_ORIGIN = re.compile(r"https?://(\*\.)?[A-Za-z0-9.-]+(:\d{1,5})?")
+# Kubernetes sets these in every pod beside a service named linearity-lab or linearity-lab-….
+# https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
+_OF_KUBERNETES = re.compile(
+    r"(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
+)
+_SERVICE_ADDRESS = re.compile(r"(tcp|udp|sctp)://\S+")
+_SEPARATORS = re.compile(r"[,\s]+")
 
 
 class Settings(BaseSettings):
@@ -49,6 +69,16 @@ class Settings(BaseSettings):
     max_waiting: int | None = Field(default=None, ge=1, le=10**9)
     max_job_seconds: int | None = Field(default=None, ge=1, le=10**9)
 
+    @property
+    def host_names(self) -> tuple[str, ...]:
+        """Names in ``hosts``, or ``*``."""
+        return tuple(name for name in _SEPARATORS.split(self.hosts) if name)
+
+    @property
+    def frame_origins(self) -> tuple[str, ...]:
+        """Origins in ``frame_ancestors``."""
+        return tuple(origin for origin in _SEPARATORS.split(self.frame_ancestors) if origin)
+
     @model_validator(mode="before")
     @classmethod
     def _strip(cls, given: dict[str, str]) -> dict[str, str]:
@@ -57,13 +87,73 @@ class Settings(BaseSettings):
 
 @functools.lru_cache(maxsize=16)
 def read(_environment: tuple[tuple[str, str], ...]) -> Settings:
-    """Return the settings of ``os.environ``, cached until these variables change."""
+    """Return the settings of ``os.environ``, cached until these variables change.
+
+    Raises:
+        InvalidInput: for a wrong value or an unknown name; the error names the variable.
+    """
+    for name, value in _environment:
+        if not _is_known(name.removeprefix(PREFIX), value):
+            known = sorted({each.upper() for each in Settings.model_fields} | OF_COMPOSE)
+            raise UnknownSetting.among(name, value, [PREFIX + each for each in known])
     try:
-        return Settings()
+        given = Settings()
     except ValidationError as error:
         problem = error.errors()[0]
         name = str(problem["loc"][0])
         raise InvalidInput(PREFIX + name.upper(), problem["input"], _allowed(name)) from None
+    _check_texts(given)
+    return given
+
+
+def _is_known(name: str, value: str) -> bool:
+    """Whether a variable, without its prefix, belongs to the lab, to compose.yaml or to Kubernetes."""
+    if name.lower() in Settings.model_fields or name in OF_COMPOSE:
+        return True
+    if _OF_KUBERNETES.fullmatch(name):
+        return True
+    is_port = name == "PORT" or name.endswith("_PORT")
+    return is_port and _SERVICE_ADDRESS.fullmatch(value) is not None
+
+
+def _check_texts(given: Settings) -> None:
+    """Check the settings that are texts with a form."""
+    hosts_allowed = "names such as lab.example.org, separated by commas, or *"
+    _check_each("HOSTS", given.host_names, HOST_NAME, hosts_allowed)
+    frames_allowed = "origins such as https://huggingface.co, separated by commas"
+    _check_each("FRAME_ANCESTORS", given.frame_origins, FRAME_ORIGIN, frames_allowed)
+    if given.cookie_key and len(given.cookie_key) < MIN_KEY:
+        # The key itself is a secret.
+        length = f"a key of {len(given.cookie_key)} letters"
+        raise InvalidInput(f"{PREFIX}COOKIE_KEY", length, f"at least {MIN_KEY} random letters")
+    check_scheduler(f"{PREFIX}SCHEDULER", given.scheduler)
+    if given.data and not Path(given.data).expanduser().is_dir():
+        raise InvalidInput(f"{PREFIX}DATA", given.data, "the path of an existing folder")
+    is_cached = given.cache and given.cache.lower() != CACHE_OFF
+    if is_cached and not Path(given.cache).expanduser().is_absolute():
+        allowed = f"the absolute path of a directory that can be written, or {CACHE_OFF}"
+        raise InvalidInput(f"{PREFIX}CACHE", given.cache, allowed)
+
+
+def _check_each(name: str, texts: Collection[str], form: re.Pattern[str], allowed: str) -> None:
+    """Require the same form of every text in a list."""
+    for text in texts:
+        if not form.fullmatch(text):
+            raise InvalidInput(PREFIX + name, text, allowed)
+
+
+def check_scheduler(field: str, address: str) -> None:
+    """Require the address of a dask scheduler, or an empty text.
+
+    Raises:
+        InvalidInput: for anything else, under the name ``field``.
+    """
+    if not address:
+        return
+    found = SCHEDULER_ADDRESS.fullmatch(address)
+    if found is None or not 1 <= int(found[3]) <= 65_535:
+        allowed = "the address of a dask scheduler, such as tcp://192.168.0.10:8786"
+        raise InvalidInput(field, address, allowed)
 
 
 def _allowed(name: str) -> str:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import importlib
 import logging
+import os
 import pkgutil
 import platform
 import sys
@@ -24,13 +25,12 @@ from streamlit.runtime import runtime_util
 from linearity_lab.jobs import shared_jobs
 from linearity_lab.jobs.profile import profile
 from linearity_lab.server._first_paint import FirstPaint
-from linearity_lab.server._headers import SecurityHeaders, frame_origins
+from linearity_lab.server._headers import SecurityHeaders
 from linearity_lab.server._logs import write_json_logs
 from linearity_lab.server._visitor_cookie import VisitorCookie, signing_key
 from linearity_lab.server._visitors import (
     AllowedHosts,
     WebSockets,
-    allowed_hosts,
     bound_uploads,
     is_connected,
     release_left,
@@ -38,8 +38,11 @@ from linearity_lab.server._visitors import (
 )
 from linearity_lab.server.garbage import settle
 from linearity_lab.view_modules import VIEWS, has_view, pages_outside, view_module
-from ntk_core.environment import keep_memory_returnable
+from ntk_core.cli import BAD_INPUT
+from ntk_core.environment import keep_memory_returnable, settings
 from ntk_core.errors import InvalidInput
+from ntk_core.markup import printable
+from ntk_core.runs.store import check_location
 
 # Modules of the first page, imported while the browser loads Streamlit's scripts.
 _FIRST_PAGE = ("linearity_lab.jobs.limits", "linearity_lab.views.overview.page", "pandas")
@@ -102,6 +105,7 @@ def _failure(step: str) -> str:
 @contextlib.asynccontextmanager
 async def lifespan(_: object) -> AsyncIterator[None]:
     """Serve immediately and warm up in the background; at shutdown, running jobs keep their finished points."""
+    stop_if_misconfigured()
     chosen = strict_profile()
     sys.setswitchinterval(SWITCH_S)
     keep_memory_returnable()
@@ -117,9 +121,6 @@ async def lifespan(_: object) -> AsyncIterator[None]:
         "started",
         extra={"facts": {"profile": chosen.name, "workers": chosen.num_workers, **versions}},
     )
-    own = [signing_key] if chosen.is_shared else []
-    for setting in (profile, frame_origins, allowed_hosts, *own):
-        _log_if_wrong(setting)
     _LOADED.clear()
     warming = asyncio.create_task(run_in_threadpool(_warm_up))
     background = [
@@ -148,6 +149,19 @@ def allow_large_figures() -> None:
     config.set_option("server.maxMessageSize", MAX_SENT_MB)
     runtime_util._max_message_size_bytes = None
     runtime_util.get_max_message_size_bytes()  # cached, also if the configuration file changes later
+
+
+def stop_if_misconfigured() -> None:
+    """End the process before it serves if the environment is wrong, with one sentence on stderr."""
+    try:
+        if profile().is_shared:
+            signing_key()
+        check_location(settings().store)
+    except InvalidInput as error:
+        print(printable(str(error)), file=sys.stderr, flush=True)
+        # An exception would pass through uvicorn, which prints tracebacks instead of the sentence.
+        # No worker, file or database of the lab is open yet.
+        os._exit(BAD_INPUT)
 
 
 def _warm_up() -> None:

@@ -17,10 +17,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from linearity_lab.server._visitors import strict_profile
 from ntk_core.environment import data_directory, private_directory, settings
 from ntk_core.errors import InvalidInput
+from ntk_core.variables import MIN_KEY
 
 COOKIE = "linearity_lab_visitor"
 KEY_VARIABLE = "LINEARITY_LAB_COOKIE_KEY"
-MIN_KEY = 32  # letters
 YEAR_S = 365 * 24 * 3600
 _KEY_FILE = "visitor_key"
 
@@ -86,10 +86,6 @@ def signing_key() -> bytes:
     """
     given = settings().cookie_key
     if given:
-        if len(given) < MIN_KEY:
-            raise InvalidInput(
-                KEY_VARIABLE, f"a key of {len(given)} letters", f"at least {MIN_KEY} random letters"
-            )
         return given.encode()
     file = _store_directory() / _KEY_FILE
     try:

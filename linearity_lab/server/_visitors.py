@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import re
 import threading
 import time
 from collections.abc import Awaitable, Callable
@@ -21,14 +20,12 @@ from linearity_lab.server.garbage import collect_left
 from ntk_core.environment import settings
 from ntk_core.errors import InvalidInput
 
-HOSTS_VARIABLE = "LINEARITY_LAB_HOSTS"
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 RELEASE_S = 30.0  # between two looks for closed sessions; our choice
 LEFT_S = 60.0  # Streamlit keeps a disconnected session for 30 s (config.toml), for a page that reconnects
 MAX_MESSAGE_BYTES = 1_000_000  # as in .streamlit/config.toml; a drawn graph has some kilobytes
 # A dragged slider sends a burst of messages; a page runs about three times a second.
 BURST, PER_S = 30.0, 3.0
-_NAME = re.compile(r"(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\Z|\[[0-9A-Fa-f:.]+\]\Z")
 _LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
@@ -50,16 +47,11 @@ def allowed_hosts() -> tuple[str, ...]:
     """Host names in ``LINEARITY_LAB_HOSTS``, or ``*``; by default loopback if the server listens there alone.
 
     Raises:
-        InvalidInput: for anything but names of hosts.
+        InvalidInput: for a wrong environment.
     """
-    given = [name for name in re.split(r"[,\s]+", settings().hosts) if name]
-    for name in given:
-        if name != "*" and not _NAME.match(name):
-            raise InvalidInput(
-                HOSTS_VARIABLE, name, "names such as lab.example.org, separated by commas, or *"
-            )
+    given = settings().host_names
     is_alone = st.get_option("server.address") in ("localhost", "127.0.0.1", "::1")
-    return tuple(given) or (LOOPBACK if is_alone else ("*",))
+    return given or (LOOPBACK if is_alone else ("*",))
 
 
 class AllowedHosts(TrustedHostMiddleware):

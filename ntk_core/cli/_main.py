@@ -8,7 +8,7 @@ from cyclopts import App, CycloptsError
 
 from ntk_core._version import __version__
 from ntk_core.cli import BAD_INPUT, COMPLETED, FAILED, INTERRUPTED, complain
-from ntk_core.environment import command_name
+from ntk_core.environment import command_name, settings
 from ntk_core.errors import InvalidInput
 from ntk_core.settings.grammar import InvalidSpec
 
@@ -36,15 +36,11 @@ COMMANDS = {
 
 def program() -> int:
     """Run the command of this process and return the exit code."""
-    if sys.argv[1:2] and sys.argv[1] in _COMPUTE:
-        from ntk_core.runs.compiled_code import keep_compiled_code
-
-        keep_compiled_code()
-    return main()
+    return main(keep_code=True)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return the exit code."""
+def main(arguments: Sequence[str] | None = None, *, keep_code: bool = False) -> int:
+    """Run one command and return the exit code; optionally keep compiled code between calls."""
     app = _app()
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
@@ -55,6 +51,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given[0] in ("--help", "-h"):  # the help of a command is its docstring
             for name in COMMANDS:
                 app[name]
+        if given[0] in COMMANDS:
+            settings()  # a wrong variable prevents every command, also those that do not read it
+        if keep_code and given[0] in _COMPUTE:
+            from ntk_core.runs.compiled_code import keep_compiled_code
+
+            keep_compiled_code()
         return int(app(given, exit_on_error=False, print_error=False) or COMPLETED)
     except CycloptsError as error:
         problem = str(error).partition(" Available commands")[0][:500]

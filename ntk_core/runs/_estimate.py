@@ -4,7 +4,6 @@ import bisect
 import functools
 import itertools
 import math
-import re
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, cast
 
@@ -19,10 +18,10 @@ from ntk_core.runs.costs import Machine, Work, bytes_of_points, machine, peak_by
 from ntk_core.runs.events import Estimated
 from ntk_core.settings.part import SpecPart
 from ntk_core.settings.walk import value_at, with_value
+from ntk_core.variables import check_scheduler
 
 _STEPS = "training.max_steps"
 SCHEDULER_VARIABLE = "LINEARITY_LAB_SCHEDULER"
-_ADDRESS = re.compile(r"(tcp|tls)://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
 # Errors suggest numbers of two digits and zeros.
 ROUND = (*range(1, 10), *(digits * 10**zeros for zeros in range(10) for digits in range(10, 100)))
 
@@ -255,14 +254,8 @@ def scheduler_address(given: str | None = None) -> str | None:
     """Return the address of the dask scheduler, ``given`` or from the environment; None to compute here."""
     field = SCHEDULER_VARIABLE if given is None else "scheduler"
     address = settings().scheduler if given is None else given
-    if not address:
-        return None
-    found = _ADDRESS.fullmatch(address)
-    if found is None or not 1 <= int(found[3]) <= 65_535:
-        raise InvalidInput(
-            field, address, "the address of a dask scheduler, such as tcp://192.168.0.10:8786"
-        )
-    return address
+    check_scheduler(field, address)
+    return address or None
 
 
 def devices_for(spec: Spec, key: str) -> int:

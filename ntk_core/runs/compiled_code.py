@@ -24,9 +24,10 @@ from ntk_core.environment import (
     settings,
 )
 from ntk_core.errors import InvalidInput
+from ntk_core.variables import CACHE_OFF
 
 VARIABLE = "LINEARITY_LAB_CACHE"
-OFF = "off"
+
 # Above this size a start clears the directory. JAX's own limit reads every entry at each write: seconds per sweep.
 MAX_BYTES = 200_000_000
 _JAX_VARIABLE = "JAX_COMPILATION_CACHE_DIR"
@@ -77,13 +78,9 @@ def keep_compiled_code() -> None:
 def compiled_code_directory() -> Path | None:
     """Return the directory for this processor's code; None if the cache is off."""
     given = settings().cache
-    if given.lower() == OFF:
+    if given.lower() == CACHE_OFF:
         return None
     root = Path(given).expanduser() if given else data_directory() / "compiled"
-    if not root.is_absolute():
-        raise InvalidInput(
-            VARIABLE, given, f"the absolute path of a directory that can be written, or {OFF}"
-        )
     return root / f"linearity-lab-{_processor()}"
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from ntk_core.runs import compiled_code
-from ntk_core.runs.compiled_code import OFF, VARIABLE, compiled_code_directory, keep_compiled_code
+from ntk_core.runs.compiled_code import VARIABLE, compiled_code_directory, keep_compiled_code
+from ntk_core.variables import CACHE_OFF
 
 ROOT = Path(__file__).resolve().parents[2]
 JAX_VARIABLE = "JAX_COMPILATION_CACHE_DIR"
@@ -63,7 +64,7 @@ def entries(place: Path) -> list[Path]:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")
 def test_cached_code_and_disk_errors_change_no_number(tmp_path):
-    processes = [started(OFF), started(tmp_path), started(tmp_path)]
+    processes = [started(CACHE_OFF), started(tmp_path), started(tmp_path)]
     (plain, hits), *others = map(ended, processes)
     assert hits == 0
     assert all(kernel == plain for kernel, _ in others)

@@ -11,7 +11,7 @@ if True:  # before SQLAlchemy is imported
     check_installed("cli", "A store of runs", "filelock", "sqlalchemy")
 
 from ntk_core.runs._documents import Reading
-from ntk_core.runs.store._database import VARIABLE
+from ntk_core.runs.store._database import VARIABLE, check_location
 from ntk_core.runs.store._entries import (
     MAX_NAME,
     MAX_NOTE,

@@ -438,15 +438,36 @@ def _copy(file: Path, target: Path, busy_timeout_s: float) -> None:
         partial.unlink(missing_ok=True)
 
 
+def check_location(given: str) -> None:
+    """Check the form of a store's location, without opening it.
+
+    Raises:
+        InvalidInput: for a malformed URL, a database without its driver, or a directory.
+    """
+    shown = given
+    try:
+        if "://" in given:
+            url = sa.make_url(given)
+            shown = url.render_as_string(hide_password=True)
+            _with_driver(url).get_dialect()
+        elif given and Path(given).expanduser().is_dir():
+            raise IsADirectoryError("this is a directory")
+    except (sa.exc.SQLAlchemyError, OSError, RuntimeError, ValueError, ImportError) as error:
+        allowed = f"the path of a SQLite file or the URL of a database (here: {error})"
+        raise InvalidInput(VARIABLE, shown, allowed) from None
+
+
+def _with_driver(url: sa.URL) -> sa.URL:
+    """Select psycopg 3 for the usual form ``postgresql://``; SQLAlchemy would select psycopg2."""
+    if url.drivername in ("postgresql", "postgres"):
+        return url.set(drivername="postgresql+psycopg")
+    return url
+
+
 def _url(given: str) -> sa.URL:
     """Return the URL of the database ``given``; create the directory of a SQLite file."""
     if "://" in given:
-        url = sa.make_url(given)
-        if url.drivername in (
-            "postgresql",
-            "postgres",
-        ):  # the usual form; SQLAlchemy would select psycopg2 for it
-            url = url.set(drivername="postgresql+psycopg")
+        url = _with_driver(sa.make_url(given))
         if url.get_backend_name() != "sqlite" or not url.database:
             return url
         file = Path(url.database)

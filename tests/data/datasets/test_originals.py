@@ -37,6 +37,7 @@ def tiny():
 @pytest.fixture
 def root(tmp_path, monkeypatch, tiny):
     """An empty data directory; the tiny set is declared to be the original of both MNIST layouts."""
+    (tmp_path / "sets").mkdir()
     monkeypatch.setenv("LINEARITY_LAB_DATA", str(tmp_path / "sets"))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
@@ -49,7 +50,6 @@ def root(tmp_path, monkeypatch, tiny):
             _images.ORIGINALS[name], shapes=tuple(array.shape for array in tiny), sha256=sha256
         )
         monkeypatch.setitem(_images.ORIGINALS, name, declared)
-    (tmp_path / "sets").mkdir()
     return tmp_path / "sets"
 
 
