@@ -54,6 +54,37 @@ def test_code_has_96_random_bits_and_constant_time_compare(polls, monkeypatch):
         assert polls.join(guess, "b") == "unknown"
 
 
+def test_host_sees_votes_by_address_and_no_address_is_stored(polls):
+    code = polls.open(HOST, LINE)
+    polls.ask(code, HOST, "q", ORDER, is_revealed=False)
+    classroom = "198.51.100.7"  # one router for all phones
+    for member in range(62):
+        assert polls.join(code, f"m{member}", classroom) == "joined"
+        assert polls.vote(code, f"m{member}", "q", 0), "shared addresses are legitimate"
+    for member, address in (("x", "203.0.113.1"), ("y", "203.0.113.2"), ("silent", "203.0.113.3")):
+        assert polls.join(code, member, address) == "joined"
+    for member in ("x", "y"):
+        assert polls.vote(code, member, "q", 1)
+    assert polls.vote(code, "x", "q", 2), "a changed vote counts once"
+    # A member who joins again from another network is counted at the first address.
+    assert polls.join(code, "x", classroom) == "joined"
+    seen = polls.ask(code, HOST, "q", ORDER, is_revealed=False)
+    assert seen.by_address == (62, 1, 1)
+    assert sum(seen.by_address) == seen.num_votes == 64
+    assert polls.look(code, "x").by_address == (), "for the host only"
+    assert classroom not in repr(polls._held)
+    assert "203.0.113" not in repr(polls._held)
+
+
+def test_addresses_of_the_second_round_are_counted_again(polls):
+    code = opened(polls)
+    polls.vote(code, "a", "q", 0)
+    polls.vote_again(code, HOST)
+    assert polls.ask(code, HOST, "q", ORDER, is_revealed=False).by_address == ()
+    polls.vote(code, "b", "q", 0)
+    assert polls.ask(code, HOST, "q", ORDER, is_revealed=False).by_address == (1,)
+
+
 def test_one_vote_each_that_may_change_until_the_answer(polls):
     code = opened(polls)
     assert polls.vote(code, "a", "q", 0)

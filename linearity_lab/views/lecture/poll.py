@@ -2,6 +2,7 @@
 
 import ipaddress
 import secrets
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 import segno
@@ -24,6 +25,7 @@ from linearity_lab.words.markdown import read
 
 HOST_S, PHONE_S = 1.0, 1.5  # between two requests
 BARS_KEY = "b"
+MAX_SHOWN_ADDRESSES = 6  # in one line under the votes
 JOINED, MEMBER = f"{PAGE}.joined", "me"
 
 
@@ -144,6 +146,16 @@ def _follow(visit: Visit) -> None:
     if seconds is not None:
         left = " · " + (_word("left").format(seconds=seconds) if seconds else _word("over"))
     st.caption(_word("count").format(votes=seen.num_votes, members=members) + left)
+    if seen.by_address:
+        st.caption(_by_address(seen.by_address), help=_word("addresses help"))
+
+
+def _by_address(votes: Sequence[int]) -> str:
+    """Describe votes by network address, most first."""
+    shown = [str(count) for count in votes[:MAX_SHOWN_ADDRESSES]]
+    if len(votes) > MAX_SHOWN_ADDRESSES:
+        shown.append("…")
+    return _word("addresses").format(addresses=len(votes), votes=", ".join(shown))
 
 
 def _watch(code: str, member: str, every_s: float) -> None:
@@ -180,7 +192,7 @@ def show_phone(code: str) -> None:
         how: str = "ended"
         if not joined:
             member = secrets.token_urlsafe()
-            how = shared_polls().join(code, member)
+            how = shared_polls().join(code, member, session.network_address())
         if how != "joined":
             show = st.info if joined else st.warning
             show(_word("crowded" if how == "full" else how))

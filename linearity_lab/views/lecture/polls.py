@@ -1,5 +1,6 @@
 """Polls of classes, in the memory of this process, with unguessable codes, members and votes."""
 
+import hashlib
 import hmac
 import math
 import secrets
@@ -42,6 +43,7 @@ class PollView:
     ] = ()  # votes for each choice in the first round; empty in the first round
     seconds_left: int | None = None  # until votes close; None without a timer
     is_open: bool = True  # whether further phones may join
+    by_address: tuple[int, ...] = ()  # for the host: votes of each network address, most first
 
     @property
     def num_votes(self) -> int:
@@ -64,6 +66,13 @@ class _HeldPoll:
     before: dict[str, dict[str, int]] = field(default_factory=dict)  # the same, of the first round
     ends: tuple[str, float] = ("", 0.0)  # question and time of its timer
     is_open: bool = True
+    origins: dict[str, bytes] = field(default_factory=dict)  # session → digest of its address
+    # A digest with a random key distinguishes addresses without storing them.
+    origin_key: bytes = field(default_factory=lambda: secrets.token_bytes(32))
+
+    def origin(self, address: str) -> bytes:
+        """Return the digest of a network address, different in every poll."""
+        return hashlib.blake2b(address.encode(), key=self.origin_key, digest_size=8).digest()
 
 
 class TooManyPolls(Exception):
@@ -123,8 +132,8 @@ class Polls:
                 poll.revealed.add(question)
             return self._seen(poll)
 
-    def join(self, code: str, session: str) -> Joined:
-        """Admit a session to a poll."""
+    def join(self, code: str, session: str, address: str = "") -> Joined:
+        """Admit a session to a poll; of its network address only a keyed digest is kept."""
         with self._lock:
             poll = self._found(code)
             if poll is None:
@@ -136,9 +145,11 @@ class Polls:
                 if self._clock() - asked < AWAY_S:
                     return "full"
                 del poll.members[longest]
+                poll.origins.pop(longest, None)
                 for votes in poll.votes.values():
                     votes.pop(longest, None)
             poll.members[session] = self._clock()
+            poll.origins.setdefault(session, poll.origin(address))
             return "joined"
 
     def look(self, code: str, session: str) -> PollView | None:
@@ -238,6 +249,8 @@ class Polls:
             Counter(poll.before.get(poll.question, {}).values()),
         )
         since = self._clock() - HERE_S
+        by_origin = Counter(poll.origins[each] for each in votes)
+        is_host = not session
         return PollView(
             question=poll.question,
             order=poll.order,
@@ -250,6 +263,7 @@ class Polls:
             else (),
             seconds_left=self._left(poll),
             is_open=poll.is_open,
+            by_address=tuple(sorted(by_origin.values(), reverse=True)) if is_host else (),
         )
 
 
