@@ -5,6 +5,7 @@ from difflib import get_close_matches
 from functools import partial
 from typing import Any, Self
 
+from ntk_core.markup import without_marks
 from ntk_core.numbers import duration, size
 
 
@@ -162,7 +163,7 @@ def kind_of(value: object) -> str:
 
 
 def _shorten(value: object, limit: int = 60) -> str:
-    text = value if isinstance(value, str) else repr(value)
+    text = without_marks(value) if isinstance(value, str) else repr(value)
     text = text if len(text) <= limit else text[: limit - 1] + "…"
     return text.encode("utf-8", "backslashreplace").decode(
         "utf-8"

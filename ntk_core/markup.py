@@ -3,6 +3,7 @@
 import html
 import importlib
 import sys
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from types import ModuleType
@@ -10,6 +11,7 @@ from typing import Any
 
 JSON = dict[str, Any]  # a JSON object
 Part = Any  # HTML, or a Plotly figure
+_BLANK_LETTERS = "\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0"  # invisible, but not in category Cf
 _LINE = "1px solid rgba(128,128,128,.35)"
 _CELL = f"text-align:left;vertical-align:top;padding:.15em 1em .15em 0;border-bottom:{_LINE}"
 
@@ -109,6 +111,21 @@ def folded(title: str, inside: str) -> str:
 def shortened(text: str, most: int) -> str:
     """Shorten ``text`` to ``most`` characters, ending in an ellipsis if cut."""
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def without_marks(text: str) -> str:
+    """Remove bidirectional and zero-width marks, which can make a text look like another one.
+
+    These are the characters of Unicode's category Cf (format) and the Hangul fillers, which are
+    drawn as nothing. Letters of right-to-left scripts stay and are displayed in their own order.
+    Source: Unicode Technical Report 36, sections 2.5 and 2.8.
+    """
+    shown = []
+    for letter in text:
+        is_mark = unicodedata.category(letter) == "Cf" or letter in _BLANK_LETTERS
+        if not is_mark:
+            shown.append(letter)
+    return "".join(shown)
 
 
 def printable(text: str) -> str:

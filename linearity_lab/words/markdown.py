@@ -8,6 +8,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ntk_core.markup import without_marks
+
 _ROOT = Path(__file__).parents[2]
 _FRONT = re.compile(r"---\n(.*?\n)---\n", re.DOTALL)
 _FIELDS = re.compile(r"(?:[a-z][A-Za-z ]*: .+\n)+(?=\n|\Z)")
@@ -104,12 +106,17 @@ def plain(text: str) -> str:
 
     Markdown links addresses even if they are escaped, so a zero-width character splits them.
     """
-    return _MARKDOWN.sub(r"\\\1", _ADDRESS.sub("\\1\u2060", " ".join(text.split())))
+    return _MARKDOWN.sub(r"\\\1", _ADDRESS.sub("\\1\u2060", _one_line(text)))
+
+
+def _one_line(text: str) -> str:
+    """Return text in one line, without invisible marks."""
+    return " ".join(without_marks(text).split())
 
 
 def typeset(text: str) -> str:
     """Escape ``text`` like :func:`plain`, with powers such as ``m^(-1/2)`` as formulas."""
-    pieces = _POWER.split(" ".join(text.split()))
+    pieces = _POWER.split(_one_line(text))
     pieces[::2] = [_MARKDOWN.sub(r"\\\1", each) for each in pieces[::2]]
     formulas = (each.replace("ρ", r"\rho ") for each in pieces[1::2])
     pieces[1::2] = [f"${each[0]}^{{{each[3:-1]}}}$" for each in formulas]
@@ -118,7 +125,7 @@ def typeset(text: str) -> str:
 
 def raised(text: str) -> str:
     """Return ``text`` as HTML with raised powers such as ``m^(-1/2)``, readable before the formula script loads."""
-    pieces = _POWER.split(html.escape(" ".join(text.split())))
+    pieces = _POWER.split(html.escape(_one_line(text)))
     pieces[1::2] = [
         f"<i>{each[0]}</i><sup>{each[3:-1].replace('-', '−')}</sup>" for each in pieces[1::2]
     ]
