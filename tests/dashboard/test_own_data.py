@@ -1,10 +1,12 @@
 """Uploaded data: the page of uploads, and runs on every page with data, from URL to figures."""
 
+import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 from streamlit.testing.v1 import AppTest
 
 import ntk_core
@@ -25,7 +27,7 @@ from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import EXPERIMENTS, load_data
 from ntk_core.settings.grammar import spec_from_texts, text_of, with_settings
 from tests.dashboard.open_pages import checked, form_sentences, open_page, open_panels, press, words
-from tests.data.uploads.files import arrays, flowers, pets
+from tests.data.uploads.files import archive, arrays, flowers, pets
 from tests.running import result_of
 from tests.smallest import smallest
 
@@ -113,6 +115,45 @@ def test_refusal_is_one_sentence_until_the_choice_is_mended():
     widget(app, "toggle", "drop_missing").set_value(True)
     assert not checked(app.run()).error
     assert [metric.value for metric in app.metric] == ["2", "2", "4"]
+
+
+def test_undecided_first_row_is_chosen_on_the_page():
+    data = "2019,2020,2021\n" + "".join(f"{i * 0.5},{i * i},{i % 2}\n" for i in range(12))
+    app = uploaded(data.encode(), "years.csv")
+    (shown,) = [error.value for error in app.error]
+    assert "a first row (2019, 2020, 2021)" in shown.replace("\\", "")
+    for chosen, num_rows in (("Column names", 12), ("A sample", 13)):
+        (control,) = [each for each in app.get("button_group") if each.label == "First row"]
+        control.set_value(chosen)
+        app = checked(app.run())
+        assert not [error for error in app.error if "first row" in error.value]
+        assert any(f"{num_rows} rows, 3 columns" in each.value for each in app.caption)
+
+
+def test_background_of_transparent_images_is_chosen_on_the_page():
+    icons = {}
+    for index in range(6):
+        pixels = np.zeros((8, 8, 4), np.uint8)
+        pixels[index:, :4, 3] = 255
+        stream = io.BytesIO()
+        Image.fromarray(pixels, "RGBA").save(stream, "PNG")
+        icons[f"icons/{'ab'[index % 2]}/{index}.png"] = stream.getvalue()
+    app = uploaded(archive(icons), "icons.zip")
+    (shown,) = [error.value for error in app.error]
+    assert "transparent in places" in shown
+    widget(app, "button_group", "background").set_value("white")
+    app = checked(app.run())
+    assert not app.error
+    assert "Transparent pixels show the background, white." in words(app)
+
+
+def test_target_inputs_and_missing_values_are_in_words():
+    rows = "".join(f"{i * 0.5},{'NA' if i == 3 else i * i},{i % 2}\n" for i in range(12))
+    app = uploaded(f"x,y,label\n{rows}".encode(), "plane.csv")
+    shown = words(app)
+    assert "Target: label, a class, suggested because of its name." in shown
+    assert "Inputs: x, y." in shown
+    assert "Missing in y: 1 × NA." in shown
 
 
 def test_a_number_to_be_learned_leads_to_the_linear_model(jobs):

@@ -314,6 +314,11 @@ def _named(field: str, name: str, found: Mapping[str, T], noun: str) -> T:
 
 def _features(table: Table, choices: Choices) -> list[Column]:
     if not choices.features:
+        others = [column for column in table.columns if column.name != choices.target]
+        texts = [column for column in others if column.obstacle]
+        if texts and not any(column.is_numeric for column in others):
+            # Such as a row of units below the header, which makes every column text.
+            raise _not_numbers("features", texts[0], "at least one column of numbers")
         raise InvalidInput("features", "nothing", "at least one column of numbers")
     features = [
         _named("features", name, table.by_name, "columns")

@@ -34,6 +34,7 @@ _BOMS = {
 _OTHER_TEXTS = (
     (r"<(!doctype|html|head|body|table|script|svg|!--)", "a web page (HTML)"),
     (r"<\?xml", "an XML file"),
+    (r"<(?!na>)/?[a-z][a-z0-9]*(\s[^<>]*)?/?>", "a web page (HTML)"),
     (r'\{\s*("|\}|$)', "a JSON file"),
     (r'\[\s*(["\[{\]]|-?[0-9]+\s*(,|$))', "a JSON file"),
     (r"@relation\b", "an ARFF file"),

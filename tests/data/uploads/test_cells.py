@@ -199,6 +199,8 @@ def test_row_numbers_are_no_inputs():
         (b"<!DOCTYPE html><html><body>1,2</body></html>", "a web page (HTML)"),
         (b'\n <HTML>\n<p class="a,b">', "a web page (HTML)"),
         (b'<?xml version="1.0"?><a/>', "an XML file"),
+        (b'<div class="x">1,2</div>\n', "a web page (HTML)"),
+        (b"<p>1,2</p>\n<br/>\n", "a web page (HTML)"),
         (b'{"a": 1, "b": 2}\n{"a": 2, "b": 3}\n', "a JSON file"),
         (b'[{"a": 1, "b": 2}]', "a JSON file"),
         (b"[1, 2, 3]", "a JSON file"),
@@ -314,3 +316,17 @@ def test_columns_are_those_of_one_cell_at_a_time(seed):
         if found.texts:
             written = ["" if code < 0 else found.texts[code] for code in found.codes]
             assert written == [unicodedata.normalize("NFC", cell.strip()) for cell in cells]
+
+
+def test_text_in_every_column_is_named():
+    rows = "\n".join(f"{i},{i * i},{'uv'[i % 2]}" for i in range(6))
+    candidate = table(f"length,mass,kind\nm,kg,-\n{rows}")
+    with pytest.raises(InvalidInput) as refused:
+        clean_upload(candidate, suggested_choices(candidate))
+    assert refused.value.field == "features"
+    assert refused.value.given == "length, text such as m"
+
+
+def test_words_for_missing_values_in_brackets_are_no_web_page():
+    found = table("<NA>,3.5,a\n4,3,a\n6,2,b\n5,2.5,b\n")
+    assert found.columns[0].missing == {"<NA>": 1}
