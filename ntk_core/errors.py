@@ -22,6 +22,7 @@ class InvalidInput(ValueError):
         given: the given value, shortened for display.
         allowed: the allowed range or choices, in words.
         nearest: an allowed value that could replace it, if one is close.
+        longest: characters of ``given`` that are kept; the rest is cut, since values may be uploaded files.
 
     >>> str(InvalidInput("width", 0, "an integer from 1 to 10,000,000"))
     'width: 0 cannot be used; use an integer from 1 to 10,000,000'
@@ -29,10 +30,11 @@ class InvalidInput(ValueError):
 
     template = "{}: {} cannot be used; use {}"
     nearest: object
+    longest = 60
 
     def __init__(self, field: str, given: object, allowed: str, nearest: object = None):
         self.field = _shorten(field, 120)
-        self.given = _shorten(given)
+        self.given = _shorten(given, self.longest)
         self.allowed = allowed
         self.nearest = nearest
         super().__init__(self.template.format(self.field, self.given, allowed))
@@ -128,6 +130,8 @@ class RowsMix(InvalidInput):
     'net: a function in which cumsum mixes the rows of x cannot be used; use one row at a time'
     """
 
+    longest = 300  # a description in our own words, not a value from outside
+
 
 class RunFailed(RuntimeError):
     """A run that did not complete.
@@ -162,7 +166,18 @@ def kind_of(value: object) -> str:
     return str(getattr(value, "__name__", type(value).__name__))
 
 
-def _shorten(value: object, limit: int = 60) -> str:
+def reason_of(error: BaseException) -> str:
+    """Return an error's whole message in one line, or the name of its class.
+
+    The line that helps is often the last one, so no line is dropped.
+
+    >>> reason_of(ValueError("a mismatch:\\n\\n  3 and 4"))
+    'a mismatch: 3 and 4'
+    """
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _shorten(value: object, limit: int) -> str:
     text = without_marks(value) if isinstance(value, str) else repr(value)
     text = text if len(text) <= limit else text[: limit - 1] + "…"
     return text.encode("utf-8", "backslashreplace").decode(

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
-from ntk_core.errors import InvalidInput, kind_of
+from ntk_core.errors import InvalidInput, kind_of, reason_of
 from ntk_core.machine import how_to_install
 from ntk_core.own_models._file import CONTRACT
 from ntk_core.own_models._torch import from_torch
@@ -53,12 +53,8 @@ def read_checkpoint(path: Path) -> Weights:
             "checkpoint", path.name, f"{how_to_install('torch')} for {error.name}, or an .npz file"
         ) from None
     except Exception as error:  # any error of a reader on a damaged or foreign file
-        first = next(
-            (line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__
-        )
-        raise InvalidInput(
-            "checkpoint", f"{path.name} ({first[:80]})", f"arrays by name in {SUFFIXES}"
-        ) from None
+        allowed = f"arrays by name in {SUFFIXES}; the reader reports: {reason_of(error)}"
+        raise InvalidInput("checkpoint", path.name, allowed) from error
     if not found:
         raise InvalidInput(
             "checkpoint", f"{path.name} without arrays", f"arrays by name in {SUFFIXES}"

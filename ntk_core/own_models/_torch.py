@@ -12,11 +12,10 @@ import numpy as np
 from jax import Array
 from numpy.typing import ArrayLike
 
-from ntk_core.errors import InvalidInput, kind_of
+from ntk_core.errors import InvalidInput, kind_of, reason_of
 from ntk_core.machine import how_to_install
 from ntk_core.own_models._torch_reference import (
     Reference,
-    first_line,
     outputs_of,
     reference,
     unchanged,
@@ -142,8 +141,8 @@ def _as_rows(example: Any) -> torch.Tensor:
         else:
             rows = torch.as_tensor(np.array(example))
     except Exception as error:  # lists of different lengths, dictionaries, sparse or meta tensors
-        given = f"{kind_of(example)} ({first_line(error)})"
-        raise InvalidInput("example", given, allowed) from error
+        allowed = f"{allowed}; PyTorch reports: {reason_of(error)}"
+        raise InvalidInput("example", kind_of(example), allowed) from error
     if rows.ndim == 0 or len(rows) == 0:
         raise InvalidInput("example", f"shape {tuple(rows.shape)}", allowed)
     if not bool(torch.isfinite(rows).all()):
@@ -196,8 +195,8 @@ def _copied(module: torch.nn.Module) -> torch.nn.Module:
     try:
         return copy.deepcopy(module, shared)
     except Exception as error:  # locks, open files, generators
-        given = f"a module that Python cannot copy ({first_line(error)})"
-        raise InvalidInput("model", given, "a module that copy.deepcopy accepts") from error
+        allowed = f"a module that copy.deepcopy accepts; Python reports: {reason_of(error)}"
+        raise InvalidInput("model", "a module that cannot be copied", allowed) from error
 
 
 def _compare(apply: TorchFunction, params: dict[str, Array], expected: Reference) -> None:
@@ -216,7 +215,8 @@ def _compare(apply: TorchFunction, params: dict[str, Array], expected: Reference
         with jax.default_matmul_precision("highest"):
             outputs, gradients = jax.jit(both)(params)
     except Exception as error:  # any error of torchax or of JAX on what torchax wrote
-        raise InvalidInput("model", first_line(error), "operations that torchax knows") from error
+        allowed = f"operations that torchax knows; it reports: {reason_of(error)}"
+        raise InvalidInput("model", "a module that fails in JAX", allowed) from error
     tolerance = max(AGREEMENT, 16 * expected.precision)
     _compare_outputs(np.asarray(outputs, np.float64), expected.outputs, tolerance)
     negligible = max(NEGLIGIBLE, 2 * expected.precision)

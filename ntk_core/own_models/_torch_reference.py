@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ntk_core.errors import InvalidInput, kind_of
+from ntk_core.errors import InvalidInput, kind_of, reason_of
 from ntk_core.own_models._torchax import without_fastpath
 
 if TYPE_CHECKING:
@@ -123,18 +123,19 @@ def _restore(tensor: torch.Tensor, values: torch.Tensor) -> None:
 def _called(module: torch.nn.Module, example: torch.Tensor) -> tuple[Any, torch.Tensor]:
     """Return (what the module returns, the example in the first type that it accepts)."""
     weights = next(module.parameters())
-    first = None  # the error for the example as it was given
+    first: Exception | None = None  # the error for the example as it was given
     for kind in _types(example, weights.dtype):
         rows = example.to(device=weights.device, dtype=kind)
         try:
             return module(rows), rows
         except Exception as error:  # any error of a module on an unsuitable example
             first = first or error
+    assert first is not None  # at least one type is tried
     shape = tuple(example.shape)
     raise InvalidInput(
         "example",
         f"shape {shape} and type {str(example.dtype).removeprefix('torch.')}",
-        f"inputs (n, *input_shape) that the module accepts; PyTorch reports: {first_line(first)}",
+        f"inputs (n, *input_shape) that the module accepts; PyTorch reports: {reason_of(first)}",
     ) from first
 
 
@@ -184,8 +185,8 @@ def _gradients(
     except Exception as error:  # an operation without a backward pass, for example
         raise InvalidInput(
             "model",
-            f"a module without gradients in PyTorch ({first_line(error)})",
-            "a module that PyTorch can train",
+            "a module without gradients in PyTorch",
+            f"a module that PyTorch can train; PyTorch reports: {reason_of(error)}",
         ) from error
     gradients = {}
     for (name, parameter), gradient in zip(moving.items(), found, strict=True):
@@ -196,9 +197,3 @@ def _gradients(
 
 def _wide(tensor: torch.Tensor) -> np.ndarray:
     return np.asarray(tensor.detach().double().numpy(force=True))
-
-
-def first_line(error: BaseException | None) -> str:
-    """Return the first line of a message, or the error's type."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__

@@ -21,13 +21,13 @@ from jax.tree_util import KeyPath, PyTreeDef
 from jax.typing import ArrayLike
 from jaxtyping import PyTree
 
-from ntk_core.errors import InvalidInput, kind_of
+from ntk_core.errors import InvalidInput, kind_of, reason_of
 from ntk_core.networks.architectures import Network
 from ntk_core.traced._collections import check_collections
 from ntk_core.traced._of_network import Shapes, avals_of, shapes_of
 from ntk_core.traced._overwrites import Plain, overwrites
 from ntk_core.traced._program import Apply, Model, Program, Rows
-from ntk_core.traced._trace import Frozen, Seen, reason_of, rules_of, trace
+from ntk_core.traced._trace import Frozen, Seen, rules_of, trace
 
 Inputs = TypeVar("Inputs")
 FUNCTION = "a network of this package or a function apply(params, x) that returns outputs (n, C)"

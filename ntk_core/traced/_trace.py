@@ -13,7 +13,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, subjaxprs
 from jax.tree_util import PyTreeDef
 from jaxtyping import PyTree
 
-from ntk_core.errors import InvalidInput
+from ntk_core.errors import InvalidInput, reason_of
 from ntk_core.traced._derivatives import value_and_slope
 from ntk_core.traced._look_ups import with_one_derivative
 from ntk_core.traced._overwrites import overwrites, reverses
@@ -152,12 +152,6 @@ def traced_batch(apply: Apply, params: PyTree, x: Rows) -> Batch | None:
     if frozen is not None:
         frozen.batches[kinds, *key] = batch
     return batch
-
-
-def reason_of(error: BaseException) -> str:
-    """Return the first line of an error, or its class."""
-    lines = (line.strip() for line in str(error).splitlines())
-    return next((line for line in lines if line), type(error).__name__)
 
 
 def _unwrapped(apply: object, kind: type[Kind]) -> tuple[Kind | None, tuple[type, ...]]:
