@@ -126,6 +126,10 @@ def hessian_norm(
     Σ fan_in · fan_out. So does any callable ``apply(params, x) -> (n, C)`` with layers (see ``layers_of``; one product
     is compared with a plain one before the first result). Others take Hessian-vector products over all parameters.
 
+    Of 78,720 converged results for networks with 1 hidden layer, compared with dense float64 ones, 4 were outside
+    of their tolerance, at most 0.02% at any width and tolerance, by up to 4.0%
+    (docs/math/hessian_in_a_small_space.md).
+
     >>> from ntk_core.networks.architectures import FullyConnected
     >>> net = FullyConnected(width=1, depth=1, activation="identity", use_bias=False)
     >>> params = net.init(jax.random.key(0), (1,))  # f = v w x, so H = [[0, x], [x, 0]]
@@ -208,6 +212,9 @@ def hessian_eigenpairs(
 
     Arguments as for :func:`hessian_norm`. Eigenvectors are in the small space, about 10⁵ numbers for a network of
     2·10⁸ weights; ``num_directions`` of them are also returned at full size.
+
+    Of 4,000 converged results for networks with 1 hidden layer, compared with dense float64 ones, none was
+    outside of its tolerance (docs/math/hessian_in_a_small_space.md).
 
     >>> from ntk_core.networks.architectures import FullyConnected
     >>> net, x = FullyConnected(width=8, depth=1), jnp.ones(3)
