@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from pydantic import BaseModel
+
 from ntk_core.errors import InvalidInput
 from ntk_core.runs._spec import SCHEMA_VERSION, ExperimentSpec, Spec, version_of
 from ntk_core.runs._table import KINDS
@@ -174,14 +176,15 @@ def naming(kind: type[ExperimentSpec]) -> str:
     Stored digests of another fingerprint may differ from those of this version.
     """
     facts: list[str] = [f"version {version_of(kind)}"]
-    waiting: list[type[SpecPart]] = [kind]
-    seen: set[type[SpecPart]] = set()
+    waiting: list[type[BaseModel]] = [kind]
+    seen: set[type[BaseModel]] = set()
     while waiting:
         part = waiting.pop()
         if part in seen:
             continue
         seen.add(part)
-        facts.append(f"{part.__qualname__}: {part.selector} {part.relevant!r}")
+        if issubclass(part, SpecPart):
+            facts.append(f"{part.__qualname__}: {part.selector} {part.relevant!r}")
         for name, field in part.model_fields.items():
             default = field.get_default(call_default_factory=True)
             facts.append(f"{part.__qualname__}.{name} = {default!r}")
@@ -189,11 +192,11 @@ def naming(kind: type[ExperimentSpec]) -> str:
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()
 
 
-def _parts_in(annotation: object) -> list[type[SpecPart]]:
-    """Return the groups of settings that occur in a type."""
-    if isinstance(annotation, type) and issubclass(annotation, SpecPart):
+def _parts_in(annotation: object) -> list[type[BaseModel]]:
+    """Return the groups of settings, and the parts of graphs, that occur in a type."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
-    found: list[type[SpecPart]] = []
+    found: list[type[BaseModel]] = []
     for inner in getattr(annotation, "__args__", ()):
         found += _parts_in(inner)
     return found

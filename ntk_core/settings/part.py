@@ -84,12 +84,12 @@ def reduced(part: SpecPart) -> dict[str, Any]:
     """Return the JSON of a group of settings, without those at their defaults.
 
     A field with a single allowed value, such as the name of an experiment, distinguishes types and remains, and so does
-    the version. Values that are no groups of settings, such as drawn graphs, remain whole.
+    the version. The same holds for the parts of compositions and drawn graphs.
     """
     return _reduced(part, part.model_dump(mode="json"))
 
 
-def _reduced(part: SpecPart, dumped: dict[str, Any]) -> dict[str, Any]:
+def _reduced(part: pydantic.BaseModel, dumped: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, data in dumped.items():
         value = getattr(part, name)
@@ -105,7 +105,7 @@ def _reduced(part: SpecPart, dumped: dict[str, Any]) -> dict[str, Any]:
 
 
 def _reduced_value(value: object, data: Any) -> Any:
-    if isinstance(value, SpecPart):
+    if isinstance(value, pydantic.BaseModel) and isinstance(data, dict):
         return _reduced(value, data)
     if isinstance(value, tuple) and isinstance(data, list):
         return [_reduced_value(each, one) for each, one in zip(value, data, strict=True)]

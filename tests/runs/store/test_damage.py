@@ -4,6 +4,7 @@ import json
 import random
 import sqlite3
 from collections import Counter
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -22,10 +23,10 @@ def file(tmp_path):
     return tmp_path / "results.sqlite"
 
 
-def filled(file) -> dict[str, object]:
+def filled(file) -> dict[str, Any]:
     """Fill a store with three results and an unfinished run; return the results by digest."""
     store = Store(file)
-    written = {}
+    written: dict[str, Any] = {}
     for number in range(3):
         each = result(spec=spec(number))
         store.save_result(each)
@@ -41,7 +42,7 @@ def filled(file) -> dict[str, object]:
     return written
 
 
-def everything(store: Store, written) -> Counter[str]:
+def everything(store: Store, written: dict[str, Any]) -> Counter[str]:
     """Read all runs; every number is as written, or absent."""
     outcomes: Counter[str] = Counter()
     expected = {
