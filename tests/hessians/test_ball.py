@@ -87,7 +87,7 @@ def test_fifty_further_steps_find_little_more_in_a_large_ball(quantity, monkeypa
     assert found.last_gain <= 1e-3
 
 
-def test_an_unfinished_search_says_how_much_its_last_steps_found():
+def test_unfinished_search_reports_the_gain_of_its_last_steps():
     params, x = drawn(NET)
     found = ball_sup(NET, params, x, 4.0, num_starts=1, num_steps=0, max_further_steps=3)
     assert len(found.further) == 3
