@@ -21,8 +21,8 @@ MAX_RUNTIME_S = 1e10
 # JSON takes about 2.5 times the bytes of an array; other estimates hold within a factor of 1.5.
 SIZE_FACTOR = 4
 SIZE_MARGIN = 1_000_000
-# Numbers of a converged training that are finite by the definition of convergence.
-_FINITE_IF_CONVERGED = ("learning_rate", "loss", "change")
+# Outcomes of trainings whose numbers are all finite.
+_ENDED_WELL = ("converged", "completed", "monotone", "catapult")
 
 
 class UnusableLine(Exception):
@@ -120,7 +120,7 @@ def _check_records(spec: Spec, point: PointValue) -> None:
         if seeded and isinstance(spec, SeededSpec):
             _check_seeds(spec, point, seeded, is_complete=name == "runs")
         for record in seeded:
-            _check_converged(point, record)
+            _check_finite(point, record)
     # Some settings measure kernels only, so that "runs" is empty beside other records.
     if num_seeded == 0 and "runs" in fields and fields["runs"].is_required():
         raise UnusableLine(f"{point.key} has no runs")
@@ -149,10 +149,22 @@ def _identity(record: Record) -> tuple[object, ...]:
     return tuple(names)
 
 
-def _check_converged(point: PointValue, record: Record) -> None:
-    if getattr(record, "outcome", "") != "converged":
+def _check_finite(point: PointValue, record: Record) -> None:
+    """Refuse NaN and infinities where the type of a record promises finite numbers.
+
+    A float without a default is finite in a training that ended well. So is a single float of a
+    record without an outcome; the curves of such a record may leave the range of floats. A default
+    of NaN or None means that some settings do not measure the field.
+    """
+    has_outcome = "outcome" in type(record).model_fields
+    if has_outcome and getattr(record, "outcome", "") not in _ENDED_WELL:
         return
-    for name in _FINITE_IF_CONVERGED:
-        for number in _leaves(getattr(record, name, None)):
+    for name, field in type(record).model_fields.items():
+        value = getattr(record, name)
+        if not field.is_required():
+            continue
+        if not has_outcome and not isinstance(value, float):
+            continue
+        for number in _leaves(value):
             if isinstance(number, float) and not math.isfinite(number):
-                raise UnusableLine(f"{point.key} has a converged run whose {name} is not finite")
+                raise UnusableLine(f"{point.key} has a run whose {name} is not finite")

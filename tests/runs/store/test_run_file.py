@@ -13,7 +13,7 @@ from ntk_core.runs import spec_digest
 from ntk_core.runs.gallery import GALLERY
 from ntk_core.runs.store import Store, read_runs, run_line, write_runs
 from ntk_core.runs.store._import_checks import check_result, check_size_of_line
-from ntk_core.runs.store._run_file import marked_imported, sha
+from ntk_core.runs.store._run_file import marked_imported, read_line, sha
 from tests.runs.store.made_runs import ROOT, SPEC, point, result, spec
 
 
@@ -24,6 +24,20 @@ def other(tmp_path):
     store.close()
 
 
+SEEDED = (
+    "kernel_change",
+    "architectures",
+    "hessian",
+    "dynamics",
+    "optimization",
+    "lazy",
+    "depth_width",
+    "dag",
+    "early_time",
+    "learning_rate",
+    "horizon",
+    "generalization",
+)
 LINES = [run_line(result()).encode(), run_line(result("cancelled", spec=spec(9))).encode()]
 
 
@@ -172,6 +186,43 @@ def test_export_of_a_released_version_is_imported_wholly(other):
         found = read_runs(other, file)
     assert found.left_aside == ()
     assert len(found.digests) == 28
+
+
+def line_of(experiment: str) -> bytes:
+    """The first line of the released export with runs of this experiment."""
+    lines = (ROOT / "tests/runs/stores/0.2.0/runs.jsonl").read_bytes().splitlines(keepends=True)
+    for line in lines:
+        data = json.loads(line)
+        points = data["points"]
+        if data["spec"]["experiment"] == experiment and points and points[0].get("runs"):
+            return line
+    raise LookupError(experiment)
+
+
+@pytest.mark.parametrize("experiment", SEEDED)
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
+def test_required_numbers_are_finite_in_every_experiment(other, experiment, number):
+    """Each single float of the first run in turn, where the run ended well."""
+    line = line_of(experiment)
+    data = json.loads(line)
+    result = read_line(line.decode())
+    run = result.points[0].runs[0]
+    fields = type(run).model_fields
+    if "outcome" in fields and run.outcome == "over-budget":
+        data["points"][0]["runs"][0]["outcome"] = "converged"
+    unchanged = read_runs(other, io.BytesIO(signed(line, points=data["points"])))
+    assert unchanged.left_aside == ()
+    tried = 0
+    for name, field in fields.items():
+        if field.annotation is not float or not field.is_required():
+            continue
+        runs = [dict(each) for each in data["points"][0]["runs"]]
+        runs[0][name] = number
+        forged = signed(line, **changed(data, runs=runs))
+        found = read_runs(other, io.BytesIO(forged))
+        assert len(found.left_aside) == 1, name
+        tried += 1
+    assert tried >= 1
 
 
 @pytest.mark.parametrize("name", [path.stem for path in sorted(GALLERY.glob("*.json"))])
