@@ -64,7 +64,7 @@ format: $(DEV)
 
 # All presets, or some: make gallery PRESETS="liu-fig1-left liu-fig2". An interrupted call resumes.
 gallery: $(APP)
-	$(BIN)/python -m ntk_core gallery $(PRESETS)
+	$(BIN)/python -m linearity_lab gallery $(PRESETS)
 	$(MAKE) claims
 
 # Compare every claim with the gallery.
@@ -130,7 +130,7 @@ docs: $(DEV)
 	$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python .venv-docs
 	$(BIN)/uv pip install --quiet --python .venv-docs -r requirements-docs.txt
 	.venv-docs/bin/python .ci/pages.py
-	.venv-docs/bin/python -m ntk_core site --out .docs/site --docs
+	.venv-docs/bin/python -m linearity_lab site --out .docs/site --docs
 	.venv-docs/bin/python -m sphinx -W --keep-going -q -b html -d .docs/read docs .docs/site/docs
 	.venv-docs/bin/python .ci/links.py .docs/site
 	@echo "The site is in .docs/site/index.html"

@@ -5,14 +5,13 @@ Streamlit finds ``app`` below, serves it, and executes this file again, as ``__m
 
 import streamlit as st
 
-from linearity_lab.components import job_status
-from linearity_lab.jobs import shared_jobs
-from linearity_lab.jobs.profile import error_text, profile
-from linearity_lab.server import lifespan, middleware, routes
-from linearity_lab.server.garbage import collect_garbage
-from linearity_lab.views import early
-from linearity_lab.views.lecture import polls
-from linearity_lab.views.navigation import ICON, PAGES, menu
+from linearity_lab.dashboard import early, job_status
+from linearity_lab.dashboard.jobs import shared_jobs
+from linearity_lab.dashboard.jobs.profile import error_text, profile
+from linearity_lab.dashboard.navigation import ICON, PAGES, menu
+from linearity_lab.dashboard.pages.lecture import polls
+from linearity_lab.dashboard.server import lifespan, middleware, routes
+from linearity_lab.dashboard.server.garbage import collect_garbage
 from linearity_lab.words.markdown import plain
 from ntk_core.errors import InvalidInput
 

@@ -54,17 +54,17 @@ print(len(names), ",".join(sorted(missing)))
 """
 VERSIONS = """
 import ntk_core, linearity_lab
-assert linearity_lab.__version__ == ntk_core.__version__ and "ntk_core.compute" in linearity_lab.__doc__
+assert linearity_lab.__version__ == ntk_core.__version__ and "linearity_lab.compute" in linearity_lab.__doc__
 print(ntk_core.__version__)
 """
 ESTIMATE = """
-import ntk_core
-spec = ntk_core.presets()["liu-fig1-left"]
-print(ntk_core.estimate(spec).seconds > 0, len(ntk_core.experiments.spec_digest(spec)))
+import linearity_lab
+spec = linearity_lab.presets()["liu-fig1-left"]
+print(linearity_lab.estimate(spec).seconds > 0, len(linearity_lab.experiments.spec_digest(spec)))
 """
 PAGES = """
 from streamlit.testing.v1 import AppTest
-from ntk_core.environment import TOP
+from linearity_lab.environment import TOP
 app = AppTest.from_file(TOP / "app.py", default_timeout=90).run()
 for script in sorted((TOP / "pages").glob("*.py")):
     app.switch_page(f"pages/{script.name}").run()
@@ -72,25 +72,25 @@ for script in sorted((TOP / "pages").glob("*.py")):
     print(script.stem, len(app.get("plotly_chart")))
 """
 JOB = """
-import time, ntk_core
-from linearity_lab.jobs import shared_jobs
+import time, linearity_lab
+from linearity_lab.dashboard.jobs import shared_jobs
 settings = {"widths": [4, 8], "num_seeds": 1, "seed": 7, "training.max_steps": 20}
 jobs = shared_jobs()
-job = jobs.submit(ntk_core.experiments.with_settings(ntk_core.presets()["liu-fig1-left"], settings))
+job = jobs.submit(linearity_lab.experiments.with_settings(linearity_lab.presets()["liu-fig1-left"], settings))
 while jobs.snapshot(job).active:
     time.sleep(0.2)
 print(jobs.snapshot(job).status)
 jobs.shutdown()
 """
 COMPUTE = """
-import ntk_core
-result = ntk_core.compute("liu-fig1-left", widths=(4, 8), num_seeds=1, training={"max_steps": 20})
+import linearity_lab
+result = linearity_lab.compute("liu-fig1-left", widths=(4, 8), num_seeds=1, training={"max_steps": 20})
 print(tuple(point.width for point in result.points), result.status)
 """
 TOY = """
 from streamlit.testing.v1 import AppTest
-from linearity_lab.view_modules import page_script
-from ntk_core.environment import TOP
+from linearity_lab.page_modules import page_script
+from linearity_lab.environment import TOP
 app = AppTest.from_file(TOP / "app.py", default_timeout=90).run()
 app.switch_page(page_script("toy")).run()
 assert not app.exception, app.exception
@@ -103,7 +103,7 @@ EXTRAS = {
     "docs/tutorials/cluster.md": "cluster",
 }
 METADATA = ("Author: ", "Classifier: ", "Project-URL: ", "Keywords: ", "License-Expression: MIT",
-            "License-File: LICENSE", "License-File: ntk_core/data/files/README.md")  # fmt: skip
+            "License-File: LICENSE", "License-File: linearity_lab/data/files/README.md")  # fmt: skip
 # Module names that a user's folder may contain.
 IN_THE_WAY = ("numpy.py", "dashboard.py", "app.py")
 _BEGAN = time.monotonic()

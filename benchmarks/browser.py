@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 from benchmarks.drills.served_app import ServedApp, served_app
 from benchmarks.measure import Settings
-from linearity_lab.components.live.settings import LiveSettings
+from linearity_lab.dashboard.live.settings import LiveSettings
 from linearity_lab.site import write_site
 
 READY = '[data-testid="stApp"][data-test-script-state="notRunning"][data-test-connection-state="CONNECTED"]'

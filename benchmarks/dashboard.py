@@ -14,9 +14,9 @@ from benchmarks.browser import READY, fresh_app, headless, moment, new_page, scr
 from benchmarks.drills.served_app import repeated
 from benchmarks.measure import Row, Settings, spread
 from benchmarks.peers.side import timed
-from ntk_core import presets
-from ntk_core.runs.store import Store
-from ntk_core.settings.grammar import with_settings
+from linearity_lab import presets
+from linearity_lab.runs.store import Store
+from linearity_lab.settings.grammar import with_settings
 
 PORT = 8597
 URL = f"http://127.0.0.1:{PORT}"

@@ -21,15 +21,15 @@ import numpy as np
 
 from benchmarks.measure import MOST_BY_OTHERS, Meter, Row, Settings, Watch
 from benchmarks.words import Data
-from ntk_core import runs
+from linearity_lab import runs
+from linearity_lab.runs import EXPERIMENTS, SHIPPED, Machine, Spec, Work, work_of_points
+from linearity_lab.runs._estimate import _costs
+from linearity_lab.runs.costs import COEFFICIENTS, nonnegative_fit
+from linearity_lab.runs.events import PointFinished, PointStarted
+from linearity_lab.settings.grammar import InvalidSpec, with_settings
+from linearity_lab.settings.validation import bounds
+from linearity_lab.settings.walk import Setting, settings, values_of
 from ntk_core.errors import InvalidInput
-from ntk_core.runs import EXPERIMENTS, SHIPPED, Machine, Spec, Work, work_of_points
-from ntk_core.runs._estimate import _costs
-from ntk_core.runs.costs import COEFFICIENTS, nonnegative_fit
-from ntk_core.runs.events import PointFinished, PointStarted
-from ntk_core.settings.grammar import InvalidSpec, with_settings
-from ntk_core.settings.validation import bounds
-from ntk_core.settings.walk import Setting, settings, values_of
 
 NUM_RANDOM, SEED = 40, 20
 MOST_S = 4.0  # of a spec, by the yardstick; longer specs are shortened
@@ -104,10 +104,10 @@ def measured(name: str, spec: Spec) -> Row:
 
 
 def fitted_to(rows: list[Row], weight: float = 0.1) -> tuple[Machine, dict[str, float]]:
-    """Fit the tables of ``ntk_core/runs/costs.py`` to these specs.
+    """Fit the tables of ``linearity_lab/runs/costs.py`` to these specs.
 
-    Non-negative least squares of the logarithm of actual over estimated seconds, as in ``ntk_core.runs.costs``, with
-    a coefficient for each kind of program. The shipped tables count as much as ``weight`` points.
+    Non-negative least squares of the logarithm of actual over estimated seconds, as in ``linearity_lab.runs.costs``,
+    with a coefficient for each kind of program. The shipped tables count as much as ``weight`` points.
     """
     points = [each for row in rows for each in row["points"]]
     kinds = sorted(COEFFICIENTS)
@@ -217,7 +217,7 @@ def _drawn(draw: random.Random, setting: Setting, value: object) -> object:
 def reported_by(spec: Spec) -> list[Row]:
     """Return the points that a fresh process has finished within the limit."""
     context = multiprocessing.get_context("forkserver")
-    homes = [f"ntk_core.experiments.{name}.compute" for name in EXPERIMENTS]
+    homes = [f"linearity_lab.experiments.{name}.compute" for name in EXPERIMENTS]
     context.set_forkserver_preload(["benchmarks.estimates", "jax", *homes])
     here, there = context.Pipe(duplex=False)
     process = context.Process(target=_report, args=(there, runs.canonical_json(spec)), daemon=True)

@@ -148,7 +148,10 @@ def main(revision: str, rounds: int = 7) -> None:
     conditions, watch, rows = environment(), Watch(), list[Row]()
     with tempfile.TemporaryDirectory() as folder:
         earlier = subprocess.run(
-            ["git", "archive", revision, "ntk_core"], cwd=ROOT, check=True, stdout=subprocess.PIPE
+            ["git", "archive", revision, "ntk_core", "linearity_lab"],
+            cwd=ROOT,
+            check=True,
+            stdout=subprocess.PIPE,
         )
         subprocess.run(
             ["tar", "--extract", "--directory", folder], input=earlier.stdout, check=True

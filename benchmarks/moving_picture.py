@@ -13,7 +13,7 @@ from playwright.sync_api import Page, ViewportSize
 
 from benchmarks.browser import Theme, headless, live_page, script
 from benchmarks.measure import ROOT
-from linearity_lab.components.live import SHOWN, TOUR
+from linearity_lab.dashboard.live import SHOWN, TOUR
 
 IMAGES = ROOT / "docs" / "images"
 THEMES: tuple[Theme, ...] = ("light", "dark")

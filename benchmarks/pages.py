@@ -16,18 +16,18 @@ from streamlit.runtime.pages_manager import PagesManager
 from streamlit.testing.v1 import AppTest
 
 from benchmarks.measure import ROOT, Row, Settings
-from linearity_lab.components import gallery
-from linearity_lab.views.navigation import EMBEDDED, PAGES
-from ntk_core.runs import PRESETS
+from linearity_lab.dashboard import gallery
+from linearity_lab.dashboard.navigation import EMBEDDED, PAGES
+from linearity_lab.runs import PRESETS
 
 MOST_MS = 500
 MOST_RERUN_MS = 120
 REPEATS = 3
 RERUNS = 9
 JOBS = (
-    "jobs",
-    "components.run_panel",
-    "components.job_status",
+    "dashboard.jobs",
+    "dashboard.run_panel",
+    "dashboard.job_status",
 )  # modules that name the jobs of the server
 
 

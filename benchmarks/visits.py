@@ -20,7 +20,7 @@ from playwright.sync_api import Browser
 
 from benchmarks.browser import READY, fresh_app, headless, live_page, moment, new_page
 from benchmarks.measure import ROOT, Row, Settings, spread
-from linearity_lab.components.live.settings import OWN, LiveSettings
+from linearity_lab.dashboard.live.settings import OWN, LiveSettings
 
 REPEATS = 5
 AIM_START_S = 2.0
@@ -150,7 +150,9 @@ def site(settings: Settings) -> Row:
         folder = Path(made) / "site"
         began = time.perf_counter()
         subprocess.run(
-            [sys.executable, "-m", "ntk_core", "site", "--out", str(folder)], cwd=ROOT, check=True
+            [sys.executable, "-m", "linearity_lab", "site", "--out", str(folder)],
+            cwd=ROOT,
+            check=True,
         )
         build_s = round(time.perf_counter() - began, 1)
         with headless() as browser:

@@ -14,8 +14,8 @@ import numpy as np
 
 from benchmarks.measure import ROOT
 from benchmarks.words import table
-from ntk_core import presets
-from ntk_core.runs import machine, work_of_points
+from linearity_lab import presets
+from linearity_lab.runs import machine, work_of_points
 
 PAGE = ROOT / "docs" / "scale.md"
 # Each student makes a request every ten minutes, and one third need a computation; our assumption.

@@ -18,14 +18,14 @@ from jaxtyping import PyTree
 import ntk_core
 from benchmarks.measure import Meter, Row, Settings, isolated
 from benchmarks.plain_sweep import sweep_widths
-from ntk_core import load_dataset, presets
-from ntk_core.experiments.generalization import GeneralizationResult
-from ntk_core.experiments.kernel_change import KernelChangeResult, KernelChangeSpec
-from ntk_core.runs import Result, Spec, canonical_json, estimate, parse_spec, run
-from ntk_core.runs.compiled_code import VARIABLE, keep_compiled_code
-from ntk_core.runs.events import Ended, PointFinished
-from ntk_core.settings.grammar import with_settings
-from ntk_core.settings.part import Values
+from linearity_lab import load_dataset, presets
+from linearity_lab.experiments.generalization.point import GeneralizationResult
+from linearity_lab.experiments.kernel_change.point import KernelChangeResult, KernelChangeSpec
+from linearity_lab.runs import Result, Spec, canonical_json, estimate, parse_spec, run
+from linearity_lab.runs.compiled_code import VARIABLE, keep_compiled_code
+from linearity_lab.runs.events import Ended, PointFinished
+from linearity_lab.settings.grammar import with_settings
+from linearity_lab.settings.part import Values
 
 # Seconds on two cores.
 MOST_S = {"catapult-map": 90.0, "depth-width": 180.0}

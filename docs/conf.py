@@ -1,7 +1,7 @@
 """Build the documentation site with Sphinx; every warning fails ``make docs``."""
 
-import functools
 import inspect
+import pkgutil
 import re
 import sys
 from pathlib import Path
@@ -19,7 +19,8 @@ from sphinx.application import Sphinx  # noqa: E402
 from sphinx.environment import BuildEnvironment  # noqa: E402
 from sphinx.util.logging import getLogger  # noqa: E402
 
-import ntk_core  # noqa: E402  (of this checkout)
+import linearity_lab  # noqa: E402  (of this checkout)
+import ntk_core  # noqa: E402
 from docs.readable_types import plain_defaults, readable  # noqa: E402
 from linearity_lab.site import DOCUMENTATION, MENU  # noqa: E402
 
@@ -34,7 +35,7 @@ exclude_patterns = [
 html_theme, html_title, html_favicon = (
     "furo",
     f"Linearity Lab {version}",
-    "../linearity_lab/icon.svg",
+    "../linearity_lab/dashboard/icon.svg",
 )
 html_copy_source = html_show_sphinx = False
 templates_path, html_context = (
@@ -61,30 +62,33 @@ autodoc_default_options = {"members": True, "exclude-members": "model_config"}
 napoleon_google_docstring, napoleon_numpy_docstring = True, False
 _LOG = getLogger(__name__)
 # Before autodoc imports the modules a second time, with classes that pydantic takes for others.
-PRESETS = [ntk_core.runs.preset(name) for name in ntk_core.presets()]
+PRESETS = [linearity_lab.runs.preset(name) for name in linearity_lab.presets()]
 
 
 def public_names() -> list[str]:
-    """Return every public name of the package and its submodules, except the submodules."""
-    top = {name: getattr(ntk_core, name) for name in ntk_core.__all__}
-    modules = {name: each for name, each in top.items() if isinstance(each, ModuleType)}
-    known = list(top.values())
-    return [name for name in top if name not in modules] + [
-        f"{place}.{name}"
-        for place, module in modules.items()
-        for name in getattr(module, "__all__", ())
-        if all(getattr(module, name) is not each for each in known)
-    ]
+    """Return every public name of both packages and their submodules, except the submodules."""
+    found = []
+    for package in (ntk_core, linearity_lab):
+        top = {name: getattr(package, name) for name in package.__all__}
+        known = [each for each in top.values() if not isinstance(each, ModuleType)]
+        for name, each in top.items():
+            if not isinstance(each, ModuleType):
+                found.append(f"{package.__name__}.{name}")
+                continue
+            for inner in getattr(each, "__all__", ()):
+                if all(getattr(each, inner) is not one for one in known):
+                    found.append(f"{package.__name__}.{name}.{inner}")
+    return found
 
 
 def every_name_has_a_page(_: Sphinx, env: BuildEnvironment) -> None:
     """Warn of public names without a page or a docstring."""
     shown = env.get_domain("py").objects
     for name in public_names():
-        if f"ntk_core.{name}" not in shown:
-            _LOG.warning("ntk_core.%s is on no page of docs/api", name)
-        elif not inspect.getdoc(functools.reduce(getattr, name.split("."), ntk_core)):
-            _LOG.warning("ntk_core.%s has no docstring", name)
+        if name not in shown:
+            _LOG.warning("%s is on no page of docs/api", name)
+        elif not inspect.getdoc(pkgutil.resolve_name(name)):
+            _LOG.warning("%s has no docstring", name)
 
 
 def files_outside(_: Sphinx, document: str, source: list[str]) -> None:

@@ -12,18 +12,18 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-import ntk_core
-from ntk_core.experiments.early_time import EarlyPoint, EarlyTimeResult
-from ntk_core.runs.events import Ended, PointProgress
-from ntk_core.settings.grammar import with_settings
+import linearity_lab
+from linearity_lab.experiments.early_time.point import EarlyPoint, EarlyTimeResult
+from linearity_lab.runs.events import Ended, PointProgress
+from linearity_lab.settings.grammar import with_settings
 
 
 def main(settings: dict[str, Any] | None = None) -> dict[int, EarlyPoint]:
     """Return the runs by input dimension."""
     spec = with_settings(
-        ntk_core.presets()["hu-fig1"], settings or {"values": [25, 100], "num_seeds": 1}
+        linearity_lab.presets()["hu-fig1"], settings or {"values": [25, 100], "num_seeds": 1}
     )
-    for event in ntk_core.run(spec):
+    for event in linearity_lab.run(spec):
         if isinstance(event, PointProgress):
             print(f"\r{event.fraction:4.0%} {event.message:60}", end="")
     print()

@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-import ntk_core
-from ntk_core.experiments.kernel_change import KernelChangeResult
-from ntk_core.runs.events import Ended, PointFinished
-from ntk_core.settings.grammar import with_settings
+import linearity_lab
+from linearity_lab.experiments.kernel_change.point import KernelChangeResult
+from linearity_lab.runs.events import Ended, PointFinished
+from linearity_lab.settings.grammar import with_settings
 
 
 def main(settings: dict[str, Any] | None = None) -> dict[str, dict[int, float]]:
     """Return mean ΔK by output and width, over seeds that reached the loss threshold."""
     spec = with_settings(
-        ntk_core.presets()["liu-fig1-left"], settings or {"widths": [30, 100, 300, 1000]}
+        linearity_lab.presets()["liu-fig1-left"], settings or {"widths": [30, 100, 300, 1000]}
     )
-    for event in ntk_core.run(spec):
+    for event in linearity_lab.run(spec):
         if isinstance(event, PointFinished):
             print(f"{event.key}: {event.fraction:.0%}")
     assert isinstance(event, Ended)

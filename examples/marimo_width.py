@@ -13,9 +13,9 @@ app = marimo.App(app_title="Does the kernel stop moving?")
 def _():
     import marimo as mo
 
-    import ntk_core
+    import linearity_lab
 
-    return mo, ntk_core
+    return linearity_lab, mo
 
 
 @app.cell
@@ -29,21 +29,21 @@ def _(mo):
 
 
 @app.cell
-def _(ntk_core, output, widest):
+def _(linearity_lab, output, widest):
     _given = {
         "widths": [10, 30, widest.value],
         "num_seeds": 3,
         "outputs": [output.value],
         "dataset.num_samples": 12,
     }
-    spec = ntk_core.experiments.with_settings(ntk_core.presets()["liu-fig1-left"], _given)
+    spec = linearity_lab.experiments.with_settings(linearity_lab.presets()["liu-fig1-left"], _given)
     spec
     return (spec,)
 
 
 @app.cell
-def _(ntk_core, spec):
-    *_, ended = ntk_core.run(spec)
+def _(linearity_lab, spec):
+    *_, ended = linearity_lab.run(spec)
     ended.result
     return (ended,)
 

@@ -11,18 +11,20 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import ntk_core
-from ntk_core.experiments.kernel_change import KernelChangeResult
+import linearity_lab
+from linearity_lab.experiments.kernel_change.point import KernelChangeResult
+from linearity_lab.runs.events import Ended, PointFailed, PointFinished, PointStarted
+from linearity_lab.settings.grammar import with_settings
 from ntk_core.fits import PowerLaw, fit_runs, law_words
-from ntk_core.runs.events import Ended, PointFailed, PointFinished, PointStarted
-from ntk_core.settings.grammar import with_settings
 
 
 def main(address: str, settings: dict[str, Any] | None = None) -> PowerLaw:
     """Run Fig. 1 of Liu, Zhu & Belkin (2020) with a linear output and return the power law of ΔK."""
     settings = settings or {"widths": [30, 100, 300, 1000], "num_seeds": 3}
-    spec = with_settings(ntk_core.presets()["liu-fig1-left"], {**settings, "outputs": ["linear"]})
-    for event in ntk_core.run(spec, scheduler=address):
+    spec = with_settings(
+        linearity_lab.presets()["liu-fig1-left"], {**settings, "outputs": ["linear"]}
+    )
+    for event in linearity_lab.run(spec, scheduler=address):
         match event:
             case PointStarted(key=key):
                 print(f"{key} started")

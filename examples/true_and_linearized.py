@@ -11,7 +11,8 @@ from __future__ import annotations
 import jax
 import numpy as np
 
-from ntk_core import FullyConnected, empirical_ntk, load_dataset, train
+from linearity_lab import load_dataset
+from ntk_core import FullyConnected, empirical_ntk, train
 from ntk_core.dynamics import ClosedForm
 
 

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from linearity_lab.data import load_dataset
 from ntk_core import empirical_ntk
-from ntk_core.data import load_dataset
 from ntk_core.kernels import as_matrix
 
 Params = dict[str, Any]

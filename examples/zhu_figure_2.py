@@ -12,18 +12,20 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-import ntk_core
-from ntk_core.experiments.dag import DAGResult
-from ntk_core.runs.events import Ended, PointFinished
-from ntk_core.settings.grammar import with_settings
+import linearity_lab
+from linearity_lab.experiments.dag.point import DAGResult
+from linearity_lab.runs.events import Ended, PointFinished
+from linearity_lab.settings.grammar import with_settings
 
 Measured = list[tuple[int, float, float]]  # smallest in-degree, ΔK, ‖H‖
 
 
 def main(settings: dict[str, Any] | None = None) -> Measured:
     """Return one entry per seed and width."""
-    spec = with_settings(ntk_core.presets()["zhu-fig2"], settings or {"widths": [32, 64, 128, 256]})
-    for event in ntk_core.run(spec):
+    spec = with_settings(
+        linearity_lab.presets()["zhu-fig2"], settings or {"widths": [32, 64, 128, 256]}
+    )
+    for event in linearity_lab.run(spec):
         if isinstance(event, PointFinished):
             print(f"{event.key}: {event.fraction:.0%}")
     assert isinstance(event, Ended)

@@ -1,13 +1,10 @@
-from . import data as data
 from . import dynamics as dynamics
 from . import early_time as early_time
-from . import experiments as experiments
 from . import fits as fits
 from . import graphs as graphs
 from . import hessians as hessians
 from . import kernels as kernels
 from . import networks as networks
-from .data import load_dataset as load_dataset
 from .dynamics import Loss as Loss
 from .dynamics import Optimizer as Optimizer
 from .dynamics import linearize as linearize
@@ -15,7 +12,6 @@ from .dynamics import quadratic_model as quadratic_model
 from .dynamics import train as train
 from .errors import InvalidInput as InvalidInput
 from .errors import TooLarge as TooLarge
-from .experiments import compute as compute
 from .hessians import SpectralEstimate as SpectralEstimate
 from .hessians import ball_sup as ball_sup
 from .hessians import hessian_density as hessian_density
@@ -43,11 +39,6 @@ from .networks.architectures import Transformer as Transformer
 from .own_models import from_torch as from_torch
 from .own_models import linearity_report as linearity_report
 from .own_models import sweep_widths as sweep_widths
-from .runs import Preset as Preset
-from .runs import estimate as estimate
-from .runs import presets as presets
-from .runs import run as run
-from .settings.grammar import InvalidSpec as InvalidSpec
 from .traced import TracingDisagrees as TracingDisagrees
 from .traced import freeze as freeze
 from .traced import layers_of as layers_of

@@ -1,8 +1,6 @@
-"""``python -m ntk_core``: the command line."""
+"""``python -m ntk_core`` names the command line, which is that of the lab."""
 
 import sys
 
-from ntk_core.cli import program
-
 if __name__ == "__main__":
-    sys.exit(program())
+    sys.exit("python -m ntk_core is now python -m linearity_lab, or linearity-lab")

@@ -1,21 +1,31 @@
-"""Names of version 0.2 that have moved or changed, for one release."""
+"""Names of earlier versions that have moved or changed, for one release."""
 
 from collections.abc import Callable
 
 _NEW = {
-    "digest": "experiments.spec_digest",
-    "summary": "experiments.run_summary",
-    "EarlyResult": "experiments.EarlyTimeResult",
-    "RateResult": "experiments.LearningRateResult",
-    "Scaled": "networks.ScaledNetwork",
-    "verdict": "graphs.graph_verdict",
-    "hessian_norms": "hessian_norm, which takes a batch of inputs",
-    "ball_sups": "ball_sup, which takes several radii",
+    "digest": "linearity_lab.experiments.spec_digest",
+    "summary": "linearity_lab.experiments.run_summary",
+    "EarlyResult": "linearity_lab.experiments.EarlyTimeResult",
+    "RateResult": "linearity_lab.experiments.LearningRateResult",
+    "Scaled": "ntk_core.networks.ScaledNetwork",
+    "verdict": "ntk_core.graphs.graph_verdict",
+    "hessian_norms": "ntk_core.hessian_norm, which takes a batch of inputs",
+    "ball_sups": "ntk_core.ball_sup, which takes several radii",
 }
 _MOVED = {
-    "dynamics": ("ClosedForm", "kernel_velocity", "one_sample_catapult"),
-    "early_time": ("LinearModel", "activation_constants", "deep_features", "two_layer_features"),
-    "experiments": (
+    "linearity_lab": (
+        *("compute", "estimate", "load_dataset", "presets", "run"),
+        *("InvalidSpec", "Preset"),
+        *("data", "experiments"),
+    ),
+    "ntk_core.dynamics": ("ClosedForm", "kernel_velocity", "one_sample_catapult"),
+    "ntk_core.early_time": (
+        "LinearModel",
+        "activation_constants",
+        "deep_features",
+        "two_layer_features",
+    ),
+    "linearity_lab.experiments": (
         *(
             "ArchitectureSpec",
             "ArchitecturesResult",
@@ -49,7 +59,7 @@ _MOVED = {
         ),
         *("TrainingSpec", "canonical_json", "parse_spec", "with_settings"),
     ),
-    "graphs": (
+    "ntk_core.graphs": (
         *(
             "Edge",
             "Graph",
@@ -61,12 +71,12 @@ _MOVED = {
         ),
         "parse_graph",
     ),
-    "hessians": (
+    "ntk_core.hessians": (
         *("bottleneck_block_norm", "hessian_block_norms", "nonlinear_output_hessian", "path_sup"),
         *("shallow_hessian_blocks", "smallest_eigenvalue_in_ball", "vector_hessian_norm"),
     ),
-    "kernels": ("alignment", "gradient_norm_bound", "kernel_distance", "least_distance"),
-    "networks": (
+    "ntk_core.kernels": ("alignment", "gradient_norm_bound", "kernel_distance", "least_distance"),
+    "ntk_core.networks": (
         *(
             "Composed",
             "Layer",
@@ -89,7 +99,7 @@ def checked(found: Callable[[str], object]) -> Callable[[str], object]:
 
     def named(name: str) -> object:
         if name in MOVED:
-            raise ImportError(f"ntk_core.{name} is now ntk_core.{MOVED[name]}")
+            raise ImportError(f"ntk_core.{name} is now {MOVED[name]}")
         return found(name)
 
     return named

@@ -1,4 +1,4 @@
-"""What this machine has: installed packages and free memory."""
+"""Installed packages and free memory of this machine."""
 
 import contextlib
 import importlib.util

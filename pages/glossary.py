@@ -1,5 +1,5 @@
 """Glossary of the field's terms: searchable, with a link for each entry."""
 
-from linearity_lab.views.navigation import open_page
+from linearity_lab.dashboard.navigation import open_page
 
 open_page("glossary")

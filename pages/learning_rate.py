@@ -1,5 +1,5 @@
 """Learning rates above which linearity ends (Lewkowycz et al. 2020; Zhu, Liu, Radhakrishnan & Belkin 2022)."""
 
-from linearity_lab.views.navigation import open_page
+from linearity_lab.dashboard.navigation import open_page
 
 open_page("learning_rate")

@@ -1,5 +1,5 @@
 """The source lecture in eighteen steps: a claim, a formula, a figure, a question to predict first."""
 
-from linearity_lab.views.navigation import open_page
+from linearity_lab.dashboard.navigation import open_page
 
 open_page("lecture")

@@ -1,5 +1,5 @@
 """Reports of your own models that the command line has stored."""
 
-from linearity_lab.views.navigation import open_page
+from linearity_lab.dashboard.navigation import open_page
 
 open_page("linearity_report")

@@ -1,5 +1,5 @@
 """Convergence without linearity (Liu, Zhu & Belkin 2020, §5)."""
 
-from linearity_lab.views.navigation import open_page
+from linearity_lab.dashboard.navigation import open_page
 
 open_page("optimization")

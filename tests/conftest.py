@@ -134,7 +134,7 @@ def _let_compiled_programs_go() -> Iterator[None]:
     if (
         "jax" in sys.modules and next(_ENDED) % 20 == 0
     ):  # counting them takes a hundredth of a second
-        from ntk_core.runs.compiled_code import release_compiled
+        from linearity_lab.runs.compiled_code import release_compiled
 
         release_compiled(most=8_000, most_bytes=math.inf)
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ntk_core.runs import Spec, experiment_of, run
-from ntk_core.runs.events import Ended
+from linearity_lab.runs import Spec, experiment_of, run
+from linearity_lab.runs.events import Ended
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 

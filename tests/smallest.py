@@ -6,11 +6,11 @@ from typing import Any
 
 from annotated_types import Ge
 
+from linearity_lab.networks.spec import ArchitectureSpec
+from linearity_lab.runs import Spec
+from linearity_lab.settings.grammar import settings, values_of
+from linearity_lab.settings.part import SpecPart
 from ntk_core.networks.kinds import ARCHITECTURES
-from ntk_core.networks.spec import ArchitectureSpec
-from ntk_core.runs import Spec
-from ntk_core.settings.grammar import settings, values_of
-from ntk_core.settings.part import SpecPart
 
 WIDTH, NUM_STEPS, NUM_SAMPLES = 8, 4, 6
 

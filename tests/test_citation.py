@@ -2,8 +2,8 @@
 
 import re
 
-from ntk_core.citation import bibtex, cite_run
-from ntk_core.runs import EXPERIMENTS, PRESETS, Provenance, spec_digest
+from linearity_lab.citation import bibtex, cite_run
+from linearity_lab.runs import EXPERIMENTS, PRESETS, Provenance, spec_digest
 from tests.dashboard.made_results import make_points, make_result
 
 PROVENANCE = Provenance(

@@ -15,12 +15,13 @@ from pathlib import Path
 import pytest
 from cyclopts import MissingArgumentError
 
+import linearity_lab
 import ntk_core
 from hosting.start_nginx import DEFAULTS
-from ntk_core.cli import _main
-from ntk_core.cli._targets import assignment
-from ntk_core.environment import PREFIX
-from ntk_core.variables import Settings
+from linearity_lab.cli import _main
+from linearity_lab.cli._targets import assignment
+from linearity_lab.environment import PREFIX
+from linearity_lab.variables import Settings
 from tests.documents import ROOT, Block, blocks_of, commands, documents
 
 # Programs of a host, whose options are not checked.
@@ -49,9 +50,11 @@ def check_lab(words: list[str]) -> None:
     """The parser accepts the command; presets and settings exist."""
     _, bound, _ = _main._app().parse_args(words, exit_on_error=False, print_error=False)
     if words[0] == "run":
-        spec = ntk_core.presets()[bound.arguments["target"]]
+        spec = linearity_lab.presets()[bound.arguments["target"]]
         given = (each.replace("SHA256", "0" * 64) for each in bound.arguments.get("settings", ()))
-        ntk_core.experiments.with_settings(spec, dict(assignment(each, spec) for each in given))
+        linearity_lab.experiments.with_settings(
+            spec, dict(assignment(each, spec) for each in given)
+        )
 
 
 def check_make(words: list[str]) -> None:

@@ -19,12 +19,19 @@ from tests.documents import ROOT, SETTINGS, documents, program
 
 NEEDS_TORCH = ROOT / "ntk_core/own_models/_torch.py"  # tests/libraries runs its example
 WITH_EXAMPLES = (
-    path for path in (ROOT / "ntk_core").rglob("*.py") if ">>> " in path.read_text(encoding="utf-8")
+    path
+    for package in ("ntk_core", "linearity_lab")
+    for path in (ROOT / package).rglob("*.py")
+    if ">>> " in path.read_text(encoding="utf-8")
 )
 # Whole runs of experiments take seconds; README's runs every time.
 RUNS = frozenset(
-    ROOT / "ntk_core" / name
-    for name in ("experiments/_compute.py", "own_models/_sweep.py", "runs/_run.py")
+    ROOT / name
+    for name in (
+        "linearity_lab/experiments/_compute.py",
+        "ntk_core/own_models/_sweep.py",
+        "linearity_lab/runs/_run.py",
+    )
 )
 EXAMPLES = [
     pytest.param(path, marks=pytest.mark.slow if path in RUNS else [])

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ntk_core.environment import PREFIX, data_directory, settings
+from linearity_lab.environment import PREFIX, data_directory, settings
+from linearity_lab.variables import OF_COMPOSE, Settings
 from ntk_core.errors import InvalidInput
-from ntk_core.variables import OF_COMPOSE, Settings
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -138,7 +138,7 @@ def test_memory_is_asked_for_while_jax_is_being_imported():
     """As in a server with two simultaneous first pages."""
     code = """
 import sys, threading
-from ntk_core.environment import accelerator_bytes
+from linearity_lab.environment import accelerator_bytes
 importing = threading.Thread(target=__import__, args=("jax",))
 importing.start()
 while "jax" not in sys.modules:

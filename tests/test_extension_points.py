@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 COMMANDS = """
 import contextlib, io, json, sys
 from pathlib import Path
-from ntk_core.cli import main
+from linearity_lab.cli import main
 
 def printed(*arguments):
     with contextlib.redirect_stdout(io.StringIO()) as out:
@@ -39,10 +39,10 @@ assert (header, len(rows)) == ("width,seed,distance,steps,outcome", 4)
 printed("gallery", "toy-first", *sys.argv[1:])
 
 from linearity_lab.charts.chart import comparison_of
-from linearity_lab.components.gallery import gallery_result
-from linearity_lab.views.navigation import PAGES
-from linearity_lab.views.overview.page import page_thumbnail
-from linearity_lab.views.results.compared_runs import lines_of, measures_of, overlay
+from linearity_lab.dashboard.gallery import gallery_result
+from linearity_lab.dashboard.navigation import PAGES
+from linearity_lab.dashboard.pages.overview.page import page_thumbnail
+from linearity_lab.dashboard.pages.results.compared_runs import lines_of, measures_of, overlay
 
 result = gallery_result("toy-first")
 runs, how = [("A", result), ("B", result)], comparison_of(result.spec)
@@ -56,8 +56,8 @@ PAGE = """
 import time
 from streamlit.testing.v1 import AppTest
 
-from linearity_lab.view_modules import page_script
-from ntk_core.environment import TOP
+from linearity_lab.page_modules import page_script
+from linearity_lab.environment import TOP
 
 app = AppTest.from_file(TOP / "app.py", default_timeout=60).run()
 app.switch_page(page_script("toy"))
@@ -104,25 +104,22 @@ def run_in(folder: Path, path: tuple[Path, ...], *arguments: str) -> None:
     assert done.returncode == 0, done.stderr[-3000:] + done.stdout[-2000:]
 
 
-def test_two_folders_a_line_and_a_script_add_an_experiment(tmp_path):
+def test_a_folder_a_line_and_a_script_add_an_experiment(tmp_path):
     """In a copy of the product."""
     for name in ("ntk_core", "linearity_lab", "pages", "gallery", ".streamlit"):
         shutil.copytree(
             ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", ".runs")
         )
     shutil.copy(ROOT / "app.py", tmp_path)
-    experiment, views = tmp_path / "ntk_core/experiments/toy", tmp_path / "linearity_lab/views/toy"
+    experiment = tmp_path / "linearity_lab/experiments/toy"
     experiment.mkdir()
-    views.mkdir()
     for name, text in files_of("own-experiment.md").items():
-        place = name.replace("toy_lab/views/", f"{views}/").replace("toy_lab/", f"{experiment}/")
-        place = str(tmp_path / "pages/toy.py") if name == "toy_lab/views/script.py" else place
-        text = text.replace("toy_lab.views", "linearity_lab.views.toy").replace(
-            "toy_lab", "ntk_core.experiments.toy"
-        )
+        place = name.replace("toy_lab/", f"{experiment}/")
+        place = str(tmp_path / "pages/toy.py") if name == "toy_lab/script.py" else place
+        text = text.replace("toy_lab", "linearity_lab.experiments.toy")
         if name != "pyproject.toml":
             Path(place).write_text(text, encoding="utf-8")
-    table = tmp_path / "ntk_core/experiments/__init__.py"
+    table = tmp_path / "linearity_lab/experiments/__init__.py"
     table.write_text(
         table.read_text().replace('    "early_time",\n', '    "early_time",\n    "toy",\n')
     )

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import linalg, stats
 
+from linearity_lab.runs import mean
 from ntk_core.fits import (
     PowerLaw,
     becomes_linear,
@@ -17,7 +18,6 @@ from ntk_core.fits import (
     remarks,
 )
 from ntk_core.numbers import duration, key_words, number, percent, signed, size, width_label
-from ntk_core.runs import mean
 
 WIDTHS = np.repeat([30, 100, 300, 1000, 3000], 4)
 SEEDS = np.tile(np.arange(4), 5)

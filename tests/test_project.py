@@ -11,10 +11,12 @@ from pathlib import Path
 import yaml
 from packaging.requirements import Requirement
 
+from linearity_lab.cli._main import COMMANDS
 from ntk_core import __version__
-from ntk_core.cli._main import COMMANDS
 from tests.documents import ROOT, documents
 
+# Parts of the lab that need neither Streamlit nor Plotly.
+LIBRARY = ("cli", "data", "networks", "runs", "settings")
 PRODUCT = ["app.py", "pages", "linearity_lab", "ntk_core", "benchmarks", "examples"]
 
 
@@ -108,10 +110,11 @@ import app
 print({"jax", "numpy", "pandas", "scipy", "sqlalchemy", "pydantic", "pyarrow"} & set(sys.modules))
 from linearity_lab.words import pages
 print(words)
-import linearity_lab.components.forms, linearity_lab.components.run_panel, linearity_lab.components.export
-import importlib, linearity_lab.views.navigation as navigation
-[importlib.import_module(f"linearity_lab.views.{page.name}.page") for page in navigation.PAGES]
-from ntk_core.runs import PRESETS, check_size, estimate
+import linearity_lab.dashboard.forms, linearity_lab.dashboard.run_panel, linearity_lab.dashboard.export
+import importlib, linearity_lab.dashboard.navigation as navigation
+from linearity_lab.page_modules import page_module
+[page_module(page.name, "page") for page in navigation.PAGES]
+from linearity_lab.runs import PRESETS, check_size, estimate
 estimate(PRESETS["liu-fig1-left"].spec), check_size(PRESETS["liu-fig1-left"].spec)
 print("jax" in sys.modules)
 """
@@ -147,7 +150,7 @@ def test_every_import_is_a_stated_requirement() -> None:
     ]
     dashboard = library + requirements("")
     for wanted, places in (
-        (library, ["ntk_core"]),
+        (library, ["ntk_core", *(f"linearity_lab/{part}" for part in LIBRARY)]),
         (dashboard, ["app.py", "pages", "linearity_lab"]),
     ):
         stated = {requirement.name.lower().replace("_", "-") for requirement in wanted}
@@ -199,7 +202,9 @@ def test_workflows_run_existing_commands_with_few_rights() -> None:
                 ), step
                 called += step.get("run", "") + "\n"
     assert set(re.findall(r"\bmake ([a-z-]+)", called)) <= targets
-    assert set(re.findall(r"(?:-m ntk_core|linearity-lab) ([a-z]+)\b", called)) <= set(COMMANDS)
+    assert set(re.findall(r"(?:-m linearity_lab|linearity-lab) ([a-z]+)\b", called)) <= set(
+        COMMANDS
+    )
     for command in (".ci/run", "make wheel", "docker build", "make docs"):
         assert command in called
     assert "make check " in (ROOT / ".ci" / "run").read_text(encoding="utf-8")

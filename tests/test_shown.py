@@ -10,19 +10,20 @@ from xml.etree import ElementTree
 import plotly.io as pio
 import pytest
 
+import linearity_lab
 import ntk_core
-from linearity_lab.components.gallery import GALLERY, gallery_result
+from linearity_lab.dashboard.gallery import GALLERY, gallery_result
+from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
 from linearity_lab.notebook import first_chart
+from linearity_lab.runs import EXPERIMENTS, estimate
+from linearity_lab.runs.events import Ended, Estimated, PointProgress
+from linearity_lab.settings.grammar import with_settings
+from linearity_lab.shown import FIGURES, HOW_TO_DRAW, with_bar
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import EXPERIMENTS, estimate
-from ntk_core.runs.events import Ended, Estimated, PointProgress
-from ntk_core.settings.grammar import with_settings
-from ntk_core.shown import FIGURES, HOW_TO_DRAW, with_bar
 from tests.dashboard.made_results import make_points, make_result
 from tests.examples.notebooks import stated_entry_points
 
-ENTRIES = "ntk_core.shown.entry_points"
+ENTRIES = "linearity_lab.shown.entry_points"
 
 
 def parsed(text: str) -> ElementTree.Element:
@@ -57,7 +58,7 @@ def test_result_shows_outcome_and_numbers(monkeypatch):
     result = make_result(make_points())
     text = "".join(parsed(result._repr_html_()).itertext())
     assert "Completed: 3 of 3 widths in 12 s on cpu in float32" in text
-    assert ntk_core.experiments.run_summary(result.spec, result.points) in text
+    assert linearity_lab.experiments.run_summary(result.spec, result.points) in text
     half = result.model_copy(update={"status": "cancelled", "points": ()})
     assert "Stopped: 0 of 3 widths" in half._repr_html_()
     failed = Ended(status="failed", reason="<b> is no bracket")._repr_html_()

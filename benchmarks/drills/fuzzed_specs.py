@@ -23,14 +23,12 @@ from hypothesis import HealthCheck, Phase
 from hypothesis import strategies as st
 
 from benchmarks.drills.report import conclude
-from linearity_lab.jobs.limits import check_limits
-from linearity_lab.jobs.profile import PROFILES
-from ntk_core.cli import main
-from ntk_core.errors import InvalidInput
-from ntk_core.networks.graphs import example_graphs, graph_data
-from ntk_core.runs import PRESETS, Spec, canonical_json, check_size, estimate, parse_spec
-from ntk_core.runs._table import Experiment
-from ntk_core.settings.grammar import (
+from linearity_lab.cli import main
+from linearity_lab.dashboard.jobs.limits import check_limits
+from linearity_lab.dashboard.jobs.profile import PROFILES
+from linearity_lab.runs import PRESETS, Spec, canonical_json, check_size, estimate, parse_spec
+from linearity_lab.runs._table import Experiment
+from linearity_lab.settings.grammar import (
     InvalidSpec,
     Setting,
     settings,
@@ -38,7 +36,9 @@ from ntk_core.settings.grammar import (
     text_of,
     values_of,
 )
-from ntk_core.settings.validation import bounds
+from linearity_lab.settings.validation import bounds
+from ntk_core.errors import InvalidInput
+from ntk_core.networks.graphs import example_graphs, graph_data
 
 MAX_SECONDS = 2.0  # of processor time for one spec: more would be a way to keep a server busy
 TEXTS = st.text(max_size=20) | st.sampled_from((

@@ -11,9 +11,9 @@ import cyclopts
 
 from benchmarks.drills.report import conclude
 from benchmarks.measure import Row
-from linearity_lab.components.gallery import gallery_result
-from ntk_core.runs import PRESETS, run
-from ntk_core.runs.events import PointFinished
+from linearity_lab.dashboard.gallery import gallery_result
+from linearity_lab.runs import PRESETS, run
+from linearity_lab.runs.events import PointFinished
 
 # Times, origins, and where an iteration stopped differ from run to run; they are no result.
 LEFT_OUT = {"runtime_s", "provenance", "residual", "num_matvecs"}

@@ -16,7 +16,7 @@ from benchmarks.drills.browser_session import CLICK, BrowserSession
 from benchmarks.drills.report import conclude, own_data, spread
 from benchmarks.drills.served_app import ServedApp, served_app
 from benchmarks.measure import Row
-from linearity_lab.views.lecture.steps import STEPS
+from linearity_lab.dashboard.pages.lecture.steps import STEPS
 
 ANSWERED_S, REACHED_S, THINKS_S, PATIENCE_S = 1.0, 3.0, 5.0, 30.0
 PAGE = "lecture"

@@ -14,8 +14,8 @@ import numpy as np
 
 from benchmarks.measure import RESULTS, Row, environment
 from benchmarks.words import Data
-from ntk_core.runs import spec_digest
-from ntk_core.runs.store import Store
+from linearity_lab.runs import spec_digest
+from linearity_lab.runs.store import Store
 
 PACKAGES = ("jax", "jaxlib", "numpy", "streamlit", "sqlalchemy")
 STORE = "drill.sqlite"

@@ -13,11 +13,11 @@ from plotly.basedatatypes import BaseFigure
 
 from linearity_lab.charts.axes import spaced
 from linearity_lab.charts.style import FONT_SIZE
-from linearity_lab.view_modules import has_view, view_module
+from linearity_lab.page_modules import has_page_module, page_module
+from linearity_lab.runs import PointValue, SeededSpec, Spec, Value, experiment_of
+from linearity_lab.runs.columns import Columns, measures
+from linearity_lab.settings.part import Values
 from ntk_core.markup import JSON
-from ntk_core.runs import PointValue, SeededSpec, Spec, Value, experiment_of
-from ntk_core.runs.columns import Columns, measures
-from ntk_core.settings.part import Values
 
 SENTENCE_LENGTH = 150  # characters above a figure: two lines
 VEILED = "the rest appears with the answer"
@@ -313,7 +313,9 @@ def compared_by(columns: Columns, *axes: ComparedAxis) -> Comparison:
 def comparison_of(spec: Spec) -> Comparison:
     """Compare by the result's table, against ``figures.COMPARED`` axes of its view, or as its ``compared(spec)``."""
     figures = (
-        view_module(spec.experiment, "figures") if has_view(spec.experiment, "figures") else None
+        page_module(spec.experiment, "figures")
+        if has_page_module(spec.experiment, "figures")
+        else None
     )
     compared: Callable[[Spec], Comparison] | None = getattr(figures, "compared", None)
     if compared is not None:

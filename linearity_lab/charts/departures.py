@@ -10,8 +10,8 @@ from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.lines import Dot, Line, width_axis
 from linearity_lab.charts.style import Style, nth_style
 from linearity_lab.charts.sweep import sweep
-from ntk_core.experiments.departures import DEPARTURE_WORDS, Departure
-from ntk_core.experiments.horizon import (
+from linearity_lab.experiments.departures import DEPARTURE_WORDS, Departure
+from linearity_lab.experiments.horizon.point import (
     COLUMNS,
     REGIMES,
     HorizonPoint,
@@ -20,10 +20,10 @@ from ntk_core.experiments.horizon import (
     RegimeLine,
     lines,
 )
+from linearity_lab.runs import mean
+from linearity_lab.runs.columns import table_rows
 from ntk_core.fits import PowerLaw, exponent_words, fit_runs
 from ntk_core.numbers import number, percent, signed
-from ntk_core.runs import mean
-from ntk_core.runs.columns import table_rows
 
 Points = Sequence[HorizonPoint]
 ABOVE = 1.7  # from the highest dot to the marks of runs that never depart

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from linearity_lab.charts.style import Style
+from linearity_lab.runs import OUTCOME_WORDS, Mean, mean
 from ntk_core.fits import NO_POWER_LAW, PowerLaw, fit_power_law, remarks
-from ntk_core.runs import OUTCOME_WORDS, Mean, mean
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
+from linearity_lab.experiments.dag.point import DRAWN
 from ntk_core.dynamics.choices import METHODS
-from ntk_core.experiments.dag import DRAWN
 from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS
 from ntk_core.networks.graphs import GRAPH_TITLES
 from ntk_core.networks.kinds import ARCHITECTURES, network_title

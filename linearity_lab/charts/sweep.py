@@ -29,10 +29,10 @@ from linearity_lab.charts.labels import (
 )
 from linearity_lab.charts.lines import Axis, Line
 from linearity_lab.charts.style import GUIDE_COLOR, SEED_OPACITY, Style
+from linearity_lab.runs import Mean, mean
 from ntk_core.fits import LEAST_SEEDS, LEAST_WIDTHS, condition, exponent_words
 from ntk_core.markup import JSON
 from ntk_core.numbers import num_runs, number, signed, width_label
-from ntk_core.runs import Mean, mean
 
 _SILENT: JSON = {"hoverinfo": "skip", "showlegend": False}
 FRACTIONS = {-0.5: "−1/2", -1.0: "−1"}

@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from linearity_lab.charts.style import CHART_CONFIG
-from linearity_lab.components import sketch
-from linearity_lab.components.live import source
-from linearity_lab.components.scripts import plain_script
+from linearity_lab.dashboard import sketch
+from linearity_lab.dashboard.live import source
+from linearity_lab.dashboard.pages.lecture.steps import STEPS
+from linearity_lab.dashboard.scripts import plain_script
+from linearity_lab.runs import PRESETS
 from linearity_lab.site import _gallery, _lecture, _page
 from linearity_lab.site._figures import Figure, gallery_figures, lecture_figure
 from linearity_lab.site._page import DOCUMENTATION, MENU
-from linearity_lab.views.lecture.steps import STEPS
-from ntk_core.runs import PRESETS
 
 FOLDER = Path(__file__).parent
 LOOK = FOLDER.parent / "look.css"

@@ -13,15 +13,15 @@ from streamlit.config import set_option
 
 from linearity_lab.charts.axes import readable
 from linearity_lab.charts.chart import Chart
-from linearity_lab.components.chart import drawn_charts, shown_charts, shown_intervals
-from linearity_lab.components.gallery import gallery_result
+from linearity_lab.dashboard.chart import drawn_charts, shown_charts, shown_intervals
+from linearity_lab.dashboard.gallery import gallery_result
+from linearity_lab.dashboard.pages.embed.page import gallery_panels, page_of
+from linearity_lab.dashboard.pages.lecture.drawing import before_answer
+from linearity_lab.dashboard.pages.lecture.steps import Step, part_of
+from linearity_lab.runs import PRESETS, ResultValue
 from linearity_lab.site._page import html_of
-from linearity_lab.views.embed.page import gallery_panels, page_of
-from linearity_lab.views.lecture.drawing import before_answer
-from linearity_lab.views.lecture.steps import Step, part_of
 from linearity_lab.words.markdown import typeset
 from ntk_core.markup import JSON
-from ntk_core.runs import PRESETS, ResultValue
 
 _CLICKS = re.compile(r"\s*A\s+click\s+on\s[^.]*\.|; a click on [^.;]*")
 

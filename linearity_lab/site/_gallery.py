@@ -8,21 +8,21 @@ from pathlib import PurePosixPath
 from markupsafe import Markup
 
 from linearity_lab.charts.vector import thumbnail_of
-from linearity_lab.components.explain import provenance_sentence
-from linearity_lab.components.exports import command_line
-from linearity_lab.components.live import given
-from linearity_lab.components.live.settings import LiveSettings
+from linearity_lab.citation import cite_run
+from linearity_lab.dashboard.explain import provenance_sentence
+from linearity_lab.dashboard.exports import command_line
+from linearity_lab.dashboard.live import given
+from linearity_lab.dashboard.live.settings import LiveSettings
+from linearity_lab.dashboard.navigation import PAGES
+from linearity_lab.dashboard.pages.lecture.steps import STEPS
+from linearity_lab.dashboard.pages.live import QUESTION
+from linearity_lab.environment import TOP
+from linearity_lab.page_modules import page_module
+from linearity_lab.runs import EXPERIMENTS, PRESETS
 from linearity_lab.site._figures import Figure, without_clicks
 from linearity_lab.site._page import html_of, page
-from linearity_lab.view_modules import view_module
-from linearity_lab.views.lecture.steps import STEPS
-from linearity_lab.views.live import QUESTION
-from linearity_lab.views.navigation import PAGES
 from linearity_lab.words.markdown import typeset
 from linearity_lab.words.pages import SHOWS, figure_words, prose
-from ntk_core.citation import cite_run
-from ntk_core.environment import TOP
-from ntk_core.runs import EXPERIMENTS, PRESETS
 
 FRAME_HEIGHT = 620  # suggested size of an embedding frame, in pixels
 
@@ -32,7 +32,7 @@ def gallery_page(figures: Sequence[Figure], menu: Mapping[str, str]) -> str:
     pages = [
         (
             name,
-            view_module(name, "page").PAGE.heading,
+            page_module(name, "page").PAGE.heading,
             [
                 (PRESETS[preset], list(group))
                 for preset, group in groupby(of_page, lambda figure: figure.name.partition(".")[0])

@@ -4,13 +4,18 @@ import html
 import math
 from collections.abc import Mapping, Sequence
 
-from linearity_lab.components.live import home_data
-from linearity_lab.components.sketch import HTML, SCRIPT
+from linearity_lab.dashboard.live import home_data
+from linearity_lab.dashboard.pages.lecture.drawing import (
+    drawing_words,
+    measured_words,
+    to_draw,
+    with_line,
+)
+from linearity_lab.dashboard.pages.lecture.steps import PARTS, STEPS, Step
+from linearity_lab.dashboard.pages.overview.page import TITLE
+from linearity_lab.dashboard.sketch import HTML, SCRIPT
 from linearity_lab.site._figures import chart_data, step_results
 from linearity_lab.site._page import html_of, page
-from linearity_lab.views.lecture.drawing import drawing_words, measured_words, to_draw, with_line
-from linearity_lab.views.lecture.steps import PARTS, STEPS, Step
-from linearity_lab.views.overview.page import TITLE
 from linearity_lab.words.pages import FINITE, figure_words, glossary, prose
 from ntk_core.markup import JSON
 from ntk_core.numbers import width_label

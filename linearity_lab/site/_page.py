@@ -12,9 +12,9 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup
 
+from linearity_lab.runs import PRESETS
 from linearity_lab.words.markdown import typeset
 from linearity_lab.words.pages import CHANGES, FINITE, SHOWS, glossary, prose, titled_prose
-from ntk_core.runs import PRESETS
 
 NAME = "Linearity Lab"
 MENU = {
@@ -25,7 +25,7 @@ MENU = {
     "truth.html": "Claims",
 }
 DOCUMENTATION = {"docs/index.html": "Docs", "docs/api/index.html": "API"}  # written by make docs
-ICON = (Path(__file__).parents[1] / "icon.svg").read_text(encoding="utf-8")
+ICON = (Path(__file__).parents[1] / "dashboard" / "icon.svg").read_text(encoding="utf-8")
 
 
 def page(template: str, menu: Mapping[str, str], **values: object) -> str:

@@ -1,6 +1,6 @@
 """The words of pages, charts and the glossary, read on first use from Markdown.
 
-``linearity_lab/views/PAGE/words.md`` contains the words of the page, and of each chart below a heading ``Chart: NAME``.
+``words.md`` in the folder of a page contains the words of the page, and of each chart below a heading ``Chart: NAME``.
 Every other Markdown file in the folder contains the words of the chart with its name (steps of the lecture).
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import parse_qsl
 
-from linearity_lab.view_modules import view_folder
+from linearity_lab.page_modules import page_folder
 from linearity_lab.words.markdown import Section, WordsError, read
 from ntk_core.errors import InvalidInput
 
@@ -108,9 +108,9 @@ def figure_words(key: str) -> FigureWords:
         WordsError: it has none; or some words of its page are missing, or name a term that the glossary lacks.
     """
     page, _, name = key.removesuffix(VEILED_KEY).partition(".")
-    found = charts_in(view_folder(page)).get(name)
+    found = charts_in(page_folder(page)).get(name)
     if found is None:
-        raise WordsError(f"{view_folder(page) / 'words.md'} has no section “{CHART}{name}”.")
+        raise WordsError(f"{page_folder(page) / 'words.md'} has no section “{CHART}{name}”.")
     return replace(found, see=PREDICT) if key.endswith(VEILED_KEY) else found
 
 
@@ -131,7 +131,7 @@ class Link:
 def try_links(page: str) -> tuple[Link, ...]:
     """Suggestions of the page: ``label: page?name=text&…``, a line each, in the front matter of its words."""
     links = []
-    for label, target in _page(view_folder(page)).fields.items():
+    for label, target in _page(page_folder(page)).fields.items():
         name, _, query = target.partition("?")
         links.append(Link(label, name, dict(parse_qsl(query))))
     return tuple(links)
@@ -139,7 +139,7 @@ def try_links(page: str) -> tuple[Link, ...]:
 
 def prose(page: str, heading: str) -> str:
     """Return the page's text below a heading, unchanged."""
-    return _page(view_folder(page)).prose(heading)
+    return _page(page_folder(page)).prose(heading)
 
 
 @functools.cache

@@ -4,10 +4,8 @@ import functools
 import hashlib
 from collections.abc import Callable, Sequence
 
-from ntk_core.markup import shortened
-from ntk_core.networks.graphs import GRAPH_TITLES, Graph, example_graphs
-from ntk_core.runs import PRESETS, Spec
-from ntk_core.settings.grammar import (
+from linearity_lab.runs import PRESETS, Spec
+from linearity_lab.settings.grammar import (
     Setting,
     changed_values,
     differences,
@@ -15,6 +13,8 @@ from ntk_core.settings.grammar import (
     text_of,
     values_of,
 )
+from ntk_core.markup import shortened
+from ntk_core.networks.graphs import GRAPH_TITLES, Graph, example_graphs
 
 MAX_DIFFERENCES = 3
 MAX_IN_LABEL = 2  # differences in the name of a curve; a table has the others

@@ -51,7 +51,7 @@ class KernelTraining:
     Args:
         params: w₀ of all seeds, with a leading axis.
         observed: output nonlinearities φ whose kernels are recorded.
-        learning_rate, loss_threshold, max_steps, num_records: as in ``ntk_core.settings.training.TrainingSpec``.
+        learning_rate, loss_threshold, max_steps, num_records: as in ``linearity_lab.settings.training.TrainingSpec``.
         watch: called at w₀ and at every record with w_t and the kernels of the observed outputs, of all seeds.
         streamed_bytes: store the weights of every record of one seed instead of kernels; :meth:`streamed` then computes
             ΔK within this number of bytes. None to store kernels.

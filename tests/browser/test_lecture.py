@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import FloatRect, Locator, Page, expect
 
 from benchmarks.browser import READY
-from linearity_lab.views.lecture.steps import STEPS
+from linearity_lab.dashboard.pages.lecture.steps import STEPS
 from tests.browser.conftest import Fingers, phone, wait_until
 from tests.browser.test_accessibility import violations
 

@@ -7,8 +7,8 @@ import time
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from linearity_lab.components.live import HOME_TOUR, source
-from linearity_lab.components.live.settings import CHOICES, LiveSettings
+from linearity_lab.dashboard.live import HOME_TOUR, source
+from linearity_lab.dashboard.live.settings import CHOICES, LiveSettings
 from linearity_lab.site import write_site
 from tests.browser.conftest import Fingers, new_page, phone, run_button
 from tests.browser.test_accessibility import press_tab_until

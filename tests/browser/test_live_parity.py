@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import ntk_core
-from linearity_lab.components.live import source
-from linearity_lab.components.live.settings import CHOICES
+from linearity_lab.dashboard.live import source
+from linearity_lab.dashboard.live.settings import CHOICES
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.usefixtures("quick_compilation")]
 ACTIVATIONS = CHOICES["activation"]

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
-from linearity_lab.components.gallery import gallery_result
-from linearity_lab.components.sketch import COLUMNS
+from linearity_lab.dashboard.gallery import gallery_result
+from linearity_lab.dashboard.pages.lecture.drawing import line_words
+from linearity_lab.dashboard.pages.lecture.page import _results
+from linearity_lab.dashboard.pages.lecture.steps import STEPS
+from linearity_lab.dashboard.sketch import COLUMNS
 from linearity_lab.site import write_site
 from linearity_lab.site._page import html_of
-from linearity_lab.views.lecture.drawing import line_words
-from linearity_lab.views.lecture.page import _results
-from linearity_lab.views.lecture.steps import STEPS
 from tests.browser.conftest import new_page
 from tests.browser.test_accessibility import violations
 

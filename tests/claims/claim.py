@@ -12,9 +12,9 @@ from typing import Any, Literal, cast
 
 from pydantic import TypeAdapter
 
-from ntk_core.runs._table import EXPERIMENTS, PRESETS, Result
-from ntk_core.runs._values import ResultValue
-from ntk_core.runs.gallery import GALLERY
+from linearity_lab.runs._table import EXPERIMENTS, PRESETS, Result
+from linearity_lab.runs._values import ResultValue
+from linearity_lab.runs.gallery import GALLERY
 from tests.claims.readings import Measured, Reading
 
 CONFIRMED = Path(__file__).with_name("confirmed.json")

@@ -15,14 +15,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ntk_core.cli.run_directory import RunDirectory, write_whole
-from ntk_core.runs import run
-from ntk_core.runs._parse import spec_digest
-from ntk_core.runs._table import PRESETS
-from ntk_core.runs.events import Ended
-from ntk_core.runs.gallery import GALLERY
-from ntk_core.runs.store import Store
-from ntk_core.settings.grammar import with_settings
+from linearity_lab.cli.run_directory import RunDirectory, write_whole
+from linearity_lab.runs import run
+from linearity_lab.runs._parse import spec_digest
+from linearity_lab.runs._table import PRESETS
+from linearity_lab.runs.events import Ended
+from linearity_lab.runs.gallery import GALLERY
+from linearity_lab.runs.store import Store
+from linearity_lab.settings.grammar import with_settings
 from tests.claims.claim import CONFIRMED, Claim, claims
 
 FIRST_SEED = 1000

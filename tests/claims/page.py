@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
-from ntk_core.cli.run_directory import write_whole
-from ntk_core.environment import TOP
+from linearity_lab.cli.run_directory import write_whole
+from linearity_lab.environment import TOP
 from ntk_core.numbers import num_runs
 from tests.claims.claim import Judged, Verdict, judged
 from tests.claims.confirmation import FIRST_SEED
@@ -19,8 +19,8 @@ _OTHERS = "Other sources"
 _HEAD = """\
 # What is claimed, and what is measured
 
-Written by `make claims`; do not edit. The claims are in `ntk_core/experiments/*/claims.toml`, the first measurement
-is that of the gallery, the second that of `tests/claims/confirmed.json`. {counts}
+Written by `make claims`; do not edit. The claims are in `linearity_lab/experiments/*/claims.toml`, the first
+measurement is that of the gallery, the second that of `tests/claims/confirmed.json`. {counts}
 
 A claim has a sentence, a measure and an interval. It is *set* on the runs of the gallery (seeds from 0 on) and
 *confirmed* on fresh runs: seeds from {first_seed:,} on, and a second data draw for synthetic data.

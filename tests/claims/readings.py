@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import betaincinv, stdtrit
 
+from linearity_lab.runs._values import ResultValue
 from ntk_core.fits import fit_power_law, least_squares
-from ntk_core.runs._values import ResultValue
 
 _LEVEL = 0.95
 _OF_SEVERAL: Mapping[str, Callable[[Any], Any]] = {

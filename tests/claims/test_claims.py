@@ -13,14 +13,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ntk_core.runs import PRESETS
+from linearity_lab.page_modules import page_folders
+from linearity_lab.runs import PRESETS
 from tests.claims.claim import CONFIRMED, Claim, claims, confirmation_of, judged, verdict
 from tests.claims.confirmation import DRAWN, fresh, groups, is_current
 from tests.claims.page import TRUTH, rendered
 from tests.claims.readings import READINGS, Measured, Reading, Record, Seen
 
 ROOT = Path(__file__).resolve().parents[2]
-LECTURE = "linearity_lab/views/lecture/steps"
+LECTURE = "linearity_lab/dashboard/pages/lecture/steps"
 
 
 def seen(*values: float, swept: float = 1.0) -> list[Seen]:
@@ -58,9 +59,10 @@ def test_presets_steps_pages_and_readme_have_claims():
     quoted = {claim.document for claim in claims()}
     steps = {path.relative_to(ROOT).as_posix() for path in (ROOT / LECTURE).glob("*.md")}
     pages = {
-        path.relative_to(ROOT).as_posix()
-        for path in (ROOT / "linearity_lab/views").glob("*/words.md")
-        if path.parent.name
+        (folder / "words.md").relative_to(ROOT).as_posix()
+        for folder in page_folders()
+        if (folder / "words.md").exists()
+        and folder.name
         not in (
             "overview",
             "own_data",

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from linearity_lab.components.gallery import gallery_result
-from linearity_lab.views.lecture.steps._edges import LARGE, NARROW, SMALL, WIDE
-from ntk_core.experiments.hessian import norm_law
+from linearity_lab.dashboard.gallery import gallery_result
+from linearity_lab.dashboard.pages.lecture.steps._edges import LARGE, NARROW, SMALL, WIDE
+from linearity_lab.experiments.hessian.point import norm_law
+from linearity_lab.runs import PRESETS, mean
+from linearity_lab.settings.grammar import values_of
 from ntk_core.fits import LINEARITY_LIMIT, becomes_linear, fit_power_law
 from ntk_core.networks.graphs import graph_verdict
-from ntk_core.runs import PRESETS, mean
-from ntk_core.settings.grammar import values_of
 from tests.claims.readings import Reading, Record
 
 # Rounding of bounds, and the tolerance of norms that are compared with each other.

@@ -9,15 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from ntk_core import __version__, environment, machine
-from ntk_core.cli import _lab, main
-from ntk_core.cli._main import COMMANDS
-from ntk_core.experiments.kernel_change import KernelChangeResult
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import PRESETS, canonical_json
-from ntk_core.runs.events import parse_event
-from ntk_core.runs.store import read_line
-from ntk_core.settings.training import TrainingSpec
+from linearity_lab import environment
+from linearity_lab.cli import _lab, main
+from linearity_lab.cli._main import COMMANDS
+from linearity_lab.experiments.kernel_change.point import KernelChangeResult
+from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
+from linearity_lab.runs import PRESETS, canonical_json
+from linearity_lab.runs.events import parse_event
+from linearity_lab.runs.store import read_line
+from linearity_lab.settings.training import TrainingSpec
+from ntk_core import __version__, machine
 from tests.compiler_flags import QUICK_ENVIRONMENT
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,7 +41,7 @@ SLOW = KernelChangeSpec(
 
 
 def command(*arguments: object) -> list[str]:
-    return [sys.executable, "-m", "ntk_core", *map(str, arguments)]
+    return [sys.executable, "-m", "linearity_lab", *map(str, arguments)]
 
 
 def fails(capsys, *arguments: object) -> list[str]:
@@ -127,7 +128,7 @@ def test_finished_run_is_shown_and_resumed_from_its_directory(finished, capsys):
 def test_a_reader_that_leaves_early_gets_no_traceback(finished):
     out, _ = finished
     shell = subprocess.run(
-        f"{sys.executable} -m ntk_core run liu-fig1-left {' '.join(TINY)} --out {out} --json | head -c 20",
+        f"{sys.executable} -m linearity_lab run liu-fig1-left {' '.join(TINY)} --out {out} --json | head -c 20",
         shell=True, cwd=ROOT, capture_output=True, check=True,
     )  # fmt: skip
     assert shell.stdout == b'{"kind":"estimated",'
@@ -244,8 +245,8 @@ def test_a_command_that_does_not_exist_is_one_sentence(capsys, arguments, words)
 
 def test_version_and_help_name_the_program_without_starting_jax():
     code = (
-        "import sys; from ntk_core.cli import main; sys.argv[0] = '/bin/linearity-lab'; main(['--version'])\n"
-        "assert not {'jax', 'numpy', 'ntk_core.runs'} & sys.modules.keys()\n"
+        "import sys; from linearity_lab.cli import main; sys.argv[0] = '/bin/linearity-lab'; main(['--version'])\n"
+        "assert not {'jax', 'numpy', 'linearity_lab.runs'} & sys.modules.keys()\n"
         "main(['--help']); assert 'jax' not in sys.modules"
     )
     done = subprocess.run(
@@ -257,7 +258,7 @@ def test_version_and_help_name_the_program_without_starting_jax():
     called = subprocess.run(
         command("run", "--help"), cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout
-    assert called.startswith("Usage: python -m ntk_core run [OPTIONS] PRESET_OR_SPEC.JSON")
+    assert called.startswith("Usage: python -m linearity_lab run [OPTIONS] PRESET_OR_SPEC.JSON")
 
 
 def test_app_becomes_streamlit_on_this_checkout(monkeypatch):

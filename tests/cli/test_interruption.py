@@ -8,15 +8,15 @@ import time
 
 import pytest
 
-from ntk_core.runs import canonical_json, spec_digest
-from ntk_core.runs.store import Store, read_line
+from linearity_lab.runs import canonical_json, spec_digest
+from linearity_lab.runs.store import Store, read_line
 from tests.cli.test_command_line import ROOT, SLOW, command
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")]
 # Minutes of work in C that ignores signals, as compilation does.
 DEAF = (
     "import hashlib, sys\n"
-    "from ntk_core.cli import _following as i\n"
+    "from linearity_lab.cli import _following as i\n"
     "i.GRACE_S = dict.fromkeys(i.GRACE_S, float(sys.argv[1]))\n"
     "with i.interruptible('It can be resumed.') as asked:\n"
     "    print('ready', flush=True)\n"
@@ -75,7 +75,9 @@ def test_signals_keep_points_and_explain_how_to_resume(tmp_path):
     process.send_signal(signal.SIGTERM)
     returned, complaints = ended(process)
     assert returned == 143
-    assert f"`python -m ntk_core resume {spec_digest(SLOW)[:12]}` resumes the run." in complaints
+    assert (
+        f"`python -m linearity_lab resume {spec_digest(SLOW)[:12]}` resumes the run." in complaints
+    )
     store = Store(location)
     (kept,) = store.points(SLOW).finished().values()
     store.close()

@@ -8,14 +8,14 @@ from collections import Counter
 
 import pytest
 
-from ntk_core.citation import cite_run
-from ntk_core.cli import main
-from ntk_core.cli.run_directory import RunDirectory
+from linearity_lab.citation import cite_run
+from linearity_lab.cli import main
+from linearity_lab.cli.run_directory import RunDirectory
+from linearity_lab.experiments.kernel_change.point import KernelChangeResult
+from linearity_lab.runs import spec_digest
+from linearity_lab.runs.events import parse_event
+from linearity_lab.runs.store import Store, UnfinishedJob
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments.kernel_change import KernelChangeResult
-from ntk_core.runs import spec_digest
-from ntk_core.runs.events import parse_event
-from ntk_core.runs.store import Store, UnfinishedJob
 from tests.runs.store.made_runs import SPEC, point, result, spec
 
 
@@ -95,7 +95,7 @@ def test_one_run_is_exported_in_every_format(store, tmp_path):
     rows = list(csv.DictReader(io.StringIO((tmp_path / "one.csv").read_text())))
     assert [row["width"] for row in rows] == ["10", "20"]
     assert (
-        f'ntk_core.experiments.spec_digest(spec) == "{spec_digest(SPEC)}"'
+        f'linearity_lab.experiments.spec_digest(spec) == "{spec_digest(SPEC)}"'
         in (tmp_path / "one.py").read_text()
     )
     assert (

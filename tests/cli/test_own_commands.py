@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 import ntk_core
-from ntk_core.cli import main
-from ntk_core.data import data_fingerprint, load_dataset
+from linearity_lab.cli import main
+from linearity_lab.data import data_fingerprint, load_dataset
+from linearity_lab.runs import canonical_json, load_data, run
+from linearity_lab.runs.store import Store, read_runs
+from linearity_lab.runs.store._run_file import marked_imported
 from ntk_core.errors import InvalidInput
 from ntk_core.own_models import read_checkpoint
-from ntk_core.runs import canonical_json, load_data, run
-from ntk_core.runs.store import Store, read_runs
-from ntk_core.runs.store._run_file import marked_imported
 from tests.data.uploads.files import blobs, flowers, pets
 
 MODEL = """

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from linearity_lab.components.gallery import gallery_result
-from ntk_core.experiments.kernel_change import KernelChangePoint, KernelChangeRun
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import mean, run_summary
+from linearity_lab.dashboard.gallery import gallery_result
+from linearity_lab.experiments.kernel_change.point import KernelChangePoint, KernelChangeRun
+from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
+from linearity_lab.runs import mean, run_summary
 
 SPEC = KernelChangeSpec(widths=(10, 100, 1000), outputs=("linear",), num_seeds=2)
 

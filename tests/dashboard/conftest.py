@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from streamlit.runtime.pages_manager import PagesManager
 
-from ntk_core.experiments.kernel_change import KernelChangeResult
-from ntk_core.runs import estimate, spec_digest
+from linearity_lab.experiments.kernel_change.point import KernelChangeResult
+from linearity_lab.runs import estimate, spec_digest
 
 
 class FakeJobs:
@@ -53,7 +53,7 @@ class FakeJobs:
         return self.add(spec)
 
     def add(self, spec, **changes) -> str:
-        from linearity_lab.jobs import Snapshot
+        from linearity_lab.dashboard.jobs import Snapshot
 
         job_id = spec_digest(spec)[:16]
         snapshot = Snapshot(
@@ -95,7 +95,7 @@ def own_store(monkeypatch: pytest.MonkeyPatch, tmp_path) -> Iterator[None]:
 
 
 def _store_at(patch: pytest.MonkeyPatch, folder: Path) -> Iterator[None]:
-    from linearity_lab.views.results.stored_runs import shared_store
+    from linearity_lab.dashboard.pages.results.stored_runs import shared_store
 
     patch.setenv("LINEARITY_LAB_STORE", str(folder / "results.sqlite"))
     shared_store.cache_clear()
@@ -116,7 +116,7 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> FakeJobs:
 @pytest.fixture(autouse=True)
 def _without_cached_figures() -> None:
     """Clear drawn figures, since made points may share the names of earlier ones."""
-    from linearity_lab.components.shown import _kept
+    from linearity_lab.dashboard.shown import _kept
 
     _kept.clear()
 
@@ -124,7 +124,7 @@ def _without_cached_figures() -> None:
 @pytest.fixture
 def gallery(monkeypatch: pytest.MonkeyPatch, tmp_path) -> Iterator[Callable]:
     """An empty gallery; a call with preset and result adds one."""
-    from linearity_lab.components import gallery as module
+    from linearity_lab.dashboard import gallery as module
 
     monkeypatch.setattr(module, "GALLERY", tmp_path)
 
@@ -163,11 +163,11 @@ def _through_the_menu() -> Iterator[None]:
 
 def _put_in_place(patch: pytest.MonkeyPatch, fake: FakeJobs) -> None:
     users = (
-        "components.run_panel",
-        "components.job_status",
-        "components.shown",
-        "views.results.run_list",
-        "views.own_data.page",
+        "dashboard.run_panel",
+        "dashboard.job_status",
+        "dashboard.shown",
+        "dashboard.pages.results.run_list",
+        "dashboard.pages.own_data.page",
     )
-    for module in ("jobs", *users):
+    for module in ("dashboard.jobs", *users):
         patch.setattr(f"linearity_lab.{module}.shared_jobs", lambda: fake)

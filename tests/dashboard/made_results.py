@@ -1,12 +1,12 @@
 """Synthetic results."""
 
-from ntk_core.experiments.kernel_change import (
+from linearity_lab.experiments.kernel_change.point import (
     KernelChangePoint,
     KernelChangeResult,
     KernelChangeRun,
 )
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import Provenance
+from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
+from linearity_lab.runs import Provenance
 
 
 def make_run(

@@ -7,8 +7,8 @@ from unittest import mock
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Widget
 
-from linearity_lab.components import explain, settings_row
-from linearity_lab.view_modules import VIEWS
+from linearity_lab.dashboard import explain, settings_row
+from linearity_lab.page_modules import page_folder
 from linearity_lab.words.pages import VEILED_KEY, charts_in
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,7 +22,7 @@ def open_page(page: str, /, *, opened: bool = True, **query: str) -> AppTest:
     """
     app = AppTest.from_file(ROOT / "app.py", default_timeout=30)
     with mock.patch(
-        "linearity_lab.views.overview.page.show"
+        "linearity_lab.dashboard.pages.overview.page.show"
     ):  # a run to register the pages with Streamlit
         app.run()
     app.switch_page(f"pages/{page}.py")
@@ -36,7 +36,7 @@ def open_page(page: str, /, *, opened: bool = True, **query: str) -> AppTest:
 def open_panels(app: AppTest, page: str, *, settings: bool = True) -> None:
     """Open all settings of a page, and the text about each of its figures."""
     app.session_state[f"{page}.{settings_row.OPENED}"] = settings
-    for name in charts_in(VIEWS / page):
+    for name in charts_in(page_folder(page)):
         for key in (f"{page}.{name}", f"{page}.{name}{VEILED_KEY}"):
             app.session_state[f"{key}.{explain.OPENED}"] = True
 

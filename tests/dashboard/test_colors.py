@@ -13,14 +13,14 @@ from benchmarks.contrast import contrast
 from linearity_lab.charts import style as module
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.style import VIOLETS, network_style, registry, width_style
+from linearity_lab.dashboard.pages.lecture.page import _results
+from linearity_lab.dashboard.pages.lecture.steps import STEPS
+from linearity_lab.page_modules import page_folders
+from linearity_lab.runs import EXPERIMENTS, PRESETS
 from linearity_lab.site import gallery_figures
-from linearity_lab.view_modules import VIEWS
-from linearity_lab.views.lecture.page import _results
-from linearity_lab.views.lecture.steps import STEPS
 from linearity_lab.words.pages import charts_in
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.kinds import ARCHITECTURES
-from ntk_core.runs import EXPERIMENTS, PRESETS
 from tests.dashboard.open_pages import ROOT
 
 THEMES = [
@@ -32,11 +32,7 @@ STYLES = {(look.color, look.dash, look.symbol): meaning for meaning, look in reg
 RAMP = {(look.color, look.dash, look.symbol) for count in range(1, 9) for index in range(count)
         for look in [width_style(index, count, "")]}  # fmt: skip
 OUTPUT_COLORS = {look.color for look in registry().values()}
-WRITTEN = [
-    f"{folder.name}.{name}"
-    for folder in ({path.parent for path in VIEWS.glob("*/words.md")} | {VIEWS / "lecture"})
-    for name in charts_in(folder)
-]
+WRITTEN = [f"{folder.name}.{name}" for folder in page_folders() for name in charts_in(folder)]
 OF_THE_FORM = {*(f"drawing_{letter}" for letter in "abcd"), "kernel_c", "kernel_d"}
 
 

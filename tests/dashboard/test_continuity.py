@@ -8,11 +8,11 @@ import streamlit as st
 from plotly.io import to_json
 
 from linearity_lab.charts.chart import above
-from linearity_lab.components import session
-from linearity_lab.components.gallery import gallery_result
-from linearity_lab.components.shown import drawn_once
-from linearity_lab.views.kernel_change.figures import change_against_width
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from linearity_lab.dashboard import session
+from linearity_lab.dashboard.gallery import gallery_result
+from linearity_lab.dashboard.shown import drawn_once
+from linearity_lab.experiments.kernel_change.figures import change_against_width
+from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
 from tests.dashboard.made_results import make_points, make_result
 from tests.dashboard.open_pages import bars, checked, open_page, words
 
@@ -143,7 +143,7 @@ def browser(monkeypatch, jobs) -> dict[str, Any]:
         for values in there.pop("clicked", []):
             clicked(values)
 
-    monkeypatch.setattr("linearity_lab.components.chart.linked", linked)
+    monkeypatch.setattr("linearity_lab.dashboard.chart.linked", linked)
     return there
 
 

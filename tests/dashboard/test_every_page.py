@@ -9,14 +9,14 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from linearity_lab.charts.vector import letters
-from linearity_lab.components.explain import ABOUT
-from linearity_lab.components.exports import notebook, program
-from linearity_lab.components.live import HOME_NAME, HOME_TOUR
-from linearity_lab.views.lazy.figures import KAPPA
-from linearity_lab.views.navigation import PAGES
-from linearity_lab.views.overview.page import STARTING_POINTS, page_thumbnail
+from linearity_lab.dashboard.explain import ABOUT
+from linearity_lab.dashboard.exports import notebook, program
+from linearity_lab.dashboard.live import HOME_NAME, HOME_TOUR
+from linearity_lab.dashboard.navigation import PAGES
+from linearity_lab.dashboard.pages.overview.page import STARTING_POINTS, page_thumbnail
+from linearity_lab.experiments.lazy.figures import KAPPA
+from linearity_lab.runs import PRESETS
 from linearity_lab.words.pages import figure_words
-from ntk_core.runs import PRESETS
 from tests.dashboard.open_pages import checked, chooser, open_page, words
 
 BY_NAME = {entry.name: entry for entry in PAGES}
@@ -40,7 +40,7 @@ def exported() -> dict[str, dict[str, object]]:
 @pytest.fixture(scope="module", params=BY_NAME)
 def page(request, exported, module_jobs) -> Iterator[tuple[str, AppTest]]:
     """The name of a page, and the page as first opened."""
-    from linearity_lab.components import export
+    from linearity_lab.dashboard import export
 
     show = export.export_menu
 

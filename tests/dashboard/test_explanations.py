@@ -6,10 +6,12 @@ from collections.abc import Iterator
 import pytest
 from pydantic import BaseModel
 
-from linearity_lab.view_modules import VIEWS
-from linearity_lab.views.hessian.figures import amount
-from linearity_lab.views.lecture.steps._step import Question
-from linearity_lab.views.navigation import PAGES
+from linearity_lab.dashboard.navigation import PAGES
+from linearity_lab.dashboard.pages.lecture.steps._step import Question
+from linearity_lab.experiments.hessian.figures import amount
+from linearity_lab.page_modules import page_folders
+from linearity_lab.runs import EXPERIMENTS, Mean
+from linearity_lab.settings.grammar import settings
 from linearity_lab.words.markdown import WordsError, raised, typeset
 from linearity_lab.words.pages import (
     VEILED_KEY,
@@ -20,15 +22,13 @@ from linearity_lab.words.pages import (
     search,
     titled_prose,
 )
-from ntk_core.runs import EXPERIMENTS, Mean
-from ntk_core.settings.grammar import settings
 from tests.dashboard.open_pages import address, open_page
 
 SPECS: tuple[type[BaseModel], ...] = tuple(each.spec for each in EXPERIMENTS.values())
 SETTINGS = {
     f"{spec.__name__}.{setting.name}": setting for spec in SPECS for setting in settings(spec)
 }
-FOLDERS = sorted({path.parent for path in VIEWS.glob("*/words.md")} | {VIEWS / "lecture"})
+FOLDERS = page_folders()
 CHARTS = {
     f"{folder.name}.{name}": each for folder in FOLDERS for name, each in charts_in(folder).items()
 }
@@ -130,7 +130,7 @@ A mean of few.
 
 
 def test_new_folder_brings_its_words_without_other_edits(tmp_path, monkeypatch):
-    monkeypatch.setattr("linearity_lab.view_modules.VIEWS", tmp_path)
+    monkeypatch.setattr("linearity_lab.page_modules.ROOTS", {"toys": tmp_path})
     (tmp_path / "toy").mkdir()
     (tmp_path / "toy/words.md").write_text(PAGE, encoding="utf-8")
     output = titled_prose("toy", "What this page shows")

@@ -14,23 +14,23 @@ import streamlit as st
 from packaging.requirements import Requirement
 from streamlit.testing.v1 import AppTest
 
-import ntk_core
-from linearity_lab.components.explain import provenance_sentence
-from linearity_lab.components.exports import notebook, page_html, program
-from linearity_lab.components.gallery import gallery_result
+import linearity_lab
+from linearity_lab.cli import main
+from linearity_lab.dashboard.explain import provenance_sentence
+from linearity_lab.dashboard.exports import notebook, page_html, program
+from linearity_lab.dashboard.gallery import gallery_result
+from linearity_lab.dashboard.pages.lecture.steps import STEPS
+from linearity_lab.experiments.kernel_change import figures as figures
+from linearity_lab.runs import EXPERIMENTS, PRESETS
+from linearity_lab.runs.events import Ended
+from linearity_lab.settings.grammar import with_settings
 from linearity_lab.site import DOCUMENTATION, MENU, _page, gallery_figures
 from linearity_lab.site._figures import lecture_figure
-from linearity_lab.views.kernel_change import figures as figures
-from linearity_lab.views.lecture.steps import STEPS
-from ntk_core.cli import main
-from ntk_core.runs import EXPERIMENTS, PRESETS
-from ntk_core.runs.events import Ended
-from ntk_core.settings.grammar import with_settings
 from tests.compiler_flags import QUICK_ENVIRONMENT
 from tests.dashboard.made_results import make_points, make_result
 from tests.dashboard.open_pages import ROOT, checked, form_sentences, open_page
 from tests.smallest import smallest
-from tests.test_project import imported_modules, tree
+from tests.test_project import LIBRARY, imported_modules, tree
 
 SMALL = with_settings(
     PRESETS["liu-fig1-left"].spec,
@@ -80,14 +80,14 @@ def test_program_computes_this_spec_and_no_other(experiment, monkeypatch, capsys
     """The exported program unchanged, with a computation that ends after its first event."""
     preset = EXPERIMENTS[experiment].presets[0]
     spec = with_settings(preset.spec, {**smallest(preset.spec), "seed": 7})
-    run, computed = ntk_core.run, []
+    run, computed = linearity_lab.run, []
 
     def begin(asked):
         computed.append(asked)
         yield next(run(asked))
         yield Ended(status="completed", result=make_result(make_points((30,))))
 
-    monkeypatch.setattr(ntk_core, "run", begin)
+    monkeypatch.setattr(linearity_lab, "run", begin)
     exec(compile(program('What "is" it?', spec), "program", "exec"), {})
     assert computed == [spec]
     shown = capsys.readouterr().out
@@ -100,7 +100,8 @@ def test_program_runs_in_an_empty_folder(tmp_path):
     installed, empty = tmp_path / "site", tmp_path / "empty"
     installed.mkdir()
     empty.mkdir()
-    (installed / "ntk_core").symlink_to(ROOT / "ntk_core")
+    for package in ("ntk_core", "linearity_lab"):
+        (installed / package).symlink_to(ROOT / package)
     (empty / "kernel.py").write_text(program("Small", SMALL), encoding="utf-8")
     environment = {**os.environ, **QUICK_ENVIRONMENT, "PYTHONPATH": str(installed)}
     command = [sys.executable, "kernel.py"]
@@ -126,9 +127,13 @@ def test_program_states_what_it_needs():
     assert set(stated["dependencies"]) <= set(lines)
     names = {Requirement(each).name.replace("-", "_") for each in stated["dependencies"]}
     modules = {
-        name for path in (ROOT / "ntk_core").rglob("*.py") for name in imported_modules(tree(path))
+        name
+        for part in ("ntk_core", *(f"linearity_lab/{part}" for part in LIBRARY))
+        for path in (ROOT / part).rglob("*.py")
+        for name in imported_modules(tree(path))
     }
-    foreign = {name.partition(".")[0] for name in modules} - {"ntk_core"} - sys.stdlib_module_names
+    tops = {name.partition(".")[0] for name in modules}
+    foreign = tops - {"ntk_core", "linearity_lab"} - sys.stdlib_module_names
     extras = "cyclopts distributed filelock pandas PIL psutil safetensors sqlalchemy torch torchax"  # on demand
     assert foreign - set(extras.split()) == names
 
@@ -233,7 +238,7 @@ def test_a_folder_of_something_else_is_refused_in_one_sentence(tmp_path, capsys)
 
 def embedded(**query: str) -> AppTest:
     app = AppTest.from_string(
-        "from linearity_lab.views.embed.page import show\nshow()", default_timeout=30
+        "from linearity_lab.dashboard.pages.embed.page import show\nshow()", default_timeout=30
     )
     app.query_params.update(query)
     return checked(app.run())

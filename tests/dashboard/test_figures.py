@@ -16,8 +16,8 @@ from linearity_lab.charts.labels import (
 from linearity_lab.charts.lines import Dot, Line, width_axis
 from linearity_lab.charts.style import nth_style
 from linearity_lab.charts.sweep import sweep
-from linearity_lab.views.kernel_change import figures as figures
-from ntk_core.experiments.kernel_change import KernelAtStart, KernelChangePoint
+from linearity_lab.experiments.kernel_change import figures as figures
+from linearity_lab.experiments.kernel_change.point import KernelAtStart, KernelChangePoint
 from tests.dashboard.made_results import make_points, make_run
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from linearity_lab.components.gallery import GALLERY, gallery_result
-from ntk_core.runs import presets
-from ntk_core.settings.grammar import values_of, with_settings
+from linearity_lab.dashboard.gallery import GALLERY, gallery_result
+from linearity_lab.runs import presets
+from linearity_lab.settings.grammar import values_of, with_settings
 from tests.running import result_of
 from tests.smallest import smallest
 

@@ -5,13 +5,13 @@ import re
 import numpy as np
 import pytest
 
-from linearity_lab.components.gallery import gallery_result
-from linearity_lab.views.hessian import figures, part_figures
-from ntk_core.experiments.hessian.network import TEMPLATES, templates
-from ntk_core.experiments.hessian.spec import HessianSpec
+from linearity_lab.dashboard.gallery import gallery_result
+from linearity_lab.experiments.hessian import figures, part_figures
+from linearity_lab.experiments.hessian.network import TEMPLATES, templates
+from linearity_lab.experiments.hessian.spec import HessianSpec
+from linearity_lab.runs import PRESETS
+from linearity_lab.settings.grammar import spec_from_texts
 from ntk_core.fits import PowerLaw, becomes_linear
-from ntk_core.runs import PRESETS
-from ntk_core.settings.grammar import spec_from_texts
 from tests.dashboard.open_pages import address, checked, chooser, form_sentences, open_page, words
 from tests.dashboard.test_figures import numbers, one
 

@@ -8,22 +8,22 @@ import pytest
 from starlette.applications import Starlette
 from streamlit.testing.v1 import AppTest
 
-from linearity_lab.components import gallery, job_status, session
-from linearity_lab.components.explain import TRIED
-from linearity_lab.components.gallery import gallery_result_of
-from linearity_lab.components.job_status import CROWD, EVERY_S, HEADER, WAITING_S
-from linearity_lab.components.run_panel import ASK_S, SHORT_S
-from linearity_lab.components.smaller_runs import quick
-from linearity_lab.jobs import Jobs
-from linearity_lab.jobs.profile import PROFILES
-from linearity_lab.view_modules import VIEWS
-from linearity_lab.views.navigation import PAGES
+from linearity_lab.dashboard import gallery, job_status, session
+from linearity_lab.dashboard.explain import TRIED
+from linearity_lab.dashboard.gallery import gallery_result_of
+from linearity_lab.dashboard.job_status import CROWD, EVERY_S, HEADER, WAITING_S
+from linearity_lab.dashboard.jobs import Jobs
+from linearity_lab.dashboard.jobs.profile import PROFILES
+from linearity_lab.dashboard.navigation import PAGES
+from linearity_lab.dashboard.run_panel import ASK_S, SHORT_S
+from linearity_lab.dashboard.smaller_runs import quick
+from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
+from linearity_lab.page_modules import page_folders
+from linearity_lab.runs import EXPERIMENTS, PRESETS, Spec, estimate, spec_digest
+from linearity_lab.runs.events import PointFinished
+from linearity_lab.runs.store import Store
+from linearity_lab.settings.grammar import differences, spec_from_texts, with_settings
 from linearity_lab.words.pages import Link, try_links
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import EXPERIMENTS, PRESETS, Spec, estimate, spec_digest
-from ntk_core.runs.events import PointFinished
-from ntk_core.runs.store import Store
-from ntk_core.settings.grammar import differences, spec_from_texts, with_settings
 from tests.dashboard.conftest import _put_in_place
 from tests.dashboard.made_results import make_points
 from tests.dashboard.open_pages import address, checked, open_page, words
@@ -121,7 +121,7 @@ def spec_of(link: Link) -> Spec:
 
 
 def test_links_show_stored_or_short_runs_with_valid_settings():
-    links = [link for path in VIEWS.glob("*/words.md") for link in try_links(path.parent.name)]
+    links = [link for folder in page_folders() for link in try_links(folder.name)]
     assert {link.page for link in links} <= {entry.name for entry in PAGES}
     tried = {link.label: spec_of(link) for link in links if link.query}
     assert len(tried) >= 18

@@ -7,19 +7,25 @@ import numpy as np
 import pytest
 
 from linearity_lab.charts.chart import drawn_rows
-from linearity_lab.components.gallery import gallery_result
-from linearity_lab.components.sketch import COLUMNS, from_browser
-from linearity_lab.views.hessian.figures import of_line
-from linearity_lab.views.lecture import figures as lecture_exact
-from linearity_lab.views.lecture.drawing import line_words
-from linearity_lab.views.lecture.page import _results
-from linearity_lab.views.lecture.steps import PARTS, STEPS, named_option, option_name, step_index
-from linearity_lab.views.lecture.visit import Visit
-from linearity_lab.views.navigation import PAGES
+from linearity_lab.dashboard.gallery import gallery_result
+from linearity_lab.dashboard.navigation import PAGES
+from linearity_lab.dashboard.pages.lecture import figures as lecture_exact
+from linearity_lab.dashboard.pages.lecture.drawing import line_words
+from linearity_lab.dashboard.pages.lecture.page import _results
+from linearity_lab.dashboard.pages.lecture.steps import (
+    PARTS,
+    STEPS,
+    named_option,
+    option_name,
+    step_index,
+)
+from linearity_lab.dashboard.pages.lecture.visit import Visit
+from linearity_lab.dashboard.sketch import COLUMNS, from_browser
+from linearity_lab.experiments.hessian.figures import of_line
+from linearity_lab.runs import PRESETS, Value, mean
 from linearity_lab.words.pages import VEILED_KEY, figure_words
 from ntk_core.errors import InvalidInput
 from ntk_core.fits import fit_power_law
-from ntk_core.runs import PRESETS, Value, mean
 from tests.dashboard.open_pages import address, checked, open_page, words
 
 NAMES = [step.name for step in STEPS]

@@ -7,8 +7,8 @@ from typing import cast
 
 import pytest
 
-from linearity_lab.components.live import NAME, given, source
-from linearity_lab.components.live.settings import (
+from linearity_lab.dashboard.live import NAME, given, source
+from linearity_lab.dashboard.live.settings import (
     CHOICES,
     OWN,
     READERS,
@@ -16,13 +16,13 @@ from linearity_lab.components.live.settings import (
     from_browser,
     made,
 )
-from linearity_lab.components.run_panel import SHORT_S
-from linearity_lab.components.session import read_address
+from linearity_lab.dashboard.run_panel import SHORT_S
+from linearity_lab.dashboard.session import read_address
+from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
+from linearity_lab.runs import PRESETS, estimate
+from linearity_lab.settings.grammar import spec_from_texts
 from linearity_lab.site._page import embedded
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import PRESETS, estimate
-from ntk_core.settings.grammar import spec_from_texts
 from tests.dashboard.open_pages import address, checked, open_page
 
 OTHER = LiveSettings(

@@ -8,22 +8,26 @@ import numpy as np
 import pytest
 
 from linearity_lab.charts.style import compared_styles
-from linearity_lab.components.gallery import gallery_result
-from linearity_lab.views.architectures import figures as figures
-from linearity_lab.views.architectures.network_drawing import (
+from linearity_lab.dashboard.gallery import gallery_result
+from linearity_lab.experiments.architectures import figures as figures
+from linearity_lab.experiments.architectures.network_drawing import (
     drawing,
     drawing_words,
     drawn,
     layer_rows,
     size_rows,
 )
-from linearity_lab.views.dag import figures as dag
-from linearity_lab.views.dag.canvas import NAME
-from linearity_lab.views.dag.graph_editor import drawable, from_browser, judged
+from linearity_lab.experiments.architectures.point import ArchitecturesSpec
+from linearity_lab.experiments.dag import figures as dag
+from linearity_lab.experiments.dag.canvas import NAME
+from linearity_lab.experiments.dag.graph_editor import drawable, from_browser, judged
+from linearity_lab.experiments.dag.point import DAGSpec
+from linearity_lab.networks.build import build_network
+from linearity_lab.networks.sizes import layer_sizes
+from linearity_lab.networks.spec import ArchitectureSpec
+from linearity_lab.runs import PRESETS
+from linearity_lab.settings.grammar import with_settings
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments.architectures import ArchitecturesSpec
-from ntk_core.experiments.dag import DAGSpec
-from ntk_core.networks.build import build_network
 from ntk_core.networks.graphs import (
     composition_examples,
     dense_graph,
@@ -33,11 +37,7 @@ from ntk_core.networks.graphs import (
     parse_graph,
 )
 from ntk_core.networks.kinds import ARCHITECTURES
-from ntk_core.networks.sizes import layer_sizes
-from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.numbers import number
-from ntk_core.runs import PRESETS
-from ntk_core.settings.grammar import with_settings
 from tests.dashboard.open_pages import address, bars, checked, open_page, press, words
 from tests.smallest import settings_of
 

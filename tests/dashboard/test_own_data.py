@@ -9,12 +9,13 @@ import pytest
 from PIL import Image
 from streamlit.testing.v1 import AppTest
 
+import linearity_lab
 import ntk_core
-from linearity_lab.components.own_data import Uploaded, wide_relu_kernels
-from linearity_lab.views.own_data import figures as figures
-from linearity_lab.views.own_data.page import example_file
-from ntk_core.data.spec import DatasetSpec
-from ntk_core.data.uploads import (
+from linearity_lab.dashboard.own_data import Uploaded, wide_relu_kernels
+from linearity_lab.dashboard.pages.own_data import figures as figures
+from linearity_lab.dashboard.pages.own_data.page import example_file
+from linearity_lab.data.spec import DatasetSpec
+from linearity_lab.data.uploads import (
     Choices,
     Cleaned,
     clean_upload,
@@ -22,10 +23,10 @@ from ntk_core.data.uploads import (
     parse_upload,
     suggested_choices,
 )
-from ntk_core.experiments.dynamics import DynamicsSpec
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import EXPERIMENTS, load_data
-from ntk_core.settings.grammar import spec_from_texts, text_of, with_settings
+from linearity_lab.experiments.dynamics.point import DynamicsSpec
+from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
+from linearity_lab.runs import EXPERIMENTS, load_data
+from linearity_lab.settings.grammar import spec_from_texts, text_of, with_settings
 from tests.dashboard.open_pages import checked, form_sentences, open_page, open_panels, press, words
 from tests.data.uploads.files import archive, arrays, flowers, pets
 from tests.running import result_of
@@ -207,7 +208,7 @@ def test_the_first_run_on_unscaled_data_converges(data, classes, page):
     dataset = DatasetSpec(name="upload", digest=kept(data), num_samples=60, standardize="standard")
     found, spec = Uploaded(dataset, "mine", 120, classes).first_look()
     assert found == page
-    result: Any = ntk_core.compute(with_settings(spec, {"widths": [30, 300], "num_seeds": 1}))
+    result: Any = linearity_lab.compute(with_settings(spec, {"widths": [30, 300], "num_seeds": 1}))
     assert {run.outcome for point in result.points for run in point.runs} == {"converged"}
 
 

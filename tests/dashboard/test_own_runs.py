@@ -5,26 +5,23 @@ import math
 import numpy as np
 import pytest
 
-from linearity_lab.jobs import Jobs, worker
-from linearity_lab.jobs.limits import check_limits
-from linearity_lab.views.linearity_report.figures import errors, examples
-from linearity_lab.views.results import stored_runs
-from ntk_core import linearity_report
-from ntk_core.errors import InvalidInput
-from ntk_core.experiments.linearity_report import (
+from linearity_lab.dashboard.jobs import Jobs, worker
+from linearity_lab.dashboard.jobs.limits import check_limits
+from linearity_lab.dashboard.pages.results import stored_runs
+from linearity_lab.experiments.linearity_report.figures import errors, examples
+from linearity_lab.experiments.linearity_report.point import (
     LinearityReportPoint,
     LinearityReportResult,
     LinearityReportSpec,
 )
-from ntk_core.experiments.own_model import (
+from linearity_lab.experiments.own_model.point import (
     OwnLayer,
     OwnModelPoint,
     OwnModelResult,
     OwnModelRun,
     OwnModelSpec,
 )
-from ntk_core.linearity import LayerReport
-from ntk_core.runs import (
+from linearity_lab.runs import (
     EXPERIMENTS,
     Provenance,
     canonical_json,
@@ -34,8 +31,11 @@ from ntk_core.runs import (
     run,
     spec_digest,
 )
-from ntk_core.runs.store import Store
-from ntk_core.settings.grammar import InvalidSpec
+from linearity_lab.runs.store import Store
+from linearity_lab.settings.grammar import InvalidSpec
+from ntk_core import linearity_report
+from ntk_core.errors import InvalidInput
+from ntk_core.linearity import LayerReport
 from tests.dashboard.open_pages import checked, open_page, press, words
 from tests.running import example as load_example
 

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from linearity_lab.components.settings_row import OPENED
-from linearity_lab.jobs import NoRoom
+from linearity_lab.dashboard.jobs import NoRoom
+from linearity_lab.dashboard.settings_row import OPENED
+from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
+from linearity_lab.runs import PRESETS
+from linearity_lab.runs.events import PointFailed
+from linearity_lab.settings.grammar import values_of, with_settings
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.numbers import width_label
-from ntk_core.runs import PRESETS
-from ntk_core.runs.events import PointFailed
-from ntk_core.settings.grammar import values_of, with_settings
 from tests.dashboard.made_results import make_points, make_result, make_run
 from tests.dashboard.open_pages import (
     ROOT,
@@ -182,7 +182,7 @@ def test_invalid_server_settings_are_reported(monkeypatch):
     def refuse():
         raise InvalidInput("LINEARITY_LAB_STORE", "/nowhere", "a folder that can be written")
 
-    monkeypatch.setattr("linearity_lab.jobs.shared_jobs", refuse)
+    monkeypatch.setattr("linearity_lab.dashboard.jobs.shared_jobs", refuse)
     assert "The dashboard cannot compute: LINEARITY_LAB_STORE: /nowhere cannot be used" in words(
         opened()
     )

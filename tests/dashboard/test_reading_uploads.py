@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from streamlit import config
 
-from linearity_lab.components.own_data import upload_limits
-from linearity_lab.jobs import uploads as reading
-from linearity_lab.jobs.profile import PROFILES
-from linearity_lab.jobs.uploads import ReadUploads
-from linearity_lab.server import garbage
-from ntk_core.data.uploads import (
+from linearity_lab.dashboard.jobs import uploads as reading
+from linearity_lab.dashboard.jobs.profile import PROFILES
+from linearity_lab.dashboard.jobs.uploads import ReadUploads
+from linearity_lab.dashboard.own_data import upload_limits
+from linearity_lab.dashboard.server import garbage
+from linearity_lab.data.uploads import (
     BadLine,
     Limits,
     Table,
@@ -27,7 +27,7 @@ from ntk_core.data.uploads import (
     parse_upload,
     suggested_choices,
 )
-from ntk_core.data.uploads._tables import MAX_CELLS
+from linearity_lab.data.uploads._tables import MAX_CELLS
 from ntk_core.errors import InvalidInput
 from tests.data.uploads.files import arrays, blobs, flowers, pets, sleep_on_large
 
@@ -130,8 +130,8 @@ def test_small_file_that_expands_is_refused_by_its_size(monkeypatch):
 @pytest.mark.slow
 def test_a_server_that_has_read_a_file_ends():
     code = """
-from linearity_lab.jobs.uploads import read_uploads
-from ntk_core.data.uploads import Limits
+from linearity_lab.dashboard.jobs.uploads import read_uploads
+from linearity_lab.data.uploads import Limits
 read_uploads().candidate("1", lambda: b"a,b\\n1,2\\n3,4\\n", Limits())
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
@@ -175,7 +175,7 @@ def test_old_garbage_waits_a_minute_young_garbage_does_not(monkeypatch):
 def test_what_uploads_took_goes_back_to_the_system():
     program = """
 import psutil, sys
-from ntk_core.environment import keep_memory_returnable, return_freed_memory
+from linearity_lab.environment import keep_memory_returnable, return_freed_memory
 def mib(): return psutil.Process().memory_info().rss / 2**20
 if sys.argv[1] == "kept":
     keep_memory_returnable()

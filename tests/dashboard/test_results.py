@@ -9,18 +9,18 @@ from streamlit.testing.v1 import AppTest
 
 from linearity_lab.charts.chart import comparison_of
 from linearity_lab.charts.style import network_style
-from linearity_lab.components import session
-from linearity_lab.components.gallery import gallery_result
-from linearity_lab.jobs.profile import PROFILES
-from linearity_lab.views.results import run_list, stored_runs
-from linearity_lab.views.results.compared_runs import lines_of, measures_of, overlay
+from linearity_lab.dashboard import session
+from linearity_lab.dashboard.gallery import gallery_result
+from linearity_lab.dashboard.jobs.profile import PROFILES
+from linearity_lab.dashboard.pages.results import run_list, stored_runs
+from linearity_lab.dashboard.pages.results.compared_runs import lines_of, measures_of, overlay
+from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
+from linearity_lab.runs import PRESETS, ExperimentSpec, spec_digest
+from linearity_lab.runs.store import Mark, Store
+from linearity_lab.runs.store._database import RUNS
+from linearity_lab.settings.grammar import with_settings
 from linearity_lab.words.run_words import DEFAULT, labels, name_of, variation
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import PRESETS, ExperimentSpec, spec_digest
-from ntk_core.runs.store import Mark, Store
-from ntk_core.runs.store._database import RUNS
-from ntk_core.settings.grammar import with_settings
 from tests.dashboard.made_results import make_points, make_result, make_run
 from tests.dashboard.open_pages import address, checked, open_page, press, words
 from tests.runs.store.made_runs import rewrite_settings

@@ -8,14 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linearity_lab.components.exports import command_line
-from ntk_core.cli._targets import assignment  # the reader of --set
-from ntk_core.experiments.architectures import ArchitecturesSpec
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.networks.graphs import composition_examples
-from ntk_core.networks.spec import ArchitectureSpec
-from ntk_core.runs import KINDS, PRESETS, parse_spec
-from ntk_core.settings.grammar import (
+from linearity_lab.cli._targets import assignment  # the reader of --set
+from linearity_lab.dashboard.exports import command_line
+from linearity_lab.experiments.architectures.point import ArchitecturesSpec
+from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
+from linearity_lab.networks.spec import ArchitectureSpec
+from linearity_lab.runs import KINDS, PRESETS, parse_spec
+from linearity_lab.settings.grammar import (
     InvalidSpec,
     changed_values,
     differences,
@@ -26,8 +25,9 @@ from ntk_core.settings.grammar import (
     values_of,
     with_settings,
 )
-from ntk_core.settings.validation import bounds
-from ntk_core.settings.walk import with_value
+from linearity_lab.settings.validation import bounds
+from linearity_lab.settings.walk import with_value
+from ntk_core.networks.graphs import composition_examples
 
 SETTINGS = {setting.name: setting for setting in settings(KernelChangeSpec)}
 # With a list of networks, addressed by index (``architectures.1.depth``); the list's value is its length.

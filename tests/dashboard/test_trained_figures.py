@@ -10,21 +10,21 @@ import pytest
 
 from linearity_lab.charts import departures as horizon
 from linearity_lab.charts.style import compared_styles
-from linearity_lab.components.gallery import gallery_result
-from linearity_lab.views.architectures import figures as architectures
-from linearity_lab.views.depth_width import figures as depth_width
-from linearity_lab.views.dynamics import figures
-from linearity_lab.views.dynamics.frames import ball, moving
-from linearity_lab.views.early_time import figures as early_time
-from linearity_lab.views.generalization import figures as generalization
-from linearity_lab.views.lazy import dial
-from linearity_lab.views.lazy import figures as lazy
-from linearity_lab.views.learning_rate import figures as learning_rate
-from linearity_lab.views.learning_rate.page import choose_clicked
-from linearity_lab.views.optimization import figures as optimization
-from ntk_core.experiments.generalization import GeneralizationSpec, wilson
-from ntk_core.runs import run_summary, spec_digest
-from ntk_core.settings.grammar import with_settings
+from linearity_lab.dashboard.gallery import gallery_result
+from linearity_lab.experiments.architectures import figures as architectures
+from linearity_lab.experiments.depth_width import figures as depth_width
+from linearity_lab.experiments.dynamics import figures
+from linearity_lab.experiments.dynamics.frames import ball, moving
+from linearity_lab.experiments.early_time import figures as early_time
+from linearity_lab.experiments.generalization import figures as generalization
+from linearity_lab.experiments.generalization.point import GeneralizationSpec, wilson
+from linearity_lab.experiments.lazy import dial
+from linearity_lab.experiments.lazy import figures as lazy
+from linearity_lab.experiments.learning_rate import figures as learning_rate
+from linearity_lab.experiments.learning_rate.page import choose_clicked
+from linearity_lab.experiments.optimization import figures as optimization
+from linearity_lab.runs import run_summary, spec_digest
+from linearity_lab.settings.grammar import with_settings
 from tests.dashboard.open_pages import checked, open_page, press
 
 
@@ -493,11 +493,12 @@ def test_the_page_follows_the_chosen_cell_beneath_its_map(jobs):
 def test_second_click_on_a_cell_keeps_the_choice(monkeypatch):
     state: dict = {}
     monkeypatch.setattr(
-        "linearity_lab.views.learning_rate.page.st", SimpleNamespace(session_state=state)
+        "linearity_lab.experiments.learning_rate.page.st", SimpleNamespace(session_state=state)
     )
     followed = []
     monkeypatch.setattr(
-        "linearity_lab.views.learning_rate.page.submit", lambda page, spec: followed.append(spec)
+        "linearity_lab.experiments.learning_rate.page.submit",
+        lambda page, spec: followed.append(spec),
     )
     for points in ([{"customdata": [800, 3.5, "3 of 3 catapult"]}], []):
         state["learning_rate.map"] = SimpleNamespace(selection=SimpleNamespace(points=points))

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from linearity_lab.views.navigation import EMBEDDED, PAGES
-from ntk_core.runs import PRESETS, spec_digest
-from ntk_core.settings.grammar import differences, settings, spec_from_texts, text_of
+from linearity_lab.dashboard.navigation import EMBEDDED, PAGES
+from linearity_lab.runs import PRESETS, spec_digest
+from linearity_lab.settings.grammar import differences, settings, spec_from_texts, text_of
 from tests.dashboard.open_pages import ROOT, address, checked, form_sentences, open_page, words
 
 SEED = 20260101
@@ -32,7 +32,7 @@ PREFIX = "kernel_change."
 def apps(module_jobs, tmp_path_factory) -> Iterator[dict[str, AppTest]]:
     """All pages without figures, which do not depend on the URL."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("linearity_lab.components.gallery.GALLERY", tmp_path_factory.mktemp("gallery"))
+        patch.setattr("linearity_lab.dashboard.gallery.GALLERY", tmp_path_factory.mktemp("gallery"))
         yield {name: open_page(name) for name in NAMES}
 
 

@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from linearity_lab.experiments.dynamics.point import departure
 from ntk_core import Optimizer, train
 from ntk_core.dynamics import Loss, Training, auto_learning_rate, largest_eigenvalue
 from ntk_core.dynamics._history import ended
-from ntk_core.experiments.dynamics import departure
 from ntk_core.networks.architectures import FullyConnected
 from tests.dynamics.problems import NET, problem
 

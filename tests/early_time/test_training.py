@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from linearity_lab.experiments.early_time.inputs import image_pair, synthetic_data
 from ntk_core.early_time import (
     InputSpan,
     batch_order,
@@ -16,7 +17,6 @@ from ntk_core.early_time import (
     weighted_kernel,
 )
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments.early_time.inputs import image_pair, synthetic_data
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import ConvNet, FullyConnected, Mirrored, merge
 

@@ -7,7 +7,7 @@ import runpy
 import nbformat
 import pytest
 
-import ntk_core
+import linearity_lab
 from tests.examples.notebooks import FIGURE, NOTEBOOKS, ROOT, WITH_TORCH, shown_in
 from tests.running import example
 
@@ -56,7 +56,7 @@ def test_the_marimo_notebook_runs_as_a_program():
         "dataset.num_samples": 6,
         "training.max_steps": 3,
     }
-    spec = ntk_core.experiments.with_settings(ntk_core.presets()["liu-fig1-left"], small)
+    spec = linearity_lab.experiments.with_settings(linearity_lab.presets()["liu-fig1-left"], small)
     outputs, names = app.run(defs={"spec": spec})
     assert names["ended"].status == "completed"
     assert any("Completed: 1 of 1 width" in getattr(each, "_repr_html_", str)() for each in outputs)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ntk_core.data.spec import DatasetSpec
-from ntk_core.experiments.architectures import ArchitecturesSpec
+from linearity_lab.data.spec import DatasetSpec
+from linearity_lab.experiments.architectures.point import ArchitecturesSpec
+from linearity_lab.runs import counts_of, estimate, run_summary
+from linearity_lab.settings.grammar import with_settings
 from ntk_core.networks.kinds import ARCHITECTURES
-from ntk_core.runs import counts_of, estimate, run_summary
-from ntk_core.settings.grammar import with_settings
 from tests.running import result_of
 from tests.smallest import network_of, patch_size_for
 

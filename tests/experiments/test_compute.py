@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-import ntk_core
+import linearity_lab
+from linearity_lab.experiments import KernelChangeResult, _compute
+from linearity_lab.runs import EXPERIMENTS
+from linearity_lab.settings.grammar import InvalidSpec
 from ntk_core.errors import InvalidInput, RunFailed
-from ntk_core.experiments import KernelChangeResult, _compute
-from ntk_core.runs import EXPERIMENTS
-from ntk_core.settings.grammar import InvalidSpec
 from tests.running import result_of
 
 SMALL: dict[str, Any] = {
@@ -24,9 +24,9 @@ QUICK: dict[str, Any] = {**SMALL, "training": {"max_steps": 2}}
 
 
 def test_spec_preset_name_and_mapping_give_one_result():
-    preset = ntk_core.experiments.preset("liu-fig1-left")
+    preset = linearity_lab.experiments.preset("liu-fig1-left")
     found: list[Any] = [
-        ntk_core.compute(given, **QUICK)
+        linearity_lab.compute(given, **QUICK)
         for given in ("liu-fig1-left", preset, preset.spec, preset.spec.model_dump())
     ]
     assert all(type(each) is KernelChangeResult for each in found)
@@ -41,11 +41,11 @@ def test_spec_preset_name_and_mapping_give_one_result():
 
 def test_unknown_presets_and_settings_are_named():
     with pytest.raises(InvalidInput, match="liu-fig1-left"):
-        ntk_core.compute("liu-fig1-lft")
+        linearity_lab.compute("liu-fig1-lft")
     with pytest.raises(InvalidSpec, match="widths"):
-        ntk_core.compute("liu-fig1-left", widht=(4,))
+        linearity_lab.compute("liu-fig1-left", widht=(4,))
     with pytest.raises(InvalidSpec, match=r"training\.max_steps"):
-        ntk_core.compute("liu-fig1-left", training={"max_steps": 0})
+        linearity_lab.compute("liu-fig1-left", training={"max_steps": 0})
 
 
 def test_failed_run_raises_with_its_finished_points(monkeypatch):
@@ -59,7 +59,7 @@ def test_failed_run_raises_with_its_finished_points(monkeypatch):
     failing = type(computation)(compute, computation.load)
     monkeypatch.setattr(type(EXPERIMENTS["kernel_change"]), "computation", lambda self: failing)
     with pytest.raises(RunFailed, match="width 8") as caught:
-        ntk_core.compute("liu-fig1-left", **QUICK)
+        linearity_lab.compute("liu-fig1-left", **QUICK)
     assert [point.width for point in caught.value.result.points] == [4]
 
 

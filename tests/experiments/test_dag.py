@@ -6,11 +6,15 @@ import math
 import jax.numpy as jnp
 import pytest
 
-from ntk_core.data import load_dataset
-from ntk_core.data.spec import DatasetSpec
+from linearity_lab.data import load_dataset
+from linearity_lab.data.spec import DatasetSpec
+from linearity_lab.experiments.dag.point import DAGResult, DAGSpec, layer_sizes_of
+from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
+from linearity_lab.networks.spec import ArchitectureSpec
+from linearity_lab.runs import counts_of, peak_bytes, run_summary
+from linearity_lab.settings.grammar import with_settings
+from linearity_lab.settings.training import TrainingSpec
 from ntk_core.dynamics import eigenvalues
-from ntk_core.experiments.dag import DAGResult, DAGSpec, layer_sizes_of
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import DAGNetwork
@@ -23,10 +27,6 @@ from ntk_core.networks.graphs import (
     fully_connected_graph,
 )
 from ntk_core.networks.keys import initial_key
-from ntk_core.networks.spec import ArchitectureSpec
-from ntk_core.runs import counts_of, peak_bytes, run_summary
-from ntk_core.settings.grammar import with_settings
-from ntk_core.settings.training import TrainingSpec
 from tests.running import result_of
 
 DATA = DatasetSpec(num_samples=6, num_classes=2, input_dim=4)

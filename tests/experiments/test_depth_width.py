@@ -10,20 +10,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core.experiments.depth_width import GAIN, DepthWidthSpec
-from ntk_core.experiments.depth_width.compute import layer_by_layer, stacked
-from ntk_core.experiments.depth_width.random_kernels import (
+from linearity_lab.experiments.depth_width.compute import layer_by_layer, stacked
+from linearity_lab.experiments.depth_width.point import GAIN, DepthWidthSpec
+from linearity_lab.experiments.depth_width.random_kernels import (
     MOST_OF_ONE,
     limit_moment,
     random_kernels,
     scatter,
     second_moment,
 )
+from linearity_lab.runs import run_summary
+from linearity_lab.settings.grammar import with_settings
 from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import FullyConnected
-from ntk_core.runs import run_summary
-from ntk_core.settings.grammar import with_settings
 from tests.running import result_of
 
 DIMENSION = 4

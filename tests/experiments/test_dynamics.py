@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from linearity_lab.experiments.dynamics import compute as _dynamics
+from linearity_lab.experiments.dynamics.point import DynamicsSpec
+from linearity_lab.runs import load_data, run_summary
+from linearity_lab.settings.grammar import with_settings
 from ntk_core.dynamics.choices import METHODS
-from ntk_core.experiments.dynamics import DynamicsSpec
-from ntk_core.experiments.dynamics import compute as _dynamics
-from ntk_core.runs import load_data, run_summary
-from ntk_core.settings.grammar import with_settings
 from tests.running import result_of
 
 FEW = {

@@ -6,12 +6,13 @@ import jax
 import numpy as np
 import pytest
 
-from ntk_core.experiments.early_time import EarlyPoint, EarlyRun, ModelCurve, compute
-from ntk_core.experiments.early_time import spec as early_time_spec
-from ntk_core.experiments.early_time.spec import EarlyTimeSpec
-from ntk_core.runs import parse_spec, run, run_summary
-from ntk_core.runs.events import PointFinished, PointProgress
-from ntk_core.settings.grammar import with_settings
+from linearity_lab.experiments.early_time import compute
+from linearity_lab.experiments.early_time import spec as early_time_spec
+from linearity_lab.experiments.early_time.point import EarlyPoint, EarlyRun, ModelCurve
+from linearity_lab.experiments.early_time.spec import EarlyTimeSpec
+from linearity_lab.runs import parse_spec, run, run_summary
+from linearity_lab.runs.events import PointFinished, PointProgress
+from linearity_lab.settings.grammar import with_settings
 from tests.running import result_of
 
 SMALL = parse_spec(

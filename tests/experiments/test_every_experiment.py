@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
+from linearity_lab.runs import EXPERIMENTS, Result, Spec, check_size, estimate
+from linearity_lab.runs.gallery import GALLERY
+from linearity_lab.settings.grammar import InvalidSpec, with_settings
 from ntk_core.errors import TooLarge
 from ntk_core.networks.graphs import dense_graph, shared_graph
-from ntk_core.runs import EXPERIMENTS, Result, Spec, check_size, estimate
-from ntk_core.runs.gallery import GALLERY
-from ntk_core.settings.grammar import InvalidSpec, with_settings
 
 LINEAR = {"kind": "fully-connected"}
 NUMBERS = {"dataset.name": "gaussian-mixture"}

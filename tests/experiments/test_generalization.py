@@ -7,14 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from ntk_core.data import Dataset, load_dataset
-from ntk_core.experiments.generalization import GeneralizationSpec, wilson
-from ntk_core.experiments.generalization.compute import load
+from linearity_lab.data import Dataset, load_dataset
+from linearity_lab.experiments.generalization.compute import load
+from linearity_lab.experiments.generalization.point import GeneralizationSpec, wilson
+from linearity_lab.runs import run_summary
+from linearity_lab.settings.grammar import with_settings
 from ntk_core.kernels import JITTER
 from ntk_core.networks.architectures import FullyConnected
 from ntk_core.networks.keys import initial_key
-from ntk_core.runs import run_summary
-from ntk_core.settings.grammar import with_settings
 from tests.running import point_of, result_of
 
 WIDTH, N, DIM = 7, 6, 4

@@ -7,21 +7,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core.data import load_dataset
+from linearity_lab.data import load_dataset
+from linearity_lab.experiments.hessian import compute as _hessian
+from linearity_lab.experiments.hessian.compute import _network
+from linearity_lab.experiments.hessian.network import TEMPLATES, templates
+from linearity_lab.experiments.hessian.point import HessianResult
+from linearity_lab.experiments.hessian.spec import HessianSpec, hidden_and_output
+from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
+from linearity_lab.networks.build import build_network
+from linearity_lab.networks.spec import ArchitectureSpec
+from linearity_lab.runs import check_size, counts_of, estimate, peak_bytes, run_summary
+from linearity_lab.settings.grammar import with_settings
 from ntk_core.errors import TooLarge
-from ntk_core.experiments.hessian import HessianResult
-from ntk_core.experiments.hessian import compute as _hessian
-from ntk_core.experiments.hessian.compute import _network
-from ntk_core.experiments.hessian.network import TEMPLATES, templates
-from ntk_core.experiments.hessian.spec import HessianSpec, hidden_and_output
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.hessians import hessian_norm, vector_hessian_norm
 from ntk_core.kernels import empirical_ntk
-from ntk_core.networks.build import build_network
 from ntk_core.networks.keys import initial_key
-from ntk_core.networks.spec import ArchitectureSpec
-from ntk_core.runs import check_size, counts_of, estimate, peak_bytes, run_summary
-from ntk_core.settings.grammar import with_settings
 from tests.running import result_of
 
 LINEAR, NONLINEAR = "fully-connected", "fully-connected-swish"

@@ -9,14 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from linearity_lab.experiments.departures import departure
+from linearity_lab.experiments.horizon.compute import NORMALIZED_STEP, TARGET_SHIFT
+from linearity_lab.experiments.horizon.point import REGIMES, HorizonSpec
+from linearity_lab.networks.build import build_network
+from linearity_lab.runs import load_data
+from linearity_lab.settings.grammar import with_settings
 from ntk_core.dynamics import log_loss
-from ntk_core.experiments.departures import departure
-from ntk_core.experiments.horizon import REGIMES, HorizonSpec
-from ntk_core.experiments.horizon.compute import NORMALIZED_STEP, TARGET_SHIFT
-from ntk_core.networks.build import build_network
 from ntk_core.networks.keys import initial_key
-from ntk_core.runs import load_data
-from ntk_core.settings.grammar import with_settings
 from tests import running
 
 SMALL = {

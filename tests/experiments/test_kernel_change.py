@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 
 from benchmarks.plain_sweep import sweep_widths
+from linearity_lab.experiments.kernel_change import compute as _kernel_change
+from linearity_lab.experiments.kernel_change.point import kernel_change_summary
+from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
+from linearity_lab.networks.build import build_network
+from linearity_lab.runs import load_data, run, run_summary, spec_digest
+from linearity_lab.runs.compiled_code import num_maps, release_compiled
+from linearity_lab.runs.events import PointFinished
+from linearity_lab.settings.grammar import with_settings
 from ntk_core import ball_sup
 from ntk_core.dynamics import Loss, kernel_velocity
 from ntk_core.errors import TooLarge
-from ntk_core.experiments.kernel_change import compute as _kernel_change
-from ntk_core.experiments.kernel_change import kernel_change_summary
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.kernels import empirical_ntk, kernel_change
-from ntk_core.networks.build import build_network
 from ntk_core.networks.keys import initial_key
-from ntk_core.runs import load_data, run, run_summary, spec_digest
-from ntk_core.runs.compiled_code import num_maps, release_compiled
-from ntk_core.runs.events import PointFinished
-from ntk_core.settings.grammar import with_settings
 from tests.running import Kept, exhausted, result_of
 
 SMALL = with_settings(

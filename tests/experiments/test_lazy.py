@@ -8,14 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core.data import load_dataset
-from ntk_core.experiments.lazy import LazySpec
-from ntk_core.experiments.lazy.compute import INPUTS_OF_A_CLASS, laziness
+from linearity_lab.data import load_dataset
+from linearity_lab.experiments.lazy.compute import INPUTS_OF_A_CLASS, laziness
+from linearity_lab.experiments.lazy.point import LazySpec
+from linearity_lab.runs import run_summary
+from linearity_lab.settings.grammar import with_settings
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import FullyConnected, ScaledNetwork
 from ntk_core.networks.keys import initial_key
-from ntk_core.runs import run_summary
-from ntk_core.settings.grammar import with_settings
 from tests.running import point_of, result_of
 
 FEW = {

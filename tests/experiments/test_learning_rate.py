@@ -8,16 +8,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core.data import load_dataset
+from linearity_lab.data import load_dataset
+from linearity_lab.experiments.learning_rate.compute import GROWN_STEPS
+from linearity_lab.experiments.learning_rate.point import (
+    LearningRateResult,
+    LearningRateSpec,
+    rate_outcome,
+)
+from linearity_lab.networks.build import build_network
+from linearity_lab.runs import run, run_summary
+from linearity_lab.runs.events import PointProgress
+from linearity_lab.settings.grammar import with_settings
 from ntk_core.dynamics import eigenvalues, linearize, quadratic_model
-from ntk_core.experiments.learning_rate import LearningRateResult, LearningRateSpec, rate_outcome
-from ntk_core.experiments.learning_rate.compute import GROWN_STEPS
 from ntk_core.kernels import empirical_ntk
-from ntk_core.networks.build import build_network
 from ntk_core.networks.keys import initial_key
-from ntk_core.runs import run, run_summary
-from ntk_core.runs.events import PointProgress
-from ntk_core.settings.grammar import with_settings
 from tests.running import result_of
 
 FEW = {

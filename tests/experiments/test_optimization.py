@@ -8,11 +8,11 @@ import jax
 import numpy as np
 import pytest
 
-from ntk_core.experiments.optimization import OptimizationSpec
+from linearity_lab.experiments.optimization.point import OptimizationSpec
+from linearity_lab.runs import run_summary
+from linearity_lab.settings.grammar import with_settings
 from ntk_core.networks.architectures import output_function
 from ntk_core.networks.choices import OUTPUTS
-from ntk_core.runs import run_summary
-from ntk_core.settings.grammar import with_settings
 from tests.running import point_of, result_of
 
 FEW = {"widths": [100], "num_seeds": 1, "rates": [2, 1e4], "outputs": ["leaky_softplus"]}

@@ -12,17 +12,17 @@ import jax
 import numpy as np
 import pytest
 
-from ntk_core.experiments.architectures import ArchitecturesSpec
-from ntk_core.experiments.architectures import compute as architectures
-from ntk_core.experiments.kernel_change import compute as kernel_change
-from ntk_core.experiments.kernel_change.compute import side_by_side
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from linearity_lab.experiments.architectures import compute as architectures
+from linearity_lab.experiments.architectures.point import ArchitecturesSpec
+from linearity_lab.experiments.kernel_change import compute as kernel_change
+from linearity_lab.experiments.kernel_change.compute import side_by_side
+from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
+from linearity_lab.runs import Growth
+from linearity_lab.runs._table import load_data
+from linearity_lab.settings.training import TrainingSpec
 from ntk_core.networks.architectures import FullyConnected
 from ntk_core.networks.architectures._layers import DRAWN_AT_ONCE, normal
 from ntk_core.networks.keys import initial_key
-from ntk_core.runs import Growth
-from ntk_core.runs._table import load_data
-from ntk_core.settings.training import TrainingSpec
 from tests.running import exhausted
 
 SPEC = KernelChangeSpec(

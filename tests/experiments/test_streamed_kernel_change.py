@@ -7,13 +7,13 @@ import os
 import numpy as np
 import pytest
 
-from linearity_lab.views.kernel_change.figures import change_against_width
-from ntk_core.experiments.kernel_change import spec as costs
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from linearity_lab.experiments.kernel_change import spec as costs
+from linearity_lab.experiments.kernel_change.figures import change_against_width
+from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
+from linearity_lab.runs import compiled_code, estimate, run, run_summary
+from linearity_lab.runs.events import Ended, PointProgress
+from linearity_lab.settings.grammar import InvalidSpec, with_settings
 from ntk_core.kernels import _between
-from ntk_core.runs import compiled_code, estimate, run, run_summary
-from ntk_core.runs.events import Ended, PointProgress
-from ntk_core.settings.grammar import InvalidSpec, with_settings
 
 TRAINING = {"training.max_steps": 30, "training.num_records": 4}
 SMALL = with_settings(

@@ -11,7 +11,7 @@ import yaml
 from compose_spec import PyCompose
 
 from hosting.start_nginx import CONFIGURATION, DEFAULTS
-from linearity_lab.jobs.profile import OVERRIDES, PROFILES
+from linearity_lab.dashboard.jobs.profile import OVERRIDES, PROFILES
 
 ROOT = Path(__file__).resolve().parents[2]
 HOSTING = (ROOT / "docs" / "hosting.md").read_text(encoding="utf-8")

@@ -9,13 +9,13 @@ from types import SimpleNamespace
 import pytest
 
 from benchmarks.drills.fuzzed_specs import fuzz
-from linearity_lab.jobs.profile import NEUTRAL, error_text
+from linearity_lab.dashboard.jobs.profile import NEUTRAL, error_text
+from linearity_lab.runs import PRESETS, canonical_json, parse_spec
+from linearity_lab.runs.store import VARIABLE, Store
+from linearity_lab.runs.store import _database as database
+from linearity_lab.settings.grammar import InvalidSpec
 from linearity_lab.words.markdown import plain
 from ntk_core.errors import InvalidInput
-from ntk_core.runs import PRESETS, canonical_json, parse_spec
-from ntk_core.runs.store import VARIABLE, Store
-from ntk_core.runs.store import _database as database
-from ntk_core.settings.grammar import InvalidSpec
 
 
 def test_log_has_database_errors_and_visitors_see_none(monkeypatch):

@@ -5,12 +5,12 @@ import sys
 
 import pytest
 
-from linearity_lab.view_modules import VIEWS
+from linearity_lab.page_modules import page_folders, page_module
 
 # The warm-up without opening a store or starting workers; then the names of its modules.
 WARM_UP = """
 import sys
-from linearity_lab.server import _app
+from linearity_lab.dashboard.server import _app
 _app._log_if_wrong = lambda setting: None
 _app._warm_up()
 assert _app._LOADED.is_set()
@@ -29,7 +29,7 @@ def modules_after_warm_up(monkeypatch: pytest.MonkeyPatch, profile: str) -> set[
 @pytest.mark.parametrize("profile", ["classroom", "hosted"])
 def test_shared_server_loads_every_page_before_visitors(monkeypatch, profile):
     loaded = modules_after_warm_up(monkeypatch, profile)
-    pages = {f"linearity_lab.views.{path.parent.name}.page" for path in VIEWS.glob("*/page.py")}
+    pages = {page_module(folder.name).__name__ + ".page" for folder in page_folders()}
     assert len(pages) >= 15
     assert pages <= loaded
     assert {"scipy.optimize", "pyarrow.compute", "plotly.subplots"} <= loaded
@@ -37,6 +37,6 @@ def test_shared_server_loads_every_page_before_visitors(monkeypatch, profile):
 
 def test_local_server_starts_with_the_first_page_alone(monkeypatch):
     loaded = modules_after_warm_up(monkeypatch, "local")
-    assert "linearity_lab.views.overview.page" in loaded
-    assert "linearity_lab.views.hessian.page" not in loaded
+    assert "linearity_lab.dashboard.pages.overview.page" in loaded
+    assert "linearity_lab.experiments.hessian.page" not in loaded
     assert "scipy.optimize" not in loaded

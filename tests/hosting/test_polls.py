@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 from starlette.applications import Starlette
 
-from linearity_lab.views.lecture import polls as module
-from linearity_lab.views.lecture.polls import Polls, TooManyPolls
+from linearity_lab.dashboard.pages.lecture import polls as module
+from linearity_lab.dashboard.pages.lecture.polls import Polls, TooManyPolls
 from tests.hosting.answer import Answer
 
 HOST, LINE = "host", "192.0.2.1"
@@ -61,9 +61,9 @@ def test_host_sees_votes_by_address_and_no_address_is_stored(polls):
     for member in range(62):
         assert polls.join(code, f"m{member}", classroom) == "joined"
         assert polls.vote(code, f"m{member}", "q", 0), "shared addresses are legitimate"
-    for member, address in (("x", "203.0.113.1"), ("y", "203.0.113.2"), ("silent", "203.0.113.3")):
+    for member, address in (("x", "203.0.113.1"), ("y", "203.0.113.2"), ("silent", "203.0.113.3")):  # type: ignore[assignment]
         assert polls.join(code, member, address) == "joined"
-    for member in ("x", "y"):
+    for member in ("x", "y"):  # type: ignore[assignment]
         assert polls.vote(code, member, "q", 1)
     assert polls.vote(code, "x", "q", 2), "a changed vote counts once"
     # A member who joins again from another network is counted at the first address.

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from linearity_lab.components.smaller_runs import largest_fit
-from linearity_lab.jobs.limits import OverLimit, check_limits, largest_of
-from linearity_lab.jobs.profile import OVERRIDES, PROFILES, Profile, profile
+from linearity_lab.dashboard.jobs.limits import OverLimit, check_limits, largest_of
+from linearity_lab.dashboard.jobs.profile import OVERRIDES, PROFILES, Profile, profile
+from linearity_lab.dashboard.smaller_runs import largest_fit
+from linearity_lab.experiments.architectures.point import ArchitecturesSpec
+from linearity_lab.experiments.hessian.spec import HessianSpec
+from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
+from linearity_lab.networks.sizes import layer_sizes
+from linearity_lab.networks.spec import ArchitectureSpec
+from linearity_lab.runs import EXPERIMENTS, PRESETS, _estimate, capped, check_time, estimate
+from linearity_lab.runs.costs import SHIPPED, _counted
+from linearity_lab.settings.grammar import settings
 from ntk_core.errors import InvalidInput, TooLarge
-from ntk_core.experiments.architectures import ArchitecturesSpec
-from ntk_core.experiments.hessian.spec import HessianSpec
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.networks.sizes import layer_sizes
-from ntk_core.networks.spec import ArchitectureSpec
-from ntk_core.runs import EXPERIMENTS, PRESETS, _estimate, capped, check_time, estimate
-from ntk_core.runs.costs import SHIPPED, _counted
-from ntk_core.settings.grammar import settings
 from tests.runs.largest_specs import largest
 
 VARIABLES = ("LINEARITY_LAB_PROFILE", "LINEARITY_LAB_WORKERS", *OVERRIDES)
@@ -34,9 +34,9 @@ HOSTING = Path(__file__).parents[2] / "docs" / "hosting.md"
 def _bare_environment(monkeypatch):
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr("ntk_core.runs._estimate.memory_limit", lambda: math.inf)
+    monkeypatch.setattr("linearity_lab.runs._estimate.memory_limit", lambda: math.inf)
     monkeypatch.setattr(
-        "ntk_core.runs.costs._here", SHIPPED
+        "linearity_lab.runs.costs._here", SHIPPED
     )  # without timings of other tests' runs
 
 
@@ -45,8 +45,10 @@ def costs(monkeypatch):
     """Cost of specs, set by the test."""
 
     def state(*, seconds: float = 1.0, peak_bytes: float = 1.0) -> None:
-        monkeypatch.setattr("ntk_core.runs._estimate.seconds_of_points", lambda *_: {"": seconds})
-        monkeypatch.setattr("ntk_core.runs._estimate.largest_bytes", lambda spec: peak_bytes)
+        monkeypatch.setattr(
+            "linearity_lab.runs._estimate.seconds_of_points", lambda *_: {"": seconds}
+        )
+        monkeypatch.setattr("linearity_lab.runs._estimate.largest_bytes", lambda spec: peak_bytes)
 
     state()
     return state
@@ -112,7 +114,7 @@ def test_a_local_server_is_limited_by_what_is_free_alone(costs, monkeypatch):
     assert profile() == PROFILES["local"]
     costs(seconds=1e12, peak_bytes=2.0**60)
     check_limits(NARROW, profile())
-    monkeypatch.setattr("ntk_core.runs._estimate.memory_limit", lambda: 1000.0)
+    monkeypatch.setattr("linearity_lab.runs._estimate.memory_limit", lambda: 1000.0)
     with pytest.raises(TooLarge):
         check_limits(NARROW, profile())
 

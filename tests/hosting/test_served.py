@@ -22,7 +22,7 @@ from benchmarks.drills.browser_session import BrowserSession
 from benchmarks.drills.report import own_data
 from benchmarks.drills.served_app import ServedApp, answer_of, proxied, served_app
 from hosting.start_nginx import find_nginx
-from linearity_lab.jobs.profile import PROFILES
+from linearity_lab.dashboard.jobs.profile import PROFILES
 
 SESSIONS, HOSTED = 5, PROFILES["hosted"]
 TABLE = b"column413,allowed\n1,2\n3,4\n"
@@ -289,7 +289,11 @@ def test_the_server_ends_gracefully_and_logs_no_user_data(app, log):
     lines = [
         json.loads(line) for line in log.read_text().splitlines() if "resource_tracker" not in line
     ]
-    events = [line["event"] for line in lines if line["logger"].startswith("linearity_lab.server")]
+    events = [
+        line["event"]
+        for line in lines
+        if line["logger"].startswith("linearity_lab.dashboard.server")
+    ]
     assert events == ["started", "stopping", "stopped"]
     assert lines[0]["profile"] == "hosted"
     for hidden in ("secret", "192.0.2.7", "evil.example", "column413", "larger.csv"):

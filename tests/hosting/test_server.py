@@ -16,16 +16,21 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Router
 
-from linearity_lab.server import _app, routes
-from linearity_lab.server._first_paint import EARLY_PAGES, EARLY_SCRIPT, OWN_SCRIPT, FirstPaint
-from linearity_lab.server._headers import (
+from linearity_lab.dashboard import early
+from linearity_lab.dashboard.server import _app, routes
+from linearity_lab.dashboard.server._first_paint import (
+    EARLY_PAGES,
+    EARLY_SCRIPT,
+    OWN_SCRIPT,
+    FirstPaint,
+)
+from linearity_lab.dashboard.server._headers import (
     SecurityHeaders,
     frame_origins,
     inline_scripts,
     security_headers,
 )
-from linearity_lab.server._logs import write_json_logs
-from linearity_lab.views import early
+from linearity_lab.dashboard.server._logs import write_json_logs
 from ntk_core.errors import InvalidInput
 from tests.hosting.answer import Answer
 
@@ -98,7 +103,8 @@ def test_only_a_shared_server_with_https_insists_on_it(monkeypatch, strict, sche
 def test_readiness_reflects_the_workers_and_the_queue(monkeypatch, workers, waiting, status):
     load = {"workers": workers, "running": 1, "waiting": waiting, "max_waiting": 16}
     monkeypatch.setattr(
-        "linearity_lab.server._app.shared_jobs", lambda: SimpleNamespace(load=lambda: load)
+        "linearity_lab.dashboard.server._app.shared_jobs",
+        lambda: SimpleNamespace(load=lambda: load),
     )
     answer = Answer(Router(routes()), "/api/ready")
     assert (answer.status, json.loads(answer.text)) == (status, {"ready": status == 200, **load})
@@ -109,7 +115,7 @@ def test_readiness_hides_the_address_of_a_broken_store(monkeypatch):
     def no_jobs():
         raise InvalidInput("LINEARITY_LAB_STORE", "postgresql://lab:secret@db/lab", "a database")
 
-    monkeypatch.setattr("linearity_lab.server._app.shared_jobs", no_jobs)
+    monkeypatch.setattr("linearity_lab.dashboard.server._app.shared_jobs", no_jobs)
     answer = Answer(Router(routes()), "/api/ready")
     assert answer.status == 503
     assert "LINEARITY_LAB_STORE" in answer.text
@@ -203,7 +209,7 @@ def logs() -> Iterator[io.StringIO]:
 def test_logs_are_json_without_user_data(logs):
     """Addresses, file names, settings and exception texts from libraries, in every way of logging."""
     secret = "192.0.2.7 marks.csv widths=987654321"
-    logging.getLogger("linearity_lab.jobs").warning(
+    logging.getLogger("linearity_lab.dashboard.jobs").warning(
         "a run failed: %s", secret, extra={"facts": {"experiment": "dag"}}
     )
     logging.getLogger("streamlit.web").error("upload of %s refused", secret)
@@ -217,7 +223,7 @@ def test_logs_are_json_without_user_data(logs):
         raise ValueError(secret)
     except ValueError:
         logging.getLogger("streamlit.runtime").exception(secret)
-        logging.getLogger("ntk_core.runs.store").exception("the store failed")
+        logging.getLogger("linearity_lab.runs.store").exception("the store failed")
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.warn(secret, stacklevel=1)

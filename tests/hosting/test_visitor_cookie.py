@@ -5,8 +5,8 @@ import stat
 import pytest
 from starlette.responses import PlainTextResponse
 
-from linearity_lab.server import _visitor_cookie
-from linearity_lab.server._visitor_cookie import (
+from linearity_lab.dashboard.server import _visitor_cookie
+from linearity_lab.dashboard.server._visitor_cookie import (
     COOKIE,
     VisitorCookie,
     new_cookie,

@@ -22,9 +22,9 @@ from streamlit.runtime.runtime import Runtime
 from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 from streamlit.runtime.websocket_session_manager import WebsocketSessionManager
 
-from linearity_lab.components import session
-from linearity_lab.server import _app, _visitors, garbage
-from linearity_lab.server._visitors import (
+from linearity_lab.dashboard import session
+from linearity_lab.dashboard.server import _app, _visitors, garbage
+from linearity_lab.dashboard.server._visitors import (
     LEFT_S,
     AllowedHosts,
     WebSockets,
@@ -32,7 +32,7 @@ from linearity_lab.server._visitors import (
     remove_left,
     shrink,
 )
-from ntk_core.environment import TOP
+from linearity_lab.environment import TOP
 from ntk_core.errors import InvalidInput
 from tests.hosting.answer import Answer
 

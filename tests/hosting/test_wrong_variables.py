@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ntk_core.cli import BAD_INPUT, main
+from linearity_lab.cli import BAD_INPUT, main
+from linearity_lab.runs.store import check_location
+from linearity_lab.variables import OF_COMPOSE
 from ntk_core.errors import InvalidInput
-from ntk_core.runs.store import check_location
-from ntk_core.variables import OF_COMPOSE
 
 ROOT = Path(__file__).resolve().parents[2]
 # One wrong value for each variable.
@@ -92,7 +92,7 @@ def test_wrong_value_prevents_every_command(name, monkeypatch, capsys):
     ],
 )
 def test_wrong_variable_prevents_the_start_of_a_server(name, given, monkeypatch, capfd):
-    from linearity_lab.server import _app
+    from linearity_lab.dashboard.server import _app
 
     class Ended(BaseException):
         """Stands in for the end of this process."""

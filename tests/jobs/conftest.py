@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from linearity_lab.jobs import Jobs, Snapshot
-from linearity_lab.jobs.profile import PROFILES
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs.store import Store
-from ntk_core.settings.training import TrainingSpec
+from linearity_lab.dashboard.jobs import Jobs, Snapshot
+from linearity_lab.dashboard.jobs.profile import PROFILES
+from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
+from linearity_lab.runs.store import Store
+from linearity_lab.settings.training import TrainingSpec
 from tests.compiler_flags import QUICK_ENVIRONMENT
 
 PATIENCE_S = 150.0  # niced workers are slow on a busy machine

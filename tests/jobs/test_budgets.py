@@ -16,22 +16,22 @@ from urllib.parse import parse_qsl
 import pytest
 
 from benchmarks.drills.attack import HUNGRY
-from linearity_lab.components.gallery import gallery_result
-from linearity_lab.jobs import Jobs, _jobs, worker
-from linearity_lab.jobs._job import Job
-from linearity_lab.jobs.profile import PROFILES
-from linearity_lab.jobs.worker import Computation, over_memory
-from ntk_core.runs import PRESETS, canonical_json, spec_digest
-from ntk_core.runs._this_process import sentence
-from ntk_core.runs.events import (
+from linearity_lab.dashboard.gallery import gallery_result
+from linearity_lab.dashboard.jobs import Jobs, _jobs, worker
+from linearity_lab.dashboard.jobs._job import Job
+from linearity_lab.dashboard.jobs.profile import PROFILES
+from linearity_lab.dashboard.jobs.worker import Computation, over_memory
+from linearity_lab.runs import PRESETS, canonical_json, spec_digest
+from linearity_lab.runs._this_process import sentence
+from linearity_lab.runs.events import (
     Ended,
     PointFailed,
     PointFinished,
     PointProgress,
     parse_event,
 )
-from ntk_core.runs.store import Store
-from ntk_core.settings.grammar import spec_from_texts
+from linearity_lab.runs.store import Store
+from linearity_lab.settings.grammar import spec_from_texts
 from tests.jobs.conftest import ended, has_a_point, worker_pid
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -114,7 +114,7 @@ def test_job_over_memory_ends_and_others_go_on(make_jobs, long, tiny, wait_for, 
 def test_system_refuses_a_burst_beyond_the_budget():
     """XLA reports an error, and the worker survives."""
     script = (
-        "import jax.numpy as jnp; from linearity_lab.jobs._process import limit_memory\n"
+        "import jax.numpy as jnp; from linearity_lab.dashboard.jobs._process import limit_memory\n"
         "jnp.ones(3).block_until_ready(); limit_memory(6e8)\n"
         "try:\n    jnp.ones(400_000_000).block_until_ready()\n"
         "except Exception as error:\n    print(str(error).splitlines()[0])\n"

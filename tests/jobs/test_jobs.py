@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from linearity_lab.jobs import Jobs, Snapshot, _jobs
-from ntk_core.data.spec import DatasetSpec
+from linearity_lab.dashboard.jobs import Jobs, Snapshot, _jobs
+from linearity_lab.data.spec import DatasetSpec
+from linearity_lab.experiments.kernel_change.point import KernelChangeResult
+from linearity_lab.runs import spec_digest
+from linearity_lab.runs.store import Store
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments.kernel_change import KernelChangeResult
-from ntk_core.runs import spec_digest
-from ntk_core.runs.store import Store
 from tests.jobs.conftest import ended, eventually, has_a_point
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,7 +52,7 @@ def test_equal_specs_share_one_job_and_see_its_points_arrive(jobs, tiny, seen):
 def test_job_gives_what_run_gives(seen, tiny):
     # Equal to the last bit in another process, which compiles like the worker and not like tests.
     program = (
-        "import sys; from ntk_core.experiments import KernelChangeSpec, run; "
+        "import sys; from linearity_lab.experiments import KernelChangeSpec, run; "
         "*_, last = run(KernelChangeSpec.model_validate_json(sys.argv[1])); "
         "print(last.result.model_dump_json())"
     )

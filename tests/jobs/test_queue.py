@@ -5,12 +5,12 @@ import time
 
 import pytest
 
-from linearity_lab.components.gallery import gallery_result
-from linearity_lab.jobs import NoRoom, _job
-from linearity_lab.jobs._job import LEAST_BYTES, Job
-from linearity_lab.jobs.limits import OverLimit
-from ntk_core.runs import PRESETS, spec_digest
-from ntk_core.runs.events import (
+from linearity_lab.dashboard.gallery import gallery_result
+from linearity_lab.dashboard.jobs import NoRoom, _job
+from linearity_lab.dashboard.jobs._job import LEAST_BYTES, Job
+from linearity_lab.dashboard.jobs.limits import OverLimit
+from linearity_lab.runs import PRESETS, spec_digest
+from linearity_lab.runs.events import (
     PointFailed,
     PointFinished,
     PointProgress,

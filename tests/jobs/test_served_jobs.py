@@ -16,7 +16,7 @@ from benchmarks.drills.browser_session import CLICK, BrowserSession, visitor_coo
 from benchmarks.drills.report import STORE, own_data
 from benchmarks.drills.served_app import ServedApp, served_app
 from benchmarks.drills.sessions import Seen
-from ntk_core.runs.store import Store
+from linearity_lab.runs.store import Store
 from tests.jobs.conftest import eventually
 
 PAGE = "kernel_change"

@@ -2,7 +2,7 @@
 
 import threading
 
-from linearity_lab.jobs.sized_cache import SizedCache
+from linearity_lab.dashboard.jobs.sized_cache import SizedCache
 
 
 def test_least_recently_used_values_leave_first():

@@ -15,10 +15,10 @@ from unittest.mock import Mock
 import psutil
 import pytest
 
-from linearity_lab.jobs import worker
-from ntk_core.runs import canonical_json
-from ntk_core.runs.compiled_code import compiled_code_directory
-from ntk_core.runs.events import parse_event
+from linearity_lab.dashboard.jobs import worker
+from linearity_lab.runs import canonical_json
+from linearity_lab.runs.compiled_code import compiled_code_directory
+from linearity_lab.runs.events import parse_event
 from tests.jobs.conftest import ended, eventually, has_a_point, worker_pid
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -69,7 +69,7 @@ def test_killed_workers_and_a_broken_pool_lose_no_point(jobs, long, tiny, wait_f
 @posix
 def test_workers_die_with_a_killed_server(tmp_path):
     script = (
-        "import sys, time; from linearity_lab.jobs import Jobs; from ntk_core.runs.store import Store\n"
+        "import sys, time; from linearity_lab.dashboard.jobs import Jobs; from linearity_lab.runs.store import Store\n"
         "jobs = Jobs(Store(sys.argv[1])); jobs.warm_up()\n"
         "while len(jobs.worker_pids()) < 2: time.sleep(0.01)\n"
         "print(*jobs.worker_pids(), flush=True); time.sleep(60)\n"
@@ -92,7 +92,7 @@ def test_children_do_not_execute_the_start_script(tmp_path):
         "seen = pathlib.Path(__file__).with_name('seen')\n"
         "seen.write_text(seen.read_text() + __name__ if seen.exists() else __name__)\n"
         "if __name__ == '__main__':\n"
-        "    import multiprocessing, linearity_lab.jobs._process\n"
+        "    import multiprocessing, linearity_lab.dashboard.jobs._process\n"
         "    child = multiprocessing.get_context('spawn').Process(target=print, args=('child',))\n"
         "    child.start(); child.join()\n"
         "    assert child.exitcode == 0 and sys.modules['__main__'].seen is seen\n"
@@ -161,7 +161,5 @@ def test_worker_reports_its_process_and_names_errors(sent, tiny, monkeypatch):
 
 
 def test_jobs_load_neither_jax_nor_streamlit():
-    script = (
-        "import sys, linearity_lab.jobs; sys.exit(bool({'jax', 'streamlit'} & set(sys.modules)))"
-    )
+    script = "import sys, linearity_lab.dashboard.jobs; sys.exit(bool({'jax', 'streamlit'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=False).returncode == 0

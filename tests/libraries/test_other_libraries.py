@@ -174,7 +174,7 @@ def test_what_is_no_module_or_gives_no_rows_is_refused():
 
 
 def test_one_module_in_a_file_is_reported_by_the_command_line(tmp_path, capsys):
-    from ntk_core.cli import main
+    from linearity_lab.cli import main
 
     file = tmp_path / "model.py"
     file.write_text(

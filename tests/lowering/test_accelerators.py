@@ -13,6 +13,8 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from linearity_lab.experiments.kernel_change.compute import _velocities
+from linearity_lab.experiments.learning_rate.compute import _kernel_matrices
 from ntk_core.dynamics import Loss, NetworkModel, Optimizer, advance, start
 from ntk_core.dynamics._kernel_training import _change, _pre_outputs_and_kernel, _seen
 from ntk_core.dynamics._models import (
@@ -24,8 +26,6 @@ from ntk_core.dynamics._models import (
 )
 from ntk_core.dynamics._runs import _measure_in_weights
 from ntk_core.early_time._training import _outputs
-from ntk_core.experiments.kernel_change.compute import _velocities
-from ntk_core.experiments.learning_rate.compute import _kernel_matrices
 from ntk_core.hessians._ball import _kernel_ascent
 from ntk_core.hessians._compiled import _compiled
 from ntk_core.hessians._norm import _leading

@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from linearity_lab.networks.build import build_network
+from linearity_lab.networks.sizes import layer_sizes, min_width
+from linearity_lab.networks.spec import ArchitectureSpec
 from ntk_core.errors import InvalidInput
-from ntk_core.networks.build import build_network
 from ntk_core.networks.graphs import composition_examples, parse_composition
 from ntk_core.networks.kinds import ARCHITECTURES
-from ntk_core.networks.sizes import layer_sizes, min_width
-from ntk_core.networks.spec import ArchitectureSpec
 from tests.cases import FAST_COMPILE
 from tests.smallest import network_of
 

@@ -13,9 +13,9 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import sys
 
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.networks.sizes import layer_sizes, min_width
-from ntk_core.settings.grammar import settings, with_settings
+from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
+from linearity_lab.networks.sizes import layer_sizes, min_width
+from linearity_lab.settings.grammar import settings, with_settings
 
 given = {"architecture.kind": "toy", "architecture.activation": "tanh", "widths": [6], "outputs": ["linear"],
          "dataset.num_samples": 12, "num_seeds": 1, "training.max_steps": 3}
@@ -31,7 +31,7 @@ assert min_width(architecture, sizes) == 6 and not architecture.has_infinite_wid
 assert "jax" not in sys.modules
 
 from linearity_lab.charts.style import network_style
-from linearity_lab.views.architectures.network_drawing import drawing, drawing_words, layer_rows
+from linearity_lab.experiments.architectures.network_drawing import drawing, drawing_words, layer_rows
 
 figure = drawing(architecture, sizes, shape, 6)
 kinds = [each.type for each in figure.layout.shapes]
@@ -42,8 +42,8 @@ assert network_style("toy", "softmax").title == "scaled skip, softmax output"
 
 import jax, numpy as np
 
-from ntk_core import run
-from ntk_core.networks.build import build_network
+from linearity_lab import run
+from linearity_lab.networks.build import build_network
 
 net = build_network(architecture, 6, 2, "linear")
 x = np.random.default_rng(0).standard_normal((4, *shape))

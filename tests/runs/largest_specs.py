@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from linearity_lab.runs import EXPERIMENTS, Spec
+from linearity_lab.settings.grammar import InvalidSpec, with_settings
+from linearity_lab.settings.validation import bounds, lengths
+from linearity_lab.settings.walk import Setting, settings, values_of
 from ntk_core.errors import InvalidInput
-from ntk_core.runs import EXPERIMENTS, Spec
-from ntk_core.settings.grammar import InvalidSpec, with_settings
-from ntk_core.settings.validation import bounds, lengths
-from ntk_core.settings.walk import Setting, settings, values_of
 
 
 def largest(experiment: str, kind: str = "") -> Spec:

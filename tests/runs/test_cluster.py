@@ -18,11 +18,9 @@ import jax
 import psutil
 import pytest
 
-from ntk_core.errors import InvalidInput
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.fits import fit_power_law
-from ntk_core.runs import run
-from ntk_core.runs.events import (
+from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
+from linearity_lab.runs import run
+from linearity_lab.runs.events import (
     Ended,
     Estimated,
     PointFailed,
@@ -30,7 +28,9 @@ from ntk_core.runs.events import (
     PointProgress,
     PointStarted,
 )
-from ntk_core.settings.grammar import with_settings
+from linearity_lab.settings.grammar import with_settings
+from ntk_core.errors import InvalidInput
+from ntk_core.fits import fit_power_law
 from tests.compiler_flags import QUICK_FLAGS
 from tests.running import Kept, example
 
@@ -110,7 +110,7 @@ def clients() -> ModuleType:
     """Our module of cluster runs, if dask is installed (requirements-cluster.txt)."""
     jax.clear_caches()  # programs compiled with all optimizations differ in the last bit from those of workers
     module: ModuleType = pytest.importorskip(
-        "ntk_core.runs._cluster", reason="dask.distributed is not installed"
+        "linearity_lab.runs._cluster", reason="dask.distributed is not installed"
     )
     return module
 

@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from ntk_core.runs import compiled_code
-from ntk_core.runs.compiled_code import VARIABLE, compiled_code_directory, keep_compiled_code
-from ntk_core.variables import CACHE_OFF
+from linearity_lab.runs import compiled_code
+from linearity_lab.runs.compiled_code import VARIABLE, compiled_code_directory, keep_compiled_code
+from linearity_lab.variables import CACHE_OFF
 
 ROOT = Path(__file__).resolve().parents[2]
 JAX_VARIABLE = "JAX_COMPILATION_CACHE_DIR"
 # Prints the kernel of a network, to the last bit, and the number of programs from disk.
 RUN = """
 import json, sys
-from ntk_core.runs.compiled_code import keep_compiled_code
+from linearity_lab.runs.compiled_code import keep_compiled_code
 keep_compiled_code()
 if sys.argv[1:]:  # as on a full disk: files end after some bytes, and the writer gets an error
     import resource
@@ -100,7 +100,7 @@ def test_the_directory_is_the_owners_alone(place):
 
 
 def test_importing_the_core_keeps_settings_and_starts_no_cluster():
-    modules = "ntk_core, ntk_core.cli, ntk_core.runs, linearity_lab.jobs.worker"
+    modules = "ntk_core, linearity_lab.cli, linearity_lab.runs, linearity_lab.dashboard.jobs.worker"
     script = f"import os, sys, {modules}; print(os.environ.get('{JAX_VARIABLE}'), 'distributed' in sys.modules)"
     environment = {name: value for name, value in os.environ.items() if name != JAX_VARIABLE}
     done = subprocess.run(

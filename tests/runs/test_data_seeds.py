@@ -2,14 +2,14 @@
 
 import pytest
 
-from ntk_core.experiments.early_time.spec import EarlyTimeSpec
-from ntk_core.experiments.hessian.spec import HessianSpec
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import estimate, parse_spec, spec_digest
-from ntk_core.runs._estimate import work_of_points
-from ntk_core.runs._parse import canonical_json
-from ntk_core.runs.costs import Work, machine
-from ntk_core.settings.grammar import with_settings
+from linearity_lab.experiments.early_time.spec import EarlyTimeSpec
+from linearity_lab.experiments.hessian.spec import HessianSpec
+from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
+from linearity_lab.runs import estimate, parse_spec, spec_digest
+from linearity_lab.runs._estimate import work_of_points
+from linearity_lab.runs._parse import canonical_json
+from linearity_lab.runs.costs import Work, machine
+from linearity_lab.settings.grammar import with_settings
 from tests.running import result_of
 
 

@@ -8,8 +8,8 @@ import random
 import numpy as np
 import pytest
 
-from ntk_core.networks.sizes import LayerSize
-from ntk_core.runs import (
+from linearity_lab.networks.sizes import LayerSize
+from linearity_lab.runs import (
     PRESETS,
     SHIPPED,
     Counted,
@@ -24,10 +24,10 @@ from ntk_core.runs import (
     parse_spec,
     peak_bytes,
 )
-from ntk_core.runs._run import Clock
-from ntk_core.runs._spec import MAX_POINTS
-from ntk_core.runs.costs import COEFFICIENTS, fitted, total_work
-from ntk_core.settings.grammar import InvalidSpec, with_settings
+from linearity_lab.runs._run import Clock
+from linearity_lab.runs._spec import MAX_POINTS
+from linearity_lab.runs.costs import COEFFICIENTS, fitted, total_work
+from linearity_lab.settings.grammar import InvalidSpec, with_settings
 
 
 def test_too_many_points_are_refused_by_the_swept_setting():

@@ -7,9 +7,9 @@ import math
 import pytest
 from pydantic import ValidationError
 
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import Provenance, run
-from ntk_core.runs.events import (
+from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
+from linearity_lab.runs import Provenance, run
+from linearity_lab.runs.events import (
     Ended,
     Estimated,
     PointFailed,
@@ -17,7 +17,7 @@ from ntk_core.runs.events import (
     PointProgress,
     parse_event,
 )
-from ntk_core.settings.training import TrainingSpec
+from linearity_lab.settings.training import TrainingSpec
 from tests.running import Kept
 from tests.runs.store.made_runs import point, result
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ntk_core.environment import OUTSIDE
-from ntk_core.experiments import KEPT
-from ntk_core.runs import EXPERIMENTS, KINDS, packages_outside
+from linearity_lab.environment import OUTSIDE
+from linearity_lab.experiments import KEPT
+from linearity_lab.runs import EXPERIMENTS, KINDS, packages_outside
 
-LAZY = "from ntk_core.experiments.lazy import EXPERIMENT"
+LAZY = "from linearity_lab.experiments.lazy.point import EXPERIMENT"
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,8 @@ def test_refused_experiments_are_left_out_by_name(tmp_path, monkeypatch, name, c
     files = {
         f"{package}-1.dist-info/METADATA": f"Metadata-Version: 2.1\nName: {package}\nVersion: 1\n",
         f"{package}-1.dist-info/entry_points.txt": f"[{OUTSIDE}]\n{name} = {package}\n",
-        f"{package}/__init__.py": code,
+        f"{package}/__init__.py": "",
+        f"{package}/point.py": code,
     }
     for path, text in files.items():
         (tmp_path / path).parent.mkdir(exist_ok=True)

@@ -2,12 +2,12 @@
 
 import pytest
 
-from linearity_lab.components.gallery import gallery_result
+from linearity_lab.dashboard.gallery import gallery_result
+from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
+from linearity_lab.runs import PRESETS, check_result_size, check_size, result_bytes
+from linearity_lab.runs.gallery import GALLERY
+from linearity_lab.settings.grammar import with_settings
 from ntk_core.errors import ResultTooLarge
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import PRESETS, check_result_size, check_size, result_bytes
-from ntk_core.runs.gallery import GALLERY
-from ntk_core.settings.grammar import with_settings
 
 KERNELS = with_settings(
     KernelChangeSpec(),

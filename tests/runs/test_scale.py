@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ntk_core.networks.sizes import LayerSize
-from ntk_core.runs import EXPERIMENTS, Counted, counts_of, peak_bytes
-from ntk_core.runs.costs import total_work
-from ntk_core.settings.grammar import settings, with_settings
+from linearity_lab.networks.sizes import LayerSize
+from linearity_lab.runs import EXPERIMENTS, Counted, counts_of, peak_bytes
+from linearity_lab.runs.costs import total_work
+from linearity_lab.settings.grammar import settings, with_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 # Letter → setting and a value at which it dominates the costs.

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-import ntk_core
+import linearity_lab
+from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
+from linearity_lab.runs import PRESETS, canonical_json, parse_spec, presets, spec_digest
+from linearity_lab.runs._table import presets_beside
+from linearity_lab.settings.grammar import InvalidSpec, with_settings
 from ntk_core.errors import InvalidInput, TooLarge
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import PRESETS, canonical_json, parse_spec, presets, spec_digest
-from ntk_core.runs._table import presets_beside
-from ntk_core.settings.grammar import InvalidSpec, with_settings
 
 SPEC = KernelChangeSpec()
 
@@ -32,9 +32,9 @@ def test_presets_survive_json_name_their_source_and_are_public(name):
 
 
 def test_table_of_presets_with_errors_is_refused(tmp_path):
-    table = (Path(ntk_core.__file__).parent / "experiments/kernel_change/presets.toml").read_text(
-        encoding="utf-8"
-    )
+    table = (
+        Path(linearity_lab.__file__).parent / "experiments/kernel_change/presets.toml"
+    ).read_text(encoding="utf-8")
     for word, error in (("widths", InvalidSpec), ("claim", TypeError)):
         (tmp_path / "presets.toml").write_text(table.replace(word, f"x_{word}"), encoding="utf-8")
         with pytest.raises(error, match=r"x_widths: |claim"):

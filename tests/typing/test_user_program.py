@@ -8,16 +8,23 @@ from pathlib import Path
 
 import pytest
 
+import linearity_lab
 import ntk_core
 
 ROOT = Path(__file__).resolve().parents[2]
-NAMES = [name for name in dir(ntk_core) if not name.startswith("_")]
+NAMES = [
+    f"{package.__name__}.{name}"
+    for package in (ntk_core, linearity_lab)
+    for name in dir(package)
+    if not name.startswith("_")
+]
 PROGRAM = """
 import jax.numpy as jnp
 from jax import Array
 
+import linearity_lab
 import ntk_core
-from ntk_core.experiments import HessianSpec, KernelChangeSpec
+from linearity_lab.experiments import HessianSpec, KernelChangeSpec
 from ntk_core.graphs import example_graphs, graph_verdict
 
 
@@ -39,14 +46,14 @@ def shape(weights: dict[str, Array], x: Array) -> tuple[int, ...]:
 
 
 try:
-    result = ntk_core.compute("liu-fig1-left", widths=(4, 8), num_seeds=1, training={"max_steps": 3})
-except ntk_core.InvalidSpec as error:
+    result = linearity_lab.compute("liu-fig1-left", widths=(4, 8), num_seeds=1, training={"max_steps": 3})
+except linearity_lab.InvalidSpec as error:
     print(error.problems[0])
 steps: int = result.spec.training.max_steps
 widths = [point.width + 1 for point in result.points]
-number: int = ntk_core.estimate(KernelChangeSpec(widths=(4,), num_seeds=1)).num_points
-hessian: HessianSpec = ntk_core.experiments.preset("liu-table1").spec
-rows: tuple[int, ...] = ntk_core.load_dataset("sine", num_samples=8).x.shape
+number: int = linearity_lab.estimate(KernelChangeSpec(widths=(4,), num_seeds=1)).num_points
+hessian: HessianSpec = linearity_lab.experiments.preset("liu-table1").spec
+rows: tuple[int, ...] = linearity_lab.load_dataset("sine", num_samples=8).x.shape
 verdicts = {name: graph_verdict(graph, 100, (5,)).becomes_linear for name, graph in example_graphs().items()}
 """
 
@@ -61,7 +68,11 @@ def test_program_and_public_names_pass_mypy_strict(tmp_path):
     program.write_text(PROGRAM)
     names.write_text(
         "\n".join(
-            ["import ntk_core", "ntk_core.nothing", *(f"reveal_type(ntk_core.{n})" for n in NAMES)]
+            [
+                "import linearity_lab, ntk_core",
+                "ntk_core.nothing",
+                *(f"reveal_type({n})" for n in NAMES),
+            ]
         )
     )
     command = [
@@ -92,4 +103,4 @@ def test_program_and_public_names_pass_mypy_strict(tmp_path):
     revealed = dict(zip(NAMES, kinds, strict=True))
     assert [name for name, kind in revealed.items() if kind == '"Any"'] == []
     parts = ("net: ntk_core.", "Network", "x1: ", "per_layer: Literal[True]", "Array")
-    assert all(part in revealed["empirical_ntk"] for part in parts)
+    assert all(part in revealed["ntk_core.empirical_ntk"] for part in parts)

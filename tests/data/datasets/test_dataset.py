@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from ntk_core.data import Dataset, data_fingerprint
+from linearity_lab.data import Dataset, data_fingerprint
 from ntk_core.errors import InvalidInput
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from ntk_core.data import (
+from linearity_lab.data import (
     DATASETS,
     data_fingerprint,
     dataset_info,
@@ -17,8 +17,8 @@ from ntk_core.data import (
     dataset_shapes,
     load_dataset,
 )
-from ntk_core.data._laws import Curve
-from ntk_core.data.spec import DatasetSpec
+from linearity_lab.data._laws import Curve
+from linearity_lab.data.spec import DatasetSpec
 from ntk_core.errors import InvalidInput
 
 SHIPPED = tuple(name for name in DATASETS if name != "upload")

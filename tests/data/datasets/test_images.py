@@ -6,9 +6,9 @@ import re
 import numpy as np
 import pytest
 
-from ntk_core.data import dataset_options, dataset_shapes, load_dataset
-from ntk_core.data._dataset import standardize_inputs
-from ntk_core.data._images import SHIPPED_FILES, block_sums
+from linearity_lab.data import dataset_options, dataset_shapes, load_dataset
+from linearity_lab.data._dataset import standardize_inputs
+from linearity_lab.data._images import SHIPPED_FILES, block_sums
 
 IMAGE_SETS = ("mnist", "fashion-mnist", "cifar2", "digits")
 

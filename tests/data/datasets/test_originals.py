@@ -9,7 +9,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from ntk_core.data import _images, load_dataset
+from linearity_lab.data import _images, load_dataset
 from ntk_core.errors import InvalidInput
 
 TRAIN, TEST = 40, 20

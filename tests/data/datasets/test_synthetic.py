@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from numpy.polynomial import hermite_e
 
-from ntk_core.data import DATASETS, dataset_options, dataset_shapes, load_dataset
-from ntk_core.data._laws import CENTER_NORM
+from linearity_lab.data import DATASETS, dataset_options, dataset_shapes, load_dataset
+from linearity_lab.data._laws import CENTER_NORM
+from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
+from linearity_lab.settings.grammar import InvalidSpec, differences, spec_from_texts, with_settings
 from ntk_core.errors import InvalidInput, TooLarge
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.settings.grammar import InvalidSpec, differences, spec_from_texts, with_settings
 from ntk_core.streams import stream
 
 N, C, D = 40_000, 4, 5

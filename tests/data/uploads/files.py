@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 from PIL import Image
 
-from ntk_core.data.uploads import Candidate, Limits, parse_upload
+from linearity_lab.data.uploads import Candidate, Limits, parse_upload
 
 NUM_ROWS = 60
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ntk_core.data.uploads import (
+from linearity_lab.data.uploads import (
     Choices,
     HeaderRule,
     Table,
@@ -18,7 +18,7 @@ from ntk_core.data.uploads import (
     parse_upload,
     suggested_choices,
 )
-from ntk_core.data.uploads._cells import column_of
+from linearity_lab.data.uploads._cells import column_of
 from ntk_core.errors import InvalidInput
 
 

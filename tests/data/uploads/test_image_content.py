@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from ntk_core.data.uploads import clean_upload, parse_upload, suggested_choices
+from linearity_lab.data.uploads import clean_upload, parse_upload, suggested_choices
 from ntk_core.errors import InvalidInput
 from tests.data.uploads.files import archive, arrays
 

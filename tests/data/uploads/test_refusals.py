@@ -10,7 +10,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ntk_core.data.uploads import Choices, Limits, clean_upload, parse_upload, suggested_choices
+from linearity_lab.data.uploads import (
+    Choices,
+    Limits,
+    clean_upload,
+    parse_upload,
+    suggested_choices,
+)
 from ntk_core.errors import InvalidInput
 from tests.data.uploads.files import archive, arrays, blobs, flowers, image, pets
 

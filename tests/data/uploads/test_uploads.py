@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ntk_core.data import dataset_shapes, load_dataset
-from ntk_core.data.uploads import (
+from linearity_lab.data import dataset_shapes, load_dataset
+from linearity_lab.data.uploads import (
     EXAMPLE,
     Choices,
     Cleaned,
@@ -28,10 +28,10 @@ from ntk_core.data.uploads import (
     upload_digest,
     upload_shapes,
 )
+from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
+from linearity_lab.runs import canonical_json, check_size, estimate, parse_spec
+from linearity_lab.settings.grammar import InvalidSpec, with_settings
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import canonical_json, check_size, estimate, parse_spec
-from ntk_core.settings.grammar import InvalidSpec, with_settings
 from tests.data.uploads.files import arrays, blobs, flowers, image, pets
 
 

@@ -5,11 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from linearity_lab.networks.build import build_network
+from linearity_lab.networks.spec import ArchitectureSpec
 from ntk_core import Adapted, Assembly, hessian_norm
 from ntk_core.networks.architectures import merge
-from ntk_core.networks.build import build_network
 from ntk_core.networks.choices import SUB_MODELS
-from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.traced import _layers, program_of_network
 from tests.cases import Case, inputs, random_params
 from tests.plain_derivatives import assert_those_of_plain_derivatives, quickly

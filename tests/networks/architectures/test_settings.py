@@ -7,6 +7,7 @@ import jax
 import pytest
 from pydantic import ValidationError
 
+from linearity_lab.networks.spec import ArchitectureSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.architectures import (
     Adapted,
@@ -23,7 +24,6 @@ from ntk_core.networks.architectures import (
     ResNet,
     Transformer,
 )
-from ntk_core.networks.spec import ArchitectureSpec
 
 EVERYWHERE = [
     ("width", {"width": 0}),

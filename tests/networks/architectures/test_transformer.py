@@ -6,12 +6,12 @@ import jax
 import numpy as np
 import pytest
 
+from linearity_lab.networks.sizes import layer_sizes
+from linearity_lab.networks.spec import ArchitectureSpec
 from ntk_core.networks.architectures import Attention, Scaling, Transformer
 from ntk_core.networks.architectures._convolution import Gain
 from ntk_core.networks.counts import num_features
 from ntk_core.networks.graphs import graph_verdict, parse_composition
-from ntk_core.networks.sizes import layer_sizes
-from ntk_core.networks.spec import ArchitectureSpec
 from tests.cases import FAST_COMPILE, Case, random_params
 
 

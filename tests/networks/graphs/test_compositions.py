@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from linearity_lab.experiments.hessian.network import templates
+from linearity_lab.experiments.hessian.spec import HessianSpec
+from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
+from linearity_lab.runs import canonical_json, parse_spec, spec_digest
+from linearity_lab.settings.grammar import InvalidSpec, with_settings
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments.hessian.network import templates
-from ntk_core.experiments.hessian.spec import HessianSpec
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.graphs import (
     BLOCKS,
     Composition,
@@ -20,8 +22,6 @@ from ntk_core.networks.graphs import (
     lay_out,
     parse_composition,
 )
-from ntk_core.runs import canonical_json, parse_spec, spec_digest
-from ntk_core.settings.grammar import InvalidSpec, with_settings
 
 DENSE, TANH = {"kind": "dense", "width": "m"}, {"kind": "activation", "function": "tanh"}
 CONVOLUTION = {"kind": "convolution", "width": "m"}

@@ -15,12 +15,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+import linearity_lab
 import ntk_core
+from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
+from linearity_lab.runs.events import Ended, PointProgress
+from linearity_lab.settings.grammar import with_settings
 from ntk_core.dynamics import Loss, NetworkModel, Optimizer, advance, start
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.architectures import merge
-from ntk_core.runs.events import Ended, PointProgress
-from ntk_core.settings.grammar import with_settings
 from ntk_core.traced import program_of_network, views_of
 
 jax.config.update("jax_enable_x64", True)
@@ -139,7 +140,7 @@ def run_of_a_sweep():
     for number in ("4", "1"):
         os.environ["LINEARITY_LAB_DEVICES"] = number
         met = set()
-        for event in ntk_core.run(spec, scheduler=""):
+        for event in linearity_lab.run(spec, scheduler=""):
             if isinstance(event, PointProgress):
                 weights = [array for array in jax.live_arrays() if array.shape[-2:] == (64, 64)]
                 met |= {array.addressable_shards[0].data.size / array.size for array in weights}

@@ -49,8 +49,8 @@ def _without_new_setting(options: Callable[..., dict[str, Any]]) -> Callable[...
 def main(target: str, store: str) -> None:
     module, _, name = target.partition(":")
     add_setting(module, name)
-    from ntk_core.runs import canonical_json, spec_digest
-    from ntk_core.runs.store import Store
+    from linearity_lab.runs import canonical_json, spec_digest
+    from linearity_lab.runs.store import Store
 
     opened = Store(store)
     found = {}

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from ntk_core.runs.store import Store
+from linearity_lab.runs.store import Store
 from tests.runs.store.made_runs import result, spec
 
 

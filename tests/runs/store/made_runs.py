@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from ntk_core.experiments.kernel_change import (
+from linearity_lab.experiments.kernel_change.point import (
     KernelChangePoint,
     KernelChangeResult,
     KernelChangeRun,
 )
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import Provenance
-from ntk_core.runs.store import Store
-from ntk_core.runs.store._database import RUNS
-from ntk_core.runs.store._entries import spec_checksum
+from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
+from linearity_lab.runs import Provenance
+from linearity_lab.runs.store import Store
+from linearity_lab.runs.store._database import RUNS
+from linearity_lab.runs.store._entries import spec_checksum
 
 ROOT = Path(__file__).resolve().parents[3]
 BOTH = pytest.mark.parametrize(

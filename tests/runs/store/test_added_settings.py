@@ -8,11 +8,11 @@ import sys
 import pydantic
 import pytest
 
-from ntk_core.runs import PRESETS, canonical_json, parse_spec, spec_digest
-from ntk_core.runs._documents import _parts_in
-from ntk_core.runs._table import KINDS
-from ntk_core.runs.store import Store
-from ntk_core.settings.part import SpecPart
+from linearity_lab.runs import PRESETS, canonical_json, parse_spec, spec_digest
+from linearity_lab.runs._documents import _parts_in
+from linearity_lab.runs._table import KINDS
+from linearity_lab.runs.store import Store
+from linearity_lab.settings.part import SpecPart
 from tests.runs.store.made_runs import ROOT
 from tests.runs.store.test_released_stores import RELEASED
 

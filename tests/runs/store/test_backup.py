@@ -5,10 +5,10 @@ import threading
 
 import pytest
 
-from ntk_core.cli import main
+from linearity_lab.cli import main
+from linearity_lab.runs import spec_digest
+from linearity_lab.runs.store import Store
 from ntk_core.errors import InvalidInput
-from ntk_core.runs import spec_digest
-from ntk_core.runs.store import Store
 from tests.runs.store.made_runs import SPEC, point, result, spec
 
 

@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from ntk_core.runs import spec_digest
-from ntk_core.runs.store import Store, UnfinishedJob
-from ntk_core.runs.store._claims import SILENT_S
+from linearity_lab.runs import spec_digest
+from linearity_lab.runs.store import Store, UnfinishedJob
+from linearity_lab.runs.store._claims import SILENT_S
 from tests.runs.store.made_runs import BOTH, result, spec
 
 SHARED = pytest.mark.parametrize("location", ["postgres"], indirect=True)

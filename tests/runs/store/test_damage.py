@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from linearity_lab.runs import spec_digest
+from linearity_lab.runs.store import Store
+from linearity_lab.runs.store._database import POINTS, RUNS
 from ntk_core.errors import InvalidInput
-from ntk_core.runs import spec_digest
-from ntk_core.runs.store import Store
-from ntk_core.runs.store._database import POINTS, RUNS
 from tests.runs.store.made_runs import SPEC, point, result, spec
 
 NUM_CHANGES = 500

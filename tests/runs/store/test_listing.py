@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import sqlalchemy as sa
 
-from ntk_core.cli._kept import _as_json
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import PRESETS, ExperimentSpec, spec_digest
-from ntk_core.runs.store import Mark, Store, UnfinishedJob
-from ntk_core.runs.store._store import begin_run
+from linearity_lab.cli._kept import _as_json
+from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
+from linearity_lab.runs import PRESETS, ExperimentSpec, spec_digest
+from linearity_lab.runs.store import Mark, Store, UnfinishedJob
+from linearity_lab.runs.store._store import begin_run
 from tests.runs.store.made_runs import BOTH, SPEC, result, spec
 
 

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from ntk_core.runs import spec_digest
-from ntk_core.runs.store import Store, _entries
-from ntk_core.runs.store._entries import evict, total_bytes
+from linearity_lab.runs import spec_digest
+from linearity_lab.runs.store import Store, _entries
+from linearity_lab.runs.store._entries import evict, total_bytes
 from tests.runs.store.made_runs import BOTH, result, spec
 
 JUMPS_S = pytest.mark.parametrize("jump_s", [-30 * 24 * 3600.0, -1.0, 0.0, 30 * 24 * 3600.0])
@@ -61,7 +61,7 @@ def test_eviction_spares_new_runs_after_a_clock_jump(store, clock, jump_s):
 def test_equal_readings_write_once_in_a_minute(store, clock, monkeypatch):
     marked = []
     monkeypatch.setattr(
-        "ntk_core.runs.store._store.mark_as_used", lambda _, run: marked.append(run)
+        "linearity_lab.runs.store._store.mark_as_used", lambda _, run: marked.append(run)
     )
     save(store, 0, 1)
     first = spec_digest(spec(0))

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from linearity_lab.charts.chart import comparison_of
-from ntk_core.cli import main
-from ntk_core.runs import EXPERIMENTS, run, run_summary
-from ntk_core.runs.events import PointFinished
-from ntk_core.runs.store import Mark, Reading, Store, read_line
-from ntk_core.runs.store._database import APPLICATION_ID, LAYOUT
+from linearity_lab.cli import main
+from linearity_lab.runs import EXPERIMENTS, run, run_summary
+from linearity_lab.runs.events import PointFinished
+from linearity_lab.runs.store import Mark, Reading, Store, read_line
+from linearity_lab.runs.store._database import APPLICATION_ID, LAYOUT
 
 RELEASED = sorted(
     path for path in (Path(__file__).parents[1] / "stores").iterdir() if path.is_dir()

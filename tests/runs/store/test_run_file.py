@@ -7,13 +7,13 @@ import json
 
 import pytest
 
-from linearity_lab.components.gallery import gallery_result
+from linearity_lab.dashboard.gallery import gallery_result
+from linearity_lab.runs import spec_digest
+from linearity_lab.runs.gallery import GALLERY
+from linearity_lab.runs.store import Store, read_runs, run_line, write_runs
+from linearity_lab.runs.store._import_checks import check_result, check_size_of_line
+from linearity_lab.runs.store._run_file import marked_imported, read_line, sha
 from ntk_core.errors import InvalidInput
-from ntk_core.runs import spec_digest
-from ntk_core.runs.gallery import GALLERY
-from ntk_core.runs.store import Store, read_runs, run_line, write_runs
-from ntk_core.runs.store._import_checks import check_result, check_size_of_line
-from ntk_core.runs.store._run_file import marked_imported, read_line, sha
 from tests.runs.store.made_runs import ROOT, SPEC, point, result, spec
 
 

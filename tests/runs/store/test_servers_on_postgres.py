@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from benchmarks.drills.browser_session import BrowserSession
 from benchmarks.drills.report import own_data
 from benchmarks.drills.served_app import ServedApp, answer_of, served_app
-from ntk_core.runs.store._claims import SILENT_S
+from linearity_lab.runs.store._claims import SILENT_S
 from tests.compiler_flags import QUICK_ENVIRONMENT
 
 PATIENCE_S = 500.0  # niced workers are slow on a busy machine

@@ -13,9 +13,9 @@ import sys
 
 import pytest
 
+from linearity_lab.runs import spec_digest
+from linearity_lab.runs.store import Store, _database
 from ntk_core.errors import InvalidInput
-from ntk_core.runs import spec_digest
-from ntk_core.runs.store import Store, _database
 from tests.runs.store.made_runs import SPEC, point, result, spec
 
 

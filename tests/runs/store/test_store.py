@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
+from linearity_lab.experiments.kernel_change.point import KernelSnapshot
+from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
+from linearity_lab.runs import spec_digest
+from linearity_lab.runs.store import RunTooLarge, Store, UnfinishedJob, _store
+from linearity_lab.runs.store._database import ARRAYS, POINTS
+from linearity_lab.runs.store._entries import point_checksum
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments.kernel_change import KernelSnapshot
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import spec_digest
-from ntk_core.runs.store import RunTooLarge, Store, UnfinishedJob, _store
-from ntk_core.runs.store._database import ARRAYS, POINTS
-from ntk_core.runs.store._entries import point_checksum
 from tests.runs.store.made_runs import (
     BOTH,
     ROOT,

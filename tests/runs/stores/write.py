@@ -17,14 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-
-from ntk_core._version import __version__
 from ntk_core.cli import main
 from ntk_core.cli.run_directory import RunDirectory
 from ntk_core.experiments.linearity_report import LinearityReportSpec
 from ntk_core.experiments.own_model import OwnModelSpec
 from ntk_core.experiments.own_model.compute import computed_by
-from ntk_core.own_models import load_model
 from ntk_core.runs import (
     EXPERIMENTS,
     Computation,
@@ -37,6 +34,9 @@ from ntk_core.runs import (
 from ntk_core.runs.events import Ended, PointFinished
 from ntk_core.runs.store import Mark, Store, UnfinishedJob
 from ntk_core.settings.grammar import with_settings
+
+from ntk_core._version import __version__
+from ntk_core.own_models import load_model
 from tests.smallest import smallest
 
 HERE = Path(__file__).parent

@@ -1,0 +1,60 @@
+"""Citations of runs: content, versions, seeds, data and digest."""
+
+from pathlib import Path
+
+from linearity_lab.runs import Provenance, ResultValue, experiment_of, spec_digest
+
+# BibTeX counts braces even after a backslash.
+_TEX = str.maketrans({**{letter: "\\" + letter for letter in "&%$#_"}, "{": "(", "}": ")", "~": r"\textasciitilde{}",
+                      "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"})  # fmt: skip
+
+
+def cite_run(result: ResultValue) -> str:
+    """Cite a run in a few lines: experiment, points, seeds, date, versions, device, digest, data fingerprint.
+
+    Points from an earlier run are listed with its date and versions.
+    """
+    origins, missing = result.origins, len(result.spec.point_keys()) - len(result.points)
+    first, count = int(getattr(result.spec, "seed", 0)), int(getattr(result.spec, "num_seeds", 1))
+    seeds = f"seed {first}" if count == 1 else f"seeds {first} to {first + count - 1}"
+    lines = [
+        f"Linearity Lab, run {spec_digest(result.spec)} ({result.spec.experiment.replace('_', ' ')}; "
+        f"{seeds}; {result.status}{f', {missing} points missing' if missing else ''})."
+    ]
+    for origin, keys in origins:
+        which = f"{', '.join(keys)}: computed" if len(origins) > 1 else "Computed"
+        lines.append(f"{which} {_origin(origin)}.")
+    data = result.provenance.data_sha256
+    lines.append(
+        f"Schema version {result.spec.schema_version}{f'; SHA-256 of the data {data}' if data else ''}."
+    )
+    return "\n".join(lines)
+
+
+def bibtex(result: ResultValue) -> str:
+    """Return BibTeX entries of the run's papers and of the run itself."""
+    run, origin = spec_digest(result.spec), result.provenance
+    entry = (
+        f"@software{{linearitylab-{run[:16]},\n"
+        f"  title   = {{Linearity Lab: {_tex(result.spec.experiment.replace('_', ' '))}}},\n"
+        f"  version = {{{_tex(origin.versions.get('linearity-lab', ''))}}},\n"
+        f"  year    = {{{_tex(origin.started_at[:4])}}},\n"
+        f"  note    = {{{_tex(' '.join(cite_run(result).splitlines()))}}}\n"
+        "}"
+    )
+    papers = (
+        Path(__file__).with_name("papers.bib").read_text(encoding="utf-8").strip().split("\n\n")
+    )
+    sources = experiment_of(result.spec).sources
+    cited = [paper for paper in papers if paper.partition("{")[2].startswith(sources)]
+    return "\n\n".join([*cited, entry]) + "\n"
+
+
+def _origin(origin: Provenance) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in origin.versions.items())
+    date = origin.started_at.replace("T", " ").replace("+00:00", " UTC")
+    return f"{date} by {versions} on {origin.device} in {origin.dtype} ({origin.platform})"
+
+
+def _tex(text: str) -> str:
+    return text.translate(_TEX)

@@ -1,0 +1,43 @@
+"""The command line: computes the specs of the pages on this machine.
+
+Exit codes: 0 completed, 1 failed, 2 bad input, 130 stopped by Ctrl-C, 143 stopped by SIGTERM.
+"""
+
+import sys
+from collections.abc import Sequence
+
+from ntk_core.errors import InvalidInput
+from ntk_core.machine import check_installed
+from ntk_core.markup import printable
+
+COMPLETED, FAILED, BAD_INPUT, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
+
+
+def complain(*problems: InvalidInput | str) -> None:
+    """Print one line per problem on stderr."""
+    for problem in problems:
+        print(printable(str(problem)), file=sys.stderr)
+
+
+_NEEDED = ("cyclopts", "filelock", "pandas", "PIL", "psutil", "sqlalchemy")
+
+
+def program() -> int:
+    """Run the command of this process and return the exit code."""
+    try:
+        check_installed(
+            "app" if sys.argv[1:2] in (["app"], ["site"]) else "cli", "The command line", *_NEEDED
+        )
+    except ModuleNotFoundError as error:
+        complain(str(error))
+        return FAILED
+    from linearity_lab.cli import _main
+
+    return _main.program()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return the exit code."""
+    from linearity_lab.cli import _main
+
+    return _main.main(arguments)

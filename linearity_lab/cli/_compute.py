@@ -1,0 +1,223 @@
+"""The commands that compute: ``run``, ``resume``, ``own``, ``report``, ``gallery``."""
+
+import hashlib
+import inspect
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from linearity_lab.cli import COMPLETED, FAILED, complain
+from linearity_lab.cli._following import compute, conclude, follow, interruptible, wants_json
+from linearity_lab.cli._targets import RUN, SPEC, Flag, assignment, kept_run, spec_named
+from linearity_lab.cli.run_directory import RunDirectory, write_whole
+from linearity_lab.experiments.linearity_report.point import LinearityReportSpec
+from linearity_lab.experiments.own_model.point import OwnModelSpec
+from linearity_lab.runs import PRESETS, load_data, preset
+from linearity_lab.runs import run as events_of
+from linearity_lab.runs.events import Ended, Event
+from linearity_lab.runs.gallery import GALLERY
+from linearity_lab.runs.store import Store
+from linearity_lab.settings.grammar import with_settings
+from linearity_lab.settings.walk import settings as settings_of
+from ntk_core.errors import InvalidInput
+from ntk_core.machine import IS_CHECKOUT
+
+
+def run(
+    target: Annotated[str, Parameter(name=SPEC)],
+    /,
+    *,
+    settings: Annotated[
+        tuple[str, ...], Parameter(name="--set", consume_multiple=(1, None), negative=())
+    ] = (),
+    paper: Flag = False,
+    out: str | None = None,
+    json: bool | None = None,
+) -> int:
+    """Compute a preset or a spec.
+
+    Args:
+        target: Name of a preset, or path of a spec in JSON.
+        settings: Change settings, NAME=VALUE: widths=30,100,1000 training.learning_rate=0.5
+        paper: Use the paper's sizes.
+        out: Also write run.jsonl and points.csv to this directory; the store always keeps the run.
+        json: Print one JSON event per line; by default when stdout is no terminal.
+    """
+    spec = spec_named(target, paper)
+    if settings:
+        spec = with_settings(spec, dict(assignment(text, spec) for text in settings))
+    return compute(spec, _directory(out), wants_json(json))
+
+
+def resume(target: Annotated[str, Parameter(name=RUN)], /, *, json: bool | None = None) -> int:
+    """Continue a run from its finished points; a complete run computes nothing.
+
+    Args:
+        target: Directory of run --out, or the first digits of a run's digest.
+        json: Print one JSON event per line; by default when stdout is no terminal.
+    """
+    found = kept_run(target)
+    return compute(found.spec, found.directory, wants_json(json))
+
+
+def own(
+    model: Annotated[str, Parameter(name="FILE.py[:NAME]")],
+    /,
+    *,
+    out: str | None = None,
+    json: Flag = False,
+    **given: str | None,
+) -> int:
+    """Sweep the width of a model in a Python file.
+
+    FILE.py is run as Python code with your rights. NAME (default: model) is a function of (width, key) that returns
+    (apply, params), with apply(params, x) of shape (n, C), or a torch.nn.Module; or it is a single model without
+    widths. The store keeps the run; the page Results shows it but cannot start it.
+
+    Args:
+        model: The file, and the name in it.
+        out: Also write run.jsonl and points.csv to this directory.
+        json: Print one JSON event per line.
+    """
+    from linearity_lab.experiments.own_model.compute import computed_by, made_at  # starts JAX
+    from ntk_core.own_models import load_model, their_errors
+
+    texts = {_OWN_SETTINGS[name]: text for name, text in given.items() if text is not None}
+    if "dataset.digest" in texts:
+        texts.setdefault("dataset.name", "upload")
+    directory = _directory(out)
+    loaded, path, function = load_model(model)
+    file = {"file": path.name, "function": function, "sha256": _sha256(path)}
+    chosen = dict(assignment(f"{name}={text}", OwnModelSpec()) for name, text in texts.items())
+    spec = with_settings(OwnModelSpec(), {**file, **chosen})
+    with their_errors(path):  # refuse a broken model before storing anything
+        made_at(loaded, spec, load_data(spec), min(spec.widths))
+    return compute(spec, directory, json, computed_by(loaded, path))
+
+
+def report(
+    model: Annotated[str, Parameter(name="FILE.py[:NAME]")],
+    before: Annotated[str, Parameter(name="BEFORE")],
+    after: Annotated[str, Parameter(name="AFTER")],
+    /,
+    *,
+    data: str | None = None,
+    settings: Annotated[
+        tuple[str, ...], Parameter(name="--set", consume_multiple=(1, None), negative=())
+    ] = (),
+    out: str | None = None,
+    json: Flag = False,
+) -> int:
+    """Report how linear a model is between two checkpoints.
+
+    FILE.py is run as Python code with your rights, as for `own`; checkpoints are read, never executed. They are .npz,
+    .safetensors, or state dictionaries of torch.save. The store keeps the report; the page Results shows it.
+
+    Args:
+        model: The file, and the name in it (default: model).
+        before: Checkpoint before training.
+        after: Checkpoint after training.
+        data: A dataset, or the digest of uploaded data.
+        settings: Change settings, NAME=VALUE: dataset.num_samples=50 width=64
+        out: Also write run.jsonl and points.csv to this directory.
+        json: Print one JSON event per line.
+    """
+    from linearity_lab.experiments.linearity_report.compute import reported_by  # starts JAX
+    from ntk_core.networks.keys import initial_key
+    from ntk_core.own_models import load_model, read_checkpoint, their_errors, with_checkpoints
+
+    is_digest = data is not None and len(data) == 64
+    chosen = (
+        {"dataset.name": "upload", "dataset.digest": data}
+        if is_digest
+        else {"dataset.name": data}
+        if data
+        else {}
+    )
+    directory = _directory(out)
+    files = {"before": Path(before), "after": Path(after)}
+    w0, w1 = map(read_checkpoint, files.values())
+    loaded, path, function = load_model(model)
+    facts = {"file": path.name, "function": function, "sha256": _sha256(path)}
+    facts |= {name: each.name for name, each in files.items()}
+    facts |= {f"{name}_sha256": _sha256(each) for name, each in files.items()}
+    changed = dict(assignment(text, LinearityReportSpec()) for text in settings)
+    spec = with_settings(LinearityReportSpec(), {**facts, **chosen, **changed})
+    with their_errors(path):  # refuse unsuitable files before storing anything
+        made = loaded(spec.width, initial_key(0, spec.width))
+        ends = with_checkpoints(made, w0, w1, load_data(spec).x)
+    return compute(spec, directory, json, reported_by(*ends, path))
+
+
+def gallery(
+    *names: Annotated[str, Parameter(name="NAME")], out: str | None = str(GALLERY) if IS_CHECKOUT else None,
+    json: bool | None = None,
+) -> int:  # fmt: skip
+    """Compute the results that the dashboard ships; the same command resumes after an interrupt.
+
+    Args:
+        names: Presets; all by default.
+        out: Directory of the results; in a checkout gallery/ by default.
+        json: Print one JSON event per line; by default when stdout is no terminal.
+    """
+    if not (out and out.strip()):
+        raise InvalidInput("--out", out, "the name of a directory")
+    for name in names:
+        preset(name, "NAME")  # refuse unknown names before computing
+    for name in names or PRESETS:
+        with interruptible("Stopped; the same command resumes the gallery.") as interruption:
+            try:
+                ended = follow(
+                    _rebuilt(name, interruption, Path(out)), wants_json(json), f"{name}: "
+                )
+            except InvalidInput as error:
+                complain(error)
+                return FAILED
+        if code := conclude(ended, interruption):
+            return code
+    return COMPLETED
+
+
+def _rebuilt(name: str, should_stop: Callable[[], bool], folder: Path) -> Iterator[Event]:
+    """Compute and write the result of a preset; the next call resumes after an interrupt."""
+    spec, store = PRESETS[name].spec, Store(folder / ".runs" / "gallery.sqlite")
+    for event in events_of(spec, points=store.points(spec), should_stop=should_stop):
+        if isinstance(event, Ended) and event.result is not None and event.status == "completed":
+            write_whole(folder / f"{name}.json", event.result.model_dump_json() + "\n", "gallery")
+        yield event
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _directory(out: str | None) -> RunDirectory | None:
+    if out is not None and not out.strip():  # Path("") is the working directory
+        raise InvalidInput("--out", out, "the name of a directory")
+    return None if out is None else RunDirectory(Path(out))
+
+
+def _with_options(command: inspect.Signature, options: dict[str, str]) -> inspect.Signature:
+    """Replace ``**given`` in a signature by one text option per setting."""
+    help_of = {setting.name: setting.info.description for setting in settings_of(OwnModelSpec)}
+    named = [
+        each
+        for each in command.parameters.values()
+        if each.kind is not inspect.Parameter.VAR_KEYWORD
+    ]
+    named += [
+        inspect.Parameter(
+            option, inspect.Parameter.KEYWORD_ONLY, default=None,
+            annotation=Annotated[str | None, Parameter(help=help_of[name])],
+        )
+        for option, name in options.items()
+    ]  # fmt: skip
+    return command.replace(parameters=named)
+
+
+_OWN_SETTINGS = {
+    option.strip("-").replace("-", "_"): name for option, name in OwnModelSpec.options.items()
+}
+own.__signature__ = _with_options(inspect.signature(own), _OWN_SETTINGS)  # type: ignore[attr-defined]

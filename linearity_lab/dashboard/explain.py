@@ -1,0 +1,147 @@
+"""Explanations of a figure: a visible formula, "About this figure" with words and measurements, tables of words."""
+
+import html
+import re
+from collections.abc import Mapping, Sequence
+
+import streamlit as st
+
+from linearity_lab.charts.axes import readable
+from linearity_lab.charts.chart import Chart
+from linearity_lab.page_modules import page_script
+from linearity_lab.runs import ResultValue, SeededSpec, spec_digest
+from linearity_lab.words.markdown import plain
+from linearity_lab.words.pages import (
+    CHANGES,
+    FINITE,
+    SEE,
+    SHOWS,
+    figure_words,
+    glossary,
+    titled_prose,
+    try_links,
+)
+from ntk_core.numbers import duration
+
+ABOUT = "About this figure"
+OPENED = "about"  # key.OPENED: whether this figure's explanation is open
+TRIED = "tried"  # the page opened by one of these links, which may run immediately
+
+
+def formula(key: str) -> None:
+    """Show the formula of the figure's quantity, if it has one."""
+    if text := figure_words(key).formula:
+        st.caption(text)
+
+
+def about(key: str, chart: Chart, page: str = "") -> None:
+    """Show observations (for a named page its words instead), effects of finite width, terms and numbers.
+
+    Pages show the observations beside the figure.
+    """
+    words = figure_words(key)
+    panel = st.popover(
+        ABOUT,
+        icon=":material/info:",
+        type="tertiary",
+        width="content",
+        key=f"{key}.{OPENED}",
+        on_change="rerun",
+    )
+    if not panel.open:
+        return
+    with panel:
+        for heading in (SHOWS, CHANGES) if page else ():
+            st.markdown(titled_prose(page, heading))
+        for heading, text in ((SEE, words.see), (FINITE, words.finite_width)):
+            if not page or heading == FINITE:
+                st.markdown(f"**{heading}** {text}")
+        with st.container(horizontal=True, gap="small"):
+            for name in words.terms:
+                st.page_link(
+                    "pages/glossary.py", label=glossary()[name].title, query_params={"term": name}
+                )
+        st.markdown("**The numbers**")
+        st.dataframe(readable(chart.rows), hide_index=True, alt=chart.takeaway)
+
+
+def things_to_try(page: str) -> None:
+    """Show links that change settings of this page or open the next one; short runs start immediately."""
+    if links := try_links(page):
+        st.markdown("**Try**")
+        for number, link in enumerate(links):
+            # Not links: inside a fragment, Streamlit drops the query of links to the same page.
+            if st.button(
+                link.label,
+                key=f"{page}.try.{number}",
+                type="tertiary",
+                icon=":material/arrow_forward:",
+            ):
+                open_and_run(link.page, link.query)
+
+
+def open_and_run(page: str, query: Mapping[str, str]) -> None:
+    """Open a page with these settings; a short run starts immediately."""
+    st.session_state[TRIED] = page
+    st.switch_page(page_script(page), query_params=query)
+
+
+def page_answers(page: str) -> None:
+    """Show the page's texts on its figures and on the effects of finite width."""
+    for column, heading in zip(st.columns(2, gap="medium"), (SHOWS, CHANGES), strict=True):
+        column.markdown(titled_prose(page, heading))
+
+
+def provenance_sentence(result: ResultValue) -> str:
+    """Return when, where and by which versions a result was computed, and the digests of its spec and data."""
+    origin = result.provenance
+    versions = ", ".join(f"{name} {version}" for name, version in origin.versions.items())
+    data = f" · data {origin.data_sha256[:12]}" if origin.data_sha256 else ""
+    earlier = sum(len(keys) for other, keys in result.origins if other != origin)
+    taken = (
+        f" · {earlier} of {len(result.points)} points taken over from earlier runs"
+        if earlier
+        else ""
+    )
+    imported = (
+        f" · {result.num_imported} of {len(result.points)} points imported from a file, "
+        "not computed here"
+        if result.num_imported
+        else ""
+    )
+    scope = f" · intervals {result.spec.scope}" if isinstance(result.spec, SeededSpec) else ""
+    kind, _, name = origin.device.partition(": ")
+    device = kind if name == kind else origin.device
+    return (
+        f"Computed {origin.started_at.replace('T', ' ').replace('+00:00', ' UTC')} in {duration(result.runtime_s)} on "
+        f"{device}, {origin.dtype} · {versions} · {origin.platform} · "
+        f"spec {spec_digest(result.spec)[:12]}{data}{scope}{taken}{imported}"
+    )
+
+
+def provenance_footer(result: ResultValue) -> None:
+    """Show the provenance below a page's figures."""
+    st.caption(plain(provenance_sentence(result)))
+
+
+def words_table(rows: Sequence[Mapping[str, str]], caption: str) -> None:
+    """Show rows, with the first column as their names; every cell names its column, ``m^{−1/2}`` has a superscript."""
+    if not rows:
+        return
+    head = "".join(f'<th scope="col">{_raised(name)}</th>' for name in rows[0])
+    body = []
+    for row in rows:
+        (_, first), *others = row.items()
+        cells = "".join(
+            f'<td data-label="{html.escape(name)}"><span>{_raised(text)}</span></td>'
+            for name, text in others
+        )
+        body.append(f'<tr><th scope="row">{_raised(first)}</th>{cells}</tr>')
+    st.html(
+        f'<table class="words"><caption>{html.escape(caption)}</caption><thead><tr>{head}</tr></thead>'
+        f"<tbody>{''.join(body)}</tbody></table>"
+    )
+
+
+def _raised(text: str) -> str:
+    return re.sub(r"\^\{([^}]*)\}", r"<sup>\1</sup>", html.escape(text))

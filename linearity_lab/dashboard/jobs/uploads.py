@@ -1,0 +1,127 @@
+"""Uploaded files: parsed in processes with limits of time and memory, and cached for all sessions."""
+
+import atexit
+import functools
+import importlib
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from multiprocessing.reduction import ForkingPickler
+from typing import Any, TypeVar
+
+from linearity_lab.dashboard.jobs._process import LivePool, limit_memory, prepare_child
+from linearity_lab.dashboard.jobs.profile import profile
+from linearity_lab.data.uploads import (
+    Candidate,
+    Choices,
+    Cleaned,
+    Limits,
+    clean_upload,
+    parse_upload,
+)
+from ntk_core.errors import InvalidInput
+
+MAX_READING_S = 20.0
+MAX_READING_BYTES = 3 * 2**29
+SMALL_BYTES = 2**20
+Read = Callable[[], bytes]
+_T = TypeVar("_T")
+
+
+def start(max_bytes: int) -> None:
+    """Prepare a process that parses files."""
+    prepare_child()
+    importlib.import_module("PIL.Image")
+    limit_memory(max_bytes)
+
+
+def parse(work: Callable[..., _T], arguments: tuple[object, ...]) -> tuple[_T, int]:
+    """Return the result of a parser and its size in bytes; without enough memory the process ends."""
+    try:
+        found = work(*arguments)
+        return found, len(ForkingPickler.dumps(found))
+    except MemoryError:
+        os._exit(1)
+
+
+class ReadUploads:
+    """Parsed and cleaned uploads, shared by all sessions that upload the same bytes.
+
+    Files of up to SMALL_BYTES have their own process, so that they do not wait for larger ones.
+
+    Args:
+        most_bytes: size of the cache, which drops the least recently used results.
+        max_s: time limit to parse or clean a file.
+        max_bytes: memory limit of its process.
+    """
+
+    def __init__(
+        self, most_bytes: int, max_s: float = MAX_READING_S, max_bytes: int = MAX_READING_BYTES
+    ):
+        self._most_bytes, self._max_s, self._max_bytes = most_bytes, max_s, max_bytes
+        self._small, self._large = (LivePool(1, start, (max_bytes,)) for _ in range(2))
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[object, tuple[Any, int]] = OrderedDict()
+
+    def candidate(
+        self, version: str, read: Read, limits: Limits, header: bool | None = None
+    ) -> Candidate:
+        """Parse the file with this SHA-256; refuse files as ``parse_upload`` does, and over time or memory."""
+        key = (version, limits, header)
+        return self._kept_or_new(key, parse_upload, read, lambda data: (data, limits, header))
+
+    def cleaned(
+        self,
+        version: str,
+        read: Read,
+        choices: Choices,
+        limits: Limits,
+        header: bool | None = None,
+    ) -> Cleaned:
+        """Clean it by these choices; refuse files as ``clean_upload`` does, and over time or memory."""
+        candidate = self.candidate(version, read, limits, header)
+        key = (version, limits, header, choices)
+        return self._kept_or_new(key, clean_upload, read, lambda _: (candidate, choices, limits))
+
+    def close(self) -> None:
+        """End the processes."""
+        self._small.close()
+        self._large.close()
+
+    def _kept_or_new(
+        self,
+        key: object,
+        work: Callable[..., _T],
+        read: Read,
+        arguments: Callable[[bytes], tuple[object, ...]],
+    ) -> _T:
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                kept: _T = self._kept[key][0]
+                return kept
+        data = read()
+        pool = self._small if len(data) <= SMALL_BYTES else self._large
+        try:
+            found: tuple[_T, int] = pool.schedule(
+                parse, (work, arguments(data)), self._max_s
+            ).result()
+        except InvalidInput:
+            raise
+        except Exception:  # the process has ended
+            allowed = f"one that can be read within {self._max_s:g} s and {self._max_bytes / 2**30:g} GiB of memory"
+            raise InvalidInput("file", "this file", allowed) from None
+        with self._lock:
+            self._kept[key] = found
+            while sum(held for _, held in self._kept.values()) > self._most_bytes:
+                self._kept.popitem(last=False)
+        return found[0]
+
+
+@functools.cache
+def read_uploads() -> ReadUploads:
+    """Return the uploads of this process, within the limits of its profile; its processes end with it."""
+    uploads = ReadUploads(profile().max_held_bytes)
+    atexit.register(uploads.close)
+    return uploads

@@ -1,0 +1,227 @@
+"""A worker process that computes specs sequentially, and the server's side of each computation."""
+
+import contextlib
+import logging
+import math
+import os
+import signal
+from collections.abc import Iterator
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+
+import psutil
+from pebble import ProcessExpired
+
+from linearity_lab.dashboard.jobs._process import LivePool, limit_memory, prepare_child
+from linearity_lab.dashboard.jobs.profile import error_text
+from linearity_lab.runs import PRESETS, parse_spec, run
+from linearity_lab.runs.compiled_code import keep_compiled_code, release_compiled
+from linearity_lab.runs.events import (
+    Ended,
+    Event,
+    PointFailed,
+    PointFinished,
+    PointProgress,
+    parse_event,
+)
+from linearity_lab.runs.store import VARIABLE, RunTooLarge, Store
+from linearity_lab.settings.grammar import InvalidSpec, with_settings
+from ntk_core.errors import InvalidInput
+from ntk_core.numbers import size
+
+# The system refuses memory beyond the job's limit plus this margin; the server ends a job over its limit.
+BURST_BYTES = 2**29
+MESSAGE_MARGIN = 2**16  # for the rest of a message whose point has just the allowed size
+OUT_OF_MEMORY = "ran out of memory"  # in the reasons of linearity_lab.runs
+_LOG = logging.getLogger(__name__)
+
+
+def start(store: str, is_quiet: bool) -> None:
+    """Prepare the process: low priority, JAX imported, the first point of the first figure compiled."""
+    prepare_child()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # pebble's handler would wait for compiled code
+    os.environ.update({VARIABLE: store, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"})
+    if is_quiet:
+        silent = os.open(os.devnull, os.O_WRONLY)
+        for stream in (1, 2):
+            os.dup2(silent, stream)
+    keep_compiled_code()
+    try:
+        figure = next(iter(PRESETS.values())).spec
+        first = getattr(figure, figure.swept_field)[:1]
+        for _ in run(
+            with_settings(figure, {figure.swept_field: first, "training.max_steps": 1}),
+            scheduler="",
+        ):
+            pass
+    except Exception:
+        _LOG.exception("The worker could not warm up.")
+
+
+def compute(
+    spec_json: str, out: Connection, max_bytes: float, max_result_bytes: float = math.inf
+) -> None:
+    """Compute a spec and send its events as JSON, with ``Ended`` as the last one.
+
+    Messages contain neither the arrays that the store keeps beside a point, nor points again in ``Ended``.
+
+    Args:
+        out: pipe for events, after a first message ``pid resident_bytes``.
+        max_bytes: memory limit of the job.
+        max_result_bytes: limit of all finished points in messages; beyond it the run ends as ``stopped``.
+    """
+    with out, contextlib.suppress(OSError):  # no listener: the job was stopped before it started
+        out.send_bytes(f"{os.getpid()} {psutil.Process().memory_info().rss}".encode())
+        limit_memory(max_bytes + BURST_BYTES)
+        try:
+            for message in _messages(_events(spec_json, max_bytes), max_result_bytes):
+                out.send_bytes(message)
+        finally:
+            limit_memory(math.inf)
+    release_compiled()
+
+
+def _messages(events: Iterator[Event], most: float) -> Iterator[bytes]:
+    """Yield events as JSON; end the run if its finished points exceed ``most`` bytes."""
+    sent = 0
+    for event in events:
+        message = _light(event).model_dump_json().encode()
+        if isinstance(event, PointProgress) and len(message) > most:
+            # A partial point only helps to draw; the finished one decides.
+            message = event.model_copy(update={"point": None}).model_dump_json().encode()
+        if isinstance(event, PointFinished):
+            sent += len(message)
+        if max(sent, len(message)) > most:
+            ended = Ended(status="stopped", reason=over_size(max(sent, len(message)), most))
+            yield ended.model_dump_json().encode()
+            return
+        yield message
+
+
+def _light(event: Event) -> Event:
+    """Return an event without large arrays, and the last one without points, which were sent before."""
+    if isinstance(event, PointFinished):
+        return event.model_copy(update={"point": event.point.apart()[0]})
+    if isinstance(event, PointProgress) and event.point is not None:
+        return event.model_copy(update={"point": event.point.apart()[0]})
+    if isinstance(event, Ended) and event.result is not None:
+        return event.model_copy(update={"result": event.result.model_copy(update={"points": ()})})
+    return event
+
+
+def over_size(num_bytes: float, most: float) -> str:
+    """Return the reason of a job that was ended for the size of its result."""
+    return f"over size: its result takes at least {size(num_bytes)}, {size(most)} allowed"
+
+
+def over_memory(max_bytes: float) -> str:
+    """Return the reason of a job that was ended for its memory."""
+    return f"over memory: {max_bytes / 2**30:.3g} GiB allowed"
+
+
+def _events(spec_json: str, max_bytes: float) -> Iterator[Event]:
+    """Yield the events of a run; the last one is always ``Ended``."""
+    try:
+        spec, store = parse_spec(spec_json), Store()
+        for event in run(spec, points=store.points(spec)):
+            if isinstance(event, Ended) and event.result is not None:
+                store.save_result(event.result)
+            yield event
+            if (
+                isinstance(event, PointFailed)
+                and OUT_OF_MEMORY in event.reason
+                and max_bytes < math.inf
+            ):
+                yield Ended(status="stopped", reason=over_memory(max_bytes))
+                return
+    except RunTooLarge as error:
+        yield Ended(status="stopped", reason=f"over size: {error}")
+    except InvalidSpec as error:
+        yield Ended(status="failed", reason=str(error).splitlines()[0])
+    except InvalidInput as error:
+        yield Ended(status="failed", reason=error_text(error))
+    except MemoryError:
+        yield Ended(status="stopped", reason=over_memory(max_bytes))
+    except Exception as error:
+        _LOG.exception("A run failed.")
+        text = (str(error).strip().splitlines() or ["no message"])[0]
+        yield Ended(
+            status="failed", reason=f"the computation failed ({type(error).__name__}: {text[:200]})"
+        )
+
+
+class Computation:
+    """The server's view of one spec in a worker.
+
+    Attributes:
+        reader: end of the worker's pipe; readable if there is a message to :meth:`receive`.
+        pid: process id of the worker, None before its start.
+        max_bytes: memory limit.
+        max_result_bytes: limit of one message.
+        num_bytes: size of the last message.
+        is_oversized: whether a message exceeded the limit; the pipe is then closed.
+    """
+
+    def __init__(
+        self, pool: LivePool, spec_json: str, max_bytes: float, max_result_bytes: int = 2**30
+    ):
+        self.reader, self._writer = Pipe(duplex=False)
+        self.max_bytes, self._bytes_at_start = max_bytes, 0
+        self.max_result_bytes = max_result_bytes
+        self.num_bytes = 0
+        self.is_oversized = False
+        self.pid: int | None = None
+        self._process: psutil.Process | None = None
+        self._future = pool.schedule(
+            compute, (spec_json, self._writer, max_bytes, max_result_bytes)
+        )
+
+    def receive(self) -> Event | None:
+        """Return the next event; None for a worker's first message, and after its end."""
+        try:
+            message = self.reader.recv_bytes(self.max_result_bytes + MESSAGE_MARGIN)
+        except EOFError:
+            self.reader.close()
+            return None
+        except OSError:
+            # The length stated by the worker is refused before its bytes are read. Compliant workers end before.
+            self.is_oversized = True
+            self.reader.close()
+            return None
+        self.num_bytes = len(message)
+        if self.pid is not None:
+            return parse_event(message)
+        self.pid, self._bytes_at_start = map(int, message.split())
+        self._writer.close()  # only the worker's end keeps the pipe open
+        return None
+
+    def is_over(self) -> bool:
+        """Whether its worker has finished and all events are received, or no worker could start it."""
+        if self.pid is None and self._future.done() and not self.reader.poll():
+            self.reader.close()
+        return self.reader.closed and self._future.done()
+
+    def grown_bytes(self) -> int:
+        """Resident memory of the worker above its memory at the start of the computation."""
+        with contextlib.suppress(psutil.Error):
+            if self.pid is not None:
+                self._process = self._process or psutil.Process(self.pid)
+                return int(self._process.memory_info().rss) - self._bytes_at_start
+        return 0
+
+    def kill(self) -> None:
+        """End the computation and its worker; pebble starts another one."""
+        self._future.cancel()
+
+    def death(self) -> str:
+        """Describe in one clause why the worker ended."""
+        error = None if self._future.cancelled() else self._future.exception()
+        if self.pid is None or not isinstance(error, ProcessExpired):
+            return "the worker process has ended"
+        name = (
+            signal.Signals(-error.exitcode).name
+            if error.exitcode < 0
+            else f"exit status {error.exitcode}"
+        )
+        memory = ", most often because memory ran out" if error.exitcode == -signal.SIGKILL else ""
+        return f"the worker process crashed ({name}){memory}"

@@ -1,0 +1,118 @@
+"""Scripts of the component as one ES module, its style and its words."""
+
+import json
+from functools import cache
+from pathlib import Path
+
+from linearity_lab.charts.style import model_style
+from linearity_lab.dashboard.live.settings import CHOICES, OWN
+from linearity_lab.dashboard.scripts import joined
+from linearity_lab.words.markdown import read
+from ntk_core.markup import JSON
+from ntk_core.networks.choices import ACTIVATIONS
+
+FOLDER = Path(__file__).parent
+# In the order of their imports; the worker's part has no page to draw on.
+MODEL = ("random", "functions", "products", "model", "training")
+PAGE = (
+    "settings",
+    "player",
+    "plot",
+    "panel",
+    "panels",
+    "record",
+    "verdict",
+    "hand",
+    "controls",
+    "live",
+)
+HOME = ("settings", "player", "plot", "panel", "panels", "verdict", "controls", "home")
+_LINEAR = "linear"
+HOME_OUTPUTS = (_LINEAR, "swish")
+
+
+@cache
+def model_module() -> str:
+    """The network, its linear model and the generator of their weights, as an ES module without a page."""
+    return (
+        joined(FOLDER, MODEL)
+        + "\nexport { LargeMatrix, Training, erf, normals, precisionFor, threefry };\n"
+    )
+
+
+@cache
+def module() -> str:
+    """Everything as one ES module with a default export, as Streamlit loads it."""
+    return _with_worker(PAGE)
+
+
+@cache
+def home_module() -> str:
+    """The two networks of *Home* as one ES module with a default export."""
+    return _with_worker(HOME)
+
+
+def early_module(module: str, begin: str, shown: JSON) -> str:
+    """Return a module of this file that begins its panel by itself, with the constant ``EARLY`` of the script."""
+    return f"const EARLY = {json.dumps(shown)};\n{module}\n{joined(FOLDER, ('early',))}\n{begin};\n"
+
+
+def _with_worker(names: tuple[str, ...]) -> str:
+    worker = joined(FOLDER, (*MODEL, "worker"))
+    choices = json.dumps({**CHOICES, "target": (*CHOICES["target"], OWN)})
+    return f"const WORKER_SOURCE = {json.dumps(worker)};\nconst CHOICES = {choices};\n{joined(FOLDER, names)}"
+
+
+@cache
+def style() -> str:
+    """The component's style."""
+    return (FOLDER / "live.css").read_text(encoding="utf-8")
+
+
+@cache
+def words() -> JSON:
+    """Return all words of the component.
+
+    Raises:
+        WordsError: some are missing.
+    """
+    found = read(FOLDER / "words.md").sections
+    choices, drawn, home = found["Choices"], found["Drawn"], found["Home"]
+    titles = {name: term.title for name, term in ACTIVATIONS.items()}
+    narrow = {str(count): choices.field("neurons").format(count=count) for count in (3, 10)}
+    targets = ("sine", "step", "bump", "two waves", "zigzag", "own")
+    return {
+        "controls": dict(found["Controls"].fields),
+        "choices": {
+            "activation": titles,
+            "output": {**titles, _LINEAR: _LINEAR},
+            "layers": {"1": "1", "2": "2"},
+            "bottleneck": {
+                "0": choices.field("no bottleneck"),
+                "1": choices.field("one neuron"),
+                **narrow,
+            },
+            "target": {name: choices.field(name) for name in targets},
+            "speed": {
+                "0": choices.field("gradual"),
+                "1": choices.field("one step"),
+                **{
+                    str(count): choices.field("steps a frame").format(count=count)
+                    for count in (10, 100)
+                },
+            },
+        },
+        "drawn": dict(drawn.fields),
+        "verdicts": dict(found["Verdicts"].fields),
+        "home": {**home.fields, "end": {each: home.field(f"{each} end") for each in HOME_OUTPUTS}},
+        "tour": dict(found["Tour"].fields),
+        "parts": {
+            name: {"title": part.field("title"), "text": " ".join(part.text.split())}
+            for name, part in found["Parts"].sections.items()
+        },
+    }
+
+
+def colors() -> dict[str, str]:
+    """The colors of the network and of its linear model, as in every chart."""
+    return {"network": model_style("network").color, "linear": model_style("linearized").color}

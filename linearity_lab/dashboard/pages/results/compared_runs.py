@@ -1,0 +1,280 @@
+"""One selected run in full, or several overlaid in one figure with their differences."""
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+import streamlit as st
+
+from linearity_lab.charts.axes import beginning
+from linearity_lab.charts.chart import Chart, ComparedAxis, Comparison, Values, comparison_of
+from linearity_lab.charts.lines import Axis as SweepAxis
+from linearity_lab.charts.lines import Dot, Line
+from linearity_lab.charts.style import Style, network_style, nth_style
+from linearity_lab.charts.sweep import left_out, mean_rows, sweep, takeaway
+from linearity_lab.charts.training import Curve, Row, along_training
+from linearity_lab.dashboard.chart import Choice, choose, show_chart, shown_charts
+from linearity_lab.dashboard.explain import provenance_footer, words_table
+from linearity_lab.dashboard.export import Taken, export_menu
+from linearity_lab.dashboard.jobs.profile import profile
+from linearity_lab.dashboard.pages.results.run_list import title_of
+from linearity_lab.dashboard.pages.results.stored_runs import file_of_runs, shared_store
+from linearity_lab.experiments.own_model.figures import first_chart
+from linearity_lab.experiments.own_model.point import (
+    OwnModelResult,
+    found_words,
+    layer_rows,
+    verdict,
+)
+from linearity_lab.runs import ResultValue
+from linearity_lab.words.markdown import plain
+from linearity_lab.words.run_words import LETTERS, differing, labels
+
+
+def own_run(page: str, run: str) -> None:
+    """Show verdict, figure, layers, check and origin of a custom model; nothing for other runs."""
+    result = _light_result(run)
+    if not isinstance(result, OwnModelResult) or not result.points:
+        return
+    spec, first = result.spec, result.points[0]
+    st.subheader(plain(f"{spec.file}:{spec.function}"), anchor=False)
+    st.markdown(plain(beginning(verdict(result.points))))
+    if len(result.points) > 1:
+        with shown_charts([spec]):
+            show_chart(page, first_chart(result))
+    words_table(layer_rows(first), f"Layers and routes at width {first.width:,}")
+    st.caption(plain(found_words(first)))
+    provenance_footer(result)
+    st.caption(
+        plain(
+            f"The file's SHA-256 is {spec.sha256}. It was run by the command line; nothing here can run it."
+        )
+    )
+
+
+def stored_numbers(page: str, run: str) -> None:
+    """Show the numbers of a run whose settings this version cannot read; nothing for other runs."""
+    store = shared_store()
+    if sum(store.stored_bytes(run).values()) > profile().max_result_bytes:
+        return
+    known = store.known_run(run)
+    if known is None:
+        return
+    st.info(plain(known.sentence))
+    rows = [
+        {"Value": f"{key} {name}", "As stored": str(value)}
+        for key, name, value in itertools.islice(known.values(), MOST_VALUES)
+    ]
+    words_table(rows, f"The first {len(rows)} values" if len(rows) == MOST_VALUES else "Values")
+    name = f"run-{run[:8]}.csv"
+    st.download_button("Download all values (CSV)", known.csv(), name, key=f"{page}.stored-numbers")
+
+
+def _light_result(run: str) -> ResultValue | None:
+    """Return a stored result without the arrays beside its points, if its size may be shown here."""
+    return shared_store().result(run, arrays=False, max_bytes=profile().max_result_bytes)
+
+
+Runs = Sequence[tuple[str, ResultValue]]
+LineKey = tuple[object, ...]  # a run's values of the columns that name a line
+MOST_LINES = 8
+MOST_VALUES = 200  # of a run of another version, in its table
+
+
+def lines_of(runs: Runs, how: Comparison) -> list[LineKey]:
+    """Return the lines, those of most runs first."""
+    found: dict[LineKey, int] = {}
+    for _, result in runs:
+        for line in dict.fromkeys(tuple(row[name] for name in how.lines) for row in result.rows()):
+            found[line] = found.get(line, 0) + 1
+    return sorted(found, key=lambda line: -found[line])
+
+
+def measures_of(runs: Runs, how: Comparison) -> list[str]:
+    """Return the measures that occur in the runs."""
+    rows = [row for _, result in runs for row in result.rows()]
+    return [name for name in how.measures if any(_is_number(row.get(name)) for row in rows)]
+
+
+def every_line(
+    runs: Runs, how: Comparison, axis: ComparedAxis
+) -> list[tuple[str, ResultValue, LineKey]]:
+    """(title, result, line) of each line of each run, at most ``MOST_LINES``; runs of one line keep their labels."""
+    found = []
+    for label, result in runs:
+        own = [
+            line for line in lines_of([(label, result)], how) if _rows_on(result, how, axis, line)
+        ]
+        found += [
+            (f"{label}, {how.line_words(line)}" if len(own) > 1 else label, result, line)
+            for line in own
+        ]
+    return found[:MOST_LINES]
+
+
+def overlay(runs: Runs, axis: ComparedAxis, measure: str, line: LineKey | None) -> Chart:
+    """Draw one measure of each run: means over converged seeds, or one curve per seed.
+
+    Without a ``line``, draw all lines of every run by name.
+    """
+    how = comparison_of(runs[0][1].spec)
+    drawn = (
+        every_line(runs, how, axis)
+        if line is None
+        else [(label, result, line) for label, result in runs]
+    )
+    styles = _styles(drawn, how)
+    found = [
+        (style, [row for row in _rows_on(result, how, axis, own) if _is_number(row.get(measure))])
+        for style, (_, result, own) in zip(styles, drawn, strict=True)
+    ]
+    title = how.measures[measure]
+    values = [row[measure] for _, rows in found for row in rows]
+    is_log = bool(values) and min(values) > 0
+    lines = [
+        Line(style, [_dot(row, axis.column, measure) for row in rows], fit=not axis.along_time)
+        for style, rows in found
+    ]
+    swept = SweepAxis(axis.title, axis.letter, column=axis.column)
+    if not axis.along_time:
+        chart = sweep(lines, swept, title, measure, is_log=is_log, of="run", name="compared")
+        return replace(chart, caption=[chart.takeaway, *chart.caption])
+    curves = [
+        Curve(style, [r[axis.column] for r in own], [r[measure] for r in own], title, seed)
+        for style, rows in found
+        for seed in dict.fromkeys(row["seed"] for row in rows)
+        for own in [[row for row in rows if row["seed"] == seed]]
+    ]
+    figure = along_training(
+        curves, (Row(title, "log" if is_log else "linear"),), axis.title, log_x=False
+    )
+    words = takeaway(lines, swept, title)
+    rows = mean_rows(lines, swept, measure, "run")
+    return Chart(figure, words, rows, [words, *left_out(lines, swept)], "compared")
+
+
+def _styles(drawn: Sequence[tuple[str, ResultValue, LineKey]], how: Comparison) -> list[Style]:
+    """Style different networks as everywhere; runs of one network get the styles of runs."""
+    networks = [
+        (
+            getattr(getattr(result.spec, "architecture", None), "kind", ""),
+            str(dict(zip(how.lines, own, strict=False)).get("output", "linear")),
+        )
+        for _, result, own in drawn
+    ]
+    if len(set(networks)) < 2 or ("", "linear") in networks:
+        return [nth_style(index, label, "run") for index, (label, *_) in enumerate(drawn)]
+    return [
+        network_style(*network, label, networks[:index].count(network))
+        for index, (network, (label, *_)) in enumerate(zip(networks, drawn, strict=True))
+    ]
+
+
+def _rows_on(
+    result: ResultValue, how: Comparison, axis: ComparedAxis, line: LineKey
+) -> list[Values]:
+    return [
+        row
+        for row in result.rows()
+        if tuple(row[name] for name in how.lines) == line
+        and axis.keep(row, result)
+        and _is_number(row[axis.column])
+    ]
+
+
+def _dot(row: Values, column: str, measure: str) -> Dot:
+    counts = row.get("outcome") in (None, "converged") and row.get("converged") in (None, True)
+    outcome = row.get("outcome") if not counts and row.get("outcome") != "converged" else ""
+    why = "" if counts else "did not converge"
+    return Dot(row[column], row[measure], row.get("seed", 0), why, outcome=outcome or "")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def compared_runs(page: str, digests: Sequence[str]) -> None:
+    """Show the figure of these runs, or why there is none."""
+    if len(digests) == 1:
+        own_run(page, digests[0])
+        stored_numbers(page, digests[0])
+    if not 2 <= len(digests) <= len(LETTERS):
+        if len(digests) > len(LETTERS):
+            st.caption("Up to four runs of one experiment are compared in a figure.")
+        return
+    found = [_light_result(digest) for digest in digests]
+    results = [result for result in found if result is not None and result.points]
+    if len(results) < len(digests):
+        names = ", ".join(
+            digest[:8] for digest, result in zip(digests, found, strict=True) if result is None
+        )
+        st.caption(
+            plain(
+                f"A run without a result cannot be compared ({names or 'no points'}): open it and press Run."
+            )
+        )
+        return
+    experiments = {result.spec.experiment for result in results}
+    ways = [comparison_of(result.spec) for result in results]
+    if len(experiments) > 1 or any(way != ways[0] for way in ways):
+        st.caption("Only runs with the same measure can share a figure.")
+        return
+    _figure(page, results)
+
+
+def export_chosen(digests: Sequence[str], charts: Mapping[str, Chart]) -> None:
+    """Offer exports of the chosen runs, and of their figure if they are few."""
+    few = digests if len(digests) <= len(LETTERS) else ()
+    found = [result for result in map(_light_result, few) if result is not None]
+    taken = [
+        Taken(f"run-{letter}", result.spec, result, f"Run {letter}")
+        for letter, result in zip(LETTERS, found, strict=False)
+    ]
+    stored = partial(file_of_runs, list(digests)) if digests else None
+    export_menu("chosen-runs", "Runs compared", taken, charts, stored)
+
+
+def _figure(page: str, results: Sequence[ResultValue]) -> None:
+    runs = list(zip(labels([result.spec for result in results]), results, strict=True))
+    how = comparison_of(results[0].spec)
+    axes = list(how.axes)
+    common = [
+        line for line in lines_of(runs, how) if all(line in lines_of([run], how) for run in runs)
+    ]
+    several: list[LineKey | None] = [None] if len(lines_of(runs, how)) > 1 else []
+    lines = (
+        [*common, *several] if common else several
+    )  # one line that only some runs have would hide the others
+    with st.container(horizontal=True, vertical_alignment="center"):
+        measure, line, *others = choose(
+            page,
+            f"{title_of(results[0].spec.experiment)} compared",
+            Choice("measure", "Measure", measures_of(runs, how), how.measures.__getitem__, 260),
+            Choice(
+                "line",
+                "Line",
+                lines,
+                lambda line: "all lines" if line is None else how.line_words(line),
+                260,
+            ),
+            *(
+                [Choice("axis", "Against", axes, lambda each: each.title, 180)]
+                if len(axes) > 1
+                else []
+            ),
+        )
+    with shown_charts(result.spec for _, result in runs):
+        show_chart(page, overlay(runs, others[0] if others else axes[0], measure, line))
+    imported = [
+        letter for letter, result in zip(LETTERS, results, strict=False) if result.num_imported
+    ]
+    if imported:
+        st.caption(f"Imported from a file, not computed here: run {', '.join(imported)}.")
+    # Below, so that the figure is complete on the first screen.
+    rows = [
+        {"Setting": title} | dict(zip(LETTERS, (each or "–" for each in texts), strict=False))
+        for title, texts in differing([result.spec for result in results]).items()
+    ]
+    words_table(rows, "Settings that differ")

@@ -1,0 +1,406 @@
+"""Start, follow and stop a job; after a reload or in a second browser, the URL names the job."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from linearity_lab.charts.chart import Chart
+from linearity_lab.dashboard import export, session
+from linearity_lab.dashboard.chart import FIRST, Figures, linked_charts, shown_charts
+from linearity_lab.dashboard.explain import TRIED, provenance_footer
+from linearity_lab.dashboard.forms import AnySpec, SpecForm
+from linearity_lab.dashboard.gallery import gallery_result, gallery_result_of
+from linearity_lab.dashboard.job_status import bar, count_points, is_mine, watch
+from linearity_lab.dashboard.jobs import Snapshot, shared_jobs
+from linearity_lab.dashboard.jobs.profile import error_text
+from linearity_lab.dashboard.shown import AnyPoint, Shown
+from linearity_lab.dashboard.smaller_runs import quick
+from linearity_lab.runs import Spec, estimate, spec_digest
+from linearity_lab.settings.grammar import Part, differences, settings
+from linearity_lab.settings.part import SpecPart
+from linearity_lab.words.markdown import plain
+from ntk_core.errors import InvalidInput
+from ntk_core.numbers import duration, key_words, size
+
+# Longer runs ask for confirmation and offer a run of this duration.
+ASK_S, SHORT_S = 120.0, 30.0
+# Run, Stop and their neighbors keep place and size, so that the layout does not shift.
+RUN_PIXELS, STATUS_PIXELS = 184, 190
+_BEFORE = "shown_before"
+
+
+@dataclass(frozen=True)
+class _Before:
+    """State of a page before the current run, as in ``Figures``; a session stores only that of its last page."""
+
+    page: str
+    shown: Shown
+    figures: Mapping[str, go.Figure]
+    laid_over: dict[str, tuple[go.Figure, go.Figure]] = field(default_factory=dict)
+
+
+def attach(page: str, address: Mapping[str, str] | None, kind: type[Part]) -> Part | None:
+    """Follow the job in the URL; return its spec, or None if there is no such job of this kind."""
+    if address is None:
+        return None
+    job_id = address.get("job")
+    snapshot = shared_jobs().snapshot(job_id, session.viewer()) if job_id else None
+    spec = snapshot.spec if snapshot else None
+    found = spec if isinstance(spec, kind) else None
+    session.follow_job(page, job_id if found else None)
+    return found
+
+
+def run_bar(
+    page: str, form: SpecForm[AnySpec], beside: Callable[[], None], elsewhere: Sequence[str] = ()
+) -> None:
+    """Show Run, its cost, and nearby messages, except errors of settings that are shown ``elsewhere``."""
+    now = _snapshot_of(page)
+    running = now if now is not None and now.active and not session.is_detached(page) else None
+    seconds, done = foreseen(form.spec) if form.spec is not None else (0.0, 0)
+    notice = [sentence for name, sentence in form.sentences.items() if name not in elsewhere]
+    pressed = False
+    with st.container(horizontal=True, vertical_alignment="center"):
+        with st.container(key=f"{page}.run_place", width=RUN_PIXELS):  # contains one button
+            is_followed = running is not None and running.spec == form.spec
+            if is_followed and running is not None:
+                _stop_button(page, running)
+            else:
+                pressed = st.button(
+                    "Resume"
+                    if form.spec is not None and 0 < done < len(form.spec.point_keys())
+                    else "Run",
+                    key=f"{page}.run",
+                    type="secondary"
+                    if form.spec is not None and _is_drawn(form, now)
+                    else "primary",
+                    icon=":material/play_arrow:",
+                    disabled=form.spec is None,
+                    shortcut="ctrl+enter",
+                    help="Compute these settings; saved results appear immediately.",
+                    width="stretch",
+                )
+        if running is not None and not is_followed:
+            _stop_button(page, running)
+        with st.container(key=f"{page}.run_status", width=STATUS_PIXELS):
+            if running is not None:
+                bar(page, running)
+            elif now is not None and now.status == "cancelled" and now.spec == form.spec:
+                st.caption(_stopped_words(now, seconds))
+            elif form.spec is not None:
+                st.caption(_cost_words(form.spec, seconds, done))
+            elif form.sentences and not notice:
+                st.caption("Fix the settings marked in red to run.")
+        beside()
+    if form.spec is None:
+        if notice:
+            st.error("Fix these settings to run: " + plain(" ".join(notice)))
+    elif (
+        _is_asked_for(page, form.spec, seconds)
+        or _is_wanted(page, form, form.spec, seconds if pressed else None)
+    ) and submit(page, form.spec):
+        # Otherwise the pending URL would be parsed again, without the job.
+        session.show_address(page, {**form.query(), **session.job_query(page)})
+        st.rerun()
+
+
+def _is_drawn(form: SpecForm[AnySpec], now: Snapshot | None) -> bool:
+    """Whether the figure is the complete result of these settings, so that Run would change nothing."""
+    result = now.result if now is not None else gallery_result(form.preset.name)
+    return (
+        result is not None
+        and result.spec == form.spec
+        and (now is None or now.status == "completed")
+    )
+
+
+def _start_quick(page: str, form: SpecForm[AnySpec], shorter: AnySpec) -> None:
+    form.fill(shorter)
+    st.session_state[f"{page}.quick"] = spec_digest(shorter)
+
+
+def _is_asked_for(page: str, spec: Spec, seconds: float) -> bool:
+    """Whether Quick run was pressed, or a link opened a short run without a saved result."""
+    if st.session_state.pop(f"{page}.quick", None) == spec_digest(spec):
+        return True
+    if st.session_state.pop(TRIED, None) != page:
+        return False
+    return gallery_result_of(spec) is None and seconds <= SHORT_S
+
+
+def _is_wanted(page: str, form: SpecForm[AnySpec], spec: AnySpec, pressed_s: float | None) -> bool:
+    """Whether to run: immediately if short, otherwise after confirmation; ``pressed_s`` is None without a click."""
+    asked = f"{page}.asked"
+    if pressed_s is not None:
+        if pressed_s <= ASK_S:
+            return True
+        st.session_state[asked] = (spec_digest(spec), pressed_s)
+    about, seconds = st.session_state.get(asked, ("", 0.0))
+    if about != spec_digest(spec):  # the settings have changed since then
+        st.session_state.pop(asked, None)
+        return False
+    shorter = quick(spec, SHORT_S)
+    with st.container(border=True):
+        st.warning(
+            plain(f"This run should take about {duration(seconds)}."), icon=":material/schedule:"
+        )
+        with st.container(horizontal=True):
+            if shorter is not None:
+                titles = _titles(type(spec))
+                changed = ", ".join(
+                    f"{titles[name]} {text}" for name, text in differences(shorter, spec).items()
+                )
+                st.button(
+                    f"Quick run (~{SHORT_S:.0f} s)",
+                    key=f"{page}.shorter",
+                    type="primary",
+                    on_click=_start_quick,
+                    args=(page, form, shorter),
+                    help=f"Runs with {plain(changed)}.",
+                )
+            started = st.button("Run everything", key=f"{page}.run_long")
+    if started:
+        st.session_state.pop(asked)
+    return started
+
+
+def foreseen(spec: Spec) -> tuple[float, int]:
+    """Return the seconds for points that are neither in the gallery nor stored, and the number of stored points."""
+    if gallery_result_of(spec) is not None:
+        return 0.0, len(spec.point_keys())
+    try:
+        return shared_jobs().foreseen(spec)
+    except InvalidInput:  # submit reports it
+        return estimate(spec).seconds, 0
+
+
+def live_panel(page: str, draw: Callable[[Snapshot | None, bool], None]) -> None:
+    """Rerun part of a page when the job followed under this name has something new to draw.
+
+    ``draw`` receives the current job (or None), and whether it runs and is watched.
+    """
+    first = _snapshot_of(page)
+    live = first is not None and first.active and not session.is_detached(page)
+
+    @st.fragment
+    def panel() -> None:
+        now = _snapshot_of(page)
+        if live and (now is None or not now.active or session.is_detached(page)):
+            st.rerun()
+        draw(now, live)
+
+    panel()
+
+
+def figures_panel(
+    page: str,
+    title: str,
+    form: SpecForm[AnySpec],
+    draw: Callable[[Shown[AnySpec, AnyPoint]], None],
+    drawings: Mapping[str, Chart],
+) -> None:
+    """Show progress and figures of the followed job, updated while it runs, or else the precomputed figure.
+
+    Exports of the figures and of ``drawings`` (key → chart above the panel) are above, and their provenance below.
+    """
+
+    def panel(now: Snapshot | None, live: bool) -> None:
+        with st.container(key=f"{page}.run_panel"):
+            _panel(page, title, form, draw, now, drawings, live=live)
+            if live and now is not None and not st.context.is_embedded:
+                watch(page, now)
+
+    live_panel(page, panel)
+
+
+def _panel(
+    page: str,
+    title: str,
+    form: SpecForm[AnySpec],
+    draw: Callable[[Shown[AnySpec, AnyPoint]], None],
+    now: Snapshot | None,
+    drawings: Mapping[str, Chart],
+    *,
+    live: bool,
+) -> None:
+    """Show progress, then figures; before the first point, the previous figures."""
+    notice = st.container()  # reserves its place while empty, so that figures do not move
+    above = st.container(
+        key=f"{page}.above",
+        horizontal=True,
+        vertical_alignment="center",
+        horizontal_alignment="distribute",
+    )
+    with notice:
+        # Otherwise progress replaces Run.
+        of_job = (
+            None if now is None else (followed if st.context.is_embedded else _outcome)(page, now)
+        )
+    before: _Before | None = st.session_state.get(_BEFORE)
+    before = before if before is not None and before.page == page else None  # not of a current run
+    shown = of_job or (None if now is None or before is None else before.shown)
+    if shown is None and (result := gallery_result(form.preset.name)) is not None:
+        shown = Shown(result.spec, result.points, result, "precomputed")
+    if shown is None:
+        words = (
+            "Computing the first point…"
+            if live
+            else "Press Run: the points appear here one by one."
+        )
+        notice.container(key=f"{page}.{FIRST}").info(words)
+        return
+    figures = Figures(growing=live)
+    # A stopped job is shown above the previous figures, so that Stop redraws nothing.
+    halted = (
+        now is not None
+        and now.status in ("cancelled", "stopped")
+        and not live
+        and not _changed(form.spec, shown.spec)
+    )
+    above_earlier = of_job is not None and (live or halted)
+    if not above_earlier:
+        wanted: SpecPart | None = now.spec if live and now is not None else form.spec
+        if shown.origin == "precomputed" and not live and not st.context.is_embedded:
+            above.badge("Precomputed figure", icon=":material/inventory_2:", color="gray")
+        if changed := _changed(wanted, shown.spec):
+            with above.container(key=f"{page}.earlier"):  # the style sheet makes the figures pale
+                remedy = (
+                    "" if live or st.context.is_embedded else " Press Run to update the figure."
+                )
+                st.caption(f"Settings changed ({changed}).{remedy}")
+    elif before is not None and (changed := _changed(shown.spec, before.shown.spec)):
+        figures = Figures(ghosts=before.figures, laid_over=before.laid_over, growing=live)
+    with shown_charts([shown.spec], figures), linked_charts(page):
+        draw(shown)
+    if figures.ghosts and any(both is not own for own, both in figures.laid_over.values()):
+        above.caption(f"Pale curves show the previous settings ({changed} changed).")
+    if not above_earlier or (halted and before is None):
+        st.session_state[_BEFORE] = _Before(
+            page, shown, {key: each.figure for key, each in figures.charts.items()}
+        )
+    if st.context.is_embedded:
+        return
+    with above:
+        name = page.replace("_", "-")
+        export.export_menu(
+            name,
+            title,
+            [export.Taken(name, shown.spec, shown.result)],
+            {**drawings, **figures.charts},
+        )
+    if shown.result is not None:
+        provenance_footer(shown.result)
+
+
+def _snapshot_of(page: str) -> Snapshot | None:
+    job_id = session.followed_job(page)
+    if job_id is None:
+        return None
+    return shared_jobs().snapshot(job_id, "" if session.is_detached(page) else session.viewer())
+
+
+def _cost_words(spec: Spec, seconds: float, done: int) -> str:
+    if done >= len(spec.point_keys()):
+        return f"{count_points(spec)} · saved result"
+    known = f", {done} of them saved" if done else ""
+    memory = size(estimate(spec).peak_bytes)
+    return f"{count_points(spec)}{known}, about {duration(seconds)} here, {memory} of memory"
+
+
+def submit(page: str, spec: Spec) -> bool:
+    """Start or attach to the job of this spec and follow it; False, with a message, if it was refused."""
+    try:
+        if (known := gallery_result_of(spec)) is not None:
+            shared_jobs().adopt(known)
+        address = session.network_address()
+        job_id = shared_jobs().submit(spec, session.viewer(), address, session.visitor())
+    except InvalidInput as error:
+        st.error(plain(f"{error_text(error)}."))
+        return False
+    session.follow_job(page, job_id)
+    return True
+
+
+def followed(page: str, now: Snapshot) -> Shown | None:
+    """Show the progress of a job, with Stop, and its errors; return its state."""
+    if now.active and not session.is_detached(page):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            _stop_button(page, now)
+            bar(page, now)
+        watch(page, now)
+    elif now.status == "cancelled":
+        st.caption(_stopped_words(now))
+    return _outcome(page, now)
+
+
+def _outcome(page: str, now: Snapshot) -> Shown | None:
+    """Show the errors of a job; return its state."""
+    if session.is_detached(page) and now.active:
+        st.info(
+            "Another visitor started this run too, so it continues. Press Run to follow it again."
+        )
+    elif now.status == "failed":
+        st.error(plain(f"{now.reason}."))
+    elif now.status == "stopped":
+        num_saved = len(now.points) + now.num_unloaded
+        done = f"{num_saved} of {count_points(now.spec)} are done and saved"
+        st.warning(
+            plain(f"{now.reason[:1].upper()}{now.reason[1:]}: {done}."), icon=":material/timer_off:"
+        )
+    for failure in now.failures:
+        st.warning(plain(f"{key_words(failure.key)}: {failure.reason}."))
+    if not now.points and not now.growing:
+        return None
+    return Shown(now.spec, (*now.points, *now.growing), now.result, "job", now.grown)
+
+
+def _changed(wanted: SpecPart | None, shown: SpecPart) -> str:
+    """Return the settings that differ between figures and form; empty if there are none."""
+    if wanted is None or wanted == shown:
+        return ""
+    titles = _titles(type(shown))
+    return plain(
+        ", ".join(titles[name] for name in differences(wanted, shown) | differences(shown, wanted))
+    )
+
+
+def _titles(model: type[SpecPart]) -> dict[str, str]:
+    return {setting.name: setting.full_title for setting in settings(model)}
+
+
+def _stopped_words(now: Snapshot, seconds: float = 0.0) -> str:
+    left = f", about {duration(seconds)}" if seconds else ""
+    then = "Resume continues from there" if now.points else "Run begins again"
+    return f"Stopped: {len(now.points)} of {count_points(now.spec)} are done. {then}{left}."
+
+
+def _stop_button(page: str, now: Snapshot) -> None:
+    """Show Stop; for a run of another visitor, Leave, which changes nothing for its owner."""
+    if not is_mine(now, session.visitor()):
+        st.button(
+            "Leave",
+            key=f"{page}.leave",
+            icon=":material/visibility_off:",
+            on_click=session.detach,
+            args=(page,),
+            help="This run belongs to another visitor. You can leave it, not stop it.",
+            width="stretch",
+        )
+        return
+    st.button(
+        "Stop",
+        key=f"{page}.stop",
+        icon=":material/stop:",
+        on_click=_stop,
+        args=(page,),
+        width="stretch",
+    )
+
+
+def _stop(page: str) -> None:
+    """Stop the followed job, or only unfollow it if another visitor started it too."""
+    job_id = session.followed_job(page)
+    if job_id is not None and not shared_jobs().stop(job_id, session.viewer(), session.visitor()):
+        session.detach(page)

@@ -1,0 +1,210 @@
+"""The column beside the figures: main settings, a panel of all others, changed settings."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import streamlit as st
+
+from linearity_lab.dashboard.forms import AnySpec, SpecForm, in_numbers
+from linearity_lab.settings.grammar import Setting
+from linearity_lab.words.markdown import plain
+from linearity_lab.words.run_words import value_words
+from ntk_core.numbers import width_label
+
+CONTROL_PIXELS = {
+    "choice": 178,
+    "integer": 178,
+    "number": 178,
+    "switch": 178,
+}  # two per row; others fill a row
+OPENED = "all_settings"  # page.OPENED: whether the panel is open
+MAX_CHIPS = 5
+MAX_CHARACTERS = 24  # of a value in a chip
+# Stops of a slider of widths, in addition to those of the preset, each about three times the previous one.
+STOPS = tuple(factor * 10**power for power in range(7) for factor in (1, 3))
+
+# Shared headings with prefixes of names; the last one takes all other settings.
+SHARED_GROUPS = {
+    "Network": ("outputs", "architecture.", "infinite_width"),
+    "Widths and seeds": ("widths", "num_seeds", "seed", "draws"),
+    "Data": ("dataset.",),
+    "Training": ("",),
+}
+
+# Entries of the row: a setting by its name, or custom widgets of a page.
+Control = str | Callable[[SpecForm], None]
+
+
+def settings_row(form: SpecForm[AnySpec], controls: Sequence[Control]) -> None:
+    """Show the preset and the main settings, small ones two per row."""
+    used = form.used("")
+    known = {setting.name: setting for setting in used}
+    controls = [each for each in controls if callable(each) or each in known]
+    small = [
+        each for each in controls if not callable(each) and known[each].entry in CONTROL_PIXELS
+    ]
+    with st.container(key="controls", gap="small"):
+        form.preset_chooser()
+        for control in controls:
+            if callable(control):
+                control(form)
+            elif control not in small:
+                _control(form, known[control], used[known[control]])
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            for name in small:
+                _control(form, known[name], used[known[name]])
+    for control in controls:
+        if control in known and control in form.sentences:
+            st.error(plain(form.sentences[control]))
+
+
+def all_settings(
+    form: SpecForm[AnySpec],
+    groups: Mapping[str, Sequence[str]],
+    controls: Sequence[Control] = (),
+    elsewhere: Sequence[str] = (),
+    first: Callable[[SpecForm], None] | None = None,
+) -> None:
+    """Show a panel of all other settings of the chosen architectures, under headings with prefixes of their names.
+
+    The page's headings come first, then the shared ones; under a common heading, the page's settings come first.
+    Settings in ``elsewhere`` have no widget here, since the page sets them in the session. The search keeps settings
+    with all of its words in heading, title or help.
+    """
+    panel = st.popover(
+        "All settings", icon=":material/tune:", key=f"{form.page}.{OPENED}", on_change="rerun"
+    )
+    if not panel.open:  # its widgets cost more than the rest of the page
+        form.keep(controls)
+        return
+    with panel:
+        sought = st.text_input(
+            "Search the settings",
+            key=f"{form.page}.search",
+            placeholder="Search the settings",
+            icon=":material/search:",
+            label_visibility="collapsed",
+        )
+        if first is not None:
+            first(form)
+        # A slider in the row has fixed stops: the panel takes exact values.
+        shown_above = [name for name in controls if isinstance(name, str)]
+        left = [
+            setting
+            for setting in form.used("")
+            if setting.name not in elsewhere
+            and (setting.name not in shown_above or setting.entry == "list")
+        ]
+        shared = {
+            heading: (*groups.get(heading, ()), *prefixes)
+            for heading, prefixes in SHARED_GROUPS.items()
+        }
+        own = {heading: prefixes for heading, prefixes in groups.items() if heading not in shared}
+        for heading, prefixes in {**own, **shared}.items():
+            # In the order of the group's prefixes, which may differ from the spec's.
+            members = list(
+                dict.fromkeys(s for prefix in prefixes for s in left if s.name.startswith(prefix))
+            )
+            left = [setting for setting in left if setting not in members]
+            words = {
+                each: f"{heading} {each.full_title} {each.help} {each.name}".lower()
+                for each in members
+            }
+            wanted = sought.lower().split()
+            if found := [each for each in members if all(word in words[each] for word in wanted)]:
+                st.markdown(f"**{heading}**")
+                form.entries(found)
+
+
+def chips(form: SpecForm[AnySpec]) -> None:
+    """Show changed settings as chips, each with a button that resets it."""
+    changed = list(form.changed().items())
+    single = changed if len(changed) <= MAX_CHIPS else changed[: MAX_CHIPS - 1]
+    for setting, value in single:
+        _chip(
+            form,
+            f"{_full_title(form, setting)}: {_shown(setting, value)}",
+            [setting],
+            f"{setting.name}.back",
+        )
+    if rest := changed[len(single) :]:
+        _chip(form, f"{len(rest)} more changes", [setting for setting, _ in rest], "others.back")
+
+
+def _chip(form: SpecForm[AnySpec], words: str, members: Sequence[Setting], key: str) -> None:
+    titles = ", ".join(dict.fromkeys(_full_title(form, each) for each in members))
+    st.button(
+        plain(words),
+        key=f"{form.page}.{key}",
+        icon=":material/close:",
+        icon_position="right",
+        type="tertiary",
+        on_click=form.put_back,
+        args=([each.name for each in members],),
+        help=plain(f"Restore the value of the paper figure: {titles}."),
+    )
+
+
+def _control(form: SpecForm[AnySpec], setting: Setting, value: object) -> None:
+    with st.container(width=CONTROL_PIXELS.get(setting.entry, "stretch")):
+        if setting.entry != "list":
+            form.widget(setting, setting.place or setting.title)
+        elif (
+            isinstance(values := in_numbers(value), tuple)
+            and values
+            and all(isinstance(each, int | float) for each in values)
+        ):
+            _slider(form, setting, sorted(values))
+
+
+def _slider(form: SpecForm[AnySpec], setting: Setting, given: Sequence[float]) -> None:
+    """Return stops from the smallest to the largest value, extended by usual ones."""
+    known = {*given, *form.suggested(setting)}
+    if setting.counts_neurons:
+        known |= {stop for stop in STOPS if min(known) <= stop <= max(known)}
+    options = sorted(known)
+    if len(options) < 2:
+        return
+    ends = (given[0], given[-1])
+    name = f"{form.page}.{setting.name}.range"
+    key = _range_key(name, ends)
+    st.session_state[key] = ends
+
+    def write() -> None:
+        if st.session_state[f"{name}.key"] != key:  # the slider is no longer drawn
+            return
+        low, high = st.session_state[f"{name}.ends"] = st.session_state[key]
+        between = [each for each in options if low < each < high]
+        kept = [each for each in between if each in given or not given[0] < each < given[-1]]
+        form.put({setting.name: sorted({low, *kept, high})})
+
+    st.select_slider(
+        form.title(setting),
+        options,
+        (options[0], options[-1]),  # two handles; the session contains their values
+        format_func=width_label if setting.counts_neurons else "{:g}".format,
+        key=key,
+        on_change=write,
+        help=setting.info.description,
+    )
+
+
+def _range_key(name: str, ends: tuple[float, float]) -> str:
+    """Return the key of a slider, a new one after its values were set elsewhere.
+
+    A browser that has not yet drawn them would send the earlier ends with the next click, as if they were moved.
+    """
+    count = st.session_state.get(f"{name}.count", 0) + (
+        st.session_state.get(f"{name}.ends", ends) != ends
+    )
+    key = f"{name}.{count}" if count else name
+    st.session_state.update({f"{name}.count": count, f"{name}.ends": ends, f"{name}.key": key})
+    return key
+
+
+def _full_title(form: SpecForm[AnySpec], setting: Setting) -> str:
+    return setting.full_title if setting.place else form.title(setting)
+
+
+def _shown(setting: Setting, value: object) -> str:
+    text = f"{value:g}" if isinstance(value, float) else value_words(setting, value) or "none"
+    return text if 0 < len(text) <= MAX_CHARACTERS else "changed"

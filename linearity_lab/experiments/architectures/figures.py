@@ -1,0 +1,245 @@
+"""Networks side by side: kernel change, distance to infinite width, kernels and their spectra."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from linearity_lab.charts.axes import drawn_values, finish, log_ticks, rate_words
+from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.labels import MOST_CURVES, hide
+from linearity_lab.charts.lines import GROWN_AXES, Line, Measure, width_axis
+from linearity_lab.charts.style import FONT_SIZE, GUIDE_COLOR, Style, compared_styles
+from linearity_lab.charts.sweep import sweep
+from linearity_lab.experiments.architectures.point import ArchitecturesPoint, ArchitecturesResult
+from linearity_lab.experiments.kernel_change.point import (
+    KernelChangeRun,
+    KernelChanges,
+    KernelSnapshot,
+)
+from linearity_lab.networks.spec import grown_size
+from ntk_core.numbers import number
+
+Points = Mapping[str, Sequence[KernelChanges]]  # by the networks' letters
+Snapshots = Mapping[str, KernelSnapshot]
+Styles = Mapping[str, Style]
+HEATMAP_HEIGHT = 300
+INFINITE = "infinite"
+MEASURES = {
+    "change": Measure[KernelChangeRun]("kernel change ΔK", "ΔK", lambda run: run.sup_change),
+    "distance": Measure[KernelChangeRun](
+        "‖K(w<sub>0</sub>) − K<sub>∞</sub>‖ / ‖K<sub>∞</sub>‖",
+        "distance to K∞",
+        lambda run: run.infinite_distance,
+        before_training=True,
+    ),
+}
+
+
+def against_width(
+    points: Points,
+    output: str,
+    widths: Sequence[int],
+    styles: Styles,
+    measure: str = "change",
+    grown: str = "",
+) -> Chart:
+    """Draw a measure of every network against its width or grown size; name unmeasured networks below."""
+    wanted, lines = MEASURES[measure], []
+    for letter, found in points.items():
+        runs = [(point.width, run) for point in found for run in point.of(output)]
+        parameters: dict[float, dict[str, object]] = {
+            point.width: {"trained parameters p": point.num_params} for point in found
+        }
+        dots = wanted.dots(runs, lambda run: f"η = {rate_words([run.learning_rate])}")
+        lines.append(Line(styles[letter], dots, more=parameters))
+    missing = [
+        letter
+        for letter, found in points.items()
+        if measure not in measures({letter: found}, output)
+    ]
+    return sweep(
+        lines,
+        replace(GROWN_AXES.get(grown, width_axis()), values=widths),
+        wanted.title,
+        wanted.symbol,
+        slopes=(-0.5,) if wanted.before_training else (-0.5, -1.0),
+        of="network",
+        name=measure,
+        caption=[
+            f"Network {letter}: no infinite-width kernel is known or requested."
+            for letter in missing
+        ],
+    )
+
+
+def measures(points: Points, output: str) -> tuple[str, ...]:
+    """Return the measures to draw against width; the distance only if it was measured."""
+    runs = [run for found in points.values() for point in found for run in point.of(output)]
+    return tuple(
+        name for name, measure in MEASURES.items() if name == "change" or measure.has(runs)
+    )
+
+
+def kept_at(points: Points, output: str) -> dict[int, dict[str, KernelSnapshot]]:
+    """Map ascending widths to kernels by network, for widths with a stored kernel of every network."""
+    kept: dict[int, dict[str, KernelSnapshot]] = {}
+    for letter, found in points.items():
+        for point in found:
+            for snapshot in point.snapshots:
+                if snapshot.output == output:
+                    kept.setdefault(point.width, {})[letter] = snapshot
+    return {width: kept[width] for width in sorted(kept) if len(kept[width]) == len(points)}
+
+
+def heatmaps(snapshot: KernelSnapshot, letter: str, width: int) -> Chart:
+    """Draw K before and after training and at infinite width, each divided by its mean diagonal.
+
+    Numbers state the size of each kernel; a common color scale shows its shape.
+    """
+    kernels = {"before": snapshot.initial, "after": snapshot.final}
+    if snapshot.infinite is not None:
+        kernels[INFINITE] = snapshot.infinite
+    matrices = {name: np.asarray(kernel) for name, kernel in kernels.items()}
+    scales = {
+        name: max(float(np.trace(matrix)) / len(matrix), 1e-30) for name, matrix in matrices.items()
+    }
+    titles = [f"{letter} {name}<br>× {number(scale)}" for name, scale in scales.items()]
+    figure = make_subplots(
+        rows=1, cols=len(kernels), subplot_titles=titles, horizontal_spacing=0.03
+    )
+    for column, (name, matrix) in enumerate(matrices.items(), start=1):
+        figure.add_heatmap(
+            z=matrix / scales[name],
+            customdata=matrix,
+            coloraxis="coloraxis",
+            hovertemplate=f"{name}<br>samples %{{y}} and %{{x}}<br>K = %{{customdata:,.3~r}}<extra></extra>",
+            row=1,
+            col=column,
+        )
+        below = "" if column == 1 else str(column)
+        figure.update_yaxes(
+            scaleanchor=f"x{below}", autorange="reversed", constrain="domain", row=1, col=column
+        )
+        figure.update_xaxes(constrain="domain", row=1, col=column)
+    figure.update_xaxes(showticklabels=False, ticks="")
+    figure.update_yaxes(showticklabels=False, ticks="", constraintoward="top")
+    figure.update_annotations(font_size=FONT_SIZE - 1)
+    scaled = np.concatenate([(matrix / scales[name]).ravel() for name, matrix in matrices.items()])
+    bar = {"thickness": 10, "tickfont": {"size": 11}, "nticks": 4, "tickformat": ".2~g"}
+    figure.update_layout(
+        height=HEATMAP_HEIGHT,
+        modebar={"color": GUIDE_COLOR},
+        margin={"l": 4, "r": 4, "t": 76, "b": 4},
+        # A few extreme samples would leave one color to all others.
+        coloraxis={
+            "colorscale": "Cividis",
+            "colorbar": bar,
+            "cmin": float(np.percentile(scaled, 1)),
+            "cmax": float(np.percentile(scaled, 99)),
+        },
+    )
+    before, limit = matrices["before"], matrices.get(INFINITE)
+    change = float(np.linalg.norm(matrices["after"] - before) / np.linalg.norm(before))
+    words = (
+        f"Tangent kernel of network {letter} at width {width:,} before and after training. It is averaged over "
+        "outputs and divided by the mean diagonal entry (printed above). Samples are ordered by class. "
+        f"Undivided, it changed by {number(change)} of its norm."
+    )
+    if limit is not None:
+        distance = float(np.linalg.norm(before - limit) / np.linalg.norm(limit))
+        words += f" Before training it is {number(distance)} from the infinite-width kernel, relative to its norm."
+    rows: list[dict[str, object]] = [
+        {
+            "kernel": "infinite width" if name == INFINITE else name,
+            "mean on the diagonal": float(np.trace(matrix)) / len(matrix),
+            "mean off the diagonal": float(matrix.sum() - np.trace(matrix))
+            / max(len(matrix) * (len(matrix) - 1), 1),
+            "Frobenius norm": float(np.linalg.norm(matrix)),
+        }
+        for name, matrix in matrices.items()
+    ]
+    return Chart(figure, words, rows, [words], f"kernel_{letter.lower()}")
+
+
+def spectra(snapshots: Snapshots, styles: Styles) -> Chart:
+    """Eigenvalues of K before (open, thin) and after training (filled), and of infinite width (dashed), descending.
+
+    Eigenvalues at rounding level, below 10⁻⁷ of the largest in single precision, are left out.
+    """
+    figure, rows = go.Figure(), []
+    for letter, snapshot in snapshots.items():
+        style = styles[letter]
+        limit = None
+        if (
+            snapshot.infinite is not None
+        ):  # the eigenvalues of K_∞ ⊗ I_C are those of K_∞, each C-fold
+            matrix = np.asarray(snapshot.infinite)
+            num_outputs = len(snapshot.initial_eigenvalues) // len(matrix)
+            limit = np.repeat(np.linalg.eigvalsh((matrix + matrix.T) / 2)[::-1], num_outputs)
+        pairs = zip(snapshot.initial_eigenvalues, snapshot.final_eigenvalues, strict=True)
+        for rank, (before, after) in enumerate(pairs):
+            row: dict[str, object] = {
+                "network": letter,
+                "index": rank + 1,
+                "before": before,
+                "after": after,
+            }
+            rows.append({**row, "infinite width": None if limit is None else float(limit[rank])})
+        drawn = [
+            (
+                "before",
+                np.asarray(snapshot.initial_eigenvalues),
+                style.symbol + "-open",
+                style.dash,
+                1,
+            ),
+            ("after", np.asarray(snapshot.final_eigenvalues), style.symbol, style.dash, 2),
+            *([("infinite width", limit, "", "dash", 2.5)] if limit is not None else []),
+        ]
+        for name, values, symbol, dash, thickness in drawn:
+            keep = values > 1e-7 * values.max()
+            ranks, shown = np.flatnonzero(keep) + 1, values[keep]
+            title = f"{style.title} {name}"
+            figure.add_scatter(
+                x=ranks,
+                y=shown,
+                text=[number(value, 3) for value in shown],
+                mode="lines+markers" if symbol else "lines",
+                line={"color": style.color, "dash": dash, "width": thickness},
+                marker={"color": style.color, "symbol": symbol, "size": 6} if symbol else None,
+                name=title,
+                legendgroup=None if symbol else title,
+                hovertemplate=f"{title}<br>eigenvalue %{{x}}: %{{text}}<extra></extra>",
+            )
+    figure.update_xaxes(
+        title="eigenvalue index", **log_ticks([x for trace in figure.data for x in trace.x], 0)
+    )
+    figure.update_yaxes(title="eigenvalue of K", **log_ticks(drawn_values(figure)))
+    finish(figure)
+    if len(figure.data) > MOST_CURVES:
+        hide(figure, {trace.legendgroup: trace.name for trace in figure.data if trace.legendgroup})
+    sentences = [
+        f"Network {letter}: largest {number(kept.initial_eigenvalues[0], 3)} before and "
+        f"{number(kept.final_eigenvalues[0], 3)} after, smallest {number(kept.initial_eigenvalues[-1])} and "
+        f"{number(kept.final_eigenvalues[-1])}."
+        for letter, kept in snapshots.items()
+    ]
+    words = "Eigenvalues of the tangent kernel before and after training. " + " ".join(sentences)
+    return Chart(figure, words, rows, name="spectra")
+
+
+def first_chart(result: ArchitecturesResult) -> Chart:
+    """Draw ΔK of every network against width, with the first output."""
+    spec = result.spec
+    points: dict[str, list[ArchitecturesPoint]] = {}
+    for point in result.points:
+        points.setdefault(point.network, []).append(point)
+    styles = compared_styles(
+        {letter: network.kind for letter, network in spec.networks.items()}, spec.outputs[0]
+    )
+    return against_width(
+        points, spec.outputs[0], spec.widths, styles, grown=grown_size(spec.architectures)
+    )

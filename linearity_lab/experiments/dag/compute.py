@@ -1,0 +1,139 @@
+"""Networks on graphs, one width at a time: training, kernels, Hessian norms, smallest eigenvalues."""
+
+import math
+from collections.abc import Generator
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from linearity_lab.data import Dataset
+from linearity_lab.experiments.dag.point import (
+    DRAWN,
+    MAX_MATVECS,
+    DAGPoint,
+    DAGRun,
+    DAGSpec,
+    LayerLinearity,
+)
+from linearity_lab.runs import Progress, by_steps, one_after_another
+from ntk_core.dynamics import KernelTraining, Loss, eigenvalues
+from ntk_core.errors import InvalidInput
+from ntk_core.hessians import hessian_norm, smallest_eigenvalue_in_turn
+from ntk_core.kernels import empirical_ntk, gradient_norm_bound, kernel_change, unchecked_ntk
+from ntk_core.networks.architectures import DAGNetwork, NetworkParams, PreActivations
+from ntk_core.networks.graphs import OUTPUT, Graph
+from ntk_core.networks.keys import initial_key
+
+TOLERANCE = (
+    1e-3  # of ‖H‖; at 0.02, one norm in thirty is that of another eigenvalue, up to 14% smaller
+)
+
+
+def compute(spec: DAGSpec, data: Dataset, key: str) -> Generator[Progress, None, DAGPoint]:
+    """Compute one width, all graphs, outputs and seeds; yield (fraction, message)."""
+    width = spec.value_of(key)
+    plan = [
+        (name, graph, output, seed)
+        for name, graph in spec.graphs().items()
+        for output in spec.outputs
+        for seed in spec.seeds
+    ]
+    runs = yield from one_after_another([_run(spec, data, width, *one) for one in plan])
+    num_params = _network(spec, spec.graph, spec.outputs[0], width, data).num_params(
+        data.input_shape
+    )
+    return DAGPoint(width=width, num_params=num_params, runs=tuple(runs))
+
+
+def _network(spec: DAGSpec, graph: Graph, output: str, width: int, data: Dataset) -> DAGNetwork:
+    return DAGNetwork(
+        width=width,
+        groups=graph.groups,
+        edges=graph.edges,
+        num_outputs=data.num_outputs,
+        activation=spec.activation,
+        output=output,
+        use_bias=spec.use_bias,
+    )
+
+
+def _run(
+    spec: DAGSpec, data: Dataset, width: int, name: str, graph: Graph, output: str, seed: int
+) -> Generator[Progress, None, DAGRun]:
+    """Measure one network at w₀, then train it."""
+    what = f"width {width:,}: {output if name == DRAWN else f'{name}, {output}'} output"
+    yield 0.0, f"{what}, initial kernel"
+    net, x = _network(spec, graph, output, width, data), jnp.asarray(data.x)
+    params = net.init(initial_key(seed, width), data.input_shape)
+    norm_of = partial(hessian_norm, tolerance=TOLERANCE, max_matvecs=MAX_MATVECS, repeated=False)
+    smallest, squares = [], []  # λ_min of the kernel, and mean ‖∇f‖² of the first output
+    layers: dict[str, LayerLinearity] = {}
+    views: dict[str, tuple[PreActivations, Array]] = {}
+
+    def watch(weights: NetworkParams, kernels: dict[str, Array]) -> None:
+        kernel = kernels[output][0]
+        smallest.append(float(eigenvalues(kernel)[-1]))
+        squares.append(float(jnp.mean(jnp.einsum("iiaa->ia", kernel)[:, 0])))
+        now = jax.tree.map(lambda leaf: leaf[0], weights) if views else {}
+        for group, (view, before) in views.items():
+            moved = float(kernel_change(unchecked_ntk(view, now, x), before))
+            layers[group] = layers[group].model_copy(
+                update={"change": max(layers[group].change, moved)}
+            )
+
+    together, settings = jax.tree.map(lambda leaf: leaf[None], params), spec.training.model_dump()
+    training = KernelTraining(
+        net, together, x, data.y, Loss(output), (output,), watch=watch, **settings
+    )
+    del together
+    norms, converged, ball = [], True, math.nan
+    for index in range(spec.num_hessians):
+        yield 0.1, f"{what}, Hessian norm {index + 1}"
+        norms.append(norm_of(net, params, x[index % len(x)]))
+    for group in net.depths if spec.pre_activations else ():
+        yield 0.2, f"{what}, pre-activations of {group}"
+        # ‖H‖ of one neuron, and the kernel of two: neurons of a group are exchangeable.
+        count = net.num_outputs if group == OUTPUT else net.sizes[group]
+        view = PreActivations(net, group, tuple(range(min(2, count))))
+        found = norm_of(view, params, x[: max(1, spec.num_hessians)], batched=True)
+        norm = float(found.value.mean())
+        layers[group] = LayerLinearity(
+            group=group, depth=net.depths[group], hessian_norm=norm, change=0.0
+        )
+        converged &= bool(found.converged.all())
+        views[group] = view, empirical_ntk(view, params, x)
+    if spec.ball_radius:
+        yield 0.3, f"{what}, smallest eigenvalue in the ball"
+        for index, lowest in enumerate(
+            smallest_eigenvalue_in_turn(net, params, x, spec.ball_radius)
+        ):
+            ball = lowest.value
+            yield 0.3, f"{what}, smallest eigenvalue in the ball, descent {index + 1}"
+    yield from by_steps(training.stretches(), spec.training.max_steps, what, first=0.4)
+    fewest, most = net.in_degree_range(params)
+    return DAGRun(
+        graph=name,
+        output=output,
+        seed=seed,
+        min_in_degree=fewest,
+        max_in_degree=most,
+        smallest_eigenvalue=tuple(smallest),
+        hessian_norm=float(np.mean([each.value for each in norms])) if norms else math.nan,
+        hessian_converged=converged and all(each.converged for each in norms),
+        layers=tuple(layers.values()),
+        ball_eigenvalue=ball,
+        gradient_norm=squares[0],
+        gradient_bound=_gradient_bound(net, np.asarray(x)),
+        **training.recorded(0, output),
+    )
+
+
+def _gradient_bound(net: DAGNetwork, x: np.ndarray) -> float:
+    """Mean over the inputs, NaN beyond the assumptions of Proposition 4.4."""
+    try:
+        return float(np.mean([gradient_norm_bound(net, row) for row in x]))
+    except InvalidInput:
+        return math.nan

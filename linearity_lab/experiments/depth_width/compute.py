@@ -1,0 +1,110 @@
+"""Scatter of K(x, x), ‖H‖ at w₀ and ΔK in training, one pair of depth and width at a time."""
+
+import math
+from collections.abc import Generator
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from linearity_lab.data import Dataset
+from linearity_lab.experiments.depth_width import point as depth_width
+from linearity_lab.experiments.depth_width.point import DepthRun, DepthWidthPoint, DepthWidthSpec
+from linearity_lab.experiments.depth_width.random_kernels import Scatter, random_kernels, scatter
+from linearity_lab.networks.build import build_network
+from linearity_lab.runs import Progress, by_steps, one_after_another
+from ntk_core.dynamics import KernelTraining, Loss
+from ntk_core.hessians import hessian_norm
+from ntk_core.networks.architectures import NetworkParams
+from ntk_core.networks.keys import initial_key
+
+
+def compute(
+    spec: DepthWidthSpec, data: Dataset, key: str
+) -> Generator[Progress, None, DepthWidthPoint]:
+    """Compute one pair, all draws and seeds; yield (fraction, message)."""
+    depth, width = spec.value_of(key)
+    works: list[Generator[Progress, None, Scatter | DepthRun]] = [_drawn(spec, depth, width)]
+    if spec.trains(depth, width):
+        works += [_trained(spec, data, depth, width, seed) for seed in spec.seeds]
+    found, *runs = yield from one_after_another(works)
+    return DepthWidthPoint.read_off(
+        found,
+        depth=depth,
+        width=width,
+        num_kernels=spec.num_kernels,
+        seed=spec.seed,
+        runs=tuple(runs),
+    )
+
+
+def _drawn(spec: DepthWidthSpec, depth: int, width: int) -> Generator[Progress, None, Scatter]:
+    random = np.random.default_rng([spec.seed, depth, width])
+    together = max(1, depth_width.BLOCK_NUMBERS // (depth * width))
+    blocks = []
+    for first in range(0, spec.num_kernels, together):
+        yield first / spec.num_kernels, f"depth {depth}, width {width:,}: network {first:,}"
+        blocks.append(
+            random_kernels(
+                depth, width, min(together, spec.num_kernels - first), random.standard_normal
+            )
+        )
+    return scatter(np.concatenate(blocks), random)
+
+
+def _trained(
+    spec: DepthWidthSpec, data: Dataset, depth: int, width: int, seed: int
+) -> Generator[Progress, None, DepthRun]:
+    words = f"depth {depth}, width {width:,}: seed {seed}"
+    net = build_network(
+        spec.architecture(depth), width, data.num_outputs, "linear", gain=depth_width.GAIN
+    )
+    params = net.init(initial_key(seed, width, depth), data.input_shape)
+    norms = None
+    if spec.measures_hessian(depth):
+        yield 0.0, f"{words}, Hessian"
+        inputs = jnp.asarray(data.x[: depth_width.INPUTS])
+        if depth > depth_width.UNROLLED_DEPTH:
+            norms = hessian_norm(
+                layer_by_layer, stacked(params), inputs, batched=True, repeated=False
+            )
+        else:
+            norms = hessian_norm(net, params, inputs, batched=True, repeated=False)
+    yield 0.3, f"{words}, initial kernel"
+    together, settings = jax.tree.map(lambda leaf: leaf[None], params), spec.training.model_dump()
+    training = KernelTraining(
+        net, together, data.x, data.y, Loss("linear", "square"), ("linear",), **settings
+    )
+    yield from by_steps(training.stretches(), spec.training.max_steps, words, first=0.3)
+    squares = np.einsum("iiaa->ia", np.asarray(training.kernel[0], np.float64))[
+        : depth_width.INPUTS, 0
+    ]
+    return DepthRun(
+        seed=seed,
+        hessian=float(np.mean(norms.value)) if norms else math.nan,
+        squared_gradient=float(squares.mean()),
+        hessian_converged=norms is None or bool(norms.converged.all()),
+        **training.recorded(0, "linear"),
+    )
+
+
+Stacked = tuple[Array, Array, Array]
+
+
+def stacked(params: NetworkParams) -> Stacked:
+    """Return (W¹ (d, m), W² … W^L (L − 1, m, m), V (m, 1)), for two or more hidden layers."""
+    first, *middle, last = (layer["weight"] for layer in params.values())
+    return first, jnp.stack(middle), last
+
+
+def layer_by_layer(weights: Stacked, x: Float[Array, "n d"]) -> Float[Array, "n 1"]:
+    """Apply the network by a loop over its layers, so its Hessian compiles in seconds at every depth."""
+    first, middle, last = weights
+
+    def layer(a: Array, weight: Array) -> tuple[Array, None]:
+        return jax.nn.relu(depth_width.GAIN * a @ weight / math.sqrt(a.shape[-1])), None
+
+    a, _ = jax.lax.scan(layer, layer(x, first)[0], middle)
+    return a @ last / math.sqrt(a.shape[-1])

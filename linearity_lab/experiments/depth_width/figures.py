@@ -1,0 +1,253 @@
+"""Depth against width: the scatter of K(x, x), ΔK and ‖H‖ / ‖∇f‖², against the depth and against β = Σ 1/m."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+
+from linearity_lab.charts.axes import GUIDE_LINE, beginning, drawn_values, log_ticks
+from linearity_lab.charts.chart import Chart, ComparedAxis
+from linearity_lab.charts.labels import LEGEND_HEIGHTS, spread_out
+from linearity_lab.charts.lines import Axis, Dot, Line, Measure
+from linearity_lab.charts.style import Style, width_style
+from linearity_lab.charts.sweep import sweep
+from linearity_lab.experiments.depth_width.point import (
+    COLUMNS,
+    PAIR,
+    DepthRun,
+    DepthWidthPoint,
+    DepthWidthResult,
+)
+from linearity_lab.experiments.depth_width.random_kernels import MOST_OF_ONE, limit_moment
+from linearity_lab.runs.columns import table_rows
+from ntk_core.numbers import number, percent, width_label
+
+Of = Callable[[DepthWidthPoint], float]
+DEPTH, BETA = Axis("depth L", "L"), Axis("β = Σ 1/m = L/m", "β")
+GUIDE_POINTS = 60
+RING: dict[str, object] = {
+    "size": 16,
+    "symbol": "circle-open",
+    "color": GUIDE_LINE["color"],
+    "line": {"width": 1.5},
+}
+
+
+CHANGE = Measure[DepthRun]("kernel change ΔK", "ΔK", lambda run: run.sup_change)
+CURVATURE = Measure[DepthRun](
+    "curvature ‖H‖ / ‖∇f‖² at w₀",
+    "‖H‖ / ‖∇f‖<sup>2</sup>",
+    lambda run: run.curvature,
+    before_training=True,
+)
+
+
+def measured(points: Sequence[DepthWidthPoint]) -> list[Measure[DepthRun]]:
+    """Return the measures of trained networks; ‖H‖ is optional."""
+    runs = [run for point in points for run in point.runs]
+    return [measure for measure in (CHANGE, CURVATURE) if measure.has(runs)]
+
+
+def against_depth(points: Sequence[DepthWidthPoint]) -> Chart:
+    """Draw CV² of K(x, x) against depth, a line for each width, with bootstrap intervals."""
+    chart = _random(
+        points, DEPTH, lambda point: point.cv_squared, "CV² of K(x, x)", "CV²", "figure1"
+    )
+    _add_intervals(chart.figure, points, lambda point: point.depth, lambda cv_squared: cv_squared)
+    chart.figure.update_yaxes(range=None)  # bars reach beyond the means
+    return chart
+
+
+def against_beta(points: Sequence[DepthWidthPoint]) -> Chart:
+    """Draw ln(E[K²] / E[K]²) against β, a line for each width, with the derived limit of infinite depth and width."""
+    moment = "ln(E[K²] / E[K]²)"
+    chart = _random(points, BETA, lambda point: point.log_moment, moment, moment, "figure2")
+    _add_intervals(
+        chart.figure,
+        points,
+        lambda point: point.beta,
+        lambda cv_squared: float(np.log1p(cv_squared)),
+    )
+    betas = sorted(point.beta for point in points)
+    if betas and betas[-1] > betas[0]:
+        along = np.geomspace(betas[0], betas[-1], GUIDE_POINTS)
+        expected = [float(np.log(limit_moment(beta))) for beta in along]
+        chart.figure.add_scatter(
+            x=along,
+            y=expected,
+            mode="lines",
+            line=GUIDE_LINE,
+            hoverinfo="skip",
+            name="L, m → ∞ at β (derived)",
+            showlegend=True,
+        )
+        one_row, two_rows = LEGEND_HEIGHTS
+        height = chart.figure.layout.height + two_rows - one_row
+        chart.figure.update_layout(height=height, legend_maxheight=two_rows)
+    chart.figure.update_xaxes(**log_ticks(betas))
+    chart.figure.update_yaxes(**log_ticks(drawn_values(chart.figure), 100), range=None)
+    return chart
+
+
+def _random(
+    points: Sequence[DepthWidthPoint], axis: Axis, of: Of, title: str, symbol: str, name: str
+) -> Chart:
+    heading = "How random the kernel is" if axis is DEPTH else "Against depth over width"
+    rows = table_rows(PAIR, [point.model_copy(update={"runs": ()}) for point in points])
+    drawn = lines(points, axis, of)
+    return sweep(
+        drawn,
+        axis,
+        title,
+        symbol,
+        name=name,
+        first=_first(points),
+        heading=heading,
+        caption=_captions(points),
+        rows=rows,
+    )
+
+
+def trained(points: Sequence[DepthWidthPoint], measure: Measure[DepthRun]) -> Chart:
+    """Draw a measure of trained networks against β, a line for each width."""
+    shown = [point for point in points if measure.has(point.runs)]
+    along_beta = [
+        Line(
+            style,
+            [
+                dot
+                for point in own
+                for dot in measure.dots(
+                    ((point.beta, run) for run in point.runs),
+                    f"L = {point.depth}, m = {point.width:,}",
+                )
+            ],
+        )
+        for style, own in _by_width(shown, points)
+    ]
+    depth, width = (max(getattr(point, of) for point in shown) for of in ("depth", "width"))
+    chart = sweep(
+        along_beta,
+        BETA,
+        measure.title,
+        measure.symbol,
+        name="figure4" if measure.before_training else "figure3",
+        heading=beginning(measure.title),
+        caption=[f"Measured up to depth {depth} and width {width:,}."],
+        rows=table_rows(COLUMNS, shown),
+    )
+    chart.figure.update_xaxes(**log_ticks([point.beta for point in shown]))
+    return chart
+
+
+def lines(points: Sequence[DepthWidthPoint], axis: Axis, of: Of) -> list[Line]:
+    """Draw a number of every pair along depth or β, a line for each width."""
+    at: Of = (lambda point: point.depth) if axis is DEPTH else (lambda point: point.beta)
+    return [
+        Line(
+            style,
+            [Dot(at(point), of(point), point.seed, note=_note(point)) for point in own],
+            fit=False,
+        )
+        for style, own in _by_width(points)
+    ]
+
+
+def _first(points: Sequence[DepthWidthPoint]) -> list[int]:
+    return spread_out(len({point.width for point in points}))
+
+
+def _by_width(
+    points: Sequence[DepthWidthPoint], among: Sequence[DepthWidthPoint] = ()
+) -> list[tuple[Style, list[DepthWidthPoint]]]:
+    """Return the points of each width, ascending, in the color of that width ``among`` all."""
+    widths = sorted({point.width for point in among or points})
+    return [
+        (
+            width_style(index, len(widths), f"m = {width_label(width)}"),
+            sorted(
+                (point for point in points if point.width == width), key=lambda point: point.depth
+            ),
+        )
+        for index, width in enumerate(widths)
+        if any(point.width == width for point in points)
+    ]
+
+
+def _add_intervals(
+    figure: go.Figure, points: Sequence[DepthWidthPoint], at: Of, scale: Callable[[float], float]
+) -> None:
+    """Draw bootstrap intervals, and open rings at points dominated by a single network."""
+    for index, (style, own) in enumerate(_by_width(points)):
+        visible = True if index in _first(points) else "legendonly"
+        drawn = [
+            (at(p), scale(p.cv_squared), scale(p.low), scale(p.high))
+            for p in own
+            if p.cv_squared > 0
+        ]
+        figure.add_scatter(
+            x=[x for x, *_ in drawn],
+            y=[value for _, value, _, _ in drawn],
+            error_y={
+                "array": [high - value for _, value, _, high in drawn],
+                "arrayminus": [value - low for _, value, low, _ in drawn],
+                "color": style.color,
+                "thickness": 1.2,
+                "width": 3,
+            },
+            mode="markers",
+            marker={"size": 0.1, "color": style.color},
+            hoverinfo="skip",
+            showlegend=False,
+            legendgroup=style.title,
+            visible=visible,
+            name=f"{style.title}, 95% bootstrap interval",
+        )
+        rings = [
+            point for point in own if point.largest_share > MOST_OF_ONE and point.cv_squared > 0
+        ]
+        if rings:
+            figure.add_scatter(
+                x=[at(point) for point in rings],
+                y=[scale(point.cv_squared) for point in rings],
+                mode="markers",
+                marker=RING,
+                hoverinfo="skip",
+                showlegend=False,
+                legendgroup=style.title,
+                visible=visible,
+                name=f"{style.title}, ringed",
+            )
+    if any(point.largest_share > MOST_OF_ONE for point in points):
+        words = "dominated by a single sample; unreliable"
+        figure.add_scatter(
+            x=[None], y=[None], mode="markers", marker=RING, name=words, showlegend=True
+        )
+
+
+def _captions(points: Sequence[DepthWidthPoint]) -> list[str]:
+    """Return the number of networks, and the points for which it is too small."""
+    counted = " or ".join(f"{count:,}" for count in sorted({point.num_kernels for point in points}))
+    sentences = [f"{counted} networks for each point; bars are 95% bootstrap intervals."]
+    rings = sorted(
+        ((p.beta, p) for p in points if p.largest_share > MOST_OF_ONE), key=lambda pair: pair[0]
+    )
+    if rings:
+        pairs = ", ".join(f"L = {point.depth} at m = {point.width:,}" for _, point in rings)
+        sentences.append(
+            f"Ringed: one network has more than {percent(MOST_OF_ONE)} of Σ K² ({pairs}). The tail is heavier "
+            "than the draws show; the interval is too short."
+        )
+    return sentences
+
+
+def _note(point: DepthWidthPoint) -> str:
+    return f"L = {point.depth}, β = {number(point.beta, 3)}<br>largest network: {percent(point.largest_share)} of Σ K²"
+
+
+def first_chart(result: DepthWidthResult) -> Chart:
+    """The scatter of K(x, x) against β."""
+    return against_beta(result.points)
+
+
+COMPARED = (ComparedAxis("depth", "depth L", "L"), ComparedAxis("beta", "β", "β"))

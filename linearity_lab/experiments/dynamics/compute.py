@@ -1,0 +1,122 @@
+"""Networks and their linear models, trained side by side, one width at a time."""
+
+from collections.abc import Generator
+
+import numpy as np
+
+from linearity_lab.data import Dataset
+from linearity_lab.experiments.dynamics.point import (
+    DynamicsPoint,
+    DynamicsRun,
+    DynamicsSpec,
+    ModelPath,
+)
+from linearity_lab.networks.build import build_network
+from linearity_lab.runs import Progress, by_steps
+from ntk_core.dynamics import KernelPath, Loss, Optimizer, Path, Training, TrainingHistory
+from ntk_core.dynamics.choices import METHODS
+from ntk_core.networks.choices import OUTPUTS
+from ntk_core.networks.keys import initial_key
+
+
+def compute(
+    spec: DynamicsSpec, data: Dataset, key: str
+) -> Generator[Progress, None, DynamicsPoint]:
+    """Compute one width, all outputs, methods and seeds; yield (fraction, message)."""
+    found = yield from spec.every_run(_run, data, key, spec.outputs, spec.methods)
+    followed = _followed(data.labels, len(data.x), spec)
+    followed_test = _followed(data.labels_test, len(data.x_test), spec)
+    return DynamicsPoint(
+        x=_rows(data.x[followed].reshape(len(followed), -1)) if spec.is_curve else (),
+        y=_rows(_targets(data.y, spec)[followed]),
+        x_test=_rows(data.x_test[followed_test].reshape(len(followed_test), -1))
+        if spec.is_curve
+        else (),
+        y_test=_rows(_targets(data.y_test, spec)[followed_test]),
+        **found,
+    )
+
+
+def _run(
+    spec: DynamicsSpec, data: Dataset, key: str, output: str, method: str, seed: int
+) -> Generator[Progress, None, DynamicsRun]:
+    width = spec.value_of(key)
+    words = f"width {width:,}, seed {seed}: {OUTPUTS[output].title}, {method.replace('-', ' ')}"
+    yield 0.0, f"{words}, initial kernel"
+    net = build_network(spec.architecture, width, data.num_outputs, output)
+    chosen = METHODS[method]
+    training = Training(
+        net,
+        net.init(initial_key(seed, width), data.input_shape),
+        data.x,
+        _targets(data.y, spec),
+        loss=Loss(output, spec.loss),
+        optimizer=Optimizer(
+            method, spec.momentum, spec.batch_size if chosen.batches == "always" else None
+        ),
+        rate_factor=chosen.rate_factor,
+        x_test=data.x_test,
+        y_test=_targets(data.y_test, spec),
+        followed=_followed(data.labels, len(data.x), spec),
+        followed_test=_followed(data.labels_test, len(data.x_test), spec),
+        key=initial_key(seed, width),
+        infinite_width=spec.infinite_width and output == "linear" and chosen.is_linear,
+        **spec.training.model_dump(),
+    )
+    yield from by_steps(training.stretches(), spec.training.max_steps, words)
+    return _of_history(output, method, seed, training.history(), keep_outputs=seed == spec.seed)
+
+
+def _targets(y: np.ndarray, spec: DynamicsSpec) -> np.ndarray:
+    """One-hot targets, or ±1 for the logistic loss."""
+    return 2 * y - 1 if spec.loss == "logistic" else y
+
+
+def _followed(labels: np.ndarray, count: int, spec: DynamicsSpec) -> list[int]:
+    """Indices of followed points: classes in rotation; the first points without classes; all of a curve."""
+    if spec.is_curve:
+        return list(range(count))
+    if not labels.size:
+        return list(range(min(count, spec.num_followed)))
+    turn = [int(np.sum(labels[:index] == label)) for index, label in enumerate(labels)]
+    order = sorted(range(count), key=lambda index: (turn[index], labels[index]))
+    return order[: spec.num_followed]
+
+
+def _of_history(
+    output: str, method: str, seed: int, history: TrainingHistory, *, keep_outputs: bool
+) -> DynamicsRun:
+    kernel, linearized = history.kernel, history.linearized
+    assert isinstance(kernel, KernelPath)
+    assert isinstance(linearized, Path)
+    assert history.difference is not None
+    infinite = None if history.infinite is None else _path(history.infinite, keep_outputs)
+    return DynamicsRun.read_off(
+        kernel,
+        history,
+        output=output,
+        method=method,
+        seed=seed,
+        network=_path(history.network, keep_outputs),
+        linearized=_path(linearized, keep_outputs),
+        infinite=infinite,
+        largest_distance=_row(history.network.largest_distance),
+        layer_change={name: _row(values) for name, values in kernel.layer_change.items()},
+        difference=_row(history.difference.relative),
+        test_difference=_row(history.test_difference.relative) if history.test_difference else (),
+    )
+
+
+def _path(path: Path, keep_outputs: bool) -> ModelPath:
+    assert path.outcome != "finished"  # a threshold is always set
+    left_out = [] if np.isfinite(path.accuracy[0]) else ["accuracy", "test_accuracy"]
+    left_out += [] if keep_outputs else ["outputs", "test_outputs"]
+    return ModelPath.read_off(path, **dict.fromkeys(left_out, ()))
+
+
+def _row(values: np.ndarray) -> tuple[float, ...]:
+    return tuple(values.tolist())
+
+
+def _rows(matrix: np.ndarray) -> tuple[tuple[float, ...], ...]:
+    return tuple(map(_row, matrix))

@@ -1,0 +1,372 @@
+"""Animation of the network and its linear model: one frame per recorded step, with a slider and play button."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+import plotly.graph_objects as go
+
+from linearity_lab.charts.axes import GUIDE_LINE, add_level, finish, rate_words, with_margin
+from linearity_lab.charts.chart import Chart, occurring
+from linearity_lab.charts.style import (
+    FIGURE_HEIGHT,
+    FONT_SIZE,
+    GUIDE_COLOR,
+    MODEL_TITLES,
+    method_style,
+    model_style,
+    nth_style,
+)
+from linearity_lab.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, along_training, times
+from linearity_lab.experiments.dynamics.figures import MODELS, trajectory_rows
+from linearity_lab.experiments.dynamics.point import DynamicsPoint, DynamicsRun
+from ntk_core.dynamics import condition_numbers
+from ntk_core.dynamics.choices import METHODS
+from ntk_core.numbers import number, width_label
+
+FRAME_MS = 250
+LEGEND_ROW = 24  # pixels
+
+
+def moving(
+    point: DynamicsPoint, output: str, method: str, axis: TimeAxis = "step", at: float | None = None
+) -> Chart:
+    """Animate functions of a one-dimensional input, else network outputs against the linear model, from ``at``."""
+    run = point.of(output, method)[0]  # with recorded outputs
+    shown_at = times(run.steps, run.learning_rate, axis)
+    index = (
+        len(shown_at) - 1
+        if at is None
+        else min(range(len(shown_at)), key=lambda each: abs(shown_at[each] - at))
+    )
+    shown = (
+        "The function of the network, its linear model"
+        if point.x_test
+        else "Outputs against the linear model"
+    )
+    figure = _curves(point, run, index) if point.x_test else _against_linear(run, index)
+    names = [frame.name for frame in figure.frames]
+    figure.update_layout(
+        meta={"frames": {"axis": AXIS_TITLES[axis], "at": dict(zip(names, shown_at, strict=True))}}
+    )
+    return Chart(
+        figure,
+        f"{shown} at width {point.width:,}, step by step; relative difference at the end {number(run.difference[-1])}.",
+        trajectory_rows(point, output, method, "test points"),
+        name="figure.motion",
+        heading="In motion",
+    )
+
+
+def end_curves(point: DynamicsPoint, run: DynamicsRun, models: Iterable[str]) -> list[go.Scatter]:
+    """Draw training data and the function of each model at the end of training, for one-dimensional inputs."""
+    data = go.Scatter(
+        x=[row[0] for row in point.x],
+        y=[row[0] for row in point.y],
+        mode="markers",
+        marker={"size": 10, "color": GUIDE_COLOR},
+        name="training data",
+    )
+    lines = {name: (model_style(name), dash, width) for name, dash, width in MODELS}
+    curves = [
+        go.Scatter(
+            x=[row[0] for row in point.x_test],
+            y=[row[0] for row in getattr(run, name).test_outputs[-1]],
+            mode="lines",
+            line={"color": style.color, "dash": dash, "width": width},
+            name=style.title,
+            hovertemplate=f"{style.title}<br>x = %{{x:.2f}}<br>f = %{{y:.3f}}<extra></extra>",
+        )
+        for name in models
+        for style, dash, width in [lines[name]]
+    ]
+    return [data, *curves]
+
+
+def _curves(point: DynamicsPoint, run: DynamicsRun, index: int) -> go.Figure:
+    models = {name: path for name, _, _ in MODELS if (path := getattr(run, name)) is not None}
+    figure = go.Figure(end_curves(point, run, models))
+    values = [
+        v for path in models.values() for block in path.test_outputs for row in block for v in row
+    ]
+    figure.update_xaxes(title="input x")
+    figure.update_yaxes(title="output f(x)", range=_range([*values, *(row[0] for row in point.y)]))
+
+    def frame(index: int) -> list[dict[str, object]]:
+        return [{"y": [row[0] for row in path.test_outputs[index]]} for path in models.values()]
+
+    return _animated(figure, run, frame, list(range(1, 1 + len(models))), index)
+
+
+def _against_linear(run: DynamicsRun, index: int) -> go.Figure:
+    figure = go.Figure()
+    sets = [("training points", run.linearized.outputs, run.network.outputs)]
+    sets.append(("test points", run.linearized.test_outputs, run.network.test_outputs))
+    values = [
+        v
+        for _, *models in sets
+        for model in models
+        for block in model
+        for row in block
+        for v in row
+    ]
+    ends = _range(values)
+    figure.add_scatter(
+        x=ends, y=ends, mode="lines", line=GUIDE_LINE, name="equal", hoverinfo="skip"
+    )
+    for number_of_set, (title, linear, network) in enumerate(sets):
+        style = nth_style(number_of_set, title, "class")
+        figure.add_scatter(
+            x=_flat(linear[-1]),
+            y=_flat(network[-1]),
+            mode="markers",
+            marker={"color": style.color, "symbol": style.symbol, "size": 10},
+            name=title,
+            hovertemplate=f"{title}<br>linear model %{{x:.3f}}<br>network %{{y:.3f}}<extra></extra>",
+        )
+    figure.update_xaxes(title="output of the linear model", range=ends)
+    figure.update_yaxes(title="output of the network", range=ends)
+
+    def frame(index: int) -> list[dict[str, object]]:
+        return [
+            {"x": _flat(linear[index]), "y": _flat(network[index])} for _, linear, network in sets
+        ]
+
+    return _animated(figure, run, frame, [1, 2], index)
+
+
+def _animated(
+    figure: go.Figure,
+    run: DynamicsRun,
+    frame: Callable[[int], list[dict[str, object]]],
+    traces: list[int],
+    index: int,
+) -> go.Figure:
+    """Add a slider over all records to ``figure``, which shows record ``index``; play starts from the first."""
+    for trace, data in zip(traces, frame(index), strict=True):
+        figure.data[trace].update(data)
+    figure.frames = [
+        go.Frame(
+            data=[go.Scatter(**data) for data in frame(index)], traces=traces, name=f"{step:,}"
+        )
+        for index, step in enumerate(run.steps)
+    ]
+    still = {
+        "mode": "immediate",
+        "frame": {"duration": 0, "redraw": False},
+        "transition": {"duration": 0},
+    }
+    playing = {
+        "fromcurrent": True,
+        "frame": {"duration": FRAME_MS, "redraw": False},
+        "transition": {"duration": 0},
+    }
+    names, font = [each.name for each in figure.frames], {"size": FONT_SIZE, "color": GUIDE_COLOR}
+    finish(figure)
+    below = LEGEND_ROW * math.ceil(
+        len(figure.data) / 2
+    )  # of the legend, two entries per row on a phone
+    return figure.update_layout(
+        height=FIGURE_HEIGHT + 36 + below,
+        sliders=[
+            {
+                "active": index,
+                "steps": [
+                    {"label": name, "method": "animate", "args": [[name], still]} for name in names
+                ],
+                "currentvalue": {"xanchor": "right", "prefix": "step ", "font": font},
+                "x": 0.3,
+                "len": 0.7,
+                "y": -0.14,
+                "pad": {"t": 10},
+                "ticklen": 0,
+                "font": {"size": 1, "color": "rgba(0,0,0,0)"},
+            }
+        ],
+        updatemenus=[
+            {
+                "type": "buttons",
+                "direction": "left",
+                "showactive": False,
+                "x": 0,
+                "y": -0.22,
+                "pad": {"b": below},
+                "xanchor": "left",
+                "yanchor": "top",
+                "font": {"size": FONT_SIZE, "color": "#333333"},
+                "bgcolor": "#FFFFFF",
+                "buttons": [
+                    {"label": "▶", "method": "animate", "args": [names, playing]},
+                    {"label": "❚❚", "method": "animate", "args": [[None], still]},
+                ],
+            }
+        ],
+    )
+
+
+def _flat(block: Sequence[Sequence[float]]) -> list[float]:
+    return [value for row in block for value in row]
+
+
+def _range(values: Sequence[float]) -> list[float]:
+    finite = [
+        value for value in values if math.isfinite(value) and abs(value) < 1e3
+    ]  # diverged ones are cut off
+    return with_margin(finite or (-1.0, 1.0), log=False, share=0.06, least=1.0)
+
+
+REFERENCE = "gradient-descent"
+OUTSIDE = 1.5  # our choice: a method has left the ball at this multiple of its radius
+
+
+def ball(
+    points: Sequence[DynamicsPoint],
+    point: DynamicsPoint,
+    output: str,
+    axis: TimeAxis,
+    num_rows: int,
+) -> Chart:
+    """Draw ‖w_t − w₀‖₂ and ΔK(t) at one width for every method.
+
+    With several methods, the dashed line is the ball of gradient descent; with one, dotted lines show ΔK(t) by layer.
+    The caption names diverged runs of all ``points``. ``num_rows`` of the kernels, n·C, limits the condition numbers
+    that single precision resolves.
+    """
+    methods, curves, parts = occurring([point], "method"), [], []
+    for method in methods:
+        runs, style = point.of(output, method), method_style(method)
+        parts.append(
+            f"{style.title} distance {number(runs[0].sup_distance)}, kernel change {number(runs[0].sup_change)}"
+        )
+        for index, run in enumerate(runs):
+            x = times(run.steps, run.learning_rate, axis)
+            for row, what, values in (
+                (1, "‖w − w₀‖₂", run.network.distance),
+                (2, "ΔK(t)", run.change),
+            ):
+                curves.append(
+                    Curve(
+                        style,
+                        x,
+                        values,
+                        what,
+                        run.seed,
+                        row,
+                        marks=6,
+                        unit=axis,
+                        is_first=index == 0,
+                    )
+                )
+    first = point.of(output)[0]
+    x = times(first.steps, first.learning_rate, axis)
+    for index, (name, values) in enumerate(
+        first.layer_change.items() if len(methods) == 1 else (), 1
+    ):
+        style = replace(
+            nth_style(index, f"part of {name.replace('hidden', 'hidden layer ')}", "layer"),
+            symbol="",
+        )
+        curves.append(Curve(style, x, values, "part of ΔK(t)", first.seed, 2, width=2, unit=axis))
+    rows = (Row("‖w − w₀‖₂"), Row("ΔK(t)"))
+    figure = along_training(curves, rows, AXIS_TITLES[axis])
+    radius = ball_radius(point, output)
+    if radius is not None:
+        add_level(figure, radius, "ball of gradient descent")
+    return Chart(
+        figure,
+        f"Farthest from the start at width {point.width:,}: {'; '.join(parts)}.",
+        _rows_of_ball(point.of(output), num_rows),
+        [*leaving_caption(point, output), *divergence_caption(points)],
+        "figure.ball",
+        "How far weights and kernel move",
+    )
+
+
+def _rows_of_ball(runs: Sequence[DynamicsRun], num_rows: int) -> list[dict[str, object]]:
+    """Return one row per run and record, with the condition number of the kernel."""
+    table: list[dict[str, object]] = []
+    for run in runs:
+        condition = condition_numbers(run.smallest, run.largest, num_rows)
+        for index, step in enumerate(run.steps):
+            layers = {f"ΔK of {name}": values[index] for name, values in run.layer_change.items()}
+            table.append({
+                "method": METHODS[run.method].title,
+                "seed": run.seed,
+                "step": step,
+                "‖w − w₀‖₂": run.network.distance[index],
+                "‖w − w₀‖_∞": run.largest_distance[index],
+                "ΔK(t)": run.change[index],
+                **layers,
+                "λ_min": run.smallest[index],
+                "λ_max": run.largest[index],
+                "condition number": float(condition.values[index]),
+                "is a lower bound": bool(condition.is_lower_bound[index]),
+            })  # fmt: skip
+    return table
+
+
+def ball_radius(point: DynamicsPoint, output: str) -> float | None:
+    """Return the largest distance of gradient descent from w₀ at this width, as the reference; else None."""
+    runs = point.of(output, REFERENCE)
+    return (
+        max(run.sup_distance for run in runs)
+        if runs and len(occurring([point], "method")) > 1
+        else None
+    )
+
+
+def leaving_caption(point: DynamicsPoint, output: str) -> list[str]:
+    """Return which methods leave the ball of gradient descent, when, and the kernel change afterwards."""
+    radius = ball_radius(point, output)
+    if radius is None:
+        return []
+    found = []
+    for method in occurring([point], "method"):
+        run = point.of(output, method)[0]
+        step = next(
+            (
+                s
+                for s, r in zip(run.steps, run.network.distance, strict=True)
+                if r > OUTSIDE * radius
+            ),
+            None,
+        )
+        if step is not None:
+            found.append(
+                f"{METHODS[method].title} from step {step:,} ({run.sup_distance / radius:.1f} times as far, "
+                f"ΔK up to {number(run.sup_change)})"
+            )
+    return [
+        f"Gradient descent stays within {number(radius)} of w₀ at m = {width_label(point.width)}; beyond "
+        f"{OUTSIDE:g} times that: {'; '.join(found) or 'no method'}."
+    ]
+
+
+def divergence_caption(points: Sequence[DynamicsPoint]) -> list[str]:
+    """Return one sentence per method with diverged runs: the model, the step, and the stable rate."""
+    sentences = []
+    for method in occurring(points, "method"):
+        runs = [
+            (point.width, run) for point in points for run in point.runs if run.method == method
+        ]
+        found = [
+            f"{MODEL_TITLES[name]} at m = {width_label(width)} (last finite step {path.last_finite_step:,})"
+            for name in ("network", "linearized")
+            for width, run in runs
+            if (path := getattr(run, name)).outcome == "diverged"
+        ]
+        stable = min(
+            (run.stable_rate for _, run in runs if run.stable_rate is not None), default=None
+        )
+        if found:
+            listed = f"{', '.join(found[:4])}{' and others' if len(found) > 4 else ''}"
+            remedy = (
+                ""
+                if stable is None
+                else f" Linear models are stable below η = {number(stable, 3)}."
+            )
+            rates = rate_words(run.learning_rate for _, run in runs)
+            sentences.append(
+                f"Diverged with {METHODS[method].title} at η = {rates}: {listed}.{remedy}"
+            )
+    return sentences

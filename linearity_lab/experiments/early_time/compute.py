@@ -1,0 +1,321 @@
+"""Networks and their linear models, one width or input dimension at a time (Hu, Xiao, Adlam & Pennington 2020)."""
+
+import math
+from collections.abc import Generator, Iterator
+from dataclasses import replace
+from typing import Literal
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+
+from linearity_lab.data import Dataset
+from linearity_lab.experiments.early_time.inputs import image_pair, synthetic_data
+from linearity_lab.experiments.early_time.point import (
+    Constants,
+    EarlyPoint,
+    EarlyRun,
+    KernelComparison,
+    ModelCurve,
+    Series,
+)
+from linearity_lab.experiments.early_time.spec import NUM_LOSS_INPUTS, EarlyTimeSpec
+from linearity_lab.networks.build import build_network
+from linearity_lab.runs import Growth, Progress
+from ntk_core import early_time
+from ntk_core.dynamics import record_steps, stretches
+from ntk_core.early_time import InputSpan
+from ntk_core.kernels import infinite_width_ntk
+from ntk_core.networks.architectures import ConvNet, FullyConnected, Mirrored, Network, merge
+from ntk_core.networks.keys import initial_key
+
+AUTO_RATE_SHARE = 0.1  # of the largest stable rate of the linear model; our choice
+NUM_SINGLE_POINTS = 5
+_DIVERGED = 10.0  # times the initial loss
+_Row = tuple[float, float, float, float, Series]  # four losses, single outputs
+
+
+def load(spec: EarlyTimeSpec) -> dict[int, Dataset]:
+    """Load the data of every point, by input dimension."""
+    data = spec.dataset
+    dims = sorted({spec.dim_at(key) for key in spec.point_keys()})
+    if not data.is_synthetic:
+        return {dims[0]: image_pair(data.name, **data.image_options())}
+    return {
+        d: synthetic_data(
+            data.name,
+            early_time.covariance_spectrum(data.spectrum, d),
+            data.target,
+            **data.model_dump(
+                include={"num_samples", "num_test", "seed", "teacher_width", "noise"}
+            ),
+        )
+        for d in dims
+    }
+
+
+def compute(
+    spec: EarlyTimeSpec, data: dict[int, Dataset], key: str
+) -> Generator[Progress | Growth, None, EarlyPoint]:
+    """Compute one point, all activations and seeds; yield its growing curves."""
+    d, width = spec.dim_at(key), spec.width_at(key)
+    name = f"d = {d:,}" if spec.swept == "input_dim" else f"width {width:,}"
+    here = data[d]
+    x = _shaped(spec, here.x)
+    if spec.dataset.is_synthetic:
+        ratio = float(np.mean(early_time.covariance_spectrum(spec.dataset.spectrum, d) ** 2))
+    else:
+        ratio = early_time.covariance_ratio(here.x)
+    tasks = [(activation, seed) for activation in spec.network.activations for seed in spec.seeds]
+    constants: dict[str, Constants] = {}
+    runs: list[EarlyRun] = []
+    kernels: list[KernelComparison] = []
+    span: InputSpan | None = None
+
+    def point(*growing: EarlyRun) -> EarlyPoint:
+        return EarlyPoint(
+            swept=spec.swept,
+            width=width,
+            input_dim=d,
+            covariance_ratio=ratio,
+            span_dimension=span.dimension if span else 0,
+            constants=constants,
+            runs=(*runs, *growing),
+            kernels=tuple(kernels),
+        )
+
+    for index, (activation, seed) in enumerate(tasks):
+        features = _features(spec, activation, d, ratio)
+        moments = early_time.activation_constants(activation)
+        theta = (moments.theta0, moments.theta1, moments.theta2)
+        constants[activation] = Constants.read_off(
+            features, zeta=moments.zeta, nu=moments.nu(ratio), theta=theta
+        )
+        net = _network(spec, activation, width, d)
+        drawn = initial_key(seed, width, *((d,) if spec.swept == "input_dim" else ()))
+        if spec.kernel_samples and not (spec.infinite_width and seed > spec.seed):
+            yield index / len(tasks), f"{name}: {activation}, kernel"
+            compared = x[: spec.kernel_samples]
+            norms = early_time.kernel_norms(_kernel(spec, net, compared, drawn), features, compared)
+            which = {"activation": activation, "seed": seed, "num_samples": len(compared)}
+            kernels.append(KernelComparison.read_off(norms, **which))
+        if spec.training.max_steps:
+            yield index / len(tasks), f"{name}: {activation}, linear model"
+            span = span or InputSpan(here.x_test)
+            models = _LinearModels(spec, here, features, seed)
+            yield index / len(tasks), f"{name}: {activation}, first step"
+            pair = _Pair(spec, here, net, models, drawn, span)
+            for step, recorded in pair.stretches():
+                fraction = (index + step / spec.training.max_steps) / len(tasks)
+                message = f"{name}: {activation}, seed {seed}, step {step:,}"
+                if recorded:
+                    yield Growth(fraction, message, point(pair.run(activation)))
+                else:
+                    yield fraction, message
+            runs.append(pair.run(activation))
+    return point()
+
+
+class _LinearModels:
+    """The linear and the naive model, with the rate and batches of the network."""
+
+    def __init__(
+        self, spec: EarlyTimeSpec, data: Dataset, features: early_time.LinearFeatures, seed: int
+    ):
+        settings, self.seed = spec.training, seed
+        if settings.learning_rate == "auto":
+            largest = early_time.LinearModel(features, data.x, data.y).largest_eigenvalue
+            self.rate = AUTO_RATE_SHARE * 2 / largest if largest > 0 else AUTO_RATE_SHARE
+        else:
+            self.rate = float(settings.learning_rate)
+        order = (len(data.y), settings.batch_size, settings.max_steps, seed)
+        self.batches = early_time.batch_order(*order) if settings.batch_size else None
+        scaled = features.at_rate(self.rate)
+        self.linear = _Linear(scaled, data, self.batches)
+        # Without a norm feature the two coincide.
+        self.naive = (
+            self.linear if scaled == scaled.naive() else _Linear(scaled.naive(), data, self.batches)
+        )
+
+
+class _Pair:
+    """A network and its linear models in training, with their records."""
+
+    def __init__(
+        self,
+        spec: EarlyTimeSpec,
+        data: Dataset,
+        net: Network,
+        models: _LinearModels,
+        drawn: Array,
+        span: InputSpan,
+    ):
+        settings, seed = spec.training, models.seed
+        self._records = record_steps(settings.max_steps, settings.num_records)
+        self._net, self._seed, self._span = net, seed, span
+        self._keeps_outputs = seed == spec.seed
+        self.rate, self._linear, self._naive = models.rate, models.linear, models.naive
+        x, self._x_test = _shaped(spec, data.x), _shaped(spec, data.x_test)
+        params = net.init(drawn, x.shape[1:])
+        rates = self.rate * settings.rate_hidden, self.rate * settings.rate_output
+        self._descent = early_time.early_descent(net, params, x, data.y, rates, models.batches)
+        self._x = x[:NUM_LOSS_INPUTS]
+        self._y, self._y_test = (
+            y[:, 0].astype(np.float64) for y in (data.y[:NUM_LOSS_INPUTS], data.y_test)
+        )
+        self._initial = tuple(
+            early_time.outputs_in_blocks(net, params, seen) for seen in (self._x, self._x_test)
+        )
+        self._curves: dict[str, list[_Row]] = {"network": [], "linear": [], "naive": []}
+        self._steps: list[int] = []
+        self._distances: dict[str, list[float]] = {
+            "distance": [],
+            "naive_distance": [],
+            "linear_power": [],
+        }
+        self._outcome: Literal["completed", "diverged"] = "completed"
+
+    def stretches(self) -> Iterator[tuple[int, bool]]:
+        """Train between recorded steps; yield each step and whether it was recorded."""
+        self._record(0)
+        for step in stretches([self._descent], self._record, self._records):
+            yield step, self._steps[-1] == step
+
+    def run(self, activation: str) -> EarlyRun:
+        """Recorded curves."""
+        targets = self._y_test[: NUM_SINGLE_POINTS if self._keeps_outputs else 0]
+        curves = {}
+        for name, rows in self._curves.items():
+            *losses, outputs = zip(*rows, strict=True)
+            named = zip(
+                ("train_loss", "test_loss", "span_loss", "complement_loss"), losses, strict=True
+            )
+            curves[name] = ModelCurve(**dict(named), outputs=outputs if self._keeps_outputs else ())
+        train_loss, test_loss = (
+            _half_mean_square(outputs - y)
+            for outputs, y in zip(self._linear.best(), (self._y, self._y_test), strict=True)
+        )
+        return EarlyRun(
+            activation=activation,
+            seed=self._seed,
+            learning_rate=self.rate,
+            outcome=self._outcome,
+            steps=tuple(self._steps),
+            **curves,
+            **self._distances,
+            target_power=float(np.mean(self._y_test**2)),
+            optimal_train_loss=train_loss,
+            optimal_test_loss=test_loss,
+            targets=tuple(targets.tolist()),
+        )
+
+    def _record(self, step: int) -> None:
+        params = merge(self._descent.state.trained, self._descent.fixed)
+        seen = zip((self._x, self._x_test), self._initial, strict=True)
+        outputs = {
+            "network": tuple(
+                early_time.outputs_in_blocks(self._net, params, x) - initial for x, initial in seen
+            ),
+            "linear": self._linear.outputs_at(step),
+            "naive": self._naive.outputs_at(step),
+        }
+        self._steps.append(step)
+        for name, (train, test) in outputs.items():
+            residual, single = test - self._y_test, tuple(test[:NUM_SINGLE_POINTS].tolist())
+            losses = (
+                _half_mean_square(train - self._y),
+                _half_mean_square(residual),
+                *self._span.split(residual),
+            )
+            self._curves[name].append((*losses, single))
+        network, linear, naive = (test for _, test in outputs.values())
+        for name, apart in zip(
+            self._distances, (network - linear, network - naive, linear), strict=True
+        ):
+            self._distances[name].append(float(np.mean(apart**2)))
+        (first, *_), (loss, *_) = self._curves["network"][0], self._curves["network"][-1]
+        if not loss <= _DIVERGED * max(first, 1e-12):
+            self._outcome = "diverged"
+        # NaN ends the descent.
+        loss = loss if self._outcome == "completed" else math.nan
+        self._descent.note(jnp.asarray(loss, jnp.result_type(float)))
+
+
+class _Linear:
+    """Outputs of a linear model at increasing steps, on the measured inputs."""
+
+    def __init__(self, features: early_time.LinearFeatures, data: Dataset, batches: NDArray | None):
+        self._model = early_time.LinearModel(features, data.x, data.y)
+        self._psi_test = features(data.x_test)
+        self._batches, self._step = batches, 0
+        self._weights = np.zeros(self._psi_test.shape[1])
+
+    def outputs_at(self, step: int) -> tuple[NDArray, NDArray]:
+        """Return (training, test) outputs after ``step`` steps: in closed form, or by iterating minibatches."""
+        if self._batches is None:
+            self._weights = self._model.weights_at(step)
+        else:
+            self._weights = self._model.after_batches(
+                self._weights, self._batches[self._step : step]
+            )
+        self._step = step
+        return self._outputs(self._weights)
+
+    def best(self) -> tuple[NDArray, NDArray]:
+        """(training, test) outputs of the least-squares solution."""
+        return self._outputs(self._model.optimal_weights())
+
+    def _outputs(self, weights: NDArray) -> tuple[NDArray, NDArray]:
+        return self._model.outputs(weights)[:NUM_LOSS_INPUTS], self._psi_test @ weights
+
+
+def _features(
+    spec: EarlyTimeSpec, activation: str, d: int, ratio: float
+) -> early_time.LinearFeatures:
+    """Return ψ at η = 1, including the rate factors of layers."""
+    rates = spec.training.rate_hidden, spec.training.rate_output
+    if spec.network.num_hidden == 1:
+        return early_time.two_layer_features(
+            early_time.activation_constants(activation), d, ratio, *rates
+        )
+    return early_time.deep_features(activation, spec.network.num_hidden, d, ratio, *rates)
+
+
+def _network(spec: EarlyTimeSpec, activation: str, width: int, d: int) -> Network:
+    network = spec.network
+    trained: Literal["all", "hidden", "last"] = (
+        "hidden"
+        if spec.training.rate_output == 0
+        else "last"
+        if spec.training.rate_hidden == 0
+        else "all"
+    )
+    halves = network.start == "symmetric" and not network.is_doubled
+    architecture = network.architecture(activation, d, trained)
+    return build_network(
+        architecture, width, 1, "linear", symmetric=halves, dimensions=network.dimensions
+    )
+
+
+def _kernel(spec: EarlyTimeSpec, net: Network, x: NDArray, drawn: Array) -> NDArray:
+    """The kernel at w₀, or of infinite width, at η = 1."""
+    rates = spec.training.rate_hidden, spec.training.rate_output
+    if not spec.infinite_width:
+        return early_time.weighted_kernel(net, net.init(drawn, x.shape[1:]), x, *rates)
+    plain, kernel = net.net if isinstance(net, Mirrored) else net, np.zeros((len(x), len(x)))
+    assert isinstance(plain, FullyConnected | ConvNet)
+    for part, rate in zip(("hidden", "last"), rates, strict=True):
+        if rate:
+            kernel += rate * np.asarray(infinite_width_ntk(replace(plain, trained=part), x))
+    return kernel
+
+
+def _shaped(spec: EarlyTimeSpec, x: NDArray) -> NDArray:
+    """Add the channel axis of sequences to inputs."""
+    return x[:, :, None] if spec.network.kind == "convnet-1d" else x
+
+
+def _half_mean_square(values: NDArray) -> float:
+    with np.errstate(over="ignore"):
+        return float(np.mean(np.square(values))) / 2

@@ -1,0 +1,346 @@
+"""A network and its linear models during training (Hu, Xiao, Adlam & Pennington 2020, Fig. 1–4)."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import plotly.graph_objects as go
+
+from linearity_lab.charts.axes import GUIDE_FONT, add_level
+from linearity_lab.charts.chart import Chart, ComparedAxis, Comparison, compared_by, occurring
+from linearity_lab.charts.labels import MOST_CURVES
+from linearity_lab.charts.lines import Axis, Dot, Line
+from linearity_lab.charts.style import GUIDE_COLOR, Style, activation_style, model_style, nth_style
+from linearity_lab.charts.sweep import sweep
+from linearity_lab.charts.training import Curve, Row, along_training, dash_key, record_rows, times
+from linearity_lab.experiments.early_time.point import (
+    EARLY_OUTCOME_WORDS,
+    KERNELS,
+    LINEAR_PHASE_SHARE,
+    RUNS,
+    STEPS,
+    EarlyPoint,
+    EarlyRun,
+    EarlyTimeResult,
+    KernelComparison,
+)
+from linearity_lab.experiments.early_time.spec import EarlyTimeSpec
+from linearity_lab.runs import mean
+from linearity_lab.runs.columns import table_rows
+from ntk_core.networks.choices import ACTIVATIONS
+from ntk_core.numbers import number, percent
+
+View = Literal["test loss", "training loss", "residual", "relative error"]
+VIEWS: tuple[View, ...] = ("test loss", "training loss", "residual", "relative error")
+_MODELS = {name: model_style(name) for name in ("network", "linear", "naive")}
+# View → the losses of a model, a row for each.
+_LOSSES = {
+    "test loss": ["test_loss"],
+    "training loss": ["train_loss"],
+    "residual": ["complement_loss", "span_loss"],
+}
+
+
+def along_steps(point: EarlyPoint, runs: Sequence[EarlyRun], view: View) -> Chart:
+    """One quantity of the network and its linear models against the step, with departure and end of the linear phase.
+
+    ``runs`` are the seeds of one activation; the first one is drawn strong.
+    """
+    curves = [
+        Curve(style, run.steps, values, view, run.seed, row, marks=6, is_first=index == 0)
+        for index, run in enumerate(runs)
+        for row, style, values in _curves(run, view)
+    ]
+    rows: tuple[Row, ...] = (Row("loss outside the span", "linear"), Row("loss inside", "linear"))
+    if view != "residual":
+        values = [y for curve in curves for y in curve.y[1:] if math.isfinite(y) and y > 0]
+        # Only a factor of ten or more needs a logarithmic axis.
+        scale: Literal["log", "linear"] = (
+            "log" if values and max(values) > 10 * min(values) else "linear"
+        )
+        rows = (
+            Row(
+                {"relative error": "mean (f − f<sub>lin</sub>)² / mean f<sub>lin</sub>²"}.get(
+                    view, view
+                ),
+                scale,
+            ),
+        )
+    figure = along_training(curves, rows)
+    if runs:
+        _add_moments(figure, runs[0], at_top=view != "relative error")
+        best = {
+            "test loss": runs[0].optimal_test_loss,
+            "training loss": runs[0].optimal_train_loss,
+        }.get(view)
+        if best is not None and _is_in_sight(best, runs[0]):
+            add_level(figure, best, "best linear model", dash="solid", above=False)
+    words = _takeaway(runs)
+    rows_of_runs = record_rows(
+        runs,
+        lambda run: {"activation": ACTIVATIONS[run.activation].title, "seed": run.seed},
+        {
+            "step": "steps",
+            "time": lambda run: times(run.steps, run.learning_rate, "time"),
+            "test loss": "network.test_loss",
+            "linear model": "linear.test_loss",
+            "without norm": "naive.test_loss",
+            "training loss": "network.train_loss",
+            "residual inside the span": "network.span_loss",
+            "residual outside": "network.complement_loss",
+            "relative error": "relative_error",
+        },
+    )
+    return Chart(figure, words, rows_of_runs, [words, *_caption(point, runs)], "training")
+
+
+def single_outputs(run: EarlyRun) -> Chart:
+    """Outputs on a few test inputs against the step: network solid, linear model dashed, one color per input."""
+    models = (("network", "solid", run.network), ("linear model ψ", "dash", run.linear))
+    curves = [dash_key(title, dash) for title, dash, _ in models]
+    count = min(len(run.targets), MOST_CURVES)  # limited by the number of colors; the table has all
+    for index in range(count):
+        for title, dash, model in models:
+            style = Style(
+                nth_style(index, "", "sample").color, dash, "", f"test input {index + 1}, {title}"
+            )
+            y = [outputs[index] for outputs in model.outputs]
+            group, named = f"test input {index + 1}", model is run.network
+            curves.append(
+                Curve(style, run.steps, y, "output", width=2.2, in_legend=named, group=group)
+            )
+    phase = run.steps[run.linear_phase]
+    words = (
+        f"Outputs on {count} test inputs. Mean squared difference of network and linear model on all test "
+        f"inputs: {number(run.distance[run.linear_phase])} at step {phase:,}, {number(run.distance[-1])} at the end."
+    )
+    first = [f"test input {index + 1}" for index in range(MOST_CURVES // len(models))]
+    figure = along_training(curves, (Row("output f(x)", "linear"),), first=first)
+    rows: list[dict[str, object]] = [
+        {
+            "test input": index + 1,
+            "target": target,
+            "step": step,
+            "network": run.network.outputs[i][index],
+            "linear model": run.linear.outputs[i][index],
+        }
+        for index, target in enumerate(run.targets)
+        for i, step in enumerate(run.steps)
+    ]
+    return Chart(figure, words, rows, [words], "outputs", "Outputs on single test inputs")
+
+
+def _takeaway(runs: Sequence[EarlyRun]) -> str:
+    if not runs:
+        return "No run yet."
+    run = runs[0]
+    found = f"the network does not depart in {run.steps[-1]:,} steps"
+    if run.departure_step is not None:
+        found = f"the test losses differ by at most {percent(run.loss_gap)} until the network departs at step "
+        found += f"{run.departure_step:,}"
+    network, linear = (number(model.test_loss[-1], 3) for model in (run.network, run.linear))
+    losses = f"the test loss is {network}, that of the linear model {linear}"
+    return f"{ACTIVATIONS[run.activation].title}: {found}; at the end {losses}."
+
+
+def _caption(point: EarlyPoint, runs: Sequence[EarlyRun]) -> list[str]:
+    if not runs:
+        return []
+    run = runs[0]
+    words = [
+        f"d = {point.input_dim:,}, m = {point.width:,}, learning rate η = {number(run.learning_rate, 3)}, "
+        f"loss (1/2n) Σ (f − y)². The test inputs span {point.span_dimension:,} dimensions."
+    ]
+    if not _is_in_sight(run.optimal_test_loss, run):
+        words.append(
+            f"The best linear model of the training set, beyond the axis: test loss {number(run.optimal_test_loss, 3)}."
+        )
+    diverged = [str(each.seed) for each in runs if each.outcome == "diverged"]
+    if diverged:
+        words.append(f"Seed {', '.join(diverged)} {EARLY_OUTCOME_WORDS['diverged']}.")
+    return words
+
+
+def _curves(run: EarlyRun, view: View) -> list[tuple[int, Style, Sequence[float]]]:
+    if view == "relative error":
+        naive = [
+            d / p if p > 0 else math.nan
+            for d, p in zip(run.naive_distance, run.linear_power, strict=True)
+        ]
+        found: list[tuple[int, Style, Sequence[float]]] = [
+            (1, _MODELS["linear"], run.relative_error),
+            (1, _MODELS["naive"], naive),
+        ]
+        return found if run.naive_distance != run.distance else found[:1]
+    models = ["network", "linear"] + (
+        ["naive"] if run.naive != run.linear and view != "residual" else []
+    )
+    return [
+        (row, _MODELS[model], getattr(getattr(run, model), name))
+        for row, name in enumerate(_LOSSES[view], start=1)
+        for model in models
+    ]
+
+
+def _add_moments(figure: go.Figure, run: EarlyRun, at_top: bool) -> None:
+    """Draw vertical lines, labeled away from curves: end of the linear phase, and departure of the network."""
+    is_seen = 1 < run.linear_phase < len(run.steps) - 1
+    trained = run.steps[run.linear_phase] if is_seen else None
+    moments = (
+        (f"ψ {percent(LINEAR_PHASE_SHARE)} trained", trained, "dot"),
+        ("network departs", run.departure_step, "dash"),
+    )
+    for position, (words, step, dash) in enumerate(moments):
+        if step:
+            line = {"color": GUIDE_COLOR, "dash": dash, "width": 1.5}
+            # The words of the second moment are above the line of the first.
+            top, foot = (
+                (0.87 if at_top and not position else 1),
+                (0 if at_top or position else 0.14),
+            )
+            figure.add_shape(
+                type="line", yref="paper", x0=step, x1=step, y0=foot, y1=top, line=line
+            )
+            figure.add_annotation(
+                x=math.log10(step),  # the axis is logarithmic
+                y=0.86 + 0.13 * position if at_top else 0.14 - 0.13 * position,
+                yref="paper",
+                text=f" {words}: <br> step {step:,} ",
+                align="left" if step**2 < run.steps[-1] else "right",
+                xanchor="left" if step**2 < run.steps[-1] else "right",
+                yanchor="top" if at_top else "bottom",
+                showarrow=False,
+                font=GUIDE_FONT,
+            )
+
+
+def _is_in_sight(loss: float, run: EarlyRun) -> bool:
+    return 0.5 * min(run.network.test_loss) < loss < 1.5 * run.network.test_loss[0]
+
+
+SWEPT = {
+    "width": ComparedAxis("width", "width m"),
+    "input_dim": ComparedAxis("input_dim", "dimension d", "d"),
+}
+
+
+def first_chart(result: EarlyTimeResult) -> Chart:
+    """Draw the test loss of network and linear model, or the distance of kernels without training."""
+    trained = [point for point in result.points if point.runs]
+    if not trained:
+        return kernel_distance(result.points)
+    return along_steps(trained[-1], trained[-1].of(trained[-1].runs[0].activation), "test loss")
+
+
+def compared(spec: EarlyTimeSpec) -> Comparison:
+    """Compare along training, or kernels against the swept setting without training."""
+    if spec.training.max_steps == 0:
+        return compared_by([each for each in KERNELS if each.name != spec.swept], SWEPT[spec.swept])
+    return compared_by(STEPS, ComparedAxis("step", "step", "step", along_time=True))
+
+
+# Quantity → (axis title, value of a run).
+QUANTITIES: dict[str, tuple[str, Callable[[EarlyRun], float]]] = {
+    "discrepancy": ("sup mean (f − f<sub>lin</sub>)² / mean y²", lambda run: run.discrepancy),
+    "departure time": (
+        "departure time η · step",
+        lambda run: run.learning_rate * (run.departure_step or math.nan),
+    ),
+}
+AXES = {"width": Axis("width m", "m"), "input_dim": Axis("input dimension d", "d")}
+FEWEST_RUNS = 4  # for a fitted exponent; its interval needs as many values, too
+_NORMS: dict[str, Callable[[KernelComparison], float]] = {
+    "spectral norm": lambda each: each.difference,
+    "Frobenius norm": lambda each: each.frobenius_difference,
+}
+
+
+def against_swept(points: Sequence[EarlyPoint], quantity: str) -> Chart:
+    """Draw discrepancy over the linear phase, or departure time η·step, of every activation in a sweep.
+
+    A network that never departs has no departure time.
+    """
+    (title, of), lines, without = QUANTITIES[quantity], [], []
+    for activation in occurring(points, "activation"):
+        runs = [(point.value, run) for point in points for run in point.of(activation)]
+        dots = [_dot(at, of(run), run) for at, run in runs]
+        kept = [dot for dot in dots if dot.why or (math.isfinite(dot.value) and dot.value > 0)]
+        count = sum(dot.counts for dot in kept)
+        lines.append(Line(activation_style(activation), kept, count >= FEWEST_RUNS))
+        if not count:
+            without.append(f"{ACTIVATIONS[activation].title}: no {quantity} in {len(runs)} runs.")
+    return sweep(
+        lines,
+        _axis(points),
+        title,
+        quantity,
+        name="against",
+        caption=without,
+        rows=table_rows(RUNS, points),
+    )
+
+
+def kernel_distance(points: Sequence[EarlyPoint]) -> Chart:
+    """Draw ‖K − ψψᵀ‖ in both norms against the swept setting, relative to the first point, with a 1/d guide."""
+    points = sorted(points, key=lambda point: point.value)
+    lines, ends = [], []
+    for activation in dict.fromkeys(each.activation for point in points for each in point.kernels):
+        for variant, (words, norm) in enumerate(_NORMS.items()):
+            style = activation_style(
+                activation, f"{ACTIVATIONS[activation].title}, {words}", variant
+            )
+            found = [
+                (p.value, each)
+                for p in points
+                for each in p.kernels
+                if each.activation == activation
+            ]
+            start = mean([norm(each) for at, each in found if at == found[0][0]]).value
+            dots = [Dot(at, norm(each) / start, each.seed) for at, each in found]
+            lines.append(Line(style, dots, sum(dot.counts for dot in dots) >= FEWEST_RUNS))
+            ends.append(
+                f"{style.title} of K − ψψᵀ: {number(start, 3)} at {_axis(points).letter} = {found[0][0]:,}."
+            )
+    by_dimension = bool(points) and points[0].swept == "input_dim"
+    return sweep(
+        lines,
+        _axis(points),
+        "‖K − ψψᵀ‖, 1 at the first point",
+        "‖K − ψψᵀ‖",
+        slopes=(-1.0,) if by_dimension else (),
+        name="kernels",
+        heading="Kernel at initialization and linear kernel",
+        caption=ends,
+        rows=table_rows(
+            KERNELS, [point.model_copy(update={"runs": point.kernels}) for point in points]
+        ),
+    )
+
+
+def constant_rows(point: EarlyPoint) -> list[dict[str, object]]:
+    """Return one row per activation: moments, then weights of x/√d and of the constant feature at rate 1."""
+    return [
+        {
+            "activation": ACTIVATIONS[name].title,
+            **{
+                symbol: round(value, 4)
+                for symbol, value in zip(
+                    ("ζ", "ν", "ϑ₀", "ϑ₁", "ϑ₂", "× x/√d", "const."),
+                    (each.zeta, each.nu, *each.theta[:3], each.inputs, each.constant),
+                    strict=True,
+                )
+            },
+        }
+        for name, each in point.constants.items()
+    ]
+
+
+def _axis(points: Sequence[EarlyPoint]) -> Axis:
+    return AXES[points[0].swept if points else "width"]
+
+
+def _dot(at: float, value: float, run: EarlyRun) -> Dot:
+    words = EARLY_OUTCOME_WORDS[run.outcome]
+    if run.outcome == "completed":
+        return Dot(at, value, run.seed, note=words)
+    return Dot(at, value, run.seed, words, outcome=run.outcome)

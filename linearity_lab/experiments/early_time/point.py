@@ -1,0 +1,365 @@
+"""Early time: what networks learn first."""
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from operator import attrgetter
+from typing import ClassVar, Literal
+
+from linearity_lab.experiments.early_time.spec import EarlyTimeSpec, counts
+from linearity_lab.runs import (
+    Experiment,
+    PointValue,
+    ResultValue,
+    Value,
+    columns,
+    outcome_notes,
+    with_error,
+)
+from linearity_lab.runs.columns import Column, csv_rows, runs_of, text_table
+from ntk_core.fits import exponent_line, fit_power_law, fit_runs
+from ntk_core.networks.choices import ACTIVATIONS
+
+EarlyOutcome = Literal["completed", "diverged"]
+EARLY_OUTCOME_WORDS: dict[str, str] = {
+    "completed": "took all steps",
+    "diverged": "diverged: the loss rose far above its initial value, or became infinite or not a number",
+}
+# Our choices: when the linear model counts as trained, and when the network counts as better than it.
+LINEAR_PHASE_SHARE = 0.8
+DEPARTURE_SHARE = 0.05
+
+Series = tuple[float, ...]
+
+
+class Constants(Value):
+    """Constants of the linear model ψ = [inputs · x/√d; constant; norm₀ + norm₁ s + norm₂ s²] of an activation.
+
+    Attributes:
+        zeta, nu, theta: ζ, ν and (ϑ₀, ϑ₁, ϑ₂) of Hu, Xiao, Adlam & Pennington 2020.
+        inputs, constant, norm: feature weights at rate 1, including the rate factors of layers.
+    """
+
+    zeta: float
+    nu: float
+    theta: tuple[float, float, float]
+    inputs: float
+    constant: float
+    norm: tuple[float, float, float]
+
+
+class ModelCurve(Value):
+    """One model along training, at the recorded steps.
+
+    Attributes:
+        train_loss, test_loss: (1/2n) Σ (f − y)², the first on at most 5,000 training inputs.
+        span_loss, complement_loss: test loss of the residual inside and outside the span of the inputs.
+        outputs: outputs on a few test inputs at each recorded step; first seed only.
+    """
+
+    train_loss: Series
+    test_loss: Series
+    span_loss: Series
+    complement_loss: Series
+    outputs: tuple[Series, ...] = ()
+
+
+class EarlyRun(Value):
+    """One network with its linear model and the naive linear model.
+
+    Attributes:
+        learning_rate: η, as used.
+        steps: recorded steps, starting at 0; time is learning_rate × step.
+        distance, naive_distance: mean (f − f_lin)² on the test inputs, for ψ and without the norm feature.
+        linear_power: mean f_lin² on the test inputs.
+        target_power: mean y² on the test inputs.
+        optimal_train_loss, optimal_test_loss: losses of the best linear fit to the training inputs.
+        targets: y at the inputs of ``outputs``.
+    """
+
+    activation: str
+    seed: int
+    learning_rate: float
+    outcome: EarlyOutcome
+    steps: tuple[int, ...]
+    network: ModelCurve
+    linear: ModelCurve
+    naive: ModelCurve
+    distance: Series
+    naive_distance: Series
+    linear_power: Series
+    target_power: float
+    optimal_train_loss: float
+    optimal_test_loss: float
+    targets: Series = ()
+
+    @property
+    def linear_phase(self) -> int:
+        """Index of the first record with 80% of the linear model's progress; else of the last."""
+        start, end = self.linear.train_loss[0], self.optimal_train_loss
+        goal = start - LINEAR_PHASE_SHARE * (start - end)
+        return next(
+            (i for i, loss in enumerate(self.linear.train_loss) if loss <= goal),
+            len(self.steps) - 1,
+        )
+
+    def share_at(self, index: int) -> float:
+        """Progress of the linear model from its initial to its best training loss; NaN if they are equal."""
+        start = self.linear.train_loss[0]
+        way = start - self.optimal_train_loss
+        return (start - self.linear.train_loss[index]) / way if way > 0 else math.nan
+
+    @property
+    def share_at_departure(self) -> float:
+        """Progress of the linear model when the network departs; NaN without a departure."""
+        return math.nan if self.departure is None else self.share_at(self.departure)
+
+    @property
+    def share_followed(self) -> float:
+        """Progress of the linear model when the network departs, or else at the end."""
+        return self.share_at(-1 if self.departure is None else self.departure)
+
+    @property
+    def share_together(self) -> float:
+        """Progress of the linear model when the test losses first differ by 5% in either direction."""
+        pairs = zip(self.network.test_loss, self.linear.test_loss, strict=True)
+        apart = (i for i, (net, lin) in enumerate(pairs) if abs(net - lin) > DEPARTURE_SHARE * lin)
+        return self.share_at(next(apart, -1))
+
+    @property
+    def departure(self) -> int | None:
+        """Index of the first record at which the network's test loss is 5% below that of the linear model."""
+        pairs = zip(self.network.test_loss, self.linear.test_loss, strict=True)
+        return next(
+            (i for i, (net, lin) in enumerate(pairs) if net < (1 - DEPARTURE_SHARE) * lin), None
+        )
+
+    @property
+    def departure_step(self) -> int | None:
+        """The departure time in steps."""
+        return None if self.departure is None else self.steps[self.departure]
+
+    @property
+    def loss_gap(self) -> float:
+        """Largest |L − L_lin| / L_lin of the test losses before the departure."""
+        pairs = list(zip(self.network.test_loss, self.linear.test_loss, strict=True))[
+            : self.departure
+        ]
+        return max((abs(net - lin) / lin for net, lin in pairs if lin > 0), default=math.nan)
+
+    @property
+    def discrepancy(self) -> float:
+        """Sup of mean (f − f_lin)² / mean y² over the linear phase."""
+        return max(self.distance[: self.linear_phase + 1]) / self.target_power
+
+    @property
+    def relative_error(self) -> Series:
+        """Mean (f − f_lin)² / mean f_lin² at each record; NaN at the start, where both are 0."""
+        return tuple(
+            d / p if p > 0 else math.nan
+            for d, p in zip(self.distance, self.linear_power, strict=True)
+        )
+
+
+class KernelComparison(Value):
+    """Kernels of the network (at w₀ or infinite width) and its linear model on ``num_samples`` inputs, at rate 1.
+
+    Attributes:
+        kernel, linear: spectral norms of both.
+        difference, naive_difference: spectral norms of the distance, with and without the norm feature.
+        frobenius_difference: Frobenius norm of the distance.
+    """
+
+    activation: str
+    seed: int
+    num_samples: int
+    kernel: float
+    linear: float
+    difference: float
+    naive_difference: float
+    frobenius_difference: float
+
+
+class EarlyPoint(PointValue):
+    """All activations and seeds of one width or input dimension.
+
+    Attributes:
+        swept: the swept quantity.
+        covariance_ratio: Tr[Σ²]/d of the inputs.
+        span_dimension: dimension of the span of the test inputs.
+        constants: by activation.
+    """
+
+    of_each_seed: ClassVar[tuple[str, ...]] = ("runs", "kernels")
+
+    kind: Literal["early_time"] = "early_time"
+    swept: Literal["width", "input_dim"]
+    width: int
+    input_dim: int
+    covariance_ratio: float
+    span_dimension: int
+    constants: dict[str, Constants]
+    runs: tuple[EarlyRun, ...]
+    kernels: tuple[KernelComparison, ...] = ()
+
+    @property
+    def value(self) -> int:
+        """The swept value."""
+        return self.width if self.swept == "width" else self.input_dim
+
+    @property
+    def key(self) -> str:
+        return f"{self.swept}={self.value}"
+
+    def of(self, activation: str) -> tuple[EarlyRun, ...]:
+        """The runs of this activation."""
+        return tuple(run for run in self.runs if run.activation == activation)
+
+
+WIDTH = replace(columns.WIDTH, format="m = {:,}".format, role="line")
+INPUT_DIM = Column(
+    "input_dim", "dimension d", lambda point, _: point.input_dim, "d = {:,}".format, "line"
+)
+ACTIVATION = Column(
+    "activation", "activation", format=lambda name: ACTIVATIONS[name].title, role="line"
+)
+
+
+def _took_all(run: EarlyRun) -> bool:
+    return run.outcome == "completed"
+
+
+def _last(name: str, title: str, of: Callable[[EarlyRun], float]) -> Column:
+    return Column(
+        name, title, lambda _, run: of(run), partial(with_error, digits=4), counts=_took_all
+    )
+
+
+RUNS = (
+    WIDTH,
+    INPUT_DIM,
+    ACTIVATION,
+    columns.SEED,
+    columns.LEARNING_RATE,
+    Column("discrepancy", "discrepancy", format=with_error, counts=_took_all),
+    Column(
+        "linear_phase_step", "linear phase ends at step", lambda _, run: run.steps[run.linear_phase]
+    ),
+    Column("departure_step", "departs at step", format=columns.counted, counts=_took_all),
+    Column("loss_gap", "largest gap of losses before"),
+    _last("test_loss", "test loss", lambda run: run.network.test_loss[-1]),
+    _last("linear_test_loss", "test loss, linear model", lambda run: run.linear.test_loss[-1]),
+    _last("optimal_test_loss", "best linear test loss", lambda run: run.optimal_test_loss),
+)
+
+
+def _of_run(column: Column) -> Column:
+    """Column of the run, repeated at each step."""
+    return replace(column, of=lambda point, at: column.value(point, at[0]))
+
+
+def _at(name: str, title: str, path: str = "") -> Column:
+    """A number of the run at a step: ``network.test_loss``."""
+    of = attrgetter(path or name)
+    return Column(name, title, lambda _, at: of(at[0])[at[1]])
+
+
+STEPS = (
+    WIDTH,
+    INPUT_DIM,
+    _of_run(ACTIVATION),
+    _of_run(columns.SEED),
+    _of_run(Column("learning_rate", "")),
+    replace(_at("step", "step", "steps"), role="swept"),
+    _at("train_loss", "training loss", "network.train_loss"),
+    _at("linear_train_loss", "training loss, linear model", "linear.train_loss"),
+    _at("test_loss", "test loss", "network.test_loss"),
+    _at("linear_test_loss", "test loss, linear model", "linear.test_loss"),
+    _at("naive_test_loss", "test loss, without norm", "naive.test_loss"),
+    _at("span_loss", "residual inside the span", "network.span_loss"),
+    _at("complement_loss", "residual outside", "network.complement_loss"),
+    _at("distance", "mean squared difference to the linear model"),
+    _at("naive_distance", "the same without the norm feature"),
+    _of_run(Column("optimal_test_loss", "best linear test loss")),
+    _of_run(Column("departure_step", "departs at step")),
+    _of_run(Column("outcome", "outcome", role="label")),
+)
+KERNELS = (
+    WIDTH,
+    INPUT_DIM,
+    ACTIVATION,
+    columns.SEED,
+    Column("num_samples", "n", role="label"),
+    Column("kernel", "‖K‖", format=columns.precise),
+    Column("linear", "‖ψψᵀ‖"),
+    Column("difference", "‖K − ψψᵀ‖", format=columns.precise),
+    Column("naive_difference", "‖K − ψψᵀ‖ without norm feature", format=columns.precise),
+    Column("frobenius_difference", "‖K − ψψᵀ‖, Frobenius", format=columns.precise),
+)
+
+
+class EarlyTimeResult(ResultValue):
+    """Result of an ``early_time`` run.
+
+    Losses, mean (f − f_lin)² and ‖K − ψψᵀ‖, with f_lin(x) = ψ(x)·β.
+
+    Source: Hu, Xiao, Adlam & Pennington 2020, §3.4 and §4.2; docs/math/early-time.md.
+
+    >>> from linearity_lab.runs.gallery import GALLERY
+    >>> result = EarlyTimeResult.model_validate_json((GALLERY / "hu-fig1.json").read_bytes())
+    >>> [point.input_dim for point in result.points]
+    [25, 40, 63, 100]
+    """
+
+    columns = STEPS
+    spec: EarlyTimeSpec
+    points: tuple[EarlyPoint, ...]
+
+    def rows(self) -> list[dict[str, object]]:
+        """One row per run and recorded step; or, without training, one per compared kernel."""
+        if self.spec.training.max_steps == 0:
+            return csv_rows(
+                KERNELS, ((point, each) for point in self.points for each in point.kernels)
+            )
+        steps = (
+            (point, (run, i)) for point, run in runs_of(self.points) for i in range(len(run.steps))
+        )
+        return csv_rows(STEPS, steps)
+
+
+def early_summary(spec: EarlyTimeSpec, points: Sequence[EarlyPoint]) -> str:
+    """Return one line per point and activation of trained networks, then compared kernels, each with exponents."""
+    swept = {"width": "m", "input_dim": "d"}[spec.swept]
+    lines: list[str] = []
+    if any(point.runs for point in points):
+        lines += text_table(
+            RUNS, points, lambda runs: f"{sum(run.departure is not None for run in runs)} depart"
+        )
+        lines += outcome_notes(points, EARLY_OUTCOME_WORDS, "completed", "; excluded from means")
+        for activation in spec.network.activations:
+            runs = [(point.value, run) for point in points for run in point.of(activation)]
+            law = fit_runs(runs, lambda run: run.discrepancy, _took_all)
+            lines.append(exponent_line(f"{activation}: discrepancy", law, swept))
+    if any(point.kernels for point in points):
+        kernels = [point.model_copy(update={"runs": point.kernels}) for point in points]
+        lines += text_table(KERNELS, kernels, lambda runs: "")
+        norms = {"spectral": "difference", "Frobenius": "frobenius_difference"}
+        for activation, (norm, name) in itertools.product(spec.network.activations, norms.items()):
+            found = [
+                (point.value, each)
+                for point in points
+                for each in point.kernels
+                if each.activation == activation
+            ]
+            swept_values, compared = [value for value, _ in found], [each for _, each in found]
+            values = [getattr(each, name) for each in compared]
+            law = fit_power_law(swept_values, values, seeds=[each.seed for each in compared])
+            lines.append(exponent_line(f"{activation}: {norm} norm of the distance", law, swept))
+    return "\n".join(lines)
+
+
+EXPERIMENT = Experiment(
+    EarlyTimeSpec, EarlyPoint, EarlyTimeResult, counts, early_summary, ("hu",), record_bytes=2000
+)

@@ -1,0 +1,254 @@
+"""Networks, their linear models and kernel regression on test points, one width, ρ and n at a time."""
+
+import math
+from collections.abc import Generator, Iterator
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+
+from linearity_lab.data import Dataset, load_dataset
+from linearity_lab.experiments.generalization.point import (
+    GeneralizationPoint,
+    GeneralizationRun,
+    GeneralizationSpec,
+    Predictor,
+)
+from linearity_lab.networks.build import build_network
+from linearity_lab.runs import Progress, by_steps
+from ntk_core import kernels
+from ntk_core.dynamics import (
+    Descent,
+    KernelAndStart,
+    KernelModel,
+    Loss,
+    Optimizer,
+    Training,
+    kernel_matrix,
+    stretches,
+)
+from ntk_core.networks.architectures import Network, NetworkParams, merge
+from ntk_core.networks.keys import initial_key
+
+RANKS = (1, 2, 3, 5, 10, 20, 50)  # numbers of leading eigenvectors; our choice
+ANGLES = 10  # leading eigenvectors whose spans are compared; our choice
+TRAINING_SHARE = 0.9  # of a run's progress; the rest is its linear model
+SQUARE = Loss("linear", "square")
+Floats = NDArray[np.float64]
+
+
+def load(spec: GeneralizationSpec) -> dict[int, Dataset]:
+    """Load the data of every point, by number of training points."""
+    return {
+        n: load_dataset(spec.dataset.name, **spec.of_samples(n).data_options()) for n in spec.counts
+    }
+
+
+def compute(
+    spec: GeneralizationSpec, data: dict[int, Dataset], key: str
+) -> Generator[Progress, None, GeneralizationPoint]:
+    """Compute one width, richness and n, all seeds; yield (fraction, message)."""
+    count = spec.value_of(key)[2]
+    found = yield from spec.every_run(_run, data[count], key)
+    return GeneralizationPoint(num_samples=found.pop("samples"), **found)
+
+
+def _run(
+    spec: GeneralizationSpec, data: Dataset, key: str, seed: int
+) -> Generator[Progress, None, GeneralizationRun]:
+    width, richness, _ = spec.value_of(key)
+    words = f"width {width:,}, ρ = {richness:g}, n = {len(data.x):,}: seed {seed}"
+    yield 0.0, f"{words}, initial kernel"
+    net = build_network(spec.architecture, width, data.num_outputs, "linear")
+    # Training α f toward y at rate η equals training f toward y/α at α² η: one program serves every richness.
+    factor, settings = width**-richness, spec.training.model_dump()
+    settings["loss_threshold"] /= factor**2
+    if spec.training.learning_rate != "auto":
+        settings["learning_rate"] *= factor**2
+    params, y = (
+        net.init(initial_key(seed, width), data.input_shape),
+        np.asarray(data.y, np.float64) / factor,
+    )
+    training = Training(
+        net,
+        params,
+        data.x,
+        y,
+        loss=SQUARE,
+        followed=(),
+        linearized=False,
+        kernels=False,
+        **settings,
+    )
+    records = _Records(net, data, factor, spec.ridge)
+    max_steps = spec.training.max_steps
+    for share, message in by_steps(_watched(training, records), max_steps, words):
+        yield TRAINING_SHARE * share, message
+    linear, last = records.linear_model(training.learning_rate), training.steps[-1]
+    linear.note(linear.state.loss)
+    steps = stretches([linear], lambda _: linear.note(linear.state.loss), [last] if last else [])
+    for share, message in by_steps(steps, max_steps, f"{words}, linear model"):
+        yield TRAINING_SHARE + (1 - TRAINING_SHARE) * share, message
+    path = training.history().network
+    assert path.outcome != "finished"  # a threshold is always set
+    has_limit = spec.infinite_width and spec.architecture.has_infinite_width
+    return GeneralizationRun(
+        seed=seed,
+        learning_rate=training.learning_rate / factor**2,
+        outcome=path.outcome,
+        last_finite_step=path.last_finite_step,
+        steps=tuple(training.steps),
+        loss=tuple((factor**2 * path.loss).tolist()),
+        linear=records.of_linear(linear),
+        infinite=records.of_infinite_width() if has_limit else None,
+        num_test=len(data.x_test),
+        **records.columns(),
+        **records.eigenspaces(),
+    )
+
+
+def _watched(training: Training, records: "_Records") -> Iterator[int]:
+    """Yield the steps of a training; measure at w₀ and at every record."""
+    run = training.runs["network"].descent
+    records.take(merge(run.state.trained, run.fixed))
+    for step in training.stretches():
+        if len(training.steps) > len(records.taken):
+            records.take(merge(run.state.trained, run.fixed))
+        yield step
+
+
+class _Record(NamedTuple):
+    """Values of one record, named as in the result."""
+
+    network: Predictor
+    after: Predictor
+    onward: Predictor
+    change: float
+    alignment: float
+    distance: float
+    moved: float
+    condition: float
+    jitter: float
+
+
+class _Records:
+    """Measurements of a network and its kernels; F = ``factor`` · f, and all kernels are those of f."""
+
+    def __init__(self, net: Network, data: Dataset, factor: float, ridge: float):
+        self._net, self._data, self._factor, self._ridge = net, data, factor, ridge
+        self._x = jnp.asarray(data.x, jnp.result_type(float))
+        self._all = jnp.concatenate([self._x, jnp.asarray(data.x_test, self._x.dtype)])
+        self._y = np.asarray(data.y, np.float64) / factor
+        self._start: KernelAndStart | None = None
+        self._first: Floats = np.zeros((0, 0))
+        self._last: Floats = self._first
+        self.taken: list[_Record] = []
+
+    def take(self, params: NetworkParams) -> None:
+        """Record the network, its kernel, and regression with it."""
+        outputs = _outputs(self._net, params, self._all)
+        kernel = kernels.empirical_ntk(self._net, params, self._all, self._x)
+        f, matrix, rows = np.asarray(outputs, np.float64), kernel_matrix(kernel), self._y.size
+        train, n = matrix[:rows], len(self._y)
+        if self._start is None:
+            self._start, self._first, self._last = (
+                KernelAndStart(kernel, outputs),
+                train.copy(),
+                train,
+            )
+        sought = np.stack([self._y.reshape(-1), (self._y - f[:n]).reshape(-1)], axis=1)
+        fitted = kernels.kernel_regression(train, sought, matrix[rows:], self._ridge)
+        from_zero, from_here = (column.reshape(-1, self._y.shape[1]) for column in fitted.outputs.T)
+        self.taken.append(
+            _Record(
+                network=self._predictor(f[n:]),
+                after=self._predictor(from_zero),
+                onward=self._predictor(f[n:] + from_here),
+                change=float(kernels.kernel_change(train, self._first)),
+                alignment=kernels.alignment(train, self._y.reshape(-1)),
+                distance=kernels.kernel_distance(train, self._first),
+                moved=kernels.kernel_distance(train, self._last),
+                condition=fitted.condition,
+                jitter=fitted.jitter,
+            )
+        )
+        self._last = train.copy()  # without the rows of the test points
+
+    def columns(self) -> dict[str, tuple[object, ...]]:
+        """Map names to values, one per record."""
+        return {
+            name: tuple(getattr(record, name) for record in self.taken) for name in _Record._fields
+        }
+
+    def eigenspaces(self) -> dict[str, tuple[float, ...]]:
+        """Return shares of y in leading eigenvectors of the first and last kernel, and their angles."""
+        ranks, count = (
+            tuple(rank for rank in RANKS if rank <= self._y.size),
+            min(ANGLES, self._y.size),
+        )
+        if not (np.isfinite(self._first).all() and np.isfinite(self._last).all()):
+            lost = (math.nan,) * len(ranks)
+            return {
+                "ranks": ranks,
+                "first_share": lost,
+                "last_share": lost,
+                "angles": (math.nan,) * count,
+            }
+        first, last = (
+            kernels.leading_eigenvectors(each, max(ranks[-1], count))
+            for each in (self._first, self._last)
+        )
+        shares = [kernels.target_share(vectors, self._y.reshape(-1)) for vectors in (first, last)]
+        first_share, last_share = (
+            tuple(float(share[rank - 1]) for rank in ranks) for share in shares
+        )
+        angles = tuple(kernels.principal_angles(first[:, :count], last[:, :count]).tolist())
+        return {
+            "ranks": ranks,
+            "first_share": first_share,
+            "last_share": last_share,
+            "angles": angles,
+        }
+
+    def linear_model(self, rate: float) -> Descent:
+        """The linear model of f at w₀, through its kernel."""
+        y = jnp.asarray(self._y, self._x.dtype)
+        optimizer = Optimizer.of("gradient-descent")
+        return Descent(
+            KernelModel(SQUARE), optimizer, jnp.zeros_like(y), self._start, self._x, y, rate
+        )
+
+    def of_linear(self, model: Descent) -> Predictor:
+        """Predictions of the linear model."""
+        outputs = model.model.outputs(model.state.trained, model.fixed, self._x)
+        return self._predictor(np.asarray(outputs, np.float64)[len(self._y) :])
+
+    def of_infinite_width(self) -> Predictor:
+        """Regression with the kernel of infinite width, one output at a time."""
+        n, kernel = (
+            len(self._y),
+            np.asarray(kernels.infinite_width_ntk(self._net, self._all, self._x), np.float64),
+        )
+        return self._predictor(
+            kernels.kernel_regression(kernel[:n], self._y, kernel[n:], self._ridge).outputs
+        )
+
+    def _predictor(self, f: Floats) -> Predictor:
+        """Test error and loss of F = factor · f."""
+        outputs, data, error = self._factor * f, self._data, math.nan
+        if data.class_names and np.isfinite(outputs).all():
+            found = outputs.argmax(axis=1) if outputs.shape[1] > 1 else outputs[:, 0] > 0
+            error = float(np.mean(found != data.labels_test))
+        return Predictor(
+            error=error, loss=float(np.mean(np.sum((outputs - data.y_test) ** 2, axis=1)) / 2)
+        )
+
+
+@partial(jax.jit, static_argnums=0)
+def _outputs(net: Network, params: NetworkParams, x: Array) -> Array:
+    """f, (n, C)."""
+    return net.apply(params, x)

@@ -1,0 +1,289 @@
+"""Test error of network and kernels against width and n, training histories, and leading eigenvectors."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from linearity_lab.charts.axes import add_level
+from linearity_lab.charts.chart import Chart, ComparedAxis
+from linearity_lab.charts.labels import MOST_CURVES, spread_out
+from linearity_lab.charts.lines import Axis, Dot, Line, trained_dot, width_axis
+from linearity_lab.charts.style import Style, model_style
+from linearity_lab.charts.sweep import sweep
+from linearity_lab.charts.training import Quantity, Row, along_runs
+from linearity_lab.experiments.generalization.point import (
+    GeneralizationPoint,
+    GeneralizationResult,
+    GeneralizationRun,
+    GeneralizationSpec,
+    measured,
+    pooled,
+    predictors,
+)
+from linearity_lab.experiments.lazy.dial import richness_style
+from ntk_core.numbers import number
+
+Points = Sequence[GeneralizationPoint]
+Where = Callable[[GeneralizationPoint], float]
+MEASURES = {"error": "test error", "loss": "test loss"}
+BARS = (
+    "Bars are Wilson's 95% intervals of the test error, all test points of these networks together. "
+    "Bands are standard errors over the seeds."
+)
+# For one ρ, in this order; the linear models at both ends are hidden initially.
+MODELS = ("network", "after_kernel", "first_kernel", "infinite", "linear", "onward")
+UNTRAINED = ("first_kernel", "infinite")  # valid regardless of the outcome of training
+
+
+def richnesses(points: Points) -> list[float]:
+    """Return all ρ, ascending."""
+    return sorted({point.richness for point in points})
+
+
+def at(
+    points: Points,
+    *,
+    width: int | None = None,
+    richness: float | None = None,
+    samples: int | None = None,
+) -> list[GeneralizationPoint]:
+    """Return the points with these values."""
+    wanted = {"width": width, "richness": richness, "num_samples": samples}
+    return [
+        each
+        for each in points
+        if all(value in (None, getattr(each, name)) for name, value in wanted.items())
+    ]
+
+
+def lines(points: Points, where: Where, what: str, richness: float | None = None) -> list[Line]:
+    """Return every model at one ρ, or else the network at every ρ, extremes first, with K₀ and K_∞ once."""
+    found = richnesses(points)
+    if richness is not None or len(found) == 1:
+        chosen = at(points, richness=found[0] if richness is None else richness)
+        made = [_line(chosen, where, what, name, _style(name)) for name in MODELS]
+    else:
+        order = [found[0], found[-1], *found[1:-1]]
+        networks = [
+            _line(
+                at(points, richness=rho),
+                where,
+                what,
+                "network",
+                richness_style(rho, f"network, ρ = {rho:g}"),
+            )
+            for rho in order
+        ]
+        # Neither depends on ρ.
+        kernels = [
+            _line(at(points, richness=found[0]), where, what, name, _style(name))
+            for name in UNTRAINED
+        ]
+        made = [*networks[:2], *kernels, *networks[2:]]
+    return [line for line in made if line.dots]
+
+
+def _style(name: str) -> Style:
+    return model_style("linearized" if name == "linear" else name)
+
+
+def _line(points: Points, where: Where, what: str, name: str, style: Style) -> Line:
+    dots = [
+        trained_dot(where(point), getattr(model, what), run, converged_only=name not in UNTRAINED)
+        for point in points
+        for run in point.runs
+        if (model := predictors(run)[name]) is not None
+    ]
+    more = {}
+    for point in points if what == "error" else ():
+        counted = [run for run in point.runs if name in UNTRAINED or run.outcome == "converged"]
+        low, high = pooled(counted, name)
+        more[where(point)] = {"Wilson 95% from": low, "Wilson 95% to": high}
+    return Line(style, dots, fit=False, more=more)
+
+
+def against(
+    points: Points,
+    spec: GeneralizationSpec,
+    what: str,
+    richness: float | None = None,
+    width: int | None = None,
+) -> Chart:
+    """Draw test error or loss against width, or against n at a given ``width`` (learning curves)."""
+    if width is None:
+        drawn = lines(points, lambda point: point.width, what, richness)
+        axis, name, heading = width_axis(spec.widths), "against_width", "Against width"
+        place = f"n = {points[0].num_samples:,}" if points else ""
+    else:
+        drawn = lines(at(points, width=width), lambda point: point.num_samples, what, richness)
+        axis = Axis("training points n", "n", spec.counts)
+        name, heading, place = "learning_curves", "Learning curves", f"Width {width:,}"
+    caption = [
+        f"{place}{'' if richness is None else f', ρ = {richness:g}'}.",
+        *([BARS] if what == "error" else ["Bands are standard errors over the seeds."]),
+    ]
+    chart = sweep(
+        drawn,
+        axis,
+        MEASURES[what],
+        is_log=False,
+        of="model",
+        name=name,
+        heading=heading,
+        caption=caption,
+    )
+    for trace in chart.figure.data:
+        line = next((each for each in drawn if each.in_legend == trace.legendgroup), None)
+        if line is not None and line.more and trace.mode == "lines+markers":
+            trace.error_y = _bars(line)
+    floor = spec.least_risk[what == "loss"]
+    if floor > 0:
+        add_level(chart.figure, floor, "Bayes error" if what == "error" else "noise", above=False)
+    return chart
+
+
+def _bars(line: Line) -> Mapping[str, object]:
+    ends = [
+        (mean.value, *(float(str(end)) for end in line.more[place].values()))
+        for place, mean in line.means
+    ]
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [high - value for value, _, high in ends],
+        "arrayminus": [value - low for value, low, _ in ends],
+        "thickness": 1.3,
+        "width": 4,
+    }
+
+
+def along(points: Points, what: str, width: int, richness: float, samples: int) -> Chart:
+    """Draw test error of network and after kernel, alignment, distance from K₀ and its rate, step by step."""
+    runs = [
+        run
+        for point in at(points, width=width, richness=richness, samples=samples)
+        for run in point.runs
+    ]
+    network, kernel, title = _style("network"), _style("after_kernel"), MEASURES[what]
+    first_row = Row(title, "from 0")
+
+    def records(of: str) -> Callable[[GeneralizationRun], list[float]]:
+        return lambda run: [getattr(each, what) for each in getattr(run, of)]
+
+    quantities: tuple[Quantity[GeneralizationRun], ...] = (
+        Quantity(title, records("network"), first_row, f"{title} of the network", network),
+        Quantity(title, records("after"), first_row, "of the after kernel", kernel),
+        Quantity("alignment", "alignment", Row("alignment", "from 0")),
+        Quantity("distance from K₀", "distance", Row("distance", "from 0")),
+        Quantity("distance per step", "distance_per_step", Row("distance per step")),
+        Quantity("ΔK", "change"),
+    )
+    text = "No run yet."
+    if runs:
+        first, last = (number(_mean([run.alignment[end] for run in runs])) for end in (0, -1))
+        ends = [number(_mean([getattr(run.after[end], what) for run in runs])) for end in (0, -1)]
+        text = (
+            f"Alignment from {first} to {last}; {title} of regression with the kernel from {ends[0]} to "
+            f"{ends[1]}, means of {len(runs)} runs."
+        )
+    caption = [f"Width {width:,}, ρ = {richness:g}, n = {samples:,}. {text}"]
+    return along_runs(
+        runs,
+        "steps",
+        quantities,
+        lambda _: kernel,
+        lambda run: {"seed": run.seed},
+        takeaway=text,
+        caption=caption,
+        name="along_training",
+    )
+
+
+def eigenspaces(points: Points, width: int, richness: float, samples: int) -> Chart:
+    """Draw the share of the targets in the leading eigenvectors of K₀ and of the final kernel."""
+    runs = [
+        run
+        for point in at(points, width=width, richness=richness, samples=samples)
+        for run in point.runs
+    ]
+    parts = (
+        ("first_kernel", lambda run: run.first_share, "K₀"),
+        ("after_kernel", lambda run: run.last_share, "at the end"),
+    )
+    drawn = [
+        Line(
+            replace(_style(name), title=title),
+            [
+                Dot(rank, share, run.seed)
+                for run in runs
+                for rank, share in zip(run.ranks, of(run), strict=True)
+            ],
+            fit=False,
+        )
+        for name, of, title in parts
+    ]
+    return sweep(
+        drawn,
+        Axis("leading eigenvectors k", "k"),
+        "share of the targets",
+        is_log=False,
+        of="kernel",
+        name="eigenspaces",
+        heading="Leading eigenvectors",
+        caption=[f"Width {width:,}, ρ = {richness:g}, n = {samples:,}."],
+    )
+
+
+def angles(points: Points, width: int, samples: int) -> Chart:
+    """Draw principal angles between the leading eigenspaces of K₀ and of the final kernel, a line for each ρ."""
+    shown = sorted(at(points, width=width, samples=samples), key=lambda point: point.richness)
+    drawn = [
+        Line(
+            richness_style(point.richness),
+            [
+                Dot(i, angle, run.seed)
+                for run in point.runs
+                for i, angle in enumerate(run.angles, 1)
+            ],
+            fit=False,
+        )
+        for point in shown
+    ]
+    count = max((len(run.angles) for point in shown for run in point.runs), default=0)
+    return sweep(
+        drawn,
+        Axis("principal angle, number i", "i"),
+        "angle in degrees",
+        is_log=False,
+        of="richness",
+        name="angles",
+        heading="Rotation",
+        caption=[
+            f"Between the spans of the {count} leading eigenvectors; width {width:,}, n = {samples:,}."
+        ],
+        first=spread_out(len(shown), MOST_CURVES),
+    )
+
+
+def _mean(found: Sequence[float]) -> float:
+    finite = [each for each in found if math.isfinite(each)]
+    return sum(finite) / len(finite) if finite else math.nan
+
+
+def first_chart(result: GeneralizationResult) -> Chart:
+    """Draw test error or loss against width, with the largest number of training points."""
+    most = at(result.points, samples=result.spec.counts[-1])
+    return against(most, result.spec, measured(result.points))
+
+
+COMPARED = (
+    ComparedAxis(
+        "width", "width m", keep=lambda row, result: row["num_samples"] == result.spec.counts[-1]
+    ),
+    ComparedAxis(
+        "num_samples",
+        "training points n",
+        "n",
+        lambda row, result: row["width"] == result.spec.widths[-1],
+    ),
+)

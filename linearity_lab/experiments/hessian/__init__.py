@@ -1,0 +1,7 @@
+"""Hessian norms against width, beside the kernel change of the same networks (Liu, Zhu & Belkin 2020, Table 1)."""
+
+from linearity_lab.page_modules import Page
+
+PAGE = Page(
+    "Hessian", ":material/grid_on:", "Why do wide networks become linear?", group="Measure", place=1
+)

@@ -1,0 +1,246 @@
+"""Kernel change ΔK against width and during training (Liu, Zhu & Belkin 2020, Fig. 1 left and right)."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from linearity_lab.charts.axes import add_level, rate_words
+from linearity_lab.charts.chart import Chart, occurring
+from linearity_lab.charts.lines import Dot, Line, trained_dot, width_axis
+from linearity_lab.charts.style import network_style, nth_style, output_title
+from linearity_lab.charts.sweep import left_out, sweep
+from linearity_lab.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, along_training, times
+from linearity_lab.experiments.kernel_change.point import (
+    KernelChangePoint,
+    KernelChangeResult,
+    KernelChanges,
+)
+from ntk_core.numbers import number, percent
+
+SWEPT_TITLES = {"width": "width m", "bottleneck_width": "bottleneck width m<sub>b</sub>"}
+
+
+def change_lines(points: Sequence[KernelChanges], kind: str = "fully-connected") -> dict[str, Line]:
+    """Map outputs to ΔK = sup over t of ‖K(t) − K(0)‖ / ‖K(0)‖ of runs of this architecture."""
+    return {
+        output: Line(
+            network_style(kind, output),
+            [
+                replace(
+                    trained_dot(
+                        point.width, run.sup_change, run, f"η = {rate_words([run.learning_rate])}"
+                    ),
+                    error=run.sup_error,
+                )
+                for point in points
+                for run in point.of(output)
+            ],
+            more={
+                point.width: {
+                    "learning rate η": rate_words(run.learning_rate for run in point.of(output))
+                }
+                for point in points
+            },
+        )
+        for output in occurring(points, "output")
+    }
+
+
+def change_against_width(
+    points: Sequence[KernelChangePoint],
+    widths: Sequence[int] = (),
+    swept: str = "width",
+    kind: str = "fully-connected",
+    *,
+    with_rates: bool = True,
+) -> Chart:
+    """Draw ΔK of every output against width, log–log; all ``widths`` fix the axis while points arrive."""
+    return sweep(
+        list(change_lines(points, kind).values()),
+        width_axis(widths, SWEPT_TITLES[swept]),
+        "kernel change ΔK",
+        "ΔK",
+        slopes=(-0.5, -1.0),
+        of="output",
+        name="against_width",
+        heading="Against width",
+        caption=[
+            *(_rates(points) if with_rates else ()),
+            *_estimated(points, ", the bar at a mark"),
+        ],
+    )
+
+
+def start_against_width(
+    points: Sequence[KernelChangePoint],
+    widths: Sequence[int] = (),
+    swept: str = "width",
+    kind: str = "fully-connected",
+    radius: float = 0.0,
+) -> Chart:
+    """Draw the kernel velocity at w₀ and the largest ΔK in a ball, and ΔK in training if networks were trained."""
+    outputs = occurring(points, "output") or list(
+        dict.fromkeys(s.output for point in points for s in point.at_start)
+    )
+    changes = change_lines(points, kind)
+    lines = []
+    for output in outputs:
+        of = f", {output_title(output)}" if len(outputs) > 1 else ""
+        titles = {
+            "ball_change": f"largest ΔK for R = {number(radius)}{of}",
+            "velocity": f"velocity at w₀{of}",
+        }
+        for variant, (measure, title) in enumerate(titles.items(), start=1):
+            dots = [
+                Dot(point.width, value, each.seed)
+                for point in points
+                for each in point.at_start
+                if each.output == output and (value := getattr(each, measure)) is not None
+            ]
+            if dots:
+                alone = nth_style(
+                    5 + variant, title
+                )  # beside ΔK in training, in the color of the network
+                several = network_style(kind, output, title, variant if changes else 0)
+                lines.append(Line(alone if changes and len(outputs) == 1 else several, dots))
+        if output in changes:
+            style = network_style(kind, output, f"ΔK in training{of}")
+            lines.append(Line(style, changes[output].dots, more=changes[output].more))
+    return sweep(
+        lines,
+        width_axis(widths, SWEPT_TITLES[swept]),
+        "kernel change ΔK, or velocity"
+        if changes or radius
+        else "kernel velocity ‖K̇<sub>0</sub>‖ / ‖K<sub>0</sub>‖",
+        "value" if changes or radius else "velocity",
+        slopes=(-0.5, -1.0),
+        of="measured",
+        name="at_start",
+        heading="Before training",
+    )
+
+
+def change_against_time(
+    point: KernelChangePoint,
+    axis: TimeAxis = "step",
+    loss_threshold: float | None = None,
+    kind: str = "fully-connected",
+    seed: int | None = None,
+) -> Chart:
+    """Draw ΔK(t) of every run of one width above its training loss; filled ends mark converged runs.
+
+    Other seeds than ``seed``, by default the first, are faint. Below are its outputs at a few training points.
+    """
+    curves, known = [], {run.seed for run in point.runs}
+    strong_seed = seed if seed in known else min(known, default=0)
+    followed = [run for run in point.runs if run.seed == strong_seed and run.followed]
+    strong: set[str] = set()  # outputs whose first seed is drawn
+    for run in point.runs:
+        style, is_first = network_style(kind, run.output), run.output not in strong
+        strong.add(run.output)
+        for row, what, values in ((1, "ΔK(t)", run.change), (2, "loss", run.loss)):
+            x = times(run.steps, run.learning_rate, axis)
+            curves.append(
+                Curve(
+                    style,
+                    x,
+                    values,
+                    what,
+                    run.seed,
+                    row,
+                    2,
+                    marked=-1,
+                    symbol=style.mark(run.outcome),
+                    unit=axis,
+                    is_first=run.seed == seed if seed in known else is_first,
+                )
+            )
+    for run in followed:
+        style, x = network_style(kind, run.output), times(run.steps, run.learning_rate, axis)
+        for number_of, values in enumerate(zip(*run.followed, strict=True), start=1):
+            what = f"output at training point {number_of}"
+            curves.append(
+                Curve(style, x, values, what, run.seed, 3, 1.5, unit=axis, in_legend=False)
+            )
+    rows = [Row("kernel change ΔK(t)", "from 0", 0.62), Row("loss", share=0.38)]
+    if followed:
+        rows = [
+            Row("kernel change ΔK(t)", "from 0", 0.44),
+            Row("loss", share=0.26),
+            Row("outputs", "linear", 0.3),
+        ]
+    figure = along_training(curves, rows, AXIS_TITLES[axis])
+    if followed:
+        figure.update_layout(height=figure.layout.height * 1.3)
+    if loss_threshold is not None:
+        add_level(figure, loss_threshold, "threshold", row=2)
+    ends = [
+        f"{output_title(output)} {number(sum(changes) / len(changes))}"
+        for output in occurring([point], "output")
+        if (
+            changes := [run.change[-1] for run in point.of(output) if math.isfinite(run.change[-1])]
+        )
+    ]
+    words = (
+        f"Kernel change and loss along training at width {point.width:,}. "
+        f"Mean kernel change at the end: {', '.join(ends)}."
+    )
+    caption = [
+        *(
+            [f"Outputs of seed {strong_seed} at a few training points, of the point's own class."]
+            if followed
+            else []
+        ),
+        *_rates([point]),
+        *_estimated([point]),
+        *left_out(list(change_lines([point], kind).values()), width_axis()),
+    ]
+    return Chart(figure, words, time_rows(point), caption, "against_time")
+
+
+def time_rows(point: KernelChangePoint) -> list[dict[str, object]]:
+    """Return one row per run and recorded step of one width."""
+    return [
+        {
+            "output": output_title(run.output),
+            "seed": run.seed,
+            "step": step,
+            "time": run.learning_rate * step,
+            "ΔK(t)": change,
+            **({"standard error of ΔK(t)": run.error[index]} if run.error else {}),
+            "loss": loss,
+            **{
+                f"output at training point {number_of}": f
+                for number_of, f in enumerate(outputs, start=1)
+            },
+        }
+        for run in point.runs
+        for index, (step, change, loss, outputs) in enumerate(
+            zip(run.steps, run.change, run.loss, run.followed or [()] * len(run.steps), strict=True)
+        )
+    ]
+
+
+def _estimated(points: Sequence[KernelChangePoint], shown: str = "") -> list[str]:
+    runs = [run for point in points for run in point.runs if run.sup_error]
+    worst = max((run.sup_error / run.sup_change for run in runs), default=0.0)
+    words = f"ΔK is estimated by random vectors, with a standard error of at most {percent(worst)} of it{shown}."
+    return [words] if runs else []
+
+
+def _rates(points: Sequence[KernelChangePoint]) -> list[str]:
+    """Return the learning rates, once for outputs that share them."""
+    sharing: dict[str, list[str]] = {}
+    for output in occurring(points, "output"):
+        rates = rate_words(run.learning_rate for point in points for run in point.of(output))
+        sharing.setdefault(rates, []).append(output_title(output))
+    listed = "; ".join(f"{' and '.join(titles)} {rates}" for rates, titles in sharing.items())
+    return [f"Learning rate η used: {listed}."] if listed else []
+
+
+def first_chart(result: KernelChangeResult) -> Chart:
+    """Draw ΔK against width, or the velocity of untrained kernels."""
+    spec, kind = result.spec, result.spec.architecture.kind
+    if spec.trains:
+        return change_against_width(result.points, spec.widths, spec.swept, kind)
+    return start_against_width(result.points, spec.widths, spec.swept, kind, spec.ball_radius)

@@ -1,0 +1,238 @@
+"""Simultaneous training of linear, quadratic and true models at many rates and seeds, one width at a time."""
+
+from collections.abc import Generator, Sequence
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import PyTree
+
+from linearity_lab.data import Dataset
+from linearity_lab.experiments.learning_rate import point as learning_rate
+from linearity_lab.experiments.learning_rate.point import (
+    LearningRateSpec,
+    RatePath,
+    RatePoint,
+    RateRun,
+)
+from linearity_lab.networks.build import build_network
+from linearity_lab.runs import Growth, Progress
+from ntk_core import dynamics
+from ntk_core.networks.keys import initial_key
+
+Pairs = list[tuple[int, float]]  # (index of the seed, rate c)
+GROWN_STEPS = 5  # interval of reports while recorded paths grow; our choice
+
+
+def compute(
+    spec: LearningRateSpec, data: Dataset, key: str
+) -> Generator[Progress | Growth, None, RatePoint]:
+    """Compute one width, all models, rates and seeds; yield (fraction, message, point)."""
+    width = spec.value_of(key)
+    start = _Start(spec, data, width)
+    runs: list[RateRun] = []
+
+    def point(growing: Sequence[RateRun] = ()) -> RatePoint:
+        num_params = start.model.net.num_params(data.input_shape, only_trained=True)
+        return RatePoint(width=width, num_params=num_params, runs=(*runs, *growing))
+
+    pairs = [(index, rate) for index in range(spec.num_seeds) for rate in spec.rates]
+    for number, name in enumerate(spec.models):
+        size = learning_rate.together(spec.counted(width), name)
+        for first in range(0, len(pairs), size):
+            share = (number + first / len(pairs)) / len(spec.models)
+            chunk = _Chunk(spec, start, name, pairs[first : first + size])
+            for step in dynamics.stretches([chunk.descent], chunk.record, _records(spec)):
+                words = f"width {width:,}: {name} model, step {step:,}"
+                if spec.keep_paths and step % GROWN_STEPS == 0:
+                    yield Growth(share, words, point(chunk.runs()))
+                else:
+                    yield share, words
+            runs += chunk.runs()
+            yield Growth(share, f"width {width:,}: {name} model", point())
+    return point()
+
+
+def _records(spec: LearningRateSpec) -> list[int]:
+    """Return the recorded steps: all early ones, which include peaks of the loss, then a logarithmic grid."""
+    dense = range(1, min(spec.max_steps, learning_rate.DENSE_RECORDS) + 1)
+    return sorted({*dense, *dynamics.record_steps(spec.max_steps, learning_rate.DENSE_RECORDS)})
+
+
+class _Start:
+    """Start of all models of one width, per seed: w₀, its kernel, and the rate at c = 1."""
+
+    def __init__(self, spec: LearningRateSpec, data: Dataset, width: int):
+        net = build_network(spec.architecture, width, data.num_outputs, spec.output)
+        self.model = dynamics.NetworkModel(net, dynamics.Loss(spec.output))
+        self.x, self.y = jnp.asarray(data.x), jnp.asarray(data.y)
+        self.optimizer = dynamics.Optimizer(
+            spec.method, batch_size=spec.batch_size if spec.method == "sgd" else None
+        )
+        self.key = initial_key(spec.seed, width)
+        params = jax.vmap(lambda seed: net.init(initial_key(seed, width), data.input_shape))(
+            jnp.asarray(spec.seeds)
+        )
+        self.trained, self.fixed = net.partition(params)
+        self.outputs = _outputs(self.model, self.trained, self.fixed, self.x)
+        self.kernels = np.asarray(
+            _kernel_matrices(self.model, self.trained, self.fixed, self.x), np.float64
+        )
+        self.eigenvalues = np.linalg.eigvalsh(self.kernels)[:, -1]
+        stable = [
+            self.optimizer.stable_rate(value, len(self.x), self.model.loss.model_curvature)
+            for value in self.eigenvalues
+        ]
+        self.unit_rates = np.asarray(stable, np.float64) / 2
+
+    def of(self, index: np.ndarray, name: str) -> tuple[dynamics.Model, PyTree, PyTree]:
+        """Return (model, trained, fixed) of one kind for these seeds."""
+        trained, fixed = jax.tree.map(lambda leaf: leaf[index], (self.trained, self.fixed))
+        if name == "network":
+            return self.model, trained, fixed
+        if name == "quadratic":
+            return (
+                dynamics.QuadraticModel(self.model),
+                jax.tree.map(jnp.copy, trained),
+                dynamics.Origin(trained, fixed),
+            )
+        shape = (len(index), len(self.x), self.y.shape[1])
+        kernels = jnp.asarray(
+            self.kernels[index].reshape(*shape, *shape[1:]), self.y.dtype
+        ).transpose(0, 1, 3, 2, 4)
+        return (
+            dynamics.KernelModel(self.model.loss),
+            jnp.zeros(shape, self.y.dtype),
+            dynamics.KernelAndStart(kernels, self.outputs[index]),
+        )
+
+
+class _Chunk:
+    """Some runs of one model, trained simultaneously."""
+
+    def __init__(self, spec: LearningRateSpec, start: _Start, name: str, pairs: Pairs):
+        self.spec, self.start, self.name, self.pairs = spec, start, name, pairs
+        self.index = np.asarray([index for index, _ in pairs])
+        self.rates = start.unit_rates[self.index] * np.asarray([rate for _, rate in pairs])
+        model, trained, fixed = start.of(self.index, name)
+        self.descent = dynamics.Descent(
+            model, start.optimizer, trained, fixed, start.x, start.y, jnp.asarray(self.rates, start.y.dtype),
+            threshold=spec.loss_threshold, key=start.key, together=True,
+        )  # fmt: skip
+        self.steps: list[np.ndarray] = []
+        self.losses: list[np.ndarray] = []
+        self.kept: list[dict[str, np.ndarray]] = []
+        self.record(0)
+
+    def record(self, _: int) -> None:
+        """Record the loss of every run, and :meth:`_measure` if paths are kept."""
+        descent, start = self.descent, self.start
+        outputs = _outputs(descent.model, descent.state.trained, descent.fixed, start.x)
+        losses = jax.vmap(lambda each: start.model.loss.of_model(each, start.y))(outputs)
+        descent.note(losses)
+        self.steps.append(descent.steps.copy())
+        self.losses.append(np.asarray(losses, np.float64))
+        if self.spec.keep_paths:
+            self.kept.append(self._measure())
+
+    def runs(self) -> list[RateRun]:
+        """Return the records of each model, partial for unfinished ones."""
+        ends = self.kept[-1] if self.kept else self._measure()
+        return [self._run(number, *pair, ends) for number, pair in enumerate(self.pairs)]
+
+    def _run(self, number: int, index: int, rate: float, ends: dict[str, np.ndarray]) -> RateRun:
+        kept = [
+            at
+            for at in range(len(self.steps))
+            if at == 0 or self.steps[at][number] > self.steps[at - 1][number]
+        ]
+        losses = [float(self.losses[at][number]) for at in kept]
+        curvature = float(ends["curvature"][number])
+        path = None
+        if self.spec.keep_paths and index == 0:
+            columns = {
+                name: tuple(float(self.kept[at][name][number]) for at in kept) for name in ends
+            }
+            path = RatePath(
+                steps=tuple(int(self.steps[at][number]) for at in kept),
+                loss=tuple(losses),
+                **columns,
+            )
+        return RateRun(
+            model=self.name,
+            rate=rate,
+            seed=self.spec.seed + index,
+            learning_rate=float(self.rates[number]),
+            outcome=learning_rate.rate_outcome(
+                losses, curvature <= learning_rate.DEAD_SHARE * rate
+            ),
+            converged=losses[-1] <= self.spec.loss_threshold,
+            num_steps=int(self.steps[kept[-1]][number]),
+            first_loss=losses[0],
+            peak_loss=max(filter(np.isfinite, losses), default=np.nan),
+            last_loss=losses[-1],
+            curvature=curvature,
+            path=path,
+        )
+
+    def _measure(self) -> dict[str, np.ndarray]:
+        """Measure curvature in units of the rate, distance and ΔK of every run."""
+        state, fixed, start = self.descent.state, self.descent.fixed, self.start
+        rates = np.asarray([rate for _, rate in self.pairs])
+        first = start.kernels[self.index]
+        if self.name == "linear":
+            moved = np.asarray(state.trained, np.float64).reshape(len(rates), -1)
+            with np.errstate(over="ignore", invalid="ignore"):
+                distance = np.sqrt(np.maximum(np.einsum("sa,sab,sb->s", moved, first, moved), 0))
+            finite = np.isfinite(moved).all(axis=1)
+            return {
+                "curvature": np.where(finite, rates, np.nan),
+                "distance": np.where(finite, distance, np.nan),
+                "change": np.where(finite, 0.0, np.nan),
+            }
+        now: np.ndarray = np.asarray(
+            _kernel_matrices(self.descent.model, state.trained, fixed, start.x), np.float64
+        )
+        origin = jax.tree.map(lambda leaf: leaf[self.index], start.trained)
+        finite = np.isfinite(now).all(axis=(1, 2))
+        largest = np.linalg.eigvalsh(np.where(finite[:, None, None], now, 0.0))[:, -1]
+        before = start.eigenvalues[self.index]
+        ratio = np.divide(largest, before, out=np.zeros_like(largest), where=before > 0)
+        change = np.linalg.norm(now - first, axis=(1, 2)) / np.linalg.norm(first, axis=(1, 2))
+        return {
+            "curvature": np.where(finite, rates * ratio, np.nan),
+            "distance": np.asarray(_distances(state.trained, origin), np.float64),
+            "change": np.where(finite, change, np.nan),
+        }
+
+
+@partial(jax.jit, static_argnums=0)
+def _outputs(model: dynamics.Model, trained: PyTree, fixed: PyTree, x: Array) -> Array:
+    """F of every run, (runs, n, C)."""
+    found: Array = jax.vmap(lambda t, f: model.outputs(t, f, x))(trained, fixed)
+    return found
+
+
+@partial(jax.jit, static_argnums=0)
+def _kernel_matrices(model: dynamics.Model, trained: PyTree, fixed: PyTree, x: Array) -> Array:
+    """The tangent kernel of every run as a matrix, (runs, nC, nC)."""
+
+    def one(run: tuple[PyTree, PyTree]) -> Array:
+        now, stays = run
+        outputs, pull = jax.vjp(lambda w: model.outputs(w, stays, x), now)
+        rows = jnp.eye(outputs.size, dtype=outputs.dtype).reshape(outputs.size, *outputs.shape)
+        jacobian = jax.vmap(lambda row: pull(row)[0])(rows)
+        parts = [leaf.reshape(outputs.size, -1) for leaf in jax.tree.leaves(jacobian)]
+        return sum((jnp.matmul(part, part.T, precision="highest") for part in parts), jnp.zeros(()))
+
+    return jax.lax.map(one, (trained, fixed))
+
+
+@jax.jit
+def _distances(trained: PyTree, origin: PyTree) -> Array:
+    squares = jax.tree.map(
+        lambda w, w0: jnp.sum((w - w0) ** 2, axis=tuple(range(1, w.ndim))), trained, origin
+    )
+    return jnp.sqrt(sum(jax.tree.leaves(squares), jnp.zeros(())))

@@ -1,0 +1,288 @@
+"""Maps of outcomes over width and learning rate, the peak of the loss, one run, and the plane of one sample."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from linearity_lab.charts.axes import (
+    GUIDE_LINE,
+    add_level,
+    beginning,
+    drawn_values,
+    finish,
+    log_ticks,
+)
+from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.lines import Dot, Line, width_axis
+from linearity_lab.charts.style import GUIDE_COLOR, Style, model_style, nth_style
+from linearity_lab.charts.sweep import sweep
+from linearity_lab.charts.training import Quantity, Row, along_runs
+from linearity_lab.experiments.learning_rate.point import (
+    COLUMNS,
+    MODEL_TITLES,
+    RATE_OUTCOMES,
+    LearningRateResult,
+    RatePoint,
+    RateRun,
+)
+from linearity_lab.runs import finite_sup
+from linearity_lab.runs.columns import table_rows
+from ntk_core.dynamics import one_sample_catapult
+from ntk_core.numbers import number, width_label
+
+UNSEEN = "rgba(0, 0, 0, 0)"
+# From stable to catapulted to diverged; the letter in a cell repeats the color.
+OUTCOME_LOOKS = {
+    "monotone": ("#8DB4D2", "–"),
+    "catapult": ("#E69F00", "↷"),
+    "dead": (GUIDE_COLOR, "0"),
+    "diverged": ("#A23B00", "×"),
+}
+MAX_PATHS = 4  # in the plane of one sample
+_FIRST = 1e-3  # squared residual there, in the units of the recursion
+
+
+def style(model: str) -> Style:
+    """Return the style of a model."""
+    return model_style("linearized" if model == "linear" else model)
+
+
+def outcome_map(
+    points: Sequence[RatePoint], models: Sequence[str], cell: tuple[int, float] | None = None
+) -> Chart:
+    """Draw the most frequent outcome in every cell of width × c, one panel per model; one ``cell`` (m, c) is framed.
+
+    Every cell has an invisible marker with its (m, c), because points of heatmaps cannot be selected.
+    """
+    order = list(RATE_OUTCOMES)
+    figure = make_subplots(
+        1, len(models), shared_yaxes=True, horizontal_spacing=0.02, subplot_titles=list(models)
+    )
+    rates = sorted({run.rate for point in points for run in point.runs})
+    widths = [width_label(point.width) for point in points]
+    scale = [
+        [(i + end) / len(order), OUTCOME_LOOKS[name][0]]
+        for i, name in enumerate(order)
+        for end in (0, 1)
+    ]
+    for column, model in enumerate(models, start=1):
+        cells = [[_most(point.of(model, rate)) for point in points] for rate in rates]
+        figure.add_heatmap(
+            x=widths,
+            y=[f"{rate:g}" for rate in rates],
+            z=[[order.index(name) if name else None for name, _ in row] for row in cells],
+            text=[[OUTCOME_LOOKS[name][1] if name else "" for name, _ in row] for row in cells],
+            texttemplate="%{text}",
+            hoverinfo="skip",
+            colorscale=scale,
+            zmin=-0.5,
+            zmax=len(order) - 0.5,
+            showscale=False,
+            xgap=1,
+            ygap=1,
+            row=1,
+            col=column,
+        )
+        figure.add_scatter(
+            x=[width for _ in rates for width in widths],
+            y=[f"{rate:g}" for rate in rates for _ in widths],
+            customdata=[
+                [point.width, rate, words]
+                for rate, row in zip(rates, cells, strict=True)
+                for point, (_, words) in zip(points, row, strict=True)
+            ],
+            mode="markers",
+            marker={"size": 20, "symbol": "square", "color": UNSEEN},
+            unselected={"marker": {"opacity": 1}},
+            hovertemplate="m = %{customdata[0]:,}, c = %{customdata[1]:g}<br>%{customdata[2]}<extra></extra>",
+            showlegend=False,
+            name=model,
+            row=1,
+            col=column,
+        )
+        if cell is not None and cell[1] in rates and cell[0] in [point.width for point in points]:
+            at, up = [point.width for point in points].index(cell[0]), rates.index(cell[1])
+            # White around black: seen on every cell, in both themes.
+            for color, wide in (("#FFFFFF", 5), ("#000000", 2)):
+                figure.add_shape(
+                    type="rect", x0=at - 0.5, x1=at + 0.5, y0=up - 0.5, y1=up + 0.5,
+                    line={"color": color, "width": wide}, row=1, col=column,
+                )  # fmt: skip
+        # Markers would add a margin.
+        labels = (
+            widths if len(widths) < 5 else widths[(len(widths) - 1) % 2 :: 2]
+        )  # every other one, else they touch
+        ends = [-0.5, len(widths) - 0.5]
+        figure.update_xaxes(
+            type="category", title="width m", range=ends, tickvals=labels, row=1, col=column
+        )
+    figure.update_yaxes(type="category", range=[-0.5, len(rates) - 0.5])
+    figure.update_yaxes(title="rate c", row=1, col=1)
+    occur = {run.outcome for point in points for run in point.runs}
+    for name in (name for name in order if name in occur):
+        color, letter = OUTCOME_LOOKS[name]
+        marker = {"color": color, "symbol": "square", "size": 12}
+        figure.add_scatter(
+            x=[None], y=[None], mode="markers", marker=marker, name=f"{letter} {name}"
+        )
+    counts = {
+        model: Counter(run.outcome for point in points for run in point.of(model))
+        for model in models
+    }
+    summary = [
+        f"{MODEL_TITLES[model]}: {', '.join(f'{n} {name}' for name, n in found.items())}"
+        for model, found in counts.items()
+    ]
+    caption = [f"{beginning(name)}: {words}." for name, words in RATE_OUTCOMES.items()]
+    caption.append(
+        "A cell shows the most frequent outcome of its seeds; a click on it shows its run."
+    )
+    # The toolbar is above the panel titles; the nearest marker to any click is that of its cell.
+    figure = finish(figure).update_layout(margin_t=60, hoverdistance=-1)
+    outcomes = beginning("; ".join(summary)) + "."
+    finding = _stable_rates(points, models)
+    return Chart(
+        figure, outcomes, table_rows(COLUMNS, points), [" ".join(caption)], "map", finding=finding
+    )
+
+
+def _stable_rates(points: Sequence[RatePoint], models: Sequence[str]) -> str:
+    found = []
+    for model in models:
+        runs = sorted(
+            (run for point in points for run in point.of(model)), key=lambda run: run.rate
+        )
+        if not runs:  # not yet
+            continue
+        least = min((run.rate for run in runs if run.outcome == "diverged"), default=math.inf)
+        stable = [run.rate for run in runs if run.rate < least]
+        found.append(f"{MODEL_TITLES[model]} {f'{stable[-1]:g}' if stable else 'none'}")
+    return f"Largest c up to which no run diverged: {'; '.join(found)}." if found else ""
+
+
+def _most(runs: Sequence[RateRun]) -> tuple[str, str]:
+    counted = Counter(run.outcome for run in runs).most_common()
+    return (
+        (counted[0][0], ", ".join(f"{n} of {len(runs)} {name}" for name, n in counted))
+        if counted
+        else ("", "")
+    )
+
+
+def peaks(
+    points: Sequence[RatePoint], widths: Sequence[int], models: Sequence[str], rate: float
+) -> Chart:
+    """Draw the largest loss over its start against width at one rate; diverged runs are open."""
+    lines = [
+        Line(style(model), dots)
+        for model in models
+        if (
+            dots := [
+                Dot(point.width, run.peak, run.seed)
+                for point in points
+                for run in point.of(model, rate)
+                if run.outcome != "diverged"
+            ]
+        )
+    ]
+    return sweep(
+        lines,
+        width_axis(widths),
+        "largest loss / loss at w₀",
+        "peak",
+        name="peaks",
+        heading=f"How high the loss rises at c = {rate:g}",
+        caption=["Models that diverged in every run are not drawn."],
+        rows=table_rows(COLUMNS, points),
+    )
+
+
+def along_run(point: RatePoint, rate: float, *, ended: bool = True) -> Chart:
+    """Draw loss, curvature, distance and kernel change of the models for the first seed; outcomes if ``ended``."""
+    shown = [run for run in point.of_rate(rate) if run.path is not None]
+    highest = 1e6 * max(run.first_loss for run in shown)
+    # Diverging models leave the figure; the others set its range.
+    farthest = max(
+        (finite_sup(run.path.distance) for run in shown if run.path and run.outcome != "diverged"),
+        default=math.inf,
+    )
+    quantities = (
+        Quantity[RateRun]("loss", "path.loss", Row("loss L", ceiling=highest)),
+        Quantity[RateRun]("c", "path.curvature", Row("ηλ/n", "from 0")),
+        Quantity[RateRun](
+            "distance", "path.distance", Row("‖w − w₀‖₂", ceiling=3 * farthest), "‖w − w₀‖₂"
+        ),
+        Quantity[RateRun]("ΔK", "path.change", Row("ΔK", "from 0")),
+    )
+    ends = [
+        f"{MODEL_TITLES[run.model]}: {run.outcome}"
+        + (
+            ""
+            if run.outcome == "diverged"
+            else f", peak {number(run.peak, 3)} × start, c = {run.curvature:.2f} at the end"
+        )
+        for run in shown
+    ]
+    summary = beginning("; ".join(ends)) + "." if ended else "The run continues."
+    chart = along_runs(
+        shown,
+        "path.steps",
+        quantities,
+        lambda run: style(run.model),
+        lambda run: {"model": MODEL_TITLES[run.model]},
+        log_x=False,
+        num_strong=len(shown),
+        takeaway=summary,
+        caption=[summary],
+        name="along_run",
+        heading=f"Width {point.width:,} at c = {rate:g}, step by step",
+    )
+    add_level(chart.figure, 2, "2: the linear model's edge", row=2, at_end=True)
+    return chart
+
+
+def one_sample(rates: Sequence[float]) -> Chart:
+    """Draw paths of the one-sample recursion in the plane of ηλ and squared residual."""
+    inside = [rate for rate in rates if 1 < rate < 4]
+    starts = inside[:: -(-len(inside) // MAX_PATHS) or 1]
+    figure, rows, ends = go.Figure(), [], []
+    for start in starts:
+        found = one_sample_catapult(_FIRST, start, 0.0, 400)
+        kept = [(v, u) for v, u in zip(found.v, found.u, strict=True) if u > 1e-12]
+        look = nth_style(
+            int((start - 1) / 0.75), f"from ηλ = {start:g}", "curve"
+        )  # one color per rate in all results
+        figure.add_scatter(
+            x=[v for v, _ in kept],
+            y=[u for _, u in kept],
+            mode="lines+markers",
+            line={"color": look.color, "dash": look.dash, "width": 2},
+            marker={"symbol": look.symbol, "size": 5},
+            name=look.title,
+            text=[number(u, 3) for _, u in kept],
+            hovertemplate="ηλ = %{x:.3f}<br>u = %{text}<extra></extra>",
+        )
+        rise = max(u for _, u in kept) / _FIRST
+        rises = f"rises {number(rise, 3)}-fold" if rise > 1 else "only decreases"
+        ends.append(f"from ηλ = {start:g}, u {rises}, ηλ ends at {kept[-1][0]:.2f}")
+        rows += [
+            {"from ηλ": start, "step": step, "ηλ": v, "u": u} for step, (v, u) in enumerate(kept)
+        ]
+    figure.update_xaxes(title="curvature ηλ")
+    figure.update_yaxes(title="squared residual u", **log_ticks(drawn_values(figure)))
+    figure.add_vline(2, line=GUIDE_LINE)
+    summary = f"One sample: {'; '.join(ends) or 'no rate from 1 to 4'}."
+    return Chart(
+        finish(figure), summary, rows, [summary], "one_sample", "One sample: a map of the plane"
+    )
+
+
+def first_chart(result: LearningRateResult) -> Chart:
+    """Draw the loss peak at the rate nearest 3."""
+    spec = result.spec
+    return peaks(
+        result.points, spec.widths, spec.models, min(spec.rates, key=lambda each: abs(each - 3))
+    )

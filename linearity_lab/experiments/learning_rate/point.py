@@ -1,0 +1,300 @@
+"""Where linearity ends: linear, quadratic and true models at learning rates below and above the stable one."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from linearity_lab.data.spec import DatasetSpec
+from linearity_lab.experiments.trained_sweep import TrainedPoint, TrainedSweep, along
+from linearity_lab.networks.spec import ArchitectureSpec, OutputName
+from linearity_lab.runs import (
+    Counted,
+    Counts,
+    Experiment,
+    ResultValue,
+    Value,
+    Work,
+    between,
+    columns,
+    finite_sup,
+)
+from linearity_lab.runs.columns import Column, text_table
+from linearity_lab.settings.part import Ascending, Once, Width
+from ntk_core.errors import InvalidInput
+from ntk_core.fits import PowerLaw, fit_runs, law_words
+
+ModelName = Literal["linear", "quadratic", "network"]
+
+
+class LearningRateSpec(TrainedSweep):
+    """Gradient descent at large rates, of networks and their expansions.
+
+    η = c n / (β λ_max(K(w₀))); f, f_lin and f_quad start at the same w₀ and take the same steps.
+
+    f_lin diverges above c = 2 at every width; up to about 4, f_quad and f catapult and recover at a smaller curvature.
+
+    Source: Lewkowycz, Bahri, Dyer, Sohl-Dickstein & Gur-Ari 2020, §2; Zhu, Liu, Radhakrishnan & Belkin 2022.
+
+    >>> LearningRateSpec(widths=(100, 300), rates=(1.0, 3.0)).point_keys()
+    ('width=100', 'width=300')
+    """
+
+    one_output: ClassVar[bool] = True
+    needs_classes: ClassVar = {"output": ("softmax", "linear")}
+    max_kernel_rows: ClassVar[int | None] = 400
+    selector: ClassVar[str] = "method"
+    relevant: ClassVar[dict[str, tuple[str, ...]]] = {"batch_size": ("sgd",)}
+
+    experiment: Literal["learning_rate"] = "learning_rate"
+    dataset: DatasetSpec = DatasetSpec(num_samples=10, num_classes=2, noise=1.0)
+    architecture: ArchitectureSpec = ArchitectureSpec(activation="relu", use_bias=False)
+    widths: tuple[Width, ...] = TrainedSweep.field("widths", (100, 300, 1000, 3000, 10_000))
+    num_seeds: int = TrainedSweep.field("num_seeds", 3)
+    rates: Annotated[tuple[Annotated[float, Field(gt=0, le=100)], ...], Ascending] = Field(
+        default=(0.5, 1.0, 1.5, 1.8, 2.2, 2.5, 3.0, 3.5, 3.8, 4.2, 5.0, 6.0),
+        min_length=1,
+        max_length=32,
+        title="Learning rates c = η/η₀",
+    )
+    """Learning rates η in units of η₀ = n/(β λ_max(K(w₀))), c = η/η₀: the linear model diverges above 2."""
+    models: Annotated[tuple[ModelName, ...], Once] = Field(
+        default=("linear", "quadratic", "network"), min_length=1, max_length=3, title="Models"
+    )
+    """The linear model, the quadratic model, and the network itself, from the same w₀."""
+    output: OutputName = Field(default="linear", title="Output φ")
+    """Output nonlinearity φ; cross-entropy for softmax, the square loss of φ(f) otherwise."""
+    method: Literal["gradient-descent", "sgd"] = Field(default="gradient-descent", title="Method")
+    """All samples in each step, or batches redrawn each epoch."""
+    batch_size: int = Field(default=5, ge=1, le=10_000, title="Batch size")
+    """Samples per step."""
+    loss_threshold: float = Field(default=0.001, gt=0, le=10, title="Loss threshold")
+    """Training stops below this mean loss."""
+    max_steps: int = Field(default=300, ge=1, le=100_000, title="Maximum steps")
+    """Longer runs are stopped and marked."""
+    keep_paths: bool = Field(default=False, title="Follow along training")
+    """Keep loss, curvature, distance and kernel change along the runs of the first seed."""
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Self:
+        if self.method == "sgd" and self.batch_size > self.dataset.num_points:
+            allowed = f"at most {self.dataset.num_points}, the number of samples"
+            raise InvalidInput("batch_size", self.batch_size, allowed)
+        return self
+
+
+DENSE_RECORDS = 100  # first steps, all recorded so that no peak is missed
+TOGETHER_BYTES = 2**30  # of runs that train simultaneously
+_STEPS_OF = {"linear": 0, "quadratic": 4, "network": 1}  # cost of a step, in steps of the network
+_PROGRAMS = {"linear": "linear model", "quadratic": "many trainings", "network": "many trainings"}
+
+
+def counts(spec: LearningRateSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
+    """Count one width, all models, rates and seeds; always all steps."""
+    network, runs = spec.counted(spec.value_of(key)), len(spec.rates) * spec.num_seeds
+    return tuple(_of_model(spec, network, model, runs) for model in spec.models)
+
+
+def _of_model(spec: LearningRateSpec, network: Counted, model: str, runs: int) -> Counts:
+    records = min(spec.max_steps, DENSE_RECORDS) + DENSE_RECORDS
+    group = together(network, model)
+    held, trains = _held(network, model), model != "linear"
+    jacobians = (records if spec.keep_paths else 1) * network.kernel_rows
+    at_once, groups = min(runs, group), -(-runs // group)
+    return replace(
+        held,
+        programs={_PROGRAMS[model]: 1},
+        times=runs,
+        steps=trains * (_STEPS_OF[model] * spec.max_steps + records / 3 + jacobians),
+        squares=(not trains) * 2 * spec.max_steps,
+        more=Work(calls=40 * records * groups / runs),
+        copies=held.copies * at_once + 3 * network.kernel_rows + spec.num_seeds,
+        views=held.views * at_once,
+        matrices=held.matrices * at_once,
+    )
+
+
+def together(network: Counted, model: str) -> int:
+    """Number of runs that train simultaneously."""
+    return max(1, min(256, int(TOGETHER_BYTES // _held(network, model).peak_bytes)))
+
+
+def _held(network: Counted, model: str) -> Counts:
+    """Memory of one run: weights at w₀ and w_t, gradients, temporaries and activations."""
+    copies, views = {"linear": (0, 1), "quadratic": (10, 3), "network": (6, 1)}[model]
+    return Counts(network, copies=copies, views=views, matrices=4)
+
+
+RateOutcome = Literal["monotone", "catapult", "dead", "diverged"]
+RATE_OUTCOMES: dict[str, str] = {
+    "monotone": "the loss never rose above its start",
+    "catapult": "the loss rose above its start and came down below it",
+    "dead": "the kernel ended at zero: no weight changes an output",
+    "diverged": "the loss ended above its start, or became infinite or not a number",
+}
+MODEL_TITLES = {"linear": "linear model", "quadratic": "quadratic model", "network": "network"}
+RISE = 1.05  # our choice: a loss this many times its start has risen
+DEAD_SHARE = 1e-6  # our choice: a kernel of at most this share of its start counts as zero
+
+
+class RatePath(Value):
+    """One run at its recorded steps; entries after a divergence are not finite.
+
+    Attributes:
+        steps: recorded steps, starting at 0.
+        loss: mean loss L.
+        curvature: η β λ_max(K(w_t))/n: the rate in units of the curvature there; 2 is the edge of stability.
+        distance: ‖w_t − w₀‖₂.
+        change: ΔK(t) of the model's own kernel.
+    """
+
+    steps: tuple[int, ...]
+    loss: tuple[float, ...]
+    curvature: tuple[float, ...]
+    distance: tuple[float, ...]
+    change: tuple[float, ...]
+
+
+class RateRun(Value):
+    """One model trained at one rate.
+
+    Attributes:
+        model: ``linear``, ``quadratic`` or ``network``.
+        rate: c = η β λ_max(K(w₀))/n.
+        seed: seed of the initialization w₀.
+        learning_rate: η, as used.
+        outcome: one of :data:`RATE_OUTCOMES`.
+        converged: whether the loss reached the threshold.
+        num_steps: steps taken until the run ended.
+        first_loss, peak_loss, last_loss: at w₀, the largest finite one recorded, and at the end.
+        curvature: η β λ_max(K(w_T))/n at the end; NaN after a divergence.
+        path: records along the run, if kept.
+    """
+
+    model: str
+    rate: float
+    seed: int
+    learning_rate: float
+    outcome: RateOutcome
+    converged: bool
+    num_steps: int
+    first_loss: float
+    peak_loss: float
+    last_loss: float
+    curvature: float
+    path: RatePath | None = None
+
+    @property
+    def peak(self) -> float:
+        """Largest loss over that at w₀."""
+        return self.peak_loss / self.first_loss if self.first_loss > 0 else math.nan
+
+
+def rate_outcome(losses: Sequence[float], dead: bool) -> RateOutcome:
+    """Classify a run by its recorded losses and whether its kernel ended at zero."""
+    first, last = losses[0], losses[-1]
+    if not (math.isfinite(last) and last <= first):
+        return "diverged"
+    if dead:
+        return "dead"
+    return "catapult" if finite_sup(losses) > RISE * first else "monotone"
+
+
+def _is_finite(run: RateRun) -> bool:
+    return run.outcome != "diverged"
+
+
+class RatePoint(TrainedPoint[RateRun]):
+    """All runs of one width: models, seeds and rates."""
+
+    line = ("model", "rate")
+
+    kind: Literal["learning_rate"] = "learning_rate"
+
+    def of_rate(self, rate: float) -> tuple[RateRun, ...]:
+        """The runs of all models at this rate."""
+        return tuple(run for run in self.runs if run.rate == rate)
+
+
+COLUMNS = (
+    columns.WIDTH,
+    columns.NUM_PARAMS,
+    Column("model", "model", format=MODEL_TITLES.__getitem__, role="line"),
+    Column("rate", "c", format="c = {:g}".format, role="line"),
+    columns.SEED,
+    Column("learning_rate", "learning rate η"),
+    Column("outcome", "outcome", role="label"),
+    Column("converged", ""),
+    Column("num_steps", "steps"),
+    Column("first_loss", ""),
+    Column("peak_loss", ""),
+    Column("last_loss", "last loss"),
+    Column("curvature", "c at the end", format=partial(between, spec=".2f"), counts=_is_finite),
+    Column(
+        "peak", "largest loss / loss at w₀", format=partial(between, spec=".3g"), counts=_is_finite
+    ),
+)
+
+
+class LearningRateResult(ResultValue):
+    """Result of a ``learning_rate`` run.
+
+    Outcomes of models at c = η β λ_max(K(w₀)) / n, and max L / L₀.
+
+    Source: Lewkowycz, Bahri, Dyer, Sohl-Dickstein & Gur-Ari 2020, §2; docs/math/learning-rate.md.
+
+    >>> from linearity_lab.runs.gallery import GALLERY
+    >>> result = LearningRateResult.model_validate_json((GALLERY / "catapult-map.json").read_bytes())
+    >>> result.points[0].runs[0].outcome
+    'monotone'
+    """
+
+    columns = COLUMNS
+    spec: LearningRateSpec
+    points: tuple[RatePoint, ...]
+
+
+def learning_rate_summary(spec: LearningRateSpec, points: Sequence[RatePoint]) -> str:
+    """Return a table over seeds, and the exponent of the peak at each rate above 2."""
+    laws = [
+        f"{model} at c = {rate:g}: peak / start {law_words(law, 'm')}"
+        for model in spec.models
+        for rate in spec.rates
+        if (law := peak_law(points, model, rate)) is not None
+    ]
+    return "\n".join(
+        [
+            *text_table(COLUMNS, points, _counted),
+            "",
+            *(f"{k}: {v}" for k, v in RATE_OUTCOMES.items()),
+            *laws,
+        ]
+    )
+
+
+def _counted(runs: Sequence[RateRun]) -> str:
+    return ", ".join(
+        f"{count} {name}" for name, count in Counter(run.outcome for run in runs).items()
+    )
+
+
+def peak_law(points: Sequence[RatePoint], model: str, rate: float) -> PowerLaw | None:
+    """Fit the largest loss over its start against m among catapulted runs."""
+    runs = along(points, model, rate)
+    if not any(run.outcome == "catapult" for _, run in runs):
+        return None
+    return fit_runs(runs, lambda run: run.peak, lambda run: run.outcome == "catapult")
+
+
+EXPERIMENT = Experiment(
+    LearningRateSpec,
+    RatePoint,
+    LearningRateResult,
+    counts,
+    learning_rate_summary,
+    record_bytes=20000,
+)

@@ -1,0 +1,322 @@
+"""Convergence without linearity: loss and bounds, spectra and the PL* ratio along training, ΔK against width."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from linearity_lab.charts.axes import rate_words, seed_words
+from linearity_lab.charts.chart import Chart, occurring
+from linearity_lab.charts.lines import Line, Measure, width_axis
+from linearity_lab.charts.style import GUIDE_COLOR, Style, network_style, nth_style, output_title
+from linearity_lab.charts.sweep import sweep
+from linearity_lab.charts.training import Curve, Records, Row, along_training, record_rows
+from linearity_lab.experiments.optimization.point import (
+    COLUMNS,
+    OptimizationPoint,
+    OptimizationResult,
+    OptimizationRun,
+)
+from linearity_lab.runs import OUTCOME_WORDS
+from linearity_lab.runs.columns import table_rows
+from ntk_core.dynamics import SINGLE_PRECISION, condition_numbers
+from ntk_core.networks.choices import OUTPUTS
+from ntk_core.numbers import number
+
+StepAxis = Literal["linear", "log"]
+STEP_AXES: tuple[StepAxis, ...] = ("linear", "log")
+LOSS_HEADROOM = 30  # upper end of the loss axis, in units of L₀
+BOUND_TITLE = "bound (1 − ημρ²/n)<sup>t</sup> L<sub>0</sub>"
+CHANGE = Measure[OptimizationRun]("kernel change ΔK of φ(f)", "ΔK", lambda run: run.sup_change)
+# Titles of a run's records in tables.
+STEP_COLUMNS: dict[str, Records[OptimizationRun]] = {
+    "step": "steps",
+    "loss": "loss",
+    "ΔK(t)": "change",
+    "λ_min": "smallest",
+    "λ_max": "largest",
+    "λ_min of f": "pre_output_smallest",
+    "‖∇L‖²/2L": "pl_ratio",
+}
+PL_BOUND_TITLE = "with the measured PL* constant"
+
+
+def slow_runs(point: OptimizationPoint, output: str) -> Sequence[OptimizationRun]:
+    """Return the runs at the smallest rate, which the theorem covers."""
+    return point.of(output, min(occurring([point], "rate")))
+
+
+def bound_curves(point: OptimizationPoint, output: str, row: int = 1) -> list[Curve]:
+    """Return the bounds of the first seed at the smallest rate, if the output has any."""
+    first = slow_runs(point, output)[0]
+    if OUTPUTS[output].min_slope <= 0:
+        return []
+    bounds = (
+        (first.bound(point.num_samples), BOUND_TITLE, "dash"),
+        (first.pl_bound(), PL_BOUND_TITLE, "dot"),
+    )
+    return [
+        Curve(Style(GUIDE_COLOR, dash, "", title), first.steps, bound, "loss", row=row)
+        for bound, title, dash in bounds
+        if bound is not None
+    ]
+
+
+def loss_against_step(point: OptimizationPoint, output: str, axis: StepAxis = "linear") -> Chart:
+    """Draw the loss at every rate of one width and output; bounds are dashed.
+
+    Steps are linear, so exponential decay is a straight line. The axis ends with the runs at the smallest rate.
+    Diverged runs leave at the top from a cross.
+    """
+    runs = point.of(output)
+    ceiling = LOSS_HEADROOM * max(run.loss[0] for run in runs)
+    # The bound of the theorem comes before the one with the measured constant, which waits for a click.
+    curves = [
+        *_curves(point, output, lambda run: run.loss, "loss", ceiling=ceiling),
+        *bound_curves(point, output),
+    ]
+    last = (
+        1.15 * max(run.num_steps for run in slow_runs(point, output))
+        if axis == "linear"
+        else math.inf
+    )
+    figure = along_training(
+        curves, (Row("loss L", ceiling=ceiling),), log_x=axis == "log", last=last
+    )
+    parts = [
+        f"{rate:g} η ended at {', '.join(number(run.loss[-1]) for run in runs)} after "
+        f"{', '.join(f'{run.num_steps:,}' for run in runs)} steps ({', '.join(dict.fromkeys(r.outcome for r in runs))})"
+        for rate in occurring([point], "rate")
+        if (runs := point.of(output, rate))
+    ]
+    words = f"Loss with {output_title(output)} at width {point.width:,}: {'; '.join(parts)}."
+    rows, caption = step_rows(point, output), _caption(point, output)
+    return Chart(
+        figure,
+        words,
+        rows,
+        caption,
+        "figure1",
+        "The loss and its bound",
+        finding=_finding(point, output),
+    )
+
+
+def _finding(point: OptimizationPoint, output: str) -> str:
+    parts = []
+    for rate in occurring([point], "rate"):
+        runs = point.of(output, rate)
+        steps = [run.num_steps for run in runs if run.outcome == "converged"]
+        within = f" within {max(steps):,} steps" if steps else ""
+        parts.append(f"{len(steps)} of {len(runs)}{within} at {rate:g} η")
+    return f"Width {point.width:,}, converged runs: {'; '.join(parts)}."
+
+
+def change_lines(points: Sequence[OptimizationPoint], kind: str = "fully-connected") -> list[Line]:
+    """Return ΔK of the kernel of φ(f) for every output at the smallest rate."""
+    least = min(occurring(points, "rate"), default=0.0)
+    return [
+        Line(
+            network_style(kind, output),
+            CHANGE.dots(
+                ((point.width, run) for point in points for run in point.of(output, least)),
+                lambda run: f"η = {rate_words([run.learning_rate])}",
+            ),
+        )
+        for output in occurring(points, "output")
+    ]
+
+
+def change_against_width(
+    points: Sequence[OptimizationPoint], widths: Sequence[int] = (), kind: str = "fully-connected"
+) -> Chart:
+    """Draw ΔK of the kernel of φ(f) against width at the smallest rate, log–log, with exponents."""
+    return sweep(
+        change_lines(points, kind),
+        width_axis(widths),
+        CHANGE.title,
+        CHANGE.symbol,
+        name="figure2",
+        heading="The kernel keeps moving",
+        caption=["Mean over converged runs at the smallest rate."],
+        rows=table_rows(COLUMNS, points),
+    )
+
+
+def spectrum_against_step(point: OptimizationPoint, output: str, num_rows: int) -> Chart:
+    """Draw λ_max and λ_min of the kernel of φ(f) along training, above the condition number.
+
+    ``num_rows`` of the kernels, n·C, limits the condition numbers that single precision resolves.
+    """
+
+    def condition(run: OptimizationRun) -> list[float]:
+        return condition_numbers(run.smallest, run.largest, num_rows).values.tolist()
+
+    def is_bound(run: OptimizationRun) -> list[bool]:
+        return condition_numbers(run.smallest, run.largest, num_rows).is_lower_bound.tolist()
+
+    curves = [
+        *_curves(point, output, lambda run: run.largest, "λ_max"),
+        *_curves(point, output, lambda run: run.smallest, "λ_min"),
+        *_curves(point, output, condition, "condition number", row=2),
+    ]
+    rows = (Row("λ<sub>max</sub> and λ<sub>min</sub>", share=0.6), Row("condition", share=0.4))
+    run = slow_runs(point, output)[0]
+    least = "at least " if any(is_bound(run)) else ""
+    words = (
+        f"Eigenvalues of the kernel {_along(point, run)}: the largest {_from_to(run.largest)}, the smallest "
+        f"{_from_to(run.smallest)}, the condition number {least}{_from_to(condition(run))}."
+    )
+    caption = []
+    if any(any(is_bound(each)) for each in point.of(output)):
+        caption.append(
+            "Where λ_min is within rounding of zero (n·C·ε·λ_max), the kernel may be singular: "
+            f"its condition number is at least {number(1 / (num_rows * SINGLE_PRECISION))}."
+        )
+    columns = {**STEP_COLUMNS, "condition number": condition, "is a lower bound": is_bound}
+    table = record_rows(point.of(output), _line, columns)
+    figure = along_training(curves, rows)
+    return Chart(figure, words, table, caption, "figure3", "Its spectrum along the path")
+
+
+def pl_against_step(point: OptimizationPoint, output: str) -> Chart:
+    """Draw ‖∇L‖²/2L along training at every rate; dashed is its lower bound μρ²/n."""
+    curves = _curves(point, output, lambda run: run.pl_ratio, "‖∇L‖²/2L")
+    run, slope = slow_runs(point, output)[0], OUTPUTS[output].min_slope
+    if slope > 0 and run.min_eigenvalue > 0:
+        style = Style(GUIDE_COLOR, "dash", "", "μρ²/n, the theorem's lower bound")
+        level = run.min_eigenvalue * slope**2 / point.num_samples
+        curves.append(Curve(style, (run.steps[1], run.steps[-1]), (level, level), "μρ²/n"))
+    least = min(filter(math.isfinite, run.pl_ratio), default=math.nan)
+    words = (
+        f"PL* ratio of squared gradient and twice the loss {_along(point, run)}: {_from_to(run.pl_ratio)}, at least "
+        f"{number(least)}."
+    )
+    figure, rows = along_training(curves, (Row("PL* ratio ‖∇L‖² / 2L"),)), step_rows(point, output)
+    return Chart(figure, words, rows, name="figure4", heading="PL* along the path")
+
+
+def step_rows(point: OptimizationPoint, output: str) -> list[dict[str, object]]:
+    """Return one row per run and recorded step of one width and output."""
+    return record_rows(point.of(output), _line, STEP_COLUMNS)
+
+
+def _line(run: OptimizationRun) -> dict[str, object]:
+    return {"rate": f"{run.rate:g} η", "seed": run.seed}
+
+
+def _caption(point: OptimizationPoint, output: str) -> list[str]:
+    slope, title = OUTPUTS[output].min_slope, output_title(output)
+    why = {
+        "swish": ": its slope vanishes near f = −1.28",
+        "softmax": ": its Jacobian maps (1, …, 1) to 0",
+    }
+    sentences = [
+        f"{title}: slope at least ρ = {slope:g} everywhere, so the bound holds at small rates."
+        if slope > 0
+        else f"{title}: no ρ > 0{why.get(output, '')}. The theorem does not apply, so no bound is drawn."
+    ]
+    fast = [run for run in point.of(output) if run.learning_rate > run.stable_rate]
+    if fast:
+        sentences.append(
+            "Above the stable rate the loss may oscillate at every step; thin lines join its "
+            f"{len(fast[0].steps)} records, shown as marks."
+        )
+    for rate in occurring([point], "rate"):
+        runs = point.of(output, rate)
+        diverged = [run for run in runs if run.outcome == "diverged"]
+        if diverged:
+            steps = ", ".join(f"{run.last_finite_step:,} (seed {run.seed})" for run in diverged)
+            stable, used = (
+                min(run.stable_rate for run in diverged),
+                max(run.learning_rate for run in diverged),
+            )
+            sentences.append(
+                f"{_rate_title(rate, runs)} diverged, last finite step {steps}: the rate was {number(used, 3)}, "
+                f"and the linear model at w₀ is stable below {number(stable, 3)}."
+            )
+        for outcome in ("over-budget", "stuck", "dead"):
+            missed = [run for run in runs if run.outcome == outcome]
+            if missed:
+                ratio = max(
+                    run.pl_ratio[-1] / run.pl_ratio[0] if run.pl_ratio[0] > 0 else math.nan
+                    for run in missed
+                )
+                left = (
+                    f"; its PL* ratio is at most {number(ratio, 1)} of what it was"
+                    if outcome == "stuck"
+                    else ""
+                )
+                listed = seed_words([run.seed for run in missed])
+                sentences.append(
+                    f"{_rate_title(rate, runs)} {OUTCOME_WORDS[outcome]} ({listed}){left}."
+                )
+    rising = [
+        run
+        for run in point.of(output)
+        if run.overshoot > 1.001 and run.loss[-1] < 0.1 * run.loss[0]
+    ]
+    if rising:
+        listed = " and ".join(dict.fromkeys(f"{run.rate:g} η" for run in rising))
+        sentences.append(f"Catapult: at {listed} the loss rose above its start and then fell.")
+    return sentences
+
+
+def _along(point: OptimizationPoint, run: OptimizationRun) -> str:
+    return f"along training with {output_title(run.output)} at width {point.width:,}, at {run.rate:g} η"
+
+
+def _from_to(values: Sequence[float]) -> str:
+    """Return the first and last finite values: ``from 1.2 to 3.4``."""
+    finite = [value for value in values if math.isfinite(value)]
+    return f"from {number(finite[0])} to {number(finite[-1])}" if finite else "nowhere finite"
+
+
+def _curves(
+    point: OptimizationPoint,
+    output: str,
+    of: Callable[[OptimizationRun], Sequence[float]],
+    what: str,
+    *,
+    row: int = 1,
+    ceiling: float = math.inf,
+) -> list[Curve]:
+    """Return one curve per run, colored by rate; a cross marks the last finite value."""
+    curves = []
+    for index, rate in enumerate(occurring([point], "rate")):
+        runs = point.of(output, rate)
+        style = nth_style(index, _rate_title(rate, runs), "rate")
+        for place, run in enumerate(runs):
+            seen = [
+                i
+                for i, value in enumerate(of(run))
+                if 0 < value <= ceiling and math.isfinite(value)
+            ]
+            oscillates = run.learning_rate > run.stable_rate  # its records are samples, not a curve
+            curves.append(
+                Curve(
+                    style,
+                    run.steps,
+                    of(run),
+                    what,
+                    run.seed,
+                    row,
+                    width=1 if oscillates else 2.5,
+                    marks=5 if oscillates else 0,
+                    marked=max(seen, default=0),
+                    symbol=style.mark(run.outcome),
+                    is_first=place == 0,
+                )
+            )
+    return curves
+
+
+def _rate_title(rate: float, runs: Sequence[OptimizationRun]) -> str:
+    """``2 η, 0.3 of the stable rate``."""
+    shares = [run.learning_rate / run.stable_rate for run in runs if math.isfinite(run.stable_rate)]
+    return f"{rate:g} η, {number(sum(shares) / len(shares))} × stable" if shares else f"{rate:g} η"
+
+
+def first_chart(result: OptimizationResult) -> Chart:
+    """Draw the loss at the largest width and its bound, with the first output."""
+    point = result.points[-1]
+    return loss_against_step(point, point.runs[0].output)

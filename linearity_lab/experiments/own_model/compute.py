@@ -1,0 +1,66 @@
+"""Runs of a model loaded from a user's file; importing this starts JAX."""
+
+from collections.abc import Generator
+from pathlib import Path
+
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import PyTree
+
+from linearity_lab.data import Dataset
+from linearity_lab.experiments.own_model.point import (
+    OwnLayer,
+    OwnModelPoint,
+    OwnModelRun,
+    OwnModelSpec,
+)
+from linearity_lab.runs import Computation, Progress, load_data
+from ntk_core.errors import InvalidInput, RowsMix
+from ntk_core.networks.keys import initial_key
+from ntk_core.own_models import OwnModel, checked_model, runs_at, their_errors
+from ntk_core.traced import Apply, layers_of
+
+
+def computed_by(model: OwnModel, path: Path) -> Computation:
+    """Computation of an :class:`OwnModelSpec`'s points, which needs the loaded model."""
+
+    def compute(
+        spec: OwnModelSpec, data: Dataset, key: str
+    ) -> Generator[Progress, None, OwnModelPoint]:
+        width, runs = spec.value_of(key), []
+        yield 0.0, f"width {width:,}: layers"
+        with their_errors(path):
+            made, found = made_at(model, spec, data, width), None
+            try:  # only some programs can be traced
+                found = layers_of(*made)
+            except RowsMix:
+                raise
+            except InvalidInput:
+                pass
+            training = {
+                "loss": spec.loss,
+                "num_inputs": spec.num_inputs,
+                **spec.training.model_dump(),
+            }
+            for run in runs_at(model, width, data.x, data.y, seeds=spec.seeds, **training):
+                runs.append(run)
+                change = f"ΔK {run.kernel_change:.3g}, {run.outcome}"
+                yield len(runs) / spec.num_seeds, f"width {width:,}, seed {run.seed}: {change}"
+        return OwnModelPoint.read_off(
+            found,
+            width=width,
+            num_params=runs[0].num_params,
+            layers=tuple(OwnLayer.read_off(layer) for layer in found.layers) if found else (),
+            difference=found.check.kernel if found and found.check else None,
+            runs=tuple(OwnModelRun.read_off(run) for run in runs),
+        )
+
+    return Computation(compute, load_data)
+
+
+def made_at(
+    model: OwnModel, spec: OwnModelSpec, data: Dataset, width: int
+) -> tuple[Apply, PyTree, Array]:
+    """Return (apply, params, inputs) of the first seed; only shapes of apply are computed."""
+    x = jnp.asarray(data.x)
+    return *checked_model(model, width, initial_key(spec.seed, width), x, data.num_outputs), x

@@ -1,0 +1,28 @@
+"""Card and figure of a run on *Results*, and the comparison of such runs."""
+
+from dataclasses import replace
+
+from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.lines import Line, width_axis
+from linearity_lab.charts.sweep import sweep
+from linearity_lab.experiments.kernel_change.figures import change_lines
+from linearity_lab.experiments.own_model.point import OwnModelResult
+
+
+def first_chart(result: OwnModelResult) -> Chart:
+    """ΔK of the runs against width, log–log."""
+    axis = width_axis(result.spec.widths)
+    return sweep(
+        [_line(result)],
+        axis,
+        "kernel change ΔK",
+        "ΔK",
+        slopes=(-0.5, -1.0),
+        of="model",
+        name="own_model",
+    )
+
+
+def _line(result: OwnModelResult) -> Line:
+    (line,) = change_lines(result.points).values()
+    return replace(line, style=replace(line.style, title=result.spec.function))

@@ -1,0 +1,62 @@
+"""Runs: compute a spec and yield events, here or on a cluster; resumable. Imports JAX only to compute."""
+
+from linearity_lab.runs._estimate import (
+    capped,
+    check_result_size,
+    check_size,
+    check_time,
+    estimate,
+    result_bytes,
+    setting_of,
+    work_of_points,
+)
+from linearity_lab.runs._parse import canonical_json, parse_spec, spec_digest, spec_from
+from linearity_lab.runs._run import Points, run
+from linearity_lab.runs._spec import ExperimentSpec, SeededSpec, Spec, SweepSpec, point_key
+from linearity_lab.runs._table import (
+    EXPERIMENTS,
+    KINDS,
+    PRESETS,
+    Computation,
+    Experiment,
+    Growth,
+    Point,
+    Preset,
+    Progress,
+    Result,
+    counts_of,
+    experiment_of,
+    load_data,
+    packages_outside,
+    preset,
+    presets,
+    run_summary,
+)
+from linearity_lab.runs._this_process import by_steps, one_after_another, relayed, rescaled
+from linearity_lab.runs._values import (
+    OUTCOME_WORDS,
+    EndStatus,
+    Mean,
+    Outcome,
+    PointValue,
+    Provenance,
+    ResultValue,
+    Value,
+    WidthPoint,
+    finite_or_none,
+    finite_sup,
+    mean,
+)
+from linearity_lab.runs.columns import aligned, between, outcome_notes, with_error
+from linearity_lab.runs.costs import (
+    BYTES,
+    SHIPPED,
+    Counted,
+    Counts,
+    Machine,
+    Work,
+    learn,
+    machine,
+    peak_bytes,
+    typical_steps,
+)

@@ -1,0 +1,275 @@
+"""Estimate the cost of a run without tracing or JAX, fast enough for every change of a widget."""
+
+import bisect
+import functools
+import itertools
+import math
+from collections.abc import Callable, Container, Mapping, Sequence
+from typing import Any, cast
+
+from linearity_lab.data.spec import DatasetSpec
+from linearity_lab.data.uploads import HOW_TO_BRING, MissingUpload
+from linearity_lab.environment import accelerator_bytes, memory_limit, settings, stated_memory
+from linearity_lab.runs._parse import spec_from
+from linearity_lab.runs._spec import Spec
+from linearity_lab.runs._table import counts_of, experiment_of
+from linearity_lab.runs.costs import Machine, Work, bytes_of_points, machine, peak_bytes, total_work
+from linearity_lab.runs.events import Estimated
+from linearity_lab.settings.part import SpecPart
+from linearity_lab.settings.walk import value_at, with_value
+from linearity_lab.variables import check_scheduler
+from ntk_core.errors import InvalidInput, ResultTooLarge, TooLarge
+
+_STEPS = "training.max_steps"
+SCHEDULER_VARIABLE = "LINEARITY_LAB_SCHEDULER"
+# Errors suggest numbers of two digits and zeros.
+ROUND = (*range(1, 10), *(digits * 10**zeros for zeros in range(10) for digits in range(10, 100)))
+
+
+def estimate(spec: Spec | str, finished: Container[str] = (), *, most: bool = False) -> Estimated:
+    """Estimate a run: spec → number of points, wall time, peak memory.
+
+    Wall time is the sum over points and counts (operations, bytes, calls, programs) of count × time per unit here.
+
+    >>> estimate("liu-fig1-left").num_points > 1
+    True
+
+    Args:
+        spec: a spec, or the name of a preset.
+        finished: keys of finished points, which take no time.
+        most: count the maximum number of steps and products, not the typical number.
+
+    Returns:
+        The number of points, seconds and peak bytes.
+
+    Raises:
+        InvalidInput: if no preset has this name.
+
+    Source: our choice, docs/decisions/0010-jobs-and-budgets.md.
+    """
+    spec = spec_from(spec)
+    seconds = seconds_of_points(spec, most)
+    return Estimated(
+        num_points=len(seconds),
+        seconds=sum(of_point for key, of_point in seconds.items() if key not in finished),
+        peak_bytes=largest_bytes(spec),
+    )
+
+
+def seconds_of_points(spec: Spec, most: bool = False) -> Mapping[str, float]:
+    """Return the wall time of each point on this machine by key."""
+    return {key: machine().seconds(work) for key, work in work_of_points(spec, most).items()}
+
+
+def work_of_points(spec: Spec, most: bool = False) -> Mapping[str, Work]:
+    """Return the work of each point by key."""
+    return {key: work for key, (work, _) in _costs(spec, most).items()}
+
+
+def largest_bytes(spec: Spec) -> float:
+    """Return the expected peak memory of the largest point above an idle process, including compiling, in bytes."""
+    return max(num_bytes for _, num_bytes in _costs(spec).values())
+
+
+POINT_BYTES = 20_000  # JSON of a point beside its records: numbers at w₀, provenance; our choice
+
+
+def result_bytes(spec: Spec) -> dict[str, float]:
+    """Return the estimated bytes of each point of a result by key: its JSON and the arrays stored beside it."""
+    experiment = experiment_of(spec)
+    records = max(1, setting_of(spec, "training.num_records") or 1)
+    lines = (setting_of(spec, "num_seeds") or 1) * len(setting_of(spec, "outputs") or (1,))
+    json_bytes = POINT_BYTES + experiment.record_bytes * records * lines
+    return {key: json_bytes + experiment.kept_bytes(spec, key) for key in spec.point_keys()}
+
+
+def check_result_size(spec: Spec, max_bytes: float) -> None:
+    """Refuse a spec whose result is estimated above ``max_bytes``.
+
+    Raises:
+        ResultTooLarge: for the first setting that alone makes it fit: kept kernels, training points, seeds, the swept
+            setting.
+    """
+    required = sum(result_bytes(spec).values())
+    if required <= max_bytes:
+        return
+
+    def fits(candidate: Spec) -> bool:
+        return sum(result_bytes(candidate).values()) <= max_bytes
+
+    names = ["num_seeds", spec.swept_field]
+    field = ""
+    given: object = None
+    nearest: object = None
+    if setting_of(spec, "keep_kernels"):
+        without = cast(Spec, with_value(spec, "keep_kernels", False))
+        if fits(without):
+            field, given, nearest = "keep_kernels", True, False
+        names.insert(0, "dataset.num_samples")
+    if not field:
+        field, given, nearest = _largest_setting(spec, names, fits)
+    raise ResultTooLarge(
+        field, given, required=required, limit=max_bytes, unit="bytes", nearest=nearest
+    )
+
+
+@functools.lru_cache(maxsize=128)  # pages need this for their settings at every rerun
+def _costs(spec: Spec, most: bool = False) -> Mapping[str, tuple[Work, float]]:
+    """Return the work and the peak bytes of each point by key."""
+    counts = {key: counts_of(spec, key, most) for key in spec.point_keys()}
+    works = map(total_work, counts.values())
+    return dict(zip(counts, zip(works, bytes_of_points(counts.values()), strict=True), strict=True))
+
+
+def check_size(
+    spec: Spec,
+    max_bytes: float = math.inf,
+    scheduler: str | None = None,
+    max_result_bytes: float = math.inf,
+) -> None:
+    """Refuse a spec with missing data, whose largest point does not fit into memory, or with too large a result.
+
+    Args:
+        max_bytes: the run's limit in bytes, if it is below :func:`memory_limit`.
+        max_result_bytes: limit of the estimated result, in bytes.
+        scheduler: as in :func:`run`. Workers of a cluster check their own memory, so this machine's memory is then
+            no limit unless ``LINEARITY_LAB_MEMORY_GIB`` sets one.
+
+    Raises:
+        MissingUpload: for ``dataset.digest``, if the uploaded data are not stored here.
+        TooLarge: for the swept setting or ``dataset.num_samples``, with the largest value that fits (larger values are
+            reduced to it), or 1 if none does.
+        ResultTooLarge: for the setting to lower, if the result is estimated above its limit.
+        InvalidInput: if the environment's memory limit is not a number, or its scheduler not an address.
+    """
+    check_data(spec)
+    check_result_size(spec, max_result_bytes)
+    here = memory_limit() if stated_memory() or not scheduler_address(scheduler) else math.inf
+    limit, required = min(max_bytes, here), largest_bytes(spec)
+    if required <= limit:
+        return
+
+    def fits(candidate: Spec) -> bool:
+        keys = candidate.point_keys()
+        is_possible = peak_bytes(counts_of(candidate, keys[-1])) <= limit  # decides most cases
+        return (
+            is_possible
+            and max(bytes_of_points([counts_of(candidate, key) for key in keys])) <= limit
+        )
+
+    field, given, nearest = _largest_setting(spec, [spec.swept_field, "dataset.num_samples"], fits)
+    raise TooLarge(field, given, required=required, limit=limit, unit="bytes", nearest=nearest)
+
+
+def check_time(spec: Spec, max_seconds: float, *, most: bool = False) -> None:
+    """Refuse a spec that is expected to take longer than ``max_seconds``.
+
+    Args:
+        most: as for :func:`estimate`: refuse a spec that could take longer.
+
+    Raises:
+        TooLarge: for the first setting that alone brings the time within the limit: the swept setting (larger values
+            are reduced), the seeds, the steps, the training points. The steps come first if their typical number fits.
+            If no setting suffices, for the first one that can be lowered, with 1.
+    """
+    required = sum(seconds_of_points(spec, most).values())
+    if required > max_seconds:
+        field, given, nearest = _most_in_time(spec, max_seconds, most, machine())
+        raise TooLarge(
+            field, given, required=required, limit=max_seconds, unit="seconds", nearest=nearest
+        )
+
+
+@functools.lru_cache(maxsize=256)  # pages need this for the paper's sizes at every rerun
+def _most_in_time(
+    spec: Spec, max_seconds: float, most: bool, here: Machine
+) -> tuple[str, int, int]:
+    def fits(candidate: Spec, most: bool = most) -> bool:
+        costliest_first = (
+            total_work(counts_of(candidate, key, most)) for key in reversed(candidate.point_keys())
+        )
+        return all(
+            total <= max_seconds
+            for total in itertools.accumulate(map(here.seconds, costliest_first))
+        )
+
+    names = [spec.swept_field, "num_seeds", _STEPS, "dataset.num_samples"]
+    if most and fits(spec, most=False):  # the typical number of steps fits, the maximum does not
+        names.sort(key=lambda name: name != _STEPS)
+    return _largest_setting(spec, names, fits)
+
+
+def _largest_setting(
+    spec: Spec, names: Sequence[str], fits: Callable[[Spec], bool]
+) -> tuple[str, int, int]:
+    """Return the first setting that alone makes ``spec`` fit, else the first above 1; its largest and new value."""
+    values = {name: value for name in names if (value := setting_of(spec, name)) is not None}
+    given = {
+        name: max(value) if isinstance(value, tuple) else value for name, value in values.items()
+    }
+    above = [name for name in given if given[name] > 1] or list(given)[-1:]
+    name = next((name for name in above if fits(capped(spec, name, 1))), above[0])
+    return (
+        name,
+        given[name],
+        largest_fitting(lambda value: fits(capped(spec, name, value)), given[name]),
+    )
+
+
+def setting_of(spec: SpecPart, name: str) -> Any:
+    """Return a setting's value by dotted name; None if the spec lacks it or does not use it."""
+    try:
+        return value_at(spec, name)
+    except KeyError:
+        return None
+
+
+def capped(spec: Spec, name: str, most: int) -> Spec:
+    """Return ``spec`` with this setting, or each of its values, reduced to ``most``."""
+    value = value_at(spec, name)
+    lower = (
+        tuple(sorted({min(item, most) for item in value}))
+        if isinstance(value, tuple)
+        else min(value, most)
+    )
+    return cast(Spec, with_value(spec, name, lower))
+
+
+def check_data(spec: Spec) -> None:
+    """Refuse a spec with missing data."""
+    dataset = getattr(spec, "dataset", None)
+    if isinstance(dataset, DatasetSpec) and dataset.known_shapes() is None:
+        raise MissingUpload("dataset.digest", dataset.digest, HOW_TO_BRING)
+
+
+def largest_fitting(fits: Callable[[int], bool], too_large: int) -> int:
+    """Return the largest of :data:`ROUND` below ``too_large`` that fits, by at most ten calls; 1 by assumption."""
+    end = max(1, bisect.bisect_left(ROUND, too_large))
+    return ROUND[
+        bisect.bisect_left(ROUND, True, lo=1, hi=end, key=lambda value: not fits(value)) - 1
+    ]
+
+
+def scheduler_address(given: str | None = None) -> str | None:
+    """Return the address of the dask scheduler, ``given`` or from the environment; None to compute here."""
+    field = SCHEDULER_VARIABLE if given is None else "scheduler"
+    address = settings().scheduler if given is None else given
+    check_scheduler(field, address)
+    return address or None
+
+
+def devices_for(spec: Spec, key: str) -> int:
+    """Return the number of devices that share the widths of a point: all, if one is too small."""
+    import jax
+
+    stated, available = settings().devices, len(jax.devices())
+    if stated is not None and stated > available:
+        raise InvalidInput(
+            "LINEARITY_LAB_DEVICES", stated, f"an integer from 1 to {available}, the devices found"
+        )
+    usable, width = accelerator_bytes(), spec.parts_of(key).get("width", 0)
+    if stated is not None or not usable or peak_bytes(counts_of(spec, key)) <= usable[0]:
+        return stated or 1
+    return max(
+        count for count in range(1, len(usable) + 1) if width % count == 0
+    )  # must divide the width

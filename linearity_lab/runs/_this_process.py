@@ -1,0 +1,195 @@
+"""Compute points sequentially in this process, and report the progress of their parts."""
+
+import math
+import platform
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC, datetime
+from importlib import metadata
+from typing import Any, TypeVar, cast
+
+from linearity_lab.environment import accelerator_bytes
+from linearity_lab.runs._estimate import check_size, devices_for
+from linearity_lab.runs._spec import SeededSpec, Spec
+from linearity_lab.runs._table import Computation, Growth, Progress, experiment_of, fingerprint
+from linearity_lab.runs._values import PointValue, Provenance
+from linearity_lab.runs.compiled_code import release_compiled
+from linearity_lab.runs.events import PointFailed, PointFinished, PointProgress, PointStarted
+from ntk_core._version import __version__
+from ntk_core.errors import InvalidInput
+
+Found = TypeVar("Found")
+Old = TypeVar("Old")
+New = TypeVar("New")
+AnyReport = TypeVar("AnyReport", bound=Progress | Growth)
+# Events of points with ``fraction`` of the point; ``run`` converts it to the fraction of the run.
+Report = PointStarted | PointProgress | PointFinished | PointFailed
+
+
+class SiteFailure(Exception):
+    """Failure of this process or the cluster, which ends the run; ``str`` is one sentence."""
+
+
+class ThisProcess:
+    """This process; imports JAX and loads data on first use.
+
+    Attributes:
+        provenance: provenance of the points computed here; None before the first one.
+    """
+
+    def __init__(self, spec: Spec, computation: Computation | None = None):
+        self._spec, self._is_given = spec, computation is not None
+        self._data: Any = None
+        self.provenance: Provenance | None = None
+        computation = computation or experiment_of(spec).computation()
+        self._computation = (
+            on_own_data(computation) if getattr(spec, "draws_data", False) else computation
+        )
+
+    def reports(self, keys: Sequence[str]) -> Generator[Report | None, None, None]:
+        """Compute these points. Closing the generator stops the work.
+
+        Raises:
+            SiteFailure: if no point can be computed.
+        """
+        try:
+            self._data = self._computation.load(self._spec) if self._data is None else self._data
+            if accelerator_bytes() and not self._is_given:
+                check_size(self._spec, scheduler="")  # unknown before JAX has started
+            parts = {key: 1 if self._is_given else devices_for(self._spec, key) for key in keys}
+        except InvalidInput as error:
+            raise SiteFailure(str(error)) from None
+        self.provenance = self._provenance()
+        for key in keys:
+            yield PointStarted(key=key)
+            began = time.monotonic()
+            try:
+                point = yield from self._advances(key, parts[key])
+            except (MemoryError, RuntimeError) as error:
+                yield PointFailed(key=key, reason=sentence(error))
+            else:
+                made = {"provenance": self.provenance, "runtime_s": time.monotonic() - began}
+                yield PointFinished(key=key, point=point.model_copy(update=made))
+
+    def _advances(self, key: str, num_devices: int) -> Generator[PointProgress, None, PointValue]:
+        """Yield the progress of a computation; return the point."""
+        release_compiled()  # a process computes many runs
+        work = self._computation.compute(self._spec, self._data, key)
+        while True:
+            try:
+                with _divided_over(
+                    num_devices
+                ):  # not across a yield, since other code runs meanwhile
+                    report = next(work)
+            except StopIteration as stop:
+                return stop.value
+            grown = report.point if isinstance(report, Growth) else None
+            yield PointProgress(key=key, fraction=report[0], message=report[1], point=grown)
+
+    def _provenance(self) -> Provenance:
+        import jax
+        import jax.numpy as jnp
+
+        device = jax.devices()[0]
+        return Provenance(
+            versions={
+                "linearity-lab": __version__,
+                **{name: metadata.version(name) for name in ("jax", "jaxlib", "numpy")},
+            },
+            platform=f"Python {platform.python_version()} on {platform.system()} {platform.machine()}",
+            device=f"{device.platform}: {device.device_kind}",
+            dtype=self._spec.float_type or str(jnp.result_type(float)),
+            started_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            data_sha256=fingerprint(self._data),
+        )
+
+
+def on_own_data(computation: Computation) -> Computation:
+    """Return a computation that loads data per seed and joins the runs of all seeds in one point.
+
+    Other fields of the point than ``of_each_seed`` are those of the first seed.
+    """
+
+    def load(spec: SeededSpec) -> list[object]:
+        return [computation.load(each) for each in spec.each_seed()]
+
+    def compute(
+        spec: SeededSpec, data: list[object], key: str
+    ) -> Generator[Progress | Growth, None, PointValue]:
+        works = one_after_another(
+            [computation.compute(*one, key) for one in zip(spec.each_seed(), data, strict=True)]
+        )
+        # Partial points of a single seed are not drawn.
+        points: list[PointValue] = yield from relayed(works, lambda report: (report[0], report[1]))
+        together = {
+            of: tuple(run for each in points for run in getattr(each, of))
+            for of in points[0].of_each_seed
+        }
+        return points[0].model_copy(update=together)
+
+    return Computation(compute, load)
+
+
+def _divided_over(num_devices: int) -> AbstractContextManager[object]:
+    """Return a mesh over this many devices, which divides widths; None for one device."""
+    if num_devices == 1:
+        return nullcontext()
+    import jax
+
+    from ntk_core.networks.architectures import width_mesh
+
+    return jax.set_mesh(width_mesh(num_devices))
+
+
+def sentence(error: BaseException) -> str:
+    """Return one line that describes an error inside a computation."""
+    if isinstance(error, InvalidInput):
+        return str(error)
+    text = str(error).strip().splitlines()
+    if isinstance(error, MemoryError) or (text and "RESOURCE_EXHAUSTED" in text[0]):
+        return "the computation ran out of memory; choose smaller widths or fewer seeds"
+    return f"the computation failed ({type(error).__name__}: {text[0][:200] if text else 'no message'})"
+
+
+def relayed(
+    work: Generator[Old, None, Found], change: Callable[[Old], New]
+) -> Generator[New, None, Found]:
+    """Run the work and apply ``change`` to each of its reports."""
+    while True:
+        try:
+            report = next(work)
+        except StopIteration as end:
+            return cast(Found, end.value)
+        yield change(report)
+
+
+def one_after_another(
+    works: Sequence[Generator[AnyReport, None, Found]],
+) -> Generator[AnyReport, None, list[Found]]:
+    """Run several computations sequentially; rescale their reported shares to the total."""
+    found = []
+    for index, work in enumerate(works):
+        of_all = lambda report, at=index: rescaled(report, (at + report[0]) / len(works))  # noqa: E731
+        found.append((yield from relayed(work, of_all)))
+    return found
+
+
+def rescaled(report: AnyReport, fraction: float) -> AnyReport:
+    """Return a report with another fraction."""
+    return (
+        report._replace(fraction=fraction)
+        if isinstance(report, Growth)
+        else cast(AnyReport, (fraction, report[1]))
+    )
+
+
+def by_steps(
+    stretches: Iterable[int], max_steps: int, words: str, first: float = 0.0
+) -> Iterator[Progress]:
+    """Report a training's progress on a logarithmic axis of steps, starting at the share ``first``."""
+    for step in stretches:
+        yield (
+            first + (1 - first) * math.log1p(step) / math.log1p(max_steps),
+            f"{words}, step {step:,}",
+        )

@@ -1,0 +1,170 @@
+"""Checks of imported results: what a computation here cannot have produced is refused.
+
+A checksum proves that a line has not changed since it was written. It does not prove who wrote it,
+so the numbers are checked as well.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from pydantic import BaseModel
+
+from linearity_lab.runs._estimate import result_bytes
+from linearity_lab.runs._spec import SeededSpec, Spec
+from linearity_lab.runs._table import Result, run_summary
+from linearity_lab.runs._values import PointValue, Record
+
+# Squares of larger numbers overflow float64, so that means and errors could not be shown.
+MAX_NUMBER = 1e150
+MAX_RUNTIME_S = 1e10
+# JSON takes about 2.5 times the bytes of an array; other estimates hold within a factor of 1.5.
+SIZE_FACTOR = 4
+SIZE_MARGIN = 1_000_000
+# Outcomes of trainings whose numbers are all finite.
+_ENDED_WELL = ("converged", "completed", "monotone", "catapult")
+
+
+class UnusableLine(Exception):
+    """Reason why a line has no usable run, as a clause."""
+
+
+def check_json(data: object) -> None:
+    """Check the texts and numbers of parsed JSON.
+
+    Raises:
+        UnusableLine: for text that databases cannot store, and for numbers too large to show.
+    """
+    for leaf in _leaves(data):
+        if isinstance(leaf, str):
+            if "\0" in leaf or any("\ud800" <= letter <= "\udfff" for letter in leaf):
+                raise UnusableLine("damaged; it contains text that is not valid Unicode")
+        elif isinstance(leaf, int | float) and not abs(leaf) <= MAX_NUMBER:
+            raise UnusableLine(f"it contains a number above {MAX_NUMBER:g}")
+
+
+def check_size_of_line(spec: Spec, num_bytes: int) -> None:
+    """Refuse a line far larger than the result of its settings can be.
+
+    Raises:
+        UnusableLine: with both sizes.
+    """
+    most = SIZE_FACTOR * sum(result_bytes(spec).values()) + SIZE_MARGIN
+    if num_bytes > most:
+        raise UnusableLine(f"it has {num_bytes:,} bytes; its settings allow {most:,.0f}")
+
+
+def check_result(result: Result) -> None:
+    """Check that a result has the seeds and numbers of a computed one, and can be shown.
+
+    Raises:
+        UnusableLine: with the first fault.
+    """
+    _check_time(result.runtime_s)
+    _check_date(result.provenance.started_at)
+    for point in result.points:
+        _check_time(point.runtime_s)
+        if point.provenance is not None:
+            _check_date(point.provenance.started_at)
+        _check_numbers(point)
+        _check_records(result.spec, point)
+    try:
+        result.csv()
+        run_summary(result.spec, result.points)
+    except (ArithmeticError, ValueError, TypeError, LookupError, AttributeError):
+        raise UnusableLine("its numbers cannot be shown") from None
+
+
+def _leaves(data: object) -> Iterator[object]:
+    """Yield all texts and numbers of nested containers, without recursion."""
+    left = [data]
+    while left:
+        entry = left.pop()
+        if isinstance(entry, dict):
+            left.extend(entry.keys())
+            left.extend(entry.values())
+        elif isinstance(entry, list | tuple):
+            left.extend(entry)
+        else:
+            yield entry
+
+
+def _check_time(seconds: float) -> None:
+    if not 0 <= seconds <= MAX_RUNTIME_S:
+        raise UnusableLine("its run time is no finite number of seconds")
+
+
+def _check_date(text: str) -> None:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        raise UnusableLine("its starting time is no date") from None
+
+
+def _check_numbers(point: PointValue) -> None:
+    """Refuse numbers written as texts that are too large; texts such as NaN are allowed."""
+    for leaf in _leaves(point.model_dump()):
+        if isinstance(leaf, float) and math.isfinite(leaf) and abs(leaf) > MAX_NUMBER:
+            raise UnusableLine(f"{point.key} contains a number above {MAX_NUMBER:g}")
+
+
+def _check_records(spec: Spec, point: PointValue) -> None:
+    fields = type(point).model_fields
+    num_seeded = 0
+    for name in fields:
+        records = getattr(point, name)
+        if not isinstance(records, tuple):
+            continue
+        seeded = [each for each in records if isinstance(each, BaseModel) and hasattr(each, "seed")]
+        num_seeded += len(seeded)
+        if seeded and isinstance(spec, SeededSpec):
+            _check_seeds(spec, point, seeded, is_complete=name == "runs")
+        for record in seeded:
+            _check_finite(point, record)
+    # Some settings measure kernels only, so that "runs" is empty beside other records.
+    if num_seeded == 0 and "runs" in fields and fields["runs"].is_required():
+        raise UnusableLine(f"{point.key} has no runs")
+
+
+def _check_seeds(
+    spec: SeededSpec, point: PointValue, records: Sequence[Record], *, is_complete: bool
+) -> None:
+    """Refuse records of other seeds, repeated records and, in ``runs``, missing seeds."""
+    found = {record.seed for record in records}
+    if not found <= set(spec.seeds):
+        raise UnusableLine(f"{point.key} has runs of seeds that its settings exclude")
+    if is_complete and len(found) < spec.num_seeds:
+        raise UnusableLine(f"{point.key} lacks runs of some seeds")
+    if len(set(map(_identity, records))) < len(records):
+        raise UnusableLine(f"{point.key} has a run several times")
+
+
+def _identity(record: Record) -> tuple[object, ...]:
+    """Return the seed, rate and names (output, method, …) that distinguish records of a point."""
+    names = []
+    for name in type(record).model_fields:
+        value = getattr(record, name)
+        if name in ("seed", "rate") or (isinstance(value, str) and name != "outcome"):
+            names.append((name, value))
+    return tuple(names)
+
+
+def _check_finite(point: PointValue, record: Record) -> None:
+    """Refuse NaN and infinities where the type of a record promises finite numbers.
+
+    A float without a default is finite in a training that ended well. So is a single float of a
+    record without an outcome; the curves of such a record may leave the range of floats. A default
+    of NaN or None means that some settings do not measure the field.
+    """
+    has_outcome = "outcome" in type(record).model_fields
+    if has_outcome and getattr(record, "outcome", "") not in _ENDED_WELL:
+        return
+    for name, field in type(record).model_fields.items():
+        value = getattr(record, name)
+        if not field.is_required():
+            continue
+        if not has_outcome and not isinstance(value, float):
+            continue
+        for number in _leaves(value):
+            if isinstance(number, float) and not math.isfinite(number):
+                raise UnusableLine(f"{point.key} has a run whose {name} is not finite")

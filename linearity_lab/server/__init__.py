@@ -1,7 +1,0 @@
-"""The server around Streamlit: allowed hosts, security headers, readiness, logs, worker lifecycle."""
-
-from linearity_lab.server._app import lifespan, middleware, routes
-from linearity_lab.server._first_paint import EARLY_PAGES, EARLY_SCRIPT
-from linearity_lab.server._visitor_cookie import visitor_of
-
-__all__ = ["EARLY_PAGES", "EARLY_SCRIPT", "lifespan", "middleware", "routes", "visitor_of"]

@@ -1,7 +1,0 @@
-"""Learning rates above which linearity ends (Lewkowycz et al. 2020; Zhu, Liu, Radhakrishnan & Belkin 2022)."""
-
-from linearity_lab.view_modules import Page
-
-PAGE = Page(
-    "Learning rate", ":material/speed:", "Where does linearity end?", group="Beyond width", place=0
-)
