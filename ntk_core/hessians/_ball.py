@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, TypedDict, Unpack, overload
+from typing import Any, NamedTuple, TypedDict, Unpack, overload
 
 import jax
 import jax.numpy as jnp
@@ -28,9 +28,10 @@ from ntk_core.hessians._operator import (
     refuse_asymmetric_output,
     second_derivatives,
 )
-from ntk_core.kernels import checked_model, empirical_ntk, kernel_change, moving_of
+from ntk_core.hessians._requests import check_count, check_radii, checked_key
+from ntk_core.kernels import checked_model, empirical_ntk, kernel_change, moving_of, refuse_traced
 from ntk_core.networks.architectures import Network
-from ntk_core.traced import Model, accepted, accepted_input
+from ntk_core.traced import Model, accepted, accepted_input, with_usual_settings
 
 QUANTITIES = ("hessian", "kernel")
 MAX_MATVECS = 64
@@ -109,6 +110,7 @@ def ball_sup(
     quantity: str = "hessian",
     **ascents: Unpack[Ascents],
 ) -> list[BallSup]: ...
+@with_usual_settings
 def ball_sup(
     net: Model,
     params: PyTree,
@@ -155,10 +157,15 @@ def ball_sup(
 
     Source: Liu, Zhu & Belkin 2020, Theorem 3.2 and Proposition 2.3.
     """
-    found = list(
-        ball_sups_in_turn(net, params, x, np.atleast_1d(radius).tolist(), quantity, **ascents)
-    )
+    found = list(ball_sups_in_turn(net, params, x, _as_list(radius), quantity, **ascents))
     return found if np.ndim(radius) else found[0]
+
+
+def _as_list(radius: Any) -> list[float]:
+    """Return radii as a list."""
+    if isinstance(radius, Sequence | np.ndarray | Array) and not isinstance(radius, str):
+        return np.ravel(radius).tolist()
+    return [radius]
 
 
 def ball_sups_in_turn(
@@ -184,7 +191,7 @@ def ball_sups_in_turn(
     _check_numbers(radii, num_starts, num_steps, max_further_steps)
     measure = Measure(net, params, x, quantity, output_index, tolerance, max_matvecs)
     best = origin = measure(params)
-    key = jax.random.key(0) if key is None else key
+    key = checked_key(key)
     for radius in radii:
         random, ascent = [], []
         converged = origin.converged
@@ -256,19 +263,10 @@ def ascend(
 def _check_numbers(
     radii: Sequence[float], num_starts: int, num_steps: int, max_further_steps: int
 ) -> None:
-    if (
-        len(radii) == 0
-        or min(radii) <= 0
-        or not np.all(np.isfinite(radii))
-        or list(radii) != sorted(radii)
-    ):
-        raise InvalidInput("radius", list(radii), "finite numbers above 0, in increasing order")
-    if num_starts < 1:
-        raise InvalidInput("num_starts", num_starts, "an integer of at least 1")
-    if num_steps < 0:
-        raise InvalidInput("num_steps", num_steps, "an integer of at least 0")
-    if max_further_steps < 0:
-        raise InvalidInput("max_further_steps", max_further_steps, "an integer of at least 0")
+    check_radii(radii)
+    check_count("num_starts", num_starts, 1)
+    check_count("num_steps", num_steps, 0)
+    check_count("max_further_steps", max_further_steps, 0)
 
 
 class Place(NamedTuple):
@@ -296,6 +294,7 @@ class Measure:
     ):
         if quantity not in QUANTITIES:
             raise InvalidInput("quantity", quantity, "one of " + ", ".join(QUANTITIES))
+        refuse_traced((params, x), "x")
         self._quantity, self._with_direction = quantity, with_direction
         if quantity == "hessian":
             net, one, num_outputs = accepted_input(net, params, x)

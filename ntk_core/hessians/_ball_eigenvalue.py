@@ -11,10 +11,10 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Key, PyTree, Shaped
 
-from ntk_core.errors import InvalidInput
 from ntk_core.hessians._ball import sphere_point, step_inside, unit
-from ntk_core.kernels import checked_model, empirical_ntk, moving_of
-from ntk_core.traced import Model, accepted
+from ntk_core.hessians._requests import check_count, check_radii, checked_key
+from ntk_core.kernels import checked_model, empirical_ntk, moving_of, refuse_traced
+from ntk_core.traced import Model, accepted, with_usual_settings
 
 NUM_STARTS, NUM_STEPS = (
     3,
@@ -44,6 +44,7 @@ class BallEigenvalue:
     num_starts: int
 
 
+@with_usual_settings
 def smallest_eigenvalue_in_ball(
     net: Model,
     params: PyTree,
@@ -102,15 +103,13 @@ def smallest_eigenvalue_in_turn(
     key: Key[Array, ""] | None = None,
 ) -> Iterator[BallEigenvalue]:
     """Yield :func:`smallest_eigenvalue_in_ball` so far after each descent, so that a run can stop."""
-    if not (np.isfinite(radius) and radius > 0):
-        raise InvalidInput("radius", radius, "a finite number above 0")
-    if num_starts < 1:
-        raise InvalidInput("num_starts", num_starts, "an integer of at least 1")
-    if num_steps < 0:
-        raise InvalidInput("num_steps", num_steps, "an integer of at least 0")
+    check_radii([radius])
+    check_count("num_starts", num_starts, 1)
+    check_count("num_steps", num_steps, 0)
+    refuse_traced((params, x), "x")
     net, inputs, _ = accepted(net, params, x)
     net, rows = checked_model(net, params, inputs), jnp.asarray(inputs)
-    key = jax.random.key(0) if key is None else key
+    key = checked_key(key)
     visited: list[list[float]] = []
     for index in range(1 + num_starts):
         point = (

@@ -23,7 +23,7 @@ from ntk_core.hessians._operator import (
     refuse_asymmetric_output,
 )
 from ntk_core.networks.architectures import Network
-from ntk_core.traced import Model, Program, accepted_input, program_of_network
+from ntk_core.traced import Model, Program, accepted_input, program_of_network, with_usual_settings
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,7 @@ class BlockNorms:
     num_matvecs: int
 
 
+@with_usual_settings
 def hessian_block_norms(
     net: Model,
     params: PyTree,

@@ -18,7 +18,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.hessians._lanczos import Tridiagonal, beginning, step
 from ntk_core.hessians._operator import operator, output_scalar
 from ntk_core.hessians._space import Bases, SmallSpace, dimension_in, lifted, zero_coordinates
-from ntk_core.kernels import as_it_is
+from ntk_core.kernels import as_it_is, refuse_traced
 from ntk_core.networks.architectures import Network
 from ntk_core.traced import (
     Model,
@@ -175,12 +175,13 @@ def with_layers(net: Model, params: PyTree, x: Array) -> Model:
     The first Hessian product of layers is compared with a plain one.
 
     Raises:
-        InvalidInput: if rows of a batch interact.
+        InvalidInput: if rows of a batch interact, and inside of ``jax.jit``.
         TracingDisagrees: if the kernel or the Hessian differs from plain derivatives.
     """
+    refuse_traced((params, x), "x")
     if isinstance(net, Network):
         return net
-    row = x if isinstance(x, jax.core.Tracer) else np.asarray(x)
+    row = np.asarray(x)
     try:
         program = checked(net, params, row[None])
     except InvalidInput:

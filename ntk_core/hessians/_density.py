@@ -19,8 +19,9 @@ from ntk_core.hessians._operator import (
     output_scalar,
     refuse_asymmetric_output,
 )
+from ntk_core.hessians._requests import check_count, checked_key
 from ntk_core.networks.architectures import Network
-from ntk_core.traced import Model, accepted_input
+from ntk_core.traced import Model, accepted_input, with_usual_settings
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ class SpectralDensity:
         return peaks @ self.weights.ravel() / len(self.nodes)
 
 
+@with_usual_settings
 def hessian_density(
     net: Model,
     params: PyTree,
@@ -95,13 +97,12 @@ def hessian_density(
     Source: Golub & Meurant 2010, ch. 6; Ghorbani, Krishnan & Xiao 2019, §2.
     """
     for field, given in (("num_probes", num_probes), ("num_steps", num_steps)):
-        if given < 1:
-            raise InvalidInput(field, given, "an integer of at least 1")
+        check_count(field, given, 1)
     net, one, num_outputs = accepted_input(net, params, x)
     net = with_layers(net, params, one)
     check_request(net, params, num_outputs, output_index, num_steps)
     refuse_asymmetric_output(net, params, one, num_outputs, output_index)
-    key = jax.random.key(0) if key is None else key
+    key = checked_key(key)
     with jax.default_matmul_precision("highest"):
         nodes, weights, dimension = _sampled(
             net, params, one, output_index, num_probes, num_steps, key

@@ -8,6 +8,7 @@ from jax.typing import ArrayLike
 from jaxtyping import PyTree
 
 from ntk_core.errors import InvalidInput
+from ntk_core.kernels import refuse_traced
 from ntk_core.networks.architectures import Network
 from ntk_core.traced import Model, accepted, accepted_input, axes_of, checked_array
 
@@ -36,6 +37,7 @@ def accepted_rows(net: Model, params: PyTree, x: ArrayLike, batched: bool | None
     Raises:
         InvalidInput: for incompatible inputs, or if ``x`` is ambiguous and ``batched`` is None.
     """
+    refuse_traced((params, x), "x")
     if not isinstance(params, list):
         return _rows(net, params, x, batched)
     refused = None

@@ -31,10 +31,19 @@ from ntk_core.hessians._operator import (
     output_scalar,
     refuse_asymmetric_output,
 )
+from ntk_core.hessians._requests import check_count, checked_key, is_finite_number
 from ntk_core.hessians._space import dimension_in
 from ntk_core.markup import table
 from ntk_core.networks.architectures import Network
-from ntk_core.traced import Model, Program, accepted_input, compiling, name_of, traced
+from ntk_core.traced import (
+    Model,
+    Program,
+    accepted_input,
+    compiling,
+    name_of,
+    traced,
+    with_usual_settings,
+)
 
 MAX_MATVECS = 128
 
@@ -103,6 +112,7 @@ class LeadingEigenpairs:
     directions: list[PyTree]
 
 
+@with_usual_settings
 def hessian_norm(
     net: Model,
     params: PyTree,
@@ -194,6 +204,7 @@ def hessian_norm(
     return SpectralEstimate(np.abs(value), value, residual, converged, count, relative)
 
 
+@with_usual_settings
 def hessian_eigenpairs(
     net: Model,
     params: PyTree,
@@ -235,6 +246,7 @@ def hessian_eigenpairs(
 
     Source: Golub & Van Loan 2013, §10.1–10.3 (Lanczos); docs/math/hessian_in_a_small_space.md.
     """
+    check_count("num_directions", num_directions, 0)
     net, one, num_outputs = accepted_input(net, params, x)
     net = with_layers(net, params, one)
     relative, key = checked_request(
@@ -264,7 +276,7 @@ def relative_tolerance(tolerance: float | None, dtype: DTypeLike) -> float:
     eps = float(jnp.finfo(dtype).eps)
     if tolerance is None:
         return eps**0.5
-    if not 16 * eps <= tolerance < 1:
+    if not (is_finite_number(tolerance) and 16 * eps <= tolerance < 1):
         raise InvalidInput(
             "tolerance",
             tolerance,
@@ -285,14 +297,12 @@ def checked_request(
     num_wanted: int = 1,
 ) -> tuple[float, Array]:
     """Return (relative tolerance, key) of a valid request, see :func:`hessian_norm`."""
-    if num_wanted < 1:
-        raise InvalidInput("num_wanted", num_wanted, "an integer of at least 1")
-    if max_matvecs < num_wanted:
-        raise InvalidInput("max_matvecs", max_matvecs, f"an integer of at least {num_wanted}")
+    check_count("num_wanted", num_wanted, 1)
+    check_count("max_matvecs", max_matvecs, num_wanted)
     check_request(net, params, num_outputs, output_index, max_matvecs)
     program = None if isinstance(net, Network) else traced(net, params, x[None])
     dtype = jnp.result_type(*jax.tree.leaves(params)) if program is None else program.roughest
-    return relative_tolerance(tolerance, dtype), jax.random.key(0) if key is None else key
+    return relative_tolerance(tolerance, dtype), checked_key(key)
 
 
 @partial(jax.jit, static_argnums=(0, 4, 6))

@@ -13,6 +13,7 @@ from jaxtyping import Float, Key, PyTree, Shaped
 
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.hessians._lanczos import Extreme, lanczos_extreme
+from ntk_core.hessians._requests import is_integer
 from ntk_core.hessians._space import (
     Coordinates,
     Scalar,
@@ -179,7 +180,7 @@ def check_request(
         InvalidInput: for an ``output_index`` outside the outputs.
         TooLarge: if the Lanczos basis of the generic route does not fit into memory.
     """
-    if not 0 <= output_index < num_outputs:
+    if not (is_integer(output_index) and 0 <= output_index < num_outputs):
         raise InvalidInput("output_index", output_index, f"an integer from 0 to {num_outputs - 1}")
     if not isinstance(net, Network) and not (isinstance(net, Program) and net.layers):
         _check_memory(params, max_steps)

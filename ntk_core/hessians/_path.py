@@ -13,7 +13,7 @@ from jaxtyping import PyTree, Shaped
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._ball import MAX_MATVECS, Measure, tree_norm
 from ntk_core.kernels import moving_of
-from ntk_core.traced import Model
+from ntk_core.traced import Model, with_usual_settings
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class PathSup:
     converged: bool
 
 
+@with_usual_settings
 def path_sup(
     net: Model,
     path: Iterable[PyTree],

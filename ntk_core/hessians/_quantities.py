@@ -17,6 +17,7 @@ from ntk_core.hessians._compiled import with_layers
 from ntk_core.hessians._lanczos import lanczos_extreme
 from ntk_core.hessians._operator import check_request, refuse_asymmetric_output
 from ntk_core.hessians._space import matrix_of
+from ntk_core.kernels import refuse_traced
 from ntk_core.networks.architectures import Network
 from ntk_core.traced import (
     Model,
@@ -26,6 +27,7 @@ from ntk_core.traced import (
     accepted_input,
     traced,
     value_and_slope,
+    with_usual_settings,
 )
 
 NORM_STEPS = 64
@@ -82,6 +84,7 @@ class _Measured(NamedTuple):
     second_input: Array | np.ndarray
 
 
+@with_usual_settings
 def layer_quantities(
     net: Model, params: PyTree, x: Shaped[ArrayLike, "..."], output_index: int = 0
 ) -> LayerQuantities:
@@ -113,6 +116,7 @@ def layer_quantities(
 
     Source: Liu, Zhu & Belkin 2020, §3.3.1, Theorem 3.1 and App. E–F.
     """
+    refuse_traced((params, x), "x")
     model, one, num_outputs = accepted_input(net, params, x)
     check_request(model, params, num_outputs, output_index)
     program: Model | None

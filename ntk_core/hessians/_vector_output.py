@@ -14,7 +14,7 @@ from ntk_core.hessians._compiled import with_layers
 from ntk_core.hessians._norm import MAX_MATVECS, checked_request, hessian_norm
 from ntk_core.hessians._operator import operator, outputs_of, second_derivatives
 from ntk_core.kernels import moving_of
-from ntk_core.traced import Model, accepted_input
+from ntk_core.traced import Model, accepted_input, with_usual_settings
 
 MAX_ROUNDS = 20
 GAIN = 1e-3  # stop after a round with a smaller relative gain, as for the tolerance of a norm
@@ -39,6 +39,7 @@ class VectorHessianNorm:
     converged: bool
 
 
+@with_usual_settings
 def vector_hessian_norm(
     net: Model,
     params: PyTree,

@@ -13,9 +13,10 @@ CONFIG: Any = jax.config  # JAX does not type the attributes of its settings
 
 
 def with_usual_settings(function: Callable[Given, Result]) -> Callable[Given, Result]:
-    """Run a function without ``jax_debug_nans`` and with ``jax_numpy_rank_promotion="allow"``.
+    """Run a function without ``jax_debug_nans`` and with the usual promotion of ranks and types.
 
-    NaN stands for values that do not exist, such as an alignment without targets, and broadcasting is intended.
+    NaN stands for values that do not exist, such as an alignment without targets; broadcasting and mixed types are
+    intended.
     """
 
     @functools.wraps(function)
@@ -28,6 +29,8 @@ def with_usual_settings(function: Callable[Given, Result]) -> Callable[Given, Re
                 settings.enter_context(jax.debug_infs(False))
             if CONFIG.jax_numpy_rank_promotion != "allow":
                 settings.enter_context(jax.numpy_rank_promotion("allow"))
+            if CONFIG.jax_numpy_dtype_promotion != "standard":
+                settings.enter_context(jax.numpy_dtype_promotion("standard"))
             return function(*args, **kwargs)
 
     return usual
