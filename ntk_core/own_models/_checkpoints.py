@@ -1,6 +1,7 @@
 """Weights in files: npz, safetensors, or a PyTorch state dictionary; read, never executed."""
 
 import copy
+import json
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,12 @@ from ntk_core.own_models._torch import from_torch
 from ntk_core.traced import Apply, leaf_name
 
 Weights = dict[str, np.ndarray]
-SUFFIXES = ".npz, .safetensors, or .pt, .pth or .bin of torch.save(module.state_dict(), …)"
+SUFFIXES = (
+    ".npz, .safetensors, or .pt, .pth or .bin of torch.save(module.state_dict(), …), "
+    "or their .index.json"
+)
+# Largest index of a checkpoint in parts; one of a million names has about 100 MB.
+MAX_INDEX_BYTES = 2**27
 
 # Names of the weights in checkpoints of training loops, in order of preference.
 STATE_NAMES = (
@@ -43,6 +49,7 @@ def read_checkpoint(path: Path) -> Weights:
         ".pt": _state,
         ".pth": _state,
         ".bin": _state,
+        ".json": _parts,
     }
     if path.suffix not in readers:
         raise InvalidInput("checkpoint", path.name, SUFFIXES)
@@ -217,6 +224,41 @@ def _safetensors(path: Path) -> Weights:
     from safetensors.numpy import load_file
 
     return _widened(load_file(path))
+
+
+def _parts(path: Path) -> Weights:
+    """Return the weights in the parts that an index of Hugging Face names, all in its folder.
+
+    An index has a ``weight_map`` from each name to the file that contains it.
+
+    Raises:
+        ValueError: if the index is no index, or the parts lack a name or have another one.
+    """
+    if path.stat().st_size > MAX_INDEX_BYTES:
+        raise ValueError("an index of more than 128 MiB")
+    index = json.loads(path.read_text("utf-8"))
+    weight_map = index.get("weight_map") if isinstance(index, dict) else None
+    if not isinstance(weight_map, dict) or not weight_map:
+        raise ValueError("no weight_map")
+    readers = {".safetensors": _safetensors, ".bin": _state}
+    files = sorted(set(map(str, weight_map.values())))
+    for file in files:
+        if Path(file).name != file:
+            raise ValueError(f"a part elsewhere, {file}")
+        if Path(file).suffix not in readers:
+            raise ValueError(f"a part of another type, {file}")
+        if not path.with_name(file).is_file():
+            raise ValueError(f"a part is missing, {file}")
+
+    weights: Weights = {}
+    for file in files:
+        found = readers[Path(file).suffix](path.with_name(file))
+        named = {name for name, its_file in weight_map.items() if its_file == file}
+        for name in sorted(named ^ found.keys()):
+            where = "missing in" if name in named else "not in the index but in"
+            raise ValueError(f"{name} is {where} {file}")
+        weights.update(found)
+    return weights
 
 
 def _widened(arrays: Mapping[str, np.ndarray]) -> Weights:

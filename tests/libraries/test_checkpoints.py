@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import re
 from importlib.util import find_spec
@@ -58,6 +59,79 @@ def test_checkpoints_report_what_the_modules_report(ends, name):
         "3.bias",
         "3.weight",
     ]
+
+
+def write_parts(folder: Path, state: dict[str, Any], ending: str) -> Path:
+    """Write a state dictionary in two parts with their index, as Hugging Face does."""
+    weight_map = {}
+    for number, names in enumerate((list(state)[:3], list(state)[3:]), start=1):
+        part = f"model-0000{number}-of-00002{ending}"
+        tensors = {name: state[name].contiguous() for name in names}
+        if ending == ".bin":
+            torch.save(tensors, folder / part)
+        else:
+            safetensors.save_file(tensors, folder / part)
+        weight_map.update(dict.fromkeys(names, part))
+    index = folder / f"model{ending}.index.json"
+    index.write_text(json.dumps({"metadata": {"total_size": 1}, "weight_map": weight_map}))
+    return index
+
+
+@pytest.mark.parametrize("ending", [".bin", ".safetensors"])
+def test_checkpoints_in_parts_are_read_by_their_index(tmp_path, ending):
+    state = module(1).state_dict()
+    found = read_checkpoint(write_parts(tmp_path, state, ending))
+    assert found.keys() == state.keys()
+    for name, value in found.items():
+        np.testing.assert_array_equal(value, state[name].numpy())
+
+
+@pytest.mark.parametrize(
+    ("change", "given"),
+    [
+        ({"0.weight": "../model-00001-of-00002.bin"}, "a part elsewhere, ../model"),
+        ({"0.weight": "model.py"}, "a part of another type, model.py"),
+        ({"0.weight": "other.bin"}, "a part is missing, other.bin"),
+        ({"more": "model-00001-of-00002.bin"}, "more is missing in"),
+        ({"0.weight": "model-00002-of-00002.bin"}, "0.weight is not in the index but in"),
+        (None, "no weight_map"),
+    ],
+)
+def test_wrong_indices_of_parts_are_refused(tmp_path, change, given):
+    index = write_parts(tmp_path, module(1).state_dict(), ".bin")
+    content = json.loads(index.read_text())
+    if change is None:
+        content = {"tokens": 3}
+    else:
+        content["weight_map"].update(change)
+    index.write_text(json.dumps(content))
+    with pytest.raises(InvalidInput) as refused:
+        read_checkpoint(index)
+    assert given in str(refused.value)
+
+
+@pytest.mark.parametrize("prefix", ["", "_orig_mod.", "module.", "module._orig_mod."])
+@pytest.mark.parametrize("key", [None, "model", "state_dict", "model_state_dict"])
+def test_state_dictionaries_of_training_loops_are_read(tmp_path, prefix, key):
+    state = {prefix + name: each for name, each in module(1).state_dict().items()}
+    others = {"epoch": 3, "optimizer": {"state": {}, "param_groups": []}}
+    torch.save(state if key is None else {key: state, **others}, tmp_path / "w.pt")
+    weights = read_checkpoint(tmp_path / "w.pt")
+    apply, params, _ = with_checkpoints(module(1), weights, weights, X)
+    expected = module(1).eval()(torch.as_tensor(X)).detach().numpy()
+    np.testing.assert_allclose(apply(params, X), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["bfloat16", "float64", "float16"])
+@pytest.mark.parametrize("name", ["w.pt", "w.safetensors"])
+def test_checkpoints_of_other_precisions_keep_their_values(tmp_path, kind, name):
+    state = module(1).to(getattr(torch, kind)).state_dict()
+    if name == "w.pt":
+        torch.save(state, tmp_path / name)
+    else:
+        safetensors.save_file(state, tmp_path / name)
+    for each, value in read_checkpoint(tmp_path / name).items():
+        np.testing.assert_array_equal(value, state[each].double().numpy())
 
 
 def test_other_running_averages_are_refused(ends):
