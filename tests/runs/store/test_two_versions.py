@@ -8,9 +8,9 @@ import textwrap
 import pytest
 from filelock import FileLock
 
+from linearity_lab.runs.store import Store
+from linearity_lab.runs.store._database import LAYOUT
 from ntk_core.errors import InvalidInput
-from ntk_core.runs.store import Store
-from ntk_core.runs.store._database import LAYOUT
 from tests.runs.store.made_runs import SPEC, result
 from tests.runs.store.test_released_stores import RELEASED, written_runs
 
