@@ -44,7 +44,7 @@ test slow check-tests: $(DEV)
 
 programs: $(DEV)
 	EXHAUSTIVE=1 $(BIN)/python -m pytest -n 2 --dist load $(PYTEST_ARGS) \
-	  tests/traced/test_random_programs.py tests/networks/graphs/test_random_graphs.py
+	  tests/traced/test_random_programs.py tests/traced/test_random_blocks.py tests/networks/graphs/test_random_graphs.py
 
 # Both tiers in one run: tests are compiled once, and few browsers overlap.
 check: static

@@ -92,7 +92,13 @@ def _decimal_beyond(net: Model, params: PyTree, x: Rows, kernel: PyTree) -> floa
     if SMALL_ENTRY <= largest < math.inf:
         return None
     _, exponent = scaled_model(net, params, x)
-    limits = jnp.finfo(leaves[0].dtype)
+    # Products of one parameter have its type, at least float32, also where their sum has a wider one.
+    narrowest = leaves[0].dtype
+    for leaf in (*jax.tree.leaves(params), x):
+        kind = jnp.result_type(leaf)
+        if jnp.issubdtype(kind, jnp.floating) and jnp.finfo(kind).bits < jnp.finfo(narrowest).bits:
+            narrowest = jnp.promote_types(kind, jnp.float32)
+    limits = jnp.finfo(narrowest)
     decimal = 2 * exponent * math.log10(2)
     # Smaller entries of such a kernel, products within it too, would be denormal.
     if math.log10(limits.tiny) + DIGITS < decimal < math.log10(limits.max):
