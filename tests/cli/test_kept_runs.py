@@ -14,9 +14,9 @@ from linearity_lab.cli.run_directory import RunDirectory
 from linearity_lab.experiments.kernel_change.point import KernelChangeResult
 from linearity_lab.runs import spec_digest
 from linearity_lab.runs.events import parse_event
-from linearity_lab.runs.store import Store, UnfinishedJob
+from linearity_lab.runs.store import Mark, Store, UnfinishedJob
 from ntk_core.errors import InvalidInput
-from tests.runs.store.made_runs import SPEC, point, result, spec
+from tests.runs.store.made_runs import SPEC, point, result, rewrite_settings, spec
 
 
 @pytest.fixture
@@ -218,3 +218,33 @@ def test_full_disk_leaves_nothing_half_written(directory, monkeypatch):
     with pytest.raises(InvalidInput, match="No space left"):
         directory.write(result())
     assert list(directory.path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "word"),
+    [
+        ('"schema_version":3', '"schema_version":99', "of a newer version"),
+        ('"schema_version":3', '"schema_version":1', "of an older version"),
+        ('"kernel_change"', '"kernel_gone"', "of another version"),
+        ('"num_seeds"', '"num_gone"', "of another version"),
+    ],
+)
+def test_run_of_another_version_keeps_its_numbers(store, tmp_path, capsys, old, new, word):
+    run = spec_digest(SPEC)
+    store.write_mark(run, Mark("thesis"))
+    rewrite_settings(store, run, old, new)
+    assert main(["list"]) == 0
+    assert word in capsys.readouterr().out
+    assert main(["show", run[:8]]) == 0
+    shown = capsys.readouterr().out
+    assert "thesis" in shown
+    assert word in shown
+    assert "damaged" not in shown
+    assert "width=10,runs.0.change.1,0.5" in shown
+    for suffix in ("csv", "json", "jsonl"):
+        assert main(["export", run[:8], "--out", str(tmp_path / f"one.{suffix}")]) == 0
+    assert "width=20,runs.0.change.1,0.5" in (tmp_path / "one.csv").read_text()
+    assert len(json.loads((tmp_path / "one.json").read_text())["points"]) == 2
+    assert main(["import", str(tmp_path / "one.jsonl")]) == 1
+    assert "line 1: " in capsys.readouterr().err
+    assert word in refused(capsys, "resume", run[:8])
