@@ -6,11 +6,10 @@ Exit codes: 0 completed, 1 failed, 2 bad input, 130 stopped by Ctrl-C, 143 stopp
 import sys
 from collections.abc import Sequence
 
+from linearity_lab.exit_codes import BAD_INPUT, COMPLETED, FAILED, INTERRUPTED, TERMINATED
 from ntk_core.errors import InvalidInput
 from ntk_core.machine import check_installed
 from ntk_core.markup import printable
-
-COMPLETED, FAILED, BAD_INPUT, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
 
 
 def complain(*problems: InvalidInput | str) -> None:

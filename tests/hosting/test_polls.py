@@ -61,10 +61,10 @@ def test_host_sees_votes_by_address_and_no_address_is_stored(polls):
     for member in range(62):
         assert polls.join(code, f"m{member}", classroom) == "joined"
         assert polls.vote(code, f"m{member}", "q", 0), "shared addresses are legitimate"
-    for member, address in (("x", "203.0.113.1"), ("y", "203.0.113.2"), ("silent", "203.0.113.3")):  # type: ignore[assignment]
-        assert polls.join(code, member, address) == "joined"
-    for member in ("x", "y"):  # type: ignore[assignment]
-        assert polls.vote(code, member, "q", 1)
+    for name, address in (("x", "203.0.113.1"), ("y", "203.0.113.2"), ("silent", "203.0.113.3")):
+        assert polls.join(code, name, address) == "joined"
+    for name in ("x", "y"):
+        assert polls.vote(code, name, "q", 1)
     assert polls.vote(code, "x", "q", 2), "a changed vote counts once"
     # A member who joins again from another network is counted at the first address.
     assert polls.join(code, "x", classroom) == "joined"

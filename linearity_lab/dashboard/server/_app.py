@@ -21,7 +21,6 @@ from starlette.routing import Route
 from streamlit import config
 from streamlit.runtime import runtime_util
 
-from linearity_lab.cli import BAD_INPUT
 from linearity_lab.dashboard.jobs import shared_jobs
 from linearity_lab.dashboard.jobs.profile import profile
 from linearity_lab.dashboard.server._first_paint import FirstPaint
@@ -38,6 +37,7 @@ from linearity_lab.dashboard.server._visitors import (
 )
 from linearity_lab.dashboard.server.garbage import settle
 from linearity_lab.environment import keep_memory_returnable, settings
+from linearity_lab.exit_codes import BAD_INPUT
 from linearity_lab.page_modules import page_folders, page_module, pages_outside
 from linearity_lab.runs.store import check_location
 from ntk_core.errors import InvalidInput

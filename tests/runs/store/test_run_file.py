@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from typing import Any, cast
 
 import pytest
 
@@ -206,7 +207,7 @@ def test_required_numbers_are_finite_in_every_experiment(other, experiment, numb
     line = line_of(experiment)
     data = json.loads(line)
     result = read_line(line.decode())
-    run = result.points[0].runs[0]
+    run = cast(Any, result.points[0]).runs[0]
     fields = type(run).model_fields
     if "outcome" in fields and run.outcome == "over-budget":
         data["points"][0]["runs"][0]["outcome"] = "converged"
