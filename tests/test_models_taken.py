@@ -119,11 +119,11 @@ def given(name: str) -> Any:
 
 
 def refusal(name: str, net: Any, params: Any, x: Any) -> InvalidInput:
-    """Return the function's refusal, checked to be one short sentence."""
+    """Return the function's refusal, checked to be one line."""
     with pytest.raises(InvalidInput) as caught:
         EVERY.get(name, NETWORK.get(name))(net, params, x)
     assert "\n" not in str(caught.value)
-    assert len(str(caught.value)) < 400
+    assert len(str(caught.value)) < 1000  # with JAX's own reason in full
     return caught.value
 
 

@@ -36,7 +36,7 @@ class DatasetSpec(SpecPart):
 
     Source: our choice, docs/decisions/0008-defaults-of-the-first-figure.md; other laws: ``load_dataset``.
 
-    >>> import ntk_core
+    >>> import linearity_lab
     >>> spec = DatasetSpec(name="sine", num_samples=8)
     >>> linearity_lab.load_dataset(spec.name, **spec.options()).x.shape
     (8, 1)

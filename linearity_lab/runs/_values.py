@@ -189,7 +189,7 @@ class ResultValue(Value, Shown):
 
     Source: our choice, docs/decisions/0001-specs-and-events.md.
 
-    >>> import ntk_core
+    >>> import linearity_lab
     >>> small = {"widths": (4,), "num_seeds": 1, "training": {"max_steps": 2}}
     >>> result = linearity_lab.compute("liu-fig1-left", outputs=("linear",), **small)
     >>> isinstance(result, ResultValue), len(result.rows()), result.status
