@@ -11,7 +11,7 @@ from linearity_lab.data import load_dataset
 from linearity_lab.experiments.hessian import compute as _hessian
 from linearity_lab.experiments.hessian.compute import _network
 from linearity_lab.experiments.hessian.network import TEMPLATES, templates
-from linearity_lab.experiments.hessian.point import HessianResult
+from linearity_lab.experiments.hessian.point import BallBound, HessianResult
 from linearity_lab.experiments.hessian.spec import HessianSpec, hidden_and_output
 from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
 from linearity_lab.networks.build import build_network
@@ -151,6 +151,33 @@ def test_sizes_are_counted_as_the_network_has_them(name):
     counted = sum(layer.num_params for layer in hidden_and_output(spec, network, 100))
     assert counted == net.num_params(x.shape[1:])
     assert network.at(100)[1] == (8 if network.relative_width < 1 else 100)
+
+
+def test_summary_shows_the_remaining_gain_of_every_ball():
+    balls = [
+        BallBound(
+            radius=radius,
+            hessian=radius,
+            hessian_random=radius / 2,
+            kernel_change=radius / 4,
+            kernel_change_random=radius / 8,
+            converged=True,
+            hessian_last_gain=gain,
+            kernel_change_last_gain=None,
+        )
+        for radius, gain in ((1.0, 0.0004), (4.0, 0.115))
+    ]
+    result = result_of(SMALL)
+    before = run_summary(SMALL, result.points)
+    assert "Balls" not in before
+    point = result.points[0]
+    runs = [run.model_copy(update={"balls": balls}) for run in point.runs]
+    text = run_summary(SMALL, [point.model_copy(update={"runs": tuple(runs)})])
+    _, table = text.split("Balls around w₀")
+    small, large = (line.split() for line in table.splitlines()[2:4])
+    expected = str(len(runs))
+    assert small[-7:] == ["1", "1", "0.04%", "0.25", "not", "recorded", expected]
+    assert large[-7:] == ["4", "4", "12%", "1", "not", "recorded", expected]
 
 
 def test_ball_counts_six_copies_and_refuses_before_tracing(monkeypatch):

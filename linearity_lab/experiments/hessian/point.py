@@ -1,7 +1,7 @@
 """Hessian norms against width."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import Literal
@@ -16,9 +16,11 @@ from linearity_lab.runs import (
     Value,
     WidthPoint,
     columns,
+    mean,
 )
 from linearity_lab.runs.columns import Column
 from ntk_core.fits import PowerLaw, becomes_linear, exponent_line, fit_runs
+from ntk_core.numbers import percent
 
 
 class LayerBound(Value):
@@ -256,7 +258,8 @@ class HessianResult(ResultValue):
 
     def rows(self) -> list[dict[str, object]]:
         """One row per width, network and seed, with the balls and the shares of the kernel."""
-        rows, runs = super().rows(), [run for point in self.points for run in point.runs]
+        rows = super().rows()
+        runs = [run for point in self.points for run in point.runs]
         layers = dict.fromkeys(each.layer for run in runs for each in run.shares)
         for row, run in zip(rows, runs, strict=True):
             found = {ball.radius: ball for ball in run.balls}
@@ -284,6 +287,7 @@ def hessian_summary(spec: HessianSpec, points: Sequence[HessianPoint]) -> str:
             "",
             "! unconverged: the residual exceeds its tolerance, the norm may be larger; excluded from means",
         ]
+    lines += _ball_lines(points, known)
     ends = {
         run.trained.outcome for point in points for run in point.runs if run.trained is not None
     } - {"converged"}
@@ -305,6 +309,58 @@ def hessian_summary(spec: HessianSpec, points: Sequence[HessianPoint]) -> str:
         name = "T" if points[0].num_tokens else "m"
         laws.append(exponent_line(f"{known[line]}: ‖H‖", law, name) + verdict)
     return "\n".join([*lines, "", *laws])
+
+
+def _ball_lines(points: Sequence[HessianPoint], known: Mapping[str, str]) -> list[str]:
+    """Return a table of the largest values found in each ball, with what the last steps still found.
+
+    A search that has not ended has values far below the supremum, so that its remaining gain is part of the result.
+    """
+    rows = []
+    for point in points:
+        balls = [ball for run in point.runs for ball in run.balls]
+        for radius in sorted({ball.radius for ball in balls}):
+            found = [ball for ball in balls if ball.radius == radius]
+            hessian = mean([ball.hessian for ball in found]).value
+            kernel_change = mean([ball.kernel_change for ball in found]).value
+            unconverged = sum(not ball.converged for ball in found)
+            rows.append(
+                (
+                    known[point.line],
+                    f"{point.place:,}",
+                    f"{radius:g}",
+                    f"{hessian:.4g}",
+                    _largest_gain([ball.hessian_last_gain for ball in found]),
+                    f"{kernel_change:.4g}",
+                    _largest_gain([ball.kernel_change_last_gain for ball in found]),
+                    str(len(found)),
+                    f"! {unconverged} unconverged" if unconverged else "",
+                )
+            )
+    if not rows:
+        return []
+    titles_of_columns = (
+        "network",
+        "tokens" if points[0].num_tokens else "width",
+        "R",
+        "sup ‖H‖ ≥",
+        "last 10 steps",
+        "sup ΔK ≥",
+        "last 10 steps",
+        "runs",
+        "",
+    )
+    explanation = (
+        "Balls around w₀: means of the largest values found, and the largest share by which the last 10 steps "
+        "of a search raised its value"
+    )
+    return ["", explanation, *columns.aligned([titles_of_columns, *rows])]
+
+
+def _largest_gain(gains: Sequence[float | None]) -> str:
+    """Return the largest gain in percent; older results have none."""
+    known = [gain for gain in gains if gain is not None]
+    return percent(max(known)) if known else "not recorded"
 
 
 def norm_law(
