@@ -4,12 +4,14 @@
 interface in float32: ``hessian_norm`` and ``hessian_eigenpairs``. A failure is an error above tolerance · ‖H‖ of a
 result with ``converged``. Each cell takes several networks, drawn independently, and for each of them many random
 starts. ``python -m benchmarks.hessian_failures`` writes the committed counts into docs/math and prints the sentences
-of the docstrings; a test compares both.
+of the docstrings; a test compares both. With ``--depths 2 3`` it measures the cells of these depths first and replaces
+their counts, with the load of the machine during that time.
 """
 
+import argparse
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import jax
@@ -18,10 +20,11 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import PyTree
 
-from benchmarks.measure import RESULTS, ROOT, Row, Settings
+from benchmarks.measure import RESULTS, ROOT, Row, Settings, Watch, environment
 from ntk_core import FullyConnected, hessian_eigenpairs, hessian_norm
 from ntk_core.hessians._operator import restricted_operator
 
+COUNTS = RESULTS / "hessian_failures.json"
 PAGE = ROOT / "docs" / "math" / "hessian_in_a_small_space.md"
 BEGIN, END = "<!-- failures of norms -->", "<!-- end of failures -->"
 TOLERANCES: tuple[float | None, ...] = (0.3, 0.1, 1e-2, 1e-3, None, 1e-4)  # None is the default
@@ -34,8 +37,8 @@ MOST_PRODUCTS = 512  # few cells would converge within the default 128 at a tole
 class Cell(NamedTuple):
     """One row of the table: networks of one depth and width, and how many norms of each tolerance.
 
-    ``inputs`` are the input dimensions in turn. Spaces of at most 32 dimensions are exhausted, so that width 4 needs
-    more than 10 inputs to show anything.
+    ``inputs`` are the input dimensions in turn. Spaces of at most 32 dimensions are exhausted, also those of width 4
+    with 10 inputs and up to three hidden layers; 50 inputs show what happens above.
     """
 
     depth: int
@@ -45,21 +48,21 @@ class Cell(NamedTuple):
     num_starts: int
 
 
-CELLS = (
+CELLS: tuple[Cell, ...] = (
     Cell(1, 4, (10, 50), 60, 100),
     Cell(1, 16, (10, 50), 60, 100),
     Cell(1, 100, (10,), 20, 50),
     Cell(1, 1000, (10,), 4, 30),
-    Cell(2, 4, (10,), 40, 50),
+    Cell(2, 4, (50,), 40, 50),
     Cell(2, 16, (10,), 40, 50),
     Cell(2, 100, (10,), 10, 50),
     Cell(2, 1000, (10,), 4, 15),
-    Cell(3, 4, (10,), 40, 50),
+    Cell(3, 4, (50,), 40, 50),
     Cell(3, 16, (10,), 40, 50),
     Cell(3, 100, (10,), 10, 50),
     Cell(3, 1000, (10,), 4, 15),
 )
-PAIRS = (
+PAIRS: tuple[Cell, ...] = (
     Cell(1, 4, (50,), 20, 25),
     Cell(1, 16, (10,), 20, 25),
     Cell(1, 100, (10,), 10, 20),
@@ -79,23 +82,73 @@ class Group(NamedTuple):
 
 def measure(settings: Settings) -> Row:
     """Count failures of norms and of eigenvalues, for each cell and tolerance."""
-    norms = []
-    pairs = []
-    for cell in CELLS[:2] if settings.quick else CELLS:
-        groups = list(_groups(_reduced(cell, settings)))
-        for tolerance in TOLERANCES:
-            norms.append(_norms(_reduced(cell, settings), groups, tolerance))
-            print(norms[-1], flush=True)
-    for cell in PAIRS[:1] if settings.quick else PAIRS:
-        groups = list(_groups(_reduced(cell, settings)))
-        for tolerance in TOLERANCES_OF_PAIRS:
-            pairs.append(_pairs(_reduced(cell, settings), groups, tolerance))
-            print(pairs[-1], flush=True)
+    norms: list[Row] = []
+    pairs: list[Row] = []
+    cells = CELLS
+    cells_of_pairs = PAIRS
+    if settings.quick:
+        cells = tuple(_reduced(cell) for cell in CELLS[:2])
+        cells_of_pairs = tuple(_reduced(cell) for cell in PAIRS[:1])
+    for cell in cells:
+        norms += rows_of_norms(cell)
+    for cell in cells_of_pairs:
+        pairs += rows_of_pairs(cell)
     return {"norms": norms, "eigenpairs": pairs, "num_wanted": NUM_WANTED}
 
 
-def _reduced(cell: Cell, settings: Settings) -> Cell:
-    return cell._replace(num_networks=4, num_starts=2) if settings.quick else cell
+def _reduced(cell: Cell) -> Cell:
+    return cell._replace(num_networks=4, num_starts=2)
+
+
+def rows_of_norms(cell: Cell) -> list[Row]:
+    """Count failures of norms in one cell, one row for each tolerance."""
+    groups = list(_groups(cell))
+    rows = []
+    for tolerance in TOLERANCES:
+        rows.append(_norms(cell, groups, tolerance))
+        print(rows[-1], flush=True)
+    return rows
+
+
+def rows_of_pairs(cell: Cell) -> list[Row]:
+    """Count failures of eigenvalues in one cell, one row for each tolerance."""
+    groups = list(_groups(cell))
+    rows = []
+    for tolerance in TOLERANCES_OF_PAIRS:
+        rows.append(_pairs(cell, groups, tolerance))
+        print(rows[-1], flush=True)
+    return rows
+
+
+def measure_again(depths: Sequence[int]) -> None:
+    """Replace the committed counts of these depths, and note the load during that time.
+
+    The counts are written after each cell, so that an interrupted measurement keeps what it has.
+    """
+    counts = committed()
+    watch = Watch()
+    part = {"depths": list(depths), "environment": environment(("jax", "jaxlib", "numpy", "scipy"))}
+    counts["measured_again"] = [
+        *(each for each in counts.get("measured_again", []) if each["depths"] != part["depths"]),
+        part,
+    ]
+    sections: list[tuple[str, tuple[Cell, ...], Callable[[Cell], list[Row]]]] = [
+        ("norms", CELLS, rows_of_norms),
+        ("eigenpairs", PAIRS, rows_of_pairs),
+    ]
+    for section, cells, rows_of in sections:
+        for cell in cells:
+            if cell.depth not in depths:
+                continue
+            others = [row for row in counts[section] if not _belongs_to(row, cell)]
+            rows = others + rows_of(cell)
+            counts[section] = sorted(rows, key=lambda row: (row["depth"], row["width"]))
+            part["load"] = watch.note()
+            COUNTS.write_text(json.dumps(counts, indent=1, ensure_ascii=False) + "\n")
+
+
+def _belongs_to(row: Row, cell: Cell) -> bool:
+    return (row["depth"], row["width"]) == (cell.depth, cell.width)
 
 
 def _groups(cell: Cell) -> Iterator[Group]:
@@ -282,7 +335,7 @@ def _title(tolerance: float | None) -> str:
 
 def committed() -> Row:
     """Return the committed counts."""
-    found: Row = json.loads((RESULTS / "hessian_failures.json").read_text())
+    found: Row = json.loads(COUNTS.read_text())
     return found
 
 
@@ -295,6 +348,13 @@ def page_with_table(page: str, data: Row) -> str:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description="Measure, and write counts into the documentation."
+    )
+    parser.add_argument("--depths", type=int, nargs="+", default=[], help="measured again first")
+    asked = parser.parse_args()
+    if asked.depths:
+        measure_again(asked.depths)
     counts = committed()
     PAGE.write_text(page_with_table(PAGE.read_text(), counts))
     for name, sentence in sentences(counts).items():
