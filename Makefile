@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 APP := $(VENV)/.app-installed
 DEV := $(VENV)/.dev-installed
 
-.PHONY: help app test slow programs check check-tests static format gallery claims bench wheel lowest newest torch locked locks audit licenses sbom docs \
+.PHONY: help app test slow programs check check-tests static format gallery claims stubs bench wheel lowest newest torch locked locks audit licenses sbom docs \
   notebooks release-check clean
 
 help:
@@ -17,8 +17,9 @@ help:
 	@echo "make check    what a change must pass: format, lint, types, import contracts, spelling, Dockerfile, all tests"
 	@echo "make static   the same without the tests"
 	@echo "make format   format the code"
-	@echo "make gallery  compute the precomputed figures, and make claims"
+	@echo "make gallery  compute the precomputed figures, then make stubs claims"
 	@echo "make claims   write docs/truth.md: every claim beside what the gallery measures"
+	@echo "make stubs    write the public names of experiments and presets for type checkers"
 	@echo "make bench    measure speed and memory against peers: 15 minutes on a quiet machine"
 	@echo "make wheel    build the wheel and test it in empty folders: library, dashboard, uvx"
 	@echo "make lowest   some tests with the lowest version of every requirement; make newest: the newest"
@@ -65,11 +66,15 @@ format: $(DEV)
 # All presets, or some: make gallery PRESETS="liu-fig1-left liu-fig2". An interrupted call resumes.
 gallery: $(APP)
 	$(BIN)/python -m linearity_lab gallery $(PRESETS)
-	$(MAKE) claims
+	$(MAKE) stubs claims
 
 # Compare every claim with the gallery.
 claims: $(DEV)
 	$(BIN)/python -m tests.claims.page
+
+# Public names and typed presets; needed after a change of an experiment's classes or presets.
+stubs: $(DEV)
+	$(BIN)/python .ci/stubs.py
 
 # Everything, with the peers' environments; or BENCH_ARGS="--only kernel".
 bench: $(DEV)

@@ -1,5 +1,9 @@
-from ._compute import compute as compute
-from ._compute import preset as preset
+"""Public names. Written by ``make stubs``: do not edit."""
+
+import typing
+
+import linearity_lab.runs as runs
+
 from ._specs import ArchitectureSpec as ArchitectureSpec
 from ._specs import DatasetSpec as DatasetSpec
 from ._specs import ExperimentSpec as ExperimentSpec
@@ -40,6 +44,284 @@ from .learning_rate.point import LearningRateSpec as LearningRateSpec
 from .optimization.point import OptimizationResult as OptimizationResult
 from .optimization.point import OptimizationSpec as OptimizationSpec
 
+if not typing.TYPE_CHECKING:
+    from ._compute import compute as compute
+    from ._compute import preset as preset
+
 EXPERIMENTS: tuple[str, ...]
 KEPT: tuple[str, ...]
 __all__: list[str]
+
+_Result = typing.TypeVar("_Result", bound=ResultValue)
+_Settings = typing.Mapping[str, object]
+
+@typing.overload
+def preset(
+    name: typing.Literal[
+        "liu-fig1-left",
+        "liu-fig1-right",
+        "liu-fig1-wide",
+        "liu-fig2",
+        "liu-resnet",
+        "liu-cnn",
+        "liu-mixed",
+        "kernel-velocity",
+        "why-one-over-m",
+        "kernel-convergence",
+    ],
+) -> Preset[KernelChangeSpec]: ...
+@typing.overload
+def preset(
+    name: typing.Literal[
+        "bottleneck",
+        "kernel-convergence-pair",
+        "convolution",
+        "transformer-width",
+        "adapter-rank-change",
+        "adapter-width-change",
+    ],
+) -> Preset[ArchitecturesSpec]: ...
+@typing.overload
+def preset(
+    name: typing.Literal[
+        "liu-table1",
+        "liu-shallow",
+        "liu-theorem31",
+        "liu-theorem41",
+        "liu-ball",
+        "liu-nonlinear-output",
+        "zhu-vector-output",
+        "relu-and-tanh",
+        "liu-parameterization",
+        "attention-heads",
+        "attention-head-dim",
+        "attention-length",
+        "adapter-rank",
+        "adapter-width",
+        "assembly",
+    ],
+) -> Preset[HessianSpec]: ...
+@typing.overload
+def preset(
+    name: typing.Literal[
+        "liu-true-and-linearized", "curves-in-one-dimension", "beyond-gradient-descent"
+    ],
+) -> Preset[DynamicsSpec]: ...
+@typing.overload
+def preset(name: typing.Literal["liu-section5"]) -> Preset[OptimizationSpec]: ...
+@typing.overload
+def preset(
+    name: typing.Literal[
+        "richness-dial", "richness-deep", "richness-anew", "liu-lazy", "liu-distance"
+    ],
+) -> Preset[LazySpec]: ...
+@typing.overload
+def preset(name: typing.Literal["depth-width"]) -> Preset[DepthWidthSpec]: ...
+@typing.overload
+def preset(
+    name: typing.Literal[
+        "zhu-fig2",
+        "zhu-preactivations",
+        "zhu-bottleneck-neurons",
+        "zhu-skip",
+        "zhu-shared",
+        "zhu-unequal",
+        "zhu-nonlinear-output",
+        "zhu-pl",
+    ],
+) -> Preset[DAGSpec]: ...
+@typing.overload
+def preset(
+    name: typing.Literal[
+        "hu-fig1",
+        "hu-fig2",
+        "hu-fig3",
+        "hu-fig3-cnn",
+        "hu-fig4",
+        "hu-fig4-fashion",
+        "hu-fig4-cifar",
+        "hu-fig4-cnn",
+        "hu-fig4-cifar-cnn",
+        "hu-fig5",
+        "hu-theorem32",
+        "hu-theorem35",
+        "hu-prop41",
+        "hu-departure",
+    ],
+) -> Preset[EarlyTimeSpec]: ...
+@typing.overload
+def preset(
+    name: typing.Literal["catapult-map", "catapult-anew", "catapult-run", "catapult-one-sample"],
+) -> Preset[LearningRateSpec]: ...
+@typing.overload
+def preset(
+    name: typing.Literal[
+        "horizon", "horizon-cross-entropy", "horizon-rate", "horizon-weight-decay"
+    ],
+) -> Preset[HorizonSpec]: ...
+@typing.overload
+def preset(
+    name: typing.Literal[
+        "price-of-linearity", "no-price-on-digits", "learning-curves", "after-kernel"
+    ],
+) -> Preset[GeneralizationSpec]: ...
+@typing.overload
+def preset(name: str) -> Preset[ExperimentSpec]: ...
+@typing.overload
+def compute(
+    spec: typing.Literal[
+        "liu-fig1-left",
+        "liu-fig1-right",
+        "liu-fig1-wide",
+        "liu-fig2",
+        "liu-resnet",
+        "liu-cnn",
+        "liu-mixed",
+        "kernel-velocity",
+        "why-one-over-m",
+        "kernel-convergence",
+    ],
+    *,
+    points: runs.Points | None = None,
+    **settings: object,
+) -> KernelChangeResult: ...
+@typing.overload
+def compute(
+    spec: typing.Literal[
+        "bottleneck",
+        "kernel-convergence-pair",
+        "convolution",
+        "transformer-width",
+        "adapter-rank-change",
+        "adapter-width-change",
+    ],
+    *,
+    points: runs.Points | None = None,
+    **settings: object,
+) -> ArchitecturesResult: ...
+@typing.overload
+def compute(
+    spec: typing.Literal[
+        "liu-table1",
+        "liu-shallow",
+        "liu-theorem31",
+        "liu-theorem41",
+        "liu-ball",
+        "liu-nonlinear-output",
+        "zhu-vector-output",
+        "relu-and-tanh",
+        "liu-parameterization",
+        "attention-heads",
+        "attention-head-dim",
+        "attention-length",
+        "adapter-rank",
+        "adapter-width",
+        "assembly",
+    ],
+    *,
+    points: runs.Points | None = None,
+    **settings: object,
+) -> HessianResult: ...
+@typing.overload
+def compute(
+    spec: typing.Literal[
+        "liu-true-and-linearized", "curves-in-one-dimension", "beyond-gradient-descent"
+    ],
+    *,
+    points: runs.Points | None = None,
+    **settings: object,
+) -> DynamicsResult: ...
+@typing.overload
+def compute(
+    spec: typing.Literal["liu-section5"], *, points: runs.Points | None = None, **settings: object
+) -> OptimizationResult: ...
+@typing.overload
+def compute(
+    spec: typing.Literal[
+        "richness-dial", "richness-deep", "richness-anew", "liu-lazy", "liu-distance"
+    ],
+    *,
+    points: runs.Points | None = None,
+    **settings: object,
+) -> LazyResult: ...
+@typing.overload
+def compute(
+    spec: typing.Literal["depth-width"], *, points: runs.Points | None = None, **settings: object
+) -> DepthWidthResult: ...
+@typing.overload
+def compute(
+    spec: typing.Literal[
+        "zhu-fig2",
+        "zhu-preactivations",
+        "zhu-bottleneck-neurons",
+        "zhu-skip",
+        "zhu-shared",
+        "zhu-unequal",
+        "zhu-nonlinear-output",
+        "zhu-pl",
+    ],
+    *,
+    points: runs.Points | None = None,
+    **settings: object,
+) -> DAGResult: ...
+@typing.overload
+def compute(
+    spec: typing.Literal[
+        "hu-fig1",
+        "hu-fig2",
+        "hu-fig3",
+        "hu-fig3-cnn",
+        "hu-fig4",
+        "hu-fig4-fashion",
+        "hu-fig4-cifar",
+        "hu-fig4-cnn",
+        "hu-fig4-cifar-cnn",
+        "hu-fig5",
+        "hu-theorem32",
+        "hu-theorem35",
+        "hu-prop41",
+        "hu-departure",
+    ],
+    *,
+    points: runs.Points | None = None,
+    **settings: object,
+) -> EarlyTimeResult: ...
+@typing.overload
+def compute(
+    spec: typing.Literal["catapult-map", "catapult-anew", "catapult-run", "catapult-one-sample"],
+    *,
+    points: runs.Points | None = None,
+    **settings: object,
+) -> LearningRateResult: ...
+@typing.overload
+def compute(
+    spec: typing.Literal[
+        "horizon", "horizon-cross-entropy", "horizon-rate", "horizon-weight-decay"
+    ],
+    *,
+    points: runs.Points | None = None,
+    **settings: object,
+) -> HorizonResult: ...
+@typing.overload
+def compute(
+    spec: typing.Literal[
+        "price-of-linearity", "no-price-on-digits", "learning-curves", "after-kernel"
+    ],
+    *,
+    points: runs.Points | None = None,
+    **settings: object,
+) -> GeneralizationResult: ...
+@typing.overload
+def compute(
+    spec: runs.SpecOf[_Result] | Preset[runs.SpecOf[_Result]],
+    *,
+    points: runs.Points | None = None,
+    **settings: object,
+) -> _Result: ...
+@typing.overload
+def compute(
+    spec: ExperimentSpec | Preset[ExperimentSpec] | _Settings | str,
+    *,
+    points: runs.Points | None = None,
+    **settings: object,
+) -> ResultValue: ...

@@ -1,133 +1,18 @@
-"""``compute`` and ``preset``, typed for every experiment."""
+"""``compute`` and ``preset``; ``__init__.pyi`` types them by the names of presets, too."""
 
 from collections.abc import Iterator, Mapping
-from typing import Literal, overload
+from typing import Any, TypeVar, overload
 
-from linearity_lab.experiments.architectures.point import ArchitecturesResult, ArchitecturesSpec
-from linearity_lab.experiments.dag.point import DAGResult, DAGSpec
-from linearity_lab.experiments.depth_width.point import DepthWidthResult, DepthWidthSpec
-from linearity_lab.experiments.dynamics.point import DynamicsResult, DynamicsSpec
-from linearity_lab.experiments.early_time.point import EarlyTimeResult
-from linearity_lab.experiments.early_time.spec import EarlyTimeSpec
-from linearity_lab.experiments.generalization.point import GeneralizationResult, GeneralizationSpec
-from linearity_lab.experiments.hessian.point import HessianResult
-from linearity_lab.experiments.hessian.spec import HessianSpec
-from linearity_lab.experiments.horizon.point import HorizonResult, HorizonSpec
-from linearity_lab.experiments.kernel_change.point import KernelChangeResult
-from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
-from linearity_lab.experiments.lazy.point import LazyResult, LazySpec
-from linearity_lab.experiments.learning_rate.point import LearningRateResult, LearningRateSpec
-from linearity_lab.experiments.optimization.point import OptimizationResult, OptimizationSpec
-from linearity_lab.runs import Points, Preset, ResultValue, Spec, run, spec_from
+from linearity_lab.runs import Points, Preset, ResultValue, Spec, SpecOf, run, spec_from
 from linearity_lab.runs import preset as _preset
 from linearity_lab.runs.events import Ended
 from linearity_lab.settings.grammar import with_settings
 from linearity_lab.shown import with_terminal_bar
 from ntk_core.errors import RunFailed
 
-# Preset names by experiment, for type checkers; other names give the base class of results.
-KernelChangePreset = Literal[
-    "liu-fig1-left",
-    "liu-fig1-right",
-    "liu-fig1-wide",
-    "liu-fig2",
-    "liu-resnet",
-    "liu-cnn",
-    "liu-mixed",
-    "kernel-velocity",
-    "why-one-over-m",
-    "kernel-convergence",
-]
-ArchitecturesPreset = Literal[
-    "bottleneck",
-    "kernel-convergence-pair",
-    "convolution",
-    "transformer-width",
-    "adapter-rank-change",
-    "adapter-width-change",
-]
-HessianPreset = Literal[
-    "liu-table1",
-    "liu-shallow",
-    "liu-theorem31",
-    "liu-theorem41",
-    "liu-ball",
-    "liu-nonlinear-output",
-    "zhu-vector-output",
-    "relu-and-tanh",
-    "liu-parameterization",
-    "attention-heads",
-    "attention-head-dim",
-    "attention-length",
-    "adapter-rank",
-    "adapter-width",
-    "assembly",
-]
-DynamicsPreset = Literal[
-    "liu-true-and-linearized", "curves-in-one-dimension", "beyond-gradient-descent"
-]
-OptimizationPreset = Literal["liu-section5",]
-LazyPreset = Literal["richness-dial", "richness-deep", "richness-anew", "liu-lazy", "liu-distance"]
-DepthWidthPreset = Literal["depth-width",]
-DAGPreset = Literal[
-    "zhu-fig2",
-    "zhu-preactivations",
-    "zhu-bottleneck-neurons",
-    "zhu-skip",
-    "zhu-shared",
-    "zhu-unequal",
-    "zhu-nonlinear-output",
-    "zhu-pl",
-]
-EarlyTimePreset = Literal[
-    "hu-fig1",
-    "hu-fig2",
-    "hu-fig3",
-    "hu-fig3-cnn",
-    "hu-fig4",
-    "hu-fig4-fashion",
-    "hu-fig4-cifar",
-    "hu-fig4-cnn",
-    "hu-fig4-cifar-cnn",
-    "hu-fig5",
-    "hu-theorem32",
-    "hu-theorem35",
-    "hu-prop41",
-    "hu-departure",
-]
-LearningRatePreset = Literal["catapult-map", "catapult-anew", "catapult-run", "catapult-one-sample"]
-HorizonPreset = Literal["horizon", "horizon-cross-entropy", "horizon-rate", "horizon-weight-decay"]
-GeneralizationPreset = Literal[
-    "price-of-linearity", "no-price-on-digits", "learning-curves", "after-kernel"
-]
+Result = TypeVar("Result", bound=ResultValue)
 
 
-@overload
-def preset(name: KernelChangePreset) -> Preset[KernelChangeSpec]: ...
-@overload
-def preset(name: ArchitecturesPreset) -> Preset[ArchitecturesSpec]: ...
-@overload
-def preset(name: HessianPreset) -> Preset[HessianSpec]: ...
-@overload
-def preset(name: DynamicsPreset) -> Preset[DynamicsSpec]: ...
-@overload
-def preset(name: OptimizationPreset) -> Preset[OptimizationSpec]: ...
-@overload
-def preset(name: LazyPreset) -> Preset[LazySpec]: ...
-@overload
-def preset(name: DepthWidthPreset) -> Preset[DepthWidthSpec]: ...
-@overload
-def preset(name: DAGPreset) -> Preset[DAGSpec]: ...
-@overload
-def preset(name: EarlyTimePreset) -> Preset[EarlyTimeSpec]: ...
-@overload
-def preset(name: LearningRatePreset) -> Preset[LearningRateSpec]: ...
-@overload
-def preset(name: HorizonPreset) -> Preset[HorizonSpec]: ...
-@overload
-def preset(name: GeneralizationPreset) -> Preset[GeneralizationSpec]: ...
-@overload
-def preset(name: str) -> Preset[Spec]: ...
 def preset(name: str) -> Preset[Spec]:
     """Return a preset by its name.
 
@@ -150,64 +35,13 @@ def preset(name: str) -> Preset[Spec]:
     return _preset(name, "name")
 
 
-KernelChange = KernelChangeSpec | Preset[KernelChangeSpec] | KernelChangePreset
-Architectures = ArchitecturesSpec | Preset[ArchitecturesSpec] | ArchitecturesPreset
-Hessian = HessianSpec | Preset[HessianSpec] | HessianPreset
-Dynamics = DynamicsSpec | Preset[DynamicsSpec] | DynamicsPreset
-Optimization = OptimizationSpec | Preset[OptimizationSpec] | OptimizationPreset
-Lazy = LazySpec | Preset[LazySpec] | LazyPreset
-DepthWidth = DepthWidthSpec | Preset[DepthWidthSpec] | DepthWidthPreset
-DAG = DAGSpec | Preset[DAGSpec] | DAGPreset
-EarlyTime = EarlyTimeSpec | Preset[EarlyTimeSpec] | EarlyTimePreset
-LearningRate = LearningRateSpec | Preset[LearningRateSpec] | LearningRatePreset
-Horizon = HorizonSpec | Preset[HorizonSpec] | HorizonPreset
-Generalization = GeneralizationSpec | Preset[GeneralizationSpec] | GeneralizationPreset
-
-
 @overload
 def compute(
-    spec: KernelChange, *, points: Points | None = None, **settings: object
-) -> KernelChangeResult: ...
-@overload
-def compute(
-    spec: Architectures, *, points: Points | None = None, **settings: object
-) -> ArchitecturesResult: ...
-@overload
-def compute(
-    spec: Hessian, *, points: Points | None = None, **settings: object
-) -> HessianResult: ...
-@overload
-def compute(
-    spec: Dynamics, *, points: Points | None = None, **settings: object
-) -> DynamicsResult: ...
-@overload
-def compute(
-    spec: Optimization, *, points: Points | None = None, **settings: object
-) -> OptimizationResult: ...
-@overload
-def compute(spec: Lazy, *, points: Points | None = None, **settings: object) -> LazyResult: ...
-@overload
-def compute(
-    spec: DepthWidth, *, points: Points | None = None, **settings: object
-) -> DepthWidthResult: ...
-@overload
-def compute(spec: DAG, *, points: Points | None = None, **settings: object) -> DAGResult: ...
-@overload
-def compute(
-    spec: EarlyTime, *, points: Points | None = None, **settings: object
-) -> EarlyTimeResult: ...
-@overload
-def compute(
-    spec: LearningRate, *, points: Points | None = None, **settings: object
-) -> LearningRateResult: ...
-@overload
-def compute(
-    spec: Horizon, *, points: Points | None = None, **settings: object
-) -> HorizonResult: ...
-@overload
-def compute(
-    spec: Generalization, *, points: Points | None = None, **settings: object
-) -> GeneralizationResult: ...
+    spec: SpecOf[Result] | Preset[SpecOf[Result]],
+    *,
+    points: Points | None = None,
+    **settings: object,
+) -> Result: ...
 @overload
 def compute(
     spec: Spec | Preset[Spec] | Mapping[str, object] | str,
@@ -216,7 +50,7 @@ def compute(
     **settings: object,
 ) -> ResultValue: ...
 def compute(
-    spec: Spec | Preset[Spec] | Mapping[str, object] | str,
+    spec: Any,  # one of the types above
     *,
     points: Points | None = None,
     **settings: object,

@@ -12,7 +12,7 @@ from linearity_lab.runs._estimate import (
 )
 from linearity_lab.runs._parse import canonical_json, parse_spec, spec_digest, spec_from
 from linearity_lab.runs._run import Points, run
-from linearity_lab.runs._spec import ExperimentSpec, SeededSpec, Spec, SweepSpec, point_key
+from linearity_lab.runs._spec import ExperimentSpec, SeededSpec, Spec, SpecOf, SweepSpec, point_key
 from linearity_lab.runs._table import (
     EXPERIMENTS,
     KINDS,

@@ -16,7 +16,7 @@ MAX_JSON_BYTES = 1_000_000
 
 
 def parse_spec(data: object) -> Spec:
-    """Parse JSON text or a mapping → spec; settings of an earlier version are migrated.
+    """Parse JSON text or a mapping → spec, migrated from earlier versions.
 
     >>> parse_spec({"experiment": "kernel_change", "num_seeds": 2}).num_seeds
     2

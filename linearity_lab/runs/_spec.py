@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from pydantic import Field, field_validator, model_validator
 
@@ -11,6 +11,9 @@ from linearity_lab.data import DatasetShapes
 from linearity_lab.data.spec import DatasetSpec
 from linearity_lab.settings.part import SpecPart, Width
 from ntk_core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from linearity_lab.runs._values import ResultValue
 
 SCHEMA_VERSION = 3  # of every experiment when versions began to differ
 UPLOAD = "upload"  # name of uploaded data
@@ -37,6 +40,17 @@ class Migration:
 def point_key(**values: object) -> str:
     """Return the key of a point, such as ``width=100,scale=10.0``, without values that are None."""
     return ",".join(f"{name}={value}" for name, value in values.items() if value is not None)
+
+
+Result_co = TypeVar("Result_co", bound="ResultValue", covariant=True)
+
+
+class SpecOf(Generic[Result_co]):
+    """Second base of a spec that names the type of its results, for type checkers only.
+
+    ``class ToySpec(TrainedSweep, SpecOf["ToyResult"])`` makes ``compute(ToySpec())`` a ``ToyResult``. The name stays a
+    string because results are defined after their specs. Without this base ``compute`` gives a ``ResultValue``.
+    """
 
 
 class ExperimentSpec(SpecPart):

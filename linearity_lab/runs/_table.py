@@ -25,13 +25,15 @@ from linearity_lab.settings.grammar import validated
 from linearity_lab.settings.part import SpecPart
 from ntk_core.errors import InvalidInput
 
-Part_co = TypeVar("Part_co", bound=SpecPart, covariant=True)
+Spec_co = TypeVar("Spec_co", covariant=True)
+SpecType = TypeVar("SpecType", bound=Spec)
+PointType = TypeVar("PointType", bound=PointValue)
 Part = TypeVar("Part", bound=SpecPart)
 Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
-class Preset(Generic[Part_co]):
+class Preset(Generic[Spec_co]):
     """Named spec of a paper's figure with its claim: name → spec.
 
     Attributes:
@@ -55,8 +57,8 @@ class Preset(Generic[Part_co]):
     claim: str
     source: str
     our_choice: str
-    spec: Part_co
-    paper_spec: Part_co
+    spec: Spec_co
+    paper_spec: Spec_co
     caveats: tuple[str, ...] = ()
 
     @property
@@ -166,7 +168,7 @@ def no_arrays(spec: Spec, key: str) -> float:
 
 
 @dataclass(frozen=True)
-class Experiment:
+class Experiment(Generic[SpecType, PointType]):
     """One experiment.
 
     Attributes:
@@ -177,19 +179,21 @@ class Experiment:
         record_bytes: JSON bytes of one record of one seed and output in a point, or of one seed and output of an
             experiment without records; measured on the gallery, rounded up.
         kept_bytes: (spec, key) → bytes of the arrays that a point stores apart from its JSON.
+        parts: classes that users need to write a spec of this experiment, beside the spec itself.
     """
 
-    spec: type[Spec]
-    point: type[PointValue]
+    spec: type[SpecType]
+    point: type[PointType]
     result: type[ResultValue]
-    counts: CountsOf
-    summary: Callable[[Any, Any], str] = table_summary
+    counts: CountsOf[SpecType]
+    summary: Callable[[SpecType, Sequence[PointType]], str] = table_summary
     sources: tuple[str, ...] = ("liu",)
     record_bytes: float = 600.0
-    kept_bytes: Callable[[Any, str], float] = no_arrays
+    kept_bytes: Callable[[SpecType, str], float] = no_arrays
+    parts: tuple[type[SpecPart], ...] = ()
 
     @functools.cached_property
-    def presets(self) -> tuple[Preset[Spec], ...]:
+    def presets(self) -> tuple[Preset[SpecType], ...]:
         """The presets in ``presets.toml`` beside the spec: papers' figures and our own."""
         return presets_beside(inspect.getfile(self.spec), self.spec)
 
@@ -197,6 +201,9 @@ class Experiment:
         """Return the computation in the module ``compute`` beside the spec; this imports JAX."""
         module = importlib.import_module(".compute", sys.modules[self.spec.__module__].__package__)
         return Computation(module.compute, getattr(module, "load", load_data))
+
+
+AnyExperiment = Experiment[Any, Any]
 
 
 def load_data(spec: Any) -> Dataset:
@@ -272,14 +279,14 @@ def _names(*lists: str) -> tuple[str, ...]:
     return (*(name for each in lists for name in getattr(package, each)), *packages_outside())
 
 
-def _experiment(name: str) -> Experiment:
+def _experiment(name: str) -> AnyExperiment:
     package = packages_outside().get(name, f"{_PACKAGE}.{name}")
-    return cast(Experiment, importlib.import_module(f"{package}.{_POINT}").EXPERIMENT)
+    return cast(AnyExperiment, importlib.import_module(f"{package}.{_POINT}").EXPERIMENT)
 
 
-EXPERIMENTS: Mapping[str, Experiment] = _Lazy(lambda: _names("EXPERIMENTS"), _experiment)
+EXPERIMENTS: Mapping[str, AnyExperiment] = _Lazy(lambda: _names("EXPERIMENTS"), _experiment)
 # Including experiments that are only stored and shown.
-KINDS: Mapping[str, Experiment] = _Lazy(lambda: _names("EXPERIMENTS", "KEPT"), _experiment)
+KINDS: Mapping[str, AnyExperiment] = _Lazy(lambda: _names("EXPERIMENTS", "KEPT"), _experiment)
 PRESETS: Mapping[str, Preset[Spec]] = _Lazy(_presets, lambda name: _presets()[name])
 
 
@@ -304,7 +311,7 @@ def preset(name: str, field: str = "preset") -> Preset[Spec]:
     return PRESETS[name]
 
 
-def experiment_of(spec: Spec) -> Experiment:
+def experiment_of(spec: Spec) -> AnyExperiment:
     """Return the experiment of a spec."""
     return KINDS[spec.experiment]
 

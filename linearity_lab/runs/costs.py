@@ -7,9 +7,9 @@ import functools
 import math
 import operator
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -230,7 +230,15 @@ class Counts:
 
 
 # (spec, key, most) → counts of every network of a point; with ``most``, of the maximum numbers of steps and products.
-CountsOf = Callable[..., Sequence[Counts]]
+SpecType_contra = TypeVar("SpecType_contra", contravariant=True)
+
+
+class CountsOf(Protocol[SpecType_contra]):
+    """Function of a spec and a key → counts of the point; with ``most``, the maximum numbers of steps and products."""
+
+    def __call__(
+        self, spec: SpecType_contra, key: str, most: bool = False, /
+    ) -> Sequence[Counts]: ...
 
 
 def typical_steps(max_steps: int, most: bool, typical: int = 1000) -> int:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import typing
-from typing import Any
+from typing import Any, get_args, get_origin
 
 import pytest
 
 import linearity_lab
-from linearity_lab.experiments import KernelChangeResult, _compute
-from linearity_lab.runs import EXPERIMENTS
+from linearity_lab.experiments import KernelChangeResult
+from linearity_lab.runs import EXPERIMENTS, KINDS, SpecOf
 from linearity_lab.settings.grammar import InvalidSpec
 from ntk_core.errors import InvalidInput, RunFailed
 from tests.running import result_of
@@ -63,7 +62,9 @@ def test_failed_run_raises_with_its_finished_points(monkeypatch):
     assert [point.width for point in caught.value.result.points] == [4]
 
 
-def test_typed_names_are_the_presets_of_each_experiment():
-    for experiment in EXPERIMENTS.values():
-        names = getattr(_compute, experiment.spec.__name__.removesuffix("Spec") + "Preset")
-        assert set(typing.get_args(names)) == {preset.name for preset in experiment.presets}
+def test_specs_name_the_type_of_their_results():
+    """``compute(spec)`` is typed by the second base of the spec; it must be the result that runs have."""
+    for experiment in KINDS.values():
+        bases = [each for each in experiment.spec.__orig_bases__ if get_origin(each) is SpecOf]
+        (named,) = [get_args(base)[0] for base in bases]
+        assert named.__forward_arg__ == experiment.result.__name__

@@ -24,7 +24,7 @@ from jax import Array
 
 import linearity_lab
 import ntk_core
-from linearity_lab.experiments import HessianSpec, KernelChangeSpec
+from linearity_lab.experiments import ExperimentSpec, HessianResult, HessianSpec, KernelChangeSpec, ResultValue, preset
 from ntk_core.graphs import example_graphs, graph_verdict
 
 
@@ -53,6 +53,14 @@ steps: int = result.spec.training.max_steps
 widths = [point.width + 1 for point in result.points]
 number: int = linearity_lab.estimate(KernelChangeSpec(widths=(4,), num_seeds=1)).num_points
 hessian: HessianSpec = linearity_lab.experiments.preset("liu-table1").spec
+of_spec: HessianResult = linearity_lab.compute(HessianSpec(widths=(4,), num_seeds=1))
+of_preset: HessianResult = linearity_lab.compute(preset("liu-table1"), widths=(4,))
+
+
+def of_any(spec: ExperimentSpec, name: str) -> list[ResultValue]:
+    return [linearity_lab.compute(spec), linearity_lab.compute(name), linearity_lab.compute(preset(name))]
+
+
 rows: tuple[int, ...] = linearity_lab.load_dataset("sine", num_samples=8).x.shape
 verdicts = {name: graph_verdict(graph, 100, (5,)).becomes_linear for name, graph in example_graphs().items()}
 """

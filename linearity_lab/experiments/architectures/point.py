@@ -15,7 +15,7 @@ from linearity_lab.experiments.kernel_change.spec import counts as counts_of_ker
 from linearity_lab.experiments.kernel_change.spec import kept_bytes as kept_bytes_of_kernel_change
 from linearity_lab.networks.sizes import LayerSize, layer_sizes
 from linearity_lab.networks.spec import GROWN_TITLES, ArchitectureSpec, OutputName, grown_size
-from linearity_lab.runs import Counts, Experiment, ResultValue, SweepSpec, point_key
+from linearity_lab.runs import Counts, Experiment, ResultValue, SpecOf, SweepSpec, point_key
 from linearity_lab.runs.columns import Column
 from linearity_lab.settings.part import Once, Width
 from linearity_lab.settings.training import TrainingSpec
@@ -25,7 +25,7 @@ LETTERS = "ABCD"  # names of the networks
 MAX_KEPT_SAMPLES = 200
 
 
-class ArchitecturesSpec(SweepSpec):
+class ArchitecturesSpec(SweepSpec, SpecOf["ArchitecturesResult"]):
     """Kernel change of up to four networks that differ only in architecture.
 
     ΔK = sup_t ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F against width. Each network has its own :class:`KernelChangeSpec`;

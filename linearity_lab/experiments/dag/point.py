@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, InstanceOf, PlainSerializer, model_
 from linearity_lab.data import DatasetShapes, dataset_shapes
 from linearity_lab.experiments.trained_sweep import TrainedPoint, TrainedRun
 from linearity_lab.networks.spec import ActivationName, OutputName
-from linearity_lab.runs import Experiment, ResultValue, SweepSpec, Value, columns, costs
+from linearity_lab.runs import Experiment, ResultValue, SpecOf, SweepSpec, Value, columns, costs
 from linearity_lab.runs.columns import Column, runs_of, text_table
 from linearity_lab.settings.part import Once, Width
 from linearity_lab.settings.training import TrainingSpec
@@ -45,7 +45,7 @@ GraphField = Annotated[
 ]
 
 
-class DAGSpec(SweepSpec):
+class DAGSpec(SweepSpec, SpecOf["DAGResult"]):
     """Kernel change and Hessian norms of networks on graphs.
 
     ΔK = sup_t ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F and ‖∂²f_a/∂w²‖ at w₀ against width. Each graph and output has

@@ -14,6 +14,7 @@ from linearity_lab.networks.spec import ArchitectureSpec
 from linearity_lab.runs import (
     Experiment,
     ResultValue,
+    SpecOf,
     SweepSpec,
     WidthPoint,
     columns,
@@ -31,7 +32,7 @@ _NETWORK = ArchitectureSpec(use_bias=False)
 GAIN = math.sqrt(2)  # of hidden layers: E K(x, x) grows as L + 1 instead of exponentially
 
 
-class DepthWidthSpec(SweepSpec):
+class DepthWidthSpec(SweepSpec, SpecOf["DepthWidthResult"]):
     """Randomness and change of kernels across depths and widths.
 
     Scatter of K(x, x) over random networks, ‖H‖ / K(x, x) and ΔK, for every pair of depth and width.

@@ -24,6 +24,7 @@ from linearity_lab.runs import (
     Experiment,
     Outcome,
     ResultValue,
+    SpecOf,
     Value,
     columns,
     finite_or_none,
@@ -46,7 +47,7 @@ else:
     MethodName = one_of(METHODS)
 
 
-class DynamicsSpec(TrainedSweep):
+class DynamicsSpec(TrainedSweep, SpecOf["DynamicsResult"]):
     """Training of networks and their linear models by the same steps.
 
     Measures Σ_i ‖F − F_lin‖² / Σ_i ‖F_lin‖².

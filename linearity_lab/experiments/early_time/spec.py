@@ -1,18 +1,21 @@
 """Settings of early training: networks beside their linear models."""
 
 import functools
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from linearity_lab.data import DATASETS, OPTIONS, dataset_options
 from linearity_lab.networks.sizes import LayerSize, layer_sizes
 from linearity_lab.networks.spec import ActivationName, ArchitectureSpec, SizeNames
-from linearity_lab.runs import BYTES, Counts, SeededSpec, SweepSpec, Work
+from linearity_lab.runs import BYTES, Counts, SeededSpec, SpecOf, SweepSpec, Work
 from linearity_lab.settings.part import Ascending, CountsNeurons, Once, SpecPart, Vocabulary, Width
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.counts import num_features
 from ntk_core.terms import Term, table
+
+if TYPE_CHECKING:
+    from linearity_lab.experiments.early_time.point import EarlyTimeResult  # noqa: F401 - SpecOf names it
 
 SYNTHETIC = ("gaussian", "rademacher", "uniform")
 IMAGES = ("cifar2", "mnist", "fashion-mnist")
@@ -192,7 +195,7 @@ class EarlyTrainingSpec(SpecPart):
         return self
 
 
-class EarlyTimeSpec(SeededSpec):
+class EarlyTimeSpec(SeededSpec, SpecOf["EarlyTimeResult"]):
     """Networks and their linear models early in training.
 
     How far a network follows its linear model f_lin(x) = ψ(x)·β, against width or dimension.

@@ -16,6 +16,7 @@ from linearity_lab.runs import (
     Counts,
     Experiment,
     ResultValue,
+    SpecOf,
     Value,
     columns,
     point_key,
@@ -29,7 +30,7 @@ from ntk_core.errors import InvalidInput
 MAX_ROWS = 5000  # largest n·C of an inverted kernel
 
 
-class GeneralizationSpec(TrainedSweep):
+class GeneralizationSpec(TrainedSweep, SpecOf["GeneralizationResult"]):
     """Test errors of networks, their linear models and their kernels.
 
     Compares F = m^(−ρ) f, its linear model, and regression with K₀, with K_s along training, and with K_∞.

@@ -388,4 +388,5 @@ EXPERIMENT = Experiment(
     hessian_summary,
     ("liu", "zhu"),
     record_bytes=130,
+    parts=(ComparedNetwork,),
 )

@@ -3,7 +3,7 @@
 import functools
 import math
 from dataclasses import replace
-from typing import Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -12,16 +12,19 @@ from linearity_lab.data.spec import DatasetSpec
 from linearity_lab.experiments.hessian.network import ComparedNetwork, named, templates
 from linearity_lab.networks.sizes import LayerSize, layer_sizes, num_copies
 from linearity_lab.networks.spec import GROWN_TITLES, SizeNames, grown_size
-from linearity_lab.runs import Counted, Counts, SweepSpec, typical_steps
+from linearity_lab.runs import Counted, Counts, SpecOf, SweepSpec, typical_steps
 from linearity_lab.settings.part import Ascending, Width
 from linearity_lab.settings.training import TrainingSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.counts import small_space_pays
 
+if TYPE_CHECKING:
+    from linearity_lab.experiments.hessian.point import HessianResult  # noqa: F401 - SpecOf names it
+
 Radius = Annotated[float, Field(gt=0, le=1000)]
 
 
-class HessianSpec(SweepSpec):
+class HessianSpec(SweepSpec, SpecOf["HessianResult"]):
     """Hessian norms of several networks against width.
 
     ‖∂²f_a/∂w²‖ of one output, for a few inputs.

@@ -11,7 +11,15 @@ from linearity_lab.data.spec import DatasetSpec
 from linearity_lab.experiments.departures import Departure, departure_columns, departure_summary
 from linearity_lab.experiments.trained_sweep import TrainedPoint, TrainedSweep, along
 from linearity_lab.networks.spec import ArchitectureSpec
-from linearity_lab.runs import Counts, Experiment, ResultValue, Value, columns, typical_steps
+from linearity_lab.runs import (
+    Counts,
+    Experiment,
+    ResultValue,
+    SpecOf,
+    Value,
+    columns,
+    typical_steps,
+)
 from linearity_lab.runs.columns import Column
 from linearity_lab.settings.part import Ascending, Once, Width, one_of
 from ntk_core.fits import PowerLaw, fit_runs
@@ -76,7 +84,7 @@ else:
     RegimeName = one_of(REGIMES)
 
 
-class HorizonSpec(TrainedSweep):
+class HorizonSpec(TrainedSweep, SpecOf["HorizonResult"]):
     """When networks leave their linear models during training.
 
     Kernels and outputs f − f(w₀) are compared with those of the linear model, in float64.

@@ -2,24 +2,27 @@
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from linearity_lab.experiments.trained_sweep import Outputs, TrainedSweep, outputs_field
 from linearity_lab.networks.sizes import num_copies
 from linearity_lab.networks.spec import ArchitectureSpec, SizeNames
-from linearity_lab.runs import BYTES, Counted, Counts, Work, typical_steps
+from linearity_lab.runs import BYTES, Counted, Counts, SpecOf, Work, typical_steps
 from linearity_lab.settings.part import Width
 from linearity_lab.settings.training import TrainingSpec
 from ntk_core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from linearity_lab.experiments.kernel_change.point import KernelChangeResult  # noqa: F401 - SpecOf names it
 
 LEAST_PROBES = (
     16  # with fewer the error itself is uncertain (docs/math/kernel_without_jacobians.md)
 )
 
 
-class KernelChangeSpec(TrainedSweep):
+class KernelChangeSpec(TrainedSweep, SpecOf["KernelChangeResult"]):
     """Kernel change ΔK in training, against width, for several output nonlinearities.
 
     ΔK = sup_t ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F over the recorded steps t.

@@ -18,7 +18,16 @@ from linearity_lab.experiments.trained_sweep import (
     outputs_field,
 )
 from linearity_lab.networks.spec import MAX_DEPTH, ArchitectureSpec
-from linearity_lab.runs import Experiment, Outcome, ResultValue, Value, columns, costs, point_key
+from linearity_lab.runs import (
+    Experiment,
+    Outcome,
+    ResultValue,
+    SpecOf,
+    Value,
+    columns,
+    costs,
+    point_key,
+)
 from linearity_lab.runs.columns import Column
 from linearity_lab.settings.part import Ascending, Once, Width
 from linearity_lab.settings.training import TrainingSpec
@@ -27,7 +36,7 @@ from ntk_core.fits import PowerLaw, exponent_line, fit_runs
 from ntk_core.networks.choices import OUTPUTS
 
 
-class LazySpec(TrainedSweep):
+class LazySpec(TrainedSweep, SpecOf["LazyResult"]):
     """Lazy and rich training by width, scale and richness.
 
     κ = |F(w₀) − y| ‖H(w₀)‖ / ‖∇F(w₀)‖² of F = φ(α m^(−ρ) f), and how far training moves weights, features and kernel.

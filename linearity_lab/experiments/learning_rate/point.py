@@ -17,6 +17,7 @@ from linearity_lab.runs import (
     Counts,
     Experiment,
     ResultValue,
+    SpecOf,
     Value,
     Work,
     between,
@@ -31,7 +32,7 @@ from ntk_core.fits import PowerLaw, fit_runs, law_words
 ModelName = Literal["linear", "quadratic", "network"]
 
 
-class LearningRateSpec(TrainedSweep):
+class LearningRateSpec(TrainedSweep, SpecOf["LearningRateResult"]):
     """Gradient descent at large rates, of networks and their expansions.
 
     η = c n / (β λ_max(K(w₀))); f, f_lin and f_quad start at the same w₀ and take the same steps.

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from linearity_lab.data.spec import DatasetSpec
 from linearity_lab.experiments.own_model.point import OwnModelSpec, counts
-from linearity_lab.runs import Experiment, ExperimentSpec, PointValue, ResultValue, aligned
+from linearity_lab.runs import Experiment, ExperimentSpec, PointValue, ResultValue, SpecOf, aligned
 from linearity_lab.runs.columns import Column
 from linearity_lab.settings.grammar import text_of
 from linearity_lab.settings.part import Width
@@ -19,7 +19,7 @@ _NAME = r"^[^/\\\x00-\x1f]{1,200}$"
 _SHA256 = "^[0-9a-f]{64}$"
 
 
-class LinearityReportSpec(ExperimentSpec):
+class LinearityReportSpec(ExperimentSpec, SpecOf["LinearityReportResult"]):
     """Settings of ``linearity-lab report FILE.py BEFORE AFTER``.
 
     Files by name and SHA-256 → a linearity report.

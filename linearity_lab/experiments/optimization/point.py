@@ -16,14 +16,14 @@ from linearity_lab.experiments.trained_sweep import (
     outputs_field,
 )
 from linearity_lab.networks.spec import ArchitectureSpec
-from linearity_lab.runs import Counts, Experiment, ResultValue, columns, finite_or_none
+from linearity_lab.runs import Counts, Experiment, ResultValue, SpecOf, columns, finite_or_none
 from linearity_lab.runs.columns import Column
 from linearity_lab.settings.part import Ascending, Width
 from linearity_lab.settings.training import TrainingSpec
 from ntk_core.networks.choices import OUTPUTS
 
 
-class OptimizationSpec(TrainedSweep):
+class OptimizationSpec(TrainedSweep, SpecOf["OptimizationResult"]):
     """Gradient descent with a nonlinear output.
 
     The square loss of φ(f), with all eigenvalues of the kernel along the path.

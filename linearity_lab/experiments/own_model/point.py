@@ -10,7 +10,16 @@ from linearity_lab.data.spec import DatasetSpec
 from linearity_lab.experiments.kernel_change.point import COLUMNS as CHANGES
 from linearity_lab.experiments.kernel_change.point import KernelChangeRun, KernelChanges
 from linearity_lab.experiments.trained_sweep import along
-from linearity_lab.runs import Experiment, ResultValue, SweepSpec, Value, aligned, columns
+from linearity_lab.runs import (
+    Experiment,
+    ExperimentSpec,
+    ResultValue,
+    SpecOf,
+    SweepSpec,
+    Value,
+    aligned,
+    columns,
+)
 from linearity_lab.runs.columns import Column
 from linearity_lab.settings.grammar import text_of
 from linearity_lab.settings.part import Width
@@ -21,7 +30,7 @@ from ntk_core.fits import PowerLaw, exponent_line, fit_runs
 from ntk_core.numbers import number, percent, size
 
 
-class OwnModelSpec(SweepSpec):
+class OwnModelSpec(SweepSpec, SpecOf["OwnModelResult"]):
     """Settings of ``linearity-lab own FILE.py``.
 
     A file by name and SHA-256 → ΔK, ‖H‖ and ‖K̇₀‖/‖K₀‖.
@@ -69,10 +78,14 @@ class OwnModelSpec(SweepSpec):
         )
 
 
-def counts(spec: OwnModelSpec, key: str, most: bool = False) -> NoReturn:
+def counts(spec: ExperimentSpec, key: str, most: bool = False) -> NoReturn:
     """Refuse pages, jobs, uploads and specs, since they contain no code to run."""
-    command = f"`linearity-lab {spec.command()[0]} {spec.file}` in a terminal: only this command runs your own files"
-    raise InvalidInput("experiment", spec.experiment, command)
+    command, model, *_ = spec.command()
+    file, _, _ = model.partition(":")
+    allowed = (
+        f"`linearity-lab {command} {file}` in a terminal: only this command runs your own files"
+    )
+    raise InvalidInput("experiment", spec.experiment, allowed)
 
 
 class OwnLayer(Value):

@@ -340,7 +340,10 @@ def name_again(connection: sa.Connection) -> None:
     present = sa.select(RUNS.c.experiment, RUNS.c.naming).distinct()
     outdated = []
     for experiment, stored in connection.execute(present).all():
-        if experiment in KINDS and stored != naming(KINDS[experiment].spec):
+        if experiment not in KINDS:
+            continue
+        kind: type[Spec] = KINDS[experiment].spec
+        if stored != naming(kind):
             outdated.append((experiment, stored))
     if outdated:
         alone(connection)
