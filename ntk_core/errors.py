@@ -177,6 +177,16 @@ def reason_of(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
+def first_line(error: BaseException) -> str:
+    """Return the class and the first line of an error's message, at most 200 characters of it.
+
+    >>> first_line(ValueError("shapes differ\\n  in line 3")), first_line(KeyError())
+    ('ValueError: shapes differ', 'KeyError: no message')
+    """
+    lines = str(error).strip().splitlines() or ["no message"]
+    return f"{type(error).__name__}: {lines[0][:200]}"
+
+
 def _shorten(value: object, limit: int) -> str:
     text = without_marks(value) if isinstance(value, str) else repr(value)
     text = text if len(text) <= limit else text[: limit - 1] + "…"

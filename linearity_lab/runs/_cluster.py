@@ -29,6 +29,7 @@ from linearity_lab.runs._table import counts_of
 from linearity_lab.runs._this_process import Report, SiteFailure, ThisProcess
 from linearity_lab.runs.costs import peak_bytes
 from linearity_lab.runs.events import (
+    Cause,
     PointFailed,
     PointFinished,
     PointProgress,
@@ -131,7 +132,7 @@ class Cluster:
             return found
         except KilledWorker as killed:
             reason = f"its worker died {killed.allowed_failures + 1} times while computing it (out of memory?)"
-            return PointFailed(key=key, reason=reason)
+            return PointFailed(key=key, reason=reason, cause=Cause.WORKER_DIED)
         except CancelledError:
             raise self._lost() from None
         except (InvalidInput, SiteFailure) as error:
@@ -209,7 +210,7 @@ def compute_point(
         reason = (
             f"it needs about {size(required)} and {size(available)} are available on its worker"
         )
-        return PointFailed(key=key, reason=reason)
+        return PointFailed(key=key, reason=reason, cause=Cause.DOES_NOT_FIT)
     worker, sent = get_worker(), -math.inf
     task = worker.get_current_task()
     with closing(_here(spec_json).reports([key])) as reports:

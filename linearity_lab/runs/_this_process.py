@@ -15,14 +15,21 @@ from linearity_lab.runs._spec import SeededSpec, Spec
 from linearity_lab.runs._table import Computation, Growth, Progress, experiment_of, fingerprint
 from linearity_lab.runs._values import PointValue, Provenance
 from linearity_lab.runs.compiled_code import release_compiled
-from linearity_lab.runs.events import PointFailed, PointFinished, PointProgress, PointStarted
+from linearity_lab.runs.events import (
+    Cause,
+    PointFailed,
+    PointFinished,
+    PointProgress,
+    PointStarted,
+)
 from ntk_core._version import __version__
-from ntk_core.errors import InvalidInput
+from ntk_core.errors import InvalidInput, first_line
 
 Found = TypeVar("Found")
 Old = TypeVar("Old")
 New = TypeVar("New")
 AnyReport = TypeVar("AnyReport", bound=Progress | Growth)
+_OUT_OF_MEMORY_CODE = "RESOURCE_EXHAUSTED:"  # an absl status code
 # Events of points with ``fraction`` of the point; ``run`` converts it to the fraction of the run.
 Report = PointStarted | PointProgress | PointFinished | PointFailed
 
@@ -67,7 +74,7 @@ class ThisProcess:
             try:
                 point = yield from self._advances(key, parts[key])
             except (MemoryError, RuntimeError) as error:
-                yield PointFailed(key=key, reason=sentence(error))
+                yield PointFailed(key=key, reason=sentence(error), cause=cause_of(error))
             else:
                 made = {"provenance": self.provenance, "runtime_s": time.monotonic() - began}
                 yield PointFinished(key=key, point=point.model_copy(update=made))
@@ -142,14 +149,27 @@ def _divided_over(num_devices: int) -> AbstractContextManager[object]:
     return jax.set_mesh(width_mesh(num_devices))
 
 
+def cause_of(error: BaseException) -> Cause:
+    """Return the kind of an error inside a computation."""
+    if isinstance(error, MemoryError):
+        return Cause.OVER_MEMORY
+    # XLA has one exception class for all failures. Its message begins with a status code.
+    if str(error).lstrip().startswith(_OUT_OF_MEMORY_CODE):
+        return Cause.OVER_MEMORY
+    if isinstance(error, InvalidInput):
+        return Cause.INVALID_INPUT
+    return Cause.ERROR
+
+
 def sentence(error: BaseException) -> str:
     """Return one line that describes an error inside a computation."""
-    if isinstance(error, InvalidInput):
-        return str(error)
-    text = str(error).strip().splitlines()
-    if isinstance(error, MemoryError) or (text and "RESOURCE_EXHAUSTED" in text[0]):
-        return "the computation ran out of memory; choose smaller widths or fewer seeds"
-    return f"the computation failed ({type(error).__name__}: {text[0][:200] if text else 'no message'})"
+    match cause_of(error):
+        case Cause.OVER_MEMORY:
+            return "the computation ran out of memory; choose smaller widths or fewer seeds"
+        case Cause.INVALID_INPUT:
+            return str(error)
+        case _:
+            return f"the computation failed ({first_line(error)})"
 
 
 def relayed(

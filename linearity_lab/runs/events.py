@@ -1,5 +1,6 @@
 """Typed events of a run, for every progress display."""
 
+from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
@@ -7,6 +8,20 @@ from pydantic import Field, TypeAdapter
 from linearity_lab.runs._table import Point, Result
 from linearity_lab.runs._values import EndStatus, Value
 from ntk_core.markup import Part, Shown, paragraph
+
+
+class Cause(StrEnum):
+    """Why a point failed or a run ended early; the sentence beside it is for readers only."""
+
+    ERROR = "error"
+    INVALID_INPUT = "invalid input"
+    OVER_MEMORY = "over memory"
+    DOES_NOT_FIT = "does not fit"  # refused before it started
+    OVER_TIME = "over time"
+    OVER_SIZE = "over size"  # of the result
+    WORKER_DIED = "worker died"
+    STOPPED_BY_OPERATOR = "stopped by the operator"
+    CLAIMED = "claimed by another server"
 
 
 class Estimated(Value):
@@ -67,11 +82,17 @@ class PointFinished(Value):
 
 
 class PointFailed(Value):
-    """A point failed; the run continues with the next one."""
+    """A point failed; the run continues with the next one.
+
+    Attributes:
+        reason: one sentence for readers.
+        cause: what programs decide by.
+    """
 
     kind: Literal["point_failed"] = "point_failed"
     key: str
     reason: str
+    cause: Cause = Cause.ERROR
 
 
 class Ended(Value, Shown):
@@ -79,13 +100,15 @@ class Ended(Value, Shown):
 
     Attributes:
         result: the result with all finished points; None if nothing could start.
-        reason: one sentence for ``failed``, empty otherwise.
+        reason: one sentence for ``failed`` and ``stopped``, for readers; empty otherwise.
+        cause: what programs decide by; None if it completed, was cancelled, or has no known cause.
     """
 
     kind: Literal["ended"] = "ended"
     status: EndStatus
     result: Result | None = None
     reason: str = ""
+    cause: Cause | None = None
 
     def _shown_parts(self, with_figure: bool) -> list[Part]:
         from linearity_lab.shown import ended_parts  # which reads events

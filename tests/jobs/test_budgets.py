@@ -22,8 +22,9 @@ from linearity_lab.dashboard.jobs._job import Job
 from linearity_lab.dashboard.jobs.profile import PROFILES
 from linearity_lab.dashboard.jobs.worker import Computation, over_memory
 from linearity_lab.runs import PRESETS, canonical_json, spec_digest
-from linearity_lab.runs._this_process import sentence
+from linearity_lab.runs._this_process import cause_of, sentence
 from linearity_lab.runs.events import (
+    Cause,
     Ended,
     PointFailed,
     PointFinished,
@@ -32,6 +33,7 @@ from linearity_lab.runs.events import (
 )
 from linearity_lab.runs.store import Store
 from linearity_lab.settings.grammar import spec_from_texts
+from ntk_core.errors import InvalidInput
 from tests.jobs.conftest import ended, has_a_point, worker_pid
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -130,15 +132,37 @@ def test_system_refuses_a_burst_beyond_the_budget():
 
 def test_refused_memory_has_the_same_outcome(tiny, monkeypatch, tmp_path):
     monkeypatch.setenv("LINEARITY_LAB_STORE", str(tmp_path / "s.sqlite"))
-    reason = sentence(
-        RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 1600000000 bytes.")
-    )
-    failed = PointFailed(key="width=10", reason=reason)
+    error = RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 1600000000 bytes.")
+    reason = sentence(error)
+    failed = PointFailed(key="width=10", reason=reason, cause=cause_of(error))
     monkeypatch.setattr(
         worker, "run", lambda spec, **_: iter([failed, Ended(status="failed", reason=reason)])
     )
     events = list(worker._events(canonical_json(tiny(77)), 2**30))
-    assert events == [failed, Ended(status="stopped", reason="over memory: 1 GiB allowed")]
+    stopped = Ended(status="stopped", reason="over memory: 1 GiB allowed", cause=Cause.OVER_MEMORY)
+    assert events == [failed, stopped]
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [
+        (MemoryError(), Cause.OVER_MEMORY),
+        (RuntimeError("RESOURCE_EXHAUSTED: Out of memory"), Cause.OVER_MEMORY),
+        (RuntimeError("the file says RESOURCE_EXHAUSTED"), Cause.ERROR),
+        (RuntimeError("my model ran out of memory cells"), Cause.ERROR),
+        (InvalidInput("width", 0, "at least 1"), Cause.INVALID_INPUT),
+    ],
+)
+def test_cause_is_independent_of_the_reason(error, cause):
+    assert cause_of(error) is cause
+
+
+def test_words_of_a_reason_do_not_end_a_job(tiny, monkeypatch, tmp_path):
+    monkeypatch.setenv("LINEARITY_LAB_STORE", str(tmp_path / "s.sqlite"))
+    failed = PointFailed(key="width=10", reason="the layer ran out of memory cells")
+    ended = Ended(status="failed", reason=failed.reason)
+    monkeypatch.setattr(worker, "run", lambda spec, **_: iter([failed, ended]))
+    assert list(worker._events(canonical_json(tiny(78)), 2**30)) == [failed, ended]
 
 
 def finished_event(num_bytes: int) -> PointFinished:
@@ -158,6 +182,7 @@ def test_message_over_the_bound_ends_with_a_typed_outcome():
     assert sent[0] == small
     assert len(sent) == 2
     assert (sent[1].status, sent[1].result) == ("stopped", None)
+    assert sent[1].cause is Cause.OVER_SIZE
     assert sent[1].reason.startswith("over size: its result takes at least ")
 
     several = worker._messages(iter([small] * 9), 100_000)

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
 from linearity_lab.runs import Provenance, run
 from linearity_lab.runs.events import (
+    Cause,
     Ended,
     Estimated,
     PointFailed,
@@ -41,7 +42,7 @@ def test_an_event_is_one_line_of_json_and_back():
         Estimated(num_points=1, seconds=2.0, peak_bytes=3.0),
         PointProgress(key="width=10", fraction=0.5, remaining_s=None, message="…"),
         finished,
-        PointFailed(key="width=10", reason="out of memory"),
+        PointFailed(key="width=10", reason="out of memory", cause=Cause.OVER_MEMORY),
         Ended(status="cancelled", result=RESULT),
     ):
         line = event.model_dump_json()

@@ -10,6 +10,7 @@ from linearity_lab.dashboard.jobs.profile import Profile
 from linearity_lab.dashboard.jobs.worker import Computation
 from linearity_lab.runs import EndStatus, Point, Result, Spec, spec_digest
 from linearity_lab.runs.events import (
+    Cause,
     Ended,
     Event,
     PointFailed,
@@ -44,6 +45,7 @@ class Snapshot:
         grown: version of the partial points, 0 without any.
         result: None before the end of the job, or after an end without points.
         reason: one sentence for ``failed`` and ``stopped`` (by the server), empty otherwise.
+        cause: why it ended early, for programs; None for other ends.
         ahead: for a waiting job, the running ones: experiment, expected seconds left (None if it
             takes longer than estimated).
         owners: visitors who started it; empty on a local server.
@@ -63,6 +65,7 @@ class Snapshot:
     failures: tuple[PointFailed, ...] = ()
     result: Result | None = None
     reason: str = ""
+    cause: Cause | None = None
     ahead: tuple[tuple[str, float | None], ...] = ()
     owners: frozenset[str] = frozenset()
     num_unloaded: int = 0
@@ -123,7 +126,7 @@ class Job:
                 f"its stored result takes {size(stored)}, {size(max_bytes)} can be shown here; the command "
                 f"linearity-lab show {job.now.job_id} reads all of it"
             )
-            job.end("stopped", reason)
+            job.end("stopped", reason, Cause.OVER_SIZE)
             return job
         result = store.result(run, arrays=False)
         if result is not None and result.status in ("completed", "stopped"):
@@ -195,7 +198,7 @@ class Job:
         self._began_s = time.monotonic()
         self.now = replace(self.now, status="running", message="starting")
 
-    def end(self, status: EndStatus, reason: str = "") -> None:
+    def end(self, status: EndStatus, reason: str = "", cause: Cause | None = None) -> None:
         """End it and keep partial points."""
         points: dict[str, Point] = {point.key: point for point in self.now.points}
         fraction = 1.0 if status == "completed" else self.now.fraction
@@ -204,6 +207,7 @@ class Job:
             self.now,
             status=status,
             reason=reason,
+            cause=cause,
             remaining_s=None,
             message="",
             result=result,
@@ -245,7 +249,7 @@ class Job:
                     self.keep(event.result.points)
                     whole = event.result.model_copy(update={"points": self.now.points})
                     self.now = replace(self.now, result=whole)
-                self.end(event.status, event.reason)
+                self.end(event.status, event.reason, event.cause)
 
     def _drop(self, key: str) -> None:
         """Forget a partial point."""

@@ -19,7 +19,7 @@ from linearity_lab.dashboard.jobs.profile import PROFILES, Profile
 from linearity_lab.dashboard.jobs.worker import Computation
 from linearity_lab.environment import memory_limit
 from linearity_lab.runs import EndStatus, Point, Result, Spec, canonical_json, spec_digest
-from linearity_lab.runs.events import PointFinished
+from linearity_lab.runs.events import Cause, PointFinished
 from linearity_lab.runs.store import MIN_PREFIX, Store
 from ntk_core.errors import InvalidInput
 from ntk_core.numbers import duration
@@ -321,15 +321,17 @@ class Jobs:
                         self._settle(job)
                     elif computation.is_oversized:
                         most = computation.max_result_bytes
-                        self._end(job, "stopped", worker.over_size(most + 1, most))
+                        reason = worker.over_size(most + 1, most)
+                        self._end(job, "stopped", reason, Cause.OVER_SIZE)
                     elif is_over:
-                        self._end(job, "failed", f"{computation.death()}; {AGAIN}")
+                        reason = f"{computation.death()}; {AGAIN}"
+                        self._end(job, "failed", reason, Cause.WORKER_DIED)
                     elif job.spent_s() > self._limits.max_job_s:
-                        self._end(
-                            job, "stopped", f"over time: {duration(self._limits.max_job_s)} allowed"
-                        )
+                        reason = f"over time: {duration(self._limits.max_job_s)} allowed"
+                        self._end(job, "stopped", reason, Cause.OVER_TIME)
                     elif grown > computation.max_bytes:
-                        self._end(job, "stopped", worker.over_memory(computation.max_bytes))
+                        reason = worker.over_memory(computation.max_bytes)
+                        self._end(job, "stopped", reason, Cause.OVER_MEMORY)
             self._make_way()
 
     def _make_way(self) -> None:
@@ -381,20 +383,22 @@ class Jobs:
                 found.kill()
         return found
 
-    def _end(self, job: Job, status: EndStatus, reason: str = "") -> None:
+    def _end(
+        self, job: Job, status: EndStatus, reason: str = "", cause: Cause | None = None
+    ) -> None:
         """End a job immediately; its finished points are in the store."""
         if job.computation is not None:
             job.computation.kill()
-        job.end(status, reason)
+        job.end(status, reason, cause)
         self._settle(job)
 
     def _settle(self, job: Job) -> None:
-        """Log the end of a job without the full reason, which may name a user's data."""
+        """Log the end of a job by its cause; its reason may name a user's data."""
         if job.status in ("failed", "stopped"):
             facts = {
                 "job": job.now.job_id,
                 "status": job.status,
-                "cause": job.now.reason.split(":")[0],
+                "cause": str(job.now.cause or Cause.ERROR),
             }
             _LOG.warning("a job did not complete", extra={"facts": facts})
         if job.status == "stopped" and job.now.result is not None:
@@ -415,7 +419,8 @@ class Jobs:
                 with self._changed:
                     for job in self._active() if wanted else ():
                         if spec_digest(job.spec) in wanted:
-                            self._end(job, "stopped", "stopped by the operator of the server")
+                            reason = "stopped by the operator of the server"
+                            self._end(job, "stopped", reason, Cause.STOPPED_BY_OPERATOR)
             is_heartbeat = number % NUM_NOTES == 0
             if is_heartbeat:
                 with suppress(InvalidInput):
@@ -457,4 +462,4 @@ class Jobs:
         with self._changed:
             for job in self._active() if lost else ():
                 if spec_digest(job.spec) in lost:
-                    self._end(job, "stopped", CLAIMED)
+                    self._end(job, "stopped", CLAIMED, Cause.CLAIMED)

@@ -17,6 +17,7 @@ from linearity_lab.dashboard.jobs.profile import error_text
 from linearity_lab.runs import PRESETS, parse_spec, run
 from linearity_lab.runs.compiled_code import keep_compiled_code, release_compiled
 from linearity_lab.runs.events import (
+    Cause,
     Ended,
     Event,
     PointFailed,
@@ -26,13 +27,12 @@ from linearity_lab.runs.events import (
 )
 from linearity_lab.runs.store import VARIABLE, RunTooLarge, Store
 from linearity_lab.settings.grammar import InvalidSpec, with_settings
-from ntk_core.errors import InvalidInput
+from ntk_core.errors import InvalidInput, first_line
 from ntk_core.numbers import size
 
 # The system refuses memory beyond the job's limit plus this margin; the server ends a job over its limit.
 BURST_BYTES = 2**29
 MESSAGE_MARGIN = 2**16  # for the rest of a message whose point has just the allowed size
-OUT_OF_MEMORY = "ran out of memory"  # in the reasons of linearity_lab.runs
 _LOG = logging.getLogger(__name__)
 
 
@@ -92,7 +92,8 @@ def _messages(events: Iterator[Event], most: float) -> Iterator[bytes]:
         if isinstance(event, PointFinished):
             sent += len(message)
         if max(sent, len(message)) > most:
-            ended = Ended(status="stopped", reason=over_size(max(sent, len(message)), most))
+            reason = over_size(max(sent, len(message)), most)
+            ended = Ended(status="stopped", reason=reason, cause=Cause.OVER_SIZE)
             yield ended.model_dump_json().encode()
             return
         yield message
@@ -121,33 +122,31 @@ def over_memory(max_bytes: float) -> str:
 
 def _events(spec_json: str, max_bytes: float) -> Iterator[Event]:
     """Yield the events of a run; the last one is always ``Ended``."""
+    out_of_memory = Ended(status="stopped", reason=over_memory(max_bytes), cause=Cause.OVER_MEMORY)
     try:
-        spec, store = parse_spec(spec_json), Store()
+        spec = parse_spec(spec_json)
+        store = Store()
         for event in run(spec, points=store.points(spec)):
             if isinstance(event, Ended) and event.result is not None:
                 store.save_result(event.result)
             yield event
-            if (
-                isinstance(event, PointFailed)
-                and OUT_OF_MEMORY in event.reason
-                and max_bytes < math.inf
-            ):
-                yield Ended(status="stopped", reason=over_memory(max_bytes))
+            is_over = isinstance(event, PointFailed) and event.cause is Cause.OVER_MEMORY
+            if is_over and max_bytes < math.inf:
+                yield out_of_memory
                 return
     except RunTooLarge as error:
-        yield Ended(status="stopped", reason=f"over size: {error}")
+        yield Ended(status="stopped", reason=f"over size: {error}", cause=Cause.OVER_SIZE)
     except InvalidSpec as error:
-        yield Ended(status="failed", reason=str(error).splitlines()[0])
+        first = str(error.problems[0])
+        yield Ended(status="failed", reason=first, cause=Cause.INVALID_INPUT)
     except InvalidInput as error:
-        yield Ended(status="failed", reason=error_text(error))
+        yield Ended(status="failed", reason=error_text(error), cause=Cause.INVALID_INPUT)
     except MemoryError:
-        yield Ended(status="stopped", reason=over_memory(max_bytes))
+        yield out_of_memory
     except Exception as error:
         _LOG.exception("A run failed.")
-        text = (str(error).strip().splitlines() or ["no message"])[0]
-        yield Ended(
-            status="failed", reason=f"the computation failed ({type(error).__name__}: {text[:200]})"
-        )
+        reason = f"the computation failed ({first_line(error)})"
+        yield Ended(status="failed", reason=reason, cause=Cause.ERROR)
 
 
 class Computation:
