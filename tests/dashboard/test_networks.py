@@ -253,6 +253,11 @@ def test_impossible_canvas_report_is_refused_in_one_sentence():
     )
 
 
+def named(*names):
+    return [{"name": name} for name in names]
+
+
+LONG = "x" * 40
 WHOLE = ("input-a", "a-b", "b-output")
 BROKEN = [
     ({"edges": edges(*WHOLE, "b-a")}, {"a", "b", "a → b", "b → a"}),
@@ -260,6 +265,20 @@ BROKEN = [
     ({"groups": [{"name": "a"}, {"name": "b"}, {"name": "lonely"}]}, {"lonely"}),
     ({"edges": edges(*WHOLE[:2])}, {"output"}),
     ({"groups": []}, set()),
+    # Names inside other names, and names longer than the shown part of a value.
+    (
+        {"groups": named("a", "b", "aa", "ba"), "edges": edges(*WHOLE, "ba-aa", "aa-ba", "ba-b")},
+        {"aa", "ba", "aa → ba", "ba → aa"},
+    ),
+    (
+        {
+            "groups": named(LONG, "b"),
+            "edges": edges(f"input-{LONG}", f"{LONG}-b", f"b-{LONG}", "b-output"),
+        },
+        {LONG, "b", f"{LONG} → b", f"b → {LONG}"},
+    ),
+    ({"edges": edges(*WHOLE, "a-b")}, {"a", "b", "a → b"}),
+    ({"edges": edges(*WHOLE, "c-b")}, {"c → b"}),
 ]
 
 

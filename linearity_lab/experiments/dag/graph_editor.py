@@ -23,6 +23,7 @@ from ntk_core.networks.graphs import (
     MAX_GROUPS,
     OUTPUT,
     Graph,
+    InvalidGraph,
     Verdict,
     example_graphs,
     graph_data,
@@ -87,24 +88,14 @@ def _shapes(spec: DAGSpec) -> DatasetShapes:
 
 
 def at_fault(error: InvalidInput, text: str) -> list[str]:
-    """Return groups, and edges as ``a → b``, that an error names."""
+    """Return the drawn groups, and drawn edges as ``a → b``, at which an error is."""
+    if not isinstance(error, InvalidGraph):
+        return []
     data = drawable(text)
-    names = [INPUT, OUTPUT, *(each.get("name", "") for each in data["groups"])]
-    edges = [(each.get("source", ""), each.get("target", "")) for each in data["edges"]]
-    path = error.given.split(" → ")
-    found = {
-        name
-        for name in names
-        if error.field.startswith((f"groups.{name}.", f"edges.{name}."))
-        or error.field == f"edges.{name}"
-        or repr(name) in error.given
-        or (name in path and error.field in ("groups", "edges"))
-    }
-    found |= {
-        f"{one} → {other}"
-        for one, other in edges
-        if error.field.startswith(f"edges.{one}-{other}.") or f"{one} → {other}" in error.given
-    }
+    drawn_groups = [INPUT, OUTPUT, *(each.get("name", "") for each in data["groups"])]
+    drawn_edges = [(each.get("source", ""), each.get("target", "")) for each in data["edges"]]
+    found = {name for name in drawn_groups if name in error.groups}
+    found |= {f"{one} → {other}" for one, other in drawn_edges if (one, other) in error.edges}
     return sorted(found)
 
 

@@ -52,6 +52,7 @@ from ntk_core.networks.graphs._graph import (
     Edge,
     Graph,
     Group,
+    InvalidGraph,
     graph_data,
     parse_graph,
 )

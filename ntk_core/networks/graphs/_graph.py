@@ -1,7 +1,8 @@
 """Graphs of groups of neurons: validation, order of evaluation, layers."""
 
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Iterable, Sequence
+from functools import cached_property, partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, model_validator
@@ -36,6 +37,35 @@ EDGE_KINDS = table(
 )
 
 
+class InvalidGraph(InvalidInput):
+    """Error for a graph, with the parts at fault, which drawings mark.
+
+    Attributes:
+        groups: names of groups, and of the input and the output.
+        edges: (source, target) of edges.
+
+    >>> InvalidGraph("edges", "none into 'output'", "at least one", groups=["output"]).groups
+    ('output',)
+    """
+
+    def __init__(
+        self,
+        field: str,
+        given: object,
+        allowed: str,
+        *,
+        groups: Iterable[str] = (),
+        edges: Iterable[tuple[str, str]] = (),
+    ):
+        self.groups = tuple(groups)
+        self.edges = tuple(edges)
+        super().__init__(field, given, allowed)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        parts: JSON = {"groups": self.groups, "edges": self.edges}
+        return (partial(type(self), **parts), (self.field, self.given, self.allowed))
+
+
 def _whole(given: object) -> object:
     """Convert 3.0 to 3, which JSON and tables do not distinguish."""
     return int(given) if isinstance(given, float) and given.is_integer() else given
@@ -61,7 +91,13 @@ class _Part(Written):
                 return InvalidInput("", name, "only the settings " + ", ".join(cls.model_fields))
             case "missing":
                 return InvalidInput(name, "nothing", "a name")
-        return InvalidInput(place + name, detail["input"], allowed_values(cls.model_fields[name]))
+        return InvalidGraph(
+            place + name,
+            detail["input"],
+            allowed_values(cls.model_fields[name]),
+            groups=ends if len(cls.ends) == 1 else (),
+            edges=[(ends[0], ends[1])] if len(ends) == 2 else (),
+        )
 
 
 class Group(_Part):
@@ -194,7 +230,12 @@ class Graph(Written):
                 if "." in raised.field
                 else ".".join(filter(None, (place, raised.field)))
             )
-            return InvalidInput(inside if place else raised.field, raised.given, raised.allowed)
+            field = inside if place else raised.field
+            if isinstance(raised, InvalidGraph):
+                return InvalidGraph(
+                    field, raised.given, raised.allowed, groups=raised.groups, edges=raised.edges
+                )
+            return InvalidInput(field, raised.given, raised.allowed)
         match detail["type"], len(detail["loc"]):
             case "extra_forbidden", _:
                 return InvalidInput("graph", place, "only groups and edges")
@@ -255,8 +296,13 @@ class Graph(Written):
                 if all(edge.source in depth for edge in self.incoming[name])
             ]
             if not ready:
-                raise InvalidInput(
-                    "edges", " → ".join(self._cycle(waiting)), "a graph without cycles"
+                cycle = self._cycle(waiting)
+                raise InvalidGraph(
+                    "edges",
+                    " → ".join(cycle),
+                    "a graph without cycles",
+                    groups=cycle,
+                    edges=pairwise(cycle),
                 )
             for name in ready:
                 depth[name] = 1 + max(
@@ -305,41 +351,48 @@ class Graph(Written):
         names = [group.name for group in self.groups]
         for name in names:
             if name in ("", INPUT, OUTPUT):
-                raise InvalidInput("groups", name or "''", f"any name but {INPUT!r} and {OUTPUT!r}")
+                allowed = f"any name but {INPUT!r} and {OUTPUT!r}"
+                raise InvalidGraph("groups", name or "''", allowed, groups=[name])
             if len(name) > MAX_NAME or any(not char.isprintable() or char in "<>" for char in name):
-                raise InvalidInput(
-                    "groups",
-                    name,
-                    f"names of up to {MAX_NAME} printable characters, without < and >",
-                )
+                allowed = f"names of up to {MAX_NAME} printable characters, without < and >"
+                raise InvalidGraph("groups", name, allowed, groups=[name])
             if name[0] in "=+-@":  # spreadsheets would read it as a formula in exported tables
-                raise InvalidInput("groups", name, "names that do not begin with =, +, - or @")
+                allowed = "names that do not begin with =, +, - or @"
+                raise InvalidGraph("groups", name, allowed, groups=[name])
             if names.count(name) > 1:
-                raise InvalidInput("groups", name, "a different name for each group")
+                allowed = "a different name for each group"
+                raise InvalidGraph("groups", name, allowed, groups=[name])
 
     def _check_edges(self) -> None:
         sources = [INPUT, *(group.name for group in self.groups)]
         targets = [*sources[1:], OUTPUT]
         seen = set()
         for edge in self.edges:
+            ends = (edge.source, edge.target)
             if edge.source not in sources:
-                raise InvalidInput(
-                    "edges", edge.source, "edges that start in one of " + ", ".join(sources)
+                allowed = "edges that start in one of " + ", ".join(sources)
+                raise InvalidGraph(
+                    "edges", edge.source, allowed, groups=[edge.source], edges=[ends]
                 )
             if edge.target not in targets:
-                raise InvalidInput(
-                    "edges", edge.target, "edges that end in one of " + ", ".join(targets)
+                allowed = "edges that end in one of " + ", ".join(targets)
+                raise InvalidGraph(
+                    "edges", edge.target, allowed, groups=[edge.target], edges=[ends]
                 )
             field = f"edges.{edge.source}-{edge.target}"
             if edge.drop_probability and edge.kind != "dense":
-                raise InvalidInput(
-                    f"{field}.drop_probability", edge.drop_probability, f"0 for {edge.kind} edges"
+                raise InvalidGraph(
+                    f"{field}.drop_probability",
+                    edge.drop_probability,
+                    f"0 for {edge.kind} edges",
+                    edges=[ends],
                 )
             if edge.kind == "skip" and edge.target == OUTPUT:
                 allowed = "dense edges into 'output': its neurons have no activation"
-                raise InvalidInput(f"{field}.kind", edge.kind, allowed)
+                raise InvalidGraph(f"{field}.kind", edge.kind, allowed, edges=[ends])
             if (edge.source, edge.target, edge.trained) in seen:
-                raise InvalidInput("edges", f"{edge.source} → {edge.target}", "each edge once")
+                given = f"{edge.source} → {edge.target}"
+                raise InvalidGraph("edges", given, "each edge once", groups=ends, edges=[ends])
             seen.add((edge.source, edge.target, edge.trained))
 
     def _check_reach(self) -> None:
@@ -348,20 +401,15 @@ class Graph(Written):
         Without cycles, every group with incoming edges everywhere upstream is reached by the input.
         """
         if not self.incoming[OUTPUT]:
-            raise InvalidInput(
-                "edges", "none into 'output'", "at least one edge that ends in 'output'"
-            )
+            allowed = "at least one edge that ends in 'output'"
+            raise InvalidGraph("edges", "none into 'output'", allowed, groups=[OUTPUT])
         if not any(edge.source == INPUT for edge in self.edges):
-            raise InvalidInput(
-                "edges", "none from 'input'", "at least one edge that starts in 'input'"
-            )
+            allowed = "at least one edge that starts in 'input'"
+            raise InvalidGraph("edges", "none from 'input'", allowed, groups=[INPUT])
         for name, edges in self.parents.items():
             if not edges:
-                raise InvalidInput(
-                    "edges",
-                    f"no edge into group {name!r}",
-                    "an in-degree of at least 1 for every group",
-                )
+                allowed = "an in-degree of at least 1 for every group"
+                raise InvalidGraph("edges", f"no edge into group {name!r}", allowed, groups=[name])
         order = list(self.depths)  # refuses cycles
         useful = {OUTPUT}
         for name in reversed(order):
@@ -369,41 +417,39 @@ class Graph(Written):
                 useful.update(edge.source for edge in self.incoming[name])
         for name in order:
             if name not in useful:
-                raise InvalidInput(
-                    "edges", f"group {name!r}", "groups from which a path leads to the output"
-                )
+                allowed = "groups from which a path leads to the output"
+                raise InvalidGraph("edges", f"group {name!r}", allowed, groups=[name])
 
     def _check_positions(self) -> None:
         """Refuse shared weights without positions, and incompatible kinds of edges."""
         for name, edges in self.parents.items():
             kinds = {edge.kind for edge in edges}
             if len(kinds) > 1:
-                raise InvalidInput(
-                    f"edges.{name}",
-                    "dense and shared edges",
-                    f"one of both kinds into group {name!r}",
+                allowed = f"one of both kinds into group {name!r}"
+                raise InvalidGraph(
+                    f"edges.{name}", "dense and shared edges", allowed, groups=[name]
                 )
             if kinds == {"shared"}:
                 if name == OUTPUT:
-                    raise InvalidInput(
-                        "edges.output", "shared weights", "dense edges into 'output'"
-                    )
+                    allowed = "dense edges into 'output'"
+                    raise InvalidGraph("edges.output", "shared weights", allowed, groups=[OUTPUT])
                 if len({edge.kernel_size for edge in edges}) > 1:
-                    raise InvalidInput(
-                        f"edges.{name}.kernel_size",
-                        "several",
-                        f"one kernel size for group {name!r}",
+                    allowed = f"one kernel size for group {name!r}"
+                    raise InvalidGraph(
+                        f"edges.{name}.kernel_size", "several", allowed, groups=[name]
                     )
                 for edge in edges:
                     if edge.source != INPUT and edge.source not in self.positioned:
                         allowed = "sources with positions: the input, or a group after shared edges"
-                        raise InvalidInput(f"edges.{edge.source}-{name}.kind", "shared", allowed)
+                        field = f"edges.{edge.source}-{name}.kind"
+                        raise InvalidGraph(field, "shared", allowed, edges=[(edge.source, name)])
             unknown = [
                 edge for edge in edges if edge.source == INPUT or edge.source in self.positioned
             ]
             if len(unknown) > 1 and any(edge.drop_probability for edge in edges):
                 allowed = "0 where more than one source is the input or has positions"
-                raise InvalidInput(f"edges.{name}.drop_probability", "above 0", allowed)
+                field = f"edges.{name}.drop_probability"
+                raise InvalidGraph(field, "above 0", allowed, groups=[name])
 
     def _check_skips(self) -> None:
         """Refuse fixed skips between groups of different sizes."""
@@ -418,7 +464,9 @@ class Graph(Written):
             )
             if not equal or (edge.source in self.positioned) != (edge.target in self.positioned):
                 allowed = f"skips between groups of equal size; {edge.source!r} and {edge.target!r} differ"
-                raise InvalidInput(f"edges.{edge.source}-{edge.target}.kind", "skip", allowed)
+                field = f"edges.{edge.source}-{edge.target}.kind"
+                ends = (edge.source, edge.target)
+                raise InvalidGraph(field, "skip", allowed, edges=[ends])
 
 
 def graph_data(graph: Graph) -> JSON:
