@@ -53,7 +53,10 @@ def bibtex(result: ResultValue) -> str:
 def _origin(origin: Provenance) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in origin.versions.items())
     date = origin.started_at.replace("T", " ").replace("+00:00", " UTC")
-    return f"{date} by {versions} on {origin.device} in {origin.dtype} ({origin.platform})"
+    imported = ", imported from a file" if origin.imported else ""
+    return (
+        f"{date} by {versions} on {origin.device} in {origin.dtype} ({origin.platform}){imported}"
+    )
 
 
 def _tex(text: str) -> str:

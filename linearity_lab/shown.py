@@ -80,6 +80,8 @@ def _outcome(result: ResultValue) -> str:
         f"{_ENDS[result.status]}: {_counted(spec, len(result.points))} in {duration(result.runtime_s)} "
         f"on {kind if name == kind else origin.device} in {origin.dtype}, {origin.started_at}."
     )
+    if result.num_imported:
+        ended += f" {result.imported_words}."
     return paragraph(ended, title=type(result).__name__)
 
 

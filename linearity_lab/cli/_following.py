@@ -122,6 +122,8 @@ def compute(
             return FAILED
     if not as_json and ended.result is not None:
         print(run_summary(spec, ended.result.points))
+        if ended.result.num_imported:
+            complain(f"{ended.result.imported_words}.")
         if directory is None:
             complain(f"Stored as run {spec_digest(spec)[:_PREFIX]}.")
     return conclude(ended, interruption)

@@ -14,7 +14,7 @@ from linearity_lab.cli import COMPLETED, FAILED, complain, printable
 from linearity_lab.cli._targets import RUN, Flag, KeptRun, kept_run, stored_digest, unreadable_run
 from linearity_lab.cli.run_directory import WRITABLE, file_errors, write_whole
 from linearity_lab.environment import written_whole
-from linearity_lab.runs import KINDS, PRESETS, Result, canonical_json, run_summary
+from linearity_lab.runs import KINDS, PRESETS, Result, canonical_json, imported_words, run_summary
 from linearity_lab.runs.store import (
     READING_WORDS,
     STATUSES,
@@ -109,6 +109,8 @@ def show(
         return
     print(run_summary(found.spec, found.points))
     unfinished = f"Not finished: {len(found.points)} of {len(found.spec.point_keys())} points."
+    if imported := imported_words(found.points):
+        unfinished += f" {imported}."
     print("\n" + (_origin(found.result) if found.result else unfinished))
 
 
@@ -240,7 +242,7 @@ def _ended(found: KeptRun, target: str) -> Result:
 def _origin(result: Result) -> str:
     provenance = result.provenance
     versions = ", ".join(f"{name} {version}" for name, version in provenance.versions.items())
-    imported = f"; imported: {result.num_imported} points" if result.num_imported else ""
+    imported = f"; {result.imported_words}" if result.num_imported else ""
     return (
         f"{result.status}, {len(result.points)} of {len(result.spec.point_keys())} points, "
         f"{result.runtime_s:.1f} s from {provenance.started_at} "

@@ -103,12 +103,7 @@ def provenance_sentence(result: ResultValue) -> str:
         if earlier
         else ""
     )
-    imported = (
-        f" · {result.num_imported} of {len(result.points)} points imported from a file, "
-        "not computed here"
-        if result.num_imported
-        else ""
-    )
+    imported = f" · {result.imported_words}" if result.num_imported else ""
     scope = f" · intervals {result.spec.scope}" if isinstance(result.spec, SeededSpec) else ""
     kind, _, name = origin.device.partition(": ")
     device = kind if name == kind else origin.device

@@ -17,7 +17,7 @@ from linearity_lab.dashboard.jobs import Snapshot, shared_jobs
 from linearity_lab.dashboard.jobs.profile import error_text
 from linearity_lab.dashboard.shown import AnyPoint, Shown
 from linearity_lab.dashboard.smaller_runs import quick
-from linearity_lab.runs import Spec, estimate, spec_digest
+from linearity_lab.runs import Spec, estimate, imported_words, spec_digest
 from linearity_lab.settings.grammar import Part, differences, settings
 from linearity_lab.settings.part import SpecPart
 from linearity_lab.words.markdown import plain
@@ -280,7 +280,12 @@ def _panel(
         st.session_state[_BEFORE] = _Before(
             page, shown, {key: each.figure for key, each in figures.charts.items()}
         )
-    if st.context.is_embedded:
+    is_embedded = st.context.is_embedded
+    imported = imported_words(shown.points)
+    # Elsewhere the provenance below the figures says it.
+    if imported and (is_embedded or shown.result is None):
+        st.caption(f"{imported}.")
+    if is_embedded:
         return
     with above:
         name = page.replace("_", "-")

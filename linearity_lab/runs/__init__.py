@@ -45,6 +45,7 @@ from linearity_lab.runs._values import (
     WidthPoint,
     finite_or_none,
     finite_sup,
+    imported_words,
     mean,
 )
 from linearity_lab.runs.columns import aligned, between, outcome_notes, with_error

@@ -128,6 +128,13 @@ class ExperimentSpec(SpecPart):
         given = dict(part.split("=") for part in re.split("[ ,]", key))
         return {name: read(given.get(name, "0")) for name, read in self.key_parts.items()}
 
+    def num_records(self, key: str) -> Mapping[str, int]:
+        """Return the number of records in fields of a point, by field, such as ``{"runs": 15}``.
+
+        Imports refuse points with other numbers. Fields that are not named may have any number.
+        """
+        return {}
+
     def command(self) -> tuple[str, ...]:
         """Return the command that computes a custom model; empty for specs that ``run`` computes."""
         return ()

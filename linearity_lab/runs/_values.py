@@ -106,6 +106,10 @@ class Provenance(Value):
     # Omitted if false, so that runs computed here keep their JSON.
     imported: bool = Field(default=False, exclude_if=lambda imported: not imported)
 
+    def as_imported(self) -> Self:
+        """Return the provenance of the same computation, read from a file."""
+        return self.model_copy(update={"imported": True})
+
 
 class PointValue(Value):
     """Base class of an experiment's points; a subclass adds ``kind`` (the experiment's name) and values.
@@ -172,6 +176,28 @@ def latest_provenance(points: Iterable[PointValue]) -> Provenance | None:
     return max(known, key=lambda each: each.started_at, default=None)
 
 
+def num_imported(points: Iterable[PointValue], origin: Provenance | None = None) -> int:
+    """Return the number of points that were read from a file instead of computed in this store.
+
+    Args:
+        origin: provenance of the points without one.
+    """
+    count = 0
+    for point in points:
+        known = point.provenance or origin
+        if known is not None and known.imported:
+            count += 1
+    return count
+
+
+def imported_words(points: Sequence[PointValue], origin: Provenance | None = None) -> str:
+    """``2 of 6 points imported from a file, not computed here``; empty without such points."""
+    count = num_imported(points, origin)
+    if count == 0:
+        return ""
+    return f"{count} of {len(points)} points imported from a file, not computed here"
+
+
 class WidthPoint(PointValue):
     """A point of one width m."""
 
@@ -224,8 +250,21 @@ class ResultValue(Value, Shown):
     @property
     def num_imported(self) -> int:
         """Number of points that were read from a file instead of computed in this store."""
-        origins = [point.provenance or self.provenance for point in self.points]
-        return sum(origin.imported for origin in origins)
+        return num_imported(self.points, self.provenance)
+
+    @property
+    def imported_words(self) -> str:
+        """``2 of 6 points imported from a file, not computed here``; empty without such points."""
+        return imported_words(self.points, self.provenance)
+
+    def as_imported(self) -> Self:
+        """Return the result with "imported" in the provenance of all its points."""
+        points = []
+        for point in self.points:
+            origin = (point.provenance or self.provenance).as_imported()
+            points.append(point.model_copy(update={"provenance": origin}))
+        changes = {"points": tuple(points), "provenance": self.provenance.as_imported()}
+        return self.model_copy(update=changes)
 
     def csv(self) -> str:
         """Return :meth:`rows` as CSV text with a header line; empty without rows.

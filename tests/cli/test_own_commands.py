@@ -16,7 +16,6 @@ from linearity_lab.cli import main
 from linearity_lab.data import data_fingerprint, load_dataset
 from linearity_lab.runs import canonical_json, load_data, run
 from linearity_lab.runs.store import Store, read_runs
-from linearity_lab.runs.store._run_file import marked_imported
 from ntk_core.errors import InvalidInput
 from ntk_core.own_models import read_checkpoint
 from tests.data.uploads.files import blobs, flowers, pets
@@ -187,7 +186,7 @@ def test_model_file_is_swept_stored_and_never_restarted(model, capsys, tmp_path)
     elsewhere = Store(tmp_path / "elsewhere.sqlite")
     with runs.open("rb") as exported:
         assert read_runs(elsewhere, exported).digests == (listed.digest,)
-    assert elsewhere.result(listed.digest) == marked_imported(result)
+    assert elsewhere.result(listed.digest) == result.as_imported()
     assert not loaded.exists(), "the file was not run again"
     assert not (tmp_path / "out").exists()
     capsys.readouterr()

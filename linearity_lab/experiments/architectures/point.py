@@ -1,7 +1,7 @@
 """Kernel change of networks that differ only in architecture."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -96,6 +96,11 @@ class ArchitecturesSpec(SweepSpec, SpecOf["ArchitecturesResult"]):
             keep_kernels=self.dataset.num_points <= MAX_KEPT_SAMPLES,
             infinite_width=self.infinite_width and architecture.has_infinite_width,
         )
+
+    def num_records(self, key: str) -> Mapping[str, int]:
+        """Those of the network of this key."""
+        letter, width = self.value_of(key)
+        return _of_network(self, letter).num_records(f"width={width}")
 
     def shapes(self) -> DatasetShapes:
         """Shapes of the shared data set."""

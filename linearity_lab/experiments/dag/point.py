@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, InstanceOf, PlainSerializer, model_validator
@@ -110,6 +110,10 @@ class DAGSpec(SweepSpec, SpecOf["DAGResult"]):
     def graphs(self) -> dict[str, Graph]:
         """The drawn graph and the graphs to compare, by name."""
         return {DRAWN: self.graph, **{name: example_graphs()[name] for name in self.compared}}
+
+    def num_records(self, key: str) -> Mapping[str, int]:
+        """One run per graph, output and seed."""
+        return {"runs": len(self.graphs()) * len(self.outputs) * self.num_seeds}
 
 
 MAX_MATVECS = 52  # a relative residual of 10⁻³ takes 5 to 52 products here, rarely more

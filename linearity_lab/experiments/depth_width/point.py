@@ -1,7 +1,7 @@
 """Depth and width: randomness of the tangent kernel at w₀, and its change in training."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -88,6 +88,11 @@ class DepthWidthSpec(SweepSpec, SpecOf["DepthWidthResult"]):
     def trains(self, depth: int, width: int) -> bool:
         """Whether networks of this size are trained."""
         return depth <= self.trained_depth and width <= self.trained_width
+
+    def num_records(self, key: str) -> Mapping[str, int]:
+        """One run per seed where networks are trained."""
+        depth, width = self.value_of(key)
+        return {"runs": self.num_seeds if self.trains(depth, width) else 0}
 
     def point_keys(self) -> tuple[str, ...]:
         """``depth=4,width=128``, in the order of their numbers of weights."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal, Self
@@ -108,6 +108,10 @@ class DynamicsSpec(TrainedSweep, SpecOf["DynamicsResult"]):
     def is_curve(self) -> bool:
         """Whether the network is a curve: one input, one output."""
         return self.dataset.name in ("sine", "points")
+
+    def num_records(self, key: str) -> Mapping[str, int]:
+        """One run per output, method and seed."""
+        return {"runs": len(self.outputs) * len(self.methods) * self.num_seeds}
 
 
 ADAMS_LINEAR_STEP = 1.5  # cost of a step of a linear model in weight space, in steps of the network

@@ -1,6 +1,7 @@
 """Settings of early training: networks beside their linear models."""
 
 import functools
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -271,6 +272,15 @@ class EarlyTimeSpec(SeededSpec, SpecOf["EarlyTimeResult"]):
     def point_keys(self) -> tuple[str, ...]:
         """``width=256`` or ``input_dim=50``, ascending."""
         return tuple(f"{self.swept}={value}" for value in self.values)
+
+    def num_records(self, key: str) -> Mapping[str, int]:
+        """Runs, and compared kernels, of every activation and seed; K_∞ has no seed."""
+        num_activations = len(self.network.activations)
+        num_kernels = num_activations if self.infinite_width else num_activations * self.num_seeds
+        return {
+            "runs": num_activations * self.num_seeds if self.training.max_steps else 0,
+            "kernels": num_kernels if self.kernel_samples else 0,
+        }
 
     def value_of(self, key: str) -> int:
         """The width or dimension of a key."""

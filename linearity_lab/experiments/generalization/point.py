@@ -1,7 +1,7 @@
 """Generalization of networks and kernels: the price of linearity."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -119,6 +119,10 @@ class GeneralizationSpec(TrainedSweep, SpecOf["GeneralizationResult"]):
     def least_risk(self) -> tuple[float, float]:
         """Lower bounds (test error, test loss) of all models on this distribution; NaN if unknown."""
         return DATASETS[self.dataset.name].least_risk(self.dataset.options())
+
+    def num_records(self, key: str) -> Mapping[str, int]:
+        """One run per seed."""
+        return {"runs": self.num_seeds}
 
     def point_keys(self) -> tuple[str, ...]:
         """``width=100,richness=0.5,samples=120``, every width at every ρ and n, in order of cost."""

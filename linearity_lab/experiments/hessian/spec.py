@@ -2,6 +2,7 @@
 
 import functools
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
@@ -191,6 +192,10 @@ class HessianSpec(SweepSpec, SpecOf["HessianResult"]):
     def lines(self) -> dict[str, ComparedNetwork]:
         """Networks by name, one line of the figures each."""
         return named(self.networks)
+
+    def num_records(self, key: str) -> Mapping[str, int]:
+        """One run per seed."""
+        return {"runs": self.num_seeds}
 
     def point_keys(self) -> tuple[str, ...]:
         """One point for each width and line, narrow ones first."""

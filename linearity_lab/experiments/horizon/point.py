@@ -1,7 +1,7 @@
 """How long networks follow their linear models, in four regimes of training."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple
 
@@ -157,6 +157,11 @@ class HorizonSpec(TrainedSweep, SpecOf["HorizonResult"]):
     def departures(self) -> tuple[str, ...]:
         """Departures of a run; outputs first if all rates are above the stable one."""
         return DEPARTURES[::-1] if self.regimes == ("large-rate",) else DEPARTURES
+
+    def num_records(self, key: str) -> Mapping[str, int]:
+        """One run per learning rate of the regime and seed."""
+        _, regime = self.value_of(key)
+        return {"runs": len(self.rates_of(regime)) * self.num_seeds}
 
     def most_steps(self, regime: str) -> int:
         """Largest number of steps of a run."""

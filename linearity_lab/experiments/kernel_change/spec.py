@@ -1,6 +1,7 @@
 """Kernel change in training against width, for several outputs."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
@@ -109,6 +110,16 @@ class KernelChangeSpec(TrainedSweep, SpecOf["KernelChangeResult"]):
     def takes_velocity(self) -> bool:
         """Whether the kernel velocity at w₀ is measured."""
         return self.measured != "training"
+
+    def num_records(self, key: str) -> Mapping[str, int]:
+        """Runs and kernels at w₀ of every output and seed, and kept kernels of the first seed."""
+        each = len(self.outputs) * self.num_seeds
+        measures_start = self.takes_velocity or self.ball_radius > 0
+        return {
+            "runs": each if self.trains else 0,
+            "at_start": each if measures_start else 0,
+            "snapshots": len(self.outputs) if self.keep_kernels else 0,
+        }
 
     def network_at(self, value: int) -> tuple[ArchitectureSpec, int]:
         """(architecture, width of its hidden layers) at one swept value."""

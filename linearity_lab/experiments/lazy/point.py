@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import Annotated, ClassVar, Literal, Self
@@ -92,6 +92,10 @@ class LazySpec(TrainedSweep, SpecOf["LazyResult"]):
                 "random; the setting starts lists the compared outputs at w₀",
             )
         return self
+
+    def num_records(self, key: str) -> Mapping[str, int]:
+        """One run per output, start and seed."""
+        return {"runs": len(self.outputs) * len(self.starts) * self.num_seeds}
 
     def point_keys(self) -> tuple[str, ...]:
         """``width=100,scale=10.0``: the smallest width at every scale, then all widths at scale 1, every richness."""

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, ClassVar, Literal, Self
@@ -86,6 +86,10 @@ class LearningRateSpec(TrainedSweep, SpecOf["LearningRateResult"]):
             allowed = f"at most {self.dataset.num_points}, the number of samples"
             raise InvalidInput("batch_size", self.batch_size, allowed)
         return self
+
+    def num_records(self, key: str) -> Mapping[str, int]:
+        """One run per model, learning rate and seed."""
+        return {"runs": len(self.models) * len(self.rates) * self.num_seeds}
 
 
 DENSE_RECORDS = 100  # first steps, all recorded so that no peak is missed

@@ -1,7 +1,7 @@
 """Convergence without linearity."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, ClassVar, Literal
 
@@ -53,6 +53,10 @@ class OptimizationSpec(TrainedSweep, SpecOf["OptimizationResult"]):
     )
     """Multiples of the learning rate η; with η auto, 2 is small in the theorem's sense."""
     training: TrainingSpec = TrainingSpec(max_steps=3000, loss_threshold=1e-3, num_records=24)
+
+    def num_records(self, key: str) -> Mapping[str, int]:
+        """One run per output, learning rate and seed."""
+        return {"runs": len(self.outputs) * len(self.rates) * self.num_seeds}
 
 
 def counts(spec: OptimizationSpec, key: str, most: bool = False) -> tuple[Counts, ...]:

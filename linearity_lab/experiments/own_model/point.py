@@ -1,7 +1,7 @@
 """A custom model against its width: computed by the command ``own`` only, stored and shown like any run."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal, NoReturn
 
 from pydantic import Field
@@ -63,6 +63,10 @@ class OwnModelSpec(SweepSpec, SpecOf["OwnModelResult"]):
     training: TrainingSpec = TrainingSpec(max_steps=1000, num_records=10)
     num_inputs: int = Field(default=2, ge=0, le=1000, title="Inputs for ‖H‖")
     """How many inputs ‖H‖ is averaged over; 0 for none."""
+
+    def num_records(self, key: str) -> Mapping[str, int]:
+        """One run per seed."""
+        return {"runs": self.num_seeds}
 
     def command(self) -> tuple[str, ...]:
         values, default = values_of(self), values_of(OwnModelSpec())

@@ -242,14 +242,20 @@ def seal(connection: sa.Connection) -> None:
     """Add checksums to all rows of layout 3, which has none; rows that are damaged already get none.
 
     Changes before this step can be noticed only in the settings, whose digest was the SHA-256 of their text, and in
-    points under the key of another point.
+    points under the key of another point. Layout 3 notes an import in its run alone; all points of such a run get
+    the note, since it is not known which of them were computed here.
     """
+    imported = set()
     for row in connection.execute(sa.select(RUNS)).all():
         if not isinstance(row.spec, str) or sha256(row.spec) != row.digest:
             continue
         facts = {"checksum": spec_checksum(row.digest, bool(row.private), row.spec)}
+        if row.imported:
+            imported.add(row.digest)
         if row.ending:
-            content = (row.status, bool(row.imported), row.ending)
+            ending = marked_imported(row.ending) if row.imported else row.ending
+            facts["ending"] = ending
+            content = (row.status, bool(row.imported), ending)
             facts["ending_checksum"] = ending_checksum(row.digest, *content)
         connection.execute(sa.update(RUNS).where(RUNS.c.digest == row.digest).values(facts))
     for digest, key in connection.execute(sa.select(POINTS.c.digest, POINTS.c.key)).all():
@@ -258,14 +264,24 @@ def seal(connection: sa.Connection) -> None:
         seconds = row.seconds
         if not isinstance(seconds, float) or json_object(row.json) is None:
             continue
-        sealed = point_checksum(digest, key, SCHEMA_VERSION, seconds, row.json)
-        values = {"version": SCHEMA_VERSION, "checksum": sealed}
+        text = marked_imported(row.json) if digest in imported else row.json
+        sealed = point_checksum(digest, key, SCHEMA_VERSION, seconds, text)
+        values = {"version": SCHEMA_VERSION, "checksum": sealed, "json": text, "bytes": len(text)}
         connection.execute(sa.update(POINTS).where(chosen).values(values))
     for digest, key in connection.execute(sa.select(ARRAYS.c.digest, ARRAYS.c.key)).all():
         chosen = (ARRAYS.c.digest == digest) & (ARRAYS.c.key == key)
         archive = connection.execute(sa.select(ARRAYS.c.npz).where(chosen)).scalar_one()
         sealed = array_checksum(digest, key, archive)
         connection.execute(sa.update(ARRAYS).where(chosen).values(checksum=sealed))
+
+
+def marked_imported(text: str) -> str:
+    """Return the JSON of a point or ending with "imported" in its provenance; other text unchanged."""
+    document = json_object(text)
+    if document is None or not isinstance(document.get("provenance"), dict):
+        return text
+    document["provenance"]["imported"] = True
+    return json.dumps(document, separators=(",", ":"))
 
 
 def settings_in(row: sa.Row[Any]) -> Settings:

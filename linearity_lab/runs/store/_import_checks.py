@@ -109,20 +109,30 @@ def _check_numbers(point: PointValue) -> None:
 
 
 def _check_records(spec: Spec, point: PointValue) -> None:
-    fields = type(point).model_fields
-    num_seeded = 0
-    for name in fields:
+    """Refuse a point with another number of records than its settings give."""
+    _check_counts(spec, point)
+    for name in type(point).model_fields:
         records = getattr(point, name)
         if not isinstance(records, tuple):
             continue
         seeded = [each for each in records if isinstance(each, BaseModel) and hasattr(each, "seed")]
-        num_seeded += len(seeded)
         if seeded and isinstance(spec, SeededSpec):
             _check_seeds(spec, point, seeded, is_complete=name == "runs")
         for record in seeded:
             _check_finite(point, record)
-    # Some settings measure kernels only, so that "runs" is empty beside other records.
-    if num_seeded == 0 and "runs" in fields and fields["runs"].is_required():
+
+
+def _check_counts(spec: Spec, point: PointValue) -> None:
+    stated = spec.num_records(point.key)
+    for name, expected in stated.items():
+        found = len(getattr(point, name))
+        if found != expected:
+            reason = f"{point.key} has {found} entries in {name}; its settings give {expected}"
+            raise UnusableLine(reason)
+    # An experiment that states no numbers has runs wherever its point requires the field.
+    runs = type(point).model_fields.get("runs")
+    is_required = "runs" not in stated and runs is not None and runs.is_required()
+    if is_required and not point.records:
         raise UnusableLine(f"{point.key} has no runs")
 
 
@@ -133,10 +143,10 @@ def _check_seeds(
     found = {record.seed for record in records}
     if not found <= set(spec.seeds):
         raise UnusableLine(f"{point.key} has runs of seeds that its settings exclude")
-    if is_complete and len(found) < spec.num_seeds:
-        raise UnusableLine(f"{point.key} lacks runs of some seeds")
     if len(set(map(_identity, records))) < len(records):
         raise UnusableLine(f"{point.key} has a run several times")
+    if is_complete and len(found) < spec.num_seeds:
+        raise UnusableLine(f"{point.key} lacks runs of some seeds")
 
 
 def _identity(record: Record) -> tuple[object, ...]:

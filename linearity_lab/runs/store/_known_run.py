@@ -39,13 +39,16 @@ class KnownRun:
     @property
     def sentence(self) -> str:
         """Why its settings cannot be read, and what remains possible."""
+        imported = " It was imported from a file, not computed here." if self.run.imported else ""
+        if self.run.reading is Reading.DAMAGED:
+            return (
+                "The settings of this run are damaged. Its intact points are shown and exported as stored; "
+                f"it cannot be drawn or resumed.{imported}"
+            )
         reason = f": {self.run.reason}" if self.run.reason else ""
         return (
-            f"This run is {READING_WORDS[self.run.reading]}{reason}. "
-            "Its numbers are shown and exported as stored; it cannot be drawn or resumed here."
-            if self.run.reading is not Reading.DAMAGED
-            else "The settings of this run are damaged. Its intact points are shown and exported as stored; "
-            "it cannot be drawn or resumed."
+            f"This run is {READING_WORDS[self.run.reading]}{reason}. Its numbers are shown and "
+            f"exported as stored; it cannot be drawn or resumed here.{imported}"
         )
 
     def values(self) -> Iterator[tuple[str, str, Any]]:

@@ -16,7 +16,6 @@ from pydantic import TypeAdapter, ValidationError
 from linearity_lab.runs._documents import migrated, migrated_point
 from linearity_lab.runs._parse import spec_digest
 from linearity_lab.runs._table import KINDS, Result
-from linearity_lab.runs._values import Provenance
 from linearity_lab.runs.store._entries import RunTooLarge
 from linearity_lab.runs.store._import_checks import (
     UnusableLine,
@@ -114,20 +113,6 @@ def _no_number(name: str) -> None:
     raise UnusableLine(f"damaged; {name} is no number in JSON")
 
 
-def marked_imported(result: Result) -> Result:
-    """Return the result with "imported" in the provenance of all its points."""
-
-    def marked(origin: Provenance) -> Provenance:
-        return origin.model_copy(update={"imported": True})
-
-    points = []
-    for point in result.points:
-        origin = point.provenance or result.provenance
-        points.append(point.model_copy(update={"provenance": marked(origin)}))
-    changes = {"points": tuple(points), "provenance": marked(result.provenance)}
-    return result.model_copy(update=changes)
-
-
 def write_runs(store: Store, runs: Iterable[str], file: IO[bytes]) -> int:
     """Write the runs with these digests and return their number; skip unknown runs and runs without points.
 
@@ -166,7 +151,7 @@ def read_runs(store: Store, file: IO[bytes], *, field: str = "file") -> Imported
                 while not line.endswith(b"\n") and (line := file.readline(MAX_LINE_BYTES)):
                     pass  # skip the rest of this line
                 raise UnusableLine(f"it has more than {MAX_LINE_BYTES:,} bytes")
-            result = marked_imported(read_line(line.decode("utf-8", "replace")))
+            result = read_line(line.decode("utf-8", "replace"))
             store.save_result(result, imported=True)
         except RunTooLarge as problem:
             left_aside.append(f"line {number}: {problem}")

@@ -163,19 +163,31 @@ class Store(Database):
         self.do(take)
 
     def save_result(self, result: Result, *, imported: bool = False) -> None:
-        """Store a result under its spec's digest; an import replaces no completed result.
+        """Store a result under its spec's digest.
+
+        An import replaces neither intact points nor a completed result, and the provenance of the
+        points that it adds contains ``imported``.
 
         Args:
             imported: whether it was computed elsewhere.
         """
+        if imported:
+            result = result.as_imported()
         ending = result.model_dump_json(include={"status", "provenance", "runtime_s"})
 
         def save(connection: sa.Connection) -> str:
             run = begin_run(connection, result.spec)
             version = result.spec.schema_version
+            num_stored = 0
             for point in result.points:
-                _save_point(connection, run, version, point, self.max_bytes, replace=not imported)
+                num_stored += _save_point(
+                    connection, run, version, point, self.max_bytes, replace=not imported
+                )
             row = connection.execute(sa.select(*LISTED).where(RUNS.c.digest == run)).one()
+            # An import leaves the intact points that were here before as they are.
+            has_imported = result.num_imported > 0
+            if imported:
+                has_imported = bool(row.imported) or num_stored > 0
             status = row.status if is_intact_ending(row) else "started"
             if imported and result.status != "completed":  # the run may be in progress
                 is_kept = status != "started"
@@ -183,8 +195,12 @@ class Store(Database):
                 is_kept = status == "completed"
             else:
                 is_kept = False
+            facts = {}
             if not is_kept:
-                facts = _ending(run, result.status, imported or bool(row.imported), ending)
+                facts = _ending(run, result.status, has_imported, ending)
+            elif has_imported != bool(row.imported):
+                facts = _ending(run, row.status, has_imported, row.ending)
+            if facts:
                 connection.execute(sa.update(RUNS).where(RUNS.c.digest == run).values(facts))
             return run
 
@@ -603,8 +619,10 @@ def _save_point(
     max_store_bytes: int,
     *,
     replace: bool = True,
-) -> None:
+) -> bool:
     """Store a point and its arrays; an intact point of this key is replaced or kept.
+
+    Returns whether the point was stored.
 
     Raises:
         RunTooLarge: if the run would take more than its share of the store.
@@ -614,7 +632,7 @@ def _save_point(
         query = sa.select(POINTS).where(POINTS.c.digest == run, POINTS.c.key == key)
         stored = connection.execute(query).one_or_none()
         if stored is not None and is_intact_point(stored):
-            return
+            return False
     light, arrays = point.apart()
     text = light.model_dump_json()
     archive = _packed(arrays) if arrays else b""
@@ -628,6 +646,7 @@ def _save_point(
         beside: dict[str, object] = {"bytes": len(archive), "npz": archive}
         beside["checksum"] = array_checksum(run, key, archive)
         insert(connection, ARRAYS, {"digest": run, "key": key, **beside}, update=beside)
+    return True
 
 
 def _packed(arrays: Mapping[str, NDArray[np.float64]]) -> bytes:

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[3]
 BOTH = pytest.mark.parametrize(
     "location", ["sqlite", pytest.param("postgres", marks=pytest.mark.slow)], indirect=True
 )
-SPEC = KernelChangeSpec(widths=(10, 20), num_seeds=1)
+SPEC = KernelChangeSpec(widths=(10, 20), num_seeds=1, outputs=("linear",))
 PROVENANCE = Provenance(
     versions={"jax": "0"}, platform="p", device="cpu", dtype="float32", started_at="2026-01-01"
 )
@@ -31,7 +31,9 @@ PROVENANCE = Provenance(
 
 def spec(number: int) -> KernelChangeSpec:
     """Equal specs for equal numbers."""
-    return KernelChangeSpec(widths=(10, 20), num_seeds=1, dataset={"seed": number})
+    return KernelChangeSpec(
+        widths=(10, 20), num_seeds=1, outputs=("linear",), dataset={"seed": number}
+    )
 
 
 def point(width: int, change: float = 0.5) -> KernelChangePoint:

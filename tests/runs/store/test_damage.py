@@ -131,7 +131,10 @@ def test_import_replaces_a_changed_point(file, change):
     store.save_result(result())
     store.do(lambda connection: connection.exec_driver_sql(f"{change} WHERE key = 'width=10'"))
     store.save_result(result(), imported=True)
-    assert store.points_of(spec_digest(SPEC)) == {"width=10": point(10), "width=20": point(20)}
+    found = store.points_of(spec_digest(SPEC))
+    assert found == {"width=10": result().as_imported().points[0], "width=20": point(20)}
+    assert [run.imported for run in store.runs().runs] == [True]
+    assert store.result(spec_digest(SPEC)).num_imported == 1
     store.close()
 
 

@@ -9,11 +9,11 @@ from typing import Any, cast
 import pytest
 
 from linearity_lab.dashboard.gallery import gallery_result
-from linearity_lab.runs import spec_digest
+from linearity_lab.runs import KINDS, spec_digest
 from linearity_lab.runs.gallery import GALLERY
-from linearity_lab.runs.store import Store, read_runs, run_line, write_runs
+from linearity_lab.runs.store import Store, UnusableLine, read_runs, run_line, write_runs
 from linearity_lab.runs.store._import_checks import check_result, check_size_of_line
-from linearity_lab.runs.store._run_file import marked_imported, read_line, sha
+from linearity_lab.runs.store._run_file import read_line, sha
 from ntk_core.errors import InvalidInput
 from tests.runs.store.made_runs import ROOT, SPEC, point, result, spec
 
@@ -63,9 +63,9 @@ def test_exported_runs_come_back_as_they_were(store, other):
         tuple(spec_digest(spec(number)) for number in (0, 1, 2)),
         (),
     )
-    assert other.result(spec_digest(SPEC)) == marked_imported(result())
+    assert other.result(spec_digest(SPEC)) == result().as_imported()
     partial = result("cancelled", spec=spec(1))
-    assert other.result(spec_digest(spec(1))) == marked_imported(partial)
+    assert other.result(spec_digest(spec(1))) == partial.as_imported()
     (kept,) = other.points_of(spec_digest(spec(2))).values()
     assert kept.runs == point(20).runs
     assert other.result(spec_digest(spec(2))).status == "cancelled"
@@ -78,7 +78,7 @@ def test_what_is_here_already_stays(other):
     read_runs(other, io.BytesIO(b"".join(LINES)))
     assert other.points_of(spec_digest(SPEC)) == {
         "width=10": point(10, change=0.125),
-        "width=20": marked_imported(result()).points[1],
+        "width=20": result().as_imported().points[1],
     }
     assert {(run.status, run.imported) for run in other.runs().runs} == {
         ("completed", True),
@@ -224,6 +224,59 @@ def test_required_numbers_are_finite_in_every_experiment(other, experiment, numb
         assert len(found.left_aside) == 1, name
         tried += 1
     assert tried >= 1
+
+
+@pytest.mark.parametrize("experiment", SEEDED)
+def test_numbers_of_records_are_those_of_the_settings(other, experiment):
+    """In every field that an experiment states, none, one less and one more are refused."""
+    line = line_of(experiment)
+    data = json.loads(line)
+    found = read_line(line.decode())
+    point = found.points[0]
+    stated = found.spec.num_records(point.key)
+    assert stated["runs"] == len(point.runs) >= 1
+    for name, expected in stated.items():
+        entries = list(data["points"][0].get(name, []))
+        assert len(entries) == expected
+        wrong = [[], entries[1:], entries + entries[:1]] if entries else []
+        for each in wrong:
+            refused = read_runs(other, io.BytesIO(signed(line, **changed(data, **{name: each}))))
+            (sentence,) = refused.left_aside
+            assert f"its settings give {expected}" in sentence
+
+
+@pytest.mark.parametrize(
+    ("preset", "field"),
+    [("kernel-velocity", "at_start"), ("hu-fig5", "kernels"), ("bottleneck", "snapshots")],
+)
+def test_points_without_other_records_are_refused(preset, field):
+    """Some settings train nothing, so that their points have other records instead of runs."""
+    found = gallery_result(preset)
+    check_result(found)
+    without = found.points[0].model_copy(update={field: ()})
+    with pytest.raises(UnusableLine, match=f"0 entries in {field}; its settings give"):
+        check_result(found.model_copy(update={"points": (without, *found.points[1:])}))
+
+
+def test_only_trained_pairs_need_runs():
+    found = gallery_result("depth-width")
+    check_result(found)
+    for number, pair in enumerate(found.points):
+        is_trained = found.spec.trains(pair.depth, pair.width)
+        assert bool(pair.runs) == is_trained
+        other_runs = () if is_trained else found.points[0].runs
+        points = list(found.points)
+        points[number] = pair.model_copy(update={"runs": other_runs})
+        with pytest.raises(UnusableLine, match="entries in runs; its settings give"):
+            check_result(found.model_copy(update={"points": tuple(points)}))
+
+
+def test_every_experiment_states_its_numbers_of_runs():
+    for experiment in KINDS.values():
+        if "runs" in experiment.point.model_fields:
+            spec = experiment.spec()
+            for key in spec.point_keys():
+                assert "runs" in spec.num_records(key)
 
 
 @pytest.mark.parametrize("name", [path.stem for path in sorted(GALLERY.glob("*.json"))])

@@ -34,13 +34,15 @@ def shared_store() -> Store:
 
 def details(run: StoredRun, *, is_active: bool = False) -> str:
     """Describe a run: progress, age, size, digest; ``is_active`` while it is computed."""
+    marks = ["private"] * run.private + ["imported"] * run.imported
     if run.spec is None:
         count = f"{run.num_points} points" if run.num_points != 1 else "1 point"
         why = f": {run.reason}" if run.reason else ""
         kept = (
             f"{STATUS_WORDS[run.status]}, {count}, {duration(max(0.0, time.time() - run.used))} ago"
         )
-        return f"{READING_WORDS[run.reading]}{why} · {kept} · {run.digest[:8]}"
+        parts = [f"{READING_WORDS[run.reading]}{why}", kept, run.digest[:8]]
+        return " · ".join(parts + marks)
     points = len(run.spec.point_keys())
     status = STATUS_WORDS[run.status]
     if run.status == "started":
@@ -56,7 +58,6 @@ def details(run: StoredRun, *, is_active: bool = False) -> str:
         size,
         run.digest[:8],
     ]
-    marks = ["private"] * run.private + ["imported"] * run.imported
     return " · ".join(parts + marks)
 
 
