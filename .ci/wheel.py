@@ -42,8 +42,16 @@ OF_THE_CLI = {"cyclopts", "filelock", "pandas", "pillow", "psutil", "sqlalchemy"
 OPTIONAL = {"", "dask", "distributed", "cyclopts", "filelock", "pandas", "psutil", "sqlalchemy"}
 # Packages for clusters and databases are imported on use.
 IMPORT_ALL = """
-import importlib, pkgutil, ntk_core
-names = [each.name for each in pkgutil.walk_packages(ntk_core.__path__, "ntk_core.") if "__main__" not in each.name]
+import importlib, pkgutil
+parts = ("cli", "data", "experiments", "networks", "runs", "settings")
+packages = ["ntk_core", *("linearity_lab." + part for part in parts)]
+names = []
+for package in packages:
+    for each in pkgutil.walk_packages(importlib.import_module(package).__path__, package + "."):
+        *folder, last = each.name.split(".")
+        is_page = "experiments" in folder[:-1] and last not in ("spec", "point", "compute")
+        if last != "__main__" and not is_page:
+            names.append(each.name)
 missing = set()
 for name in names:
     try:

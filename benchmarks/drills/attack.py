@@ -41,7 +41,7 @@ LARGE = (
     "keep_kernels=true&dataset.num_samples=1000&widths=10,11,12,13,14,15&num_seeds=1"
     "&training.max_steps=1"
 )
-# What the page says instead of a Run button, see ntk_core.errors.ResultTooLarge.
+# Text on the page instead of a Run button, see ntk_core.errors.ResultTooLarge.
 REFUSAL = "since its result takes about 276 MiB and 32 MiB are allowed"
 LONG = "widths=30,100,300,1000&training.learning_rate=1e-6&training.loss_threshold=1e-6"
 

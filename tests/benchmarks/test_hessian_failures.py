@@ -19,7 +19,7 @@ def test_docstrings_state_the_committed_counts(of):
     assert hessian_failures.sentences(COUNTS)[of.__name__] in words
 
 
-def test_at_most_one_norm_in_a_thousand_is_outside_of_its_tolerance():
+def test_at_most_one_norm_in_a_thousand_is_wrong():
     for cell in COUNTS["norms"]:
         assert cell["converged"] > 0
         assert cell["outside"] <= 1e-3 * cell["converged"], cell

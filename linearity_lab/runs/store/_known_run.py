@@ -1,4 +1,4 @@
-"""What is known of a run whose settings this version cannot read: name, time, and the numbers as stored."""
+"""Runs whose settings this version cannot read: name, time, and the numbers as stored."""
 
 from __future__ import annotations
 
