@@ -7,9 +7,13 @@ nonlinear one it is that of the output. Dash and symbol distinguish the members 
 """
 
 import functools
+import tomllib
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from pathlib import Path
+from typing import Any
 
 from linearity_lab.experiments.dag.point import DRAWN
 from ntk_core.dynamics.choices import METHODS
@@ -31,15 +35,22 @@ CHART_CONFIG = {
 }
 
 # Contrast above 3:1 on both backgrounds, hues near Okabe & Ito 2008, distinct in common color vision.
-BLUE, VERMILION, GREEN, PINK, OCHRE, CYAN = (
-    "#1C78B5",
-    "#C94A00",
-    "#009B62",
-    "#D16D8F",
-    "#B28D1D",
-    "#00A1BD",
-)
+BLUE = "#1C78B5"
+VERMILION = "#C94A00"
+GREEN = "#009B62"
+PINK = "#D16D8F"
+OCHRE = "#B28D1D"
+CYAN = "#00A1BD"
 VIOLETS = ("#9C82E4", "#7048D8")  # the narrowest and the widest network of a figure
+COLORS = {
+    "blue": BLUE,
+    "vermilion": VERMILION,
+    "green": GREEN,
+    "pink": PINK,
+    "ochre": OCHRE,
+    "cyan": CYAN,
+    "violet": VIOLETS[1],
+}
 _OTHERS = (PINK, GREEN, CYAN, OCHRE)  # of objects without a fixed color
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 _SYMBOLS = (
@@ -56,13 +67,28 @@ _SYMBOLS = (
     "hourglass",
     "bowtie",
 )
-_MORE_SYMBOLS = (
+# Of concepts without an entry in the table; each has an open form.
+_SPARE_SYMBOLS = (
     "triangle-left",
     "triangle-right",
     "diamond-wide",
     "diamond-tall",
     "hexagram",
     "star-square",
+    "octagon",
+    "star-triangle-up",
+    "star-triangle-down",
+    "star-diamond",
+    "diamond-cross",
+    "diamond-x",
+    "circle-cross",
+    "circle-x",
+    "square-cross",
+    "square-x",
+    "triangle-ne",
+    "triangle-se",
+    "triangle-sw",
+    "triangle-nw",
 )
 
 # Marks of runs that did not converge; for other excluded runs the symbol is open.
@@ -96,25 +122,6 @@ class Style:
         return OUTCOME_SYMBOLS.get(outcome, f"{self.symbol.removesuffix('-open')}-open")
 
 
-# By family: plain blue, skips cyan, bottleneck pink, convolutions ochre; append new architectures at the end.
-_KINDS = {
-    "fully-connected": (BLUE, "solid", "circle"),
-    "resnet": (CYAN, "dash", "square"),
-    "densenet": (CYAN, "dot", "diamond"),
-    "bottleneck": (PINK, "longdash", "triangle-up"),
-    "convnet": (OCHRE, "dashdot", "star"),
-    "mixed": (OCHRE, "longdashdot", "cross"),
-    "convnet-bottleneck": (PINK, "dot", "x"),
-    "mixed-bottleneck": (PINK, "dash", "hexagon"),
-    "shallow": (BLUE, "dash", "triangle-down"),
-    "quadratic-bottleneck": (PINK, "solid", "x"),
-    "drawn graph": (BLUE, "solid", "square"),
-    "irregular": (BLUE, "dashdot", "bowtie"),
-    "few-bottleneck-neurons": (GREEN, "dash", "hourglass"),
-    "bottleneck-repaired": (CYAN, "solid", "triangle-up"),
-    "unequal": (OCHRE, "solid", "circle"),
-    "composed": (GREEN, "solid", "diamond"),
-}
 # Graphs equal to one of the architectures.
 _KIND_OF_GRAPH = {
     DRAWN: "drawn graph",
@@ -134,22 +141,8 @@ MODEL_TITLES = {
     "after_kernel": "after kernel",
     "onward": "linear model at the end",
 }
-_MODELS = {
-    "network": _KINDS["fully-connected"],
-    "linearized": (VERMILION, "dash", "square"),
-    "infinite": (VIOLETS[1], "dot", "diamond"),  # the widest of all
-    "linear": (VERMILION, "dash", "square"),
-    "naive": (VERMILION, "dashdot", "triangle-up"),
-    "quadratic": (GREEN, "longdash", "pentagon"),
-    "first_kernel": (VERMILION, "longdash", "triangle-down"),
-    "after_kernel": (GREEN, "dashdot", "star"),
-    "onward": (VERMILION, "longdashdot", "cross"),
-}
-# Styles of repeated objects in one figure, assigned in this order; append new ones.
-_SERIES = (
-    "activation", "method", "rate", "richness", "start", "measure", "layer", "sample", "part", "run", "class", "curve",
-)  # fmt: skip
-_HANDED_OUT = 16  # of each
+# A model that is another concept under a further name.
+_SAME_MODEL = {"network": "network fully-connected linear", "linear": "model linearized"}
 
 
 def network_style(kind: str, output: str = "linear", title: str = "", variant: int = 0) -> Style:
@@ -160,28 +153,17 @@ def network_style(kind: str, output: str = "linear", title: str = "", variant: i
         title: by default what people call it.
         variant: distinguishes networks of one architecture and output: same color, another dash and symbol.
     """
-    if kind in _KINDS:
-        look = registry()[f"network {kind} {output}"]
-    else:
-        at, number = list({**_KINDS, **ARCHITECTURES}).index(kind), list(OUTPUTS).index(output)
-        look = Style(
-            _color(at),
-            _DASHES[(at + number) % len(_DASHES)],
-            _SYMBOLS[(at + number) % len(_SYMBOLS)],
-            "",
-        )
+    look = registry()[f"network {kind} {output}"]
     return _variant(replace(look, title=title or network_title(kind, output)), variant)
 
 
 def _variant(look: Style, variant: int) -> Style:
     if not variant:
         return look
+    symbols = _SYMBOLS if look.symbol in _SYMBOLS else _SPARE_SYMBOLS
     dash = _DASHES[(_DASHES.index(look.dash) + variant) % len(_DASHES)]
-    return replace(
-        look,
-        dash=dash,
-        symbol=_SYMBOLS[(_SYMBOLS.index(look.symbol) + 5 * variant) % len(_SYMBOLS)],
-    )
+    symbol = symbols[(symbols.index(look.symbol) + 5 * variant) % len(symbols)]
+    return replace(look, dash=dash, symbol=symbol)
 
 
 def graph_style(graph: str, output: str = "linear", drawn: str = "your graph") -> Style:
@@ -213,20 +195,19 @@ def output_title(output: str) -> str:
 
 def activation_style(activation: str, title: str = "", variant: int = 0) -> Style:
     """Return the style of an activation in a comparison; ``variant`` as for networks."""
-    number = list(ACTIVATIONS).index(activation)
-    return _variant(
-        nth_style(number, title or ACTIVATIONS[activation].title, "activation"), variant
-    )
+    look = registry()[f"activation {activation}"]
+    return _variant(replace(look, title=title or ACTIVATIONS[activation].title), variant)
 
 
 def method_style(method: str) -> Style:
     """Return the style of a training method."""
-    return nth_style(list(METHODS).index(method), METHODS[method].title, "method")
+    return replace(registry()[f"method {method}"], title=METHODS[method].title)
 
 
 def model_style(model: str) -> Style:
     """Return the style of a trained model: the network, its linear models, infinite width."""
-    return Style(*_MODELS[model], MODEL_TITLES[model])
+    look = registry()[_SAME_MODEL.get(model, f"model {model}")]
+    return replace(look, title=MODEL_TITLES[model])
 
 
 def width_style(index: int, count: int, title: str) -> Style:
@@ -247,55 +228,70 @@ def group_style(name: str, index: int) -> Style:
 
 def nth_style(index: int, title: str, of: str = "measure") -> Style:
     """Return the style of the curve with this number among several, such as ``"rate"`` or ``"layer"``."""
-    return replace(registry()[f"{of} {index % _HANDED_OUT}"], title=title)
+    series = _table()["series"][of]
+    return replace(registry()[f"{of} {index % len(series)}"], title=title)
+
+
+@functools.cache
+def _table() -> dict[str, Any]:
+    """Return the table of looks."""
+    return tomllib.loads(Path(__file__).with_name("looks.toml").read_text(encoding="utf-8"))
+
+
+def _entries() -> dict[str, Sequence[str]]:
+    """Return meaning → color, dash and symbol, as in the table."""
+    table = _table()
+    found: dict[str, Sequence[str]] = {}
+    for of in ("model", "activation", "method"):
+        for name, entry in table[of].items():
+            found[f"{of} {name}"] = entry
+    for of, entries in table["series"].items():
+        for index, entry in enumerate(entries):
+            found[f"{of} {index}"] = entry
+    for kind, outputs in table["network"].items():
+        for output, entry in outputs.items():
+            found[f"network {kind} {output}"] = entry
+    return found
+
+
+def _meanings() -> list[str]:
+    """Return the meanings of all activations, methods, models and networks."""
+    kinds = dict.fromkeys((*_table()["network"], *ARCHITECTURES))
+    return [
+        *(f"activation {name}" for name in ACTIVATIONS),
+        *(f"method {name}" for name in METHODS),
+        *(f"model {name}" for name in MODEL_TITLES if name not in _SAME_MODEL),
+        *(f"network {kind} {output}" for kind, output in product(kinds, OUTPUTS)),
+    ]
 
 
 @functools.cache
 def registry() -> dict[str, Style]:
-    """Map meanings to styles, except widths: no two share color, dash and symbol.
+    """Map meanings to styles, except widths.
 
-    Families of networks and models have the styles stated above; other outputs and series get the remaining ones, so
-    that neighbors differ in color, dash and symbol.
+    Each style is an entry of ``looks.toml``. A meaning without an entry takes a look that no entry has, found from its
+    name, so that a new output or architecture changes no other look.
     """
-    found = {f"network {kind} linear": look for kind, look in _KINDS.items()}
-    found |= {
-        f"model {name}": look for name, look in _MODELS.items() if name not in ("network", "linear")
-    }
+    found = {}
+    for meaning, (color, dash, symbol) in _entries().items():
+        found[meaning] = Style(COLORS[color], dash, symbol, "")
     taken = set(found.values())
-
-    def hand_out(
-        meaning: str, color: str, dash: int, symbol: int, before: Sequence[str] = ()
-    ) -> None:
-        dashes, near = _turned(_DASHES, dash), [found[each] for each in before]
-        tries = (
-            *product([color], dashes, _turned(_SYMBOLS, symbol)),
-            *product([color], dashes, _MORE_SYMBOLS),
-        )
-        free = [look for look in tries if look not in taken]
-        apart = [
-            look
-            for look in free
-            if all(look[1] != other[1] and look[2] != other[2] for other in near)
-        ]
-        found[meaning] = (apart or free)[0]
-        taken.add(found[meaning])
-
-    def hand_out_outputs(kinds: Sequence[tuple[int, str]]) -> None:
-        for (at, kind), (number, output) in product(kinds, list(enumerate(OUTPUTS))[1:]):
-            hand_out(f"network {kind} {output}", _color(number - 1), number + at, number + 4 * at)
-
-    kinds = list(enumerate(_KINDS))
-    hand_out_outputs(kinds[:1])
-    for (shift, of), index in product(enumerate(_SERIES), range(_HANDED_OUT)):
-        before = [f"{of} {each}" for each in range(max(0, index - 3), index)]
-        hand_out(f"{of} {index}", _color(index), index + shift, index + 3 * shift, before)
-    hand_out_outputs(kinds[1:])
-    return {meaning: Style(*look, "") for meaning, look in found.items()}
+    spare = []
+    for look in product(_OTHERS, _DASHES, _SPARE_SYMBOLS):
+        style = Style(*look, "")
+        if style not in taken:
+            spare.append(style)
+    for meaning in _meanings():
+        if meaning in found:
+            continue
+        # The position follows from the name; the next free look if an earlier meaning has this one.
+        at = zlib.crc32(meaning.encode()) % len(spare)
+        while spare[at] in taken:
+            at = (at + 1) % len(spare)
+        found[meaning] = spare[at]
+        taken.add(spare[at])
+    return found
 
 
 def _color(number: int) -> str:
     return _OTHERS[number % len(_OTHERS)]
-
-
-def _turned(values: tuple[str, ...], by: int) -> tuple[str, ...]:
-    return values[by % len(values) :] + values[: by % len(values)]

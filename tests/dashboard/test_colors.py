@@ -28,7 +28,12 @@ THEMES = [
     for theme in tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text())["theme"].values()
     if isinstance(theme, dict)
 ]
-STYLES = {(look.color, look.dash, look.symbol): meaning for meaning, look in registry().items()}
+# Their looks are those of other families, too; titles distinguish them.
+SHARING = tuple(f"network {kind} " for kind in ("attention", "transformer", "adapted", "assembly"))
+DISTINCT = {
+    meaning: look for meaning, look in registry().items() if not meaning.startswith(SHARING)
+}
+STYLES = {(look.color, look.dash, look.symbol): meaning for meaning, look in DISTINCT.items()}
 RAMP = {(look.color, look.dash, look.symbol) for count in range(1, 9) for index in range(count)
         for look in [width_style(index, count, "")]}  # fmt: skip
 OUTPUT_COLORS = {look.color for look in registry().values()}
@@ -127,11 +132,39 @@ def test_a_name_has_one_style_in_every_figure_of_every_result(figures):
 
 
 def test_no_two_meanings_share_color_dash_and_symbol():
-    assert len(STYLES) == len(registry())
+    assert len(STYLES) == len(DISTINCT)
     assert RAMP.isdisjoint(STYLES)
     reserved = {module.BLUE: ("network",), module.VERMILION: ("model",)}
     for (color, _, _), meaning in STYLES.items():
         assert meaning.split()[0] in reserved.get(color, [meaning.split()[0]]), meaning
+
+
+@pytest.mark.parametrize("at", [0, 3, 99], ids=["first", "between", "last"])
+def test_new_names_take_free_looks_and_change_no_other(at, monkeypatch):
+    """An activation, a method, two outputs and an architecture, at any place in their tables."""
+    before = dict(registry())
+    new: dict[str, dict[str, object]] = {
+        "ACTIVATIONS": {"sinc": module.ACTIVATIONS["sin"]},
+        "METHODS": {"nesterov": module.METHODS["momentum"]},
+        "OUTPUTS": {"arctan": module.OUTPUTS["tanh"], "sinc": module.OUTPUTS["tanh"]},
+        "ARCHITECTURES": {"toy": module.ARCHITECTURES["resnet"]},
+    }
+    for table, entries in new.items():
+        names = list(getattr(module, table).items())
+        names[at:at] = entries.items()
+        monkeypatch.setattr(module, table, dict(names))
+    registry.cache_clear()
+    try:
+        after = registry()
+    finally:
+        registry.cache_clear()
+    assert {meaning: after[meaning] for meaning in before} == before
+    added = [look for meaning, look in after.items() if meaning not in before]
+    num_kinds = len({meaning.rpartition(" ")[0] for meaning in before if "network" in meaning})
+    toy = len(OUTPUTS) + 2
+    assert len(added) == 2 + 2 * num_kinds + toy
+    assert len(set(added)) == len(added)
+    assert not set(added) & set(before.values())
 
 
 @pytest.mark.slow
