@@ -1,6 +1,5 @@
 """Widgets derived from a spec: titles and help come from its fields, and the spec itself validates every value."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar, cast
@@ -32,9 +31,6 @@ from ntk_core.errors import InvalidInput
 AnySpec = TypeVar("AnySpec", bound=Spec)
 MAX_SHOWN = 60  # characters of a setting inside a sentence
 ENTRY_PIXELS = 210
-_WHEN_EMPTY = re.compile(
-    r"[,;] ([^,;]+) when empty\."
-)  # the meaning of an empty field, from its help
 
 
 @dataclass
@@ -319,13 +315,14 @@ class SpecForm(Generic[AnySpec]):
                 )
             case "choices":
                 known = [each for each in held if each in setting.options]
-                # "linear" among outputs, without the word in the title of the list
-                words = " output" if setting.title.startswith("Outputs") else ""
+                # "linear" among outputs, whose list has the word in its title
                 st.multiselect(
                     **shared,
                     default=known,
                     options=setting.options,
-                    format_func=lambda option: setting.label(option).removesuffix(words),
+                    format_func=lambda option: setting.label(option).removesuffix(
+                        setting.common_ending
+                    ),
                     wrap=False,
                 )
             case "switch":
@@ -340,8 +337,7 @@ class SpecForm(Generic[AnySpec]):
             case "upload":
                 upload_chooser(**shared)
             case _:
-                meant = _WHEN_EMPTY.search(setting.info.description or "")
-                st.text_input(**shared, value=held, placeholder=meant[1] if meant else None)
+                st.text_input(**shared, value=held, placeholder=setting.when_empty)
 
 
 def help_of(setting: Setting) -> str:

@@ -61,7 +61,9 @@ class DatasetSpec(SpecPart):
     degree: int = OPTIONS["degree"].field()
     xs: tuple[Coordinate, ...] = OPTIONS["xs"].field(min_length=1, max_length=MAX_POINTS)
     ys: tuple[Coordinate, ...] = OPTIONS["ys"].field(min_length=1, max_length=MAX_POINTS)
-    classes: tuple[int, ...] | None = OPTIONS["classes"].field(min_length=2, max_length=10)
+    classes: tuple[int, ...] | None = OPTIONS["classes"].field(
+        min_length=2, max_length=10, json_schema_extra={"when_empty": "all"}
+    )
     standardize: Literal["raw", "unit-norm", "standard", "centered"] = OPTIONS[
         "standardize"
     ].field()

@@ -31,7 +31,14 @@ Outputs = Annotated[tuple[OutputName, ...], Once]
 def outputs_field(default: tuple[str, ...], words: str = "") -> Any:
     """Field of the compared outputs; ``words`` describe how each is trained."""
     words = f"Output nonlinearities φ to compare{words}."
-    return Field(default=default, min_length=1, max_length=4, title="Outputs φ", description=words)
+    return Field(
+        default=default,
+        min_length=1,
+        max_length=4,
+        title="Outputs φ",
+        description=words,
+        json_schema_extra={"common_ending": " output"},
+    )
 
 
 class TrainedSweep(SweepSpec):

@@ -89,11 +89,19 @@ class ArchitectureSpec(SpecPart):
     use_bias: bool = Field(default=True, title="Biases b")
     """Biases b in the hidden layers; the output layer never has one."""
     bias_layers: tuple[Annotated[int, Field(ge=1, le=16)], ...] | None = Field(
-        default=None, min_length=1, max_length=16, title="Layers with biases"
+        default=None,
+        min_length=1,
+        max_length=16,
+        title="Layers with biases",
+        json_schema_extra={"when_empty": "all"},
     )
     """Hidden layers with biases, counted from 1; all when empty."""
     relative_widths: tuple[Annotated[float, Field(gt=0, le=100)], ...] | None = Field(
-        default=None, min_length=1, max_length=16, title="Widths of the layers, in m"
+        default=None,
+        min_length=1,
+        max_length=16,
+        title="Widths of the layers, in m",
+        json_schema_extra={"when_empty": "m for all"},
     )
     """One multiple of m for each hidden layer, such as 1, 0.5, 2; m for all when empty."""
     composition: CompositionField = Field(
@@ -164,7 +172,11 @@ class ArchitectureSpec(SpecPart):
     ] = Field(default="fully-connected", title="Adapted architecture")
     """The dense architecture whose weights are frozen."""
     adapted_layers: tuple[Annotated[int, Field(ge=1, le=16)], ...] | None = Field(
-        default=None, min_length=1, max_length=16, title="Adapted layers"
+        default=None,
+        min_length=1,
+        max_length=16,
+        title="Adapted layers",
+        json_schema_extra={"when_empty": "all"},
     )
     """Hidden layers with an update B A, counted from 1; all when empty."""
     adapter_rank: int = Field(default=4, ge=1, le=4096, title="Rank r")

@@ -64,7 +64,12 @@ class SpecPart(pydantic.BaseModel):
     def field(cls, name: str, default: object, description: str = "") -> Any:
         """Reuse a field in another spec: same bounds and title, another default and description."""
         info = cls.model_fields[name]
-        made: Any = Field(default, title=info.title, description=description or info.description)
+        made: Any = Field(
+            default,
+            title=info.title,
+            description=description or info.description,
+            json_schema_extra=info.json_schema_extra,
+        )
         made.metadata = list(info.metadata)
         return made
 

@@ -75,6 +75,16 @@ class Setting:
         return "\n".join([(self.info.description or "") + allowed, "", *formulas]).strip()
 
     @property
+    def when_empty(self) -> str | None:
+        """Value of an empty input, in words; None if it cannot be empty."""
+        return _extra(self.info).get("when_empty")
+
+    @property
+    def common_ending(self) -> str:
+        """Last word of the choices' titles that the title of the setting already states."""
+        return _extra(self.info).get("common_ending", "")
+
+    @property
     def step(self) -> float:
         """Step of the + and − buttons."""
         low, high = validation.bounds(self.info)
@@ -127,7 +137,7 @@ def _settings(
         name, needed, inner = prefix + field, conditions, validation.part_type(info)
         if field in model.relevant:
             needed = (*conditions, (prefix + model.selector, model.relevant[field]))
-        extra = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
+        extra = _extra(info)
         if inner is None:
             entry, options = entry_of(info.annotation)
             if entry == "choice" and len(options) < 2 and info.title is None:
@@ -142,6 +152,11 @@ def _settings(
             for index in range(validation.lengths(info)[1] or 0):
                 one = f"{each} {string.ascii_uppercase[index]}"
                 yield from _settings(inner, f"{name}.{index}.", (*needed, (name, index)), one)
+
+
+def _extra(info: FieldInfo) -> dict[str, Any]:
+    """Return what a field states for forms, beside its type and bounds."""
+    return info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
 
 
 def entry_of(annotation: object) -> tuple[Entry, tuple[Option, ...]]:

@@ -17,7 +17,7 @@ from ntk_core.errors import InvalidInput, kind_of
 from ntk_core.kernels import as_function
 from ntk_core.markup import shortened
 from ntk_core.own_models._torch import from_torch
-from ntk_core.traced import Apply, accepted
+from ntk_core.traced import Apply, ModelFails, accepted
 
 OwnModel = Callable[[int, Array], tuple[Apply, PyTree]]
 CONTRACT = "a function of (width, key) that returns (apply, params), with apply(params, x) of shape (n, C) or (n,)"
@@ -40,9 +40,10 @@ def checked_model(
     apply, params = made
     try:
         found = accepted(apply, params, x)
+    except ModelFails as error:
+        # The traceback of the user's own error names the line in the user's file.
+        raise error.__cause__ or error from None
     except InvalidInput as error:
-        if error.field == "x" and error.__cause__ is not None:  # an error inside the model
-            raise error.__cause__ from None
         raise InvalidInput(
             "model" if error.field == "net" else error.field, error.given, error.allowed
         ) from None

@@ -20,6 +20,7 @@ from ntk_core.traced._derivatives import (
     value_and_slope,
 )
 from ntk_core.traced._entrance import (
+    ModelFails,
     accepted,
     accepted_input,
     accepted_targets,

@@ -63,11 +63,11 @@ class ModelFails(InvalidInput):
 
     def __init__(self, field: str, given: object, allowed: str, reason: str):
         self.reason = reason
+        self._allowed_inputs = allowed
         super().__init__(field, given, f"{allowed}; the model reports: {reason}")
 
     def __reduce__(self) -> tuple[object, ...]:
-        allowed = self.allowed.removesuffix(f"; the model reports: {self.reason}")
-        return (type(self), (self.field, self.given, allowed, self.reason))
+        return (type(self), (self.field, self.given, self._allowed_inputs, self.reason))
 
 
 class Accepted(NamedTuple, Generic[Inputs]):

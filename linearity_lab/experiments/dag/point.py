@@ -67,7 +67,11 @@ class DAGSpec(SweepSpec, SpecOf["DAGResult"]):
     activation: ActivationName = Field(default="tanh", title="Activation σ")
     """Nonlinearity σ of groups without their own."""
     outputs: Annotated[tuple[OutputName, ...], Once] = Field(
-        default=("linear",), min_length=1, max_length=3, title="Outputs φ"
+        default=("linear",),
+        min_length=1,
+        max_length=3,
+        title="Outputs φ",
+        json_schema_extra={"common_ending": " output"},
     )
     """Output nonlinearities φ to compare."""
     use_bias: bool = Field(default=False, title="Biases b")
