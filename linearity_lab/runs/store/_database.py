@@ -203,8 +203,8 @@ class Database:
         """
         aside = file.with_name(f"{file.name}.layout-{layout}-{time.time_ns()}")
         in_use = (
-            f"a file that no other process uses: its layout is migrated from {layout} to {LAYOUT}; "
-            "first end the server or run of an earlier version"
+            f"a file that no other process uses, to migrate layout {layout} to {LAYOUT}; "
+            "first end the server of the earlier version"
         )
         with self._no_server(in_use):
             connection = sqlite3.connect(file, timeout=self._busy_timeout_s, isolation_level=None)

@@ -44,7 +44,7 @@ def test_file_in_use_by_an_earlier_version_stays(file, kind):
         assert earlier.stdout is not None
         assert earlier.stdout.readline() == "ready\n"
         before = file.stat()
-        with pytest.raises(InvalidInput, match="end the server or the run of an earlier version"):
+        with pytest.raises(InvalidInput, match="end the server of the earlier version"):
             Store(file, busy_timeout_s=0.2)
         assert file.stat().st_ino == before.st_ino
         assert int.from_bytes(file.read_bytes()[60:64]) == 3
