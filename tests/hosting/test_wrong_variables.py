@@ -121,7 +121,7 @@ def test_password_of_a_wrong_store_is_not_shown():
     "command",
     [
         ["-m", "streamlit", "run", "app.py", "--server.port=0", "--server.headless=true"],
-        ["-m", "ntk_core", "list"],
+        ["-m", "linearity_lab", "list"],
     ],
 )
 def test_process_ends_with_one_sentence(command):
