@@ -9,6 +9,7 @@ from linearity_lab.charts.axes import plain_symbols
 from linearity_lab.charts.chart import Chart, interval_words
 from linearity_lab.page_modules import has_page_module, page_module
 from linearity_lab.runs import ResultValue
+from ntk_core.markup import without_marks
 
 
 def first_chart(result: ResultValue) -> Chart:
@@ -23,6 +24,5 @@ def figure_and_words(result: ResultValue) -> tuple[go.Figure, str] | None:
         return None
     chart = first_chart(result)
     words = [chart.takeaway, *chart.caption, *interval_words(chart, [result.spec])]
-    return go.Figure(chart.figure).update_layout(template="plotly_white"), " ".join(
-        map(plain_symbols, words)
-    )
+    figure = go.Figure(chart.sent.to_dict()).update_layout(template="plotly_white")
+    return figure, without_marks(" ".join(map(plain_symbols, words)))

@@ -128,6 +128,28 @@ def without_marks(text: str) -> str:
     return "".join(shown)
 
 
+def without_marks_inside(value: Any) -> Any:
+    """Return a copy of nested lists and dictionaries whose texts have no such marks.
+
+    Keys that would become equal get numbers, so that no entry is lost. Other values are returned as they are.
+    """
+    if isinstance(value, str):
+        return value if value.isascii() else without_marks(value)
+    if isinstance(value, list | tuple):
+        return [without_marks_inside(entry) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    found: dict[Any, Any] = {}
+    for key, entry in value.items():
+        name = without_marks_inside(key)
+        number = 2
+        while name in found:
+            name = f"{without_marks_inside(key)} ({number})"
+            number += 1
+        found[name] = without_marks_inside(entry)
+    return found
+
+
 def printable(text: str) -> str:
     """Remove control characters, which could confuse a terminal."""
     return "".join(letter if letter.isprintable() else "�" for letter in text)

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from linearity_lab.charts.style import FIGURE_HEIGHT, FONT_SIZE, GUIDE_COLOR
 from ntk_core.fits import PowerLaw, condition, exponent_words, remarks
-from ntk_core.markup import JSON
+from ntk_core.markup import JSON, without_marks_inside
 from ntk_core.numbers import PLAIN_EXPONENTS, number, power_of, scientific, width_label
 
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
@@ -53,14 +53,18 @@ def tick_labels(ticks: Sequence[float]) -> list[str]:
 
 
 def readable(rows: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
-    """Round the rows of a table to five significant digits; exports keep all digits."""
-    return [
-        {
-            name: float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
-            for name, value in row.items()
-        }
-        for row in rows
-    ]
+    """Round the rows of a table to five significant digits, and remove invisible marks from its texts.
+
+    Exports keep all digits and letters.
+    """
+    found = []
+    for row in rows:
+        rounded = {}
+        for name, value in row.items():
+            is_number = isinstance(value, float)
+            rounded[name] = float(f"{value:.{DIGITS}g}") if is_number else value
+        found.append(without_marks_inside(rounded))
+    return found
 
 
 def plain_symbols(text: str) -> str:

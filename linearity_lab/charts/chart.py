@@ -17,7 +17,7 @@ from linearity_lab.page_modules import has_page_module, page_module
 from linearity_lab.runs import PointValue, SeededSpec, Spec, Value, experiment_of
 from linearity_lab.runs.columns import Columns, measures
 from linearity_lab.settings.part import Values
-from ntk_core.markup import JSON
+from ntk_core.markup import JSON, without_marks_inside
 
 SENTENCE_LENGTH = 150  # characters above a figure: two lines
 VEILED = "the rest appears with the answer"
@@ -25,10 +25,13 @@ AnyPoint = TypeVar("AnyPoint", bound=PointValue)
 
 
 class Sent(BaseFigure):
-    """A finished figure as it is sent to browsers: copied once, not at every rerun of a page."""
+    """A finished figure as it is sent to browsers: copied once, not at every rerun of a page.
+
+    Names from outside, such as classes and parameters, have no invisible marks in it.
+    """
 
     def __init__(self, figure: go.Figure):
-        self._sent = figure.to_dict()
+        self._sent: JSON = without_marks_inside(figure.to_dict())
 
     def to_dict(self) -> JSON:
         """Return the content of the figure, shared by all readers."""

@@ -9,7 +9,7 @@ from typing import Any, Generic, Literal, TypeVar
 import plotly.graph_objects as go
 import streamlit as st
 
-from linearity_lab.charts.chart import Chart, above, interval_words, occurring
+from linearity_lab.charts.chart import Chart, Sent, above, interval_words, occurring
 from linearity_lab.charts.style import CHART_CONFIG, output_title
 from linearity_lab.charts.vector import rows_as_pictures
 from linearity_lab.dashboard.explain import about, formula, things_to_try
@@ -18,6 +18,7 @@ from linearity_lab.runs import PointValue, Spec, WidthPoint
 from linearity_lab.settings.part import Values
 from linearity_lab.words.markdown import plain, raised, typeset
 from linearity_lab.words.pages import figure_words
+from ntk_core.markup import without_marks
 from ntk_core.numbers import width_label
 
 ALL_SEEDS = -1  # not the seed of any run; None would be an empty selectbox
@@ -130,7 +131,7 @@ def show_alone(page: str, panel: Panel) -> None:
     charts = drawn_charts(panel)
     for chart in charts:
         if len(charts) > 1:
-            st.subheader(chart.heading, anchor=False)
+            st.subheader(without_marks(chart.heading), anchor=False)
         _show_figure(page, chart, panel.on_select if len(charts) == 1 else None)
 
 
@@ -193,7 +194,7 @@ def show_chart(page: str, chart: Chart) -> None:
     ``page.name`` is the key of the figure in the session, of its words, and of the files that it saves.
     """
     if chart.heading:
-        st.subheader(chart.heading, anchor=False)
+        st.subheader(without_marks(chart.heading), anchor=False)
     _show_figure(page, chart)
     formula(f"{page}.{chart.name}")
     about(f"{page}.{chart.name}", chart)
@@ -207,13 +208,13 @@ def _show_figure(page: str, chart: Chart, on_select: Callable[[], None] | None =
         shown.charts[key] = chart
         return  # drawing hidden figures would delay the visible one; opening the tab reruns this
     figure = chart.figure if shown is None else shown.take(key, chart)
-    sent = chart.sent if figure is chart.figure else figure
+    sent = chart.sent if figure is chart.figure else Sent(figure)
     image = {"format": "svg", "scale": 2, "filename": key.replace(".", "-")}
     config = {**CHART_CONFIG, "toImageButtonOptions": image}
     st.plotly_chart(
         sent,
         key=key,
-        alt=chart.takeaway,
+        alt=without_marks(chart.takeaway),
         config=config,
         on_select=on_select or "ignore",
         selection_mode="points",

@@ -21,6 +21,7 @@ from linearity_lab.words.pages import (
     titled_prose,
     try_links,
 )
+from ntk_core.markup import without_marks
 from ntk_core.numbers import duration
 
 ABOUT = "About this figure"
@@ -62,7 +63,7 @@ def about(key: str, chart: Chart, page: str = "") -> None:
                     "pages/glossary.py", label=glossary()[name].title, query_params={"term": name}
                 )
         st.markdown("**The numbers**")
-        st.dataframe(readable(chart.rows), hide_index=True, alt=chart.takeaway)
+        st.dataframe(readable(chart.rows), hide_index=True, alt=without_marks(chart.takeaway))
 
 
 def things_to_try(page: str) -> None:

@@ -17,6 +17,7 @@ from linearity_lab.settings.grammar import changed_values, differences
 from linearity_lab.words.run_words import nearest_preset, variation
 from ntk_core import __version__
 from ntk_core.errors import InvalidInput
+from ntk_core.markup import without_marks
 
 # The imports of ntk_core, with the bounds of requirements-core.txt.
 NEEDED = (
@@ -139,8 +140,8 @@ def page_html(title: str, charts: Iterable[Chart], results: Sequence[ResultValue
     """Return one offline HTML page: interactive figures, captions, specs and origins."""
     parts = []
     for index, chart in enumerate(charts):
-        caption = html.escape(chart.takeaway)
-        light = go.Figure(chart.figure).update_layout(template="plotly_white")
+        caption = html.escape(without_marks(chart.takeaway))
+        light = go.Figure(chart.sent.to_dict()).update_layout(template="plotly_white")
         drawn = light.to_html(full_html=False, include_plotlyjs=index == 0, config=CHART_CONFIG)
         parts.append(f'<figure role="img" aria-label="{caption}">{drawn}</figure>')
         parts.append(f"<p>{caption}</p>")

@@ -21,7 +21,7 @@ from linearity_lab.dashboard.pages.lecture.steps import Step, part_of
 from linearity_lab.runs import PRESETS, ResultValue
 from linearity_lab.site._page import html_of
 from linearity_lab.words.markdown import typeset
-from ntk_core.markup import JSON
+from ntk_core.markup import JSON, without_marks
 
 _CLICKS = re.compile(r"\s*A\s+click\s+on\s[^.]*\.|; a click on [^.;]*")
 
@@ -71,13 +71,13 @@ class Figure:
 
 def chart_data(chart: Chart) -> JSON:
     """Return figure (without Plotly's template), words and numbers of a chart."""
-    figure = json.loads(chart.figure.to_json())
+    figure = json.loads(chart.sent.to_json())
     figure["layout"].pop("template", None)
     rows = readable(chart.rows)
     return {
         "figure": figure,
-        "heading": html_of(chart.heading, inline=True),
-        "alt": chart.takeaway,
+        "heading": html_of(without_marks(chart.heading), inline=True),
+        "alt": without_marks(chart.takeaway),
         "caption": [
             html_of(typeset(without_clicks(each)), inline=True)
             for each in (*chart.caption, *shown_intervals(chart))

@@ -7,6 +7,7 @@ from dataclasses import replace
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from linearity_lab.charts.axes import readable
 from linearity_lab.dashboard.chart import show_chart, shown_charts
 from linearity_lab.dashboard.export import export_menu
 from linearity_lab.dashboard.pages.own_data import figures
@@ -202,7 +203,7 @@ def file_preview(candidate: Candidate) -> None:
         )
         st.caption(f"{candidate.num_rows:,} rows, {len(candidate.columns):,} columns, {which}:")
         rows = [dict(zip(shown, row, strict=False)) for row in candidate.preview]
-        st.dataframe(rows, hide_index=True, alt="The first rows of the file")
+        st.dataframe(readable(rows), hide_index=True, alt="The first rows of the file")
         title = "Columns: types and missing values"
         with st.expander(title, icon=":material/view_column:", on_change="rerun") as columns:
             if columns.open:
@@ -223,14 +224,18 @@ def file_preview(candidate: Candidate) -> None:
                     for column in candidate.columns
                 ]
                 st.dataframe(
-                    types, hide_index=True, alt="Type, missing values and values of every column"
+                    readable(types),
+                    hide_index=True,
+                    alt="Type, missing values and values of every column",
                 )
     elif isinstance(candidate, Arrays):
         rows = [
             {"array": n, "shape": str(a.shape), "type": str(a.dtype)}
             for n, a in candidate.arrays.items()
         ]
-        st.dataframe(rows, hide_index=True, alt="Shape and type of every array of the file")
+        st.dataframe(
+            readable(rows), hide_index=True, alt="Shape and type of every array of the file"
+        )
     else:
         counts = Counter(entry.folder for entry in candidate.entries)
         sizes = candidate.sizes
@@ -241,7 +246,7 @@ def file_preview(candidate: Candidate) -> None:
         )
         st.caption(f"{len(candidate.entries):,} images of {words}")
         per_folder = [{"folder": folder, "images": counts[folder]} for folder in candidate.folders]
-        st.dataframe(per_folder, hide_index=True, alt="Images in every folder")
+        st.dataframe(readable(per_folder), hide_index=True, alt="Images in every folder")
 
 
 def sizes(data: Cleaned, num_samples: int) -> None:
