@@ -110,7 +110,7 @@ import app
 print({"jax", "numpy", "pandas", "scipy", "sqlalchemy", "pydantic", "pyarrow"} & set(sys.modules))
 from linearity_lab.words import pages
 print(words)
-import linearity_lab.dashboard.forms, linearity_lab.dashboard.run_panel, linearity_lab.dashboard.export
+import linearity_lab.dashboard.forms, linearity_lab.dashboard.run_panel, linearity_lab.dashboard.export_menu
 import importlib, linearity_lab.dashboard.navigation as navigation
 from linearity_lab.page_modules import page_module
 [page_module(page.name, "page") for page in navigation.PAGES]

@@ -30,7 +30,8 @@ from linearity_lab.runs.store import (
 from ntk_core.errors import InvalidInput, check_choice
 from ntk_core.machine import how_to_install
 
-_DASHBOARD = "linearity_lab.dashboard.exports"  # named, not imported: the core works without it
+# Named, not imported: the core works without the dashboard.
+_DASHBOARD = "linearity_lab.dashboard.export_formats"
 _SUFFIXES = (
     ".jsonl for any number of runs; for one run .json (result), .csv (numbers), .py (program), .ipynb (notebook) or "
     ".html (figure)"

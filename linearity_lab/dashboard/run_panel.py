@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from linearity_lab.charts.chart import Chart
-from linearity_lab.dashboard import export, session
+from linearity_lab.dashboard import export_menu, session
 from linearity_lab.dashboard.chart import FIRST, Figures, linked_charts, shown_charts
 from linearity_lab.dashboard.explain import TRIED, provenance_footer
 from linearity_lab.dashboard.forms import AnySpec, SpecForm
@@ -289,10 +289,10 @@ def _panel(
         return
     with above:
         name = page.replace("_", "-")
-        export.export_menu(
+        export_menu.export_menu(
             name,
             title,
-            [export.Taken(name, shown.spec, shown.result)],
+            [export_menu.Taken(name, shown.spec, shown.result)],
             {**drawings, **figures.charts},
         )
     if shown.result is not None:

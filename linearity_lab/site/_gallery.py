@@ -10,7 +10,7 @@ from markupsafe import Markup
 from linearity_lab.charts.vector import thumbnail_of
 from linearity_lab.citation import cite_run
 from linearity_lab.dashboard.explain import provenance_sentence
-from linearity_lab.dashboard.exports import command_line
+from linearity_lab.dashboard.export_formats import command_line
 from linearity_lab.dashboard.live import given
 from linearity_lab.dashboard.live.settings import LiveSettings
 from linearity_lab.dashboard.navigation import PAGES

@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from linearity_lab.charts.vector import letters
 from linearity_lab.dashboard.explain import ABOUT
-from linearity_lab.dashboard.exports import notebook, program
+from linearity_lab.dashboard.export_formats import notebook, program
 from linearity_lab.dashboard.live import HOME_NAME, HOME_TOUR
 from linearity_lab.dashboard.navigation import PAGES
 from linearity_lab.dashboard.pages.overview.page import STARTING_POINTS, page_thumbnail
@@ -40,16 +40,16 @@ def exported() -> dict[str, dict[str, object]]:
 @pytest.fixture(scope="module", params=BY_NAME)
 def page(request, exported, module_jobs) -> Iterator[tuple[str, AppTest]]:
     """The name of a page, and the page as first opened."""
-    from linearity_lab.dashboard import export
+    from linearity_lab.dashboard import export_menu
 
-    show = export.export_menu
+    show = export_menu.export_menu
 
     def spied(name, title, runs, charts, stored=None) -> None:
         exported[name] = {"runs": runs, "charts": dict(charts)}
         show(name, title, runs, charts, stored)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(export, "export_menu", spied)
+        patch.setattr(export_menu, "export_menu", spied)
         exported.clear()
         yield request.param, open_page(request.param)
 

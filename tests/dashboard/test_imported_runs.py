@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from linearity_lab.dashboard.exports import page_html
+from linearity_lab.dashboard.export_formats import page_html
 from linearity_lab.dashboard.pages.results import stored_runs
 from linearity_lab.runs import spec_digest
 from linearity_lab.runs.store import Store, read_runs, run_line

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linearity_lab.cli._targets import assignment  # the reader of --set
-from linearity_lab.dashboard.exports import command_line
+from linearity_lab.dashboard.export_formats import command_line
 from linearity_lab.experiments.architectures.point import ArchitecturesSpec
 from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
 from linearity_lab.networks.spec import ArchitectureSpec

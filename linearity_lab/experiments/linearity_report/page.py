@@ -5,7 +5,7 @@ from functools import partial
 
 import streamlit as st
 
-from linearity_lab.dashboard import export, session
+from linearity_lab.dashboard import export_menu, session
 from linearity_lab.dashboard.chart import Panel, show_panels, shown_charts
 from linearity_lab.dashboard.explain import page_answers, provenance_footer, words_table
 from linearity_lab.dashboard.jobs.profile import error_text
@@ -77,8 +77,11 @@ def show() -> None:
         show_panels(PAGE, drawn, lambda: provenance_footer(result))
         page_answers(PAGE)
         with above:
-            export.export_menu(
-                PAGE, TITLE, [export.Taken(f"report-{run[:8]}", result.spec, result)], shown.charts
+            export_menu.export_menu(
+                PAGE,
+                TITLE,
+                [export_menu.Taken(f"report-{run[:8]}", result.spec, result)],
+                shown.charts,
             )
     session.show_address(PAGE, {"job": run[:MIN_PREFIX]} if stored else {})
 

@@ -8,7 +8,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from linearity_lab.charts.chart import enlarged
-from linearity_lab.dashboard import export, session
+from linearity_lab.dashboard import export_menu, session
 from linearity_lab.dashboard.chart import show_chart, shown_charts
 from linearity_lab.dashboard.explain import provenance_footer
 from linearity_lab.dashboard.gallery import gallery_result
@@ -126,10 +126,10 @@ def show() -> None:
         _question(visit)
     with above:
         runs = [
-            export.Taken(name, each.spec, each, PRESETS[name].title)
+            export_menu.Taken(name, each.spec, each, PRESETS[name].title)
             for name, each in (results or {}).items()
         ]
-        export.export_menu(PAGE, step.title, runs, figures.charts)
+        export_menu.export_menu(PAGE, step.title, runs, figures.charts)
     _foot(visit)
     session.show_address(PAGE, visit.query(visit.index))
 

@@ -9,7 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from linearity_lab.charts.axes import readable
 from linearity_lab.dashboard.chart import show_chart, shown_charts
-from linearity_lab.dashboard.export import export_menu
+from linearity_lab.dashboard.export_menu import export_menu
 from linearity_lab.dashboard.pages.own_data import figures
 from linearity_lab.data.uploads import (
     BACKGROUNDS,

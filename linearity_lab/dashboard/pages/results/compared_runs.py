@@ -17,7 +17,7 @@ from linearity_lab.charts.sweep import left_out, mean_rows, sweep, takeaway
 from linearity_lab.charts.training import Curve, Row, along_training
 from linearity_lab.dashboard.chart import Choice, choose, show_chart, shown_charts
 from linearity_lab.dashboard.explain import provenance_footer, words_table
-from linearity_lab.dashboard.export import Taken, export_menu
+from linearity_lab.dashboard.export_menu import Taken, export_menu
 from linearity_lab.dashboard.jobs.profile import profile
 from linearity_lab.dashboard.pages.results.run_list import title_of
 from linearity_lab.dashboard.pages.results.stored_runs import file_of_runs, shared_store
