@@ -9,7 +9,7 @@ from linearity_lab.dashboard import early, job_status
 from linearity_lab.dashboard.jobs import shared_jobs
 from linearity_lab.dashboard.jobs.profile import error_text, profile
 from linearity_lab.dashboard.navigation import ICON, PAGES, menu
-from linearity_lab.dashboard.pages.lecture import polls
+from linearity_lab.dashboard.pages.lecture import poll_votes
 from linearity_lab.dashboard.server import lifespan, middleware, routes
 from linearity_lab.dashboard.server.garbage import collect_garbage
 from linearity_lab.words.markdown import plain
@@ -29,5 +29,5 @@ if __name__ == "__main__":
     page.run()
     collect_garbage(page.url_path)
 elif __name__ == "app":
-    ours = [*routes(), *job_status.routes(), early.ROUTE, polls.ROUTE]
+    ours = [*routes(), *job_status.routes(), early.ROUTE, poll_votes.ROUTE]
     app = st.App(__file__, lifespan=lifespan, routes=ours, middleware=middleware())

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 from starlette.applications import Starlette
 
-from linearity_lab.dashboard.pages.lecture import polls as module
-from linearity_lab.dashboard.pages.lecture.polls import Polls, TooManyPolls
+from linearity_lab.dashboard.pages.lecture import poll_votes as module
+from linearity_lab.dashboard.pages.lecture.poll_votes import Polls, TooManyPolls
 from tests.hosting.answer import Answer
 
 HOST, LINE = "host", "192.0.2.1"

@@ -12,7 +12,7 @@ from linearity_lab.dashboard import export_menu, session
 from linearity_lab.dashboard.chart import show_chart, shown_charts
 from linearity_lab.dashboard.explain import provenance_footer
 from linearity_lab.dashboard.gallery import gallery_result
-from linearity_lab.dashboard.pages.lecture import poll
+from linearity_lab.dashboard.pages.lecture import poll_panel
 from linearity_lab.dashboard.pages.lecture.drawing import (
     before_answer,
     line_words,
@@ -92,7 +92,7 @@ def show() -> None:
     if "room" in st.query_params:  # links of earlier versions
         st.query_params["poll"] = st.query_params.pop("room")
     if code := st.query_params.get("poll"):
-        poll.show_phone(code)
+        poll_panel.show_phone(code)
         return
     if "notes" in st.query_params:
         show_notes()
@@ -143,7 +143,7 @@ def _bar(visit: Visit) -> DeltaGenerator:
         )
         st.space("stretch")
         _contents(visit)
-        poll.button(visit)
+        poll_panel.button(visit)
         # A button, not a switch: while a switch has the focus the browser gives it all keys, a clicker's too.
         st.button(
             "Leave" if visit.presenting else "Present",
@@ -216,7 +216,7 @@ def _question(visit: Visit) -> None:
     step, question = visit.step, visit.step.question
     st.markdown(f"**{'Predicted' if visit.known else 'Predict first'}.** {question.text}")
     if visit.poll_code:
-        poll.show_host(visit)
+        poll_panel.show_host(visit)
     elif not visit.known:
         for place, index in enumerate(visit.order(step), start=1):
             st.button(question.choices[index], key=f"{PAGE}.choice{index}", on_click=visit.answer, args=(index,),

@@ -10,7 +10,7 @@ import streamlit as st
 
 from linearity_lab.dashboard import session
 from linearity_lab.dashboard.job_status import rerun_on_news
-from linearity_lab.dashboard.pages.lecture.polls import (
+from linearity_lab.dashboard.pages.lecture.poll_votes import (
     COOKIE,
     PATH,
     TIMER_S,
