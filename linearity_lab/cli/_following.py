@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator
 from linearity_lab.cli import COMPLETED, FAILED, INTERRUPTED, TERMINATED, complain, printable
 from linearity_lab.cli.run_directory import RunDirectory
 from linearity_lab.environment import command_name
+from linearity_lab.run_display import with_terminal_bar
 from linearity_lab.runs import Computation, Spec, check_size, run, run_summary, spec_digest
 from linearity_lab.runs.events import Ended, Event, PointFailed, PointFinished, PointProgress
 from linearity_lab.runs.store import Store
-from linearity_lab.shown import with_terminal_bar
 from ntk_core.errors import InvalidInput
 from ntk_core.numbers import percent
 

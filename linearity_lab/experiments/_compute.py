@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar, overload
 
+from linearity_lab.run_display import with_terminal_bar
 from linearity_lab.runs import Points, Preset, ResultValue, Spec, SpecOf, run, spec_from
 from linearity_lab.runs import preset as _preset
 from linearity_lab.runs.events import Ended
 from linearity_lab.settings.grammar import with_settings
-from linearity_lab.shown import with_terminal_bar
 from ntk_core.errors import RunFailed
 
 Result = TypeVar("Result", bound=ResultValue)

@@ -79,7 +79,7 @@ def run(
 
     Source: our choice, docs/decisions/0001-specs-and-events.md and docs/jobs-and-results.md.
     """
-    from linearity_lab.shown import with_bar  # which estimates specs
+    from linearity_lab.run_display import with_bar  # which estimates specs
 
     spec = spec_from(spec)
     address = scheduler_address(scheduler) if computation is None else None

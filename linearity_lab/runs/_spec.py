@@ -140,7 +140,7 @@ class ExperimentSpec(SpecPart):
         return ()
 
     def _repr_html_(self) -> str:
-        from linearity_lab.shown import spec_html  # which estimates specs
+        from linearity_lab.run_display import spec_html  # which estimates specs
 
         return spec_html(self)
 

@@ -284,6 +284,6 @@ class ResultValue(Value, Shown):
         return text.getvalue()
 
     def _shown_parts(self, with_figure: bool) -> list[Part]:
-        from linearity_lab.shown import result_parts  # which reads results
+        from linearity_lab.run_display import result_parts  # which reads results
 
         return result_parts(self, with_figure)

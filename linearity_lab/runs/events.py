@@ -39,7 +39,7 @@ class Estimated(Value):
     peak_bytes: float
 
     def _repr_html_(self) -> str:
-        from linearity_lab.shown import estimate_words  # which reads events
+        from linearity_lab.run_display import estimate_words  # which reads events
 
         return paragraph(estimate_words(self))
 
@@ -111,7 +111,7 @@ class Ended(Value, Shown):
     cause: Cause | None = None
 
     def _shown_parts(self, with_figure: bool) -> list[Part]:
-        from linearity_lab.shown import ended_parts  # which reads events
+        from linearity_lab.run_display import ended_parts  # which reads events
 
         return ended_parts(self, with_figure)
 

@@ -226,7 +226,9 @@ class Network(abc.ABC):
         Raises:
             InvalidInput: for an unsuitable ``input_shape``.
         """
-        from ntk_core.networks.architectures._shown import network_html  # only notebooks need it
+        from ntk_core.networks.architectures._network_display import (
+            network_html,  # only notebooks need it
+        )
 
         return network_html(self, input_shape)
 

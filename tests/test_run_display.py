@@ -15,15 +15,15 @@ import ntk_core
 from linearity_lab.dashboard.gallery import GALLERY, gallery_result
 from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
 from linearity_lab.notebook import first_chart
+from linearity_lab.run_display import FIGURES, HOW_TO_DRAW, with_bar
 from linearity_lab.runs import EXPERIMENTS, estimate
 from linearity_lab.runs.events import Ended, Estimated, PointProgress
 from linearity_lab.settings.grammar import with_settings
-from linearity_lab.shown import FIGURES, HOW_TO_DRAW, with_bar
 from ntk_core.errors import InvalidInput
 from tests.dashboard.made_results import make_points, make_result
 from tests.examples.notebooks import stated_entry_points
 
-ENTRIES = "linearity_lab.shown.entry_points"
+ENTRIES = "linearity_lab.run_display.entry_points"
 
 
 def parsed(text: str) -> ElementTree.Element:
