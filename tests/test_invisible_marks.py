@@ -4,10 +4,10 @@ import json
 
 import plotly.graph_objects as go
 import pytest
-from linearity_lab.dashboard.exports import page_html
 
 from linearity_lab.charts.axes import readable
 from linearity_lab.charts.chart import Chart, Sent
+from linearity_lab.dashboard.export_formats import page_html
 from linearity_lab.experiments.linearity_report.figures import layers as layers_chart
 from linearity_lab.experiments.linearity_report.point import LinearityReportResult
 from linearity_lab.notebook import figure_and_words
