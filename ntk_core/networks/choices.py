@@ -1,9 +1,10 @@
 """Activations, outputs, parameterizations and sizes to choose from; JAX starts on first use."""
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ntk_core.terms import Term, table
 
@@ -28,7 +29,9 @@ class Function(Term):
         smooth: False if the function has a kink (ReLU): Hessians then exist only almost everywhere, see
             ``almost_everywhere``.
         negative_slope: s of a function that is z above 0 and s z below; else None.
-        live: whether *Live* also computes it in the browser (``components/live/functions.js``).
+        values: infimum and supremum of the values.
+        is_output: whether an activation is also an output φ.
+        live: where *Live* offers it; its function is in ``linearity_lab/dashboard/live/functions.js``.
     """
 
     apply: "Callable[[Array], Array]"
@@ -36,7 +39,9 @@ class Function(Term):
     bound: float | None = None
     smooth: bool = True
     negative_slope: float | None = None
-    live: bool = False
+    values: tuple[float, float] = (-math.inf, math.inf)
+    is_output: bool = False
+    live: tuple[Literal["activation", "output"], ...] = ()
 
 
 # Slopes and moments follow from `apply`.
@@ -48,7 +53,9 @@ ACTIVATIONS = table(
         lambda z: _jax().numpy.maximum(z, 0),
         smooth=False,
         negative_slope=0.0,
-        live=True,
+        values=(0, math.inf),
+        is_output=True,
+        live=("activation",),
     ),
     Function(
         "leaky_relu",
@@ -58,36 +65,140 @@ ACTIVATIONS = table(
         min_slope=0.01,
         smooth=False,
         negative_slope=0.01,
+        is_output=True,
     ),
-    Function("tanh", "tanh", "tanh z", lambda z: _jax().numpy.tanh(z), live=True),
-    Function("erf", "erf", "erf z", lambda z: _jax().scipy.special.erf(z), live=True),
-    Function("sigmoid", "sigmoid", "1 / (1 + e⁻ᶻ)", lambda z: _jax().nn.sigmoid(z)),
-    Function("softplus", "softplus", "log(1 + eᶻ)", lambda z: _jax().nn.softplus(z)),
-    Function("log_sigmoid", "log sigmoid", "−log(1 + e⁻ᶻ)", lambda z: _jax().nn.log_sigmoid(z)),
-    Function("squareplus", "squareplus", "(z + √(z² + 4)) / 2", lambda z: _jax().nn.squareplus(z)),
-    Function("swish", "swish", "z · sigmoid(z)", lambda z: _jax().nn.silu(z), live=True),
+    Function(
+        "tanh",
+        "tanh",
+        "tanh z",
+        lambda z: _jax().numpy.tanh(z),
+        values=(-1, 1),
+        is_output=True,
+        live=("activation", "output"),
+    ),
+    Function(
+        "erf",
+        "erf",
+        "erf z",
+        lambda z: _jax().scipy.special.erf(z),
+        values=(-1, 1),
+        is_output=True,
+        live=("activation",),
+    ),
+    Function(
+        "sigmoid",
+        "sigmoid",
+        "1 / (1 + e⁻ᶻ)",
+        lambda z: _jax().nn.sigmoid(z),
+        values=(0, 1),
+        is_output=True,
+    ),
+    Function(
+        "softplus",
+        "softplus",
+        "log(1 + eᶻ)",
+        lambda z: _jax().nn.softplus(z),
+        values=(0, math.inf),
+        is_output=True,
+    ),
+    Function(
+        "log_sigmoid",
+        "log sigmoid",
+        "−log(1 + e⁻ᶻ)",
+        lambda z: _jax().nn.log_sigmoid(z),
+        values=(-math.inf, 0),
+    ),
+    Function(
+        "squareplus",
+        "squareplus",
+        "(z + √(z² + 4)) / 2",
+        lambda z: _jax().nn.squareplus(z),
+        values=(0, math.inf),
+    ),
+    Function(
+        "swish",
+        "swish",
+        "z · sigmoid(z)",
+        lambda z: _jax().nn.silu(z),
+        values=(-0.2785, math.inf),
+        is_output=True,
+        live=("activation", "output"),
+    ),
     Function(
         "gelu",
         "GELU",
         "z · Φ(z), Φ the normal distribution function",
         lambda z: _jax().nn.gelu(z, approximate=False),
-        live=True,
+        values=(-0.17, math.inf),
+        is_output=True,
+        live=("activation",),
     ),
-    Function("quadratic", "quadratic", "z² / 2", lambda z: 0.5 * z * z),
-    Function("identity", "identity", "z", lambda z: z, min_slope=1.0, negative_slope=1.0),
-    Function("elu", "ELU", "z above 0, eᶻ − 1 below", lambda z: _jax().nn.elu(z)),
+    Function(
+        "quadratic",
+        "quadratic",
+        "z² / 2",
+        lambda z: 0.5 * z * z,
+        values=(0, math.inf),
+        is_output=True,
+    ),
+    Function(
+        "identity",
+        "identity",
+        "z",
+        lambda z: z,
+        min_slope=1.0,
+        negative_slope=1.0,
+    ),
+    Function(
+        "elu",
+        "ELU",
+        "z above 0, eᶻ − 1 below",
+        lambda z: _jax().nn.elu(z),
+        values=(-1, math.inf),
+    ),
     Function(
         "selu",
         "SELU",
         "1.0507 z above 0, 1.7581 (eᶻ − 1) below",
         lambda z: _jax().nn.selu(z),
         smooth=False,
+        values=(-1.7581, math.inf),
     ),
-    Function("mish", "mish", "z · tanh(log(1 + eᶻ))", lambda z: _jax().nn.mish(z)),
-    Function("softsign", "softsign", "z / (1 + |z|)", lambda z: _jax().nn.soft_sign(z)),
-    Function("arctan", "arctan", "arctan z", lambda z: _jax().numpy.arctan(z)),
-    Function("sin", "sin", "sin z", lambda z: _jax().numpy.sin(z)),
-    Function("cos", "cos", "cos z", lambda z: _jax().numpy.cos(z)),
+    Function(
+        "mish",
+        "mish",
+        "z · tanh(log(1 + eᶻ))",
+        lambda z: _jax().nn.mish(z),
+        values=(-0.3089, math.inf),
+    ),
+    Function(
+        "softsign",
+        "softsign",
+        "z / (1 + |z|)",
+        lambda z: _jax().nn.soft_sign(z),
+        values=(-1, 1),
+    ),
+    Function(
+        "arctan",
+        "arctan",
+        "arctan z",
+        lambda z: _jax().numpy.arctan(z),
+        values=(-math.pi / 2, math.pi / 2),
+    ),
+    Function(
+        "sin",
+        "sin",
+        "sin z",
+        lambda z: _jax().numpy.sin(z),
+        values=(-1, 1),
+    ),
+    Function(
+        "cos",
+        "cos",
+        "cos z",
+        lambda z: _jax().numpy.cos(z),
+        values=(-1, 1),
+    ),
     Function(
         "abs",
         "|z|",
@@ -96,6 +207,7 @@ ACTIVATIONS = table(
         min_slope=1.0,
         smooth=False,
         negative_slope=-1.0,
+        values=(0, math.inf),
     ),
 )
 SAME = Term("same", "same as the other layers", "σ of the other layers")
@@ -124,11 +236,9 @@ KINKED = (
     "sparse_plus",
     "sparse_sigmoid",
 )
-_OUTPUTS_TOO = ("relu", "leaky_relu", "tanh", "erf", "sigmoid", "softplus", "gelu", "quadratic")
 
 
-def _as_output(name: str) -> Function:
-    sigma = ACTIVATIONS[name]
+def _as_output(sigma: Function) -> Function:
     return replace(
         sigma,
         title=f"{sigma.title} output",
@@ -136,17 +246,25 @@ def _as_output(name: str) -> Function:
     )
 
 
-# Most activations are also outputs; the identity is called linear.
+# The first outputs of the papers, then the other activations that are also outputs.
 _FIRST = (
-    replace(ACTIVATIONS["identity"], name="linear", title="linear output", formula="f"),
+    # The identity is called linear.
+    replace(
+        ACTIVATIONS["identity"],
+        name="linear",
+        title="linear output",
+        formula="f",
+        live=("output",),
+    ),
     Function(
         "softmax",
         "softmax output",
         "e^{f_c} / Σ e^{f_k}",
         lambda f: _jax().nn.softmax(f),
         bound=0.5,
+        values=(0, 1),
     ),
-    _as_output("swish"),
+    _as_output(ACTIVATIONS["swish"]),
     Function(
         "leaky_softplus",
         "0.2 f + 0.8 softplus(f)",
@@ -155,7 +273,9 @@ _FIRST = (
         min_slope=0.2,
     ),
 )
-OUTPUTS = table(*_FIRST, *map(_as_output, _OUTPUTS_TOO))
+_NAMES = {function.name for function in _FIRST}
+_OTHERS = [sigma for sigma in ACTIVATIONS.values() if sigma.is_output and sigma.name not in _NAMES]
+OUTPUTS = table(*_FIRST, *map(_as_output, _OTHERS))
 
 
 @dataclass(frozen=True)

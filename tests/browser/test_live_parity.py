@@ -24,14 +24,20 @@ LAYERS = {
 }
 POINTS = [[-1.7, 0.3], [-0.9, -0.8], [-0.2, 0.1], [0.4, 0.9], [1.1, 0.2], [1.9, -0.6]]
 GRID = [-2.5, -1.0, 0.0, 0.7, 2.2]
-OUTPUTS = ("linear", "tanh", "swish")
+OUTPUTS = CHOICES["output"]
 # Outputs act on pre-outputs alone, so each activation in one layer and each deeper network meets one of them.
 SETTINGS = [
-    (8, "one", activation, OUTPUTS[column % 3]) for column, activation in enumerate(ACTIVATIONS)
+    (8, "one", activation, OUTPUTS[column % len(OUTPUTS)])
+    for column, activation in enumerate(ACTIVATIONS)
 ]
 # Larger widths use other products and single precision.
 SETTINGS += [
-    (width, layers, ACTIVATIONS[(row + column) % len(ACTIVATIONS)], OUTPUTS[(row + column) % 3])
+    (
+        width,
+        layers,
+        ACTIVATIONS[(row + column) % len(ACTIVATIONS)],
+        OUTPUTS[(row + column) % len(OUTPUTS)],
+    )
     for row, (width, first) in enumerate(((8, 1), (128, 2), (2048, 0)))
     for column, layers in enumerate(list(LAYERS)[first:])
 ]

@@ -13,6 +13,8 @@ from linearity_lab.dashboard.live.settings import (
     OWN,
     READERS,
     LiveSettings,
+    facts,
+    fit,
     from_browser,
     made,
 )
@@ -23,6 +25,7 @@ from linearity_lab.runs import PRESETS, estimate
 from linearity_lab.settings.grammar import spec_from_texts
 from linearity_lab.site._page import embedded
 from ntk_core.errors import InvalidInput
+from ntk_core.networks.choices import OUTPUTS
 from tests.dashboard.open_pages import address, checked, open_page
 
 OTHER = LiveSettings(
@@ -107,21 +110,36 @@ def test_the_points_go_to_the_kernel_page_too(settings):
     assert [pytest.approx(pair, abs=5e-5) for pair in settings.learned()] == list(handed)
 
 
-def test_both_sides_know_the_same_choices_and_bounds():
+def test_the_browser_has_a_function_for_each_choice():
+    """``functions.js`` alone states in JavaScript what Python states too, because functions are no data."""
+    functions = (source.FOLDER / "functions.js").read_text("utf-8")
+    computed = set(re.findall(r"^  (\w+)\(z, value, slope\)", functions, re.M))
+    chosen = {*CHOICES["activation"], *CHOICES["output"]}
+    assert chosen - computed == set(), "missing in functions.js"
+    assert computed - chosen == set(), "without `live` in ntk_core/networks/choices.py"
+
+
+def test_all_other_facts_of_the_browser_come_from_python():
     for module in (source.module(), source.home_module()):
-        (written,) = re.findall(r"^const CHOICES = (.*);$", module, flags=re.MULTILINE)
-        assert json.loads(written) == {
-            name: [*each, *[OWN] * (name == "target")] for name, each in CHOICES.items()
-        }
-    functions, settings = (
-        (source.FOLDER / f"{name}.js").read_text("utf-8") for name in ("functions", "settings")
-    )
-    computed = re.findall(r"^  (\w+)\(z, value, slope\)", functions, re.M)
-    assert set(computed) == {*CHOICES["activation"], *CHOICES["output"]}
-    assert "least: 4, most: 4096" in settings
-    assert "least: 0.1, most: 4," in settings
-    tour = re.findall(r"""^  \["(\w+)", \{""", settings, flags=re.MULTILINE)
-    assert tour == list(source.words()["tour"])
+        (written,) = re.findall(r"^const FACTS = (.*);$", module, flags=re.MULTILINE)
+        assert json.loads(written) == json.loads(json.dumps(facts()))
+    names = {*CHOICES["target"], *CHOICES["output"]} - {"linear"}  # the linear model, too
+    for path in source.FOLDER.glob("*.js"):
+        if path.stem not in ("functions", "verdict"):
+            text = path.read_text("utf-8")
+            quoted = [name for name in names if f'"{name}"' in text or f" {name}:" in text]
+            assert [name for name in quoted if name not in ("step",)] == [], path
+    used = set(re.findall(r"FACTS\.(\w+)", (source.FOLDER / "settings.js").read_text("utf-8")))
+    assert used == facts().keys()
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_targets_fit_into_the_values_of_every_output(output):
+    scale, shift = fit(OUTPUTS[output].values)
+    lower, upper = OUTPUTS[output].values
+    assert scale > 0
+    assert lower <= shift - scale
+    assert shift + scale <= upper
 
 
 def test_scripts_are_bundled_without_requests():

@@ -51,6 +51,19 @@ def test_slopes_and_kinks_are_those_of_the_function(x64, function):
     assert same == (pieces is not None)
 
 
+@pytest.mark.parametrize("function", POINTWISE.values(), ids=POINTWISE)
+def test_values_are_those_of_the_function(x64, function):
+    """Infimum and supremum on a grid, up to four digits, which the table rounds outward."""
+    found = np.asarray(function.apply(jnp.asarray(GRID)))
+    lower, upper = function.values
+    for bound, extreme in ((lower, found.min()), (-upper, -found.max())):
+        if math.isfinite(bound):
+            assert bound <= extreme <= bound + 2e-4
+        else:
+            assert extreme < -80
+    assert OUTPUTS["softmax"].values == (0, 1)
+
+
 def test_softmax_slope_bounds_its_jacobian(x64):
     f = 3 * jax.random.normal(jax.random.key(0), (2_000, 3))
     norms = jnp.linalg.norm(output_jacobian("softmax", f), ord=2, axis=(1, 2))

@@ -1,5 +1,5 @@
 // Buttons, sliders, choosers and canvases: plain elements of the page.
-import { RATES, TOUR, WIDTHS, positionOf, widthAt } from "./settings.js";
+import { CHOICES, RATES, TOUR, WIDTHS, positionOf, widthAt } from "./settings.js";
 import { filled } from "./verdict.js";
 
 export const PARTS = ["functions", "difference", "kernel", "neurons", "change", "losses"];

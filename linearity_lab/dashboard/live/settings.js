@@ -1,34 +1,17 @@
-// Settings with their bounds, and the training points.
+// Settings with their bounds, and the training points. FACTS are those of settings.py: source.py writes them in front.
 
-export const WIDTHS = { least: 4, most: 4096, octave: 8 }; // positions of the slider for each doubling
-export const RATES = { least: 0.1, most: 4, step: 0.05, critical: 2 };
-// CHOICES, the options of each setting, are those of settings.py: source.py writes them in front.
-export const REACH = 3; // the curves are drawn on [−3, 3]
-export const HEIGHT = 1.6;
-export const MOST_POINTS = 30;
-// Changes of each step of the guided tour to the default settings.
-export const TOUR = [
-  ["narrow", { width: 4 }],
-  ["wider", { width: 64 }],
-  ["wide", { width: 4096 }],
-  ["nonlinear", { width: 1024, output: "swish" }],
-  ["fast", { width: 1024, rate: 2.5 }],
-  ["bottleneck", { width: 1024, layers: 2, bottleneck: 1 }],
-];
-const START_POINTS = 12;
-const POINT_REACH = 2;
+const [leastWidth, mostWidth] = FACTS.widths;
+const [leastRate, mostRate] = FACTS.rates;
+export const WIDTHS = { least: leastWidth, most: mostWidth, octave: 8 }; // positions of the slider for each doubling
+export const RATES = { least: leastRate, most: mostRate, step: 0.05, critical: 2 };
+export const CHOICES = FACTS.choices;
+export const REACH = FACTS.reach; // the curves are drawn on [−REACH, REACH]
+export const HEIGHT = FACTS.height;
+export const MOST_POINTS = FACTS.mostPoints;
+// [name, changes to the default settings] of each step of the guided tour.
+export const TOUR = FACTS.tour;
 // Above this many weights between two layers the curves are drawn through fewer points.
 const MANY_WEIGHTS = 2 ** 20 - 1;
-
-const SHAPES = {
-  sine: (x) => Math.sin(2 * x),
-  step: (x) => (x < 0 ? -0.8 : 0.8),
-  bump: (x) => 2 * Math.exp(-4 * x * x) - 1,
-  "two waves": (x) => 0.7 * Math.sin(2 * x) + 0.3 * Math.cos(6 * x),
-  zigzag: (x) => 1 - 2 * Math.abs((((x + 2) % 2) + 2) % 2 - 1),
-};
-// Range of an output function: swish is never below −0.28.
-const FITTED = { linear: (y) => y, tanh: (y) => 0.9 * y, swish: (y) => 0.5 + 0.5 * y };
 
 export function widthAt(position) {
   return Math.round(WIDTHS.least * 2 ** (position / WIDTHS.octave));
@@ -41,10 +24,9 @@ export function positionOf(width) {
 // The points (x, y), ascending in x: of a target, or custom.
 export function pointsOf(settings) {
   if (settings.target === "own") return settings.points;
-  return Array.from({ length: START_POINTS }, (_, i) => {
-    const x = POINT_REACH * ((2 * i) / (START_POINTS - 1) - 1);
-    return [x, FITTED[settings.output](SHAPES[settings.target](x))];
-  });
+  const [scale, shift] = FACTS.fits[settings.output];
+  const values = FACTS.targets[settings.target];
+  return FACTS.places.map((x, i) => [x, scale * values[i] + shift]);
 }
 
 // Valid points: within the picture, rounded to two digits, ascending, one to thirty.
@@ -78,7 +60,7 @@ export function settingsFrom(texts, defaults) {
     if (texts[name] && value >= least && value <= most) found[name] = value;
   };
   number("rate", RATES.least, RATES.most);
-  for (const [name, least, most] of [["width", WIDTHS.least, WIDTHS.most], ["seed", 0, 2 ** 31 - 1], ["tour", 0, TOUR.length]]) {
+  for (const [name, least, most] of [["width", WIDTHS.least, WIDTHS.most], ["seed", 0, FACTS.maxSeed], ["tour", 0, TOUR.length]]) {
     number(name, least, most);
     found[name] = Math.round(found[name]);
   }

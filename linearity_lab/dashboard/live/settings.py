@@ -8,22 +8,18 @@ from dataclasses import asdict, dataclass, fields
 
 from ntk_core.errors import InvalidInput
 from ntk_core.markup import JSON
-from ntk_core.networks.choices import ACTIVATIONS
+from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS
 
 Points = tuple[tuple[float, float], ...]
-WIDTHS, RATES = (4, 4096), (0.1, 4.0)
-CHOICES: dict[str, tuple[object, ...]] = {
-    "activation": tuple(name for name, function in ACTIVATIONS.items() if function.live),
-    "output": ("linear", "tanh", "swish"),
-    "layers": (1, 2),
-    "bottleneck": (0, 1, 3, 10),
-    "target": ("sine", "step", "bump", "two waves", "zigzag"),
-    "speed": (0, 1, 10, 100),
-}
+WIDTHS = (4, 4096)
+RATES = (0.1, 4.0)
 OWN = "own"
-REACH, HEIGHT, MOST_POINTS = 3.0, 1.6, 30
-START_POINTS, POINT_REACH = 12, 2.0
-# Targets, with the part that an output can reach, as in settings.js.
+REACH = 3.0  # the curves are drawn on [−3, 3]
+HEIGHT = 1.6
+MOST_POINTS = 30
+START_POINTS = 12
+POINT_REACH = 2.0
+# Targets, each with values in [−1, 1].
 SHAPES: dict[str, Callable[[float], float]] = {
     "sine": lambda x: math.sin(2 * x),
     "step": lambda x: -0.8 if x < 0 else 0.8,
@@ -31,14 +27,25 @@ SHAPES: dict[str, Callable[[float], float]] = {
     "two waves": lambda x: 0.7 * math.sin(2 * x) + 0.3 * math.cos(6 * x),
     "zigzag": lambda x: 1 - 2 * abs((x + 2) % 2 - 1),
 }
-FITTED: dict[str, Callable[[float], float]] = {
-    "linear": lambda y: y,
-    "tanh": lambda y: 0.9 * y,
-    "swish": lambda y: 0.5 + 0.5 * y,
+CHOICES: dict[str, tuple[object, ...]] = {
+    "activation": tuple(name for name, sigma in ACTIVATIONS.items() if "activation" in sigma.live),
+    "output": tuple(name for name, phi in OUTPUTS.items() if "output" in phi.live),
+    "layers": (1, 2),
+    "bottleneck": (0, 1, 3, 10),
+    "target": tuple(SHAPES),
+    "speed": (0, 1, 10, 100),
+}
+# Steps of the guided tour: name of the sentence, and the changes to the default settings.
+GUIDE: dict[str, dict[str, object]] = {
+    "narrow": {"width": 4},
+    "wider": {"width": 64},
+    "wide": {"width": 4096},
+    "nonlinear": {"width": 1024, "output": "swish"},
+    "fast": {"width": 1024, "rate": 2.5},
+    "bottleneck": {"width": 1024, "layers": 2, "bottleneck": 1},
 }
 MOST_TEXT = 1000
 MAX_SEED = 2**31 - 1
-TOUR_STEPS = 6
 
 
 @dataclass(frozen=True)
@@ -74,9 +81,9 @@ class LiveSettings:
         """Return the points (x, y), custom or of the target, clipped to the range of the output."""
         if self.points is not None:
             return self.points
-        shape, fitted = SHAPES[self.target], FITTED[self.output]
-        xs = (POINT_REACH * (2 * i / (START_POINTS - 1) - 1) for i in range(START_POINTS))
-        return tuple((x, fitted(shape(x))) for x in xs)
+        scale, shift = fit(OUTPUTS[self.output].values)
+        shape = SHAPES[self.target]
+        return tuple((x, scale * shape(x) + shift) for x in start_places())
 
     def kernel_query(self) -> dict[str, str]:
         """Return the same network and points as a query of *Kernel*, at widths around this one.
@@ -109,6 +116,44 @@ class LiveSettings:
     def plain(self) -> JSON:
         """Return the settings as JSON data."""
         return asdict(self)
+
+
+def start_places() -> list[float]:
+    """Return the inputs x of the targets."""
+    return [POINT_REACH * (2 * i / (START_POINTS - 1) - 1) for i in range(START_POINTS)]
+
+
+def fit(values: tuple[float, float]) -> tuple[float, float]:
+    """Return scale and shift that move a target from [−1, 1] into the values of an output function."""
+    lower, upper = values
+    if math.isfinite(lower) and math.isfinite(upper):
+        # Nine tenths of the range, so that a finite weight reaches each value.
+        return min(1.0, 0.45 * (upper - lower)), (lower + upper) / 2
+    if math.isfinite(lower):
+        return 0.5, 0.5
+    if math.isfinite(upper):
+        return 0.5, -0.5
+    return 1.0, 0.0
+
+
+def facts() -> JSON:
+    """Return the facts that the browser needs: choices, ranges, targets and the guided tour."""
+    targets = {}
+    for name, shape in SHAPES.items():
+        targets[name] = [shape(x) for x in start_places()]
+    return {
+        "choices": {**CHOICES, "target": (*SHAPES, OWN)},
+        "widths": WIDTHS,
+        "rates": RATES,
+        "reach": REACH,
+        "height": HEIGHT,
+        "mostPoints": MOST_POINTS,
+        "maxSeed": MAX_SEED,
+        "places": start_places(),
+        "targets": targets,
+        "fits": {name: fit(OUTPUTS[str(name)].values) for name in CHOICES["output"]},
+        "tour": list(GUIDE.items()),
+    }
 
 
 def from_browser(given: JSON) -> LiveSettings:
@@ -192,6 +237,6 @@ READERS: dict[str, Callable[[str], object]] = {
     "rate": _rate,
     **{name: _chosen(name) for name in CHOICES},
     "seed": _whole("seed", 0, MAX_SEED),
-    "tour": _whole("tour", 0, TOUR_STEPS),
+    "tour": _whole("tour", 0, len(GUIDE)),
     "points": _points,
 }

@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 
 from linearity_lab.charts.style import model_style
-from linearity_lab.dashboard.live.settings import CHOICES, OWN
+from linearity_lab.dashboard.live.settings import CHOICES, GUIDE, OWN, SHAPES, facts
 from linearity_lab.dashboard.scripts import joined
 from linearity_lab.words.markdown import read
 from ntk_core.markup import JSON
@@ -59,8 +59,8 @@ def early_module(module: str, begin: str, shown: JSON) -> str:
 
 def _with_worker(names: tuple[str, ...]) -> str:
     worker = joined(FOLDER, (*MODEL, "worker"))
-    choices = json.dumps({**CHOICES, "target": (*CHOICES["target"], OWN)})
-    return f"const WORKER_SOURCE = {json.dumps(worker)};\nconst CHOICES = {choices};\n{joined(FOLDER, names)}"
+    begin = f"const WORKER_SOURCE = {json.dumps(worker)};\nconst FACTS = {json.dumps(facts())};\n"
+    return begin + joined(FOLDER, names)
 
 
 @cache
@@ -79,33 +79,34 @@ def words() -> JSON:
     found = read(FOLDER / "words.md").sections
     choices, drawn, home = found["Choices"], found["Drawn"], found["Home"]
     titles = {name: term.title for name, term in ACTIVATIONS.items()}
-    narrow = {str(count): choices.field("neurons").format(count=count) for count in (3, 10)}
-    targets = ("sine", "step", "bump", "two waves", "zigzag", "own")
+    bottlenecks: dict[object, str] = {
+        0: choices.field("no bottleneck"),
+        1: choices.field("one neuron"),
+    }
+    speeds: dict[object, str] = {0: choices.field("gradual"), 1: choices.field("one step")}
+    neurons = choices.field("neurons")
+    steps = choices.field("steps a frame")
+    guide = found["Tour"]
     return {
         "controls": dict(found["Controls"].fields),
         "choices": {
             "activation": titles,
             "output": {**titles, _LINEAR: _LINEAR},
-            "layers": {"1": "1", "2": "2"},
+            "layers": {str(count): str(count) for count in CHOICES["layers"]},
             "bottleneck": {
-                "0": choices.field("no bottleneck"),
-                "1": choices.field("one neuron"),
-                **narrow,
+                str(count): bottlenecks.get(count, neurons.format(count=count))
+                for count in CHOICES["bottleneck"]
             },
-            "target": {name: choices.field(name) for name in targets},
+            "target": {name: choices.field(name) for name in (*SHAPES, OWN)},
             "speed": {
-                "0": choices.field("gradual"),
-                "1": choices.field("one step"),
-                **{
-                    str(count): choices.field("steps a frame").format(count=count)
-                    for count in (10, 100)
-                },
+                str(count): speeds.get(count, steps.format(count=count))
+                for count in CHOICES["speed"]
             },
         },
         "drawn": dict(drawn.fields),
         "verdicts": dict(found["Verdicts"].fields),
         "home": {**home.fields, "end": {each: home.field(f"{each} end") for each in HOME_OUTPUTS}},
-        "tour": dict(found["Tour"].fields),
+        "tour": {name: guide.field(name) for name in GUIDE},
         "parts": {
             name: {"title": part.field("title"), "text": " ".join(part.text.split())}
             for name, part in found["Parts"].sections.items()
