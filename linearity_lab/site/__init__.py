@@ -19,7 +19,7 @@ from linearity_lab.site._figures import Figure, gallery_figures, lecture_figure
 from linearity_lab.site._page import DOCUMENTATION, MENU
 
 FOLDER = Path(__file__).parent
-LOOK = FOLDER.parent / "look.css"
+LOOK = FOLDER.parent / "dashboard/look.css"
 PLOTLY = (
     FOLDER / "plotly-cartesian.min.js"
 )  # a third of plotly.py's bundle, sufficient for our figures
