@@ -103,6 +103,7 @@ class Page:
         group: group in the menu.
         name: its script in ``pages/``, its folder, its path in the URL and the prefix of its widgets' keys; the menu
             gives it.
+        headline: title above the page, by default its question.
     """
 
     title: str
@@ -111,6 +112,12 @@ class Page:
     place: float
     group: Group = "Beyond width"
     name: str = ""
+    headline: str = ""
+
+    @property
+    def heading(self) -> str:
+        """Title above the page."""
+        return self.headline or self.question
 
     @property
     def path(self) -> str:

@@ -108,7 +108,7 @@ def test_layers_of_a_report_show_no_mark():
 
 def test_notebook_figure_shows_no_mark(monkeypatch):
     chart = named_chart("in\u202evoice")
-    monkeypatch.setattr("linearity_lab.notebook.first_chart", lambda result: chart)
+    monkeypatch.setattr("linearity_lab.notebook.main_chart", lambda shown: chart)
     figure, words = figure_and_words(stored_report())
     texts = json.dumps(figure.to_dict(), ensure_ascii=False, default=str) + words
     assert "invoice" in texts

@@ -12,9 +12,9 @@ import pytest
 
 import linearity_lab
 import ntk_core
+from linearity_lab.charts.figure import main_chart, shown_result
 from linearity_lab.dashboard.gallery import GALLERY, gallery_result
 from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
-from linearity_lab.notebook import first_chart
 from linearity_lab.run_display import FIGURES, HOW_TO_DRAW, with_bar
 from linearity_lab.runs import EXPERIMENTS, estimate
 from linearity_lab.runs.events import Ended, Estimated, PointProgress
@@ -99,7 +99,7 @@ def test_every_experiment_has_a_figure_in_notebooks(monkeypatch):
         assert "Completed" in outcome["text/html"]
         assert list(figure) == ["application/vnd.plotly.v1+json"]
         assert len(figure["application/vnd.plotly.v1+json"]["data"]) > 0
-        assert first_chart(result).takeaway[:10] in html.unescape(words["text/html"])
+        assert main_chart(shown_result(result)).takeaway[:10] in html.unescape(words["text/html"])
         assert [list(each) for each in rest] == [["text/html"]] * 2
 
 

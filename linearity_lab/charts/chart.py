@@ -47,7 +47,7 @@ class Chart:
     rows: Sequence[
         dict[str, object]
     ]  # its numbers, one row per point; all rows have the same columns
-    caption: Sequence[str] = ()  # sentences below it
+    caption: Sequence[str] = ()  # sentences below it, also in print
     name: str = ""  # the last part of its key: ``change`` on the page ``dag`` has the words of ``dag.change``
     heading: str = ""  # title above it, if any
     given: str = (
@@ -55,11 +55,17 @@ class Chart:
     )
     finding: str = ""  # computed result in one sentence; empty if ``takeaway`` begins with it
     excluded: str = ""  # number of excluded runs in words; empty for none
+    clicks: str = ""  # effect of a click, which only the app has; empty for none
 
     @functools.cached_property
     def sent(self) -> Sent:
         """Its figure, as it is sent to browsers."""
         return Sent(self.figure)
+
+    @property
+    def app_caption(self) -> Sequence[str]:
+        """Sentences below it in the app."""
+        return (*self.caption, self.clicks) if self.clicks else self.caption
 
     @property
     def sentence(self) -> str:

@@ -1,4 +1,7 @@
-"""Layout of experiment pages: title, settings, job, first figure with its words, other figures."""
+"""Layout of experiment pages: title, settings, job, first figure with its words, other figures.
+
+The figures are those of ``figures.py`` beside the page.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,20 +10,23 @@ from typing import Generic, cast
 
 import streamlit as st
 
-from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.chart import AnyPoint, Chart
+from linearity_lab.charts.choices import Row
+from linearity_lab.charts.figure import Figure, Shown, all_figures
 from linearity_lab.dashboard import session
 from linearity_lab.dashboard.chart import (
     OPENED_TAB,
-    Choice,
+    Figures,
     Panel,
+    choose,
     show_alone,
     show_panels,
-    shown_charts,
 )
 from linearity_lab.dashboard.forms import AnySpec, SpecForm
+from linearity_lab.dashboard.gallery import figures_in
 from linearity_lab.dashboard.run_panel import attach, figures_panel, run_bar
 from linearity_lab.dashboard.settings_row import Control, all_settings, chips, settings_row
-from linearity_lab.dashboard.shown import AnyPoint, Shown
+from linearity_lab.dashboard.shown import charts_once
 from linearity_lab.page_modules import page_module
 from linearity_lab.runs import EXPERIMENTS, Spec
 from linearity_lab.settings.grammar import differences
@@ -34,53 +40,106 @@ ALONE = """<style>
 
 
 @dataclass(frozen=True)
+class Around(Generic[AnySpec, AnyPoint]):
+    """What a page shows around one of its figures."""
+
+    # Draws content above the charts.
+    above: Callable[[Shown[AnySpec, AnyPoint], Sequence[Chart]], None] | None = None
+    # Draws content below the figure; takes the chosen options, too.
+    below: Callable[[Shown[AnySpec, AnyPoint], Sequence[object], Figures], None] | None = None
+    # Returns the callback for clicks on points of the figure.
+    on_select: Callable[[Shown[AnySpec, AnyPoint]], Callable[[], None]] | None = None
+
+
+@dataclass(frozen=True)
+class OtherPanel(Generic[AnySpec, AnyPoint]):
+    """A tab without a figure, such as a table."""
+
+    title: str
+    show: Callable[[Shown[AnySpec, AnyPoint]], None]
+    before: str = ""  # name of the figure that follows it; by default it is the last tab
+
+
+@dataclass(frozen=True)
 class ExperimentPage(Generic[AnySpec, AnyPoint]):
     """The page of an experiment: figures of the followed job; main settings, all settings and Run beside."""
 
     name: str  # name of the experiment
-    # Returns the panels of a partial or complete result, with the first one large; by default one panel per chart.
-    draw: Callable[[Shown[AnySpec, AnyPoint]], list[Panel]] | None = None
     controls: Sequence[Control] = ()  # settings beside the figure, four or five
     # Heading → prefixes of dotted names of its settings, in addition to the shared groups.
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    charts: Callable[..., Sequence[Chart]] | None = (
-        None  # (shown, *chosen) → charts, cached across sessions
-    )
-    # Choices above the charts and behind "View", in the order of ``charts``' arguments.
-    choices: Callable[[Shown[AnySpec, AnyPoint]], Sequence[str | Choice]] = lambda _: ()
-    more: Callable[[Shown[AnySpec, AnyPoint]], Sequence[Choice]] = lambda _: ()
-    tabs: Mapping[str, str] = field(
-        default_factory=dict
-    )  # name → title of the tab of a chart, by default its heading
+    around: Mapping[str, Around[AnySpec, AnyPoint]] = field(default_factory=dict)  # by figure
+    others: Sequence[OtherPanel[AnySpec, AnyPoint]] = ()
     note: Callable[[Shown[AnySpec, AnyPoint]], str] = lambda _: ""  # a sentence below the choices
-    title: str = ""  # title of the page, by default the question in the menu
-    presets: Sequence[
-        str
-    ] = ()  # presets on this page, all of the experiment by default; the first one is initial
-    elsewhere: Sequence[
-        str
-    ] = ()  # settings without a widget in the groups; ``editor`` shows their errors
+    # Presets on this page, all of the experiment by default; the first one is initial.
+    presets: Sequence[str] = ()
+    # Settings without a widget in the groups; ``editor`` shows their errors.
+    elsewhere: Sequence[str] = ()
     # Draws content above the groups in the panel of all settings.
     first: Callable[[SpecForm[AnySpec]], None] | None = None
-    between: Callable[[SpecForm[AnySpec]], None] | None = None  # draws content above the figures
+    # Draws content above the figures.
+    between: Callable[[SpecForm[AnySpec], Figures], None] | None = None
     # Draws an editor beside the figures and above Run, in a wider column.
     editor: Callable[[SpecForm[AnySpec]], None] | None = None
 
     @property
     def heading(self) -> str:
         """Title above the page."""
-        return self.title or str(page_module(self.name).PAGE.question)
+        return str(page_module(self.name).PAGE.heading)
 
-    def panels(self, shown: Shown[AnySpec, AnyPoint]) -> list[Panel]:
-        """Return the figures with the choices above them."""
-        if self.draw is not None:
-            return self.draw(shown)
-        assert self.charts is not None
-        beside, more = self.choices(shown), self.more(shown)
-        chosen = shown.choose(*beside, more=more) if (*beside, *more) else ()
+    def panels(self, shown: Shown[AnySpec, AnyPoint], drawn: Figures) -> list[Panel]:
+        """Show the choices that several figures share; return all panels."""
+        figures = figures_in(shown)
+        chosen = choose_shared(all_figures(self.name), figures, shown, drawn)
         if words := self.note(shown):
             st.caption(words)
-        return shown.panels(self.charts, *chosen, titles=self.tabs)
+        found: list[Panel] = []
+        for figure, source in figures:
+            found += self._others(shown, figure.name)
+            found.append(self._panel(figure, source, chosen))
+        missing = {each.before for each in self.others} - {figure.name for figure, _ in figures}
+        for name in sorted(missing):
+            found += self._others(shown, name)
+        return found
+
+    def panel(self, figure: Figure, shown: Shown[AnySpec, AnyPoint], drawn: Figures) -> Panel:
+        """Show the choices that a figure shares with others; return its panel."""
+        chosen = choose_shared(all_figures(self.name), [(figure, shown)], shown, drawn)
+        return self._panel(figure, shown, chosen)
+
+    def _others(self, shown: Shown[AnySpec, AnyPoint], before: str) -> list[Panel]:
+        """Return the tabs without a figure before this one."""
+
+        def panel(other: OtherPanel[AnySpec, AnyPoint]) -> Panel:
+            return Panel(other.title, lambda _: other.show(shown))
+
+        return [panel(each) for each in self.others if each.before == before]
+
+    def _panel(
+        self, figure: Figure, shown: Shown[AnySpec, AnyPoint], shared: Mapping[Row, tuple]
+    ) -> Panel:
+        """Return the panel of a figure, with the choices that only this figure has."""
+        around = self.around.get(figure.name, Around[AnySpec, AnyPoint]())
+        own = [row for row in figure.choices if row not in shared]
+        above: tuple[object, ...] = ()
+        for row in figure.choices:
+            above += shared.get(row, ())
+
+        def draw(drawn: Figures) -> list[Chart]:
+            chosen = above
+            for options in choose(drawn, own, shown, *above).values():
+                chosen += options
+            charts = charts_once(figure, shown, *chosen)
+            if around.above is not None:
+                around.above(shown, charts)
+            return charts
+
+        def below(drawn: Figures) -> None:
+            if around.below is not None:
+                around.below(shown, above, drawn)
+
+        on_select = None if around.on_select is None else around.on_select(shown)
+        return Panel(figure.title_of(shown), draw, on_select, below)
 
     def show(self) -> None:
         """Draw the page."""
@@ -106,21 +165,22 @@ class ExperimentPage(Generic[AnySpec, AnyPoint]):
         with side, st.container(key="side"):
             self._side(form)
         with figures:
-            with shown_charts() as above:
-                if self.between is not None:
-                    self.between(form)
+            drawings = Figures(page)
+            if self.between is not None:
+                self.between(form, drawings)
             session.show_address(page, {**form.query(), **session.job_query(page)})
 
-            def shown_panels(shown: Shown[AnySpec, AnyPoint]) -> None:
-                show_panels(page, self.panels(shown), partial(_claim, form, shown.spec))
+            def shown_panels(shown: Shown[AnySpec, AnyPoint], drawn: Figures) -> None:
+                panels = self.panels(shown, drawn)
+                show_panels(drawn, panels, partial(_claim, form, shown.spec))
 
-            figures_panel(page, heading, form, shown_panels, above.charts)
+            figures_panel(page, heading, form, shown_panels, drawings.charts)
 
-    def _alone(self, shown: Shown[AnySpec, AnyPoint]) -> None:
+    def _alone(self, shown: Shown[AnySpec, AnyPoint], drawn: Figures) -> None:
         """Show the panel named by the link, else the first one."""
-        drawn = self.panels(shown)
+        panels = self.panels(shown, drawn)
         wanted = st.session_state.get(f"{self.name}.{OPENED_TAB}")
-        show_alone(self.name, next((each for each in drawn if each.title == wanted), drawn[0]))
+        show_alone(drawn, next((each for each in panels if each.title == wanted), panels[0]))
 
     def _side(self, form: SpecForm[AnySpec]) -> None:
         """Show settings, Run and the editor."""
@@ -156,3 +216,20 @@ def _claim(form: SpecForm[AnySpec], shown: Spec) -> None:
         )
         other = "*In the paper, on other data:* "
     st.markdown(f"{other}{typeset(preset.statement)} *{preset.source}.*", help=preset.our_choice)
+
+
+def choose_shared(
+    all_of_page: Sequence[Figure],
+    figures: Sequence[tuple[Figure, Shown]],
+    shown: Shown,
+    drawn: Figures,
+) -> dict[Row, tuple[object, ...]]:
+    """Show the rows of choices that several figures of a page share; return the chosen options by row."""
+    rows = [row for figure in all_of_page for row in figure.choices]
+    chosen: dict[Row, tuple[object, ...]] = {}
+    for figure, _ in figures:
+        shared = [row for row in figure.choices if rows.count(row) > 1]
+        earlier = [option for row in shared for option in chosen.get(row, ())]
+        new = [row for row in shared if row not in chosen]
+        chosen.update(choose(drawn, new, shown, *earlier))
+    return chosen

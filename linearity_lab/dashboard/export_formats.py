@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 import plotly.graph_objects as go
 
 from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.figure import main_chart, shown_result
 from linearity_lab.charts.style import CHART_CONFIG
 from linearity_lab.dashboard.explain import provenance_sentence
-from linearity_lab.notebook import first_chart
 from linearity_lab.runs import PRESETS, ResultValue, Spec, spec_digest
 from linearity_lab.settings.grammar import changed_values, differences
 from linearity_lab.words.run_words import nearest_preset, variation
@@ -121,7 +121,7 @@ def export_text(spec: Spec, result: ResultValue | None, suffix: str) -> str:
         InvalidInput: for a program or notebook of a model whose file is not kept.
     """
     if suffix == ".html" and result is not None:
-        return page_html(variation(spec), [first_chart(result)], [result])
+        return page_html(variation(spec), [main_chart(shown_result(result))], [result])
     if spec.command():
         raise InvalidInput(
             "--out", suffix, ".json, .csv or .html; the store does not contain the model's file"

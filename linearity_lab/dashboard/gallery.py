@@ -1,12 +1,21 @@
 """Precomputed results, one JSON file per preset, shown before the first run."""
 
 import logging
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from linearity_lab.charts.figure import (
+    Figure,
+    Shown,
+    figures_of,
+    name_in_url,
+    shown_result,
+)
 from linearity_lab.dashboard.jobs.sized_cache import SizedCache
-from linearity_lab.runs import PRESETS, Result, ResultValue, Spec
+from linearity_lab.runs import EXPERIMENTS, PRESETS, Result, ResultValue, Spec
 from linearity_lab.runs.gallery import GALLERY, gallery_beside
 
 MAX_BYTES = 20_000_000
@@ -38,6 +47,57 @@ def gallery_result_of(spec: Spec) -> ResultValue | None:
                 else None
             )
     return None
+
+
+@dataclass(frozen=True)
+class GalleryFigure:
+    """A figure of a preset in the gallery."""
+
+    name: str  # in URLs
+    page: str  # page of the experiment
+    title: str
+    figure: Figure
+    shown: Shown[Any, Any]  # the result that it is drawn from
+
+
+def page_of(preset: str) -> str:
+    """Return the page whose figures show this preset."""
+    for name, experiment in EXPERIMENTS.items():
+        if any(own.name == preset for own in experiment.presets):
+            return name
+    raise LookupError(f"no experiment has the preset {preset}")
+
+
+def gallery_figures(preset: str) -> dict[str, GalleryFigure]:
+    """Return the figures of a preset by their names; the first has that of the preset.
+
+    Raises:
+        LookupError: the gallery lacks the preset.
+    """
+    result = gallery_result(preset)
+    if result is None:
+        raise LookupError(f"the gallery has no {preset}")
+    shown = shown_result(result)
+    found: dict[str, GalleryFigure] = {}
+    for figure, source in figures_in(shown):
+        title = figure.title_of(shown)
+        name = name_in_url(preset, title) if found else preset
+        found[name] = GalleryFigure(name, page_of(preset), title, figure, source)
+    return found
+
+
+def figures_in(shown: Shown[Any, Any]) -> list[tuple[Figure, Shown[Any, Any]]]:
+    """Return the figures for which a result has data, each with the result that it is drawn from.
+
+    This is the result itself, or that of another preset, without which the figure is left out.
+    """
+    found: list[tuple[Figure, Shown[Any, Any]]] = []
+    for figure in figures_of(shown):
+        if not figure.preset:
+            found.append((figure, shown))
+        elif (other := gallery_result(figure.preset)) is not None:
+            found.append((figure, shown_result(other)))
+    return found
 
 
 # With the bytes of its file; results as objects take a few times as much.

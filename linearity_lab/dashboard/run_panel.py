@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 import plotly.graph_objects as go
 import streamlit as st
 
-from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.chart import AnyPoint, Chart
+from linearity_lab.charts.figure import Shown, shown_result
 from linearity_lab.dashboard import export_menu, session
-from linearity_lab.dashboard.chart import FIRST, Figures, linked_charts, shown_charts
+from linearity_lab.dashboard.chart import FIRST, Figures, link
 from linearity_lab.dashboard.explain import TRIED, provenance_footer
 from linearity_lab.dashboard.forms import AnySpec, SpecForm
 from linearity_lab.dashboard.gallery import gallery_result, gallery_result_of
 from linearity_lab.dashboard.job_status import bar, count_points, is_mine, watch
 from linearity_lab.dashboard.jobs import Snapshot, shared_jobs
 from linearity_lab.dashboard.jobs.profile import error_text
-from linearity_lab.dashboard.shown import AnyPoint, Shown
 from linearity_lab.dashboard.smaller_runs import quick
 from linearity_lab.runs import Spec, estimate, imported_words, spec_digest
 from linearity_lab.settings.grammar import Part, differences, settings
@@ -198,7 +198,7 @@ def figures_panel(
     page: str,
     title: str,
     form: SpecForm[AnySpec],
-    draw: Callable[[Shown[AnySpec, AnyPoint]], None],
+    draw: Callable[[Shown[AnySpec, AnyPoint], Figures], None],
     drawings: Mapping[str, Chart],
 ) -> None:
     """Show progress and figures of the followed job, updated while it runs, or else the precomputed figure.
@@ -219,7 +219,7 @@ def _panel(
     page: str,
     title: str,
     form: SpecForm[AnySpec],
-    draw: Callable[[Shown[AnySpec, AnyPoint]], None],
+    draw: Callable[[Shown[AnySpec, AnyPoint], Figures], None],
     now: Snapshot | None,
     drawings: Mapping[str, Chart],
     *,
@@ -242,7 +242,7 @@ def _panel(
     before = before if before is not None and before.page == page else None  # not of a current run
     shown = of_job or (None if now is None or before is None else before.shown)
     if shown is None and (result := gallery_result(form.preset.name)) is not None:
-        shown = Shown(result.spec, result.points, result, "precomputed")
+        shown = shown_result(result)
     if shown is None:
         words = (
             "Computing the first point…"
@@ -251,7 +251,7 @@ def _panel(
         )
         notice.container(key=f"{page}.{FIRST}").info(words)
         return
-    figures = Figures(growing=live)
+    figures = Figures(page, [shown.spec], growing=live)
     # A stopped job is shown above the previous figures, so that Stop redraws nothing.
     halted = (
         now is not None
@@ -271,9 +271,10 @@ def _panel(
                 )
                 st.caption(f"Settings changed ({changed}).{remedy}")
     elif before is not None and (changed := _changed(shown.spec, before.shown.spec)):
-        figures = Figures(ghosts=before.figures, laid_over=before.laid_over, growing=live)
-    with shown_charts([shown.spec], figures), linked_charts(page):
-        draw(shown)
+        figures.ghosts = before.figures
+        figures.laid_over = before.laid_over
+    draw(shown, figures)
+    link(figures)
     if figures.ghosts and any(both is not own for own, both in figures.laid_over.values()):
         above.caption(f"Pale curves show the previous settings ({changed} changed).")
     if not above_earlier or (halted and before is None):

@@ -15,7 +15,7 @@ from linearity_lab.dashboard.pages.lecture.steps import STEPS
 from linearity_lab.dashboard.scripts import plain_script
 from linearity_lab.runs import PRESETS
 from linearity_lab.site import _gallery, _lecture, _page
-from linearity_lab.site._figures import Figure, gallery_figures, lecture_figure
+from linearity_lab.site._figures import FigurePage, gallery_figures, lecture_figure
 from linearity_lab.site._page import DOCUMENTATION, MENU
 
 FOLDER = Path(__file__).parent
@@ -24,7 +24,7 @@ PLOTLY = (
     FOLDER / "plotly-cartesian.min.js"
 )  # a third of plotly.py's bundle, sufficient for our figures
 
-__all__ = ["DOCUMENTATION", "MENU", "Figure", "gallery_figures", "write_site"]
+__all__ = ["DOCUMENTATION", "MENU", "FigurePage", "gallery_figures", "write_site"]
 
 
 def write_site(

@@ -1,33 +1,25 @@
 """The figures of the site as data that its pages load as a script, and their thumbnails."""
 
 import json
-import logging
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-import streamlit as st
-from streamlit.config import set_option
-
 from linearity_lab.charts.axes import readable
-from linearity_lab.charts.chart import Chart
-from linearity_lab.dashboard.chart import drawn_charts, shown_charts, shown_intervals
+from linearity_lab.charts.chart import Chart, interval_words
+from linearity_lab.dashboard.gallery import gallery_figures as figures_of_preset
 from linearity_lab.dashboard.gallery import gallery_result
-from linearity_lab.dashboard.pages.embed.page import gallery_panels, page_of
 from linearity_lab.dashboard.pages.lecture.drawing import before_answer
 from linearity_lab.dashboard.pages.lecture.steps import Step, part_of
-from linearity_lab.runs import PRESETS, ResultValue
+from linearity_lab.runs import PRESETS, ResultValue, Spec
 from linearity_lab.site._page import html_of
 from linearity_lab.words.markdown import typeset
 from ntk_core.markup import JSON, without_marks
 
-_CLICKS = re.compile(r"\s*A\s+click\s+on\s[^.]*\.|; a click on [^.;]*")
-
 
 @dataclass(frozen=True)
-class Figure:
+class FigurePage:
     """A figure with its own page."""
 
     name: str  # name of its page and its data
@@ -48,18 +40,19 @@ class Figure:
 
     def data(self) -> dict[str, object]:
         """Data for the page's script."""
-        with shown_charts(result.spec for result in self.results):
-            return {
-                "start": list(self.options).index(self.start),
-                "options": [
-                    {
-                        "words": html_of(words, inline=True),
-                        "charts": [chart_data(each) for each in charts],
-                    }
-                    for words, charts in self.options.items()
-                ],
-                "veiled": None if self.veiled is None else chart_data(self.veiled),
+        specs = [result.spec for result in self.results]
+        options = [
+            {
+                "words": html_of(words, inline=True),
+                "charts": [chart_data(each, specs) for each in charts],
             }
+            for words, charts in self.options.items()
+        ]
+        return {
+            "start": list(self.options).index(self.start),
+            "options": options,
+            "veiled": None if self.veiled is None else chart_data(self.veiled, specs),
+        }
 
     def script(self) -> str:
         """Return the data as a script, since a page opened from a disk cannot read other files."""
@@ -69,8 +62,8 @@ class Figure:
         return f"lab.take({json.dumps(self.name)}, {encoded});\n"
 
 
-def chart_data(chart: Chart) -> JSON:
-    """Return figure (without Plotly's template), words and numbers of a chart."""
+def chart_data(chart: Chart, specs: Sequence[Spec] = ()) -> JSON:
+    """Return figure (without Plotly's template), words and numbers of a chart of results with these specs."""
     figure = json.loads(chart.sent.to_json())
     figure["layout"].pop("template", None)
     rows = readable(chart.rows)
@@ -79,19 +72,14 @@ def chart_data(chart: Chart) -> JSON:
         "heading": html_of(without_marks(chart.heading), inline=True),
         "alt": without_marks(chart.takeaway),
         "caption": [
-            html_of(typeset(without_clicks(each)), inline=True)
-            for each in (*chart.caption, *shown_intervals(chart))
+            html_of(typeset(each), inline=True)
+            for each in (*chart.caption, *interval_words(chart, specs))
         ],
         "table": {
             "columns": list(rows[0]) if rows else [],
             "rows": [[_known(value) for value in row.values()] for row in rows],
         },
     }
-
-
-def without_clicks(text: str) -> str:
-    """Return the words of a figure without the effect of clicks, which only the app has."""
-    return _CLICKS.sub("", text)
 
 
 def _known(value: object) -> object:
@@ -103,24 +91,18 @@ def _known(value: object) -> object:
     )
 
 
-def gallery_figures(presets: Iterable[str] = tuple(PRESETS)) -> Iterator[Figure]:
+def gallery_figures(presets: Iterable[str] = tuple(PRESETS)) -> Iterator[FigurePage]:
     """Return the initial figures of these presets that the gallery contains."""
-    _work_without_a_browser()
     for preset in presets:
-        if gallery_result(preset) is None:
+        result = gallery_result(preset)
+        if result is None:
             continue
-        st.session_state.clear()  # choices of the previous preset
-        result, panels = gallery_panels(preset)
-        for name, panel in panels.items():
-            if charts := drawn_charts(panel):
-                yield Figure(
-                    name,
-                    panel.title,
-                    PRESETS[preset].title,
-                    page_of(preset),
-                    {"": charts},
-                    "",
-                    (result,),
+        for found in figures_of_preset(preset).values():
+            charts = found.figure.initial_charts(found.shown)
+            if charts:
+                title = PRESETS[preset].title
+                yield FigurePage(
+                    found.name, found.title, title, found.page, {"": charts}, "", (result,)
                 )
 
 
@@ -129,11 +111,11 @@ def step_results(step: Step) -> JSON:
     return {name: gallery_result(name) for name in step.gallery}
 
 
-def lecture_figure(step: Step) -> Figure:
+def lecture_figure(step: Step) -> FigurePage:
     """Return the figure of a step with all its options, veiled and open."""
     results = step_results(step)
     control, as_shown = step.control, partial(replace, name=step.name, heading="")
-    return Figure(
+    return FigurePage(
         f"lecture.{step.name}",
         step.title,
         part_of(step)[1],
@@ -146,9 +128,3 @@ def lecture_figure(step: Step) -> Figure:
         tuple(result for result in results.values() if result is not None),
         as_shown(before_answer(step, results, control.start)),
     )
-
-
-def _work_without_a_browser() -> None:
-    set_option("global.showWarningOnDirectExecution", False)
-    for name in ("scriptrunner_utils.script_run_context", "state.session_state_proxy"):
-        logging.getLogger(f"streamlit.runtime.{name}").disabled = True

@@ -19,7 +19,7 @@ from linearity_lab.dashboard.pages.live import QUESTION
 from linearity_lab.environment import TOP
 from linearity_lab.page_modules import page_module
 from linearity_lab.runs import EXPERIMENTS, PRESETS
-from linearity_lab.site._figures import Figure, without_clicks
+from linearity_lab.site._figures import FigurePage
 from linearity_lab.site._page import html_of, page
 from linearity_lab.words.markdown import typeset
 from linearity_lab.words.pages import SHOWS, figure_words, prose
@@ -27,12 +27,12 @@ from linearity_lab.words.pages import SHOWS, figure_words, prose
 FRAME_HEIGHT = 620  # suggested size of an embedding frame, in pixels
 
 
-def gallery_page(figures: Sequence[Figure], menu: Mapping[str, str]) -> str:
+def gallery_page(figures: Sequence[FigurePage], menu: Mapping[str, str]) -> str:
     """Show every figure as a thumbnail, by page and preset."""
     pages = [
         (
             name,
-            page_module(name, "page").PAGE.heading,
+            page_module(name).PAGE.heading,
             [
                 (PRESETS[preset], list(group))
                 for preset, group in groupby(of_page, lambda figure: figure.name.partition(".")[0])
@@ -53,7 +53,7 @@ def gallery_page(figures: Sequence[Figure], menu: Mapping[str, str]) -> str:
     )
 
 
-def figure_page(figure: Figure, menu: Mapping[str, str]) -> str:
+def figure_page(figure: FigurePage, menu: Mapping[str, str]) -> str:
     """Show a figure with words, numbers and origin; in a frame only figure and caption."""
     title = figure.title if figure.page == "lecture" else figure.of
     title += f": {figure.title}" if figure.name not in PRESETS and figure.page != "lecture" else ""
@@ -73,7 +73,6 @@ def figure_page(figure: Figure, menu: Mapping[str, str]) -> str:
         trail=("index", second, "Lecture") if first == "lecture" else ("gallery", first, "Gallery"),
         explained=list(reversed(headings.items())),
         height=FRAME_HEIGHT,
-        without_clicks=without_clicks,
         typeset=typeset,
         provenance=provenance_sentence,
         command_line=command_line,

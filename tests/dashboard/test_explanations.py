@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from linearity_lab.dashboard.navigation import PAGES
 from linearity_lab.dashboard.pages.lecture.steps._step import Question
-from linearity_lab.experiments.hessian.figures import amount
+from linearity_lab.experiments.hessian.norm_figures import amount
 from linearity_lab.page_modules import page_folders
 from linearity_lab.runs import EXPERIMENTS, Mean
 from linearity_lab.settings.grammar import settings

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from linearity_lab.dashboard.gallery import gallery_result
-from linearity_lab.experiments.hessian import figures, part_figures
+from linearity_lab.experiments.hessian import norm_figures as figures
+from linearity_lab.experiments.hessian import part_figures
 from linearity_lab.experiments.hessian.network import TEMPLATES, templates
 from linearity_lab.experiments.hessian.spec import HessianSpec
 from linearity_lab.runs import PRESETS

@@ -21,7 +21,7 @@ from linearity_lab.dashboard.pages.lecture.steps import (
 )
 from linearity_lab.dashboard.pages.lecture.visit import Visit
 from linearity_lab.dashboard.sketch import COLUMNS, from_browser
-from linearity_lab.experiments.hessian.figures import of_line
+from linearity_lab.experiments.hessian.norm_figures import of_line
 from linearity_lab.runs import PRESETS, Value, mean
 from linearity_lab.words.pages import VEILED_KEY, figure_words
 from ntk_core.errors import InvalidInput

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from linearity_lab.charts.figure import figures_of, shown_result
 from linearity_lab.charts.style import compared_styles
 from linearity_lab.dashboard.gallery import gallery_result
 from linearity_lab.experiments.architectures import figures as figures
@@ -311,9 +312,8 @@ def test_the_canvas_gets_the_verdict_of_the_core():
 
 @pytest.mark.parametrize("name", GALLERY)
 def test_figures_of_every_preset_have_guides_and_finite_numbers(name):
-    shown = gallery_result(name)
-    axis = dag.axes_of(shown.points)[0]
-    found = dag.charts(shown.points, shown.spec.widths, axis)
+    shown = shown_result(gallery_result(name))
+    found = [chart for figure in figures_of(shown) for chart in figure.initial_charts(shown)]
     assert len(found) == {"zhu-preactivations": 4, "zhu-pl": 3}.get(name, 2)
     for chart in found:
         means = [

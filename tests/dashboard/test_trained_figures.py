@@ -13,13 +13,13 @@ from linearity_lab.charts.style import compared_styles
 from linearity_lab.dashboard.gallery import gallery_result
 from linearity_lab.experiments.architectures import figures as architectures
 from linearity_lab.experiments.depth_width import figures as depth_width
-from linearity_lab.experiments.dynamics import figures
+from linearity_lab.experiments.dynamics import path_figures as figures
 from linearity_lab.experiments.dynamics.frames import ball, moving
 from linearity_lab.experiments.early_time import figures as early_time
 from linearity_lab.experiments.generalization import figures as generalization
 from linearity_lab.experiments.generalization.point import GeneralizationSpec, wilson
 from linearity_lab.experiments.lazy import dial
-from linearity_lab.experiments.lazy import figures as lazy
+from linearity_lab.experiments.lazy import sweep_figures as lazy
 from linearity_lab.experiments.learning_rate import figures as learning_rate
 from linearity_lab.experiments.learning_rate.page import choose_clicked
 from linearity_lab.experiments.optimization import figures as optimization

@@ -9,23 +9,37 @@ from plotly.subplots import make_subplots
 
 from linearity_lab.charts.axes import drawn_values, finish, log_ticks, rate_words
 from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.choices import WIDTH, Choice, output_choice
+from linearity_lab.charts.figure import Figure, Shown
 from linearity_lab.charts.labels import MOST_CURVES, hide
 from linearity_lab.charts.lines import GROWN_AXES, Line, Measure, width_axis
 from linearity_lab.charts.style import FONT_SIZE, GUIDE_COLOR, Style, compared_styles
 from linearity_lab.charts.sweep import sweep
-from linearity_lab.experiments.architectures.point import ArchitecturesPoint, ArchitecturesResult
+from linearity_lab.experiments.architectures.point import (
+    MAX_KEPT_SAMPLES,
+    ArchitecturesPoint,
+    ArchitecturesSpec,
+)
 from linearity_lab.experiments.kernel_change.point import (
     KernelChangeRun,
     KernelChanges,
     KernelSnapshot,
 )
 from linearity_lab.networks.spec import grown_size
-from ntk_core.numbers import number
+from ntk_core.numbers import number, width_label
+
+Runs = Shown[ArchitecturesSpec, ArchitecturesPoint]
 
 Points = Mapping[str, Sequence[KernelChanges]]  # by the networks' letters
 Snapshots = Mapping[str, KernelSnapshot]
 Styles = Mapping[str, Style]
 HEATMAP_HEIGHT = 300
+WIDTH_IS = {
+    "num_heads": "m heads",
+    "head_dim": "head dimension m",
+    "mlp_width": "m neurons in its MLPs",
+    "rank": "rank m",
+}
 INFINITE = "infinite"
 MEASURES = {
     "change": Measure[KernelChangeRun]("kernel change ΔK", "ΔK", lambda run: run.sup_change),
@@ -231,15 +245,100 @@ def spectra(snapshots: Snapshots, styles: Styles) -> Chart:
     return Chart(figure, words, rows, name="spectra")
 
 
-def first_chart(result: ArchitecturesResult) -> Chart:
-    """Draw ΔK of every network against width, with the first output."""
-    spec = result.spec
+def _points_by_network(shown: Runs) -> dict[str, list[ArchitecturesPoint]]:
+    """Map the letters of networks to their points, in the order of the spec."""
     points: dict[str, list[ArchitecturesPoint]] = {}
-    for point in result.points:
-        points.setdefault(point.network, []).append(point)
-    styles = compared_styles(
-        {letter: network.kind for letter, network in spec.networks.items()}, spec.outputs[0]
-    )
-    return against_width(
-        points, spec.outputs[0], spec.widths, styles, grown=grown_size(spec.architectures)
-    )
+    for letter in shown.spec.networks:
+        own = [point for point in shown.points if point.network == letter]
+        if own:
+            points[letter] = own
+    return points
+
+
+def _styles(shown: Runs, output: str) -> Styles:
+    """Return the styles of networks; titles name what the width is, unless the axis does."""
+    networks = shown.spec.networks
+    styles = compared_styles({letter: each.kind for letter, each in networks.items()}, output)
+    if grown_size(shown.spec.architectures):
+        return styles
+    for letter, network in networks.items():
+        if network.grown:
+            title = f"{styles[letter].title}, {WIDTH_IS[network.grown]}"
+            styles[letter] = replace(styles[letter], title=title)
+    return styles
+
+
+def _outputs(shown: Runs) -> list[str | Choice]:
+    grown = grown_size(shown.spec.architectures)
+    against = GROWN_AXES[grown].title.rpartition(" ")[0] if grown in GROWN_AXES else "width"
+    return [f"Against {against}, with the", output_choice(shown.spec.outputs, 160)]
+
+
+def _sweep(shown: Runs, output: str, measure: str) -> list[Chart]:
+    """Draw a measure against width; nothing if it was not measured with this output."""
+    spec = shown.spec
+    points = _points_by_network(shown)
+    if measure not in measures(points, output):
+        return []
+    grown = grown_size(spec.architectures)
+    return [against_width(points, output, spec.widths, _styles(shown, output), measure, grown)]
+
+
+def _has_distance(shown: Runs) -> bool:
+    points = _points_by_network(shown)
+    return any("distance" in measures(points, output) for output in shown.spec.outputs)
+
+
+def _kernel_widths(shown: Runs, output: str) -> list[str | Choice]:
+    """Return the choice of a width with stored kernels; empty without any."""
+    kept = list(kept_at(_points_by_network(shown), output))
+    if not kept:
+        return []
+    widths = Choice("shown_width", "Width m", kept, width_label, 110, begins=-1, axis=WIDTH)
+    return ["Kernels K at width", widths]
+
+
+def _points_of_width(shown: Runs, output: str, width: int = 0) -> list[ArchitecturesPoint]:
+    return [point for point in shown.points if point.width == width]
+
+
+def _kernels(shown: Runs, output: str, width: int = 0) -> list[Chart]:
+    """Draw the stored kernels of one width and their spectra; nothing if they are missing."""
+    snapshots = kept_at(_points_by_network(shown), output).get(width, {})
+    if not snapshots or any(snapshot.is_apart for snapshot in snapshots.values()):
+        return []
+    maps = [heatmaps(snapshot, letter, width) for letter, snapshot in snapshots.items()]
+    return [*maps, spectra(snapshots, _styles(shown, output))]
+
+
+def _has_kernels(shown: Runs) -> bool:
+    """Whether kernels are stored, or were too large to be, which the page states."""
+    if shown.spec.dataset.num_samples > MAX_KEPT_SAMPLES:
+        return True
+    points = _points_by_network(shown)
+    return any(kept_at(points, output) for output in shown.spec.outputs)
+
+
+FIGURES = (
+    Figure(
+        "change",
+        "Kernel change",
+        choices=[_outputs],
+        draw=lambda shown, output: _sweep(shown, output, "change"),
+    ),
+    Figure(
+        "distance",
+        "Distance to infinite width",
+        choices=[_outputs],
+        draw=lambda shown, output: _sweep(shown, output, "distance"),
+        has_data=_has_distance,
+    ),
+    Figure(
+        "kernels",
+        "Kernels and spectra",
+        choices=[_outputs, _kernel_widths],
+        draw=_kernels,
+        has_data=_has_kernels,
+        with_arrays=_points_of_width,
+    ),
+)

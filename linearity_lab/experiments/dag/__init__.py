@@ -3,5 +3,10 @@
 from linearity_lab.page_modules import Page
 
 PAGE = Page(
-    "Graphs", ":material/polyline:", "Does my own graph become linear?", group="Measure", place=4
+    "Graphs",
+    ":material/polyline:",
+    "Does my own graph become linear?",
+    group="Measure",
+    place=4,
+    headline="Does this graph become linear?",
 )

@@ -7,14 +7,17 @@ from dataclasses import replace
 from typing import Literal
 
 from linearity_lab.charts.chart import WIDTH, Chart, ComparedAxis, occurring
+from linearity_lab.charts.choices import Choice
+from linearity_lab.charts.figure import Figure, Shown
 from linearity_lab.charts.lines import Axis as SweepAxis
 from linearity_lab.charts.lines import Line, trained_dot
 from linearity_lab.charts.style import Style, graph_style, group_style, nth_style
 from linearity_lab.charts.sweep import sweep
-from linearity_lab.experiments.dag.point import DAGPoint, DAGResult, DAGRun
+from linearity_lab.experiments.dag.point import DAGPoint, DAGRun, DAGSpec
 from linearity_lab.runs import mean
-from ntk_core.networks.graphs import OUTPUT
+from ntk_core.networks.graphs import GRAPH_TITLES, OUTPUT, example_graphs
 
+Runs = Shown[DAGSpec, DAGPoint]
 Axis = Literal["in-degree", "width"]
 AXIS_TITLES: dict[Axis, str] = {"in-degree": "smallest in-degree, realized", "width": "width m"}
 Of = Callable[[DAGRun], float]
@@ -181,48 +184,77 @@ def against(
     return sweep(lines, swept, title, slopes=slopes, is_log=guide, of="graph and output", name=name)
 
 
-def charts(
-    points: Sequence[DAGPoint], widths: Sequence[int], axis: Axis, drawn: str = YOURS
-) -> list[Chart]:
-    """Draw every figure with data, in order."""
-    wanted: list[tuple[str, str, Sequence[Line], bool]] = [
-        ("change", "kernel change ΔK", list(change_lines(points, axis, drawn).values()), True),
-        (
-            "hessian",
-            "Hessian norm ‖H‖ at w₀",
-            list(hessian_lines(points, axis, drawn).values()),
-            True,
-        ),
-        (
-            "layer_hessian",
-            "‖H‖ of one pre-activation",
-            layer_lines(points, axis, "hessian_norm"),
-            True,
-        ),
-        (
-            "layer_change",
-            "kernel change of pre-activations",
-            layer_lines(points, axis, "change"),
-            True,
-        ),
-        (
-            "eigenvalue",
-            "λ<sub>min</sub>(K) / λ<sub>min</sub>(K(w₀))",
-            lines_of_first(points, axis, EIGENVALUES),
-            False,
-        ),
-        ("gradient", "‖∇f‖² at w₀", lines_of_first(points, axis, GRADIENTS), False),
-    ]
+def _drawn_title(shown: Runs) -> str:
+    """Return the title of the drawn graph, if it is one of the examples."""
+    for name, graph in example_graphs().items():
+        if graph == shown.spec.graph:
+            return GRAPH_TITLES[name]
+    return YOURS
+
+
+def _change_lines(shown: Runs, axis: Axis) -> list[Line]:
+    return list(change_lines(shown.points, axis, _drawn_title(shown)).values())
+
+
+def _hessian_lines(shown: Runs, axis: Axis) -> list[Line]:
+    return list(hessian_lines(shown.points, axis, _drawn_title(shown)).values())
+
+
+def _choices(shown: Runs) -> list[str | Choice]:
+    """Return the choice of width or realized in-degree."""
     return [
-        against(lines, widths, axis, title, guide=guide, name=name)
-        for name, title, lines, guide in wanted
-        if lines
+        "Against the",
+        Choice("axis", "Axis", axes_of(shown.points), AXIS_TITLES.__getitem__, 260),
     ]
 
 
-def first_chart(result: DAGResult) -> Chart:
-    """Draw ΔK against the in-degree or the width."""
-    return charts(result.points, result.spec.widths, axes_of(result.points)[0])[0]
+def _figure(
+    name: str,
+    tab: str,
+    title: str,
+    lines: Callable[[Runs, Axis], list[Line]],
+    *,
+    guide: bool = True,
+) -> Figure:
+    """Return the figure of these lines, which a result has if there are any."""
+
+    def draw(shown: Runs, axis: Axis) -> Chart:
+        return against(lines(shown, axis), shown.spec.widths, axis, title, guide=guide, name=name)
+
+    def has_lines(shown: Runs) -> bool:
+        return bool(lines(shown, axes_of(shown.points)[0]))
+
+    return Figure(name, tab, choices=[_choices], draw=draw, has_data=has_lines)
 
 
+FIGURES = (
+    _figure("change", "Kernel change", "kernel change ΔK", _change_lines),
+    _figure("hessian", "Hessian norm", "Hessian norm ‖H‖ at w₀", _hessian_lines),
+    _figure(
+        "layer_hessian",
+        "‖H‖ of pre-activations",
+        "‖H‖ of one pre-activation",
+        lambda shown, axis: layer_lines(shown.points, axis, "hessian_norm"),
+    ),
+    _figure(
+        "layer_change",
+        "ΔK of pre-activations",
+        "kernel change of pre-activations",
+        lambda shown, axis: layer_lines(shown.points, axis, "change"),
+    ),
+    _figure(
+        "eigenvalue",
+        "Smallest eigenvalue",
+        "λ<sub>min</sub>(K) / λ<sub>min</sub>(K(w₀))",
+        lambda shown, axis: lines_of_first(shown.points, axis, EIGENVALUES),
+        guide=False,
+    ),
+    _figure(
+        "gradient",
+        "Gradient",
+        "‖∇f‖² at w₀",
+        lambda shown, axis: lines_of_first(shown.points, axis, GRADIENTS),
+        guide=False,
+    ),
+)
 COMPARED = (WIDTH, ComparedAxis("min_in_degree", "smallest in-degree"))

@@ -1,12 +1,14 @@
 """Depth against width: the scatter of K(x, x), ΔK and ‖H‖ / ‖∇f‖², against the depth and against β = Σ 1/m."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import plotly.graph_objects as go
 
 from linearity_lab.charts.axes import GUIDE_LINE, beginning, drawn_values, log_ticks
 from linearity_lab.charts.chart import Chart, ComparedAxis
+from linearity_lab.charts.figure import Figure, Shown
 from linearity_lab.charts.labels import LEGEND_HEIGHTS, spread_out
 from linearity_lab.charts.lines import Axis, Dot, Line, Measure
 from linearity_lab.charts.style import Style, width_style
@@ -16,11 +18,14 @@ from linearity_lab.experiments.depth_width.point import (
     PAIR,
     DepthRun,
     DepthWidthPoint,
-    DepthWidthResult,
+    DepthWidthSpec,
 )
 from linearity_lab.experiments.depth_width.random_kernels import MOST_OF_ONE, limit_moment
 from linearity_lab.runs.columns import table_rows
+from ntk_core.networks.choices import almost_everywhere
 from ntk_core.numbers import number, percent, width_label
+
+Runs = Shown[DepthWidthSpec, DepthWidthPoint]
 
 Of = Callable[[DepthWidthPoint], float]
 DEPTH, BETA = Axis("depth L", "L"), Axis("β = Σ 1/m = L/m", "β")
@@ -245,9 +250,35 @@ def _note(point: DepthWidthPoint) -> str:
     return f"L = {point.depth}, β = {number(point.beta, 3)}<br>largest network: {percent(point.largest_share)} of Σ K²"
 
 
-def first_chart(result: DepthWidthResult) -> Chart:
-    """The scatter of K(x, x) against β."""
-    return against_beta(result.points)
-
-
 COMPARED = (ComparedAxis("depth", "depth L", "L"), ComparedAxis("beta", "β", "β"))
+
+
+def _trained(shown: Runs, measure: Measure[DepthRun]) -> Chart:
+    """Draw a measure of trained networks; with ‖H‖, state what the Hessian of a ReLU network misses."""
+    chart = trained(shown.points, measure)
+    if CURVATURE not in measured(shown.points):
+        return chart
+    return replace(chart, caption=[*chart.caption, almost_everywhere(["relu"])])
+
+
+FIGURES = (
+    Figure("figure1", "How random the kernel is", draw=lambda shown: against_depth(shown.points)),
+    Figure(
+        "figure2",
+        "Against depth over width",
+        draw=lambda shown: against_beta(shown.points),
+        is_main=True,
+    ),
+    Figure(
+        "figure3",
+        beginning(CHANGE.title),
+        draw=lambda shown: _trained(shown, CHANGE),
+        has_data=lambda shown: CHANGE in measured(shown.points),
+    ),
+    Figure(
+        "figure4",
+        beginning(CURVATURE.title),
+        draw=lambda shown: _trained(shown, CURVATURE),
+        has_data=lambda shown: CURVATURE in measured(shown.points),
+    ),
+)

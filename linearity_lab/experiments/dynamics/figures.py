@@ -1,209 +1,111 @@
-"""A network and its linear model: outputs during training, and their difference."""
+"""Figures of a network and its linear model, trained side by side."""
 
-import itertools
-import math
-from collections import Counter
 from collections.abc import Sequence
-from typing import Literal
 
-from linearity_lab.charts.axes import add_level, beginning, law_words
-from linearity_lab.charts.chart import Chart, occurring
-from linearity_lab.charts.labels import MOST_CURVES, spread_out
-from linearity_lab.charts.style import MODEL_TITLES, Style, network_style, nth_style, output_title
-from linearity_lab.charts.training import (
-    AXIS_TITLES,
-    Curve,
-    Row,
-    TimeAxis,
-    along_training,
-    dash_key,
-    times,
+from linearity_lab.charts.chart import Chart, led_by, occurring
+from linearity_lab.charts.choices import Choice, Cursor, output_choice, seed_choice, width_choice
+from linearity_lab.charts.figure import Figure, Shown
+from linearity_lab.charts.training import AXIS_TITLES, TimeAxis
+from linearity_lab.experiments.dynamics.frames import ball, moving
+from linearity_lab.experiments.dynamics.path_figures import (
+    POINT_SETS,
+    Points,
+    difference_against_time,
+    trajectories,
 )
-from linearity_lab.experiments.dynamics.point import (
-    COLUMNS,
-    DEPARTURE_LEVEL,
-    DynamicsPoint,
-    DynamicsResult,
-    ModelPath,
-    difference_law,
-)
-from linearity_lab.runs import OUTCOME_WORDS
-from linearity_lab.runs.columns import table_rows
-from ntk_core.numbers import num_runs, number, percent, width_label
+from linearity_lab.experiments.dynamics.point import DynamicsPoint, DynamicsSpec
+from ntk_core.dynamics.choices import METHODS
 
-Points = Literal["training points", "test points"]
-POINT_SETS: tuple[Points, ...] = ("training points", "test points")
-# Name, dash and line width of each model, in any color.
-MODELS = (("network", "solid", 2.5), ("linearized", "dash", 2.0), ("infinite", "dot", 2.0))
-MOST_TRAJECTORIES = 4  # limited by the number of colors
+Runs = Shown[DynamicsSpec, DynamicsPoint]
 
 
-def trajectories(
-    point: DynamicsPoint, output: str, method: str, axis: TimeAxis, points: Points
-) -> Chart:
-    """Draw outputs at followed points against time: network solid, linear model dashed, infinite width dotted.
-
-    With classes, the output of the point's own class.
-    """
-    run = point.of(output, method)[0]  # with recorded outputs
-    targets = point.y if points == "training points" else point.y_test
-    paths = [(*model, path) for model in MODELS if (path := getattr(run, model[0])) is not None]
-    curves = []
-    for name, dash, width, path in paths:
-        curves.append(dash_key(MODEL_TITLES[name], dash, width))
-        for index, row in enumerate(
-            range(0, len(targets), math.ceil(len(targets) / MOST_TRAJECTORIES))
-        ):
-            style = Style(
-                nth_style(index, "", "sample").color,
-                dash,
-                "",
-                f"{MODEL_TITLES[name]}, point {row + 1}",
-            )
-            group = f"point {row + 1}"
-            y = [block[row][_own_class(targets[row])] for block in _outputs(path, points)]
-            x = times(run.steps, run.learning_rate, axis)
-            named = name == "network"
-            curves.append(
-                Curve(style, x, y, "output", width=width, in_legend=named, unit=axis, group=group)
-            )
-    groups = list(dict.fromkeys(curve.group for curve in curves if curve.group))
-    shown_groups = groups[: MOST_CURVES // len(paths)]
-    y_title = "output of the point's class" if len(targets[0]) > 1 else "output"
-    shown = _outputs(run.network, points), _outputs(run.linearized, points)
-    gaps = [abs(a - b) for blocks in zip(*shown, strict=True) for rows in zip(*blocks, strict=True)
-            for a, b in zip(*rows, strict=True)]  # fmt: skip
-    apart = max(filter(math.isfinite, gaps), default=math.nan)
-    return Chart(
-        along_training(curves, (Row(y_title, "linear"),), AXIS_TITLES[axis], first=shown_groups),
-        f"Outputs at followed {points} along training, width {point.width:,}: at most {number(apart)} from the linear "
-        "model.",
-        trajectory_rows(point, output, method, points),
-        name="figure.outputs",
-        heading="Outputs along training",
-    )
-
-
-def difference_against_time(
-    points: Sequence[DynamicsPoint], method: str, axis: TimeAxis, kind: str = "fully-connected"
-) -> Chart:
-    """Draw the relative mean-squared difference of network and linear model for every width, output and seed.
-
-    Color and dash show the output; wider networks have thicker lines. A marker shows the departure, after which the
-    difference stays above one percent.
-    """
-    points = sorted(points, key=lambda point: point.width)
-    curves, parts, outputs = [], [], occurring(points, "output")
-    shown = spread_out(len(points), max(1, MOST_CURVES // max(1, len(outputs))))
-    first = []
-    for index, point in enumerate(points):
-        thickness = 1 + 3 * (index + 1) / len(points)  # a pale line would be too weak
-        for output in occurring(points, "output"):
-            title = f"m = {width_label(point.width)}" + (
-                f", {output_title(output)}" if len(outputs) > 1 else ""
-            )
-            style = network_style(kind, output, title)
-            if index in shown:
-                first.append(style.title)
-            for index_of_seed, run in enumerate(point.of(output, method)):
-                departs = (
-                    None if run.departure_step is None else run.steps.index(run.departure_step)
-                )
-                curves.append(
-                    Curve(
-                        style,
-                        times(run.steps, run.learning_rate, axis),
-                        run.difference,
-                        "difference",
-                        run.seed,
-                        width=thickness,
-                        marked=departs,
-                        unit=axis,
-                        is_first=index_of_seed == 0,
-                    )
-                )
-    row = Row("relative mean-squared difference")
-    figure = along_training(curves, (row,), AXIS_TITLES[axis], first=first)
-    add_level(figure, DEPARTURE_LEVEL, percent(DEPARTURE_LEVEL), above=False)
-    for output in occurring(points, "output"):
-        ends = [
-            f"{number(max(values))} at width {point.width:,}"
-            for point in points
-            if (
-                values := [
-                    v for run in point.of(output, method) if math.isfinite(v := run.sup_difference)
-                ]
-            )
-        ]
-        parts.append(f"{output_title(output)} {', '.join(ends) or 'none'}")
-    words = (
-        f"Largest relative mean-squared difference of network and linear model: {'; '.join(parts)}."
-    )
-    own = [
-        point.model_copy(update={"runs": tuple(r for r in point.runs if r.method == method)})
-        for point in points
-    ]
-    name, heading = "figure.difference", "How far they diverge"
-    return Chart(figure, words, table_rows(COLUMNS, own), _caption(points, method), name, heading)
-
-
-def trajectory_rows(
-    point: DynamicsPoint, output: str, method: str, points: Points
-) -> list[dict[str, object]]:
-    """Return one row per recorded step and followed point, with the outputs of its class under every model."""
-    run = point.of(output, method)[0]  # with recorded outputs
-    targets = point.y if points == "training points" else point.y_test
+def _choices(shown: Runs) -> list[Choice]:
+    methods = occurring(shown.points, "method")
     return [
-        {
-            "step": step,
-            "point": row + 1,
-            "target": target[_own_class(target)],
-            **{
-                MODEL_TITLES[name]: _outputs(path, points)[index][row][_own_class(target)]
-                for name, _, _ in MODELS
-                if (path := getattr(run, name)) is not None
-            },
-        }
-        for index, step in enumerate(run.steps)
-        for row, target in enumerate(targets)
+        width_choice(shown.points),
+        output_choice(occurring(shown.points, "output")),
+        Choice(
+            "method", "Method", methods, lambda method: METHODS[method].title, 210, is_rare=True
+        ),
+        Choice("axis", "Axis", list(AXIS_TITLES), "by {}".format, 110, is_rare=True),
+        Choice("points", "Points", POINT_SETS, pixels=160, is_rare=True),
+        *seed_choice(shown.points, is_rare=True),
     ]
 
 
-def _caption(points: Sequence[DynamicsPoint], method: str) -> list[str]:
-    sentences = []
-    for output in occurring(points, "output"):
-        law = difference_law(points, output, method)
-        if law is not None:
-            title = beginning(output_title(output))
-            sentences.append(
-                f"{title}: largest relative difference to the linear model ∝ m^{law_words(law)}."
-            )
-    for model, outcome in itertools.product(
-        ("network", "linearized"), ("over-budget", "stuck", "dead")
-    ):
-        found = Counter(
-            f"m = {width_label(point.width)} ({output_title(run.output)})"
-            for point in points
-            for run in point.runs
-            if run.method == method and getattr(run, model).outcome == outcome
-        )
-        if found:
-            listed = ", ".join(f"{num_runs(count)} at {where}" for where, count in found.items())
-            sentences.append(
-                f"{MODEL_TITLES[model].capitalize()} {OUTCOME_WORDS[outcome]}: {listed}."
-            )
-    return sentences
+def _step(
+    shown: Runs,
+    width: int,
+    output: str,
+    method: str,
+    axis: TimeAxis,
+    of: Points,
+    seed: int | None = None,
+) -> list[Cursor]:
+    """Return the step or time clicked in any figure along training."""
+    return [Cursor(AXIS_TITLES[axis])]
 
 
-def _outputs(path: ModelPath, points: Points) -> tuple[tuple[tuple[float, ...], ...], ...]:
-    return path.outputs if points == "training points" else path.test_outputs
+def _outputs(
+    shown: Runs,
+    width: int,
+    output: str,
+    method: str,
+    axis: TimeAxis,
+    of: Points,
+    seed: int | None = None,
+) -> Chart:
+    """Draw outputs, which are recorded for the first seed only."""
+    return trajectories(shown.point(width), output, method, axis, of)
 
 
-def _own_class(target: Sequence[float]) -> int:
-    return max(range(len(target)), key=lambda index: target[index])
+def _difference(
+    shown: Runs,
+    width: int,
+    output: str,
+    method: str,
+    axis: TimeAxis,
+    of: Points,
+    seed: int | None = None,
+) -> Chart:
+    """Draw the difference of all widths and outputs, ``seed`` strong."""
+    return difference_against_time(
+        led_by(shown.points, seed), method, axis, shown.spec.architecture.kind
+    )
 
 
-def first_chart(result: DynamicsResult) -> Chart:
-    """Draw the difference of network and linear model for the first method."""
-    method = result.points[0].runs[0].method
-    return difference_against_time(result.points, method, "step", result.spec.architecture.kind)
+def _motion(
+    shown: Runs, width: int, output: str, method: str, axis: TimeAxis, of: Points, *rest: float
+) -> Chart:
+    """Draw outputs from the clicked step, which follows an optional seed."""
+    *_, at = rest
+    return moving(shown.point(width), output, method, axis, at)
+
+
+def _ball(
+    shown: Runs,
+    width: int,
+    output: str,
+    method: str,
+    axis: TimeAxis,
+    of: Points,
+    seed: int | None = None,
+) -> Chart:
+    """Draw all methods of one width and output, ``seed`` strong."""
+    led: Sequence[DynamicsPoint] = led_by(shown.points, seed)
+    point = next(each for each in led if each.width == width)
+    return ball(led, point, output, axis, shown.spec.num_kernel_rows)
+
+
+FIGURES = (
+    Figure("figure.outputs", "Outputs along training", choices=[_choices], draw=_outputs),
+    Figure(
+        "figure.difference",
+        "How far they diverge",
+        choices=[_choices],
+        draw=_difference,
+        is_main=True,
+    ),
+    Figure("figure.motion", "In motion", choices=[_choices, _step], draw=_motion),
+    Figure("figure.ball", "How far weights and kernel move", choices=[_choices], draw=_ball),
+)

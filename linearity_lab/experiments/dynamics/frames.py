@@ -18,7 +18,7 @@ from linearity_lab.charts.style import (
     nth_style,
 )
 from linearity_lab.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, along_training, times
-from linearity_lab.experiments.dynamics.figures import MODELS, trajectory_rows
+from linearity_lab.experiments.dynamics.path_figures import MODELS, trajectory_rows
 from linearity_lab.experiments.dynamics.point import DynamicsPoint, DynamicsRun
 from ntk_core.dynamics import condition_numbers
 from ntk_core.dynamics.choices import METHODS

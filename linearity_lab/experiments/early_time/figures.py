@@ -7,7 +7,16 @@ from typing import Literal
 import plotly.graph_objects as go
 
 from linearity_lab.charts.axes import GUIDE_FONT, add_level
-from linearity_lab.charts.chart import Chart, ComparedAxis, Comparison, compared_by, occurring
+from linearity_lab.charts.chart import (
+    Chart,
+    ComparedAxis,
+    Comparison,
+    compared_by,
+    led_by,
+    occurring,
+)
+from linearity_lab.charts.choices import Choice, seed_choice
+from linearity_lab.charts.figure import Figure, Shown
 from linearity_lab.charts.labels import MOST_CURVES
 from linearity_lab.charts.lines import Axis, Dot, Line
 from linearity_lab.charts.style import GUIDE_COLOR, Style, activation_style, model_style, nth_style
@@ -21,7 +30,6 @@ from linearity_lab.experiments.early_time.point import (
     STEPS,
     EarlyPoint,
     EarlyRun,
-    EarlyTimeResult,
     KernelComparison,
 )
 from linearity_lab.experiments.early_time.spec import EarlyTimeSpec
@@ -30,6 +38,7 @@ from linearity_lab.runs.columns import table_rows
 from ntk_core.networks.choices import ACTIVATIONS
 from ntk_core.numbers import number, percent
 
+Shows = Shown[EarlyTimeSpec, EarlyPoint]
 View = Literal["test loss", "training loss", "residual", "relative error"]
 VIEWS: tuple[View, ...] = ("test loss", "training loss", "residual", "relative error")
 _MODELS = {name: model_style(name) for name in ("network", "linear", "naive")}
@@ -224,14 +233,6 @@ SWEPT = {
 }
 
 
-def first_chart(result: EarlyTimeResult) -> Chart:
-    """Draw the test loss of network and linear model, or the distance of kernels without training."""
-    trained = [point for point in result.points if point.runs]
-    if not trained:
-        return kernel_distance(result.points)
-    return along_steps(trained[-1], trained[-1].of(trained[-1].runs[0].activation), "test loss")
-
-
 def compared(spec: EarlyTimeSpec) -> Comparison:
     """Compare along training, or kernels against the swept setting without training."""
     if spec.training.max_steps == 0:
@@ -344,3 +345,104 @@ def _dot(at: float, value: float, run: EarlyRun) -> Dot:
     if run.outcome == "completed":
         return Dot(at, value, run.seed, note=words)
     return Dot(at, value, run.seed, words, outcome=run.outcome)
+
+
+def trained_points(shown: Shows) -> dict[str, EarlyPoint]:
+    """Map keys to the points with trained networks."""
+    return {point.key: point for point in shown.points if point.runs}
+
+
+def _points(shown: Shows) -> list[Choice]:
+    points = trained_points(shown)
+    letter = AXES[shown.spec.swept].letter
+    return [
+        Choice(
+            "point",
+            "Point",
+            list(points),
+            lambda key: f"{AXES[points[key].swept].letter} = {points[key].value:,}",
+            axis=letter,
+            at=lambda key: points[key].value,
+        )
+    ]
+
+
+def _runs_of_point(shown: Shows, key: str) -> list[Choice]:
+    """Return the choices of activation, which depend on the point, of quantity and of seed."""
+    points = trained_points(shown)
+    activations = occurring([points[key]], "activation")
+    return [
+        Choice(
+            "activation",
+            "Activation",
+            activations,
+            lambda name: ACTIVATIONS[name].title,
+            is_rare=len(activations) == 1,
+        ),
+        Choice("view", "Quantity", VIEWS, str.capitalize, 160, is_rare=True),
+        *seed_choice(points.values(), is_rare=True),
+    ]
+
+
+def _led_runs(
+    shown: Shows, key: str, activation: str, seed: int | None
+) -> tuple[EarlyPoint, Sequence[EarlyRun]]:
+    """Return a point and its runs of one activation, with the chosen seed first."""
+    (point,) = led_by([trained_points(shown)[key]], seed)
+    return point, point.of(activation)
+
+
+def _along_training(
+    shown: Shows, key: str, activation: str, view: View, seed: int | None = None
+) -> Chart:
+    point, runs = _led_runs(shown, key, activation, seed)
+    return along_steps(point, runs, view)
+
+
+def _single_outputs(
+    shown: Shows, key: str, activation: str, view: View, seed: int | None = None
+) -> Chart:
+    _, runs = _led_runs(shown, key, activation, seed)
+    return single_outputs(runs[0])
+
+
+def _quantities(shown: Shows) -> list[str | Choice]:
+    return [
+        Choice("quantity", "Quantity", list(QUANTITIES), str.capitalize, 180),
+        f"against {AXES[shown.spec.swept].title}",
+    ]
+
+
+def _is_trained(shown: Shows) -> bool:
+    return bool(trained_points(shown))
+
+
+FIGURES = (
+    Figure(
+        "training",
+        "Along training",
+        choices=[_points, _runs_of_point],
+        draw=_along_training,
+        has_data=_is_trained,
+    ),
+    Figure(
+        "outputs",
+        "Outputs on single test inputs",
+        choices=[_points, _runs_of_point],
+        draw=_single_outputs,
+        has_data=_is_trained,
+    ),
+    Figure(
+        "kernels",
+        "Kernels",
+        draw=lambda shown: kernel_distance(shown.points),
+        has_data=lambda shown: any(point.kernels for point in shown.points),
+    ),
+    Figure(
+        "against",
+        lambda shown: f"Against {AXES[shown.spec.swept].title}",
+        choices=[_quantities],
+        draw=lambda shown, quantity: against_swept(shown.points, quantity),
+        has_data=lambda shown: _is_trained(shown) and len(shown.points) > 1,
+    ),
+)

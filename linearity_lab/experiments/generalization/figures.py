@@ -6,6 +6,8 @@ from dataclasses import replace
 
 from linearity_lab.charts.axes import add_level
 from linearity_lab.charts.chart import Chart, ComparedAxis
+from linearity_lab.charts.choices import Choice, width_choice
+from linearity_lab.charts.figure import Figure, Shown
 from linearity_lab.charts.labels import MOST_CURVES, spread_out
 from linearity_lab.charts.lines import Axis, Dot, Line, trained_dot, width_axis
 from linearity_lab.charts.style import Style, model_style
@@ -13,7 +15,6 @@ from linearity_lab.charts.sweep import sweep
 from linearity_lab.charts.training import Quantity, Row, along_runs
 from linearity_lab.experiments.generalization.point import (
     GeneralizationPoint,
-    GeneralizationResult,
     GeneralizationRun,
     GeneralizationSpec,
     measured,
@@ -24,6 +25,8 @@ from linearity_lab.experiments.lazy.dial import richness_style
 from ntk_core.numbers import number
 
 Points = Sequence[GeneralizationPoint]
+Runs = Shown[GeneralizationSpec, GeneralizationPoint]
+ALL = -1.0  # not a ρ; None would be an empty selectbox
 Where = Callable[[GeneralizationPoint], float]
 MEASURES = {"error": "test error", "loss": "test loss"}
 BARS = (
@@ -270,12 +273,6 @@ def _mean(found: Sequence[float]) -> float:
     return sum(finite) / len(finite) if finite else math.nan
 
 
-def first_chart(result: GeneralizationResult) -> Chart:
-    """Draw test error or loss against width, with the largest number of training points."""
-    most = at(result.points, samples=result.spec.counts[-1])
-    return against(most, result.spec, measured(result.points))
-
-
 COMPARED = (
     ComparedAxis(
         "width", "width m", keep=lambda row, result: row["num_samples"] == result.spec.counts[-1]
@@ -286,4 +283,71 @@ COMPARED = (
         "n",
         lambda row, result: row["width"] == result.spec.widths[-1],
     ),
+)
+
+
+def _choices(shown: Runs) -> list[Choice]:
+    """Return the choices of ρ, width, the number of training points n, and error or loss."""
+    dials = {ALL: "all ρ", **{rho: f"ρ = {rho:g}" for rho in richnesses(shown.points)}}
+    counts = sorted({point.num_samples for point in shown.points})
+    # A single n is neither shown nor followed by clicks.
+    count_axis = "n" if len(counts) > 1 else ""
+    measures = ["error", "loss"] if measured(shown.points) == "error" else ["loss"]
+    return [
+        Choice("dialed", "ρ", list(dials), dials.__getitem__),
+        width_choice(sorted(shown.points, key=lambda point: point.width)),
+        Choice(
+            "count",
+            "Points n",
+            counts,
+            "n = {:,}".format,
+            begins=-1,
+            axis=count_axis,
+            is_rare=not count_axis,
+        ),
+        Choice("measure", "Measure", measures, MEASURES.__getitem__, is_rare=True),
+    ]
+
+
+def _richness(dialed: float) -> float | None:
+    return None if dialed == ALL else dialed
+
+
+def _one_richness(shown: Runs, dialed: float) -> float:
+    """Return the chosen ρ, or the largest one if all are shown."""
+    return richnesses(shown.points)[-1] if dialed == ALL else dialed
+
+
+def _learning_curves(shown: Runs, dialed: float, width: int, samples: int, what: str) -> Chart:
+    return against(shown.points, shown.spec, what, _richness(dialed), width)
+
+
+def _against_width(shown: Runs, dialed: float, width: int, samples: int, what: str) -> Chart:
+    return against(at(shown.points, samples=samples), shown.spec, what, _richness(dialed))
+
+
+def _along(shown: Runs, dialed: float, width: int, samples: int, what: str) -> Chart:
+    return along(shown.points, what, width, _one_richness(shown, dialed), samples)
+
+
+def _eigenspaces(shown: Runs, dialed: float, width: int, samples: int, what: str) -> Chart:
+    return eigenspaces(shown.points, width, _one_richness(shown, dialed), samples)
+
+
+def _angles(shown: Runs, dialed: float, width: int, samples: int, what: str) -> Chart:
+    return angles(shown.points, width, samples)
+
+
+FIGURES = (
+    Figure(
+        "learning_curves",
+        "Learning curves",
+        choices=[_choices],
+        draw=_learning_curves,
+        has_data=lambda shown: len(shown.spec.counts) > 1,
+    ),
+    Figure("against_width", "Against width", choices=[_choices], draw=_against_width, is_main=True),
+    Figure("along_training", "Along training", choices=[_choices], draw=_along),
+    Figure("eigenspaces", "Leading eigenvectors", choices=[_choices], draw=_eigenspaces),
+    Figure("angles", "Rotation", choices=[_choices], draw=_angles),
 )

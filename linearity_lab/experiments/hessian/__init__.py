@@ -3,5 +3,10 @@
 from linearity_lab.page_modules import Page
 
 PAGE = Page(
-    "Hessian", ":material/grid_on:", "Why do wide networks become linear?", group="Measure", place=1
+    "Hessian",
+    ":material/grid_on:",
+    "Why do wide networks become linear?",
+    group="Measure",
+    place=1,
+    headline="Why do wide networks become linear? The Hessian",
 )

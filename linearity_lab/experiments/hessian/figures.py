@@ -1,257 +1,117 @@
-"""Hessian norms against width beside the kernel change of the same networks, and Table 1 with measured numbers."""
+"""Figures of Hessian norms: against width, beside the kernel change, in balls, and of one network in detail."""
 
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from linearity_lab.charts.axes import rate_words
 from linearity_lab.charts.chart import Chart, ComparedAxis, Comparison, compared_by
-from linearity_lab.charts.lines import GROWN_AXES, Axis, Dot, Line, fitted
-from linearity_lab.charts.style import Style, network_style
-from linearity_lab.charts.sweep import sweep
-from linearity_lab.experiments.hessian.network import ComparedNetwork, titles
-from linearity_lab.experiments.hessian.point import COLUMNS, HessianPoint, HessianResult, HessianRun
+from linearity_lab.charts.choices import Choice
+from linearity_lab.charts.figure import Figure, Shown
+from linearity_lab.experiments.hessian import part_figures as parts
+from linearity_lab.experiments.hessian.network import titles
+from linearity_lab.experiments.hessian.norm_figures import (
+    VIEWS,
+    against_width,
+    change_against_width,
+    networks_of,
+    of_line,
+    place_name,
+    trained_lines,
+)
+from linearity_lab.experiments.hessian.point import COLUMNS, HessianPoint
 from linearity_lab.experiments.hessian.spec import HessianSpec
-from linearity_lab.networks.spec import COMPOSED, grown_size
-from linearity_lab.runs import OUTCOME_WORDS, Mean, columns, mean
-from ntk_core.fits import PowerLaw, becomes_linear, exponent_words, remarks
-from ntk_core.networks.choices import PARAMETERIZATIONS
-from ntk_core.numbers import number, width_label
 
-Of = Callable[[HessianPoint, HessianRun], float]
+Runs = Shown[HessianSpec, HessianPoint]
 
 
-@dataclass(frozen=True)
-class View:
-    """A quantity against width."""
-
-    title: str  # title of the vertical axis
-    symbol: str
-    of: Of  # value of a run of a point, or NaN
-    slope: float | None = -0.5  # slope of the dashed guide, or None
+def _views(shown: Runs) -> list[str | Choice]:
+    place = place_name(shown.points).rpartition(" ")[0]
+    return [Choice("view", "Vertical axis", list(VIEWS), pixels=150), f"against {place}"]
 
 
-VIEWS = {
-    "‖H‖": View("Hessian norm ‖H‖", "‖H‖", lambda _, run: run.norm),
-    "√m ‖H‖": View("√m ‖H‖", "√m ‖H‖", lambda point, run: math.sqrt(point.place) * run.norm, None),
-    "‖H‖ / ‖∇f‖²": View("‖H‖ / ‖∇f‖²", "‖H‖ / ‖∇f‖²", lambda _, run: run.relative_norm),
-}
-UNKNOWN = "has unconverged norms, which may be larger"
-WIDTH_TITLE, CHANNELS_TITLE = "width m", "width m, or channels of a CNN"
-BEYOND_PAPER = (
-    "width_is",
-    "grows",
-    "sub_model",
-)  # settings of architectures that the papers do not treat
-
-
-def dots(points: Sequence[HessianPoint], of: Of) -> list[Dot]:
-    """Return a number of every run against width; unconverged norms are excluded from means."""
+def _radii(shown: Runs) -> list[str | Choice]:
+    radii = parts.radii_of(shown.points)
     return [
-        Dot(point.place, of(point, run), run.seed, "" if run.converged else UNKNOWN, norm_note(run))
-        for point in points
-        for run in point.runs
+        "In the whole ball of radius R around w₀",
+        Choice(
+            "radius",
+            "Radius R",
+            radii,
+            "R = {:g}".format,
+            260,
+            begins=len(radii) // 2,
+            is_slider=True,
+        ),
     ]
 
 
-def norm_note(run: HessianRun) -> str:
-    """Return the note on the accuracy of a norm."""
-    state = "converged" if run.converged else "unconverged: the norm may be larger"
-    return f"residual {number(run.residual, 1)} after {run.num_matvecs} products, {state}"
-
-
-def networks_of(points: Sequence[HessianPoint]) -> dict[str, ComparedNetwork]:
-    """Map lines to networks that occur, in the order of the points."""
-    return {point.line: point.network for point in points}
-
-
-def styles(points: Sequence[HessianPoint]) -> dict[str, Style]:
-    """Map lines to styles: those of the networks; repeated ones get another dash and symbol."""
-    networks, taken, found = networks_of(points), set(), {}
-    for line, title in titles(networks).items():
-        network = networks[line]
-        variant = list(PARAMETERIZATIONS).index(network.parameterization)
-        while (network.family, network.output, variant) in taken:
-            variant = max(variant + 1, len(PARAMETERIZATIONS))
-        taken.add((network.family, network.output, variant))
-        found[line] = network_style(network.family, network.output, title, variant)
-    return found
-
-
-def of_line(points: Sequence[HessianPoint], line: str) -> list[HessianPoint]:
-    """Return the points of one line, by width."""
-    return sorted((point for point in points if point.line == line), key=lambda point: point.width)
-
-
-def norm_lines(points: Sequence[HessianPoint], view: str = "‖H‖") -> dict[str, Line]:
-    """Map lines to ‖H‖ of their networks, or to the quantity of the view."""
-    found, style = {}, styles(points)
-    for name in networks_of(points):
-        own = of_line(points, name)
-        more: dict[float, dict[str, object]] = {
-            point.place: {
-                "narrowest": point.min_width,
-                "parameters": point.num_params,
-                "mean K(x, x)": mean([run.kernel for run in point.runs]).value,
-            }
-            for point in own
-        }
-        found[name] = Line(style[name], dots(own, VIEWS[view].of), more=more, group=name)
-    return found
-
-
-def missed(points: Sequence[HessianPoint]) -> list[str]:
-    """Return what Hessians miss at the kinks of a network; empty for smooth networks."""
-    notes = [network.almost_everywhere for network in networks_of(points).values()]
-    return list(dict.fromkeys(sentence for sentence in notes if sentence))
-
-
-def against_width(points: Sequence[HessianPoint], view: str = "‖H‖") -> Chart:
-    """Draw ‖H‖, or the quantity of the view, of every network against width, log–log, with fitted exponents."""
-    shown = VIEWS[view]
-    slopes = () if shown.slope is None else (shown.slope,)
-    axis, lines = axis_of(points), list(norm_lines(points, view).values())
-    notes = missed(points)
-    return sweep(
-        lines,
-        axis,
-        shown.title,
-        shown.symbol,
-        slopes=slopes,
-        of="network",
-        name="norm",
-        caption=notes,
-    )
-
-
-def change_against_width(points: Sequence[HessianPoint]) -> Chart:
-    """Draw ΔK in training of the same networks, from the same weights."""
-    style = styles(points)
-    lines = [
-        Line(style[name], _changes(of_line(points, name)), group=name)
-        for name in trained_lines(points)
-    ]
-    return sweep(
-        lines,
-        axis_of(points),
-        "kernel change ΔK",
-        "ΔK",
-        slopes=(-0.5, -1.0),
-        name="change",
-        heading="Kernel change of the same weights",
-        rows=[row for row in columns.table_rows(COLUMNS, points) if row["outcome"] is not None],
-    )
-
-
-def axis_of(points: Sequence[HessianPoint]) -> Axis:
-    """Return the swept axis: the width, named if all networks agree, or the number of tokens."""
-    networks = networks_of(points).values()
-    if any(point.num_tokens for point in points):
-        return Axis("tokens T", "T")
-    if (grown := grown_size(networks)) in GROWN_AXES:
-        return GROWN_AXES[grown]
-    return Axis(
-        CHANNELS_TITLE if any(network.uses("kernel_size") for network in networks) else WIDTH_TITLE
-    )
-
-
-def place_name(points: Sequence[HessianPoint]) -> str:
-    """Return the table column of the swept setting."""
-    axis = axis_of(points)
-    return WIDTH_TITLE if axis.letter == "m" else axis.title
-
-
-def trained_lines(points: Sequence[HessianPoint]) -> tuple[str, ...]:
-    """Return lines with a trained seed."""
-    return tuple(
-        dict.fromkeys(
-            point.line for point in points for run in point.runs if run.trained is not None
-        )
-    )
-
-
-def _changes(points: Sequence[HessianPoint]) -> list[Dot]:
+def _balls(shown: Runs, radius: float) -> list[Chart]:
+    """Draw the suprema of ‖H‖ and of the kernel change over a ball."""
+    num_starts = shown.spec.num_starts
     return [
-        Dot(
-            point.place,
-            run.trained.sup_change,
-            run.seed,
-            "" if converged else words,
-            f"η = {rate_words([run.trained.learning_rate])}, {run.trained.num_steps:,} steps<br>{words}",
-            outcome="" if converged else run.trained.outcome,
-        )
-        for point in points
-        for run in point.runs
-        if run.trained is not None
-        for words, converged in [
-            (OUTCOME_WORDS[run.trained.outcome], run.trained.outcome == "converged")
-        ]
+        parts.ball(shown.points, radius, quantity, num_starts)
+        for quantity in ("hessian", "kernel_change")
     ]
 
 
-def law_of(points: Sequence[HessianPoint], of: Of) -> PowerLaw | None:
-    """Fit a power law to a number of one line against width."""
-    return fitted(dots(points, of))
+def _detailed_lines(shown: Runs) -> list[str]:
+    """Return the lines of networks with bounds, layer quantities, shares or blocks."""
+    return [line for line in networks_of(shown.points) if _has_detail(shown.points, line)]
 
 
-def table_rows(points: Sequence[HessianPoint]) -> list[dict[str, str]]:
-    """Return Table 1 of Liu, Zhu & Belkin 2020 with measured exponents and their verdict."""
-    rows = []
-    networks, axis = networks_of(points), axis_of(points)
-    for line, title in titles(networks).items():
-        own = of_line(points, line)
-        last = max(own, key=lambda point: point.place)
-        changes = [run.trained for run in last.runs if run.trained is not None]
-        moved = mean([each.sup_change for each in changes if each.outcome == "converged"])
-        norm, verdict = _stated(networks[line])
-        rows.append(
-            {
-                "Network": title,
-                "‖H‖": _power(axis.letter, law_of(own, VIEWS["‖H‖"].of)),
-                "Paper": norm,
-                "Tangent kernel K": _power(axis.letter, law_of(own, lambda _, run: run.kernel)),
-                "ΔK at the largest width": f"{amount(moved)} ({axis.letter} = {width_label(last.place)})"
-                if changes
-                else "–",
-                "Becomes linear?": becomes_linear(law_of(own, VIEWS["‖H‖ / ‖∇f‖²"].of))
-                + (" (almost everywhere)" if networks[line].almost_everywhere else ""),
-                "In the paper": verdict,
-            }
-        )
-    return rows
+def _has_detail(points: Sequence[HessianPoint], line: str) -> bool:
+    runs = [run for point in of_line(points, line) for run in point.runs]
+    measured = any(
+        run.bound or run.parts or run.vector or run.shares or run.exact is not None for run in runs
+    )
+    return measured or parts.blocks_of(points, line) is not None
 
 
-def _stated(network: ComparedNetwork) -> tuple[str, str]:
-    """Return (‖H‖, whether it becomes linear) in Table 1 and App. G; none for kinks, attention, custom layers."""
-    if (
-        network.kind == COMPOSED
-        or any(map(network.uses, BEYOND_PAPER))
-        or network.almost_everywhere
-    ):
-        return "–", "–"
-    linear = network.output == "linear" and network.bottleneck is None
-    norm = "–" if network.parameterization != "ntk" else "Õ(m^{−1/2})" if linear else "Õ(1)"
-    return norm, "yes" if linear else "no"
+def _networks(shown: Runs) -> list[str | Choice]:
+    known = titles(networks_of(shown.points))
+    return [
+        "One network",
+        Choice("one", "Network", _detailed_lines(shown), known.__getitem__, 260),
+    ]
 
 
-def _power(letter: str, law: PowerLaw | None) -> str:
-    return "–" if law is None else "; ".join([f"{letter}^{{{exponent_words(law)}}}", *remarks(law)])
+def _one_network(shown: Runs, line: str) -> list[Chart]:
+    """Draw shares, the norm between its bounds, layer quantities and blocks, as far as they were measured."""
+    found = (
+        parts.shares(shown.points, line),
+        parts.bounded(shown.points, line),
+        parts.quantities(shown.points, line),
+        parts.blocks(shown.points, line),
+    )
+    return [chart for chart in found if chart is not None]
 
 
-def amount(average: Mean) -> str:
-    """Format a mean with its standard error, to the first digit of the error."""
-    if not average.count:
-        return "not converged"
-    error = average.standard_error
-    if not (math.isfinite(error) and error > 0):
-        return number(average.value)
-    decimals = max(0, -math.floor(math.log10(float(f"{error:.1g}"))))
-    return f"{average.value:.{decimals}f} ± {error:.{decimals}f}"
-
-
-def first_chart(result: HessianResult) -> Chart:
-    """‖H‖ against width."""
-    return against_width(result.points)
+FIGURES = (
+    Figure(
+        "norms",
+        "Norms",
+        choices=[_views],
+        draw=lambda shown, view: against_width(shown.points, view),
+    ),
+    Figure(
+        "changes",
+        "ΔK of the same weights",
+        draw=lambda shown: change_against_width(shown.points),
+        has_data=lambda shown: bool(trained_lines(shown.points)),
+    ),
+    Figure(
+        "balls",
+        "In a ball",
+        choices=[_radii],
+        draw=_balls,
+        has_data=lambda shown: bool(parts.radii_of(shown.points)),
+    ),
+    Figure(
+        "one",
+        "One network",
+        choices=[_networks],
+        draw=_one_network,
+        has_data=lambda shown: bool(_detailed_lines(shown)),
+    ),
+)
 
 
 def compared(spec: HessianSpec) -> Comparison:

@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 import streamlit as st
 
 from linearity_lab.charts.chart import Chart
-from linearity_lab.dashboard.chart import Choice, Panel, slide
-from linearity_lab.dashboard.experiment_page import ExperimentPage
+from linearity_lab.charts.figure import Shown
+from linearity_lab.dashboard.experiment_page import Around, ExperimentPage, OtherPanel
 from linearity_lab.dashboard.explain import words_table
 from linearity_lab.dashboard.forms import ENTRY_PIXELS, SpecForm
 from linearity_lab.dashboard.settings_row import CONTROL_PIXELS
-from linearity_lab.dashboard.shown import Shown
-from linearity_lab.experiments.hessian import figures
-from linearity_lab.experiments.hessian import part_figures as parts
+from linearity_lab.dashboard.shown import drawn_once
+from linearity_lab.experiments.hessian import norm_figures
 from linearity_lab.experiments.hessian.network import TEMPLATES, ComparedNetwork, named, titles
 from linearity_lab.experiments.hessian.point import HessianPoint
 from linearity_lab.experiments.hessian.spec import HessianSpec
@@ -23,6 +22,7 @@ from linearity_lab.words.markdown import plain
 from linearity_lab.words.pages import titled_prose
 
 Runs = Shown[HessianSpec, HessianPoint]
+PAGE_NAME = "hessian"
 KEY = "hessian.networks"
 CHOOSER_PIXELS = 420
 IN_ROW = "activation"  # the shared setting beside the figure
@@ -150,95 +150,30 @@ def _put(form: SpecForm[HessianSpec], networks: Sequence[ComparedNetwork]) -> No
     form.put(values)
 
 
-def balls(shown: Runs) -> list[Panel]:
-    """Draw suprema over the ball of a chosen measured radius; nothing if none was measured."""
-    radii = parts.radii_of(shown.points)
-
-    def ball(quantity: str, radius: float) -> Chart:
-        return parts.ball(shown.points, radius, quantity, shown.spec.num_starts)
-
-    def both() -> list[Chart]:
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.subheader("In the whole ball of radius R around w₀", anchor=False, width="content")
-            if len(radii) > 1:
-                radius = slide(
-                    PAGE.name, "radius", "Radius R", radii, "R = {:g}", len(radii) // 2, 260
-                )
-            else:
-                (radius,) = radii
-                st.caption(f"R = {radius:g}")
-        quantities = ("hessian", "kernel_change")
-        return [shown.drawn("ball", ball, each, radius) for each in quantities]
-
-    return [Panel("In a ball", both)] if radii else []
-
-
-def one_network(shown: Runs) -> list[Panel]:
-    """Draw one network: its norm between bounds, layer quantities and blocks; nothing if none has any."""
-    points = shown.points
-    known = titles(figures.networks_of(points))
-    detailed = [line for line in known if _has_detail(points, line)]
-
-    def drawn(line: str) -> list[Chart]:
-        found = (
-            parts.shares(points, line),
-            parts.bounded(points, line),
-            parts.quantities(points, line),
-            parts.blocks(points, line),
-        )
-        return [chart for chart in found if chart is not None]
-
-    def charts() -> list[Chart]:
-        (line,) = shown.choose(
-            "One network", Choice("one", "Network", detailed, known.__getitem__, 260)
-        )
-        found = shown.drawn("one", drawn, line)
-        if any(chart.name == "quantities" for chart in found):
-            st.markdown(titled_prose(PAGE.name, "Why do Hessian and gradient scale differently?"))
-        return found
-
-    return [Panel("One network", charts)] if detailed else []
-
-
-def _has_detail(points: Sequence[HessianPoint], line: str) -> bool:
-    runs = [run for point in figures.of_line(points, line) for run in point.runs]
-    measured = any(
-        run.bound or run.parts or run.vector or run.shares or run.exact is not None for run in runs
+def show_table(shown: Runs) -> None:
+    """Show Table 1 of the paper with measured numbers."""
+    rows = drawn_once(
+        f"{PAGE_NAME}.table", shown.identity, lambda: norm_figures.table_rows(shown.points)
     )
-    return measured or parts.blocks_of(points, line) is not None
+    about = f"95% confidence intervals {shown.spec.scope}, converged runs. The verdict uses ‖H‖ / ‖∇f‖²."
+    words_table(rows, about)
 
 
-def draw(shown: Runs) -> list[Panel]:
-    """Draw norms, kernel changes from the same weights, Table 1, balls around w₀, and one network in detail."""
-    points = shown.points
-
-    def norms() -> Chart:
-        views = Choice("view", "Vertical axis", list(figures.VIEWS), pixels=150)
-        (view,) = shown.choose(views, f"against {figures.place_name(points).rpartition(' ')[0]}")
-        return shown.drawn("norms", lambda view: figures.against_width(points, view), view)
-
-    def changes() -> Chart:
-        return shown.drawn("changes", lambda: figures.change_against_width(points))
-
-    def table() -> None:
-        rows = shown.drawn("table", lambda: figures.table_rows(points))
-        about = f"95% confidence intervals {shown.spec.scope}, converged runs. The verdict uses ‖H‖ / ‖∇f‖²."
-        words_table(rows, about)
-
-    trained = [Panel("ΔK of the same weights", changes)] if figures.trained_lines(points) else []
-    table_1 = Panel("Table 1, measured", table)
-    return [Panel("Norms", norms), *trained, *balls(shown), table_1, *one_network(shown)]
+def above_network(_: Runs, charts: Sequence[Chart]) -> None:
+    """Explain the scaling of layer quantities, if they were measured."""
+    if any(chart.name == "quantities" for chart in charts):
+        st.markdown(titled_prose(PAGE_NAME, "Why do Hessian and gradient scale differently?"))
 
 
-PAGE = ExperimentPage(
-    "hessian",
-    draw,
+PAGE = ExperimentPage[HessianSpec, HessianPoint](
+    PAGE_NAME,
+    others=[OtherPanel("Table 1, measured", show_table, before="one")],
+    around={"one": Around(above=above_network)},
     controls=(networks_chooser, activation_chooser, "widths", "num_seeds"),
     groups={
         "Widths and seeds": ("widths", "num_seeds", "seed", "draws", "num_inputs", "output_index"),
         "Balls and bounds": ("bounds", "vector", "blocks", "radii", "num_starts", "num_ball_seeds"),
     },
-    title="Why do wide networks become linear? The Hessian",
     elsewhere=tuple(SETTINGS),
     first=networks_form,
 )

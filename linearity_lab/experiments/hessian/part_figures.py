@@ -12,7 +12,8 @@ from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.lines import Dot, Line
 from linearity_lab.charts.style import FONT_SIZE, Style, network_style, nth_style
 from linearity_lab.charts.sweep import sweep
-from linearity_lab.experiments.hessian.figures import (
+from linearity_lab.experiments.hessian.network import titles
+from linearity_lab.experiments.hessian.norm_figures import (
     UNKNOWN,
     Of,
     axis_of,
@@ -25,7 +26,6 @@ from linearity_lab.experiments.hessian.figures import (
     place_name,
     styles,
 )
-from linearity_lab.experiments.hessian.network import titles
 from linearity_lab.experiments.hessian.point import (
     BallBound,
     HessianBlocks,

@@ -1,9 +1,13 @@
 """Horizons against width, and runs along their clock."""
 
-from linearity_lab.charts.chart import Chart
-from linearity_lab.charts.departures import Points, against_width, style
+from linearity_lab.charts.chart import Chart, occurring
+from linearity_lab.charts.choices import Choice, width_choice
+from linearity_lab.charts.departures import Points, against_width, departure_steps, style
+from linearity_lab.charts.figure import Figure, Shown
 from linearity_lab.charts.training import Quantity, Row, along_runs
-from linearity_lab.experiments.horizon.point import REGIMES, HorizonResult, HorizonSpec, RegimeLine
+from linearity_lab.experiments.horizon.point import REGIMES, HorizonPoint, HorizonSpec, RegimeLine
+
+Runs = Shown[HorizonSpec, HorizonPoint]
 
 
 def along_clock(points: Points, spec: HorizonSpec, regime: str, width: int) -> Chart:
@@ -30,6 +34,38 @@ def along_clock(points: Points, spec: HorizonSpec, regime: str, width: int) -> C
     )
 
 
-def first_chart(result: HorizonResult) -> Chart:
-    """Draw the horizons of the initially shown departure."""
-    return against_width(result.points, result.spec, result.spec.departures[0])
+def _choices(shown: Runs) -> list[Choice]:
+    regimes = occurring(shown.points, "regime")
+    return [
+        Choice("departure", "Departure of", shown.spec.departures, "by the {}".format),
+        width_choice(shown.points, is_rare=True),
+        Choice(
+            "regime",
+            "Run",
+            regimes,
+            lambda name: REGIMES[name].title,
+            220,
+            begins=-1,
+            is_rare=True,
+        ),
+    ]
+
+
+def _horizons(shown: Runs, of: str, width: int, regime: str) -> Chart:
+    return against_width(shown.points, shown.spec, of)
+
+
+def _along_clock(shown: Runs, of: str, width: int, regime: str) -> Chart:
+    return along_clock(shown.points, shown.spec, regime, width)
+
+
+FIGURES = (
+    Figure("horizons", "Against width", choices=[_choices], draw=_horizons),
+    Figure("along", "Along training", choices=[_choices], draw=_along_clock),
+    Figure(
+        "departure_steps",
+        "Departure above the stable rate",
+        draw=lambda shown: departure_steps(shown.points, shown.spec.widths),
+        has_data=lambda shown: "large-rate" in shown.spec.regimes,
+    ),
+)

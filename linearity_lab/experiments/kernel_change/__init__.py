@@ -8,4 +8,5 @@ PAGE = Page(
     "Does the kernel stop moving as the width grows?",
     group="Measure",
     place=0,
+    headline="When does the tangent kernel stop moving?",
 )

@@ -6,16 +6,20 @@ from dataclasses import replace
 
 from linearity_lab.charts.axes import add_level, rate_words
 from linearity_lab.charts.chart import Chart, occurring
+from linearity_lab.charts.choices import WIDTH, Choice, seed_choice
+from linearity_lab.charts.figure import Figure, Shown
 from linearity_lab.charts.lines import Dot, Line, trained_dot, width_axis
 from linearity_lab.charts.style import network_style, nth_style, output_title
 from linearity_lab.charts.sweep import left_out, sweep
 from linearity_lab.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, along_training, times
 from linearity_lab.experiments.kernel_change.point import (
     KernelChangePoint,
-    KernelChangeResult,
     KernelChanges,
 )
-from ntk_core.numbers import number, percent
+from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.numbers import number, percent, width_label
+
+Runs = Shown[KernelChangeSpec, KernelChangePoint]
 
 SWEPT_TITLES = {"width": "width m", "bottleneck_width": "bottleneck width m<sub>b</sub>"}
 
@@ -238,9 +242,51 @@ def _rates(points: Sequence[KernelChangePoint]) -> list[str]:
     return [f"Learning rate η used: {listed}."] if listed else []
 
 
-def first_chart(result: KernelChangeResult) -> Chart:
-    """Draw ΔK against width, or the velocity of untrained kernels."""
-    spec, kind = result.spec, result.spec.architecture.kind
-    if spec.trains:
-        return change_against_width(result.points, spec.widths, spec.swept, kind)
-    return start_against_width(result.points, spec.widths, spec.swept, kind, spec.ball_radius)
+def _against_width(shown: Runs) -> Chart:
+    spec = shown.spec
+    return change_against_width(shown.points, spec.widths, spec.swept, spec.architecture.kind)
+
+
+def _along_choices(shown: Runs) -> list[str | Choice]:
+    widths = [point.width for point in shown.points]
+    return [
+        "Training at width",
+        Choice("shown_width", "Width m", widths, width_label, 92, begins=-1, axis=WIDTH),
+        Choice("axis", "Horizontal axis", list(AXIS_TITLES), "by {}".format, 102),
+        *seed_choice(shown.points),
+    ]
+
+
+def _along_training(shown: Runs, width: int, axis: TimeAxis, seed: int | None = None) -> Chart:
+    spec = shown.spec
+    threshold = spec.training.loss_threshold
+    return change_against_time(shown.point(width), axis, threshold, spec.architecture.kind, seed)
+
+
+def _before_training(shown: Runs) -> Chart:
+    spec = shown.spec
+    return start_against_width(
+        shown.points, spec.widths, spec.swept, spec.architecture.kind, spec.ball_radius
+    )
+
+
+def _is_trained(shown: Runs) -> bool:
+    return shown.spec.trains
+
+
+FIGURES = (
+    Figure("against_width", "Against width", draw=_against_width, has_data=_is_trained),
+    Figure(
+        "against_time",
+        "Along training",
+        choices=[_along_choices],
+        draw=_along_training,
+        has_data=_is_trained,
+    ),
+    Figure(
+        "at_start",
+        "Before training",
+        draw=_before_training,
+        has_data=lambda shown: any(point.at_start for point in shown.points),
+    ),
+)

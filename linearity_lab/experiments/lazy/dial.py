@@ -10,7 +10,8 @@ from linearity_lab.charts.axes import GUIDE_LINE, beginning, finish, given_runs,
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.style import Style, nth_style, output_title
 from linearity_lab.charts.sweep import sweep
-from linearity_lab.experiments.lazy.figures import (
+from linearity_lab.experiments.lazy.point import COLUMNS, START_TITLES, LazyPoint
+from linearity_lab.experiments.lazy.sweep_figures import (
     AXES,
     CHANGE,
     CURVATURE,
@@ -19,7 +20,6 @@ from linearity_lab.experiments.lazy.figures import (
     line,
     measure_style,
 )
-from linearity_lab.experiments.lazy.point import COLUMNS, START_TITLES, LazyPoint
 from linearity_lab.runs.columns import table_rows
 from ntk_core.fits import PowerLaw, exponent_words
 from ntk_core.markup import JSON

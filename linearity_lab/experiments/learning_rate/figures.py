@@ -16,6 +16,9 @@ from linearity_lab.charts.axes import (
     log_ticks,
 )
 from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.choices import Choice, width_choice
+from linearity_lab.charts.departures import departure_steps
+from linearity_lab.charts.figure import Figure, Shown
 from linearity_lab.charts.lines import Dot, Line, width_axis
 from linearity_lab.charts.style import GUIDE_COLOR, Style, model_style, nth_style
 from linearity_lab.charts.sweep import sweep
@@ -24,15 +27,18 @@ from linearity_lab.experiments.learning_rate.point import (
     COLUMNS,
     MODEL_TITLES,
     RATE_OUTCOMES,
-    LearningRateResult,
+    LearningRateSpec,
     RatePoint,
     RateRun,
 )
-from linearity_lab.runs import finite_sup
+from linearity_lab.runs import PRESETS, finite_sup
 from linearity_lab.runs.columns import table_rows
 from ntk_core.dynamics import one_sample_catapult
 from ntk_core.numbers import number, width_label
 
+Runs = Shown[LearningRateSpec, RatePoint]
+# Presets: the map, and the departure steps beside it.
+GALLERY_MAP, DEPARTURES = "catapult-map", "horizon-rate"
 UNSEEN = "rgba(0, 0, 0, 0)"
 # From stable to catapulted to diverged; the letter in a cell repeats the color.
 OUTCOME_LOOKS = {
@@ -137,15 +143,19 @@ def outcome_map(
         for model, found in counts.items()
     ]
     caption = [f"{beginning(name)}: {words}." for name, words in RATE_OUTCOMES.items()]
-    caption.append(
-        "A cell shows the most frequent outcome of its seeds; a click on it shows its run."
-    )
+    caption.append("A cell shows the most frequent outcome of its seeds.")
     # The toolbar is above the panel titles; the nearest marker to any click is that of its cell.
     figure = finish(figure).update_layout(margin_t=60, hoverdistance=-1)
     outcomes = beginning("; ".join(summary)) + "."
     finding = _stable_rates(points, models)
     return Chart(
-        figure, outcomes, table_rows(COLUMNS, points), [" ".join(caption)], "map", finding=finding
+        figure,
+        outcomes,
+        table_rows(COLUMNS, points),
+        [" ".join(caption)],
+        "map",
+        finding=finding,
+        clicks="A click on a cell shows its run.",
     )
 
 
@@ -280,9 +290,48 @@ def one_sample(rates: Sequence[float]) -> Chart:
     )
 
 
-def first_chart(result: LearningRateResult) -> Chart:
-    """Draw the loss peak at the rate nearest 3."""
-    spec = result.spec
-    return peaks(
-        result.points, spec.widths, spec.models, min(spec.rates, key=lambda each: abs(each - 3))
-    )
+def _choices(shown: Runs) -> list[Choice]:
+    """Return the choices of width and rate, initially the rate nearest 3, where networks catapult."""
+    rates = list(shown.spec.rates)
+    catapulted = min(range(len(rates)), key=lambda at: abs(rates[at] - 3))
+    return [
+        width_choice(shown.points),
+        Choice("rate", "Rate c", rates, "c = {:g}".format, begins=catapulted),
+    ]
+
+
+def _map(shown: Runs, width: int, rate: float) -> Chart:
+    return outcome_map(shown.points, shown.spec.models, (width, rate))
+
+
+def _peaks(shown: Runs, width: int, rate: float) -> Chart:
+    return peaks(shown.points, shown.spec.widths, shown.spec.models, rate)
+
+
+def _along_run(shown: Runs, width: int, rate: float) -> list[Chart]:
+    point = shown.point(width)
+    if not point.of_rate(rate):  # not yet
+        return []
+    return [along_run(point, rate, ended=not shown.grown)]
+
+
+FIGURES = (
+    Figure("map", "Outcomes", choices=[_choices], draw=_map),
+    Figure("peaks", "Peak against width", choices=[_choices], draw=_peaks, is_main=True),
+    Figure("one_sample", "One sample", draw=lambda shown: one_sample(shown.spec.rates)),
+    Figure(
+        "along_run",
+        "One run",
+        choices=[_choices],
+        draw=_along_run,
+        has_data=lambda shown: shown.spec.keep_paths,
+    ),
+    # Beside the map of other settings it would mislead.
+    Figure(
+        "departure_steps",
+        "Departure above the stable rate",
+        draw=lambda shown: departure_steps(shown.points, shown.spec.widths),
+        has_data=lambda shown: shown.spec == PRESETS[GALLERY_MAP].spec,
+        preset=DEPARTURES,
+    ),
+)

@@ -9,16 +9,21 @@ import plotly.graph_objects as go
 
 from linearity_lab.charts.axes import GUIDE_LINE, add_level, finish, log_ticks
 from linearity_lab.charts.chart import Chart, ComparedAxis
+from linearity_lab.charts.figure import Figure, Shown
 from linearity_lab.charts.style import GUIDE_COLOR, nth_style
 from linearity_lab.charts.vector import Stroke, thumbnail
 from linearity_lab.experiments.linearity_report.point import (
+    COLUMNS,
     LinearityReportPoint,
     LinearityReportResult,
+    LinearityReportSpec,
 )
+from linearity_lab.runs.columns import csv_rows, runs_of
 from linearity_lab.runs.store import read_line
 from ntk_core.linearity import LINEAR, PARTLY
 from ntk_core.numbers import percent
 
+Report = Shown[LinearityReportSpec, LinearityReportPoint]
 EXAMPLES = Path(__file__).with_name(
     "examples.jsonl"
 )  # tests recompute them by examples/two_checkpoints.py
@@ -50,18 +55,13 @@ def _ends(marks: Sequence[tuple[float, float]]) -> list[float]:
     return [min([LINEAR / 10, *values]), max([1.0, *values])]
 
 
-def first_chart(result: LinearityReportResult) -> Chart:
-    """Draw the output error of one report."""
-    return errors({"": result}, "")
-
-
-def name_of(result: LinearityReportResult) -> str:
+def name_of(result: LinearityReportResult | Report) -> str:
     """Return model and checkpoints of a report."""
     spec = result.spec
     return f"{spec.file}:{spec.function}, {spec.before} → {spec.after}"
 
 
-def errors(reports: Mapping[str, LinearityReportResult], chosen: str) -> Chart:
+def errors(reports: Mapping[str, LinearityReportResult | Report], chosen: str) -> Chart:
     """Output error against second-order share, a mark for each report."""
     figure = go.Figure()
     points = {run: report.points[0] for run, report in reports.items()}
@@ -97,9 +97,9 @@ def errors(reports: Mapping[str, LinearityReportResult], chosen: str) -> Chart:
     return Chart(finish(figure), words, rows, caption, name="errors", finding=verdict)
 
 
-def layers(result: LinearityReportResult) -> Chart:
+def layers(shown: Report) -> Chart:
     """Draw each parameter's share of the outputs' change against its share of the kernel."""
-    (point,) = result.points
+    (point,) = shown.points
     x, y = (
         [getattr(layer, name) for layer in point.layers]
         for name in ("kernel_share", "output_share")
@@ -116,7 +116,17 @@ def layers(result: LinearityReportResult) -> Chart:
     figure.update_yaxes(title="share of J₀δ", tickformat=".0%")
     largest = max(point.layers, key=lambda layer: abs(layer.output_share))
     words = f"{largest.name} carries the largest share of the outputs' change, {percent(largest.output_share)}."
-    return Chart(finish(figure), words, result.rows(), name="layers", heading="Parameters")
+    return Chart(
+        finish(figure),
+        words,
+        csv_rows(COLUMNS, runs_of(shown.points)),
+        name="layers",
+        heading="Parameters",
+    )
 
 
+FIGURES = (
+    Figure("errors", "Output error", draw=lambda shown: errors({"": shown}, "")),
+    Figure("layers", "Parameters", draw=layers),
+)
 COMPARED = (ComparedAxis("num_params", "numbers of the parameter", "p"),)

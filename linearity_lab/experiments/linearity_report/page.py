@@ -1,12 +1,13 @@
 """Reports of your own models: shown, never started; two examples until the first one is stored."""
 
 from collections.abc import Mapping
-from functools import partial
 
 import streamlit as st
 
+from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.figure import shown_result
 from linearity_lab.dashboard import export_menu, session
-from linearity_lab.dashboard.chart import Panel, show_panels, shown_charts
+from linearity_lab.dashboard.chart import Figures, Panel, show_panels
 from linearity_lab.dashboard.explain import page_answers, provenance_footer, words_table
 from linearity_lab.dashboard.jobs.profile import error_text
 from linearity_lab.dashboard.pages.results.stored_runs import shared_store
@@ -61,27 +62,33 @@ def show() -> None:
         )
         st.markdown(prose(PAGE, "Add a report" if stored else "Make the first report"))
         st.code("linearity-lab report MODEL.py:NAME BEFORE AFTER", language=None, wrap_lines=True)
-    with figures, shown_charts([result.spec]) as shown:
+    drawn = Figures(PAGE, [result.spec])
+    with figures:
         above = st.container(horizontal=True, horizontal_alignment="right", key=f"{PAGE}.above")
         # First, as an empty container takes no space.
         above.caption(name_of(result) if stored else "An example. No report is stored yet.")
         ranked = [
             dict(zip(LAYER_HEAD, row, strict=True)) for row in point.layer_rows()[:MOST_LAYERS]
         ]
-        drawn = [
-            Panel("", partial(errors, reports, run)),
-            Panel(
-                "Parameters", partial(layers, result), below=partial(words_table, ranked, RANKED)
-            ),
-        ]
-        show_panels(PAGE, drawn, lambda: provenance_footer(result))
+
+        def draw_errors(_: Figures) -> Chart:
+            return errors(reports, run)
+
+        def draw_layers(_: Figures) -> Chart:
+            return layers(shown_result(result))
+
+        def show_ranked(_: Figures) -> None:
+            words_table(ranked, RANKED)
+
+        panels = [Panel("", draw_errors), Panel("Parameters", draw_layers, below=show_ranked)]
+        show_panels(drawn, panels, lambda: provenance_footer(result))
         page_answers(PAGE)
         with above:
             export_menu.export_menu(
                 PAGE,
                 TITLE,
                 [export_menu.Taken(f"report-{run[:8]}", result.spec, result)],
-                shown.charts,
+                drawn.charts,
             )
     session.show_address(PAGE, {"job": run[:MIN_PREFIX]} if stored else {})
 

@@ -5,7 +5,9 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from linearity_lab.charts.axes import rate_words, seed_words
-from linearity_lab.charts.chart import Chart, occurring
+from linearity_lab.charts.chart import Chart, led_by, occurring
+from linearity_lab.charts.choices import Choice, output_choice, seed_choice, width_choice
+from linearity_lab.charts.figure import Figure, Shown
 from linearity_lab.charts.lines import Line, Measure, width_axis
 from linearity_lab.charts.style import GUIDE_COLOR, Style, network_style, nth_style, output_title
 from linearity_lab.charts.sweep import sweep
@@ -13,8 +15,8 @@ from linearity_lab.charts.training import Curve, Records, Row, along_training, r
 from linearity_lab.experiments.optimization.point import (
     COLUMNS,
     OptimizationPoint,
-    OptimizationResult,
     OptimizationRun,
+    OptimizationSpec,
 )
 from linearity_lab.runs import OUTCOME_WORDS
 from linearity_lab.runs.columns import table_rows
@@ -22,6 +24,7 @@ from ntk_core.dynamics import SINGLE_PRECISION, condition_numbers
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.numbers import number
 
+Runs = Shown[OptimizationSpec, OptimizationPoint]
 StepAxis = Literal["linear", "log"]
 STEP_AXES: tuple[StepAxis, ...] = ("linear", "log")
 LOSS_HEADROOM = 30  # upper end of the loss axis, in units of L₀
@@ -316,7 +319,42 @@ def _rate_title(rate: float, runs: Sequence[OptimizationRun]) -> str:
     return f"{rate:g} η, {number(sum(shares) / len(shares))} × stable" if shares else f"{rate:g} η"
 
 
-def first_chart(result: OptimizationResult) -> Chart:
-    """Draw the loss at the largest width and its bound, with the first output."""
-    point = result.points[-1]
-    return loss_against_step(point, point.runs[0].output)
+def _choices(shown: Runs) -> list[Choice]:
+    return [
+        output_choice(occurring(shown.points, "output"), 230),
+        width_choice(shown.points),
+        Choice("axis", "Steps", STEP_AXES, "{} axis".format, is_rare=True),
+        *seed_choice(shown.points, is_rare=True),
+    ]
+
+
+def _led(shown: Runs, width: int, seed: int | None) -> OptimizationPoint:
+    """Return the point of this width, with the chosen seed first, which is drawn strong."""
+    (point,) = led_by([shown.point(width)], seed)
+    return point
+
+
+def _loss(shown: Runs, output: str, width: int, axis: StepAxis, seed: int | None = None) -> Chart:
+    return loss_against_step(_led(shown, width, seed), output, axis)
+
+
+def _change(shown: Runs) -> Chart:
+    return change_against_width(shown.points, shown.spec.widths, shown.spec.architecture.kind)
+
+
+def _spectrum(
+    shown: Runs, output: str, width: int, axis: StepAxis, seed: int | None = None
+) -> Chart:
+    return spectrum_against_step(_led(shown, width, seed), output, shown.spec.num_kernel_rows)
+
+
+def _pl(shown: Runs, output: str, width: int, axis: StepAxis, seed: int | None = None) -> Chart:
+    return pl_against_step(_led(shown, width, seed), output)
+
+
+FIGURES = (
+    Figure("figure1", "The loss and its bound", choices=[_choices], draw=_loss),
+    Figure("figure2", "The kernel keeps moving", draw=_change),
+    Figure("figure3", "Its spectrum along the path", choices=[_choices], draw=_spectrum),
+    Figure("figure4", "PL* along the path", choices=[_choices], draw=_pl),
+)

@@ -4,48 +4,20 @@ A figure has the name of its preset, and of its panel where that is not the firs
 """
 
 import difflib
-import re
 
 import streamlit as st
 
 from linearity_lab.dashboard import session
-from linearity_lab.dashboard.chart import Panel, linked_charts, show_alone, shown_charts
+from linearity_lab.dashboard.chart import Figures, link, show_alone
 from linearity_lab.dashboard.experiment_page import ALONE
-from linearity_lab.dashboard.gallery import gallery_result
-from linearity_lab.dashboard.shown import Shown
+from linearity_lab.dashboard.gallery import gallery_figures, gallery_result
 from linearity_lab.page_modules import page_module
-from linearity_lab.runs import EXPERIMENTS, PRESETS, ResultValue
+from linearity_lab.runs import PRESETS
 from linearity_lab.words.markdown import plain
 from ntk_core.errors import InvalidInput
 
 FIGURE = "figure"
 FEW = 3  # suggestions for an unknown name
-
-
-def page_of(preset: str) -> str:
-    """Return the page whose figures show this preset."""
-    return next(
-        name
-        for name, each in EXPERIMENTS.items()
-        if any(own.name == preset for own in each.presets)
-    )
-
-
-def gallery_panels(preset: str) -> tuple[ResultValue, dict[str, Panel]]:
-    """Return the gallery's result of a preset, and its panels by name; the first has the preset's name.
-
-    Raises:
-        LookupError: the gallery lacks it.
-    """
-    result = gallery_result(preset)
-    if result is None:
-        raise LookupError(f"the gallery has no {preset}")
-    shown = Shown(result.spec, result.points, result, "precomputed")
-    first, *others = page_module(page_of(preset), "page").PAGE.panels(shown)
-    named = {
-        re.sub(r"\W+", "-", each.title.lower()).strip("-"): each for each in others
-    }  # symbols such as ΔK stay
-    return result, {preset: first, **{f"{preset}.{name}": each for name, each in named.items()}}
 
 
 def show() -> None:
@@ -63,16 +35,14 @@ def show() -> None:
 
 
 def _show(preset: str, name: str) -> None:
-    page = page_of(preset)
-    place = st.empty()
-    with place.container(), linked_charts(page):
-        result, panels = gallery_panels(preset)
-        if name in panels:
-            with shown_charts([result.spec]):
-                show_alone(page, panels[name])
-    if name not in panels:
-        place.empty()  # this container had the choices of all figures
-        raise _unknown(name, list(panels), len(panels))
+    figures = gallery_figures(preset)
+    if name not in figures:
+        raise _unknown(name, list(figures), len(figures))
+    found = figures[name]
+    page = page_module(found.page, "page").PAGE
+    drawn = Figures(found.page, [found.shown.spec])
+    show_alone(drawn, page.panel(found.figure, found.shown, drawn))
+    link(drawn)
 
 
 def _preset_in(text: str) -> str:

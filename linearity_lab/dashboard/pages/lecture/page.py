@@ -9,7 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from linearity_lab.charts.chart import enlarged
 from linearity_lab.dashboard import export_menu, session
-from linearity_lab.dashboard.chart import show_chart, shown_charts
+from linearity_lab.dashboard.chart import Figures, show_chart
 from linearity_lab.dashboard.explain import provenance_footer
 from linearity_lab.dashboard.gallery import gallery_result
 from linearity_lab.dashboard.pages.lecture import poll_panel
@@ -117,8 +117,9 @@ def show() -> None:
     with st.container(key="figure-step"):
         picture, words = st.columns([11, 9], gap="medium")
     results = _results(step)
-    with picture, shown_charts(result.spec for result in (results or {}).values()) as figures:
-        _figure(visit)
+    figures = Figures(PAGE, [result.spec for result in (results or {}).values()])
+    with picture:
+        _figure(visit, figures)
     with words:
         for piece in step.formula:
             st.latex(piece, width="content")
@@ -240,7 +241,7 @@ def _question(visit: Visit) -> None:
         st.markdown(prose(PAGE, "The end"))
 
 
-def _figure(visit: Visit) -> None:
+def _figure(visit: Visit, figures: Figures) -> None:
     step, known = visit.step, visit.known
     results = _results(step)
     if results is None:
@@ -277,7 +278,7 @@ def _figure(visit: Visit) -> None:
         drawn = replace(drawn, figure=enlarged(drawn.figure, LARGER, PRESENTED_HEIGHT))
     # Another key for another figure: a zoom belongs to one of them.
     name = step.name + ("" if known else VEILED_KEY)
-    show_chart(PAGE, replace(drawn, name=name, heading=""))
+    show_chart(figures, replace(drawn, name=name, heading=""))
 
 
 def _results(step: Step) -> JSON | None:

@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from linearity_lab.charts.figure import main_chart, shown_result
 from linearity_lab.charts.vector import letters, thumbnail_of
 from linearity_lab.dashboard.gallery import gallery_result
 from linearity_lab.dashboard.live import live_home
@@ -32,9 +33,11 @@ def page_thumbnail(page: Page) -> str:
     if result is None:
         return letters(page.title)
     identity = spec_digest(result.spec), result.provenance.started_at
-    return drawn_once(
-        f"{page.name}.card", identity, lambda: thumbnail_of(view.first_chart(result).figure)
-    )
+
+    def draw() -> str:
+        return thumbnail_of(main_chart(shown_result(result)).figure)
+
+    return drawn_once(f"{page.name}.card", identity, draw)
 
 
 def show() -> None:

@@ -8,7 +8,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from linearity_lab.charts.axes import readable
-from linearity_lab.dashboard.chart import show_chart, shown_charts
+from linearity_lab.dashboard.chart import Figures, show_chart
 from linearity_lab.dashboard.export_menu import export_menu
 from linearity_lab.dashboard.pages.own_data import figures
 from linearity_lab.data.uploads import (
@@ -282,9 +282,8 @@ def samples(page: str, data: Cleaned, standardize: str, above: DeltaGenerator) -
     if thumbnails:
         st.image([pixels for pixels, _ in thumbnails], [plain(name) for _, name in thumbnails], width=72,
                  alt=[f"an image of class {name}" for _, name in thumbnails])  # fmt: skip
-    with shown_charts() as shown:
-        show_chart(
-            page, figures.scatter(data, [shortened(each, MAX_SENTENCE) for each in sentences])
-        )
+    drawn = Figures(page)
+    caption = [shortened(each, MAX_SENTENCE) for each in sentences]
+    show_chart(drawn, figures.scatter(data, caption))
     with above:
-        export_menu("own-data", "Your data", (), shown.charts)
+        export_menu("own-data", "Your data", (), drawn.charts)

@@ -10,18 +10,19 @@ import streamlit as st
 
 from linearity_lab.charts.axes import beginning
 from linearity_lab.charts.chart import Chart, ComparedAxis, Comparison, Values, comparison_of
+from linearity_lab.charts.choices import Choice
+from linearity_lab.charts.figure import main_chart, shown_result
 from linearity_lab.charts.lines import Axis as SweepAxis
 from linearity_lab.charts.lines import Dot, Line
 from linearity_lab.charts.style import Style, network_style, nth_style
 from linearity_lab.charts.sweep import left_out, mean_rows, sweep, takeaway
 from linearity_lab.charts.training import Curve, Row, along_training
-from linearity_lab.dashboard.chart import Choice, choose, show_chart, shown_charts
+from linearity_lab.dashboard.chart import Figures, choose, show_chart
 from linearity_lab.dashboard.explain import provenance_footer, words_table
 from linearity_lab.dashboard.export_menu import Taken, export_menu
 from linearity_lab.dashboard.jobs.profile import profile
 from linearity_lab.dashboard.pages.results.run_list import title_of
 from linearity_lab.dashboard.pages.results.stored_runs import file_of_runs, shared_store
-from linearity_lab.experiments.own_model.figures import first_chart
 from linearity_lab.experiments.own_model.point import (
     OwnModelResult,
     found_words,
@@ -33,7 +34,7 @@ from linearity_lab.words.markdown import plain
 from linearity_lab.words.run_words import LETTERS, differing, labels
 
 
-def own_run(page: str, run: str) -> None:
+def own_run(figures: Figures, run: str) -> None:
     """Show verdict, figure, layers, check and origin of a custom model; nothing for other runs."""
     result = _light_result(run)
     if not isinstance(result, OwnModelResult) or not result.points:
@@ -42,8 +43,7 @@ def own_run(page: str, run: str) -> None:
     st.subheader(plain(f"{spec.file}:{spec.function}"), anchor=False)
     st.markdown(plain(beginning(verdict(result.points))))
     if len(result.points) > 1:
-        with shown_charts([spec]):
-            show_chart(page, first_chart(result))
+        show_chart(replace(figures, specs=[spec]), main_chart(shown_result(result)))
     words_table(layer_rows(first), f"Layers and routes at width {first.width:,}")
     st.caption(plain(found_words(first)))
     provenance_footer(result)
@@ -195,11 +195,11 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def compared_runs(page: str, digests: Sequence[str]) -> None:
+def compared_runs(figures: Figures, digests: Sequence[str]) -> None:
     """Show the figure of these runs, or why there is none."""
     if len(digests) == 1:
-        own_run(page, digests[0])
-        stored_numbers(page, digests[0])
+        own_run(figures, digests[0])
+        stored_numbers(figures.page, digests[0])
     if not 2 <= len(digests) <= len(LETTERS):
         if len(digests) > len(LETTERS):
             st.caption("Up to four runs of one experiment are compared in a figure.")
@@ -221,7 +221,7 @@ def compared_runs(page: str, digests: Sequence[str]) -> None:
     if len(experiments) > 1 or any(way != ways[0] for way in ways):
         st.caption("Only runs with the same measure can share a figure.")
         return
-    _figure(page, results)
+    _figure(figures, results)
 
 
 def export_chosen(digests: Sequence[str], charts: Mapping[str, Chart]) -> None:
@@ -236,7 +236,7 @@ def export_chosen(digests: Sequence[str], charts: Mapping[str, Chart]) -> None:
     export_menu("chosen-runs", "Runs compared", taken, charts, stored)
 
 
-def _figure(page: str, results: Sequence[ResultValue]) -> None:
+def _figure(figures: Figures, results: Sequence[ResultValue]) -> None:
     runs = list(zip(labels([result.spec for result in results]), results, strict=True))
     how = comparison_of(results[0].spec)
     axes = list(how.axes)
@@ -247,9 +247,9 @@ def _figure(page: str, results: Sequence[ResultValue]) -> None:
     lines = (
         [*common, *several] if common else several
     )  # one line that only some runs have would hide the others
-    with st.container(horizontal=True, vertical_alignment="center"):
-        measure, line, *others = choose(
-            page,
+
+    def choices() -> list[str | Choice]:
+        return [
             f"{title_of(results[0].spec.experiment)} compared",
             Choice("measure", "Measure", measures_of(runs, how), how.measures.__getitem__, 260),
             Choice(
@@ -264,9 +264,12 @@ def _figure(page: str, results: Sequence[ResultValue]) -> None:
                 if len(axes) > 1
                 else []
             ),
-        )
-    with shown_charts(result.spec for _, result in runs):
-        show_chart(page, overlay(runs, others[0] if others else axes[0], measure, line))
+        ]
+
+    (chosen,) = choose(figures, [choices]).values()
+    measure, line, *others = chosen
+    chart = overlay(runs, others[0] if others else axes[0], measure, line)
+    show_chart(replace(figures, specs=[result.spec for _, result in runs]), chart)
     imported = [
         letter for letter, result in zip(LETTERS, results, strict=False) if result.num_imported
     ]

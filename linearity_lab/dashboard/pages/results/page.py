@@ -3,7 +3,7 @@
 import streamlit as st
 
 from linearity_lab.dashboard import session
-from linearity_lab.dashboard.chart import shown_charts
+from linearity_lab.dashboard.chart import Figures
 from linearity_lab.dashboard.jobs.profile import error_text
 from linearity_lab.dashboard.pages.results.compared_runs import compared_runs, export_chosen
 from linearity_lab.dashboard.pages.results.run_list import (
@@ -27,8 +27,8 @@ def show() -> None:
         open_address(session.new_address(PAGE))
         found = filters()
         above = actions()
-        with shown_charts() as figures:
-            compared_runs(PAGE, chosen_runs())
+        figures = Figures(PAGE)
+        compared_runs(figures, chosen_runs())
         with above:
             export_chosen(chosen_runs(), figures.charts)
         cards(found)

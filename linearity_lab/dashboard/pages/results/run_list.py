@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from types import SimpleNamespace
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from linearity_lab.charts.figure import Shown, has_figures, main_chart
 from linearity_lab.charts.vector import letters, thumbnail_of
 from linearity_lab.dashboard import session
 from linearity_lab.dashboard.jobs import shared_jobs
@@ -21,7 +21,7 @@ from linearity_lab.dashboard.pages.results.stored_runs import (
     take_file,
     write_mark,
 )
-from linearity_lab.page_modules import has_page_module, page_module
+from linearity_lab.page_modules import has_page_module
 from linearity_lab.runs import KINDS
 from linearity_lab.runs.store import MAX_NAME, MAX_NOTE, MIN_PREFIX, Mark, RunList, StoredRun
 from linearity_lab.settings.part import Values
@@ -124,16 +124,11 @@ def _drawn(run: str, num_points: int, created: float, num_bytes: int) -> str:
 def _picture(run: str, num_points: int, num_bytes: int) -> str:
     if (spec := shared_store().spec(run)) is None:
         return letters("?")
-    if (
-        num_points
-        and num_bytes <= MAX_PICTURE_BYTES
-        and has_page_module(spec.experiment, "figures")
-    ):
+    if num_points and num_bytes <= MAX_PICTURE_BYTES and has_figures(spec.experiment):
         found = shared_store().points_of(run, arrays=False, max_bytes=MAX_PICTURE_BYTES)
         points = tuple(found[key] for key in spec.point_keys() if key in found)
         try:
-            view = page_module(spec.experiment, "figures")
-            return thumbnail_of(view.first_chart(SimpleNamespace(spec=spec, points=points)).figure)
+            return thumbnail_of(main_chart(Shown(spec, points)).figure)
         except (ValueError, LookupError, ArithmeticError):  # too few points, or none that converged
             pass
     return letters(title_of(spec.experiment))

@@ -12,13 +12,13 @@ from linearity_lab.dashboard.pages.lecture import figures as lecture
 from linearity_lab.dashboard.pages.lecture.steps._linear import LINEAR_OUTPUT, bounded, exponent
 from linearity_lab.dashboard.pages.lecture.steps._step import Results, alone, step
 from linearity_lab.experiments.depth_width import figures as depth_width
-from linearity_lab.experiments.hessian import figures as hessian
+from linearity_lab.experiments.hessian import norm_figures as hessian
 from linearity_lab.experiments.hessian.part_figures import layer_share, shares
 from linearity_lab.experiments.hessian.point import HessianPoint
 from linearity_lab.experiments.horizon.point import RegimeLine, rate_law
 from linearity_lab.experiments.kernel_change import figures as kernel_change
 from linearity_lab.experiments.lazy import dial
-from linearity_lab.experiments.lazy import figures as lazy
+from linearity_lab.experiments.lazy import sweep_figures as lazy
 from linearity_lab.experiments.learning_rate import figures as learning_rate
 from linearity_lab.experiments.learning_rate.point import peak_law
 from linearity_lab.experiments.optimization.figures import slow_runs

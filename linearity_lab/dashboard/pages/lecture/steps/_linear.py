@@ -7,7 +7,7 @@ from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.lines import Axis, Line
 from linearity_lab.dashboard.pages.lecture import figures as lecture
 from linearity_lab.dashboard.pages.lecture.steps._step import Results, alone, step
-from linearity_lab.experiments.hessian import figures as hessian
+from linearity_lab.experiments.hessian import norm_figures as hessian
 from linearity_lab.experiments.hessian import part_figures as hessian_parts
 from linearity_lab.experiments.hessian.point import HessianPoint
 from linearity_lab.runs import mean
