@@ -20,7 +20,7 @@ TOP = ("app.py", "pages", "gallery", "docs/truth.md", ".streamlit/config.toml")
 
 
 class TopOfTheCheckout(BuildHookInterface):
-    """Put top-level files of a checkout into the wheel's folder linearity_lab.environment.TOP."""
+    """Put top-level files of a checkout into the wheel's folder linearity_lab.installation.TOP."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Include the files, except in an editable installation, which reads the checkout."""

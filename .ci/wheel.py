@@ -72,7 +72,7 @@ print(linearity_lab.estimate(spec).seconds > 0, len(linearity_lab.experiments.sp
 """
 PAGES = """
 from streamlit.testing.v1 import AppTest
-from linearity_lab.environment import TOP
+from linearity_lab.installation import TOP
 app = AppTest.from_file(TOP / "app.py", default_timeout=90).run()
 for script in sorted((TOP / "pages").glob("*.py")):
     app.switch_page(f"pages/{script.name}").run()
@@ -98,7 +98,7 @@ print(tuple(point.width for point in result.points), result.status)
 TOY = """
 from streamlit.testing.v1 import AppTest
 from linearity_lab.page_modules import page_script
-from linearity_lab.environment import TOP
+from linearity_lab.installation import TOP
 app = AppTest.from_file(TOP / "app.py", default_timeout=90).run()
 app.switch_page(page_script("toy")).run()
 assert not app.exception, app.exception

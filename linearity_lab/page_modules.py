@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Literal, get_args
 
-from linearity_lab.environment import OUTSIDE
+from linearity_lab.installation import OUTSIDE
 
 _LAB = Path(__file__).parent
 # Package and folder of the pages: those of experiments, and those without an experiment.

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from linearity_lab.environment import PREFIX, data_directory, settings
+from linearity_lab.environment import PREFIX, environment_settings
+from linearity_lab.files import data_directory
 from linearity_lab.variables import OF_COMPOSE, Settings
 from ntk_core.errors import InvalidInput
 
@@ -22,10 +23,10 @@ def _bare_environment(monkeypatch):
 
 
 def test_values_are_read_each_time_stripped_and_unset_if_empty(monkeypatch):
-    assert settings() == Settings.model_construct()
+    assert environment_settings() == Settings.model_construct()
     monkeypatch.setenv("LINEARITY_LAB_PROFILE", " classroom ")
     monkeypatch.setenv("LINEARITY_LAB_WORKERS", "")
-    assert (settings().profile, settings().workers) == ("classroom", None)
+    assert (environment_settings().profile, environment_settings().workers) == ("classroom", None)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,7 @@ def test_values_are_read_each_time_stripped_and_unset_if_empty(monkeypatch):
 def test_wrong_value_is_refused_in_one_sentence(monkeypatch, name, given, allowed):
     monkeypatch.setenv(PREFIX + name, given)
     with pytest.raises(InvalidInput) as refused:
-        settings()
+        environment_settings()
     assert str(refused.value).startswith(f"{PREFIX}{name}: {given} cannot be used; use {allowed}")
     assert "\n" not in str(refused.value)
 
@@ -64,7 +65,7 @@ def test_wrong_value_is_refused_in_one_sentence(monkeypatch, name, given, allowe
 def test_short_key_is_refused_without_showing_it(monkeypatch):
     monkeypatch.setenv("LINEARITY_LAB_COOKIE_KEY", "hunter2")
     with pytest.raises(InvalidInput, match=r"COOKIE_KEY.*at least 32") as refused:
-        settings()
+        environment_settings()
     assert "hunter2" not in str(refused.value)
 
 
@@ -83,14 +84,14 @@ def test_short_key_is_refused_without_showing_it(monkeypatch):
 def test_misspelled_name_is_refused_with_the_nearest(monkeypatch, misspelled, meant):
     monkeypatch.setenv(misspelled, "1")
     with pytest.raises(InvalidInput) as refused:
-        settings()
+        environment_settings()
     assert str(refused.value).startswith(f"{misspelled}: no such setting; did you mean {meant}")
 
 
 def test_unknown_number_of_a_port_is_refused(monkeypatch):
     monkeypatch.setenv("LINEARITY_LAB_PORT", "8501")
     with pytest.raises(InvalidInput, match="LINEARITY_LAB_PORT: no such setting"):
-        settings()
+        environment_settings()
 
 
 def test_service_variables_of_kubernetes_are_ignored(monkeypatch):
@@ -105,7 +106,7 @@ def test_service_variables_of_kubernetes_are_ignored(monkeypatch):
         monkeypatch.setenv(f"{name}PORT_8501_TCP_PROTO", "tcp")
         monkeypatch.setenv(f"{name}PORT_8501_TCP_PORT", "8501")
         monkeypatch.setenv(f"{name}PORT_8501_TCP_ADDR", "10.0.0.11")
-    assert settings() == Settings.model_construct()
+    assert environment_settings() == Settings.model_construct()
 
 
 def test_every_variable_in_the_code_is_a_setting():
@@ -138,7 +139,7 @@ def test_memory_is_asked_for_while_jax_is_being_imported():
     """As in a server with two simultaneous first pages."""
     code = """
 import sys, threading
-from linearity_lab.environment import accelerator_bytes
+from linearity_lab.memory import accelerator_bytes
 importing = threading.Thread(target=__import__, args=("jax",))
 importing.start()
 while "jax" not in sys.modules:

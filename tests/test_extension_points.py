@@ -57,7 +57,7 @@ import time
 from streamlit.testing.v1 import AppTest
 
 from linearity_lab.page_modules import page_script
-from linearity_lab.environment import TOP
+from linearity_lab.installation import TOP
 
 app = AppTest.from_file(TOP / "app.py", default_timeout=60).run()
 app.switch_page(page_script("toy"))

@@ -16,7 +16,10 @@ from ntk_core import __version__
 from tests.documents import ROOT, documents
 
 # Parts of the lab that need neither Streamlit nor Plotly.
-LIBRARY = ("cli", "data", "networks", "runs", "settings")
+LIBRARY = (
+    "cli", "data", "networks", "runs", "settings", "environment.py", "files.py", "installation.py", "memory.py",
+    "variables.py",
+)  # fmt: skip
 PRODUCT = ["app.py", "pages", "linearity_lab", "ntk_core", "benchmarks", "examples"]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from linearity_lab.cli import COMPLETED, FAILED, INTERRUPTED, TERMINATED, complain, printable
 from linearity_lab.cli.run_directory import RunDirectory
-from linearity_lab.environment import command_name
+from linearity_lab.installation import command_name
 from linearity_lab.run_display import with_terminal_bar
 from linearity_lab.runs import Computation, Spec, check_size, run, run_summary, spec_digest
 from linearity_lab.runs.events import Ended, Event, PointFailed, PointFinished, PointProgress

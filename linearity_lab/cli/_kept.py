@@ -13,7 +13,7 @@ from linearity_lab.citation import bibtex, cite_run
 from linearity_lab.cli import COMPLETED, FAILED, complain, printable
 from linearity_lab.cli._targets import RUN, Flag, KeptRun, kept_run, stored_digest, unreadable_run
 from linearity_lab.cli.run_directory import WRITABLE, file_errors, write_whole
-from linearity_lab.environment import written_whole
+from linearity_lab.files import written_whole
 from linearity_lab.runs import KINDS, PRESETS, Result, canonical_json, imported_words, run_summary
 from linearity_lab.runs.store import (
     READING_WORDS,

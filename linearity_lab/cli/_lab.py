@@ -14,7 +14,7 @@ from linearity_lab.cli import FAILED, complain, printable
 from linearity_lab.cli._targets import Flag
 from linearity_lab.cli.run_directory import file_errors, write_whole
 from linearity_lab.data import uploads
-from linearity_lab.environment import TOP, command_name
+from linearity_lab.installation import TOP, command_name
 from ntk_core.errors import InvalidInput
 from ntk_core.machine import how_to_install
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError
 
 from linearity_lab.cli import BAD_INPUT, COMPLETED, FAILED, INTERRUPTED, complain
-from linearity_lab.environment import command_name, settings
+from linearity_lab.environment import environment_settings
+from linearity_lab.installation import command_name
 from linearity_lab.settings.grammar import InvalidSpec
 from ntk_core._version import __version__
 from ntk_core.errors import InvalidInput
@@ -52,7 +53,7 @@ def main(arguments: Sequence[str] | None = None, *, keep_code: bool = False) -> 
             for name in COMMANDS:
                 app[name]
         if given[0] in COMMANDS:
-            settings()  # a wrong variable prevents every command, also those that do not read it
+            environment_settings()  # a wrong variable prevents every command, also those that do not read it
         if keep_code and given[0] in _COMPUTE:
             from linearity_lab.runs.compiled_code import keep_compiled_code
 

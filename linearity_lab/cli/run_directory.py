@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from linearity_lab.environment import written_whole
+from linearity_lab.files import written_whole
 from linearity_lab.runs._parse import MAX_JSON_BYTES, spec_digest
 from linearity_lab.runs._spec import Spec
 from linearity_lab.runs._table import Result

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from linearity_lab.environment import TOP
+from linearity_lab.installation import TOP
 from linearity_lab.page_modules import GROUPS, Page, page_module, pages_outside
 
 ICON = Path(__file__).with_name("icon.svg")

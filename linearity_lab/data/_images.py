@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from linearity_lab.data._dataset import TABLE, balanced_subset, patches
 from linearity_lab.data._info import DatasetInfo, DatasetShapes, Samples, shapes_of
 from linearity_lab.data._options import Options
-from linearity_lab.environment import settings
+from linearity_lab.environment import environment_settings
 from ntk_core.errors import InvalidInput
 
 SHIPPED_FILES = Path(__file__).parent / "files"
@@ -188,7 +188,7 @@ def read_originals(name: str) -> tuple[LabeledImages, LabeledImages]:
     """Read full training and test images of ``name`` from the first place that has them."""
     originals = ORIGINALS[name]
     # The configured folder, Keras, torchvision, Debian.
-    places = [settings().data, "~/.keras/datasets", "data", "/usr/share/datasets"]
+    places = [environment_settings().data, "~/.keras/datasets", "data", "/usr/share/datasets"]
     for root in (Path(place).expanduser() for place in places if place):
         if copies := _copies(originals, root):
             files = zip(copies, originals.sha256.items(), originals.shapes, strict=True)

@@ -21,7 +21,8 @@ from typing import Any
 
 from distributed import Client, Future, KilledWorker, get_worker
 
-from linearity_lab.environment import memory_limit, settings
+from linearity_lab.environment import environment_settings
+from linearity_lab.memory import memory_limit
 from linearity_lab.runs._estimate import check_data
 from linearity_lab.runs._parse import canonical_json, parse_spec
 from linearity_lab.runs._spec import Spec
@@ -94,7 +95,7 @@ class Cluster:
             0,
             -math.inf,
             time.monotonic(),
-            settings().worker_wait_s,
+            environment_settings().worker_wait_s,
         )
         while waiting or computing:
             now = time.monotonic()

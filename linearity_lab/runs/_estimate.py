@@ -9,7 +9,8 @@ from typing import Any, cast
 
 from linearity_lab.data.spec import DatasetSpec
 from linearity_lab.data.uploads import HOW_TO_BRING, MissingUpload
-from linearity_lab.environment import accelerator_bytes, memory_limit, settings, stated_memory
+from linearity_lab.environment import environment_settings
+from linearity_lab.memory import accelerator_bytes, memory_limit, stated_memory
 from linearity_lab.runs._parse import spec_from
 from linearity_lab.runs._spec import Spec
 from linearity_lab.runs._table import counts_of, experiment_of
@@ -253,7 +254,7 @@ def largest_fitting(fits: Callable[[int], bool], too_large: int) -> int:
 def scheduler_address(given: str | None = None) -> str | None:
     """Return the address of the dask scheduler, ``given`` or from the environment; None to compute here."""
     field = SCHEDULER_VARIABLE if given is None else "scheduler"
-    address = settings().scheduler if given is None else given
+    address = environment_settings().scheduler if given is None else given
     check_scheduler(field, address)
     return address or None
 
@@ -262,7 +263,7 @@ def devices_for(spec: Spec, key: str) -> int:
     """Return the number of devices that share the widths of a point: all, if one is too small."""
     import jax
 
-    stated, available = settings().devices, len(jax.devices())
+    stated, available = environment_settings().devices, len(jax.devices())
     if stated is not None and stated > available:
         raise InvalidInput(
             "LINEARITY_LAB_DEVICES", stated, f"an integer from 1 to {available}, the devices found"

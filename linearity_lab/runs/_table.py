@@ -16,7 +16,7 @@ from typing import Annotated, Any, Generic, NamedTuple, TypeVar, cast
 from pydantic import BeforeValidator, SerializeAsAny
 
 from linearity_lab.data import Dataset, data_fingerprint, load_dataset
-from linearity_lab.environment import OUTSIDE
+from linearity_lab.installation import OUTSIDE
 from linearity_lab.runs._spec import SeededSpec, Spec
 from linearity_lab.runs._values import PointValue, ResultValue
 from linearity_lab.runs.columns import outcome_notes, text_table

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any, TypeVar, cast
 
-from linearity_lab.environment import accelerator_bytes
+from linearity_lab.memory import accelerator_bytes
 from linearity_lab.runs._estimate import check_size, devices_for
 from linearity_lab.runs._spec import SeededSpec, Spec
 from linearity_lab.runs._table import Computation, Growth, Progress, experiment_of, fingerprint

@@ -16,13 +16,9 @@ import warnings
 from contextlib import suppress
 from pathlib import Path
 
-from linearity_lab.environment import (
-    data_directory,
-    private_directory,
-    resident_memory,
-    return_freed_memory,
-    settings,
-)
+from linearity_lab.environment import environment_settings
+from linearity_lab.files import data_directory, private_directory
+from linearity_lab.memory import resident_memory, return_freed_memory
 from linearity_lab.variables import CACHE_OFF
 from ntk_core.errors import InvalidInput
 
@@ -77,7 +73,7 @@ def keep_compiled_code() -> None:
 
 def compiled_code_directory() -> Path | None:
     """Return the directory for this processor's code; None if the cache is off."""
-    given = settings().cache
+    given = environment_settings().cache
     if given.lower() == CACHE_OFF:
         return None
     root = Path(given).expanduser() if given else data_directory() / "compiled"

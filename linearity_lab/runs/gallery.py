@@ -3,7 +3,7 @@
 import inspect
 from pathlib import Path
 
-from linearity_lab.environment import TOP
+from linearity_lab.installation import TOP
 from linearity_lab.runs._table import PRESETS, packages_outside
 
 GALLERY = TOP / "gallery"

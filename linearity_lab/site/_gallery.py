@@ -16,7 +16,7 @@ from linearity_lab.dashboard.live.settings import LiveSettings
 from linearity_lab.dashboard.navigation import PAGES
 from linearity_lab.dashboard.pages.lecture.steps import STEPS
 from linearity_lab.dashboard.pages.live import QUESTION
-from linearity_lab.environment import TOP
+from linearity_lab.installation import TOP
 from linearity_lab.page_modules import page_module
 from linearity_lab.runs import EXPERIMENTS, PRESETS
 from linearity_lab.site._figures import FigurePage

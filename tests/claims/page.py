@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 from linearity_lab.cli.run_directory import write_whole
-from linearity_lab.environment import TOP
+from linearity_lab.installation import TOP
 from ntk_core.numbers import num_runs
 from tests.claims.claim import Judged, Verdict, judged
 from tests.claims.confirmation import FIRST_SEED

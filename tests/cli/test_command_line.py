@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from linearity_lab import environment
+from linearity_lab import installation
 from linearity_lab.cli import _lab, main
 from linearity_lab.cli._main import COMMANDS
 from linearity_lab.experiments.kernel_change.point import KernelChangeResult
@@ -269,7 +269,7 @@ def test_app_becomes_streamlit_on_this_checkout(monkeypatch):
     assert program == sys.executable
     assert command[1:6] == ["-P", "-m", "streamlit", "run", str(ROOT / "app.py")]
     assert command[6:] == ["--server.port=9", "--server.address=0.0.0.0", "--server.headless=true"]
-    assert environment.TOP == ROOT
+    assert installation.TOP == ROOT
 
 
 def test_app_without_its_extra_names_the_command_to_install_it(monkeypatch, capsys):

@@ -30,7 +30,7 @@ from tests.compiler_flags import QUICK_ENVIRONMENT
 from tests.dashboard.made_results import make_points, make_result
 from tests.dashboard.open_pages import ROOT, checked, form_sentences, open_page
 from tests.smallest import smallest
-from tests.test_project import LIBRARY, imported_modules, tree
+from tests.test_project import LIBRARY, imported_modules, python_files, tree
 
 SMALL = with_settings(
     PRESETS["liu-fig1-left"].spec,
@@ -128,8 +128,7 @@ def test_program_states_what_it_needs():
     names = {Requirement(each).name.replace("-", "_") for each in stated["dependencies"]}
     modules = {
         name
-        for part in ("ntk_core", *(f"linearity_lab/{part}" for part in LIBRARY))
-        for path in (ROOT / part).rglob("*.py")
+        for path in python_files("ntk_core", *(f"linearity_lab/{part}" for part in LIBRARY))
         for name in imported_modules(tree(path))
     }
     tops = {name.partition(".")[0] for name in modules}

@@ -175,7 +175,7 @@ def test_old_garbage_waits_a_minute_young_garbage_does_not(monkeypatch):
 def test_what_uploads_took_goes_back_to_the_system():
     program = """
 import psutil, sys
-from linearity_lab.environment import keep_memory_returnable, return_freed_memory
+from linearity_lab.memory import keep_memory_returnable, return_freed_memory
 def mib(): return psutil.Process().memory_info().rss / 2**20
 if sys.argv[1] == "kept":
     keep_memory_returnable()

@@ -32,7 +32,7 @@ from linearity_lab.dashboard.server._visitors import (
     remove_left,
     shrink,
 )
-from linearity_lab.environment import TOP
+from linearity_lab.installation import TOP
 from ntk_core.errors import InvalidInput
 from tests.hosting.answer import Answer
 

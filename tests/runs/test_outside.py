@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from linearity_lab.environment import OUTSIDE
 from linearity_lab.experiments import KEPT
+from linearity_lab.installation import OUTSIDE
 from linearity_lab.runs import EXPERIMENTS, KINDS, packages_outside
 
 LAZY = "from linearity_lab.experiments.lazy.point import EXPERIMENT"

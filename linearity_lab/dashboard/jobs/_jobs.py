@@ -17,7 +17,7 @@ from linearity_lab.dashboard.jobs._process import LivePool
 from linearity_lab.dashboard.jobs.limits import check_limits
 from linearity_lab.dashboard.jobs.profile import PROFILES, Profile
 from linearity_lab.dashboard.jobs.worker import Computation
-from linearity_lab.environment import memory_limit
+from linearity_lab.memory import memory_limit
 from linearity_lab.runs import EndStatus, Point, Result, Spec, canonical_json, spec_digest
 from linearity_lab.runs.events import Cause, PointFinished
 from linearity_lab.runs.store import MIN_PREFIX, Store

@@ -5,7 +5,7 @@ import os
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
-from linearity_lab.environment import PREFIX, settings
+from linearity_lab.environment import PREFIX, environment_settings
 from ntk_core.errors import InvalidInput
 
 WORKERS_VARIABLE = f"{PREFIX}WORKERS"
@@ -83,7 +83,7 @@ def profile() -> Profile:
     Raises:
         InvalidInput: for an unknown profile, or a limit that is not a number in its range.
     """
-    given = settings()
+    given = environment_settings()
     chosen = PROFILES[given.profile]
     changed = {
         limit: value * unit

@@ -36,8 +36,9 @@ from linearity_lab.dashboard.server._visitors import (
     strict_profile,
 )
 from linearity_lab.dashboard.server.garbage import settle
-from linearity_lab.environment import keep_memory_returnable, settings
+from linearity_lab.environment import environment_settings
 from linearity_lab.exit_codes import BAD_INPUT
+from linearity_lab.memory import keep_memory_returnable
 from linearity_lab.page_modules import page_folders, page_module, pages_outside
 from linearity_lab.runs.store import check_location
 from ntk_core.errors import InvalidInput
@@ -159,7 +160,7 @@ def stop_if_misconfigured() -> None:
     try:
         if profile().is_shared:
             signing_key()
-        check_location(settings().store)
+        check_location(environment_settings().store)
     except InvalidInput as error:
         print(printable(str(error)), file=sys.stderr, flush=True)
         # An exception would pass through uvicorn, which prints tracebacks instead of the sentence.

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from linearity_lab.dashboard.server._first_paint import OWN_SCRIPT, STATIC
 from linearity_lab.dashboard.server._visitors import or_strict, strict_profile
-from linearity_lab.environment import settings
+from linearity_lab.environment import environment_settings
 
 _INLINE_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 _UNUSED = (
@@ -80,7 +80,7 @@ def frame_origins() -> tuple[str, ...]:
     Raises:
         InvalidInput: for a wrong environment.
     """
-    return settings().frame_origins
+    return environment_settings().frame_origins
 
 
 def inline_scripts() -> list[str]:

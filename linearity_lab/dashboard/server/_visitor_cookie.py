@@ -15,7 +15,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from linearity_lab.dashboard.server._visitors import strict_profile
-from linearity_lab.environment import data_directory, private_directory, settings
+from linearity_lab.environment import environment_settings
+from linearity_lab.files import data_directory, private_directory
 from linearity_lab.variables import MIN_KEY
 from ntk_core.errors import InvalidInput
 
@@ -84,7 +85,7 @@ def signing_key() -> bytes:
     Raises:
         InvalidInput: for a short key, or if the file cannot be written.
     """
-    given = settings().cookie_key
+    given = environment_settings().cookie_key
     if given:
         return given.encode()
     file = _store_directory() / _KEY_FILE
@@ -116,7 +117,7 @@ def _key_in(file: Path) -> bytes:
 
 def _store_directory() -> Path:
     """Return the directory of a SQLite store; the user's data directory beside a database elsewhere."""
-    given = settings().store.removeprefix("sqlite:///")
+    given = environment_settings().store.removeprefix("sqlite:///")
     if not given or "://" in given:
         return private_directory(data_directory())
     return Path(given).expanduser().resolve().parent

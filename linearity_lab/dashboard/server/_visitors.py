@@ -17,7 +17,7 @@ from streamlit import runtime
 
 from linearity_lab.dashboard.jobs.profile import PROFILES, Profile, profile
 from linearity_lab.dashboard.server.garbage import collect_left
-from linearity_lab.environment import settings
+from linearity_lab.environment import environment_settings
 from ntk_core.errors import InvalidInput
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
@@ -49,7 +49,7 @@ def allowed_hosts() -> tuple[str, ...]:
     Raises:
         InvalidInput: for a wrong environment.
     """
-    given = settings().host_names
+    given = environment_settings().host_names
     is_alone = st.get_option("server.address") in ("localhost", "127.0.0.1", "::1")
     return given or (LOOPBACK if is_alone else ("*",))
 

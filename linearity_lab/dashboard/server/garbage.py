@@ -3,7 +3,7 @@
 import gc
 import time
 
-from linearity_lab.environment import return_freed_memory
+from linearity_lab.memory import return_freed_memory
 
 # Python's own thresholds start a full collection, which stops all threads for .2 s, for every few figures.
 _THRESHOLDS = (50_000, 10, 150)

@@ -20,7 +20,7 @@ from pydantic import BaseModel
 
 from linearity_lab.data.uploads._archive import MIB
 from linearity_lab.data.uploads._clean import Cleaned
-from linearity_lab.environment import data_directory, private_directory, written_whole
+from linearity_lab.files import data_directory, private_directory, written_whole
 from ntk_core import numbers
 from ntk_core.errors import InvalidInput
 

@@ -14,7 +14,6 @@ import numpy as np
 from jax import Array
 
 from linearity_lab.data import Dataset
-from linearity_lab.environment import accelerator_bytes, memory_limit
 from linearity_lab.experiments.kernel_change import spec as costs
 from linearity_lab.experiments.kernel_change.point import (
     KernelAtStart,
@@ -23,6 +22,7 @@ from linearity_lab.experiments.kernel_change.point import (
     KernelSnapshot,
 )
 from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec, TrainingGroup
+from linearity_lab.memory import accelerator_bytes, memory_limit
 from linearity_lab.networks.build import build_network
 from linearity_lab.runs import (
     Growth,

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from filelock import FileLock, Timeout
 from sqlalchemy.dialects import postgresql, sqlite
 
-from linearity_lab.environment import data_directory, private_directory
+from linearity_lab.files import data_directory, private_directory
 from ntk_core.errors import InvalidInput
 
 VARIABLE = "LINEARITY_LAB_STORE"

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from linearity_lab.environment import settings
+from linearity_lab.environment import environment_settings
 from linearity_lab.runs._documents import Reading, naming
 from linearity_lab.runs._parse import canonical_json, spec_digest
 from linearity_lab.runs._spec import Spec
@@ -92,11 +92,11 @@ class Store(Database):
         busy_timeout_s: float = 30.0,
         max_bytes: int | None = None,
     ):
-        self.max_bytes = settings().store_bytes if max_bytes is None else max_bytes
+        self.max_bytes = environment_settings().store_bytes if max_bytes is None else max_bytes
         self._written_at = -math.inf
         self._claims = Claims()
         self._touched: dict[str, float] = {}  # digest → monotonic time of its last mark
-        super().__init__(str(location or settings().store), busy_timeout_s)
+        super().__init__(str(location or environment_settings().store), busy_timeout_s)
         self.do(name_again)
 
     def change_rows(self, connection: sa.Connection) -> None:

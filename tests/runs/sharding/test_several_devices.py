@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from linearity_lab.environment import memory_limit
 from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
+from linearity_lab.memory import memory_limit
 from linearity_lab.runs import _estimate
 from ntk_core.errors import InvalidInput
 
@@ -76,7 +76,7 @@ def test_point_too_large_for_one_device_takes_all(monkeypatch, usable, width, de
 
 def test_memory_is_that_of_all_accelerators_together(monkeypatch):
     monkeypatch.delenv("LINEARITY_LAB_MEMORY_GIB", raising=False)
-    monkeypatch.setattr("linearity_lab.environment.accelerator_bytes", lambda: [80e9] * 4)
+    monkeypatch.setattr("linearity_lab.memory.accelerator_bytes", lambda: [80e9] * 4)
     assert memory_limit() == 320e9
     monkeypatch.setenv("LINEARITY_LAB_MEMORY_GIB", "1")
     assert memory_limit() == 2**30
