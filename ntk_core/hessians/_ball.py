@@ -28,8 +28,20 @@ from ntk_core.hessians._operator import (
     refuse_asymmetric_output,
     second_derivatives,
 )
+from ntk_core.hessians._range import refuse_out_of_range
 from ntk_core.hessians._requests import check_count, check_radii, checked_key
-from ntk_core.kernels import checked_model, empirical_ntk, kernel_change, moving_of, refuse_traced
+from ntk_core.kernels import (
+    NO_EXPONENT,
+    ScaledNorm,
+    checked_model,
+    empirical_ntk,
+    exponent_of,
+    kernel_change,
+    moving_of,
+    refuse_traced,
+    scaled,
+    widened,
+)
 from ntk_core.networks.architectures import Network
 from ntk_core.traced import Model, accepted, accepted_input, with_usual_settings
 
@@ -320,6 +332,7 @@ class Measure:
                 value, direction, converged = _hessian_ascent(
                     self.net, params, self._x, *self._settings, self._with_direction
                 )
+                refuse_out_of_range(self.net, params, self._x, self._settings[0], value)
             else:
                 value, direction = _kernel_ascent(
                     self.net, params, self._x, self._kernel, self._with_direction
@@ -361,7 +374,10 @@ def _kernel_ascent(
 
     def half_square(moving: PyTree) -> tuple[Array, Array]:
         now = empirical_ntk(net, restore(moving), x)
-        return jnp.sum((now - kernel) ** 2) / 2, kernel_change(now, kernel)
+        # The gradient of ½‖now − K‖², divided by a power of two that prevents overflow.
+        moved = jax.lax.stop_gradient(now - kernel)
+        moved = scaled(moved, exponent_of(moved))
+        return jnp.sum(moved * (now - kernel)), kernel_change(now, kernel)
 
     if not with_direction:
         return half_square(moving)[1], None
@@ -370,14 +386,33 @@ def _kernel_ascent(
 
 
 def tree_norm(tree: PyTree) -> Float[Array, ""]:
-    return jnp.sqrt(
-        sum((jnp.vdot(leaf, leaf) for leaf in jax.tree.leaves(tree)), start=jnp.zeros(()))
-    )
+    """Return the Euclidean norm of all numbers of a tree, at any scale of them."""
+    norm = _scaled_tree_norm(tree)
+    return jnp.ldexp(norm.size, norm.exponent)
 
 
 def unit(tree: PyTree) -> PyTree:
-    size = tree_norm(tree)
-    return jax.tree.map(lambda leaf: leaf / jnp.where(size > 0, size, 1), tree)
+    """Return a tree divided by its norm, at any scale; zeros remain zeros."""
+    norm = _scaled_tree_norm(tree)
+    size = jnp.where(norm.size > 0, norm.size, 1)
+    return jax.tree.map(
+        lambda leaf: (scaled(widened(leaf), norm.exponent) / size).astype(leaf.dtype), tree
+    )
+
+
+def _scaled_tree_norm(tree: PyTree) -> ScaledNorm:
+    """Return the norm of a tree, without squares that overflow or vanish."""
+    leaves = [widened(leaf) for leaf in jax.tree.leaves(tree)]
+    exponents = [exponent_of(leaf) for leaf in leaves if leaf.size]
+    # Zeros have the exponent 0, above that of small numbers beside them.
+    largest = [jnp.max(jnp.abs(leaf)) > 0 for leaf in leaves if leaf.size]
+    counted = jnp.where(jnp.stack(largest), jnp.stack(exponents), NO_EXPONENT)
+    exponent = jnp.max(counted)
+    exponent = jnp.where(exponent == NO_EXPONENT, 0, exponent)
+    squares = jnp.zeros((), leaves[0].dtype)
+    for leaf in leaves:
+        squares += jnp.sum(scaled(leaf, exponent) ** 2)
+    return ScaledNorm(jnp.sqrt(squares), exponent)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -402,7 +437,9 @@ def sphere_point(
             for name in masks
         }
         direction = {**direction, **masked}
-    return restore(jax.tree.map(lambda w, d: w + radius * d, moving, unit(direction)))
+    return restore(
+        jax.tree.map(lambda w, d: (w + radius * d).astype(w.dtype), moving, unit(direction))
+    )
 
 
 @partial(jax.jit, static_argnums=0)
@@ -417,4 +454,4 @@ def step_inside(
     (start, restore), (now, _) = moving_of(net, center), moving_of(net, point)
     offset = jax.tree.map(lambda w, d, c: w + length * d - c, now, direction, start)
     shrink = jnp.minimum(1, radius / tree_norm(offset))
-    return restore(jax.tree.map(lambda c, o: c + shrink * o, start, offset))
+    return restore(jax.tree.map(lambda c, o: (c + shrink * o).astype(c.dtype), start, offset))

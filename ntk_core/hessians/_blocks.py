@@ -22,6 +22,7 @@ from ntk_core.hessians._operator import (
     output_scalar,
     refuse_asymmetric_output,
 )
+from ntk_core.hessians._range import refuse_out_of_range
 from ntk_core.networks.architectures import Network
 from ntk_core.traced import Model, Program, accepted_input, program_of_network, with_usual_settings
 
@@ -104,6 +105,7 @@ def hessian_block_norms(
             max_matvecs, key,
         )  # fmt: skip
     values, residuals, converged, steps = (np.asarray(part) for part in found)
+    refuse_out_of_range(net, params, one, output_index, values)
 
     def symmetric(entries: Shaped[np.ndarray, " pairs"]) -> Shaped[np.ndarray, "layers layers"]:
         square = np.zeros((len(layers), len(layers)), entries.dtype)

@@ -19,6 +19,7 @@ from ntk_core.hessians._operator import (
     output_scalar,
     refuse_asymmetric_output,
 )
+from ntk_core.hessians._range import refuse_out_of_range
 from ntk_core.hessians._requests import check_count, checked_key
 from ntk_core.networks.architectures import Network
 from ntk_core.traced import Model, accepted_input, with_usual_settings
@@ -107,6 +108,7 @@ def hessian_density(
         nodes, weights, dimension = _sampled(
             net, params, one, output_index, num_probes, num_steps, key
         )
+    refuse_out_of_range(net, params, one, output_index, nodes)
     trained = net.partition(params)[0] if isinstance(net, Network) else params
     removed = _num_removed_edges(net, params)
     num_parameters = sum(leaf.size for leaf in jax.tree.leaves(trained)) - removed

@@ -1,5 +1,6 @@
 """Spectral norms and leading eigenpairs of Hessians of model outputs."""
 
+import math
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -31,6 +32,7 @@ from ntk_core.hessians._operator import (
     output_scalar,
     refuse_asymmetric_output,
 )
+from ntk_core.hessians._range import decimal_beyond, refuse_out_of_range
 from ntk_core.hessians._requests import check_count, checked_key, is_finite_number
 from ntk_core.hessians._space import dimension_in
 from ntk_core.markup import table
@@ -196,6 +198,7 @@ def hessian_norm(
             for at in rows:
                 refuse_asymmetric_output(net, one, at, num_outputs, output_index)
                 each.append(_norm(net, one, at, *request))
+        each = _within_range(net, seeds, rows, output_index, each)
     if not lead:
         return SpectralEstimate(abs(each[0].value), *each[0], relative)
     value, residual, converged, count = (
@@ -255,6 +258,7 @@ def hessian_eigenpairs(
     refuse_asymmetric_output(net, params, one, num_outputs, output_index)
     with jax.default_matmul_precision("highest"):
         found = _leading(net, params, one, output_index, num_wanted, relative, max_matvecs, key)
+    refuse_out_of_range(net, params, one, output_index, found.values)
     vectors = [
         _written_out(net, params, one, output_index, found.vectors[k], k < num_directions)
         for k in range(num_wanted)
@@ -269,6 +273,31 @@ def hessian_eigenpairs(
         ),
         directions=[full for _, full in vectors[:num_directions]],
     )
+
+
+def _within_range(
+    net: Model,
+    seeds: list[PyTree],
+    rows: Any,
+    output_index: int,
+    norms: list[Leading],
+) -> list[Leading]:
+    """Replace norms that overflow or vanish by NaN, not converged; refuse them if no other remains.
+
+    Raises:
+        InvalidInput: with the size of the second derivatives.
+    """
+    places = [(one, at) for one in seeds for at in rows]
+    kept = []
+    for (one, at), norm in zip(places, norms, strict=True):
+        if decimal_beyond(net, one, at, output_index, norm.value) is None:
+            kept.append(norm)
+        else:
+            kept.append(Leading(math.nan, math.nan, False, norm.num_matvecs))
+    if all(math.isnan(norm.value) for norm in kept):
+        one, at = places[0]
+        refuse_out_of_range(net, one, at, output_index, norms[0].value)
+    return kept
 
 
 def relative_tolerance(tolerance: float | None, dtype: DTypeLike) -> float:

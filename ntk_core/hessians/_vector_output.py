@@ -103,7 +103,8 @@ def vector_hessian_norm(
                     net, params, x, jnp.asarray(u, x.dtype), relative, max_matvecs, key
                 )
             reached, before, converged = (
-                float(jnp.linalg.norm(bent)),
+                # In double precision, whose squares do not overflow.
+                float(np.linalg.norm(np.asarray(bent, np.float64))),
                 value,
                 converged and bool(known),
             )

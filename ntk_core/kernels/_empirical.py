@@ -200,9 +200,32 @@ def _kernel(
             partial(kernels_of, program, per_layer, leaves),
         )
         kernel = in_blocks(views, contract, left, right, size)
+    if _lost_entries(program, params, left, kernel):
+        # Plain derivatives are their own oracle, so no comparison follows.
+        if per_layer:
+            raise InvalidInput(
+                "per_layer", True, "False for inputs so large that products of layers overflow"
+            )
+        return callable_ntk(program, params, left, right, memory_limit or DEFAULT_MEMORY)
     if "kernel" in program.kept or not has_entries_beyond(program, params, left, kernel):
         agree(program, params, left, right, kernel)
     return kernel
+
+
+def _lost_entries(program: Any, params: PyTree, left: Array, kernel: Any) -> bool:
+    """Whether products of layers overflow although outputs and gradients are finite.
+
+    (a·a')(δ·δ') is ∞·0 for inputs a around 1e30 of saturated units, whose cotangents δ are 0. Gradients a δ are 0.
+    """
+    leaves = [*jax.tree.leaves(kernel), *jax.tree.leaves(params), left]
+    if any(isinstance(each, jax.core.Tracer) for each in leaves):
+        return False
+    if all(bool(jnp.isfinite(each).all()) for each in jax.tree.leaves(kernel)):
+        return False
+    function = as_function(program)
+    return bool(jnp.isfinite(function(params, left)).all()) and not has_entries_beyond(
+        program, params, left, kernel
+    )
 
 
 def checked_model(net: Model, params: PyTree, x: Rows) -> Model:

@@ -20,9 +20,11 @@ from ntk_core.kernels._empirical import rows_of
 from ntk_core.kernels._generic import as_function, as_it_is, moving_of
 from ntk_core.kernels._outputs import diagonal_ntk
 from ntk_core.kernels._regression import JITTER
+from ntk_core.kernels._scaled_outputs import DIGITS, SMALL_ENTRY, scaled_model
 from ntk_core.networks.architectures import Network
 from ntk_core.traced import (
     Model,
+    Rows,
     accepted,
     accepted_targets,
     checked,
@@ -92,7 +94,7 @@ class KernelOperator:
         shape: (n C, n C).
 
     Raises:
-        InvalidInput: for a memory limit that is not above 0.
+        InvalidInput: for a memory limit that is not above 0, and for products beyond the range of their type.
 
     Source: Novak, Sohl-Dickstein & Schoenholz 2022, §3; Pearlmutter 1994.
     """
@@ -126,7 +128,17 @@ class KernelOperator:
         self, v: Float[ArrayLike, "n C"], others: Shaped[ArrayLike, "m ..."] | None = None
     ) -> Array:
         """K(x, x) v, (n, C); K(others, x) v, (m, C), at other inputs."""
-        v = jnp.asarray(accepted_targets(v, self._num_samples, self.num_outputs, "v"), self._dtype)
+        vectors = accepted_targets(v, self._num_samples, self.num_outputs, "v")
+        rows, count = self._at(others)
+        if _has_tracers((self._params, self._rows, rows, vectors)):
+            return self._multiplied(self._net, jnp.asarray(vectors, self._dtype), rows, count)
+        found, exponent = self._scaled_product(vectors, rows, count)
+        product = jnp.ldexp(found, exponent)
+        self._refuse_overflow(np.asarray(product), np.asarray(found))
+        return product
+
+    def _at(self, others: Shaped[ArrayLike, "m ..."] | None) -> tuple[Array, int]:
+        """Return the rows of a product in equal blocks, and their number."""
         rows, count = self._rows, self._num_samples
         if others is not None:
             given = like_rows(others, self._rows[0], "others")
@@ -134,33 +146,71 @@ class KernelOperator:
                 raise InvalidInput("others", f"shape {given.shape}", "at least one input")
             more = jnp.asarray(given).astype(self._rows.dtype)
             rows, count = _in_equal_blocks(more, self._size), len(more)
+        return rows, count
+
+    def _scaled_product(self, v: Rows, rows: Array, count: int) -> tuple[Array, int]:
+        """Return (P, e) with K v = P · 2^e, also where entries of K and of v overflow or vanish."""
+        numbers = np.asarray(v).astype(np.float64)
+        largest = float(np.max(np.abs(numbers), initial=0.0))
+        exponent = math.frexp(largest)[1] if math.isfinite(largest) else 0
+        unit = jnp.asarray(np.ldexp(numbers, -exponent), self._dtype)
+        found = self._multiplied(self._net, unit, rows, count)
+        size = float(jnp.max(jnp.abs(found)))
+        if SMALL_ENTRY <= size < math.inf or not (largest > 0 and math.isfinite(largest)):
+            return found, exponent
+        net, power = scaled_model(self._net, self._params, self._rows[0])
+        if power:
+            found = self._multiplied(net, unit, rows, count)
+        return found, exponent + 2 * power
+
+    def _multiplied(self, net: Model, v: Array, rows: Array, count: int) -> Array:
         padded = jnp.pad(v, [(0, self._rows.shape[0] * self._rows.shape[1] - len(v)), (0, 0)])
         found = _product(
-            self._net, self._params, self._rows, rows, padded.reshape(*self._rows.shape[:2], -1)
+            net, self._params, self._rows, rows, padded.reshape(*self._rows.shape[:2], -1)
         )
         return found.reshape(-1, self.num_outputs)[:count]
 
     def flat_product(self, v: Flat) -> Flat:
         """Return K v of a vector over (i, a), i before a, in double precision outside the product."""
-        return np.asarray(self.product(v.reshape(-1, self.num_outputs)), np.float64).ravel()
+        vectors = v.reshape(-1, self.num_outputs)
+        found, exponent = self._scaled_product(vectors, self._rows, self._num_samples)
+        return np.ldexp(np.asarray(found, np.float64), exponent).ravel()
 
     @cached_property
     def row_traces(self) -> Float[np.ndarray, " n"]:
         """Σ_a K[i, i, a, a] = Σ_a ‖∂φ_a(f(w; x_i))/∂w‖² of every input, exact: one row at a time."""
         rows = self._rows.reshape(-1, *self._rows.shape[2:])[: self._num_samples]
-        return np.asarray(jnp.einsum("iaa->i", diagonal_ntk(self._net, self._params, rows)))
+        found = np.asarray(jnp.einsum("iaa->i", diagonal_ntk(self._net, self._params, rows)))
+        if SMALL_ENTRY <= np.max(found, initial=0.0) < math.inf:
+            return found
+        net, power = scaled_model(self._net, self._params, self._rows[0])
+        if not power:
+            return found
+        traces = jnp.einsum("iaa->i", diagonal_ntk(net, self._params, rows))
+        return np.ldexp(np.asarray(traces, np.float64), 2 * power)
 
     @cached_property
     def mean_diagonal(self) -> float:
         """k̄ = tr K / (n C)."""
         return float(np.asarray(self.row_traces, np.float64).sum() / self.shape[0])
 
-    def _refuse_overflow(self, product: Flat) -> None:
-        if not np.isfinite(product).all():
+    def _refuse_overflow(self, product: Shaped[np.ndarray, "..."], scaled: np.ndarray) -> None:
+        """Refuse products that overflow, or whose smaller entries their type reads as 0."""
+        overflows = np.isfinite(scaled).all() and not np.isfinite(product).all()
+        smallest = 10.0**DIGITS * float(jnp.finfo(self._dtype).tiny)
+        vanishes = np.any(scaled) and np.max(np.abs(product)) < smallest
+        if overflows or vanishes:
             raise InvalidInput(
                 "net",
-                "a kernel whose products are not finite",
-                f"finite parameters and inputs, and outputs whose squared gradients {self._dtype} represents",
+                f"a kernel whose products with v {'overflow' if overflows else 'vanish'}",
+                f"vectors and outputs in other units, since {self._dtype} represents numbers from "
+                f"{float(jnp.finfo(self._dtype).tiny):.0e} to {float(jnp.finfo(self._dtype).max):.0e}",
+            )
+
+    def _refuse_nonfinite(self, product: Flat) -> None:
+        if not np.isfinite(product).all():
+            raise InvalidInput(
+                "net", "a kernel whose products are not finite", "finite parameters and inputs"
             )
 
     def extremes(
@@ -190,8 +240,10 @@ class KernelOperator:
             step = len(diagonal)
             basis[step] = w / beta
             product = self.flat_product(basis[step])
-            self._refuse_overflow(product)
-            w = product.astype(self._dtype)  # the basis' type, to avoid copying the basis
+            self._refuse_nonfinite(product)
+            with np.errstate(over="ignore"):
+                w = product.astype(self._dtype)  # the basis' type, to avoid copying the basis
+            self._refuse_overflow(w, product)
             diagonal.append(float(basis[step] @ w))
             for _ in range(2):  # twice is enough
                 w = w - (basis[: step + 1] @ w) @ basis[: step + 1]
@@ -236,7 +288,7 @@ class KernelOperator:
             nonlocal count
             count += 1
             product = self.flat_product(v)
-            self._refuse_overflow(product)
+            self._refuse_nonfinite(product)
             return product + shift * v.ravel()
 
         found, _ = cg(
@@ -250,6 +302,10 @@ class KernelOperator:
         return KernelSolution(
             found.reshape(-1, self.num_outputs), residual, count, residual <= 2 * tolerance
         )
+
+
+def _has_tracers(values: PyTree) -> bool:
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(values))
 
 
 def _in_equal_blocks(x: Shaped[Array, "n ..."], size: int) -> Shaped[Array, "blocks rows ..."]:
@@ -279,6 +335,8 @@ def _product(
 
     with jax.default_matmul_precision("highest"):
         direction, _ = jax.lax.scan(add, jax.tree.map(jnp.zeros_like, moving), (rows, v))
+        # Without the barrier, XLA replaces two divisions by 1e-30 with one by 1e-60, which is 0.
+        direction = jax.lax.optimization_barrier(direction)
         return jax.lax.map(
             lambda x: derivative_along(lambda w: outputs(w, x), moving)(direction), others
         )

@@ -100,8 +100,9 @@ def _decimal_beyond(net: Model, params: PyTree, x: Rows, kernel: PyTree) -> floa
             narrowest = jnp.promote_types(kind, jnp.float32)
     limits = jnp.finfo(narrowest)
     decimal = 2 * exponent * math.log10(2)
-    # Smaller entries of such a kernel, products within it too, would be denormal.
-    if math.log10(limits.tiny) + DIGITS < decimal < math.log10(limits.max):
+    # The size is an estimate from a few rows; smaller entries, and products within them, would be denormal.
+    smallest = math.log10(limits.tiny) + DIGITS
+    if smallest < decimal < math.log10(limits.max) - DIGITS:
         return None
     return decimal
 

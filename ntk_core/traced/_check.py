@@ -338,8 +338,10 @@ def agree(program: Program, params: PyTree, x1: Array, x2: Array | None, kernel:
     def at(drawn: PyTree, rows: Sequence[Rows]) -> bool:
         left, right = rows[0], (rows[1] if len(rows) > 1 else None)
         found = whole_kernels(program, per_layer, program.leaves(drawn), left, right)
+        if not all(np.isfinite(each).all() for each in jax.tree.leaves(found)):
+            return False  # overflow of large numbers, which allows no verdict
         _compared(program, drawn, left, right, found)
-        return all(np.isfinite(each).all() and np.any(each) for each in jax.tree.leaves(found))
+        return all(np.any(each) for each in jax.tree.leaves(found))
 
     _compare_at_random_numbers(program, "kernel", at, params, *inputs)
 

@@ -19,6 +19,7 @@ Axes = tuple[Atom, ...]
 EquationParams = dict[str, Any]  # by JAX's names
 Shape = Sequence[int]
 Scaled = TypeVar("Scaled")
+LARGEST_SCALE = 2.0**20  # of the constant of a view, and of its reciprocal; our choice
 
 
 def aval_of(atom: Var | Literal) -> jax.ShapeDtypeStruct:
@@ -240,7 +241,11 @@ def times_number(name: str, inputs: Sequence[object], kind: type[Scaled]) -> Sca
     scaled: Any = first
     if not isinstance(first, kind) or not number or not math.isfinite(number):
         return None
-    return replace(scaled, scale=scaled.scale * (number if name == "mul" else 1 / number))
+    scale = scaled.scale * (number if name == "mul" else 1 / number)
+    # Kernels contain scale² beside squares of cotangents, which must not vanish or overflow.
+    if not 1 / LARGEST_SCALE <= abs(scale) <= LARGEST_SCALE:
+        return None
+    return replace(scaled, scale=scale)
 
 
 def _real(value: object) -> float | None:

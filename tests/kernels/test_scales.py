@@ -92,6 +92,116 @@ def test_change_of_given_kernels_at_every_scale(dtype: type, scale: float) -> No
     assert alignment(first, np.ones(300)) == pytest.approx(1, rel=1e-5)
 
 
+SATURATED = [(np.float32, 1e15), (np.float32, 1e19), (np.float32, 1e30), (jnp.bfloat16, 1e30)]
+
+
+@pytest.mark.parametrize(("dtype", "scale"), SATURATED)
+def test_inputs_that_saturate_a_network_leave_the_last_layer(dtype: type, scale: float) -> None:
+    x = jnp.asarray(X, dtype) * jnp.asarray(scale, dtype)
+    params = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), PARAMS)
+    signs = np.sign(np.asarray(x, np.float64) @ np.asarray(params["w"], np.float64))
+    expected = np.einsum("ih,jh,ab->ijab", signs, signs, np.eye(2))
+    np.testing.assert_allclose(empirical_ntk(plain, params, x), expected, atol=1e-6)
+    moved = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), MOVED)
+    found = kernel_change_between(plain, params, moved, x)
+    assert found.change == pytest.approx(0, abs=1e-6)
+    assert found.norm0 == pytest.approx(np.linalg.norm(expected), rel=1e-6)
+
+
+def test_parts_of_saturated_networks_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="products of layers overflow"):
+        empirical_ntk(plain, PARAMS, X * np.float32(1e30), per_layer=True)
+
+
+def test_report_of_saturated_networks_is_linear() -> None:
+    found = linearity_report(plain, PARAMS, MOVED, X * np.float32(1e30))
+    assert found.output_error == pytest.approx(0, abs=1e-4)
+    assert found.kernel_change == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, jnp.bfloat16])
+def test_reports_in_narrow_types_equal_wide_ones(dtype: type) -> None:
+    params, moved = (
+        jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), each) for each in (PARAMS, MOVED)
+    )
+    x = jnp.asarray(X, dtype)
+    found = linearity_report(plain, params, moved, x)
+    wide = [
+        jax.tree.map(lambda leaf: jnp.asarray(leaf, np.float32), each)
+        for each in (params, moved, x)
+    ]
+    expected = linearity_report(plain, *wide)
+    tolerance = 8 * float(jnp.finfo(dtype).eps)
+    assert found.kernel_change == pytest.approx(expected.kernel_change, abs=tolerance)
+    assert found.output_change == pytest.approx(expected.output_change, abs=tolerance)
+
+
+def test_constants_of_a_product_do_not_hide_its_kernel() -> None:
+    def around(params: PyTree, x: Array) -> Array:
+        # The parameter of the second product has the constant 1e19, its cotangent 1e-19.
+        return (plain(params, x) * 1e19).reshape(len(x), 1, 2)[:, 0] * 1e-19
+
+    expected = empirical_ntk(plain, PARAMS, X, per_layer=True)
+    found = empirical_ntk(around, PARAMS, X, per_layer=True)
+    for name, part in expected.items():
+        np.testing.assert_allclose(found[name], part, rtol=1e-5, atol=1e-5)
+
+
+def exact_product(vectors: np.ndarray) -> np.ndarray:
+    """Return K v in float64."""
+    with jax.enable_x64(True):
+        params = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), PARAMS)
+        kernel = np.asarray(generic_ntk(plain, params, jnp.asarray(X, jnp.float64)))
+    return np.einsum("ijab,jb->ia", kernel, vectors)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "vectors"),
+    [(1.0, 1e-30), (1.0, 1e30), (1e-30, 1e30), (1e30, 1e-30), (1e-15, 1.0), (1e15, 1.0)],
+)
+def test_products_at_every_scale(outputs: float, vectors: float) -> None:
+    kernel = KernelOperator(lambda w, x: plain(w, x) * outputs, PARAMS, X)
+    v = Y * np.float32(vectors)
+    expected = exact_product(v.astype(np.float64)) * outputs**2
+    np.testing.assert_allclose(np.asarray(kernel.product(v), np.float64), expected, rtol=1e-4)
+    np.testing.assert_allclose(kernel.flat_product(v.ravel()), expected.ravel(), rtol=1e-4)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-19, 1e19, 1e30])
+def test_products_beyond_their_type_are_refused(scale: float) -> None:
+    kernel = KernelOperator(lambda w, x: plain(w, x) * scale, PARAMS, X)
+    with pytest.raises(InvalidInput, match="products with v"):
+        kernel.product(Y)
+    with pytest.raises(InvalidInput, match="products with v"):
+        kernel.extremes()
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_products_of_parameters_in_other_units_are_refused(scale: float) -> None:
+    params = {name: leaf * np.float32(scale) for name, leaf in PARAMS.items()}
+
+    def stretched(w: PyTree, x: Array) -> Array:
+        return plain(jax.tree.map(lambda leaf: leaf / scale, w), x)
+
+    with pytest.raises(InvalidInput, match="products with v"):
+        KernelOperator(stretched, params, X).product(Y)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_solutions_and_estimates_do_not_depend_on_scale(scale: float) -> None:
+    def scaled(w: PyTree, x: Array) -> Array:
+        return plain(w, x) * scale
+
+    expected = KernelOperator(plain, PARAMS, X).solve(Y).coefficients
+    found = KernelOperator(scaled, PARAMS, X).solve(Y)
+    assert found.converged
+    np.testing.assert_allclose(found.coefficients * scale**2, expected, rtol=1e-2, atol=1e-4)
+    estimate = kernel_change_between(scaled, PARAMS, MOVED, X, probes=16)
+    assert estimate.change == pytest.approx(exact_change(), abs=estimate.interval + 1e-5)
+    assert np.isfinite(estimate.norm0)
+    assert estimate.norm0 > 0
+
+
 @jax.custom_vjp
 def activation(z: Array) -> Array:
     return jnp.tanh(z)

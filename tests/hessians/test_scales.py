@@ -1,0 +1,153 @@
+"""Hessians at any scale of outputs and parameters scale with them, or are refused by name."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ntk_core import InvalidInput, ball_sup, hessian_density, hessian_eigenpairs, hessian_norm
+from ntk_core.hessians import hessian_block_norms, smallest_eigenvalue_in_ball, vector_hessian_norm
+
+# NumPy reports that JAX casts a literal of 1e30 to a narrower type when it folds constants.
+pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered in cast")
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((2, 3)).astype(np.float32)
+PARAMS = {
+    "w": RNG.standard_normal((3, 4)).astype(np.float32) / 2,
+    "v": RNG.standard_normal((4, 2)).astype(np.float32),
+}
+SCALES = [
+    (jnp.float32, 1e-30),
+    (jnp.float32, 1e30),
+    (jnp.float16, 1e-4),
+    (jnp.float16, 1e4),
+    (jnp.bfloat16, 1e-30),
+    (jnp.bfloat16, 1e30),
+]
+
+
+def plain(params, x):
+    return jnp.tanh(x @ params["w"]) @ params["v"]
+
+
+def times(scale):
+    """Return a function whose outputs, and so its Hessian, are multiplied."""
+    return lambda params, x: plain(params, x) * jnp.asarray(scale, params["v"].dtype)
+
+
+def stretched(scale):
+    """Return a function of parameters in other units, with a Hessian divided by scale²."""
+
+    def function(params, x):
+        unit = jax.tree.map(lambda leaf: leaf / jnp.asarray(scale, leaf.dtype), params)
+        return plain(unit, x)
+
+    return function
+
+
+def cast(tree, dtype, scale=1.0):
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype) * jnp.asarray(scale, dtype), tree)
+
+
+def dense_hessian(params, x):
+    """Return the Hessian of the first output, in float64."""
+    with jax.enable_x64(True):
+        flat, unravel = jax.flatten_util.ravel_pytree(cast(params, jnp.float64))
+        rows = jnp.asarray(x, jnp.float64)[None]
+        return np.asarray(jax.hessian(lambda w: plain(unravel(w), rows)[0, 0])(flat))
+
+
+def rounded(tree, dtype):
+    """Return the numbers of a narrower type."""
+    return jax.tree.map(lambda leaf: np.asarray(jnp.asarray(leaf, dtype), np.float64), tree)
+
+
+def eigenvalues(dtype):
+    """Return exact eigenvalues for the given numbers in this type, by falling absolute value."""
+    values = np.linalg.eigvalsh(dense_hessian(rounded(PARAMS, dtype), rounded(X[0], dtype)))
+    return values[np.argsort(-np.abs(values))]
+
+
+@pytest.mark.parametrize(("dtype", "scale"), SCALES)
+def test_norms_and_eigenpairs_scale_with_the_output(dtype, scale):
+    expected = eigenvalues(dtype)
+    tolerance = 5 * float(jnp.finfo(dtype).eps) ** 0.5 / 10
+    params, x = cast(PARAMS, dtype), cast(X[0], dtype)
+    norm = hessian_norm(times(scale), params, x, batched=False)
+    assert norm.converged
+    assert norm.value == pytest.approx(scale * abs(expected[0]), rel=tolerance)
+    pairs = hessian_eigenpairs(times(scale), params, x, num_wanted=2)
+    np.testing.assert_allclose(
+        np.asarray(pairs.eigenvalues, np.float64) / scale, expected[:2], rtol=tolerance
+    )
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_densities_scale_with_the_output(scale):
+    expected = eigenvalues(jnp.float32)
+    found = hessian_density(times(scale), PARAMS, X[0], num_probes=2)
+    assert np.abs(found.nodes).max() == pytest.approx(scale * abs(expected[0]), rel=1e-4)
+
+
+@pytest.mark.parametrize("scale", [1e-10, 1e10])
+def test_norms_scale_with_the_units_of_parameters(scale):
+    params = cast(PARAMS, jnp.float32, scale)
+    found = hessian_norm(stretched(scale), params, X[0], batched=False)
+    assert found.value == pytest.approx(abs(eigenvalues(jnp.float32)[0]) / scale**2, rel=1e-4)
+
+
+CALLS = {
+    "norm": lambda f, w: hessian_norm(f, w, X[0], batched=False),
+    "norms": lambda f, w: hessian_norm(f, w, X, batched=True),
+    "eigenpairs": lambda f, w: hessian_eigenpairs(f, w, X[0], num_wanted=2),
+    "density": lambda f, w: hessian_density(f, w, X[0], num_probes=1),
+    "blocks": lambda f, w: hessian_block_norms(f, w, X[0]),
+    "all outputs": lambda f, w: vector_hessian_norm(f, w, X[0]),
+    "ball": lambda f, w: ball_sup(f, w, X[0], 0.1, num_starts=1, num_steps=1),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_hessians_beyond_their_type_are_refused(call, scale):
+    with pytest.raises(InvalidInput, match="second derivatives around 1e"):
+        CALLS[call](stretched(scale), cast(PARAMS, jnp.float32, scale))
+
+
+def test_seeds_within_range_remain_beside_others():
+    def logarithm(params, x):  # second derivatives −1/w²
+        return x @ jnp.log(jnp.abs(params["w"]))
+
+    seeds = [{"w": jnp.full((3, 1), size)} for size in (1e-30, 1.0)]
+    found = hessian_norm(logarithm, seeds, X[0], batched=False)
+    assert np.isfinite(found.value).tolist() == [False, True]
+    assert found.converged.tolist() == [False, True]
+
+
+def test_linear_functions_have_no_hessian_at_any_scale():
+    for scale in (1e-30, 1.0, 1e30):
+        found = hessian_norm(
+            lambda params, x, s=scale: (x @ params["w"]) * s, PARAMS, X[0], batched=False
+        )
+        assert (found.value, bool(found.converged)) == (0.0, True)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_balls_scale_with_the_output(scale):
+    options = {"num_starts": 1, "num_steps": 3, "max_further_steps": 0}
+    expected = ball_sup(plain, PARAMS, X[0], 0.5, **options)
+    found = ball_sup(times(scale), PARAMS, X[0], 0.5, **options)
+    assert expected.value > 1.01 * expected.at_center  # the ascent finds more than the center
+    assert found.value / scale == pytest.approx(expected.value, rel=1e-3)
+    np.testing.assert_allclose(found.ascent / scale, expected.ascent, rtol=1e-3)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e12])
+def test_balls_of_kernels_scale_with_the_output(scale):
+    options = {"num_starts": 1, "num_steps": 2, "max_further_steps": 0}
+    expected = ball_sup(plain, PARAMS, X, 0.5, "kernel", **options)
+    found = ball_sup(times(scale), PARAMS, X, 0.5, "kernel", **options)
+    assert found.value == pytest.approx(expected.value, rel=1e-3)
+    least = smallest_eigenvalue_in_ball(plain, PARAMS, X, 0.1, num_starts=1, num_steps=2)
+    scaled = smallest_eigenvalue_in_ball(times(scale), PARAMS, X, 0.1, num_starts=1, num_steps=2)
+    assert scaled.value / scale**2 == pytest.approx(least.value, rel=1e-3)
