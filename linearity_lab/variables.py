@@ -1,6 +1,7 @@
 """Environment variables of the lab, with bounds."""
 
 import functools
+import os
 import re
 from collections.abc import Collection
 from pathlib import Path
@@ -9,13 +10,9 @@ from typing import Literal, get_args, get_origin
 from pydantic import Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from linearity_lab.environment import PREFIX
+from linearity_lab.variable_names import OF_COMPOSE, PREFIX
 from ntk_core.errors import InvalidInput, UnknownSetting
 
-# Variables that compose.yaml reads, in addition to the settings below.
-OF_COMPOSE = frozenset(
-    {"BIND", "CONTAINER_MEMORY", "NGINX_MEMORY", "SESSIONS_PER_CLIENT", "TLS_PROXY"}
-)
 CACHE_OFF = "off"
 MIN_KEY = 32
 SCHEDULER_ADDRESS = re.compile(r"(tcp|tls)://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
@@ -83,6 +80,12 @@ class Settings(BaseSettings):
     @classmethod
     def _strip(cls, given: dict[str, str]) -> dict[str, str]:
         return {name: value.strip() for name, value in given.items() if value.strip()}
+
+
+def current() -> Settings:
+    """Return the settings of the environment; raises as :func:`read`."""
+    given = [(name, value) for name, value in os.environ.items() if name.startswith(PREFIX)]
+    return read(tuple(sorted(given)))
 
 
 @functools.lru_cache(maxsize=16)

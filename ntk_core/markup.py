@@ -5,7 +5,7 @@ import importlib
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from functools import partial, singledispatch
 from types import ModuleType
 from typing import Any
 
@@ -25,28 +25,33 @@ class Markup(str):
         return str(self)
 
 
-class Shown:
-    """Displays a value as several parts: HTML and Plotly figures."""
+@singledispatch
+def shown_parts(value: object, with_figure: bool) -> list[Part]:
+    """Return the parts of a value from top to bottom; text is HTML.
 
-    def _shown_parts(self, with_figure: bool) -> list[Part]:
-        """Return the parts from top to bottom; text is HTML."""
-        raise NotImplementedError
+    Modules that describe a class register its display here: ``@shown_parts.register``.
+    """
+    raise NotImplementedError(f"no display of {type(value).__name__}")
+
+
+class Shown:
+    """Displays a value as several parts: HTML and Plotly figures, see :func:`shown_parts`."""
 
     def _repr_html_(self) -> str:
-        return f"<div>{''.join(self._shown_parts(with_figure=False))}</div>"
+        return f"<div>{''.join(shown_parts(self, with_figure=False))}</div>"
 
     def _ipython_display_(self) -> None:
         if not is_kernel():
             raise NotImplementedError  # IPython then prints the value
         display = importlib.import_module("IPython.display").display
-        for part in self._shown_parts(with_figure=True):
+        for part in shown_parts(self, with_figure=True):
             display(
                 {"text/html": part} if isinstance(part, str) else part._repr_mimebundle_(), raw=True
             )
 
     def _display_(self) -> Any:
         marimo = sys.modules["marimo"]  # its caller
-        parts = self._shown_parts(with_figure=True)
+        parts = shown_parts(self, with_figure=True)
         return marimo.vstack(
             [marimo.Html(part) if isinstance(part, str) else part for part in parts]
         )

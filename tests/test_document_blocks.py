@@ -20,7 +20,7 @@ import ntk_core
 from hosting.start_nginx import DEFAULTS
 from linearity_lab.cli import _main
 from linearity_lab.cli._targets import assignment
-from linearity_lab.environment import PREFIX
+from linearity_lab.variable_names import PREFIX
 from linearity_lab.variables import Settings
 from tests.documents import ROOT, Block, blocks_of, commands, documents
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from linearity_lab.environment import PREFIX, environment_settings
+from linearity_lab.environment import environment_settings
 from linearity_lab.files import data_directory
+from linearity_lab.variable_names import PREFIX
 from linearity_lab.variables import OF_COMPOSE, Settings
 from ntk_core.errors import InvalidInput
 

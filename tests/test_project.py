@@ -1,13 +1,15 @@
 """Rules of the project: safety, requirements, links, workflows, one version."""
 
 import ast
+import graphlib
 import importlib.metadata
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
+import grimp
 import yaml
 from packaging.requirements import Requirement
 
@@ -219,3 +221,37 @@ def test_citation_and_changelog_have_one_version() -> None:
     versions = re.findall(r"^## \[(.+?)\](?: - (.+))?$", changes, flags=re.MULTILINE)
     assert versions[:2] == [("Unreleased", ""), (__version__, cited["date-released"])]
     assert cited["version"] == __version__
+
+
+def circles(imports: Mapping[str, Collection[str]]) -> list[set[str]]:
+    """Sets of modules that import each other, directly or through others of the set."""
+    sorter = graphlib.TopologicalSorter(imports)
+    try:
+        sorter.prepare()
+    except graphlib.CycleError as error:
+        first: set[str] = set(error.args[1])
+        # The same graph without the first of these modules may have further circles.
+        left = {}
+        for name, others in imports.items():
+            if name != error.args[1][0]:
+                left[name] = set(others) - {error.args[1][0]}
+        return [first, *circles(left)]
+    return []
+
+
+def test_modules_do_not_import_each_other_in_circles():
+    """Imports inside functions count; those for type checkers alone do not exist at run time."""
+    graph = grimp.build_graph(
+        "ntk_core", "linearity_lab", "pages", exclude_type_checking_imports=True
+    )
+    imports = {}
+    for name in graph.modules:
+        imports[name] = graph.find_modules_directly_imported_by(name)
+    assert len(imports) > 400
+    assert circles(imports) == []
+
+
+def test_a_circle_of_modules_is_found():
+    imports = {"a": {"b"}, "b": {"c", "d"}, "c": {"a"}, "d": set(), "e": {"f"}, "f": {"e"}}
+    assert [sorted(each) for each in circles(imports)] == [["a", "b", "c"], ["e", "f"]]
+    assert circles({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []

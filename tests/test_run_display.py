@@ -15,15 +15,17 @@ import ntk_core
 from linearity_lab.charts.figure import main_chart, shown_result
 from linearity_lab.dashboard.gallery import GALLERY, gallery_result
 from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
-from linearity_lab.run_display import FIGURES, HOW_TO_DRAW, with_bar
 from linearity_lab.runs import EXPERIMENTS, estimate
+from linearity_lab.runs.display import FIGURES, HOW_TO_DRAW
 from linearity_lab.runs.events import Ended, Estimated, PointProgress
+from linearity_lab.runs.progress_bar import with_bar
 from linearity_lab.settings.grammar import with_settings
 from ntk_core.errors import InvalidInput
+from ntk_core.markup import shown_parts
 from tests.dashboard.made_results import make_points, make_result
 from tests.examples.notebooks import stated_entry_points
 
-ENTRIES = "linearity_lab.run_display.entry_points"
+ENTRIES = "linearity_lab.runs.display.entry_points"
 
 
 def parsed(text: str) -> ElementTree.Element:
@@ -75,7 +77,7 @@ def test_result_without_dashboard_names_the_extra(monkeypatch):
     result = make_result(make_points())
     for entries in ([], [SimpleNamespace(load=load)]):
         monkeypatch.setattr(ENTRIES, lambda group, found=entries: found if group == FIGURES else [])
-        assert any(HOW_TO_DRAW in part for part in result._shown_parts(with_figure=True))
+        assert any(HOW_TO_DRAW in part for part in shown_parts(result, with_figure=True))
 
 
 def test_every_experiment_has_a_figure_in_notebooks(monkeypatch):

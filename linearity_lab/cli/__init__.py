@@ -6,17 +6,9 @@ Exit codes: 0 completed, 1 failed, 2 bad input, 130 stopped by Ctrl-C, 143 stopp
 import sys
 from collections.abc import Sequence
 
-from linearity_lab.exit_codes import BAD_INPUT, COMPLETED, FAILED, INTERRUPTED, TERMINATED
-from ntk_core.errors import InvalidInput
+from linearity_lab.cli._complaints import complain
+from linearity_lab.exit_codes import FAILED
 from ntk_core.machine import check_installed
-from ntk_core.markup import printable
-
-
-def complain(*problems: InvalidInput | str) -> None:
-    """Print one line per problem on stderr."""
-    for problem in problems:
-        print(printable(str(problem)), file=sys.stderr)
-
 
 _NEEDED = ("cyclopts", "filelock", "pandas", "PIL", "psutil", "sqlalchemy")
 

@@ -8,10 +8,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from linearity_lab.cli import COMPLETED, FAILED, complain
+from linearity_lab.cli._complaints import complain
 from linearity_lab.cli._following import compute, conclude, follow, interruptible, wants_json
 from linearity_lab.cli._targets import RUN, SPEC, Flag, assignment, kept_run, spec_named
 from linearity_lab.cli.run_directory import RunDirectory, write_whole
+from linearity_lab.exit_codes import COMPLETED, FAILED
 from linearity_lab.experiments.linearity_report.point import LinearityReportSpec
 from linearity_lab.experiments.own_model.point import OwnModelSpec
 from linearity_lab.runs import PRESETS, load_data, preset

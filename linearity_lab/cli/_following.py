@@ -8,14 +8,16 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator
 
-from linearity_lab.cli import COMPLETED, FAILED, INTERRUPTED, TERMINATED, complain, printable
+from linearity_lab.cli._complaints import complain
 from linearity_lab.cli.run_directory import RunDirectory
+from linearity_lab.exit_codes import COMPLETED, FAILED, INTERRUPTED, TERMINATED
 from linearity_lab.installation import command_name
-from linearity_lab.run_display import with_terminal_bar
 from linearity_lab.runs import Computation, Spec, check_size, run, run_summary, spec_digest
 from linearity_lab.runs.events import Ended, Event, PointFailed, PointFinished, PointProgress
+from linearity_lab.runs.progress_bar import with_terminal_bar
 from linearity_lab.runs.store import Store
 from ntk_core.errors import InvalidInput
+from ntk_core.markup import printable
 from ntk_core.numbers import percent
 
 # Users wait or press again; senders of SIGTERM kill soon afterwards.

@@ -10,9 +10,10 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from linearity_lab.citation import bibtex, cite_run
-from linearity_lab.cli import COMPLETED, FAILED, complain, printable
+from linearity_lab.cli._complaints import complain
 from linearity_lab.cli._targets import RUN, Flag, KeptRun, kept_run, stored_digest, unreadable_run
 from linearity_lab.cli.run_directory import WRITABLE, file_errors, write_whole
+from linearity_lab.exit_codes import COMPLETED, FAILED
 from linearity_lab.files import written_whole
 from linearity_lab.runs import KINDS, PRESETS, Result, canonical_json, imported_words, run_summary
 from linearity_lab.runs.store import (
@@ -29,6 +30,7 @@ from linearity_lab.runs.store import (
 )
 from ntk_core.errors import InvalidInput, check_choice
 from ntk_core.machine import how_to_install
+from ntk_core.markup import printable
 
 # Named, not imported: the core works without the dashboard.
 _DASHBOARD = "linearity_lab.dashboard.export_formats"

@@ -10,13 +10,15 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from linearity_lab.cli import FAILED, complain, printable
+from linearity_lab.cli._complaints import complain
 from linearity_lab.cli._targets import Flag
 from linearity_lab.cli.run_directory import file_errors, write_whole
 from linearity_lab.data import uploads
+from linearity_lab.exit_codes import FAILED
 from linearity_lab.installation import TOP, command_name
 from ntk_core.errors import InvalidInput
 from ntk_core.machine import how_to_install
+from ntk_core.markup import printable
 
 # Local files may be larger than a server accepts.
 _LIMITS = replace(

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from cyclopts import App, CycloptsError
 
-from linearity_lab.cli import BAD_INPUT, COMPLETED, FAILED, INTERRUPTED, complain
+from linearity_lab.cli._complaints import complain
 from linearity_lab.environment import environment_settings
+from linearity_lab.exit_codes import BAD_INPUT, COMPLETED, FAILED, INTERRUPTED
 from linearity_lab.installation import command_name
 from linearity_lab.settings.grammar import InvalidSpec
 from ntk_core._version import __version__

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar, overload
 
-from linearity_lab.run_display import with_terminal_bar
 from linearity_lab.runs import Points, Preset, ResultValue, Spec, SpecOf, run, spec_from
 from linearity_lab.runs import preset as _preset
 from linearity_lab.runs.events import Ended
+from linearity_lab.runs.progress_bar import with_terminal_bar
 from linearity_lab.settings.grammar import with_settings
 from ntk_core.errors import RunFailed
 

@@ -1,5 +1,6 @@
 """Runs: compute a spec and yield events, here or on a cluster; resumable. Imports JAX only to compute."""
 
+from linearity_lab.runs import display  # registers the display of specs and results
 from linearity_lab.runs._estimate import (
     capped,
     check_result_size,
@@ -11,6 +12,7 @@ from linearity_lab.runs._estimate import (
     work_of_points,
 )
 from linearity_lab.runs._parse import canonical_json, parse_spec, spec_digest, spec_from
+from linearity_lab.runs._result import ResultValue
 from linearity_lab.runs._run import Points, run
 from linearity_lab.runs._spec import ExperimentSpec, SeededSpec, Spec, SpecOf, SweepSpec, point_key
 from linearity_lab.runs._table import (
@@ -40,7 +42,6 @@ from linearity_lab.runs._values import (
     Outcome,
     PointValue,
     Provenance,
-    ResultValue,
     Value,
     WidthPoint,
     finite_or_none,

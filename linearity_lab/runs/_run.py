@@ -21,6 +21,7 @@ from linearity_lab.runs.events import (
     PointProgress,
     PointStarted,
 )
+from linearity_lab.runs.progress_bar import with_bar
 from ntk_core.machine import how_to_install
 
 if TYPE_CHECKING:
@@ -79,8 +80,6 @@ def run(
 
     Source: our choice, docs/decisions/0001-specs-and-events.md and docs/jobs-and-results.md.
     """
-    from linearity_lab.run_display import with_bar  # which estimates specs
-
     spec = spec_from(spec)
     address = scheduler_address(scheduler) if computation is None else None
     if computation is None:

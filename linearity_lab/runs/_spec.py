@@ -13,7 +13,7 @@ from linearity_lab.settings.part import SpecPart, Width
 from ntk_core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from linearity_lab.runs._values import ResultValue
+    from linearity_lab.runs._result import ResultValue
 
 SCHEMA_VERSION = 3  # of every experiment when versions began to differ
 UPLOAD = "upload"  # name of uploaded data
@@ -138,11 +138,6 @@ class ExperimentSpec(SpecPart):
     def command(self) -> tuple[str, ...]:
         """Return the command that computes a custom model; empty for specs that ``run`` computes."""
         return ()
-
-    def _repr_html_(self) -> str:
-        from linearity_lab.run_display import spec_html  # which estimates specs
-
-        return spec_html(self)
 
 
 def version_of(kind: type[ExperimentSpec]) -> int:

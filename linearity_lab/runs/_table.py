@@ -17,8 +17,9 @@ from pydantic import BeforeValidator, SerializeAsAny
 
 from linearity_lab.data import Dataset, data_fingerprint, load_dataset
 from linearity_lab.installation import OUTSIDE
+from linearity_lab.runs._result import ResultValue
 from linearity_lab.runs._spec import SeededSpec, Spec
-from linearity_lab.runs._values import PointValue, ResultValue
+from linearity_lab.runs._values import PointValue
 from linearity_lab.runs.columns import outcome_notes, text_table
 from linearity_lab.runs.costs import Counts, CountsOf
 from linearity_lab.settings.grammar import validated

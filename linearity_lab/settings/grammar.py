@@ -13,7 +13,8 @@ from linearity_lab.settings.validation import lengths, part_type, problems
 from linearity_lab.settings.walk import Part, Setting, settings, value_at, values_in, values_of
 from ntk_core.allowed import allowed_values
 from ntk_core.errors import InvalidInput, UnknownSetting
-from ntk_core.markup import paragraph, shortened, table
+from ntk_core.markup import Part as ShownPart
+from ntk_core.markup import paragraph, shortened, shown_parts, table
 
 
 class InvalidSpec(ValueError):
@@ -238,6 +239,11 @@ def settings_html(part: SpecPart) -> str:
         for name in changed
     ]
     return table(("Setting", "Name", "Value", "Default"), rows)
+
+
+@shown_parts.register
+def _settings_parts(part: SpecPart, with_figure: bool) -> list[ShownPart]:
+    return [settings_html(part)]
 
 
 def _words(setting: Setting, value: object) -> str:

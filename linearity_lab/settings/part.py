@@ -8,6 +8,7 @@ import pydantic
 from pydantic import AfterValidator, BeforeValidator, Field, model_serializer, model_validator
 
 from ntk_core.errors import InvalidInput
+from ntk_core.markup import shown_parts
 from ntk_core.terms import Term
 
 
@@ -80,9 +81,7 @@ class SpecPart(pydantic.BaseModel):
         )
 
     def _repr_html_(self) -> str:
-        from linearity_lab.settings.grammar import settings_html  # imports this module
-
-        return settings_html(self)
+        return "".join(shown_parts(self, with_figure=False))
 
 
 def reduced(part: SpecPart) -> dict[str, Any]:

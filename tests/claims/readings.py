@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import betaincinv, stdtrit
 
-from linearity_lab.runs._values import ResultValue
+from linearity_lab.runs._result import ResultValue
 from ntk_core.fits import fit_power_law, least_squares
 
 _LEVEL = 0.95

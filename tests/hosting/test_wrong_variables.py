@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from linearity_lab.cli import BAD_INPUT, main
+from linearity_lab.cli import main
+from linearity_lab.exit_codes import BAD_INPUT
 from linearity_lab.runs.store import check_location
 from linearity_lab.variables import OF_COMPOSE
 from ntk_core.errors import InvalidInput

@@ -5,7 +5,8 @@ import os
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
-from linearity_lab.environment import PREFIX, environment_settings
+from linearity_lab.environment import environment_settings
+from linearity_lab.variable_names import PREFIX
 from ntk_core.errors import InvalidInput
 
 WORKERS_VARIABLE = f"{PREFIX}WORKERS"

@@ -40,7 +40,6 @@ from linearity_lab.environment import environment_settings
 from linearity_lab.exit_codes import BAD_INPUT
 from linearity_lab.memory import keep_memory_returnable
 from linearity_lab.page_modules import page_folders, page_module, pages_outside
-from linearity_lab.runs.store import check_location
 from ntk_core.errors import InvalidInput
 from ntk_core.markup import printable
 
@@ -157,6 +156,8 @@ def allow_large_figures() -> None:
 
 def stop_if_misconfigured() -> None:
     """End the process before it serves if the environment is wrong, with one sentence on stderr."""
+    from linearity_lab.runs.store import check_location  # loads SQLAlchemy and the specs
+
     try:
         if profile().is_shared:
             signing_key()

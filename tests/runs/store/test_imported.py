@@ -14,8 +14,8 @@ import pytest
 from linearity_lab.citation import bibtex, cite_run
 from linearity_lab.cli import main
 from linearity_lab.cli.run_directory import RunDirectory
-from linearity_lab.run_display import result_parts
 from linearity_lab.runs import spec_digest
+from linearity_lab.runs.display import result_parts
 from linearity_lab.runs.store import Store, read_line, read_runs, run_line
 from tests.runs.store.made_runs import (
     ROOT,
