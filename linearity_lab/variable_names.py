@@ -1,7 +1,8 @@
-"""Names of environment variables, without pydantic, which would delay the server's start."""
+"""Names of environment variables and their limits that are needed before pydantic is loaded."""
 
 PREFIX = "LINEARITY_LAB_"
-# Variables that compose.yaml reads, in addition to the settings below.
+# Variables that compose.yaml reads.
 OF_COMPOSE = frozenset(
     {"BIND", "CONTAINER_MEMORY", "NGINX_MEMORY", "SESSIONS_PER_CLIENT", "TLS_PROXY"}
 )
+MIN_KEY = 32  # letters of COOKIE_KEY

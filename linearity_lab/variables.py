@@ -10,11 +10,10 @@ from typing import Literal, get_args, get_origin
 from pydantic import Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from linearity_lab.variable_names import OF_COMPOSE, PREFIX
+from linearity_lab.variable_names import MIN_KEY, OF_COMPOSE, PREFIX
 from ntk_core.errors import InvalidInput, UnknownSetting
 
 CACHE_OFF = "off"
-MIN_KEY = 32
 SCHEDULER_ADDRESS = re.compile(r"(tcp|tls)://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
 HOST_NAME = re.compile(r"\*|(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*|\[[0-9A-Fa-f:.]+\]")
 FRAME_ORIGIN = re.compile(r"https?://(\*\.)?[A-Za-z0-9.-]+(:\d{1,5})?")

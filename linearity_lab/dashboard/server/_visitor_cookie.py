@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from linearity_lab.dashboard.server._visitors import strict_profile
 from linearity_lab.environment import environment_settings
 from linearity_lab.files import data_directory, private_directory
-from linearity_lab.variables import MIN_KEY
+from linearity_lab.variable_names import MIN_KEY
 from ntk_core.errors import InvalidInput
 
 COOKIE = "linearity_lab_visitor"
