@@ -8,7 +8,8 @@ import streamlit as st
 from linearity_lab.dashboard import early, job_status
 from linearity_lab.dashboard.jobs import shared_jobs
 from linearity_lab.dashboard.jobs.profile import error_text, profile
-from linearity_lab.dashboard.navigation import ICON, PAGES, menu
+from linearity_lab.dashboard.navigation import ICON, menu
+from linearity_lab.dashboard.page_table import PAGES
 from linearity_lab.dashboard.pages.lecture import poll_votes
 from linearity_lab.dashboard.server import lifespan, middleware, routes
 from linearity_lab.dashboard.server.garbage import collect_garbage

@@ -16,7 +16,7 @@ from benchmarks.browser import READY, Theme, fresh_app, headless, new_page, scri
 from benchmarks.contrast import contrast
 from benchmarks.measure import ROOT, Row
 from linearity_lab.charts.style import GUIDE_COLOR
-from linearity_lab.dashboard.navigation import PAGES as ALL
+from linearity_lab.dashboard.page_table import PAGES as ALL
 from linearity_lab.runs import EXPERIMENTS
 
 PAGE = ROOT / "docs/pages.md"

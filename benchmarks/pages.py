@@ -17,7 +17,7 @@ from streamlit.testing.v1 import AppTest
 
 from benchmarks.measure import ROOT, Row, Settings
 from linearity_lab.dashboard import gallery
-from linearity_lab.dashboard.navigation import EMBEDDED, PAGES
+from linearity_lab.dashboard.page_table import EMBEDDED, PAGES
 from linearity_lab.runs import PRESETS
 
 MOST_MS = 500

@@ -2,7 +2,14 @@
 
 from pathlib import Path
 
-from linearity_lab.runs import Provenance, ResultValue, experiment_of, spec_digest
+from linearity_lab.runs import (
+    Provenance,
+    ResultValue,
+    SeededSpec,
+    experiment_of,
+    spec_digest,
+)
+from ntk_core.numbers import duration
 
 # BibTeX counts braces even after a backslash.
 _TEX = str.maketrans({**{letter: "\\" + letter for letter in "&%$#_"}, "{": "(", "}": ")", "~": r"\textasciitilde{}",
@@ -29,6 +36,28 @@ def cite_run(result: ResultValue) -> str:
         f"Schema version {result.spec.schema_version}{f'; SHA-256 of the data {data}' if data else ''}."
     )
     return "\n".join(lines)
+
+
+def provenance_sentence(result: ResultValue) -> str:
+    """Return when, where and by which versions a result was computed, and the digests of its spec and data."""
+    origin = result.provenance
+    versions = ", ".join(f"{name} {version}" for name, version in origin.versions.items())
+    data = f" · data {origin.data_sha256[:12]}" if origin.data_sha256 else ""
+    earlier = sum(len(keys) for other, keys in result.origins if other != origin)
+    taken = (
+        f" · {earlier} of {len(result.points)} points taken over from earlier runs"
+        if earlier
+        else ""
+    )
+    imported = f" · {result.imported_words}" if result.num_imported else ""
+    scope = f" · intervals {result.spec.scope}" if isinstance(result.spec, SeededSpec) else ""
+    kind, _, name = origin.device.partition(": ")
+    device = kind if name == kind else origin.device
+    return (
+        f"Computed {origin.started_at.replace('T', ' ').replace('+00:00', ' UTC')} in {duration(result.runtime_s)} on "
+        f"{device}, {origin.dtype} · {versions} · {origin.platform} · "
+        f"spec {spec_digest(result.spec)[:12]}{data}{scope}{taken}{imported}"
+    )
 
 
 def bibtex(result: ResultValue) -> str:

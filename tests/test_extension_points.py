@@ -40,7 +40,7 @@ printed("gallery", "toy-first", *sys.argv[1:])
 
 from linearity_lab.charts.chart import comparison_of
 from linearity_lab.dashboard.gallery import gallery_result
-from linearity_lab.dashboard.navigation import PAGES
+from linearity_lab.dashboard.page_table import PAGES
 from linearity_lab.dashboard.pages.overview.page import page_thumbnail
 from linearity_lab.dashboard.pages.results.compared_runs import lines_of, measures_of, overlay
 

@@ -32,7 +32,8 @@ def script(page: str) -> str:
         shown = {"title": QUESTION, "data": given(LiveSettings()), **style}
         return source.early_module(source.module(), "beginEarly(Live, inURL(EARLY.data))", shown)
 
-    from linearity_lab.dashboard.pages.overview.page import PAGE, TITLE
+    from linearity_lab.dashboard.pages.overview import TITLE
+    from linearity_lab.dashboard.pages.overview.page import PAGE
     from linearity_lab.words.pages import SHOWS, prose
 
     words = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", prose(PAGE, SHOWS))

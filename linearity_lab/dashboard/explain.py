@@ -8,8 +8,9 @@ import streamlit as st
 
 from linearity_lab.charts.axes import readable
 from linearity_lab.charts.chart import Chart
+from linearity_lab.citation import provenance_sentence
 from linearity_lab.page_modules import page_script
-from linearity_lab.runs import ResultValue, SeededSpec, spec_digest
+from linearity_lab.runs import ResultValue
 from linearity_lab.words.markdown import plain
 from linearity_lab.words.pages import (
     CHANGES,
@@ -22,7 +23,6 @@ from linearity_lab.words.pages import (
     try_links,
 )
 from ntk_core.markup import without_marks
-from ntk_core.numbers import duration
 
 ABOUT = "About this figure"
 OPENED = "about"  # key.OPENED: whether this figure's explanation is open
@@ -91,28 +91,6 @@ def page_answers(page: str) -> None:
     """Show the page's texts on its figures and on the effects of finite width."""
     for column, heading in zip(st.columns(2, gap="medium"), (SHOWS, CHANGES), strict=True):
         column.markdown(titled_prose(page, heading))
-
-
-def provenance_sentence(result: ResultValue) -> str:
-    """Return when, where and by which versions a result was computed, and the digests of its spec and data."""
-    origin = result.provenance
-    versions = ", ".join(f"{name} {version}" for name, version in origin.versions.items())
-    data = f" · data {origin.data_sha256[:12]}" if origin.data_sha256 else ""
-    earlier = sum(len(keys) for other, keys in result.origins if other != origin)
-    taken = (
-        f" · {earlier} of {len(result.points)} points taken over from earlier runs"
-        if earlier
-        else ""
-    )
-    imported = f" · {result.imported_words}" if result.num_imported else ""
-    scope = f" · intervals {result.spec.scope}" if isinstance(result.spec, SeededSpec) else ""
-    kind, _, name = origin.device.partition(": ")
-    device = kind if name == kind else origin.device
-    return (
-        f"Computed {origin.started_at.replace('T', ' ').replace('+00:00', ' UTC')} in {duration(result.runtime_s)} on "
-        f"{device}, {origin.dtype} · {versions} · {origin.platform} · "
-        f"spec {spec_digest(result.spec)[:12]}{data}{scope}{taken}{imported}"
-    )
 
 
 def provenance_footer(result: ResultValue) -> None:

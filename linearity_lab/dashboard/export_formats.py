@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.figure import main_chart, shown_result
 from linearity_lab.charts.style import CHART_CONFIG
-from linearity_lab.dashboard.explain import provenance_sentence
+from linearity_lab.citation import provenance_sentence
 from linearity_lab.runs import PRESETS, ResultValue, Spec, spec_digest
 from linearity_lab.settings.grammar import changed_values, differences
 from linearity_lab.words.run_words import nearest_preset, variation

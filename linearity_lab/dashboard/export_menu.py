@@ -9,8 +9,8 @@ import streamlit as st
 
 from linearity_lab.charts.chart import Chart
 from linearity_lab.citation import bibtex, cite_run
+from linearity_lab.dashboard.components import component
 from linearity_lab.dashboard.export_formats import command_line, notebook, page_html, program
-from linearity_lab.dashboard.scripts import component
 from linearity_lab.dashboard.shown import whole_points
 from linearity_lab.runs import ResultValue, Spec
 

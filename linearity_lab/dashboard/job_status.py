@@ -12,9 +12,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from linearity_lab.dashboard import session
+from linearity_lab.dashboard.components import component
 from linearity_lab.dashboard.jobs import shared_jobs
 from linearity_lab.dashboard.jobs.profile import profile
-from linearity_lab.dashboard.scripts import component
 from linearity_lab.dashboard.server import visitor_of
 from linearity_lab.page_modules import has_page_module, page_module
 from ntk_core.markup import JSON

@@ -1,34 +1,16 @@
-"""The pages: one table for the menu, the links between pages and the tests."""
+"""The menu in Streamlit, and how scripts open their pages."""
 
 import threading
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import streamlit as st
 
-from linearity_lab.installation import TOP
-from linearity_lab.page_modules import GROUPS, Page, page_module, pages_outside
+from linearity_lab.dashboard.page_table import EMBEDDED, PAGES
+from linearity_lab.page_modules import GROUPS, page_module
 
 ICON = Path(__file__).with_name("icon.svg")
 BRAND = ICON.with_name("brand.svg")
 
-EMBEDDED = "embed"  # a script with a URL of its own, outside the menu
-
-
-def _pages() -> Iterator[Page]:
-    taken = {EMBEDDED}
-    for script in (TOP / "pages").glob("*.py"):
-        if script.stem != EMBEDDED:
-            taken.add(script.stem)
-            yield replace(page_module(script.stem).PAGE, name=script.stem)
-    for name in pages_outside():
-        if name not in taken:
-            yield replace(page_module(name).PAGE, name=name)
-
-
-# Every other script in pages/ is a page, and every view of an experiment from outside.
-PAGES = tuple(sorted(_pages(), key=lambda page: (GROUPS.index(page.group), page.place)))
 ROOT_NAME = "home"
 OLD_NAMES = {"kernel_change": "kernel_drift"}  # names in old links
 _SHOWN = threading.Event()

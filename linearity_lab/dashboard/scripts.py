@@ -1,30 +1,14 @@
-"""Custom components from files: a script or a bundle of small ES modules, and the style beside it."""
+"""Scripts of custom components, from files: bundles of small ES modules, also for pages opened from a disk."""
 
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
-import streamlit as st
-from streamlit.components.v2.types import ComponentRenderer
-
+# The drawing area: its script, with the style beside it, and its frame.
+SKETCH = Path(__file__).with_name("sketch.js")
+SKETCH_HTML = '<div class="sketch"></div>'
 _IMPORTS = re.compile(r"^import [^;]*;\n", re.MULTILINE)
 _EXPORTS = re.compile(r"^export (?!default)", re.MULTILINE)
-
-
-def component(
-    name: str, script: Path, html: str = "", parts: Sequence[str] = ()
-) -> ComponentRenderer:
-    """Register a custom component and return the function that mounts it.
-
-    Its style is beside the ES module ``script``; ``parts`` of that folder are joined in place of the script.
-    """
-    style = script.with_suffix(".css")
-    return st.components.v2.component(
-        f"linearity_lab_{name}",
-        html=html or None,
-        css=style.read_text(encoding="utf-8") if style.exists() else None,
-        js=joined(script.parent, parts or (script.stem,)),
-    )
 
 
 def joined(folder: Path, names: Sequence[str]) -> str:

@@ -1,19 +1,17 @@
 """A line drawn on a figure before the data appear: a custom component for mouse, touch and keys."""
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import numpy as np
 import streamlit as st
 
-from linearity_lab.dashboard.scripts import component
+from linearity_lab.dashboard.components import component
+from linearity_lab.dashboard.scripts import SKETCH, SKETCH_HTML
 from ntk_core.markup import JSON
 
 COLUMNS = 33  # as in sketch.js
 MOST = 40.0  # |log10| of a drawn line
-HTML = '<div class="sketch"></div>'
-SCRIPT = Path(__file__).parent / "sketch.js"
-_mount = component("sketch", SCRIPT, HTML)
+_mount = component("sketch", SKETCH, SKETCH_HTML)
 
 
 def sketch(key: str, data: JSON, drawn: Callable[[float, list[tuple[float, float]]], None]) -> None:

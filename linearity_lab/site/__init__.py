@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from linearity_lab.charts.style import CHART_CONFIG
-from linearity_lab.dashboard import sketch
 from linearity_lab.dashboard.live import source
 from linearity_lab.dashboard.pages.lecture.steps import STEPS
-from linearity_lab.dashboard.scripts import plain_script
+from linearity_lab.dashboard.scripts import SKETCH, plain_script
 from linearity_lab.runs import PRESETS
 from linearity_lab.site import _gallery, _lecture, _page
 from linearity_lab.site._figures import FigurePage, gallery_figures, lecture_figure
@@ -63,7 +62,7 @@ def _shared() -> dict[str, str]:
         "plotly.js": PLOTLY.read_text(encoding="utf-8"),
         "live.js": plain_script(source.module(), "live", "inURL"),
         "home.js": plain_script(source.home_module(), "home"),
-        "sketch.js": plain_script(sketch.SCRIPT.read_text(encoding="utf-8"), "sketch"),
+        "sketch.js": plain_script(SKETCH.read_text(encoding="utf-8"), "sketch"),
         "site.js": (FOLDER / "site.js").read_text(encoding="utf-8")
         + f"lab.config = {json.dumps(CHART_CONFIG)};\n",
         "lecture.js": (FOLDER / "lecture.js").read_text(encoding="utf-8"),

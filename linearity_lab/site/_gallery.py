@@ -8,12 +8,11 @@ from pathlib import PurePosixPath
 from markupsafe import Markup
 
 from linearity_lab.charts.vector import thumbnail_of
-from linearity_lab.citation import cite_run
-from linearity_lab.dashboard.explain import provenance_sentence
+from linearity_lab.citation import cite_run, provenance_sentence
 from linearity_lab.dashboard.export_formats import command_line
 from linearity_lab.dashboard.live import given
 from linearity_lab.dashboard.live.settings import LiveSettings
-from linearity_lab.dashboard.navigation import PAGES
+from linearity_lab.dashboard.page_table import PAGES
 from linearity_lab.dashboard.pages.lecture.steps import STEPS
 from linearity_lab.dashboard.pages.live import QUESTION
 from linearity_lab.installation import TOP

@@ -12,8 +12,8 @@ from linearity_lab.dashboard.pages.lecture.drawing import (
     with_line,
 )
 from linearity_lab.dashboard.pages.lecture.steps import PARTS, STEPS, Step
-from linearity_lab.dashboard.pages.overview.page import TITLE
-from linearity_lab.dashboard.sketch import HTML, SCRIPT
+from linearity_lab.dashboard.pages.overview import TITLE
+from linearity_lab.dashboard.scripts import SKETCH, SKETCH_HTML
 from linearity_lab.site._figures import chart_data, step_results
 from linearity_lab.site._page import html_of, page
 from linearity_lab.words.pages import FINITE, figure_words, glossary, prose
@@ -28,7 +28,10 @@ def lecture_page(menu: Mapping[str, str]) -> str:
     data = {
         "steps": {step.name: _answers(step) for _, steps in parts() for _, step in steps},
         "home": home_data(),
-        "sketch": {"css": SCRIPT.with_suffix(".css").read_text(encoding="utf-8"), "html": HTML},
+        "sketch": {
+            "css": SKETCH.with_suffix(".css").read_text(encoding="utf-8"),
+            "html": SKETCH_HTML,
+        },
     }
     return page(
         "lecture.html",

@@ -13,7 +13,7 @@ from benchmarks.first_sight import PAGE as FIRST_SIGHT
 from benchmarks.first_sight import PAGES as WITH_FIGURE
 from benchmarks.first_sight import SCREENS, inspected
 from linearity_lab.charts.labels import MOST_CURVES
-from linearity_lab.dashboard.navigation import PAGES
+from linearity_lab.dashboard.page_table import PAGES
 from linearity_lab.runs.store import Store, write_runs
 from tests.browser.conftest import PHONE, new_page, serving
 from tests.browser.faults import faults

@@ -12,7 +12,7 @@ from linearity_lab.charts.vector import letters
 from linearity_lab.dashboard.explain import ABOUT
 from linearity_lab.dashboard.export_formats import notebook, program
 from linearity_lab.dashboard.live import HOME_NAME, HOME_TOUR
-from linearity_lab.dashboard.navigation import PAGES
+from linearity_lab.dashboard.page_table import PAGES
 from linearity_lab.dashboard.pages.overview.page import STARTING_POINTS, page_thumbnail
 from linearity_lab.experiments.lazy.sweep_figures import KAPPA
 from linearity_lab.runs import PRESETS

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from pydantic import BaseModel
 
-from linearity_lab.dashboard.navigation import PAGES
+from linearity_lab.dashboard.page_table import PAGES
 from linearity_lab.dashboard.pages.lecture.steps._step import Question
 from linearity_lab.experiments.hessian.norm_figures import amount
 from linearity_lab.page_modules import page_folders

@@ -15,8 +15,8 @@ from packaging.requirements import Requirement
 from streamlit.testing.v1 import AppTest
 
 import linearity_lab
+from linearity_lab.citation import provenance_sentence
 from linearity_lab.cli import main
-from linearity_lab.dashboard.explain import provenance_sentence
 from linearity_lab.dashboard.export_formats import notebook, page_html, program
 from linearity_lab.dashboard.gallery import gallery_result
 from linearity_lab.dashboard.pages.lecture.steps import STEPS

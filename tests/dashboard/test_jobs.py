@@ -14,7 +14,7 @@ from linearity_lab.dashboard.gallery import gallery_result_of
 from linearity_lab.dashboard.job_status import CROWD, EVERY_S, HEADER, WAITING_S
 from linearity_lab.dashboard.jobs import Jobs
 from linearity_lab.dashboard.jobs.profile import PROFILES
-from linearity_lab.dashboard.navigation import PAGES
+from linearity_lab.dashboard.page_table import PAGES
 from linearity_lab.dashboard.run_panel import ASK_S, SHORT_S
 from linearity_lab.dashboard.smaller_runs import quick
 from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec

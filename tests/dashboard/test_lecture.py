@@ -8,7 +8,7 @@ import pytest
 
 from linearity_lab.charts.chart import drawn_rows
 from linearity_lab.dashboard.gallery import gallery_result
-from linearity_lab.dashboard.navigation import PAGES
+from linearity_lab.dashboard.page_table import PAGES
 from linearity_lab.dashboard.pages.lecture import figures as lecture_exact
 from linearity_lab.dashboard.pages.lecture.drawing import line_words
 from linearity_lab.dashboard.pages.lecture.page import _results

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from linearity_lab.dashboard.navigation import EMBEDDED, PAGES
+from linearity_lab.dashboard.page_table import EMBEDDED, PAGES
 from linearity_lab.runs import PRESETS, spec_digest
 from linearity_lab.settings.grammar import differences, settings, spec_from_texts, text_of
 from tests.dashboard.open_pages import ROOT, address, checked, form_sentences, open_page, words

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from linearity_lab.dashboard.scripts import component
+from linearity_lab.dashboard.components import component
 
 _mount = component("linked", Path(__file__).with_name("linked.js"))
 

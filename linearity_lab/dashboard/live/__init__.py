@@ -1,6 +1,4 @@
-"""A network and its linear model train in the browser: a custom component."""
-
-import streamlit as st
+"""A network and its linear model train in the browser: the data of a custom component."""
 
 from linearity_lab.charts.style import network_style
 from linearity_lab.dashboard.live import source
@@ -12,8 +10,6 @@ TOUR = (4, 64, 4096)
 HOME_NAME = "linearity_lab_home"
 HOME_TOUR = (4, 16, 64, 256, 1024, 4096)
 SHOWN = LiveSettings(width=TOUR[0])
-_mount = st.components.v2.component(NAME, css=source.style(), js=source.module())
-_mount_home = st.components.v2.component(HOME_NAME, css=source.style(), js=source.home_module())
 
 
 def given(settings: LiveSettings, **more: object) -> JSON:
@@ -28,19 +24,8 @@ def given(settings: LiveSettings, **more: object) -> JSON:
     }
 
 
-def live_page(key: str, settings: LiveSettings, version: int) -> JSON | None:
-    """Show the component, which reads ``settings`` once per version; return the latest ones that it reports."""
-    payload = given(settings, version=version, sends=True)
-    return _mount(key=key, data=payload, on_settings_change=lambda: None).settings
-
-
 def home_data() -> JSON:
     """Return settings, words and styles of the two networks on Home."""
     found = [network_style("fully-connected", output) for output in source.HOME_OUTPUTS]
     styles = [{"color": style.color, "symbol": style.symbol} for style in found]
     return given(SHOWN, outputs=source.HOME_OUTPUTS, styles=styles, tour=HOME_TOUR)
-
-
-def live_home(key: str) -> None:
-    """Train two networks side by side, linear and swish output, and plot ΔK against the widths tried."""
-    _mount_home(key=key, data=home_data())

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from linearity_lab.dashboard import session
-from linearity_lab.dashboard.navigation import PAGES
+from linearity_lab.dashboard.page_table import PAGES
 from linearity_lab.words.markdown import plain
 from linearity_lab.words.pages import Entry, entry_of, search
 

@@ -11,8 +11,7 @@ from linearity_lab.charts.chart import Chart, drawn_rows
 from linearity_lab.charts.labels import power
 from linearity_lab.charts.lines import Axis, Line
 from linearity_lab.charts.style import GUIDE_COLOR
-from linearity_lab.dashboard.pages.lecture.steps import STEPS, Option, Step
-from linearity_lab.dashboard.pages.lecture.visit import PAGE
+from linearity_lab.dashboard.pages.lecture.steps import PAGE, STEPS, Option, Step
 from linearity_lab.page_modules import page_folder
 from linearity_lab.words.markdown import read
 from linearity_lab.words.pages import VEILED_KEY

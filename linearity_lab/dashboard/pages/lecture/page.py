@@ -10,6 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 from linearity_lab.charts.chart import enlarged
 from linearity_lab.dashboard import export_menu, session
 from linearity_lab.dashboard.chart import Figures, show_chart
+from linearity_lab.dashboard.components import component
 from linearity_lab.dashboard.explain import provenance_footer
 from linearity_lab.dashboard.gallery import gallery_result
 from linearity_lab.dashboard.pages.lecture import poll_panel
@@ -19,9 +20,15 @@ from linearity_lab.dashboard.pages.lecture.drawing import (
     to_draw,
     with_line,
 )
-from linearity_lab.dashboard.pages.lecture.steps import PARTS, STEPS, Step, part_of, step_index
-from linearity_lab.dashboard.pages.lecture.visit import PAGE, Visit, control_key
-from linearity_lab.dashboard.scripts import component
+from linearity_lab.dashboard.pages.lecture.steps import (
+    PAGE,
+    PARTS,
+    STEPS,
+    Step,
+    part_of,
+    step_index,
+)
+from linearity_lab.dashboard.pages.lecture.visit import Visit, control_key
 from linearity_lab.dashboard.sketch import sketch
 from linearity_lab.runs import PRESETS
 from linearity_lab.words.markdown import plain, read

@@ -18,8 +18,8 @@ from linearity_lab.dashboard.pages.lecture.poll_votes import (
     TooManyPolls,
     shared_polls,
 )
-from linearity_lab.dashboard.pages.lecture.steps import STEPS, Step
-from linearity_lab.dashboard.pages.lecture.visit import PAGE, Visit
+from linearity_lab.dashboard.pages.lecture.steps import PAGE, STEPS, Step
+from linearity_lab.dashboard.pages.lecture.visit import Visit
 from linearity_lab.page_modules import page_folder
 from linearity_lab.words.markdown import read
 

@@ -10,6 +10,7 @@ import streamlit as st
 
 from linearity_lab.dashboard import session
 from linearity_lab.dashboard.pages.lecture.steps import (
+    PAGE,
     STEPS,
     Option,
     Step,
@@ -19,7 +20,6 @@ from linearity_lab.dashboard.pages.lecture.steps import (
 )
 from ntk_core.errors import InvalidInput
 
-PAGE = "lecture"
 PRESENTING = {"1": True, "true": True, "0": False, "false": False}
 
 

@@ -4,7 +4,7 @@ import streamlit as st
 
 from linearity_lab.dashboard import session
 from linearity_lab.dashboard.explain import open_and_run, page_answers
-from linearity_lab.dashboard.live import live_page
+from linearity_lab.dashboard.live.component import live_page
 from linearity_lab.dashboard.live.settings import READERS, LiveSettings, from_browser, made
 from linearity_lab.dashboard.pages.live import QUESTION
 from linearity_lab.words.markdown import plain

@@ -2,4 +2,5 @@
 
 from linearity_lab.page_modules import Page
 
+TITLE = "When does a wide network become linear?"
 PAGE = Page("Home", ":material/home:", "", group="See it", place=0)

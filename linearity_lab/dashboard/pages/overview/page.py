@@ -5,15 +5,15 @@ import streamlit as st
 from linearity_lab.charts.figure import main_chart, shown_result
 from linearity_lab.charts.vector import letters, thumbnail_of
 from linearity_lab.dashboard.gallery import gallery_result
-from linearity_lab.dashboard.live import live_home
-from linearity_lab.dashboard.navigation import PAGES
+from linearity_lab.dashboard.live.component import live_home
+from linearity_lab.dashboard.page_table import PAGES
+from linearity_lab.dashboard.pages.overview import TITLE
 from linearity_lab.dashboard.shown import drawn_once
 from linearity_lab.page_modules import Page, has_page_module, page_module
 from linearity_lab.runs import EXPERIMENTS, spec_digest
 from linearity_lab.words.pages import SHOWS, prose
 
 PAGE = "overview"
-TITLE = "When does a wide network become linear?"
 # Where newcomers go next: a page, its purpose, and the query it opens with.
 STARTING_POINTS: dict[str, tuple[str, dict[str, str]]] = {
     "lecture": ("See why", {}),

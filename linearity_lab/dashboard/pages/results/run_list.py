@@ -12,7 +12,7 @@ from linearity_lab.dashboard import session
 from linearity_lab.dashboard.jobs import shared_jobs
 from linearity_lab.dashboard.jobs.profile import error_text, profile
 from linearity_lab.dashboard.jobs.sized_cache import SizedCache
-from linearity_lab.dashboard.navigation import PAGES
+from linearity_lab.dashboard.page_table import PAGES
 from linearity_lab.dashboard.pages.results.stored_runs import (
     STATUS_WORDS,
     details,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from linearity_lab.dashboard.scripts import component
+from linearity_lab.dashboard.components import component
 from linearity_lab.words.markdown import read
 from ntk_core.networks.choices import ACTIVATIONS
 from ntk_core.networks.graphs import EDGE_KINDS

@@ -9,6 +9,7 @@ from linearity_lab.dashboard.pages.lecture.steps._step import Control, Option, Q
 from linearity_lab.words.markdown import read
 from ntk_core.errors import InvalidInput
 
+PAGE = "lecture"  # name of the page
 _WRITTEN = {step.name: step for step in (*LINEAR, *LIMITS, *EDGES, *BEYOND)}
 # Title of a part of the story → the names of its steps, in order.
 PARTS: dict[str, tuple[str, ...]] = {
@@ -20,6 +21,7 @@ PARTS: dict[str, tuple[str, ...]] = {
 STEPS: tuple[Step, ...] = tuple(_WRITTEN[name] for names in PARTS.values() for name in names)
 
 __all__ = [
+    "PAGE",
     "PARTS",
     "STEPS",
     "Control",

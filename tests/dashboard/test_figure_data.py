@@ -1,0 +1,122 @@
+"""Figures of experiments as data, without the dashboard."""
+
+import subprocess
+import sys
+
+import pytest
+
+from linearity_lab.charts.choices import Choice, Cursor, initial_options
+from linearity_lab.charts.figure import (
+    Figure,
+    Shown,
+    all_figures,
+    figures_of,
+    has_figures,
+    main_chart,
+    shown_result,
+)
+from linearity_lab.dashboard.gallery import gallery_figures, gallery_result
+from linearity_lab.runs import EXPERIMENTS, KINDS, PRESETS
+from linearity_lab.words.pages import figure_words
+from tests.dashboard.made_results import make_points, make_result
+from tests.dashboard.open_pages import ROOT
+
+SITE_AND_NOTEBOOK = """
+import sys
+from pathlib import Path
+
+sys.modules["streamlit"] = None  # importing it fails
+from linearity_lab.dashboard.gallery import gallery_result
+from linearity_lab.notebook import figure_and_words
+from linearity_lab.site import write_site
+
+written = {}
+for _ in write_site(Path("site"), written.__setitem__, ["liu-fig1-left"]):
+    pass
+assert Path("site/figures/liu-fig1-left.html") in written
+assert Path("site/data/liu-fig1-left.along-training.js") in written
+figure, words = figure_and_words(gallery_result("liu-fig1-left"))
+assert figure.data and words
+"""
+
+
+def test_site_and_notebook_figures_need_no_streamlit():
+    done = subprocess.run(
+        [sys.executable, "-c", SITE_AND_NOTEBOOK],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+@pytest.mark.parametrize("experiment", KINDS)
+def test_every_experiment_states_its_figures(experiment):
+    assert has_figures(experiment)
+    figures = all_figures(experiment)
+    names = [figure.name for figure in figures]
+    assert len(set(names)) == len(names) > 0
+    assert sum(figure.is_main for figure in figures) <= 1
+    # A page shows rows of several figures above all of them, so own rows come last.
+    rows = [row for figure in figures for row in figure.choices]
+    for figure in figures:
+        is_own = [rows.count(row) == 1 for row in figure.choices]
+        assert is_own == sorted(is_own), figure.name
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_initial_options_draw_every_figure_with_words(experiment):
+    preset = next(
+        each.name for each in EXPERIMENTS[experiment].presets if gallery_result(each.name)
+    )
+    shown = shown_result(gallery_result(preset))
+    found = gallery_figures(preset)
+    assert next(iter(found)) == preset
+    assert len(found) >= len([each for each in figures_of(shown) if not each.preset])
+    for each in found.values():
+        for chart in each.figure.initial_charts(each.shown):
+            assert chart.takeaway
+            assert figure_words(f"{each.page}.{chart.name}").see
+    assert main_chart(shown).takeaway
+
+
+def test_partial_results_are_drawn_without_a_result():
+    result = make_result(make_points((30, 100)))
+    partial = Shown(result.spec, result.points[:1])
+    chart = main_chart(partial)
+    assert {row["width m"] for row in chart.rows} == {30}
+    assert partial.identity != shown_result(result).identity
+
+
+def test_rows_follow_earlier_rows_and_words_have_no_option():
+    def outer(shown):
+        return ["Against", Choice("a", "A", [1, 2], begins=-1), Cursor("step")]
+
+    def inner(shown, a, at):
+        assert (a, at) == (2, None)
+        return [Choice("b", "B", [10 * a, 20 * a])]
+
+    figure = Figure("name", "Title", lambda shown, *chosen: [], choices=[outer, inner])
+    shown = shown_result(make_result(make_points()))
+    assert figure.initial_options(shown) == (2, None, 20)
+    assert initial_options(outer(shown)) == (2, None)
+
+
+def test_captions_in_print_name_no_click():
+    first, *others = gallery_figures("catapult-map").values()
+    (outcomes,) = first.figure.initial_charts(first.shown)
+    assert outcomes.clicks
+    assert outcomes.clicks not in outcomes.caption
+    assert outcomes.app_caption == (*outcomes.caption, outcomes.clicks)
+    for each in (first, *others):
+        for chart in each.figure.initial_charts(each.shown):
+            assert "click" not in " ".join(chart.caption)
+
+
+def test_names_of_gallery_figures_are_unique():
+    names = [
+        name for preset in PRESETS if gallery_result(preset) for name in gallery_figures(preset)
+    ]
+    assert len(set(names)) == len(names)
