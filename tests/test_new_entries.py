@@ -17,6 +17,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
 CHOICES = "ntk_core/networks/choices.py"
+TRAINING = "ntk_core/dynamics/choices.py"
 FUNCTIONS = "linearity_lab/dashboard/live/functions.js"
 
 
@@ -121,3 +122,77 @@ assert list(OUTPUTS)[-1] == CHOICES["output"][-1] == "arctan"
 assert LiveSettings(output="arctan").kernel_query()["outputs"] == "arctan"
 """
     run(copy, program)
+
+
+LOSS = """
+import jax
+import jax.numpy as jnp
+import linearity_lab
+from linearity_lab.experiments import DynamicsSpec
+from linearity_lab.experiments.own_model.point import OwnModelSpec
+from linearity_lab.settings.grammar import settings, with_settings
+from ntk_core import dynamics
+
+one, two = jnp.array([[0.5, 3.0]]), jnp.zeros((1, 2))
+assert float(dynamics.Loss("linear", "huber")(one, two)) == 0.125 + 2.5
+x, y = jnp.linspace(-1, 1, 6)[:, None], jnp.linspace(-1, 1, 6)[:, None]
+net = ntk_core.FullyConnected(width=8, num_outputs=1, use_bias=False)
+history = ntk_core.train(net, net.init(jax.random.key(0), (1,)), x, y, loss="huber", max_steps=20)
+assert history.network.loss[-1] < history.network.loss[0]
+for kind in (DynamicsSpec, OwnModelSpec):
+    (field,) = [each for each in settings(kind) if each.name == "loss"]
+    assert field.label("huber") == "Huber loss" and "|F − y|" in field.help
+for data in ("sine", "gaussian-mixture"):
+    small = {"dataset.name": data, "widths": (4,), "num_seeds": 1, "loss": "huber", "infinite_width": False,
+             "training.max_steps": 5, "outputs": ("linear",), "num_test": 4, "dataset.num_samples": 6}
+    spec = with_settings(DynamicsSpec(), small)
+    assert linearity_lab.estimate(spec).seconds > 0
+    (run,) = linearity_lab.compute(spec).points[0].runs
+    assert run.num_steps == 5 and run.sup_change > 0
+"""
+
+
+def test_one_entry_adds_a_loss(copy: Path) -> None:
+    entry = """
+    LossTerm(
+        "huber",
+        "Huber loss",
+        "(1/n) Σ h(F − y), h(r) = r²/2 for |F − y| ≤ 1, |r| − ½ beyond",
+        mean=lambda outputs, y: _mean(_optax().huber_loss(outputs, y)),
+    ),
+)
+
+
+def usual_loss("""
+    edit(copy, TRAINING, "\n)\n\n\ndef usual_loss(", entry)
+    run(copy, LOSS)
+
+
+METHOD = """
+import linearity_lab
+from linearity_lab.charts.style import method_style
+from linearity_lab.experiments import DynamicsSpec
+from linearity_lab.settings.grammar import settings, with_settings
+
+(field,) = [each for each in settings(DynamicsSpec) if each.name == "methods"]
+assert field.label("nesterov") == "Nesterov momentum"
+small = {"widths": (4,), "num_seeds": 1, "methods": ("gradient-descent", "nesterov"), "infinite_width": False,
+         "training.max_steps": 5, "outputs": ("linear",), "num_test": 4, "dataset.num_samples": 6}
+result = linearity_lab.compute(with_settings(DynamicsSpec(), small))
+assert [run.method for run in result.points[0].runs] == ["gradient-descent", "nesterov"]
+assert method_style("nesterov").title == "Nesterov momentum"
+"""
+
+
+def test_one_entry_adds_an_optimizer(copy: Path) -> None:
+    entry = """
+    Method(
+        "nesterov",
+        "Nesterov momentum",
+        "v ← μ v + ∇L(w), w ← w − η (∇L(w) + μ v)",
+        direction=lambda momentum: _optax().trace(decay=momentum, nesterov=True),
+    ),
+    Method(
+        "adam","""
+    edit(copy, TRAINING, '\n    Method(\n        "adam",', entry)
+    run(copy, METHOD)

@@ -1,10 +1,30 @@
 """Settings of training."""
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from linearity_lab.settings.part import SpecPart
+from linearity_lab.settings.part import SpecPart, one_of
+from ntk_core.dynamics.choices import LOSSES, METHODS
+from ntk_core.errors import InvalidInput
+
+if TYPE_CHECKING:  # type checkers want names; at run time they come from the tables
+    LossName = str
+    MethodName = str
+    PlainMethodName = str
+else:
+    LossName = one_of(LOSSES)
+    MethodName = one_of(METHODS)
+    PlainMethodName = one_of({name: each for name, each in METHODS.items() if each.is_plain})
+
+
+def check_targets(loss: str) -> None:
+    """Refuse a loss that needs classes, for data without them."""
+    if LOSSES[loss].needs_classes:
+        others = [each.name for each in LOSSES.values() if not each.needs_classes]
+        raise InvalidInput(
+            "loss", loss, f"{' or '.join(others)}, for data without classes", others[0]
+        )
 
 
 class TrainingSpec(SpecPart):

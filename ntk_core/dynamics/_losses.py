@@ -9,7 +9,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, PyTree, Shaped
 
-from ntk_core.dynamics.choices import LOSSES
+from ntk_core.dynamics.choices import LOSSES, usual_loss
 from ntk_core.errors import InvalidInput, check_choice
 from ntk_core.kernels import split_inexact
 from ntk_core.networks.architectures import Network, largest_slope, output_function
@@ -31,16 +31,12 @@ from ntk_core.traced import (
 class Loss:
     """Loss of a network as a function of its pre-outputs.
 
-    =================  =============================================  ==================
-    kind               loss                                           the model F
-    =================  =============================================  ==================
-    ``square``         (1/2n) Σ_i ‖F_i − y_i‖²                        φ(f)
-    ``cross-entropy``  −(1/n) Σ_i log softmax(F_i) · y_i              f if φ is softmax, else φ(f)
-    ``logistic``       (1/n) Σ_ia log(1 + e^(−y_ia F_ia)), y = ±1     φ(f)
-    =================  =============================================  ==================
+    L(w) = (1/n) Σ_i ℓ(F_i, y_i), where ``LOSSES[kind]`` of ``ntk_core.dynamics.choices`` states ℓ: ½‖F − y‖² for
+    ``square``, −log softmax(F) · y for ``cross-entropy``, Σ_a log(1 + e^(−y_a F_a)) with y = ±1 for ``logistic``.
 
-    φ is the output, f the pre-outputs; F is linearized and recorded. The default is cross-entropy for ``softmax``, also
-    for the linear output that shares its parameters (Liu, Zhu & Belkin 2020, Eq. 46), else square (Eq. 47).
+    φ is the output, f the pre-outputs. The model F = φ(f) is linearized and recorded; F = f if the loss applies φ
+    itself, as cross-entropy applies the softmax. The default is cross-entropy for ``softmax``, also for the linear
+    output that shares its parameters (Liu, Zhu & Belkin 2020, Eq. 46), else square (Eq. 47).
 
     Raises:
         InvalidInput: for a kind that is not in ``ntk_core.dynamics.choices.LOSSES``.
@@ -58,9 +54,7 @@ class Loss:
     def __post_init__(self) -> None:
         output_function(self.output)
         if not self.kind:
-            object.__setattr__(
-                self, "kind", "cross-entropy" if self.output == "softmax" else "square"
-            )
+            object.__setattr__(self, "kind", usual_loss(self.output))
         check_choice("loss", self.kind, LOSSES)
 
     def __call__(self, f: Float[Array, "n C"], y: Shaped[Array, "n C"]) -> Float[Array, ""]:
@@ -69,19 +63,15 @@ class Loss:
 
     def check_axes(self, axes: tuple[int, ...]) -> None:
         """Refuse outputs (n, T, C) for losses that couple the C outputs of one t."""
-        if axes and self.kind == "cross-entropy":
-            raise InvalidInput(
-                "loss",
-                f"cross-entropy of outputs (n, {', '.join(map(str, axes))})",
-                "square or logistic",
-            )
+        if axes and LOSSES[self.kind].couples_outputs:
+            given = f"{self.kind} of outputs (n, {', '.join(map(str, axes))})"
+            others = [loss.name for loss in LOSSES.values() if not loss.couples_outputs]
+            raise InvalidInput("loss", given, " or ".join(others))
 
     @property
     def model_output(self) -> str:
         """The function from f to F: φ, or ``linear`` if the loss applies the softmax."""
-        return (
-            "linear" if self.output == "softmax" and self.kind == "cross-entropy" else self.output
-        )
+        return "linear" if self.output == LOSSES[self.kind].applies else self.output
 
     def model(self, f: Float[Array, "n C"]) -> Float[Array, "n C"]:
         """F, (n, C), from pre-outputs f, (n, C)."""
@@ -94,7 +84,7 @@ class Loss:
 
     @property
     def model_curvature(self) -> float:
-        """Bound of the second derivative of one sample's loss in F: 1, ½ (cross-entropy) or ¼ (logistic)."""
+        """Bound of the second derivative of one sample's loss in F, as in the table of losses."""
         return LOSSES[self.kind].curvature
 
     @property
@@ -128,7 +118,7 @@ def loss_hessian_product(
         x: inputs (n, *input_shape).
         y: targets, of the shape of the outputs.
         vector: v, a tree like ``params``.
-        loss: ``square``, ``cross-entropy`` or ``logistic``; by default that of the output.
+        loss: one of ``LOSSES``, such as ``square`` or ``cross-entropy``; by default that of the output.
 
     Returns:
         A tree like ``params``; leaves that are not floating-point numbers are those of ``params``.

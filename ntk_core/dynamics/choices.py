@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ntk_core.terms import Term, table
 
@@ -31,10 +31,25 @@ class LossTerm(Term):
     Attributes:
         mean: (outputs F of the model, targets y), both (n, C) → the loss, a scalar.
         curvature: bound of the second derivative of one sample's loss in F.
+        targets: any numbers; or those of classes only, one-hot or −1 and +1.
+        applies: output φ that the loss applies itself: its model F is then f instead of φ(f).
+        couples_outputs: whether it is no sum over the outputs of a sample.
     """
 
     mean: "Callable[[Array, Array], Array]"
     curvature: float = 1.0
+    targets: Literal["numbers", "one-hot", "plus-minus"] = "numbers"
+    applies: str = ""
+    couples_outputs: bool = False
+
+    @property
+    def needs_classes(self) -> bool:
+        """Whether its targets are those of classes."""
+        return self.targets != "numbers"
+
+    def targets_of(self, y: Any) -> Any:
+        """Return the targets of this loss from one-hot targets or numbers y of shape (n, C)."""
+        return 2 * y - 1 if self.targets == "plus-minus" else y
 
 
 def _mean(parts: "Array") -> "Array":
@@ -55,6 +70,9 @@ LOSSES = table(
         "−(1/n) Σ log softmax(f) · y",
         mean=lambda outputs, y: -_mean(_jax().nn.log_softmax(outputs) * y),
         curvature=0.5,
+        targets="one-hot",
+        applies="softmax",
+        couples_outputs=True,
     ),
     LossTerm(
         "logistic",
@@ -62,8 +80,17 @@ LOSSES = table(
         "(1/n) Σ log(1 + e^(−y f)), y = ±1",
         mean=lambda outputs, y: _mean(_jax().nn.softplus(-y * outputs)),
         curvature=0.25,
+        targets="plus-minus",
     ),
 )
+
+
+def usual_loss(output: str) -> str:
+    """Return the usual loss of an output φ: the loss that applies φ itself, else the first one of the table."""
+    for loss in LOSSES.values():
+        if loss.applies == output:
+            return loss.name
+    return next(iter(LOSSES))
 
 
 @dataclass(frozen=True)
@@ -84,6 +111,11 @@ class Method(Term):
     stable_factor: Callable[[float], float] = lambda momentum: 1.0
     batches: Literal["never", "always", "if asked"] = "never"
     rate_factor: float = 1.0
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its steps are gradients at the rate of the spec, of all samples or of batches."""
+        return self.direction is Method.direction and self.rate_factor == 1.0
 
 
 METHODS = table(

@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 
 from ntk_core import dynamics
 from ntk_core.dynamics._history import Outcome
-from ntk_core.errors import InvalidInput
+from ntk_core.dynamics.choices import LOSSES
+from ntk_core.errors import InvalidInput, check_choice
 from ntk_core.fits import PowerLaw, exponent_line, fit_runs
 from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk, kernel_change, split_inexact, unchecked_ntk
@@ -23,7 +24,6 @@ from ntk_core.networks.keys import initial_key
 from ntk_core.own_models._file import OwnModel, checked_model
 from ntk_core.traced import Apply, accepted_targets, checked_array, same_program
 
-LossKind = Literal["square", "cross-entropy"]
 TOLERANCE, MAX_MATVECS = 1e-3, 128
 
 
@@ -110,7 +110,7 @@ def sweep_widths(
     *,
     num_seeds: int = 3,
     seed: int = 0,
-    loss: LossKind = "square",
+    loss: str = "square",
     learning_rate: float | Literal["auto"] = "auto",
     max_steps: int = 1000,
     loss_threshold: float = 0.01,
@@ -124,7 +124,7 @@ def sweep_widths(
     Measure ΔK during training and ‖H(w₀)‖, with exponents and intervals.
 
     ``model(width, key)`` returns ``(apply, params)``: any JAX function ``apply(params, x) -> (n, C)`` or ``(n,)`` and
-    any tree of arrays. Gradient descent on (1/2n) Σ ‖f − y‖², or cross-entropy on softmax(f), until
+    any tree of arrays. Gradient descent on (1/2n) Σ ‖f − y‖², or another loss of f, until
     ``loss_threshold``.
 
     >>> import jax, jax.numpy as jnp
@@ -139,12 +139,12 @@ def sweep_widths(
         model: ``model(width, key) -> (apply, params)``, see ``CONTRACT``.
         widths: rising widths m.
         num_seeds, seed: number of random initializations, and the first seed.
-        loss: ``square`` or ``cross-entropy``.
+        loss: one of ``ntk_core.dynamics.choices.LOSSES``, such as ``square`` or ``cross-entropy``.
         learning_rate: η, or ``auto`` for a stable rate.
         max_steps, loss_threshold: when training stops.
         num_records: number of steps at which ΔK is measured.
         x: inputs (n, *input_shape).
-        y: targets (n, C) or (n,); for cross-entropy one-hot rows.
+        y: targets (n, C) or (n,); for cross-entropy one-hot rows, for the logistic loss −1 and 1.
         num_inputs: number of inputs over which ‖H‖ is averaged; 0 for none.
         output_index: a, the output whose Hessian is measured.
         report: called with each finished run.
@@ -193,7 +193,7 @@ def sweep_widths(
 
 
 def runs_at(
-    model: OwnModel, width: int, x: ArrayLike, y: ArrayLike, seeds: Iterable[int], loss: LossKind,
+    model: OwnModel, width: int, x: ArrayLike, y: ArrayLike, seeds: Iterable[int], loss: str,
     num_inputs: int, output_index: int = 0, *, learning_rate: float | str, loss_threshold: float, max_steps: int,
     num_records: int,
 ) -> Iterator[OwnRun]:  # fmt: skip
@@ -291,6 +291,5 @@ def _checked_data(x: ArrayLike, y: ArrayLike, loss: str) -> tuple[Array, Array]:
     for name, array in (("x", inputs), ("y", targets)):
         if not bool(jnp.isfinite(array).all()):
             raise InvalidInput(name, "values NaN or infinite", "finite numbers")
-    if loss not in ("square", "cross-entropy"):
-        raise InvalidInput("loss", loss, "square or cross-entropy")
+    check_choice("loss", loss, LOSSES)
     return inputs, targets.astype(inputs.dtype)

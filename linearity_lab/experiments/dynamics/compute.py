@@ -14,7 +14,7 @@ from linearity_lab.experiments.dynamics.point import (
 from linearity_lab.networks.build import build_network
 from linearity_lab.runs import Progress, by_steps
 from ntk_core.dynamics import KernelPath, Loss, Optimizer, Path, Training, TrainingHistory
-from ntk_core.dynamics.choices import METHODS
+from ntk_core.dynamics.choices import LOSSES, METHODS
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.keys import initial_key
 
@@ -28,11 +28,11 @@ def compute(
     followed_test = _followed(data.labels_test, len(data.x_test), spec)
     return DynamicsPoint(
         x=_rows(data.x[followed].reshape(len(followed), -1)) if spec.is_curve else (),
-        y=_rows(_targets(data.y, spec)[followed]),
+        y=_rows(LOSSES[spec.loss].targets_of(data.y)[followed]),
         x_test=_rows(data.x_test[followed_test].reshape(len(followed_test), -1))
         if spec.is_curve
         else (),
-        y_test=_rows(_targets(data.y_test, spec)[followed_test]),
+        y_test=_rows(LOSSES[spec.loss].targets_of(data.y_test)[followed_test]),
         **found,
     )
 
@@ -49,14 +49,14 @@ def _run(
         net,
         net.init(initial_key(seed, width), data.input_shape),
         data.x,
-        _targets(data.y, spec),
+        LOSSES[spec.loss].targets_of(data.y),
         loss=Loss(output, spec.loss),
         optimizer=Optimizer(
             method, spec.momentum, spec.batch_size if chosen.batches == "always" else None
         ),
         rate_factor=chosen.rate_factor,
         x_test=data.x_test,
-        y_test=_targets(data.y_test, spec),
+        y_test=LOSSES[spec.loss].targets_of(data.y_test),
         followed=_followed(data.labels, len(data.x), spec),
         followed_test=_followed(data.labels_test, len(data.x_test), spec),
         key=initial_key(seed, width),
@@ -65,11 +65,6 @@ def _run(
     )
     yield from by_steps(training.stretches(), spec.training.max_steps, words)
     return _of_history(output, method, seed, training.history(), keep_outputs=seed == spec.seed)
-
-
-def _targets(y: np.ndarray, spec: DynamicsSpec) -> np.ndarray:
-    """One-hot targets, or ±1 for the logistic loss."""
-    return 2 * y - 1 if spec.loss == "logistic" else y
 
 
 def _followed(labels: np.ndarray, count: int, spec: DynamicsSpec) -> list[int]:

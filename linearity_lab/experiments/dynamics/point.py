@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -31,20 +31,13 @@ from linearity_lab.runs import (
     finite_sup,
 )
 from linearity_lab.runs.columns import Column, text_table
-from linearity_lab.settings.part import Once, Width, one_of
-from linearity_lab.settings.training import TrainingSpec
-from ntk_core.dynamics.choices import LOSSES, METHODS
+from linearity_lab.settings.part import Once, Width
+from linearity_lab.settings.training import LossName, MethodName, TrainingSpec, check_targets
+from ntk_core.dynamics.choices import METHODS
 from ntk_core.errors import InvalidInput
 from ntk_core.fits import PowerLaw, exponent_line, fit_runs
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.numbers import percent
-
-if TYPE_CHECKING:  # as in linearity_lab.networks.spec
-    LossName = str
-    MethodName = str
-else:
-    LossName = one_of(LOSSES)
-    MethodName = one_of(METHODS)
 
 
 class DynamicsSpec(TrainedSweep, SpecOf["DynamicsResult"]):
@@ -90,8 +83,8 @@ class DynamicsSpec(TrainedSweep, SpecOf["DynamicsResult"]):
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
         shapes = self.shapes()
-        if shapes is not None and not shapes.class_names and self.loss != "square":
-            raise InvalidInput("loss", self.loss, "square, for data without classes", "square")
+        if shapes is not None and not shapes.class_names:
+            check_targets(self.loss)
         if self.infinite_width:
             self.architecture.check_infinite_width()
         count = self.dataset.num_points

@@ -69,7 +69,7 @@ class _Start:
         self.model = dynamics.NetworkModel(net, dynamics.Loss(spec.output))
         self.x, self.y = jnp.asarray(data.x), jnp.asarray(data.y)
         self.optimizer = dynamics.Optimizer(
-            spec.method, batch_size=spec.batch_size if spec.method == "sgd" else None
+            spec.method, batch_size=spec.batch_size if spec.takes_batches else None
         )
         self.key = initial_key(spec.seed, width)
         params = jax.vmap(lambda seed: net.init(initial_key(seed, width), data.input_shape))(

@@ -26,6 +26,8 @@ from linearity_lab.runs import (
 )
 from linearity_lab.runs.columns import Column, text_table
 from linearity_lab.settings.part import Ascending, Once, Width
+from linearity_lab.settings.training import PlainMethodName
+from ntk_core.dynamics.choices import METHODS
 from ntk_core.errors import InvalidInput
 from ntk_core.fits import PowerLaw, fit_runs, law_words
 
@@ -49,7 +51,9 @@ class LearningRateSpec(TrainedSweep, SpecOf["LearningRateResult"]):
     needs_classes: ClassVar = {"output": ("softmax", "linear")}
     max_kernel_rows: ClassVar[int | None] = 400
     selector: ClassVar[str] = "method"
-    relevant: ClassVar[dict[str, tuple[str, ...]]] = {"batch_size": ("sgd",)}
+    relevant: ClassVar[dict[str, tuple[str, ...]]] = {
+        "batch_size": tuple(name for name, each in METHODS.items() if each.batches == "always")
+    }
 
     experiment: Literal["learning_rate"] = "learning_rate"
     dataset: DatasetSpec = DatasetSpec(num_samples=10, num_classes=2, noise=1.0)
@@ -69,7 +73,7 @@ class LearningRateSpec(TrainedSweep, SpecOf["LearningRateResult"]):
     """The linear model, the quadratic model, and the network itself, from the same w₀."""
     output: OutputName = Field(default="linear", title="Output φ")
     """Output nonlinearity φ; cross-entropy for softmax, the square loss of φ(f) otherwise."""
-    method: Literal["gradient-descent", "sgd"] = Field(default="gradient-descent", title="Method")
+    method: PlainMethodName = Field(default="gradient-descent", title="Method")
     """All samples in each step, or batches redrawn each epoch."""
     batch_size: int = Field(default=5, ge=1, le=10_000, title="Batch size")
     """Samples per step."""
@@ -82,10 +86,15 @@ class LearningRateSpec(TrainedSweep, SpecOf["LearningRateResult"]):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
-        if self.method == "sgd" and self.batch_size > self.dataset.num_points:
+        if self.takes_batches and self.batch_size > self.dataset.num_points:
             allowed = f"at most {self.dataset.num_points}, the number of samples"
             raise InvalidInput("batch_size", self.batch_size, allowed)
         return self
+
+    @property
+    def takes_batches(self) -> bool:
+        """Whether each step takes a batch of the samples."""
+        return METHODS[self.method].batches == "always"
 
     def num_records(self, key: str) -> Mapping[str, int]:
         """One run per model, learning rate and seed."""

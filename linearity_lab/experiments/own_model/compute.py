@@ -15,6 +15,8 @@ from linearity_lab.experiments.own_model.point import (
     OwnModelSpec,
 )
 from linearity_lab.runs import Computation, Progress, load_data
+from linearity_lab.settings.training import check_targets
+from ntk_core.dynamics.choices import LOSSES
 from ntk_core.errors import InvalidInput, RowsMix
 from ntk_core.networks.keys import initial_key
 from ntk_core.own_models import OwnModel, checked_model, runs_at, their_errors
@@ -29,6 +31,9 @@ def computed_by(model: OwnModel, path: Path) -> Computation:
     ) -> Generator[Progress, None, OwnModelPoint]:
         width, runs = spec.value_of(key), []
         yield 0.0, f"width {width:,}: layers"
+        if not data.class_names:
+            check_targets(spec.loss)
+        targets = LOSSES[spec.loss].targets_of(data.y)
         with their_errors(path):
             made, found = made_at(model, spec, data, width), None
             try:  # only some programs can be traced
@@ -42,7 +47,7 @@ def computed_by(model: OwnModel, path: Path) -> Computation:
                 "num_inputs": spec.num_inputs,
                 **spec.training.model_dump(),
             }
-            for run in runs_at(model, width, data.x, data.y, seeds=spec.seeds, **training):
+            for run in runs_at(model, width, data.x, targets, seeds=spec.seeds, **training):
                 runs.append(run)
                 change = f"ΔK {run.kernel_change:.3g}, {run.outcome}"
                 yield len(runs) / spec.num_seeds, f"width {width:,}, seed {run.seed}: {change}"
