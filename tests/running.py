@@ -11,6 +11,7 @@ from typing import Any
 
 from linearity_lab.runs import Spec, experiment_of, run
 from linearity_lab.runs.events import Ended
+from ntk_core.progress import Progress
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
@@ -56,6 +57,5 @@ def result_of(spec: Spec, **options: Any) -> Any:
 def point_of(spec: Spec, key: str = "", data: Any = None) -> Any:
     """Compute the point with this key, by default the first one."""
     computation = experiment_of(spec).computation()
-    return exhausted(
-        computation.compute(spec, data or computation.load(spec), key or spec.point_keys()[0])
-    )
+    data = data or computation.load(spec)
+    return computation.compute(spec, data, key or spec.point_keys()[0], Progress())

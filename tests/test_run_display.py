@@ -18,7 +18,7 @@ from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
 from linearity_lab.runs import EXPERIMENTS, estimate
 from linearity_lab.runs.display import FIGURES, HOW_TO_DRAW
 from linearity_lab.runs.events import Ended, Estimated, PointProgress
-from linearity_lab.runs.progress_bar import with_bar
+from linearity_lab.runs.progress_bar import notebook_bar
 from linearity_lab.settings.grammar import with_settings
 from ntk_core.errors import InvalidInput
 from ntk_core.markup import shown_parts
@@ -108,31 +108,32 @@ def test_every_experiment_has_a_figure_in_notebooks(monkeypatch):
 def test_a_bar_follows_a_run_in_a_notebook_and_nowhere_else(monkeypatch):
     spec, texts = KernelChangeSpec(widths=(2,)), []
 
-    def events():
-        yield estimate(spec)
-        yield PointProgress(key="width=2", fraction=0.5, remaining_s=3.0, message="training <all>")
-        yield Ended(status="completed")
+    events = (
+        estimate(spec),
+        PointProgress(key="width=2", fraction=0.5, remaining_s=3.0, message="training <all>"),
+        Ended(status="completed"),
+    )
 
     def display(shown, display_id):
         texts.append(shown)
         return SimpleNamespace(update=texts.append)
 
-    assert len(list(with_bar(events(), spec))) == 3
+    def draw(*shown):
+        with notebook_bar(spec) as hear:
+            for event in shown:
+                hear(event)
+
+    draw(*events)
+    assert texts == []
     shell = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=object()))
     monkeypatch.setitem(sys.modules, "IPython", shell)
     monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(HTML=str, display=display))
-    assert [each.kind for each in with_bar(events(), spec)] == [
-        "estimated",
-        "point_progress",
-        "ended",
-    ]
+    draw(*events)
     first, half, last = texts
     assert 'value="0.000"' in first
     assert "50%, about 3 s left: training &lt;all&gt;" in half
     assert "Completed" in last
-    began = with_bar(events(), spec)
-    next(began)
-    began.close()
+    draw(events[0])
     assert "Not finished." in texts[-1]
 
 

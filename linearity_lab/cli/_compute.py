@@ -2,7 +2,8 @@
 
 import hashlib
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -15,8 +16,7 @@ from linearity_lab.cli.run_directory import RunDirectory, write_whole
 from linearity_lab.exit_codes import COMPLETED, FAILED
 from linearity_lab.experiments.linearity_report.point import LinearityReportSpec
 from linearity_lab.experiments.own_model.point import OwnModelSpec
-from linearity_lab.runs import PRESETS, load_data, preset
-from linearity_lab.runs import run as events_of
+from linearity_lab.runs import PRESETS, load_data, preset, run_to_end
 from linearity_lab.runs.events import Ended, Event
 from linearity_lab.runs.gallery import GALLERY
 from linearity_lab.runs.store import Store
@@ -170,9 +170,8 @@ def gallery(
     for name in names or PRESETS:
         with interruptible("Stopped; the same command resumes the gallery.") as interruption:
             try:
-                ended = follow(
-                    _rebuilt(name, interruption, Path(out)), wants_json(json), f"{name}: "
-                )
+                work = partial(_rebuilt, name, interruption, Path(out))
+                ended = follow(work, wants_json(json), f"{name}: ")
             except InvalidInput as error:
                 complain(error)
                 return FAILED
@@ -181,13 +180,24 @@ def gallery(
     return COMPLETED
 
 
-def _rebuilt(name: str, should_stop: Callable[[], bool], folder: Path) -> Iterator[Event]:
+def _rebuilt(
+    name: str,
+    should_stop: Callable[[], bool],
+    folder: Path,
+    *,
+    on_event: Callable[[Event], None],
+) -> Ended:
     """Compute and write the result of a preset; the next call resumes after an interrupt."""
-    spec, store = PRESETS[name].spec, Store(folder / ".runs" / "gallery.sqlite")
-    for event in events_of(spec, points=store.points(spec), should_stop=should_stop):
+    spec = PRESETS[name].spec
+    store = Store(folder / ".runs" / "gallery.sqlite")
+
+    def hear(event: Event) -> None:
         if isinstance(event, Ended) and event.result is not None and event.status == "completed":
-            write_whole(folder / f"{name}.json", event.result.model_dump_json() + "\n", "gallery")
-        yield event
+            text = event.result.model_dump_json() + "\n"
+            write_whole(folder / f"{name}.json", text, "gallery")
+        on_event(event)
+
+    return run_to_end(spec, on_event=hear, points=store.points(spec), should_stop=should_stop)
 
 
 def _sha256(path: Path) -> str:

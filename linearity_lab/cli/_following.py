@@ -6,15 +6,17 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Protocol
 
 from linearity_lab.cli._complaints import complain
 from linearity_lab.cli.run_directory import RunDirectory
 from linearity_lab.exit_codes import COMPLETED, FAILED, INTERRUPTED, TERMINATED
 from linearity_lab.installation import command_name
-from linearity_lab.runs import Computation, Spec, check_size, run, run_summary, spec_digest
+from linearity_lab.runs import Computation, Spec, check_size, run_summary, run_to_end, spec_digest
 from linearity_lab.runs.events import Ended, Event, PointFailed, PointFinished, PointProgress
-from linearity_lab.runs.progress_bar import with_terminal_bar
+from linearity_lab.runs.progress_bar import terminal_bar
 from linearity_lab.runs.store import Store
 from ntk_core.errors import InvalidInput
 from ntk_core.markup import printable
@@ -108,11 +110,15 @@ def compute(
     if directory is not None or computation is not None:  # only the model file can resume its run
         again = "The same command resumes the run"
     with interruptible(f"Stopped; its finished points are kept. {again}.") as interruption:
-        events = run(
-            spec, points=store.points(spec), should_stop=interruption, computation=computation
+        work = partial(
+            run_to_end,
+            spec,
+            points=store.points(spec),
+            should_stop=interruption,
+            computation=computation,
         )
         try:
-            ended = follow(events, as_json)
+            ended = follow(work, as_json)
             if ended.result is not None:
                 store.save_result(ended.result)
                 if directory is not None:
@@ -142,20 +148,36 @@ def conclude(ended: Ended, interruption: Interruption) -> int:
     return interruption.exit_code
 
 
-def follow(events: Iterable[Event], as_json: bool, prefix: str = "") -> Ended:
-    """Show events and return the last one."""
-    ended = Ended(status="failed", reason="it returned no result")
-    for event in events if as_json else with_terminal_bar(events, prefix):
-        if as_json:
-            if isinstance(event, PointProgress):  # partial point; point_finished has all of it
-                event = event.model_copy(update={"point": None})
-            print(event.model_dump_json(), flush=True)
-        elif isinstance(event, PointFinished) and not sys.stderr.isatty():
-            complain(
-                f"{prefix}{event.key} {'resumed' if event.resumed else 'finished'}, {percent(event.fraction)}"
-            )
-        elif isinstance(event, PointFailed):
-            complain(f"{prefix}{event.key} failed: {event.reason}")
-        if isinstance(event, Ended):
-            ended = event
-    return ended
+class Work(Protocol):
+    """A run that calls a function with each event and returns the last one, such as ``run_to_end`` of a spec."""
+
+    def __call__(self, *, on_event: Callable[[Event], None]) -> Ended: ...
+
+
+def follow(work: Work, as_json: bool, prefix: str = "") -> Ended:
+    """Run, show the events, and return the last one."""
+    if as_json:
+        return work(on_event=_print)
+    with terminal_bar(prefix) as draw:
+
+        def hear(event: Event) -> None:
+            draw(event)
+            _complain_of(event, prefix)
+
+        return work(on_event=hear)
+
+
+def _print(event: Event) -> None:
+    """Print an event as a line of JSON; a partial point is left out, since point_finished has all of it."""
+    if isinstance(event, PointProgress):
+        event = event.model_copy(update={"point": None})
+    print(event.model_dump_json(), flush=True)
+
+
+def _complain_of(event: Event, prefix: str) -> None:
+    """State finished points where no bar is drawn, and failed points."""
+    if isinstance(event, PointFinished) and not sys.stderr.isatty():
+        state = "resumed" if event.resumed else "finished"
+        complain(f"{prefix}{event.key} {state}, {percent(event.fraction)}")
+    elif isinstance(event, PointFailed):
+        complain(f"{prefix}{event.key} failed: {event.reason}")

@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar, overload
 
-from linearity_lab.runs import Points, Preset, ResultValue, Spec, SpecOf, run, spec_from
+from linearity_lab.runs import Points, Preset, ResultValue, Spec, SpecOf, run_to_end, spec_from
 from linearity_lab.runs import preset as _preset
-from linearity_lab.runs.events import Ended
-from linearity_lab.runs.progress_bar import with_terminal_bar
+from linearity_lab.runs.progress_bar import terminal_bar
 from linearity_lab.settings.grammar import with_settings
 from ntk_core.errors import RunFailed
 
@@ -79,10 +78,8 @@ def compute(
     Source: our choice, docs/decisions/0001-specs-and-events.md.
     """
     changed = with_settings(spec_from(spec), dict(_dotted(settings)))
-    ended = Ended(status="failed", reason="no result")
-    for event in with_terminal_bar(run(changed, points=points)):
-        if isinstance(event, Ended):
-            ended = event
+    with terminal_bar() as draw:
+        ended = run_to_end(changed, on_event=draw, points=points)
     if ended.result is None or ended.status != "completed":
         raise RunFailed(ended.reason, ended.result)
     return ended.result

@@ -13,7 +13,7 @@ from linearity_lab.runs._estimate import (
 )
 from linearity_lab.runs._parse import canonical_json, parse_spec, spec_digest, spec_from
 from linearity_lab.runs._result import ResultValue
-from linearity_lab.runs._run import Points, run
+from linearity_lab.runs._run import Points, run, run_to_end
 from linearity_lab.runs._spec import ExperimentSpec, SeededSpec, Spec, SpecOf, SweepSpec, point_key
 from linearity_lab.runs._table import (
     EXPERIMENTS,
@@ -24,7 +24,6 @@ from linearity_lab.runs._table import (
     Growth,
     Point,
     Preset,
-    Progress,
     Result,
     counts_of,
     experiment_of,
@@ -62,3 +61,5 @@ from linearity_lab.runs.costs import (
     peak_bytes,
     typical_steps,
 )
+
+Progress = tuple[float, str]  # a report of a generator: fraction, message

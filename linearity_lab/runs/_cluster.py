@@ -12,9 +12,8 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
-from contextlib import closing
 from functools import lru_cache
 from importlib import metadata
 from typing import Any
@@ -40,6 +39,7 @@ from linearity_lab.runs.events import (
 from ntk_core._version import __version__
 from ntk_core.errors import InvalidInput
 from ntk_core.numbers import size
+from ntk_core.progress import Stopped
 
 CONNECT_S, ANSWER_S, CLOSE_S = (
     10.0,
@@ -64,10 +64,10 @@ class Cluster:
         self._spec, self._address, self._run = canonical_json(spec), address, uuid.uuid4().hex
         self._heard: queue.SimpleQueue[PointProgress] = queue.SimpleQueue()
 
-    def reports(self, keys: Sequence[str]) -> Generator[Report | None, None, None]:
-        """Compute these points in parallel on all worker threads; closing the generator stops the work.
+    def compute(self, keys: Sequence[str], hear: Callable[[Report | None], None]) -> None:
+        """Compute these points in parallel on all worker threads; an exception of ``hear`` stops the work.
 
-        Yields None at regular intervals without news.
+        ``hear`` gets None at regular intervals without news.
 
         Raises:
             SiteFailure: if the cluster is or becomes unusable.
@@ -81,26 +81,27 @@ class Cluster:
             raise SiteFailure(failure) from None
         try:
             client.subscribe_topic(TOPIC, self._hear)
-            yield from self._points(client, deque(keys))
+            self._points(client, deque(keys), hear)
         finally:  # this cancels the remaining points; workers stop at their next check
             threading.Thread(target=_close, args=(client,), daemon=True).start()
 
-    def _points(self, client: Client, waiting: deque[str]) -> Iterator[Report | None]:
+    def _points(
+        self, client: Client, waiting: deque[str], hear: Callable[[Report | None], None]
+    ) -> None:
         """Compute every point, at most one per thread at a time.
 
         The death of a worker counts against each of its points, so points do not queue on a worker.
         """
         computing: dict[str, Future] = {}
-        num_threads, asked, at_work, patience = (
-            0,
-            -math.inf,
-            time.monotonic(),
-            environment_settings().worker_wait_s,
-        )
+        patience = environment_settings().worker_wait_s
+        num_threads = 0
+        asked = -math.inf
+        at_work = time.monotonic()
         while waiting or computing:
             now = time.monotonic()
             if now - asked > (CENSUS_EVERY_S if num_threads else LOOK_EVERY_S):
-                num_threads, asked = self._num_threads(client), now
+                num_threads = self._num_threads(client)
+                asked = now
                 at_work = now if num_threads else at_work
                 if now - at_work > patience:
                     raise SiteFailure(
@@ -109,23 +110,21 @@ class Cluster:
                     )
             while waiting and len(computing) < num_threads:
                 key = waiting.popleft()
-                request, name = (
-                    (self._run, key, self._spec, conditions()),
-                    f"{TOPIC}-{self._run}-{key}",
-                )
+                request = (self._run, key, self._spec, conditions())
+                name = f"{TOPIC}-{self._run}-{key}"
                 computing[key] = client.submit(compute_point, *request, key=name, pure=False)
-                yield PointStarted(key=key)
+                hear(PointStarted(key=key))
             try:
                 report = self._heard.get(timeout=LOOK_EVERY_S)
             except queue.Empty:
-                yield None
+                hear(None)
             else:
                 at_work = time.monotonic()
                 if report.key in computing:  # progress may arrive after the answer
-                    yield report
+                    hear(report)
             for key in [key for key, future in computing.items() if future.done()]:
                 at_work = time.monotonic()
-                yield self._answer(key, computing.pop(key))
+                hear(self._answer(key, computing.pop(key)))
 
     def _answer(self, key: str, future: Future) -> PointFinished | PointFailed:
         try:
@@ -212,20 +211,29 @@ def compute_point(
             f"it needs about {size(required)} and {size(available)} are available on its worker"
         )
         return PointFailed(key=key, reason=reason, cause=Cause.DOES_NOT_FIT)
-    worker, sent = get_worker(), -math.inf
+    worker = get_worker()
     task = worker.get_current_task()
-    with closing(_here(spec_json).reports([key])) as reports:
-        for report in reports:
-            if isinstance(report, PointFinished | PointFailed):
-                return report
-            pause_s = MESSAGES_EVERY_S if getattr(report, "point", None) is None else CURVES_EVERY_S
-            if isinstance(report, PointProgress) and time.monotonic() - sent >= pause_s:
-                sent = time.monotonic()
-                worker.log_event(TOPIC, {"run": run, "event": report.model_dump_json()})
-            # Cancelled tasks, and those of a client that has died, are no longer executing.
-            if task not in worker.state.tasks or worker.state.tasks[task].state != "executing":
-                break
-    raise SiteFailure("A worker was stopped by another client.")
+    sent = -math.inf
+    answers: list[PointFinished | PointFailed] = []
+
+    def hear(report: Report | None) -> None:
+        nonlocal sent
+        if isinstance(report, PointFinished | PointFailed):
+            answers.append(report)
+            return
+        pause_s = MESSAGES_EVERY_S if getattr(report, "point", None) is None else CURVES_EVERY_S
+        if isinstance(report, PointProgress) and time.monotonic() - sent >= pause_s:
+            sent = time.monotonic()
+            worker.log_event(TOPIC, {"run": run, "event": report.model_dump_json()})
+        # Cancelled tasks, and those of a client that has died, are no longer executing.
+        if task not in worker.state.tasks or worker.state.tasks[task].state != "executing":
+            raise Stopped
+
+    try:
+        _here(spec_json).compute([key], hear)
+    except Stopped:
+        raise SiteFailure("A worker was stopped by another client.") from None
+    return answers[0]
 
 
 @lru_cache(maxsize=1)

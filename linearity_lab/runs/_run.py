@@ -1,17 +1,19 @@
-"""Run any spec: ``run(spec)`` yields events, and the last one contains the result."""
+"""Run any spec: ``run(spec)`` yields events, ``run_to_end(spec, on_event=…)`` calls a function with each."""
 
 import importlib.util
 import time
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from linearity_lab.runs._estimate import check_size, estimate, scheduler_address, seconds_of_points
+from linearity_lab.runs._events_in_turn import in_turn
 from linearity_lab.runs._parse import spec_from
 from linearity_lab.runs._spec import Spec
 from linearity_lab.runs._table import Computation, experiment_of
-from linearity_lab.runs._this_process import SiteFailure, ThisProcess
+from linearity_lab.runs._this_process import Report, SiteFailure, ThisProcess
 from linearity_lab.runs._values import EndStatus, PointValue, Provenance, latest_provenance
 from linearity_lab.runs.events import (
     Ended,
@@ -21,8 +23,9 @@ from linearity_lab.runs.events import (
     PointProgress,
     PointStarted,
 )
-from linearity_lab.runs.progress_bar import with_bar
+from linearity_lab.runs.progress_bar import notebook_bar
 from ntk_core.machine import how_to_install
+from ntk_core.progress import Stopped
 
 if TYPE_CHECKING:
     from linearity_lab.runs._cluster import Cluster
@@ -40,6 +43,9 @@ class Points(Protocol):
         """Store a point durably."""
 
 
+Listener = Callable[[Event], object]
+
+
 def run(
     spec: Spec | str,
     *,
@@ -54,6 +60,9 @@ def run(
     ``PointFinished`` or ``PointFailed``, and finally ``Ended`` with the result. Divergence and similar numerical
     problems are outcomes in a point, not errors. On a cluster points run in parallel and finish in any order; the
     result sorts them by key. Jupyter and marimo show a progress bar.
+
+    The computation runs in a thread that works only while the loop waits for the next event.
+    :func:`run_to_end` calls a function with each event instead, and has no thread.
 
     >>> from linearity_lab.experiments import preset, with_settings
     >>> small = {"widths": (4,), "num_seeds": 1, "training.max_steps": 2}
@@ -80,81 +89,199 @@ def run(
 
     Source: our choice, docs/decisions/0001-specs-and-events.md and docs/jobs-and-results.md.
     """
-    spec = spec_from(spec)
-    address = scheduler_address(scheduler) if computation is None else None
-    if computation is None:
-        check_size(spec, scheduler=address or "")
-    return with_bar(
-        _events(spec, points, should_stop or (lambda: False), address, computation), spec
-    )
+    request = _checked(spec, points, should_stop, scheduler, computation)
+    return _with_notebook_bar(in_turn(lambda hear: _Run(request, hear).compute()), request.spec)
 
 
-def _events(
-    spec: Spec,
+def run_to_end(
+    spec: Spec | str,
+    *,
+    on_event: Listener | None = None,
+    points: Points | None = None,
+    should_stop: Callable[[], bool] | None = None,
+    scheduler: str | None = None,
+    computation: Computation | None = None,
+) -> Ended:
+    """Run a spec or preset and return its last event, which has the result.
+
+    >>> from linearity_lab.experiments import preset, with_settings
+    >>> small = {"widths": (4,), "num_seeds": 1, "training.max_steps": 2}
+    >>> run_to_end(with_settings(preset("liu-fig1-left").spec, small)).status
+    'completed'
+
+    Args:
+        on_event: called with each event, the last one included, between pieces of work. Its exceptions end the run
+            and are raised here.
+        spec, points, should_stop, scheduler, computation: as for :func:`run`.
+
+    Returns:
+        The last event: status, result and reason.
+
+    Raises:
+        TooLarge, InvalidInput: as :func:`run`.
+
+    Source: our choice, docs/decisions/0016-progress.md.
+    """
+    request = _checked(spec, points, should_stop, scheduler, computation)
+    with notebook_bar(request.spec) as draw:
+
+        def hear(event: Event) -> None:
+            draw(event)
+            if on_event is not None:
+                on_event(event)
+
+        return _Run(request, hear).compute()
+
+
+@dataclass(frozen=True)
+class _Request:
+    """Checked arguments of :func:`run`; ``address`` is None to compute in this process."""
+
+    spec: Spec
+    points: Points | None
+    should_stop: Callable[[], bool]
+    address: str | None
+    computation: Computation | None
+
+
+def _checked(
+    spec: Spec | str,
     points: Points | None,
-    should_stop: Callable[[], bool],
-    address: str | None,
+    should_stop: Callable[[], bool] | None,
+    scheduler: str | None,
     computation: Computation | None,
-) -> Generator[Event, None, None]:
-    began, started_at = time.monotonic(), datetime.now(UTC).isoformat(timespec="seconds")
-    keys = spec.point_keys()
+) -> _Request:
+    known = spec_from(spec)
+    address = None
     if computation is None:
-        yield estimate(spec)
-    seconds = seconds_of_points(spec) if computation is None else dict.fromkeys(keys, 1.0)
-    kept = dict(points.finished()) if points is not None else {}
-    done = {key: kept[key] for key in keys if key in kept}
-    clock, runtime_s = Clock(seconds, done), sum(point.runtime_s for point in done.values())
-    for key, point in done.items():
-        yield PointFinished(key=key, point=point, resumed=True, **clock.so_far())
-    missing = [key for key in keys if key not in done]
-    origin, site, reason = latest_provenance(done.values()), None, ""
-    status: EndStatus = "completed"
-    try:
-        site = _site(spec, address if missing else None, computation)
-        with closing(site.reports(missing)) as reports:
-            for report in reports:
-                if isinstance(report, PointStarted | None) and should_stop():
-                    status = "cancelled"
-                    break
-                match report:
-                    case PointStarted(key=key):
-                        clock.advance(key, 0.0)
-                        yield report.model_copy(update={"index": keys.index(key)})
-                    case PointProgress(key=key, fraction=fraction):
-                        clock.advance(key, fraction)
-                        yield report.model_copy(update=clock.so_far())
-                        if should_stop():
-                            status = "cancelled"
-                            break
-                    case PointFailed(key=key):
-                        clock.advance(key, 1.0)
-                        reason = f"{key.replace('=', ' ')}: {report.reason}"
-                        yield report
-                    case PointFinished(key=key, point=point):
-                        clock.advance(key, 1.0)
-                        origin = _started(point.provenance, started_at)
-                        done[key] = point.model_copy(update={"provenance": origin})
-                        if points is not None:
-                            points.save(key, done[key])
-                        yield PointFinished(key=key, point=done[key], **clock.so_far())
-    except SiteFailure as failure:
-        reason = str(failure)
-    if reason and status == "completed":
-        status = "failed"
-    if origin is None and site is not None:  # without points
-        origin = _started(site.provenance, started_at)
-    result = origin and experiment_of(spec).result(
-        spec=spec,
-        points=tuple(done[key] for key in keys if key in done),
-        provenance=origin,
-        status=status,
-        runtime_s=time.monotonic() - began + runtime_s,
-    )
-    yield Ended(status=status, result=result, reason=reason)
+        address = scheduler_address(scheduler)
+        check_size(known, scheduler=address or "")
+    return _Request(known, points, should_stop or (lambda: False), address, computation)
 
 
-def _started(provenance: Provenance | None, started_at: str) -> Provenance | None:
-    return provenance and provenance.model_copy(update={"started_at": started_at})
+def _with_notebook_bar(
+    events: Generator[Event, None, None], spec: Spec
+) -> Generator[Event, None, None]:
+    """Pass events through, with a progress bar in notebooks, drawn in the thread of the loop."""
+    with notebook_bar(spec) as draw, closing(events):
+        for event in events:
+            draw(event)
+            yield event
+
+
+class _Run:
+    """One run of a spec: turns the reports of its points into events."""
+
+    def __init__(self, request: _Request, on_event: Listener):
+        self._request = request
+        self._on_event = on_event
+        self._keys = request.spec.point_keys()
+        self._done: dict[PointKey, PointValue] = {}
+        self._origin: Provenance | None = None  # of the last computed point
+        self._reason = ""
+        self._error: BaseException | None = None  # of the listener
+
+    def compute(self) -> Ended:
+        """Compute all points that are not stored, and return the last event."""
+        began = time.monotonic()
+        self._started_at = datetime.now(UTC).isoformat(timespec="seconds")
+        spec = self._request.spec
+        if self._request.computation is None:
+            self._on_event(estimate(spec))
+            seconds = seconds_of_points(spec)
+        else:
+            seconds = dict.fromkeys(self._keys, 1.0)
+        earlier_s = self._resume(seconds)
+        status = self._compute_missing()
+        result = None
+        if self._origin is not None:
+            result = experiment_of(spec).result(
+                spec=spec,
+                points=tuple(self._done[key] for key in self._keys if key in self._done),
+                provenance=self._origin,
+                status=status,
+                runtime_s=time.monotonic() - began + earlier_s,
+            )
+        ended = Ended(status=status, result=result, reason=self._reason)
+        self._on_event(ended)
+        return ended
+
+    def _resume(self, seconds: Mapping[PointKey, float]) -> float:
+        """Report the stored points, and return the seconds that they took."""
+        points = self._request.points
+        kept = dict(points.finished()) if points is not None else {}
+        self._done = {key: kept[key] for key in self._keys if key in kept}
+        self._origin = latest_provenance(self._done.values())
+        self._clock = Clock(seconds, self._done)
+        for key, point in self._done.items():
+            so_far = self._clock.so_far()
+            self._on_event(PointFinished(key=key, point=point, resumed=True, **so_far))
+        return sum(point.runtime_s for point in self._done.values())
+
+    def _compute_missing(self) -> EndStatus:
+        """Compute the other points, and return how the run ended."""
+        missing = [key for key in self._keys if key not in self._done]
+        site = None
+        try:
+            address = self._request.address if missing else None
+            site = _site(self._request.spec, address, self._request.computation)
+            site.compute(missing, self._hear)
+        except SiteFailure as failure:
+            self._reason = str(failure)
+        except Stopped:
+            if self._error is not None:
+                raise self._error from None
+            return "cancelled"
+        finally:
+            if self._origin is None and site is not None:  # without points
+                self._origin = self._dated(site.provenance)
+        return "failed" if self._reason else "completed"
+
+    def _hear(self, report: Report | None) -> None:
+        """Pass the report of a point on; raise :class:`Stopped` if the run shall end."""
+        should_stop = self._request.should_stop
+        match report:
+            case None:  # a cluster at work
+                if should_stop():
+                    raise Stopped
+            case PointStarted(key=key):
+                if should_stop():
+                    raise Stopped
+                self._clock.advance(key, 0.0)
+                self._tell(report.model_copy(update={"index": self._keys.index(key)}))
+            case PointProgress(key=key, fraction=fraction):
+                self._clock.advance(key, fraction)
+                self._tell(report.model_copy(update=self._clock.so_far()))
+                if should_stop():
+                    raise Stopped
+            case PointFailed(key=key):
+                self._clock.advance(key, 1.0)
+                self._reason = f"{key.replace('=', ' ')}: {report.reason}"
+                self._tell(report)
+            case PointFinished(key=key, point=point):
+                self._clock.advance(key, 1.0)
+                self._finish(key, point)
+
+    def _tell(self, event: Event) -> None:
+        """Call the listener. Its error ends the run as a stop, since a computation would take it for its own."""
+        try:
+            self._on_event(event)
+        except BaseException as error:
+            self._error = error
+            raise Stopped from None
+
+    def _finish(self, key: PointKey, point: PointValue) -> None:
+        """Store a point, then report it."""
+        self._origin = self._dated(point.provenance)
+        self._done[key] = point.model_copy(update={"provenance": self._origin})
+        if self._request.points is not None:
+            self._request.points.save(key, self._done[key])
+        so_far = self._clock.so_far()
+        self._tell(PointFinished(key=key, point=self._done[key], **so_far))
+
+    def _dated(self, provenance: Provenance | None) -> Provenance | None:
+        """Return a provenance that states the start of this run."""
+        return provenance and provenance.model_copy(update={"started_at": self._started_at})
 
 
 def _site(

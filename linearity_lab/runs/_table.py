@@ -7,7 +7,7 @@ import inspect
 import sys
 import tomllib
 import warnings
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -25,6 +25,7 @@ from linearity_lab.runs.costs import Counts, CountsOf
 from linearity_lab.settings.grammar import validated
 from linearity_lab.settings.part import SpecPart
 from ntk_core.errors import InvalidInput
+from ntk_core.progress import Progress
 
 Spec_co = TypeVar("Spec_co", covariant=True)
 SpecType = TypeVar("SpecType", bound=Spec)
@@ -121,7 +122,6 @@ def _merged(data: Mapping[str, Any], changes: Mapping[str, object]) -> dict[str,
 
 _PACKAGE = "linearity_lab.experiments"
 _POINT = "point"  # module of an experiment that states EXPERIMENT
-Progress = tuple[float, str]  # fraction, message
 Loaded = Dataset | Sequence["Loaded"] | Mapping[int, "Loaded"]  # one data set, or several
 
 
@@ -148,11 +148,11 @@ class Computation:
     The module may also define ``load``, for an experiment with several data sets in a list or mapping.
 
     Attributes:
-        compute: (spec, data, key) → the point of this key; yields :data:`Progress` or :class:`Growth` on the way.
+        compute: (spec, data, key, progress) → the point of this key; see :class:`ntk_core.progress.Progress`.
         load: spec → its data; raises ``InvalidInput`` if they are not available.
     """
 
-    compute: Callable[[Any, Any, str], Generator[Progress | Growth, None, PointValue]]
+    compute: Callable[[Any, Any, str, Progress], Any]
     load: Callable[[Any], Any]
 
 
@@ -201,7 +201,26 @@ class Experiment(Generic[SpecType, PointType]):
     def computation(self) -> Computation:
         """Return the computation in the module ``compute`` beside the spec; this imports JAX."""
         module = importlib.import_module(".compute", sys.modules[self.spec.__module__].__package__)
-        return Computation(module.compute, getattr(module, "load", load_data))
+        return Computation(with_progress(module.compute), getattr(module, "load", load_data))
+
+
+def with_progress(compute: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function itself, or one that reports what a generator yields."""
+    if not inspect.isgeneratorfunction(compute):
+        return compute
+
+    def reported(spec: Any, data: Any, key: str, progress: Progress) -> Any:
+        work = compute(spec, data, key)
+        while True:
+            try:
+                report = next(work)
+            except StopIteration as end:
+                return end.value
+            progress.report(report[0], report[1])
+            if isinstance(report, Growth):
+                progress.show(report.point)
+
+    return reported
 
 
 AnyExperiment = Experiment[Any, Any]

@@ -4,7 +4,7 @@ import math
 import platform
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any, TypeVar, cast
@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 from linearity_lab.memory import accelerator_bytes
 from linearity_lab.runs._estimate import check_size, devices_for
 from linearity_lab.runs._spec import SeededSpec, Spec
-from linearity_lab.runs._table import Computation, Growth, Progress, experiment_of, fingerprint
+from linearity_lab.runs._table import Computation, Growth, experiment_of, fingerprint
 from linearity_lab.runs._values import PointValue, Provenance
 from linearity_lab.runs.compiled_code import release_compiled
 from linearity_lab.runs.events import (
@@ -24,11 +24,12 @@ from linearity_lab.runs.events import (
 )
 from ntk_core._version import __version__
 from ntk_core.errors import InvalidInput, first_line
+from ntk_core.progress import Progress
 
 Found = TypeVar("Found")
 Old = TypeVar("Old")
 New = TypeVar("New")
-AnyReport = TypeVar("AnyReport", bound=Progress | Growth)
+AnyReport = TypeVar("AnyReport", bound=tuple[float, str] | Growth)
 _OUT_OF_MEMORY_CODE = "RESOURCE_EXHAUSTED:"  # an absl status code
 # Events of points with ``fraction`` of the point; ``run`` converts it to the fraction of the run.
 Report = PointStarted | PointProgress | PointFinished | PointFailed
@@ -54,11 +55,12 @@ class ThisProcess:
             on_own_data(computation) if getattr(spec, "draws_data", False) else computation
         )
 
-    def reports(self, keys: Sequence[str]) -> Generator[Report | None, None, None]:
-        """Compute these points. Closing the generator stops the work.
+    def compute(self, keys: Sequence[str], hear: Callable[[Report | None], None]) -> None:
+        """Compute these points and pass their reports to ``hear``, whose exceptions end the work.
 
         Raises:
             SiteFailure: if no point can be computed.
+            Stopped: if ``hear`` raises it.
         """
         try:
             self._data = self._computation.load(self._spec) if self._data is None else self._data
@@ -69,30 +71,36 @@ class ThisProcess:
             raise SiteFailure(str(error)) from None
         self.provenance = self._provenance()
         for key in keys:
-            yield PointStarted(key=key)
+            hear(PointStarted(key=key))
             began = time.monotonic()
             try:
-                point = yield from self._advances(key, parts[key])
+                point = self._point(key, parts[key], hear)
             except (MemoryError, RuntimeError) as error:
-                yield PointFailed(key=key, reason=sentence(error), cause=cause_of(error))
+                hear(PointFailed(key=key, reason=sentence(error), cause=cause_of(error)))
             else:
                 made = {"provenance": self.provenance, "runtime_s": time.monotonic() - began}
-                yield PointFinished(key=key, point=point.model_copy(update=made))
+                hear(PointFinished(key=key, point=point.model_copy(update=made)))
 
-    def _advances(self, key: str, num_devices: int) -> Generator[PointProgress, None, PointValue]:
-        """Yield the progress of a computation; return the point."""
+    def _point(
+        self, key: str, num_devices: int, hear: Callable[[Report | None], None]
+    ) -> PointValue:
+        """Compute one point."""
         release_compiled()  # a process computes many runs
-        work = self._computation.compute(self._spec, self._data, key)
-        while True:
-            try:
-                with _divided_over(
-                    num_devices
-                ):  # not across a yield, since other code runs meanwhile
-                    report = next(work)
-            except StopIteration as stop:
-                return stop.value
-            grown = report.point if isinstance(report, Growth) else None
-            yield PointProgress(key=key, fraction=report[0], message=report[1], point=grown)
+        last = PointProgress(key=key, fraction=0.0, message="")
+
+        def report(fraction: float, message: str) -> None:
+            nonlocal last
+            last = PointProgress(key=key, fraction=fraction, message=message)
+            with undivided():
+                hear(last)
+
+        def show(point: object) -> None:
+            with undivided():
+                hear(last.model_copy(update={"point": point}))
+
+        with _divided_over(num_devices) as undivided:
+            progress = Progress(report, show)
+            return self._computation.compute(self._spec, self._data, key, progress)
 
     def _provenance(self) -> Provenance:
         import jax
@@ -121,14 +129,12 @@ def on_own_data(computation: Computation) -> Computation:
     def load(spec: SeededSpec) -> list[object]:
         return [computation.load(each) for each in spec.each_seed()]
 
-    def compute(
-        spec: SeededSpec, data: list[object], key: str
-    ) -> Generator[Progress | Growth, None, PointValue]:
-        works = one_after_another(
-            [computation.compute(*one, key) for one in zip(spec.each_seed(), data, strict=True)]
-        )
-        # Partial points of a single seed are not drawn.
-        points: list[PointValue] = yield from relayed(works, lambda report: (report[0], report[1]))
+    def compute(spec: SeededSpec, data: list[object], key: str, progress: Progress) -> PointValue:
+        points: list[PointValue] = []
+        for index, (each, of_seed) in enumerate(zip(spec.each_seed(), data, strict=True)):
+            # Partial points of a single seed are not drawn.
+            of_one = progress.part(index, len(data)).without_points()
+            points.append(computation.compute(each, of_seed, key, of_one))
         together = {
             of: tuple(run for each in points for run in getattr(each, of))
             for of in points[0].of_each_seed
@@ -138,15 +144,19 @@ def on_own_data(computation: Computation) -> Computation:
     return Computation(compute, load)
 
 
-def _divided_over(num_devices: int) -> AbstractContextManager[object]:
-    """Return a mesh over this many devices, which divides widths; None for one device."""
+@contextmanager
+def _divided_over(num_devices: int) -> Iterator[Callable[[], AbstractContextManager[object]]]:
+    """Divide widths over this many devices; within, the given context undoes it for other code."""
     if num_devices == 1:
-        return nullcontext()
+        yield nullcontext
+        return
     import jax
 
     from ntk_core.networks.architectures import width_mesh
 
-    return jax.set_mesh(width_mesh(num_devices))
+    outside = jax.sharding.get_mesh()
+    with jax.set_mesh(width_mesh(num_devices)):
+        yield lambda: jax.set_mesh(outside)
 
 
 def cause_of(error: BaseException) -> Cause:
@@ -206,7 +216,7 @@ def rescaled(report: AnyReport, fraction: float) -> AnyReport:
 
 def by_steps(
     stretches: Iterable[int], max_steps: int, words: str, first: float = 0.0
-) -> Iterator[Progress]:
+) -> Iterator[tuple[float, str]]:
     """Report a training's progress on a logarithmic axis of steps, starting at the share ``first``."""
     for step in stretches:
         yield (

@@ -2,8 +2,9 @@
 
 import sys
 import time
-from collections.abc import Callable, Generator, Iterable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 
 from linearity_lab.runs._spec import Spec
 from linearity_lab.runs.events import (
@@ -21,39 +22,51 @@ from ntk_core.numbers import duration, percent
 _BETWEEN_S = 0.2  # between two updates of the bar
 
 
-def with_bar(events: Generator[Event, None, None], spec: Spec) -> Generator[Event, None, None]:
-    """Pass events through, with a progress bar in notebooks."""
+Listener = Callable[[Event], None]
+
+
+@contextmanager
+def notebook_bar(spec: Spec) -> Iterator[Listener]:
+    """Context with a function that draws each event as a progress bar in notebooks, and nothing elsewhere."""
     show = notebook_place()
-    return events if show is None else _followed(events, spec, show)
+    if show is None:
+        yield lambda event: None
+        return
+    bar = _NotebookBar(spec, show)
+    try:
+        yield bar.hear
+    finally:
+        show(paragraph(bar.words))
 
 
-def _followed(
-    events: Generator[Event, None, None], spec: Spec, show: Callable[[str], None]
-) -> Generator[Event, None, None]:
-    looked, finished, words = 0.0, 0, "Not finished."
-    with closing(events):
-        try:
-            for event in events:
-                if isinstance(event, PointFinished):
-                    finished += 1
-                if isinstance(event, Ended):
-                    words = f"{ENDS[event.status]}: {counted_points(spec, finished)}. {event.reason}".rstrip()
-                elif isinstance(event, Estimated):
-                    show(_bar(0.0, event.seconds, "starting"))
-                elif (
-                    isinstance(event, PointProgress | PointFinished)
-                    and time.monotonic() - looked > _BETWEEN_S
-                ):
-                    looked = time.monotonic()
-                    words = (
-                        event.message
-                        if isinstance(event, PointProgress)
-                        else f"{event.key} finished"
-                    )
-                    show(_bar(event.fraction, event.remaining_s, words))
-                yield event
-        finally:
-            show(paragraph(words))
+class _NotebookBar:
+    """The bar of one run; ``words`` remain below it at the end."""
+
+    def __init__(self, spec: Spec, show: Callable[[str], None]):
+        self.words = "Not finished."
+        self._spec = spec
+        self._show = show
+        self._drawn_at = 0.0
+        self._finished = 0
+
+    def hear(self, event: Event) -> None:
+        """Draw an event; those of progress a few times a second."""
+        if isinstance(event, PointFinished):
+            self._finished += 1
+        if isinstance(event, Ended):
+            counted = counted_points(self._spec, self._finished)
+            self.words = f"{ENDS[event.status]}: {counted}. {event.reason}".rstrip()
+        elif isinstance(event, Estimated):
+            self._show(_bar(0.0, event.seconds, "starting"))
+        elif isinstance(event, PointProgress | PointFinished) and self._is_due():
+            self._drawn_at = time.monotonic()
+            self.words = f"{event.key} finished"
+            if isinstance(event, PointProgress):
+                self.words = event.message
+            self._show(_bar(event.fraction, event.remaining_s, self.words))
+
+    def _is_due(self) -> bool:
+        return time.monotonic() - self._drawn_at > _BETWEEN_S
 
 
 def _bar(fraction: float, remaining_s: float | None, words: str) -> str:
@@ -63,22 +76,22 @@ def _bar(fraction: float, remaining_s: float | None, words: str) -> str:
     return bar + paragraph(f"{percent(share)}{left}: {words}")
 
 
-def with_terminal_bar(events: Iterable[Event], prefix: str = "") -> Generator[Event, None, None]:
-    """Pass events through, with a progress bar if stderr is a terminal."""
+@contextmanager
+def terminal_bar(prefix: str = "") -> Iterator[Listener]:
+    """Context with a function that draws each event as a progress bar if stderr is a terminal."""
     if not sys.stderr.isatty():
-        yield from events
+        yield lambda event: None
         return
     try:
-        for event in events:
-            if isinstance(event, PointProgress | PointFinished):
-                _draw(event, prefix)
-            yield event
+        yield partial(_draw, prefix=prefix)
     finally:
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
-def _draw(event: PointProgress | PointFinished, prefix: str) -> None:
+def _draw(event: Event, prefix: str) -> None:
     """Redraw the bar."""
+    if not isinstance(event, PointProgress | PointFinished):
+        return
     bar = "█" * round(24 * event.fraction)
     left = "" if event.remaining_s is None else f", about {event.remaining_s:.0f} s left"
     words = prefix + (event.message if isinstance(event, PointProgress) else event.key)

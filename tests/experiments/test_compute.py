@@ -50,10 +50,10 @@ def test_unknown_presets_and_settings_are_named():
 def test_failed_run_raises_with_its_finished_points(monkeypatch):
     computation = EXPERIMENTS["kernel_change"].computation()
 
-    def compute(spec, data, key):
+    def compute(spec, data, key, progress):
         if key == "width=8":
             raise MemoryError("too wide")
-        return (yield from computation.compute(spec, data, key))
+        return computation.compute(spec, data, key, progress)
 
     failing = type(computation)(compute, computation.load)
     monkeypatch.setattr(type(EXPERIMENTS["kernel_change"]), "computation", lambda self: failing)

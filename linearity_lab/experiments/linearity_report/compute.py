@@ -1,6 +1,5 @@
 """Report on two loaded checkpoints; importing this starts JAX."""
 
-from collections.abc import Generator
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -11,8 +10,9 @@ from linearity_lab.experiments.linearity_report.point import (
     LinearityReportPoint,
     LinearityReportSpec,
 )
-from linearity_lab.runs import Computation, Progress, load_data
+from linearity_lab.runs import Computation, load_data
 from ntk_core.own_models import linearity_report, their_errors
+from ntk_core.progress import Progress
 from ntk_core.traced import Apply
 
 
@@ -20,9 +20,9 @@ def reported_by(apply: Apply, params0: PyTree, params1: PyTree, path: Path) -> C
     """Computation of a :class:`LinearityReportSpec`'s point, which needs the loaded model and weights."""
 
     def compute(
-        spec: LinearityReportSpec, data: Dataset, key: str
-    ) -> Generator[Progress, None, LinearityReportPoint]:
-        yield 0.0, "report"
+        spec: LinearityReportSpec, data: Dataset, key: str, progress: Progress
+    ) -> LinearityReportPoint:
+        progress.report(0.0, "report")
         with their_errors(path):
             return LinearityReportPoint.read_off(
                 linearity_report(apply, params0, params1, jnp.asarray(data.x), data.y)

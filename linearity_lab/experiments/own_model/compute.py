@@ -1,6 +1,5 @@
 """Runs of a model loaded from a user's file; importing this starts JAX."""
 
-from collections.abc import Generator
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -14,23 +13,23 @@ from linearity_lab.experiments.own_model.point import (
     OwnModelRun,
     OwnModelSpec,
 )
-from linearity_lab.runs import Computation, Progress, load_data
+from linearity_lab.runs import Computation, load_data
 from linearity_lab.settings.training import check_targets
 from ntk_core.dynamics.choices import LOSSES
 from ntk_core.errors import InvalidInput, RowsMix
 from ntk_core.networks.keys import initial_key
 from ntk_core.own_models import OwnModel, checked_model, runs_at, their_errors
+from ntk_core.progress import Progress
 from ntk_core.traced import Apply, layers_of
 
 
 def computed_by(model: OwnModel, path: Path) -> Computation:
     """Computation of an :class:`OwnModelSpec`'s points, which needs the loaded model."""
 
-    def compute(
-        spec: OwnModelSpec, data: Dataset, key: str
-    ) -> Generator[Progress, None, OwnModelPoint]:
-        width, runs = spec.value_of(key), []
-        yield 0.0, f"width {width:,}: layers"
+    def compute(spec: OwnModelSpec, data: Dataset, key: str, progress: Progress) -> OwnModelPoint:
+        width = spec.value_of(key)
+        runs = []
+        progress.report(0.0, f"width {width:,}: layers")
         if not data.class_names:
             check_targets(spec.loss)
         targets = LOSSES[spec.loss].targets_of(data.y)
@@ -50,7 +49,8 @@ def computed_by(model: OwnModel, path: Path) -> Computation:
             for run in runs_at(model, width, data.x, targets, seeds=spec.seeds, **training):
                 runs.append(run)
                 change = f"ΔK {run.kernel_change:.3g}, {run.outcome}"
-                yield len(runs) / spec.num_seeds, f"width {width:,}, seed {run.seed}: {change}"
+                message = f"width {width:,}, seed {run.seed}: {change}"
+                progress.report(len(runs) / spec.num_seeds, message)
         return OwnModelPoint.read_off(
             found,
             width=width,
