@@ -1,10 +1,9 @@
-"""Helpers that finish runs and generators, and load scripts of examples/."""
+"""Helpers that finish runs, and load scripts of examples/."""
 
 from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Generator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -35,15 +34,6 @@ class Kept(dict[str, Any]):
 
     def save(self, key: str, point: Any) -> None:
         self[key] = point
-
-
-def exhausted(work: Generator[Any, None, Any]) -> Any:
-    """Exhaust a generator and return its value."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as stop:
-            return stop.value
 
 
 def result_of(spec: Spec, **options: Any) -> Any:

@@ -1,7 +1,7 @@
 """A base for experiments that train networks against something swept."""
 
 import itertools
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Self, TypeVar
 
 from pydantic import Field, model_validator
@@ -11,19 +11,18 @@ from linearity_lab.networks.sizes import num_copies
 from linearity_lab.networks.spec import ArchitectureSpec, OutputName
 from linearity_lab.runs import (
     Outcome,
-    Progress,
     SweepSpec,
     Value,
     WidthPoint,
     costs,
     finite_sup,
-    one_after_another,
 )
 from linearity_lab.settings.part import Once
 from linearity_lab.settings.training import TrainingSpec
 from ntk_core.dynamics import MAX_KERNEL_ROWS, most_kernel_points
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.choices import almost_everywhere
+from ntk_core.progress import Progress
 
 Outputs = Annotated[tuple[OutputName, ...], Once]
 
@@ -85,16 +84,23 @@ class TrainedSweep(SweepSpec):
 
     def every_run(
         self,
-        run: Callable[..., Generator[Progress, None, Value]],
+        run: Callable[..., Value],
         data: Dataset,
         key: str,
+        progress: Progress,
         *lines: Sequence[object],
-    ) -> Generator[Progress, None, dict[str, object]]:
-        """The fields of a :class:`TrainedPoint`: ``run(spec, data, key, *line, seed)`` of every line and seed."""
+    ) -> dict[str, object]:
+        """Return the fields of a :class:`TrainedPoint`.
+
+        Calls ``run(spec, data, key, *line, seed, progress)`` for every line and seed.
+        """
         from linearity_lab.networks.build import build_network  # starts JAX
 
-        plan, named = itertools.product(*lines, self.seeds), self.parts_of(key)
-        runs = yield from one_after_another([run(self, data, key, *each) for each in plan])
+        named = self.parts_of(key)
+        plan = list(itertools.product(*lines, self.seeds))
+        runs = []
+        for index, line_and_seed in enumerate(plan):
+            runs.append(run(self, data, key, *line_and_seed, progress.part(index, len(plan))))
         net = build_network(self.architecture, named["width"], data.num_outputs, "linear")
         return {
             **named,

@@ -21,7 +21,6 @@ from linearity_lab.runs._table import (
     PRESETS,
     Computation,
     Experiment,
-    Growth,
     Point,
     Preset,
     Result,
@@ -33,7 +32,6 @@ from linearity_lab.runs._table import (
     presets,
     run_summary,
 )
-from linearity_lab.runs._this_process import by_steps, one_after_another, relayed, rescaled
 from linearity_lab.runs._values import (
     OUTCOME_WORDS,
     EndStatus,
@@ -61,5 +59,3 @@ from linearity_lab.runs.costs import (
     peak_bytes,
     typical_steps,
 )
-
-Progress = tuple[float, str]  # a report of a generator: fraction, message

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Annotated, Any, Generic, NamedTuple, TypeVar, cast
+from typing import Annotated, Any, Generic, TypeVar, cast
 
 from pydantic import BeforeValidator, SerializeAsAny
 
@@ -125,14 +125,6 @@ _POINT = "point"  # module of an experiment that states EXPERIMENT
 Loaded = Dataset | Sequence["Loaded"] | Mapping[int, "Loaded"]  # one data set, or several
 
 
-class Growth(NamedTuple):
-    """Progress with a partial point, for curves that grow during the run."""
-
-    fraction: float
-    message: str
-    point: PointValue
-
-
 def fingerprint(data: Loaded) -> str:
     """Return the SHA-256 of a data set, or of the fingerprints of several."""
     if isinstance(data, Dataset):
@@ -201,26 +193,7 @@ class Experiment(Generic[SpecType, PointType]):
     def computation(self) -> Computation:
         """Return the computation in the module ``compute`` beside the spec; this imports JAX."""
         module = importlib.import_module(".compute", sys.modules[self.spec.__module__].__package__)
-        return Computation(with_progress(module.compute), getattr(module, "load", load_data))
-
-
-def with_progress(compute: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function itself, or one that reports what a generator yields."""
-    if not inspect.isgeneratorfunction(compute):
-        return compute
-
-    def reported(spec: Any, data: Any, key: str, progress: Progress) -> Any:
-        work = compute(spec, data, key)
-        while True:
-            try:
-                report = next(work)
-            except StopIteration as end:
-                return end.value
-            progress.report(report[0], report[1])
-            if isinstance(report, Growth):
-                progress.show(report.point)
-
-    return reported
+        return Computation(module.compute, getattr(module, "load", load_data))
 
 
 AnyExperiment = Experiment[Any, Any]

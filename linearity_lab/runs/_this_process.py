@@ -1,18 +1,17 @@
 """Compute points sequentially in this process, and report the progress of their parts."""
 
-import math
 import platform
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from importlib import metadata
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from linearity_lab.memory import accelerator_bytes
 from linearity_lab.runs._estimate import check_size, devices_for
 from linearity_lab.runs._spec import SeededSpec, Spec
-from linearity_lab.runs._table import Computation, Growth, experiment_of, fingerprint
+from linearity_lab.runs._table import Computation, experiment_of, fingerprint
 from linearity_lab.runs._values import PointValue, Provenance
 from linearity_lab.runs.compiled_code import release_compiled
 from linearity_lab.runs.events import (
@@ -26,10 +25,6 @@ from ntk_core._version import __version__
 from ntk_core.errors import InvalidInput, first_line
 from ntk_core.progress import Progress
 
-Found = TypeVar("Found")
-Old = TypeVar("Old")
-New = TypeVar("New")
-AnyReport = TypeVar("AnyReport", bound=tuple[float, str] | Growth)
 _OUT_OF_MEMORY_CODE = "RESOURCE_EXHAUSTED:"  # an absl status code
 # Events of points with ``fraction`` of the point; ``run`` converts it to the fraction of the run.
 Report = PointStarted | PointProgress | PointFinished | PointFailed
@@ -180,46 +175,3 @@ def sentence(error: BaseException) -> str:
             return str(error)
         case _:
             return f"the computation failed ({first_line(error)})"
-
-
-def relayed(
-    work: Generator[Old, None, Found], change: Callable[[Old], New]
-) -> Generator[New, None, Found]:
-    """Run the work and apply ``change`` to each of its reports."""
-    while True:
-        try:
-            report = next(work)
-        except StopIteration as end:
-            return cast(Found, end.value)
-        yield change(report)
-
-
-def one_after_another(
-    works: Sequence[Generator[AnyReport, None, Found]],
-) -> Generator[AnyReport, None, list[Found]]:
-    """Run several computations sequentially; rescale their reported shares to the total."""
-    found = []
-    for index, work in enumerate(works):
-        of_all = lambda report, at=index: rescaled(report, (at + report[0]) / len(works))  # noqa: E731
-        found.append((yield from relayed(work, of_all)))
-    return found
-
-
-def rescaled(report: AnyReport, fraction: float) -> AnyReport:
-    """Return a report with another fraction."""
-    return (
-        report._replace(fraction=fraction)
-        if isinstance(report, Growth)
-        else cast(AnyReport, (fraction, report[1]))
-    )
-
-
-def by_steps(
-    stretches: Iterable[int], max_steps: int, words: str, first: float = 0.0
-) -> Iterator[tuple[float, str]]:
-    """Report a training's progress on a logarithmic axis of steps, starting at the share ``first``."""
-    for step in stretches:
-        yield (
-            first + (1 - first) * math.log1p(step) / math.log1p(max_steps),
-            f"{words}, step {step:,}",
-        )

@@ -7,10 +7,11 @@ from ._condition import most_kernel_points as most_kernel_points
 from ._descent import Descent as Descent
 from ._descent import Optimizer as Optimizer
 from ._descent import advance as advance
+from ._descent import descend as descend
 from ._descent import over_seeds as over_seeds
 from ._descent import record_steps as record_steps
+from ._descent import report_step as report_step
 from ._descent import start as start
-from ._descent import stretches as stretches
 from ._history import Difference as Difference
 from ._history import KernelPath as KernelPath
 from ._history import Path as Path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, TypeAlias
@@ -21,6 +21,7 @@ from ntk_core.dynamics._history import Outcome, ended
 from ntk_core.dynamics._models import Model
 from ntk_core.dynamics.choices import METHODS, Method
 from ntk_core.errors import InvalidInput
+from ntk_core.progress import Progress
 
 MAX_RATE = 1e6
 Rate: TypeAlias = Array | float | dict[str, Array]  # one for all weights, or one for each layer
@@ -341,36 +342,54 @@ class Descent:
         ]
 
 
-def stretches(
-    descents: Sequence[Descent], record: Callable[[int], None], records: Sequence[int]
-) -> Iterator[int]:
-    """Train all models simultaneously and yield the current step several times a second; leave the loop to stop.
+def descend(
+    descents: Sequence[Descent],
+    record: Callable[[int], None],
+    records: Sequence[int],
+    progress: Progress | None = None,
+) -> None:
+    """Train all models simultaneously until all are done.
 
     ``record`` measures the models and their losses: by the caller before the loop, and here at every step of
-    ``records`` and at the crossing, until all are done. The crossing is the step at which the first model's loss
-    reaches its threshold; the others take the same steps. Seeds together stop separately. If the loss rises again with
-    the next step, the first model continues to the next of ``records``.
+    ``records`` and at the crossing. The crossing is the step at which the first model's loss reaches its threshold; the
+    others take the same steps. Seeds together stop separately. If the loss rises again with the next step, the first
+    model continues to the next of ``records``.
+
+    Args:
+        progress: gets the current step several times a second, on a logarithmic axis up to the last of ``records``.
+            If it stops the training, the records so far remain.
     """
-    step, pace = 0, 1
+    progress = progress or Progress()
+    step = 0
+    pace = 1  # steps of the next stretch
     first, *others = descents
     for until in records:
         if all(each.is_done.all() for each in descents):
             return
         stops = not first.is_done.all()
         while step < until:
-            began, goal = time.monotonic(), min(until, step + pace)
+            began = time.monotonic()
+            goal = min(until, step + pace)
             first.advance(goal, to_threshold=stops)
             reached = int(first.steps.max()) if stops else goal
             for each in others:
                 each.advance(reached, to_threshold=False)
             reached = max(int(each.steps.max()) for each in descents)  # waits for the device
             spent = max(time.monotonic() - began, 1e-4)
+            measured_pace = 1 + int((goal - step) * LONGEST_STRETCH_S / spent)
             # The first stretch compiles, so its pace is not typical.
-            pace = min(2 * pace, 1 + int((goal - step) * LONGEST_STRETCH_S / spent)) if step else 8
+            pace = min(2 * pace, measured_pace) if step else 8
             step = goal if reached == goal else until
             if step == until:
                 record(reached)
                 behind = [each.steps[~each.is_done & (each.steps < until)] for each in descents]
-                if stops and (left := np.concatenate(behind)).size:
-                    step, stops = int(left.min()), False
-            yield step
+                left = np.concatenate(behind)
+                if stops and left.size:
+                    step = int(left.min())
+                    stops = False
+            report_step(progress, step, records[-1])
+
+
+def report_step(progress: Progress, step: int, max_steps: int) -> None:
+    """Report the current step on a logarithmic axis."""
+    progress.report(math.log1p(step) / math.log1p(max_steps), f"step {step:,}")

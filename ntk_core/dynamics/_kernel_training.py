@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -16,7 +16,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, PyTree, Shaped
 from numpy.typing import NDArray
 
-from ntk_core.dynamics._descent import Descent, Optimizer, over_seeds, record_steps, stretches
+from ntk_core.dynamics._descent import Descent, Optimizer, descend, over_seeds, record_steps
 from ntk_core.dynamics._history import FloatArray, KernelPath
 from ntk_core.dynamics._losses import Loss
 from ntk_core.dynamics._models import CallableModel, Model, NetworkModel
@@ -32,6 +32,7 @@ from ntk_core.kernels import (
     unchecked_ntk,
 )
 from ntk_core.networks.architectures import Network, NetworkParams, merge, output_function
+from ntk_core.progress import Progress
 from ntk_core.traced import Apply, accepted, accepted_targets, through_output, with_usual_settings
 
 Kernels = dict[str, Array]
@@ -117,16 +118,20 @@ class KernelTraining:
             for k in kernels
         ]
 
-    def stretches(self) -> Iterator[int]:
-        """Train until every seed is done; yield the current step several times a second."""
-        return stretches([self._descent], lambda step: self._record(), self._records)
+    def train(self, progress: Progress | None = None) -> None:
+        """Train until every seed is done, see :func:`descend`."""
+        descend([self._descent], lambda step: self._record(), self._records, progress)
 
     def streamed(
-        self, probes: int | None, seed: int, kept: Path | None = None
-    ) -> Generator[tuple[int, int], None, None]:
+        self,
+        probes: int | None,
+        seed: int,
+        kept: Path | None = None,
+        progress: Progress | None = None,
+    ) -> None:
         """Compute ΔK at the recorded steps without storing kernels, see :func:`changes_from_first`.
 
-        Yields (finished, all) pairs of blocks or products. ``kept``: a directory for pairs.
+        ``kept``: a directory for pairs.
         """
         (rows,) = self._rows
         finite = [index for index, row in enumerate(rows) if index and math.isfinite(row.loss)]
@@ -134,11 +139,17 @@ class KernelTraining:
         rows[1:] = [row._replace(changes=[math.nan] * len(self.observed)) for row in rows[1:]]
         if not finite:
             return
-        limit = self._streamed_bytes
-        found = yield from changes_from_first(
-            self._net, path, self._x, outputs=self.observed, memory_limit=limit, probes=probes, seed=seed,
+        found = changes_from_first(
+            self._net,
+            path,
+            self._x,
+            outputs=self.observed,
+            memory_limit=self._streamed_bytes,
+            probes=probes,
+            seed=seed,
             kept=None if probes else kept,
-        )  # fmt: skip
+            progress=progress,
+        )
         for index, at in zip(finite, found, strict=True):
             rows[index] = rows[index]._replace(
                 changes=[c.change for c in at], errors=[c.error for c in at]

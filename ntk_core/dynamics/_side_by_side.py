@@ -1,6 +1,7 @@
 """Networks and their linear models trained by the same steps, recorded and stopped between stretches."""
 
-from collections.abc import Callable, Iterator, Sequence
+import contextlib
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,7 +16,7 @@ from jaxtyping import PyTree
 
 from ntk_core.dynamics import _models as models
 from ntk_core.dynamics._condition import most_kernel_points
-from ntk_core.dynamics._descent import Descent, Optimizer, check_rate, record_steps, stretches
+from ntk_core.dynamics._descent import Descent, Optimizer, check_rate, descend, record_steps
 from ntk_core.dynamics._history import Difference, TrainingHistory
 from ntk_core.dynamics._kernel_training import FollowedKernel, pre_outputs
 from ntk_core.dynamics._losses import Loss
@@ -24,6 +25,7 @@ from ntk_core.dynamics._runs import Points, Run
 from ntk_core.errors import InvalidInput, check_choice
 from ntk_core.kernels import infinite_width_ntk, refuse_traced, split_inexact, unchecked_ntk
 from ntk_core.networks.architectures import Network, merge
+from ntk_core.progress import Progress, Stopped
 from ntk_core.traced import Apply, accepted, axes_of, through_output, with_usual_settings
 
 MAX_KERNEL_MODEL_ROWS = 3000  # largest n·C for training a linear model by its kernel
@@ -32,7 +34,7 @@ MAX_KERNEL_MODEL_ROWS = 3000  # largest n·C for training a linear model by its 
 class Training:
     """Trains a model, its linear model and its infinite-width prediction by the same steps.
 
-    Iterate over :meth:`stretches`, then take :meth:`history`; :func:`train` does both and documents the arguments.
+    Call :meth:`train`, then take :meth:`history`; :func:`train` does both and documents the arguments.
 
     Raises:
         InvalidInput: names the invalid setting.
@@ -140,9 +142,22 @@ class Training:
         self._differences: dict[str, list[tuple[float, float]]] = {"train": [], "test": []}
         self._record(0)
 
-    def stretches(self) -> Iterator[int]:
-        """Train, and yield the current step several times a second; leave the loop to stop."""
-        return stretches([run.descent for run in self.runs.values()], self._record, self.records)
+    def train(
+        self, progress: Progress | None = None, watch: Callable[[], None] | None = None
+    ) -> None:
+        """Train until every model is done, see :func:`descend`; a stopped training has a :meth:`history`, too.
+
+        Args:
+            watch: called after every record but that at w₀.
+        """
+
+        def record(step: int) -> None:
+            self._record(step)
+            if watch is not None:
+                watch()
+
+        descents = [run.descent for run in self.runs.values()]
+        descend(descents, record, self.records, progress)
 
     def history(self) -> TrainingHistory:
         """Records so far."""
@@ -327,7 +342,6 @@ def train(
         followed=followed, followed_test=followed_test, key=key, linearized=linearized, linear_route=linear_route,
         infinite_width=infinite_width, kernels=kernels, num_kernel_points=num_kernel_points,
     )  # fmt: skip
-    for _ in training.stretches():
-        if should_stop():
-            break
+    with contextlib.suppress(Stopped):
+        training.train(Progress(should_stop=should_stop))
     return replace(training.history(), params=training.params)

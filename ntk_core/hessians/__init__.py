@@ -1,10 +1,9 @@
 """Hessians of model outputs: norms, spectra, balls and bounds."""
 
-from ntk_core.hessians._ball import BallSup, ball_sup, ball_sups_in_turn
+from ntk_core.hessians._ball import BallSup, ball_sup
 from ntk_core.hessians._ball_eigenvalue import (
     BallEigenvalue,
     smallest_eigenvalue_in_ball,
-    smallest_eigenvalue_in_turn,
 )
 from ntk_core.hessians._blocks import BlockNorms, hessian_block_norms
 from ntk_core.hessians._closed_forms import (

@@ -7,7 +7,7 @@ computed exactly; projected gradient ascent from several starts gives a lower bo
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, TypedDict, Unpack, overload
@@ -43,6 +43,7 @@ from ntk_core.kernels import (
     widened,
 )
 from ntk_core.networks.architectures import Network
+from ntk_core.progress import Progress
 from ntk_core.traced import Model, accepted, accepted_input, with_usual_settings
 
 QUANTITIES = ("hessian", "kernel")
@@ -93,6 +94,7 @@ class Ascents(TypedDict, total=False):
             400 by default.
         key: of the random directions; a fixed one by default.
         output_index, tolerance, max_matvecs: of every Hessian norm, as in ``hessian_norm``.
+        progress: gets a report after each ascent, and can stop the search.
     """
 
     num_starts: int
@@ -102,6 +104,7 @@ class Ascents(TypedDict, total=False):
     output_index: int
     tolerance: float | None
     max_matvecs: int
+    progress: Progress | None
 
 
 @overload
@@ -158,7 +161,7 @@ def ball_sup(
         radius: of the ball, or several increasing radii.
         quantity: ``hessian`` or ``kernel``.
         ascents: ``num_starts``, ``num_steps``, ``max_further_steps``, ``output_index``, ``tolerance``,
-            ``max_matvecs`` and ``key`` of the ascents.
+            ``max_matvecs`` and ``key`` of the ascents; ``progress`` gets their reports.
 
     Returns:
         The largest value found, with the values along each ascent; a list for several radii.
@@ -169,7 +172,7 @@ def ball_sup(
 
     Source: Liu, Zhu & Belkin 2020, Theorem 3.2 and Proposition 2.3.
     """
-    found = list(ball_sups_in_turn(net, params, x, _as_list(radius), quantity, **ascents))
+    found = _ball_sups(net, params, x, _as_list(radius), quantity, **ascents)
     return found if np.ndim(radius) else found[0]
 
 
@@ -180,7 +183,7 @@ def _as_list(radius: Any) -> list[float]:
     return [radius]
 
 
-def ball_sups_in_turn(
+def _ball_sups(
     net: Model,
     params: PyTree,
     x: Shaped[ArrayLike, "..."],
@@ -194,8 +197,9 @@ def ball_sups_in_turn(
     output_index: int = 0,
     tolerance: float | None = None,
     max_matvecs: int = MAX_MATVECS,
-) -> Iterator[BallSup]:
-    """Yield :func:`ball_sup` for increasing radii, so that a run can stop between them.
+    progress: Progress | None = None,
+) -> list[BallSup]:
+    """Return :func:`ball_sup` for increasing radii.
 
     A larger ball contains the smaller ones, so it inherits their best value and point: bounds never decrease with the
     radius.
@@ -204,8 +208,12 @@ def ball_sups_in_turn(
     measure = Measure(net, params, x, quantity, output_index, tolerance, max_matvecs)
     best = origin = measure(params)
     key = checked_key(key)
-    for radius in radii:
-        random, ascent = [], []
+    progress = progress or Progress()
+    found = []
+    for number, radius in enumerate(radii):
+        of_ball = progress.part(number, len(radii)).named(f"ball of radius {radius:g}")
+        random = []
+        ascent = []
         converged = origin.converged
         for index in range(num_starts):
             place = measure(
@@ -219,21 +227,25 @@ def ball_sups_in_turn(
             ascent.append([each.value for each in visited])
             converged = converged and all(each.converged for each in visited)
             best = max(best, place, visited[-1], key=lambda each: each.value)
+            of_ball.report((index + 1) / (num_starts + 1), f"ascent {index + 1}")
         further, last_gain = continued(measure, params, best, radius, max_further_steps)
         converged = converged and all(each.converged for each in further)
         best = further[-1] if further else best
-        yield BallSup(
-            value=best.value,
-            at_center=origin.value,
-            random=np.asarray(random),
-            ascent=np.asarray(ascent),
-            radius=float(radius),
-            quantity=quantity,
-            num_starts=num_starts,
-            converged=converged,
-            further=np.asarray([each.value for each in further]),
-            last_gain=last_gain,
+        found.append(
+            BallSup(
+                value=best.value,
+                at_center=origin.value,
+                random=np.asarray(random),
+                ascent=np.asarray(ascent),
+                radius=float(radius),
+                quantity=quantity,
+                num_starts=num_starts,
+                converged=converged,
+                further=np.asarray([each.value for each in further]),
+                last_gain=last_gain,
+            )
         )
+    return found
 
 
 def continued(

@@ -1,6 +1,5 @@
 """The smallest eigenvalue of the tangent kernel in a ball around the initialization: PL* beyond w₀."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,6 +13,7 @@ from jaxtyping import Float, Key, PyTree, Shaped
 from ntk_core.hessians._ball import sphere_point, step_inside, unit
 from ntk_core.hessians._requests import check_count, check_radii, checked_key
 from ntk_core.kernels import checked_model, empirical_ntk, moving_of, refuse_traced
+from ntk_core.progress import Progress
 from ntk_core.traced import Model, accepted, with_usual_settings
 
 NUM_STARTS, NUM_STEPS = (
@@ -54,6 +54,7 @@ def smallest_eigenvalue_in_ball(
     num_starts: int = NUM_STARTS,
     num_steps: int = NUM_STEPS,
     key: Key[Array, ""] | None = None,
+    progress: Progress | None = None,
 ) -> BallEigenvalue:
     """Search the smallest kernel eigenvalue in a ball.
 
@@ -77,6 +78,7 @@ def smallest_eigenvalue_in_ball(
         radius: of the ball.
         num_starts, num_steps: number and length of the descents.
         key: of the random directions.
+        progress: gets a report after each descent, and can stop the search.
 
     Returns:
         The smallest eigenvalue found, and that at w₀.
@@ -86,30 +88,15 @@ def smallest_eigenvalue_in_ball(
 
     Source: Zhu, Liu & Belkin 2022, §4 (Eq. 16 and below).
     """
-    *_, found = smallest_eigenvalue_in_turn(
-        net, params, x, radius, num_starts=num_starts, num_steps=num_steps, key=key
-    )
-    return found
-
-
-def smallest_eigenvalue_in_turn(
-    net: Model,
-    params: PyTree,
-    x: Shaped[ArrayLike, "n ..."],
-    radius: float,
-    *,
-    num_starts: int = NUM_STARTS,
-    num_steps: int = NUM_STEPS,
-    key: Key[Array, ""] | None = None,
-) -> Iterator[BallEigenvalue]:
-    """Yield :func:`smallest_eigenvalue_in_ball` so far after each descent, so that a run can stop."""
     check_radii([radius])
     check_count("num_starts", num_starts, 1)
     check_count("num_steps", num_steps, 0)
     refuse_traced((params, x), "x")
     net, inputs, _ = accepted(net, params, x)
-    net, rows = checked_model(net, params, inputs), jnp.asarray(inputs)
+    net = checked_model(net, params, inputs)
+    rows = jnp.asarray(inputs)
     key = checked_key(key)
+    progress = progress or Progress()
     visited: list[list[float]] = []
     for index in range(1 + num_starts):
         point = (
@@ -124,14 +111,15 @@ def smallest_eigenvalue_in_turn(
                     net, params, point, downhill, radius * (1 - step / num_steps), radius
                 )
         visited.append(values)
-        yield BallEigenvalue(
-            value=float(np.min(visited)),
-            at_center=visited[0][0],
-            random=np.asarray([values[0] for values in visited[1:]]),
-            descent=np.minimum.accumulate(np.asarray(visited), axis=1),
-            radius=float(radius),
-            num_starts=index,
-        )
+        progress.report((index + 1) / (1 + num_starts), f"descent {index + 1}")
+    return BallEigenvalue(
+        value=float(np.min(visited)),
+        at_center=visited[0][0],
+        random=np.asarray([values[0] for values in visited[1:]]),
+        descent=np.minimum.accumulate(np.asarray(visited), axis=1),
+        radius=float(radius),
+        num_starts=num_starts,
+    )
 
 
 @partial(jax.jit, static_argnums=0)

@@ -8,7 +8,7 @@ import contextlib
 import hashlib
 import json
 import math
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,12 +24,13 @@ from ntk_core.errors import InvalidInput
 from ntk_core.kernels._arrays import refuse_traced
 from ntk_core.kernels._blocks import block_of, checked_limit, even_size
 from ntk_core.kernels._empirical import VIEW_COPIES, rows_of, unchecked_ntk
-from ntk_core.kernels._estimated import MIN_PROBES, Share, Sums, estimated_sums
+from ntk_core.kernels._estimated import MIN_PROBES, Sums, estimated_sums
 from ntk_core.kernels._generic import as_function
 from ntk_core.kernels._products import LARGE_MEMORY, KernelOperator, num_moving
 from ntk_core.kernels._scale import exponent_of, scaled, widened
 from ntk_core.kernels._scaled_outputs import SMALL_ENTRY, scaled_model
 from ntk_core.networks.architectures import Network
+from ntk_core.progress import Progress
 from ntk_core.traced import (
     Model,
     accepted,
@@ -129,8 +130,9 @@ def kernel_change_between(
         "seed": seed,
         "mapped": mapped,
         "kept": kept,
+        "progress": Progress(lambda share, message: progress(share)),
     }
-    found = _finished(changes_from_first(net, (params0, params1), x, **how), progress)
+    ((found,),) = changes_from_first(net, (params0, params1), x, **how)
     size = max(1, len(jnp.shape(x)) and jnp.shape(x)[0])
     if math.isfinite(found.change) and min(found.norm0, found.norm1) / size >= SMALL_ENTRY:
         return found
@@ -140,7 +142,7 @@ def kernel_change_between(
         return found
     if kept is not None and not kept.is_dir():
         how["kept"] = None  # the file has the sums of the unscaled kernels
-    found = _finished(changes_from_first(scaled_net, (params0, params1), x, **how), progress)
+    ((found,),) = changes_from_first(scaled_net, (params0, params1), x, **how)
     norms = (_times_power(found.norm0, 2 * exponent), _times_power(found.norm1, 2 * exponent))
     return found._replace(norm0=norms[0], norm1=norms[1])
 
@@ -148,19 +150,6 @@ def kernel_change_between(
 def _times_power(size: float, exponent: int) -> float:
     """Return size · 2^exponent in double precision."""
     return float(np.ldexp(size, exponent))
-
-
-def _finished(
-    work: Generator[Share, None, list[list[KernelComparison]]], progress: Callable[[float], object]
-) -> KernelComparison:
-    """Return the only comparison of ``work``, and report its progress."""
-    while True:
-        try:
-            done, of_all = next(work)
-        except StopIteration as stop:
-            found: list[list[KernelComparison]] = stop.value
-            return found[0][0]
-        progress(done / of_all)
 
 
 def changes_from_first(
@@ -175,14 +164,16 @@ def changes_from_first(
     seed: int = 0,
     mapped: Mapped = map,
     kept: Path | None = None,
-) -> Generator[Share, None, list[list[KernelComparison]]]:
+    progress: Progress | None = None,
+) -> list[list[KernelComparison]]:
     """Compare the kernels at all later weights with the first, like :func:`kernel_change_between`.
 
     Returns a list per later weights with one entry per output (by default that of ``net``). Each pair of blocks is
-    computed for all weights together, so the first kernel is computed once. Yields (finished, all) pairs or products.
+    computed for all weights together, so the first kernel is computed once. ``progress`` gets every pair or product.
 
     Source: as :func:`kernel_change_between`.
     """
+    progress = progress or Progress()
     checked_limit(memory_limit)
     refuse_traced(x, "x")
     refuse_traced(list(params), "params")
@@ -199,9 +190,8 @@ def changes_from_first(
     each = max(1, len(outputs))
     if probes is None:
         limit = memory_limit or LARGE_MEMORY
-        sums, num_pairs = yield from _summed(
-            _Problem(net, tuple(params), inputs, y, outputs), limit, mapped, kept
-        )
+        problem = _Problem(net, tuple(params), inputs, y, outputs)
+        sums, num_pairs = _summed(problem, limit, mapped, kept, progress)
         exact = [
             _comparison(row.tolist(), size_of_targets, 0.0, 0.0, num_pairs)
             for row in sums.reshape(-1, 5)
@@ -223,8 +213,8 @@ def changes_from_first(
                 for at in (params[0], later)
             ]
             products = (kernels[0].flat_product, kernels[1].flat_product)
-            turn = (index * each + place, (len(params) - 1) * each)
-            found = yield from estimated_sums(*products, kernels[0].shape[0], y, probes, seed, turn)
+            part = progress.part(index * each + place, (len(params) - 1) * each)
+            found = estimated_sums(*products, kernels[0].shape[0], y, probes, seed, part)
             estimates[-1].append(
                 _comparison(found.sums, size_of_targets, found.error, found.interval, 0)
             )
@@ -267,8 +257,8 @@ class _Problem(NamedTuple):
 
 
 def _summed(
-    problem: _Problem, memory_limit: float, mapped: Mapped, kept: Path | None
-) -> Generator[Share, None, tuple[np.ndarray, int]]:
+    problem: _Problem, memory_limit: float, mapped: Mapped, kept: Path | None, progress: Progress
+) -> tuple[np.ndarray, int]:
     """Return the sums over all pairs of blocks, and the number of pairs."""
     finished = _Finished(kept, problem, _rows_of_a_pair(problem, memory_limit))
     size, num_blocks = even_size(len(problem.x), finished.size)
@@ -284,7 +274,8 @@ def _summed(
     try:
         for pair, sums in zip(missing, found, strict=True):
             finished.save(pair, sums.result() if hasattr(sums, "result") else sums)
-            yield len(finished.sums), len(pairs)
+            done = len(finished.sums)
+            progress.report(done / len(pairs), f"pair of blocks {done:,} of {len(pairs):,}")
     except BaseException:
         for each in found if isinstance(found, list) else []:
             each.cancel()  # a cluster would continue its futures

@@ -4,7 +4,7 @@ The span of a sketch of both is summed exactly, the rest estimated (docs/math/ke
 """
 
 import math
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -12,11 +12,11 @@ from jaxtyping import Float
 from scipy.special import stdtrit
 
 from ntk_core.kernels._products import Flat
+from ntk_core.progress import Progress
 
 SKETCHED = 4  # probes per vector of the sketch; our choice
 MIN_PROBES = 4
 Sums = list[float]  # ‖K₀‖², ⟨D, K₀⟩, ‖D‖², yᵀK₀y, yᵀDy
-Share = tuple[int, int]  # (finished, all) pairs or products
 
 
 class Estimated(NamedTuple):
@@ -34,26 +34,27 @@ def estimated_sums(
     y: np.ndarray | None,
     probes: int,
     seed: int,
-    turn: tuple[int, int] = (0, 1),
-) -> Generator[Share, None, Estimated]:
-    """‖A‖² = ‖A Q‖² + E ‖A (1 − QQᵀ) v‖² for K₀ and D, Q an orthonormal basis of K₀ g and D g for a few random g.
-
-    ``turn``: (finished, all) estimates of this kind.
-    """
+    progress: Progress | None = None,
+) -> Estimated:
+    """‖A‖² = ‖A Q‖² + E ‖A (1 − QQᵀ) v‖² for K₀ and D, Q an orthonormal basis of K₀ g and D g for a few random g."""
+    progress = progress or Progress()
     rng = np.random.default_rng(seed)
     num_sketched = probes // SKETCHED
-    done, steps = 0, 3 * num_sketched + probes + (y is not None)
+    num_products = 3 * num_sketched + probes + (y is not None)
+    done = 0
 
-    def both(v: Flat) -> Generator[Share, None, tuple[Flat, Flat]]:
+    def both(v: Flat) -> tuple[Flat, Flat]:
+        """(K₀ v, D v)."""
         nonlocal done
         first = product0(v)
         moved = product1(v) - first
         done += 1
-        yield turn[0] * steps + done, turn[1] * steps
+        progress.report(done / num_products, f"product {done:,} of {num_products:,}")
         return first, moved
 
-    def inner(v: Flat) -> Generator[Share, None, Float[np.ndarray, "3"]]:
-        first, moved = yield from both(v)
+    def inner(v: Flat) -> Float[np.ndarray, "3"]:
+        """‖K₀ v‖², ⟨D v, K₀ v⟩ and ‖D v‖²."""
+        first, moved = both(v)
         return np.array([first @ first, moved @ first, moved @ moved])
 
     def signs() -> Flat:
@@ -61,19 +62,20 @@ def estimated_sums(
 
     sketch: list[Flat] = []
     for _ in range(num_sketched):
-        sketch += yield from both(signs())
+        sketch += both(signs())
     basis = np.linalg.qr(np.stack(sketch, axis=1))[0]
-    of_basis, rows = np.zeros(3), []
+    of_basis = np.zeros(3)
     for q in basis.T:
-        of_basis += yield from inner(q)
+        of_basis += inner(q)
+    rows = []  # of the rest, one per probe
     for _ in range(probes):
         v = signs()
-        rows.append((yield from inner(v - basis @ (basis.T @ v))))
+        rows.append(inner(v - basis @ (basis.T @ v)))
     square, cross, moved = of_basis + np.mean(rows, axis=0)
     seen = (math.nan, math.nan)
     if y is not None:
-        first, change = yield from both(y.ravel())
-        seen = float(y.ravel() @ first), float(y.ravel() @ change)
+        first, change = both(y.ravel())
+        seen = (float(y.ravel() @ first), float(y.ravel() @ change))
     error = 0.0
     if moved > 0 and square > 0:
         ratio = moved / square

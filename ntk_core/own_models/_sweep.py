@@ -1,7 +1,7 @@
 """Kernel change and Hessian norm of custom models against width: the figures of the papers."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -22,6 +22,7 @@ from ntk_core.kernels import empirical_ntk, kernel_change, split_inexact, unchec
 from ntk_core.markup import paragraph, table
 from ntk_core.networks.keys import initial_key
 from ntk_core.own_models._file import OwnModel, checked_model
+from ntk_core.progress import Progress
 from ntk_core.traced import Apply, accepted_targets, checked_array, same_program
 
 TOLERANCE, MAX_MATVECS = 1e-3, 128
@@ -180,42 +181,77 @@ def sweep_widths(
         isinstance(learning_rate, int | float) and 0 < learning_rate < math.inf
     ):
         raise InvalidInput("learning_rate", learning_rate, "auto, or a number above 0")
-    runs = []
+    runs: list[OwnRun] = []
     for width in chosen:
-        for run in runs_at(
-            model, width, inputs, targets, range(seed, seed + num_seeds), loss, num_inputs, output_index,
-            learning_rate=learning_rate, loss_threshold=loss_threshold, max_steps=max_steps, num_records=num_records,
-        ):  # fmt: skip
-            runs.append(run)
-            if report is not None:
-                report(run)
+        runs += runs_at(
+            model,
+            width,
+            inputs,
+            targets,
+            range(seed, seed + num_seeds),
+            loss,
+            num_inputs,
+            output_index,
+            learning_rate=learning_rate,
+            loss_threshold=loss_threshold,
+            max_steps=max_steps,
+            num_records=num_records,
+            report=report,
+        )
     return OwnSweep(chosen, tuple(runs))
 
 
 def runs_at(
-    model: OwnModel, width: int, x: ArrayLike, y: ArrayLike, seeds: Iterable[int], loss: str,
-    num_inputs: int, output_index: int = 0, *, learning_rate: float | str, loss_threshold: float, max_steps: int,
+    model: OwnModel,
+    width: int,
+    x: ArrayLike,
+    y: ArrayLike,
+    seeds: Sequence[int],
+    loss: str,
+    num_inputs: int,
+    output_index: int = 0,
+    *,
+    learning_rate: float | str,
+    loss_threshold: float,
+    max_steps: int,
     num_records: int,
-) -> Iterator[OwnRun]:  # fmt: skip
-    """Yield the runs of one width; arguments as in :func:`sweep_widths`."""
+    report: Callable[[OwnRun], None] | None = None,
+    progress: Progress | None = None,
+) -> list[OwnRun]:
+    """Return the runs of one width; arguments as in :func:`sweep_widths`."""
+    progress = progress or Progress()
     inputs, targets = _checked_data(x, y, loss)
+    records = dynamics.record_steps(max_steps, num_records)
     program: _Program | None = None
-    for seed in seeds:
-        apply, params = checked_model(
-            model, width, initial_key(seed, width), inputs, targets.shape[1]
-        )
+    runs = []
+    for index, seed in enumerate(seeds):
+        of_run = progress.part(index, len(seeds)).named(f"seed {seed}")
+        key = initial_key(seed, width)
+        apply, params = checked_model(model, width, key, inputs, targets.shape[1])
         if program is None or not program.serves(apply, params):
             program = _Program(apply, params, dynamics.Loss("linear", loss), inputs, targets)
-        norm, converged = None, True
+        norm = None
+        converged = True
         if num_inputs:
             found = hessian_norm(
-                program.apply, params, inputs[:num_inputs], output_index, tolerance=TOLERANCE,
-                max_matvecs=MAX_MATVECS, batched=True, repeated=False,
-            )  # fmt: skip
-            norm, converged = float(np.mean(found.value)), bool(np.all(found.converged))
-        records = dynamics.record_steps(max_steps, num_records)
-        trained = program.train(params, learning_rate, loss_threshold, records)
-        yield OwnRun(width, seed, hessian_norm=norm, hessian_converged=converged, **trained)
+                program.apply,
+                params,
+                inputs[:num_inputs],
+                output_index,
+                tolerance=TOLERANCE,
+                max_matvecs=MAX_MATVECS,
+                batched=True,
+                repeated=False,
+            )
+            norm = float(np.mean(found.value))
+            converged = bool(np.all(found.converged))
+        trained = program.train(params, learning_rate, loss_threshold, records, of_run)
+        run = OwnRun(width, seed, hessian_norm=norm, hessian_converged=converged, **trained)
+        runs.append(run)
+        of_run.report(1.0, f"ΔK {run.kernel_change:.3g}, {run.outcome}")
+        if report is not None:
+            report(run)
+    return runs
 
 
 class _Program:
@@ -237,7 +273,12 @@ class _Program:
         return same_numbers and same_program(apply, self.apply)
 
     def train(
-        self, params: PyTree, learning_rate: float | str, loss_threshold: float, records: list[int]
+        self,
+        params: PyTree,
+        learning_rate: float | str,
+        loss_threshold: float,
+        records: list[int],
+        progress: Progress,
     ) -> dict[str, Any]:
         """Train from w₀ and measure kernels."""
         before = empirical_ntk(self.apply, params, self.x)
@@ -267,8 +308,7 @@ class _Program:
             descent.note(loss)
 
         record(0)
-        for _ in dynamics.stretches([descent], record, records):
-            pass
+        dynamics.descend([descent], record, records, progress)
         steps, changes, losses = zip(*history, strict=True)
         return {
             **{"steps": steps, "change": changes, "loss": losses, "learning_rate": rate},

@@ -10,6 +10,7 @@ import pytest
 from ntk_core.dynamics import KernelTraining, Loss
 from ntk_core.dynamics._kernel_training import followed_rows
 from ntk_core.kernels import empirical_ntk, kernel_change
+from ntk_core.progress import Progress
 from tests.dynamics.problems import NET, problem
 
 LOSS = Loss("linear")
@@ -23,8 +24,9 @@ def trained(params, threshold, rate=RATE, max_steps=40, num_records=4, outputs=(
         NET, params, x, y, LOSS, outputs, learning_rate=rate, loss_threshold=threshold, max_steps=max_steps,
         num_records=num_records,
     )  # fmt: skip
-    reached = list(training.stretches())
-    assert reached == sorted(reached)
+    shares: list[float] = []
+    training.train(Progress(lambda share, message: shares.append(share)))
+    assert shares == sorted(shares)
     return training
 
 

@@ -12,6 +12,7 @@ from ntk_core import Optimizer, train
 from ntk_core.dynamics import Loss, Training, auto_learning_rate, largest_eigenvalue
 from ntk_core.dynamics._history import ended
 from ntk_core.networks.architectures import FullyConnected
+from ntk_core.progress import Progress, Stopped
 from tests.dynamics.problems import NET, problem
 
 STEPS = [0, *np.unique(np.geomspace(1, 5000, 24).round().astype(int)).tolist()]
@@ -185,8 +186,9 @@ def test_training_stops_at_the_threshold_and_on_request():
     assert missed.network.outcome == "over-budget"
 
     training = Training(NET, params, x, y, max_steps=10**7, kernels=False)
-    reached = next(step for step in training.stretches() if step > 50)
-    assert training.history().steps[-1] <= reached < 10**7
+    with pytest.raises(Stopped):
+        training.train(Progress(should_stop=lambda: training.steps[-1] > 50))
+    assert 50 < training.history().steps[-1] < 10**7
 
 
 @pytest.mark.usefixtures("x64")

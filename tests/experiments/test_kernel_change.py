@@ -21,7 +21,8 @@ from ntk_core.dynamics import Loss, kernel_velocity
 from ntk_core.errors import TooLarge
 from ntk_core.kernels import empirical_ntk, kernel_change
 from ntk_core.networks.keys import initial_key
-from tests.running import Kept, exhausted, result_of
+from ntk_core.progress import Progress
+from tests.running import Kept, result_of
 
 SMALL = with_settings(
     KernelChangeSpec(),
@@ -82,7 +83,8 @@ def test_numbers_equal_those_of_a_plain_script():
 def test_seeds_together_give_the_same_runs_as_one_after_another():
     data = load_data(SMALL)
     alone, together = (
-        exhausted(_kernel_change.compute(SMALL, data, "width=20", seeds_together=k)) for k in (1, 2)
+        _kernel_change.compute(SMALL, data, "width=20", Progress(), seeds_together=k)
+        for k in (1, 2)
     )
     for a, b in zip(alone.runs, together.runs, strict=True):
         assert (a.output, a.seed, a.steps, a.outcome) == (b.output, b.seed, b.steps, b.outcome)

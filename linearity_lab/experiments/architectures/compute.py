@@ -1,32 +1,28 @@
 """Kernel change along training of several networks, one network and width at a time."""
 
-from collections.abc import Generator
+from typing import Any
 
 from linearity_lab.data import Dataset
 from linearity_lab.experiments.architectures.point import ArchitecturesPoint, ArchitecturesSpec
 from linearity_lab.experiments.kernel_change import compute as kernel_change
-from linearity_lab.runs import Growth, PointValue, Progress, relayed
+from ntk_core.progress import Progress
 
 
 def compute(
-    spec: ArchitecturesSpec, data: Dataset, key: str
-) -> Generator[Progress | Growth, None, ArchitecturesPoint]:
-    """Compute one network at one width, all seeds and outputs; yield like ``kernel_change``."""
+    spec: ArchitecturesSpec, data: Dataset, key: str, progress: Progress
+) -> ArchitecturesPoint:
+    """Compute one network at one width, all seeds and outputs, as ``kernel_change`` does."""
     letter, width = spec.value_of(key)
-    of_one = kernel_change.compute(
-        spec.of_network(letter), data, f"width={width}", name=f"network {letter}, "
+
+    def of_network(point: Any) -> ArchitecturesPoint:
+        fields = {**dict(point), "kind": spec.experiment, "network": letter}
+        return ArchitecturesPoint.model_validate(fields)
+
+    point = kernel_change.compute(
+        spec.of_network(letter),
+        data,
+        f"width={width}",
+        progress.showing(of_network),
+        name=f"network {letter}, ",
     )
-
-    def of_network(point: PointValue) -> ArchitecturesPoint:
-        return ArchitecturesPoint.model_validate(
-            {**dict(point), "kind": spec.experiment, "network": letter}
-        )
-
-    def renamed(report: Progress | Growth) -> Progress | Growth:
-        return (
-            report._replace(point=of_network(report.point))
-            if isinstance(report, Growth)
-            else report
-        )
-
-    return of_network((yield from relayed(of_one, renamed)))
+    return of_network(point)

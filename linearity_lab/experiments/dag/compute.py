@@ -1,7 +1,6 @@
 """Networks on graphs, one width at a time: training, kernels, Hessian norms, smallest eigenvalues."""
 
 import math
-from collections.abc import Generator
 from functools import partial
 
 import jax
@@ -18,22 +17,22 @@ from linearity_lab.experiments.dag.point import (
     DAGSpec,
     LayerLinearity,
 )
-from linearity_lab.runs import Progress, by_steps, one_after_another
 from ntk_core.dynamics import KernelTraining, Loss, eigenvalues
 from ntk_core.errors import InvalidInput
-from ntk_core.hessians import hessian_norm, smallest_eigenvalue_in_turn
+from ntk_core.hessians import hessian_norm, smallest_eigenvalue_in_ball
 from ntk_core.kernels import empirical_ntk, gradient_norm_bound, kernel_change, unchecked_ntk
 from ntk_core.networks.architectures import DAGNetwork, NetworkParams, PreActivations
 from ntk_core.networks.graphs import OUTPUT, Graph
 from ntk_core.networks.keys import initial_key
+from ntk_core.progress import Progress
 
 TOLERANCE = (
     1e-3  # of ‖H‖; at 0.02, one norm in thirty is that of another eigenvalue, up to 14% smaller
 )
 
 
-def compute(spec: DAGSpec, data: Dataset, key: str) -> Generator[Progress, None, DAGPoint]:
-    """Compute one width, all graphs, outputs and seeds; yield (fraction, message)."""
+def compute(spec: DAGSpec, data: Dataset, key: str, progress: Progress) -> DAGPoint:
+    """Compute one width, all graphs, outputs and seeds."""
     width = spec.value_of(key)
     plan = [
         (name, graph, output, seed)
@@ -41,7 +40,9 @@ def compute(spec: DAGSpec, data: Dataset, key: str) -> Generator[Progress, None,
         for output in spec.outputs
         for seed in spec.seeds
     ]
-    runs = yield from one_after_another([_run(spec, data, width, *one) for one in plan])
+    runs = []
+    for index, one in enumerate(plan):
+        runs.append(_run(spec, data, width, *one, progress.part(index, len(plan))))
     num_params = _network(spec, spec.graph, spec.outputs[0], width, data).num_params(
         data.input_shape
     )
@@ -61,12 +62,21 @@ def _network(spec: DAGSpec, graph: Graph, output: str, width: int, data: Dataset
 
 
 def _run(
-    spec: DAGSpec, data: Dataset, width: int, name: str, graph: Graph, output: str, seed: int
-) -> Generator[Progress, None, DAGRun]:
+    spec: DAGSpec,
+    data: Dataset,
+    width: int,
+    name: str,
+    graph: Graph,
+    output: str,
+    seed: int,
+    progress: Progress,
+) -> DAGRun:
     """Measure one network at w₀, then train it."""
-    what = f"width {width:,}: {output if name == DRAWN else f'{name}, {output}'} output"
-    yield 0.0, f"{what}, initial kernel"
-    net, x = _network(spec, graph, output, width, data), jnp.asarray(data.x)
+    line = output if name == DRAWN else f"{name}, {output}"
+    progress = progress.named(f"width {width:,}: {line} output")
+    progress.report(0.0, "initial kernel")
+    net = _network(spec, graph, output, width, data)
+    x = jnp.asarray(data.x)
     params = net.init(initial_key(seed, width), data.input_shape)
     norm_of = partial(hessian_norm, tolerance=TOLERANCE, max_matvecs=MAX_MATVECS, repeated=False)
     smallest, squares = [], []  # λ_min of the kernel, and mean ‖∇f‖² of the first output
@@ -91,10 +101,10 @@ def _run(
     del together
     norms, converged, ball = [], True, math.nan
     for index in range(spec.num_hessians):
-        yield 0.1, f"{what}, Hessian norm {index + 1}"
+        progress.report(0.1, f"Hessian norm {index + 1}")
         norms.append(norm_of(net, params, x[index % len(x)]))
     for group in net.depths if spec.pre_activations else ():
-        yield 0.2, f"{what}, pre-activations of {group}"
+        progress.report(0.2, f"pre-activations of {group}")
         # ‖H‖ of one neuron, and the kernel of two: neurons of a group are exchangeable.
         count = net.num_outputs if group == OUTPUT else net.sizes[group]
         view = PreActivations(net, group, tuple(range(min(2, count))))
@@ -106,13 +116,11 @@ def _run(
         converged &= bool(found.converged.all())
         views[group] = view, empirical_ntk(view, params, x)
     if spec.ball_radius:
-        yield 0.3, f"{what}, smallest eigenvalue in the ball"
-        for index, lowest in enumerate(
-            smallest_eigenvalue_in_turn(net, params, x, spec.ball_radius)
-        ):
-            ball = lowest.value
-            yield 0.3, f"{what}, smallest eigenvalue in the ball, descent {index + 1}"
-    yield from by_steps(training.stretches(), spec.training.max_steps, what, first=0.4)
+        of_ball = progress.between(0.3, 0.4).named("smallest eigenvalue in the ball")
+        of_ball.report(0.0)
+        lowest = smallest_eigenvalue_in_ball(net, params, x, spec.ball_radius, progress=of_ball)
+        ball = lowest.value
+    training.train(progress.between(0.4, 1.0))
     fewest, most = net.in_degree_range(params)
     return DAGRun(
         graph=name,

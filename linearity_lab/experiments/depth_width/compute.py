@@ -1,7 +1,6 @@
 """Scatter of K(x, x), ‖H‖ at w₀ and ΔK in training, one pair of depth and width at a time."""
 
 import math
-from collections.abc import Generator
 
 import jax
 import jax.numpy as jnp
@@ -14,22 +13,23 @@ from linearity_lab.experiments.depth_width import point as depth_width
 from linearity_lab.experiments.depth_width.point import DepthRun, DepthWidthPoint, DepthWidthSpec
 from linearity_lab.experiments.depth_width.random_kernels import Scatter, random_kernels, scatter
 from linearity_lab.networks.build import build_network
-from linearity_lab.runs import Progress, by_steps, one_after_another
 from ntk_core.dynamics import KernelTraining, Loss
 from ntk_core.hessians import hessian_norm
 from ntk_core.networks.architectures import NetworkParams
 from ntk_core.networks.keys import initial_key
+from ntk_core.progress import Progress
 
 
-def compute(
-    spec: DepthWidthSpec, data: Dataset, key: str
-) -> Generator[Progress, None, DepthWidthPoint]:
-    """Compute one pair, all draws and seeds; yield (fraction, message)."""
+def compute(spec: DepthWidthSpec, data: Dataset, key: str, progress: Progress) -> DepthWidthPoint:
+    """Compute one pair, all draws and seeds."""
     depth, width = spec.value_of(key)
-    works: list[Generator[Progress, None, Scatter | DepthRun]] = [_drawn(spec, depth, width)]
-    if spec.trains(depth, width):
-        works += [_trained(spec, data, depth, width, seed) for seed in spec.seeds]
-    found, *runs = yield from one_after_another(works)
+    seeds = list(spec.seeds) if spec.trains(depth, width) else []
+    num_parts = 1 + len(seeds)
+    found = _drawn(spec, depth, width, progress.part(0, num_parts))
+    runs = []
+    for index, seed in enumerate(seeds):
+        part = progress.part(1 + index, num_parts)
+        runs.append(_trained(spec, data, depth, width, seed, part))
     return DepthWidthPoint.read_off(
         found,
         depth=depth,
@@ -40,12 +40,13 @@ def compute(
     )
 
 
-def _drawn(spec: DepthWidthSpec, depth: int, width: int) -> Generator[Progress, None, Scatter]:
+def _drawn(spec: DepthWidthSpec, depth: int, width: int, progress: Progress) -> Scatter:
     random = np.random.default_rng([spec.seed, depth, width])
     together = max(1, depth_width.BLOCK_NUMBERS // (depth * width))
     blocks = []
     for first in range(0, spec.num_kernels, together):
-        yield first / spec.num_kernels, f"depth {depth}, width {width:,}: network {first:,}"
+        message = f"depth {depth}, width {width:,}: network {first:,}"
+        progress.report(first / spec.num_kernels, message)
         blocks.append(
             random_kernels(
                 depth, width, min(together, spec.num_kernels - first), random.standard_normal
@@ -55,16 +56,16 @@ def _drawn(spec: DepthWidthSpec, depth: int, width: int) -> Generator[Progress, 
 
 
 def _trained(
-    spec: DepthWidthSpec, data: Dataset, depth: int, width: int, seed: int
-) -> Generator[Progress, None, DepthRun]:
-    words = f"depth {depth}, width {width:,}: seed {seed}"
+    spec: DepthWidthSpec, data: Dataset, depth: int, width: int, seed: int, progress: Progress
+) -> DepthRun:
+    progress = progress.named(f"depth {depth}, width {width:,}: seed {seed}")
     net = build_network(
         spec.architecture(depth), width, data.num_outputs, "linear", gain=depth_width.GAIN
     )
     params = net.init(initial_key(seed, width, depth), data.input_shape)
     norms = None
     if spec.measures_hessian(depth):
-        yield 0.0, f"{words}, Hessian"
+        progress.report(0.0, "Hessian")
         inputs = jnp.asarray(data.x[: depth_width.INPUTS])
         if depth > depth_width.UNROLLED_DEPTH:
             norms = hessian_norm(
@@ -72,12 +73,13 @@ def _trained(
             )
         else:
             norms = hessian_norm(net, params, inputs, batched=True, repeated=False)
-    yield 0.3, f"{words}, initial kernel"
-    together, settings = jax.tree.map(lambda leaf: leaf[None], params), spec.training.model_dump()
+    progress.report(0.3, "initial kernel")
+    together = jax.tree.map(lambda leaf: leaf[None], params)
+    settings = spec.training.model_dump()
     training = KernelTraining(
         net, together, data.x, data.y, Loss("linear", "square"), ("linear",), **settings
     )
-    yield from by_steps(training.stretches(), spec.training.max_steps, words, first=0.3)
+    training.train(progress.between(0.3, 1.0))
     squares = np.einsum("iiaa->ia", np.asarray(training.kernel[0], np.float64))[
         : depth_width.INPUTS, 0
     ]

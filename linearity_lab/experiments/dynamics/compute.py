@@ -1,7 +1,5 @@
 """Networks and their linear models, trained side by side, one width at a time."""
 
-from collections.abc import Generator
-
 import numpy as np
 
 from linearity_lab.data import Dataset
@@ -12,18 +10,16 @@ from linearity_lab.experiments.dynamics.point import (
     ModelPath,
 )
 from linearity_lab.networks.build import build_network
-from linearity_lab.runs import Progress, by_steps
 from ntk_core.dynamics import KernelPath, Loss, Optimizer, Path, Training, TrainingHistory
 from ntk_core.dynamics.choices import LOSSES, METHODS
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.keys import initial_key
+from ntk_core.progress import Progress
 
 
-def compute(
-    spec: DynamicsSpec, data: Dataset, key: str
-) -> Generator[Progress, None, DynamicsPoint]:
-    """Compute one width, all outputs, methods and seeds; yield (fraction, message)."""
-    found = yield from spec.every_run(_run, data, key, spec.outputs, spec.methods)
+def compute(spec: DynamicsSpec, data: Dataset, key: str, progress: Progress) -> DynamicsPoint:
+    """Compute one width, all outputs, methods and seeds."""
+    found = spec.every_run(_run, data, key, progress, spec.outputs, spec.methods)
     followed = _followed(data.labels, len(data.x), spec)
     followed_test = _followed(data.labels_test, len(data.x_test), spec)
     return DynamicsPoint(
@@ -38,11 +34,19 @@ def compute(
 
 
 def _run(
-    spec: DynamicsSpec, data: Dataset, key: str, output: str, method: str, seed: int
-) -> Generator[Progress, None, DynamicsRun]:
+    spec: DynamicsSpec,
+    data: Dataset,
+    key: str,
+    output: str,
+    method: str,
+    seed: int,
+    progress: Progress,
+) -> DynamicsRun:
     width = spec.value_of(key)
-    words = f"width {width:,}, seed {seed}: {OUTPUTS[output].title}, {method.replace('-', ' ')}"
-    yield 0.0, f"{words}, initial kernel"
+    progress = progress.named(
+        f"width {width:,}, seed {seed}: {OUTPUTS[output].title}, {method.replace('-', ' ')}"
+    )
+    progress.report(0.0, "initial kernel")
     net = build_network(spec.architecture, width, data.num_outputs, output)
     chosen = METHODS[method]
     training = Training(
@@ -63,7 +67,7 @@ def _run(
         infinite_width=spec.infinite_width and output == "linear" and chosen.is_linear,
         **spec.training.model_dump(),
     )
-    yield from by_steps(training.stretches(), spec.training.max_steps, words)
+    training.train(progress)
     return _of_history(output, method, seed, training.history(), keep_outputs=seed == spec.seed)
 
 

@@ -1,7 +1,7 @@
 """Networks and their linear models, one width or input dimension at a time (Hu, Xiao, Adlam & Pennington 2020)."""
 
 import math
-from collections.abc import Generator, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
@@ -22,13 +22,13 @@ from linearity_lab.experiments.early_time.point import (
 )
 from linearity_lab.experiments.early_time.spec import NUM_LOSS_INPUTS, EarlyTimeSpec
 from linearity_lab.networks.build import build_network
-from linearity_lab.runs import Growth, Progress
 from ntk_core import early_time
-from ntk_core.dynamics import record_steps, stretches
+from ntk_core.dynamics import descend, record_steps
 from ntk_core.early_time import InputSpan
 from ntk_core.kernels import infinite_width_ntk
 from ntk_core.networks.architectures import ConvNet, FullyConnected, Mirrored, Network, merge
 from ntk_core.networks.keys import initial_key
+from ntk_core.progress import Progress
 
 AUTO_RATE_SHARE = 0.1  # of the largest stable rate of the linear model; our choice
 NUM_SINGLE_POINTS = 5
@@ -56,9 +56,9 @@ def load(spec: EarlyTimeSpec) -> dict[int, Dataset]:
 
 
 def compute(
-    spec: EarlyTimeSpec, data: dict[int, Dataset], key: str
-) -> Generator[Progress | Growth, None, EarlyPoint]:
-    """Compute one point, all activations and seeds; yield its growing curves."""
+    spec: EarlyTimeSpec, data: dict[int, Dataset], key: str, progress: Progress
+) -> EarlyPoint:
+    """Compute one point, all activations and seeds, and show its growing curves."""
     d, width = spec.dim_at(key), spec.width_at(key)
     name = f"d = {d:,}" if spec.swept == "input_dim" else f"width {width:,}"
     here = data[d]
@@ -86,6 +86,7 @@ def compute(
         )
 
     for index, (activation, seed) in enumerate(tasks):
+        of_task = progress.part(index, len(tasks)).named(f"{name}: {activation}, seed {seed}")
         features = _features(spec, activation, d, ratio)
         moments = early_time.activation_constants(activation)
         theta = (moments.theta0, moments.theta1, moments.theta2)
@@ -95,24 +96,18 @@ def compute(
         net = _network(spec, activation, width, d)
         drawn = initial_key(seed, width, *((d,) if spec.swept == "input_dim" else ()))
         if spec.kernel_samples and not (spec.infinite_width and seed > spec.seed):
-            yield index / len(tasks), f"{name}: {activation}, kernel"
+            of_task.report(0.0, "kernel")
             compared = x[: spec.kernel_samples]
             norms = early_time.kernel_norms(_kernel(spec, net, compared, drawn), features, compared)
             which = {"activation": activation, "seed": seed, "num_samples": len(compared)}
             kernels.append(KernelComparison.read_off(norms, **which))
         if spec.training.max_steps:
-            yield index / len(tasks), f"{name}: {activation}, linear model"
+            of_task.report(0.0, "linear model")
             span = span or InputSpan(here.x_test)
             models = _LinearModels(spec, here, features, seed)
-            yield index / len(tasks), f"{name}: {activation}, first step"
+            of_task.report(0.0, "first step")
             pair = _Pair(spec, here, net, models, drawn, span)
-            for step, recorded in pair.stretches():
-                fraction = (index + step / spec.training.max_steps) / len(tasks)
-                message = f"{name}: {activation}, seed {seed}, step {step:,}"
-                if recorded:
-                    yield Growth(fraction, message, point(pair.run(activation)))
-                else:
-                    yield fraction, message
+            pair.train(activation, of_task, point)
             runs.append(pair.run(activation))
     return point()
 
@@ -176,11 +171,17 @@ class _Pair:
         }
         self._outcome: Literal["completed", "diverged"] = "completed"
 
-    def stretches(self) -> Iterator[tuple[int, bool]]:
-        """Train between recorded steps; yield each step and whether it was recorded."""
+    def train(
+        self, activation: str, progress: Progress, point: Callable[[EarlyRun], EarlyPoint]
+    ) -> None:
+        """Train, and show the point with the curves so far at every record."""
+
+        def record(step: int) -> None:
+            self._record(step)
+            progress.show(point(self.run(activation)))
+
         self._record(0)
-        for step in stretches([self._descent], self._record, self._records):
-            yield step, self._steps[-1] == step
+        descend([self._descent], record, self._records, progress)
 
     def run(self, activation: str) -> EarlyRun:
         """Recorded curves."""

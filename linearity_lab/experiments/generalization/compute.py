@@ -1,7 +1,6 @@
 """Networks, their linear models and kernel regression on test points, one width, ρ and n at a time."""
 
 import math
-from collections.abc import Generator, Iterator
 from functools import partial
 from typing import NamedTuple
 
@@ -19,7 +18,6 @@ from linearity_lab.experiments.generalization.point import (
     Predictor,
 )
 from linearity_lab.networks.build import build_network
-from linearity_lab.runs import Progress, by_steps
 from ntk_core import kernels
 from ntk_core.dynamics import (
     Descent,
@@ -28,11 +26,12 @@ from ntk_core.dynamics import (
     Loss,
     Optimizer,
     Training,
+    descend,
     kernel_matrix,
-    stretches,
 )
 from ntk_core.networks.architectures import Network, NetworkParams, merge
 from ntk_core.networks.keys import initial_key
+from ntk_core.progress import Progress
 
 RANKS = (1, 2, 3, 5, 10, 20, 50)  # numbers of leading eigenvectors; our choice
 ANGLES = 10  # leading eigenvectors whose spans are compared; our choice
@@ -49,20 +48,22 @@ def load(spec: GeneralizationSpec) -> dict[int, Dataset]:
 
 
 def compute(
-    spec: GeneralizationSpec, data: dict[int, Dataset], key: str
-) -> Generator[Progress, None, GeneralizationPoint]:
-    """Compute one width, richness and n, all seeds; yield (fraction, message)."""
+    spec: GeneralizationSpec, data: dict[int, Dataset], key: str, progress: Progress
+) -> GeneralizationPoint:
+    """Compute one width, richness and n, all seeds."""
     count = spec.value_of(key)[2]
-    found = yield from spec.every_run(_run, data[count], key)
+    found = spec.every_run(_run, data[count], key, progress)
     return GeneralizationPoint(num_samples=found.pop("samples"), **found)
 
 
 def _run(
-    spec: GeneralizationSpec, data: Dataset, key: str, seed: int
-) -> Generator[Progress, None, GeneralizationRun]:
+    spec: GeneralizationSpec, data: Dataset, key: str, seed: int, progress: Progress
+) -> GeneralizationRun:
     width, richness, _ = spec.value_of(key)
-    words = f"width {width:,}, ρ = {richness:g}, n = {len(data.x):,}: seed {seed}"
-    yield 0.0, f"{words}, initial kernel"
+    progress = progress.named(
+        f"width {width:,}, ρ = {richness:g}, n = {len(data.x):,}: seed {seed}"
+    )
+    progress.report(0.0, "initial kernel")
     net = build_network(spec.architecture, width, data.num_outputs, "linear")
     # Training α f toward y at rate η equals training f toward y/α at α² η: one program serves every richness.
     factor, settings = width**-richness, spec.training.model_dump()
@@ -85,14 +86,22 @@ def _run(
         **settings,
     )
     records = _Records(net, data, factor, spec.ridge)
-    max_steps = spec.training.max_steps
-    for share, message in by_steps(_watched(training, records), max_steps, words):
-        yield TRAINING_SHARE * share, message
-    linear, last = records.linear_model(training.learning_rate), training.steps[-1]
-    linear.note(linear.state.loss)
-    steps = stretches([linear], lambda _: linear.note(linear.state.loss), [last] if last else [])
-    for share, message in by_steps(steps, max_steps, f"{words}, linear model"):
-        yield TRAINING_SHARE + (1 - TRAINING_SHARE) * share, message
+    trained = training.runs["network"].descent
+
+    def take() -> None:
+        records.take(merge(trained.state.trained, trained.fixed))
+
+    take()
+    training.train(progress.between(0.0, TRAINING_SHARE), watch=take)
+    linear = records.linear_model(training.learning_rate)
+
+    def note(_: int = 0) -> None:
+        linear.note(linear.state.loss)
+
+    note()
+    last_step = training.steps[-1]
+    of_linear = progress.between(TRAINING_SHARE, 1.0).named("linear model")
+    descend([linear], note, [last_step] if last_step else [], of_linear)
     path = training.history().network
     assert path.outcome != "finished"  # a threshold is always set
     has_limit = spec.infinite_width and spec.architecture.has_infinite_width
@@ -109,16 +118,6 @@ def _run(
         **records.columns(),
         **records.eigenspaces(),
     )
-
-
-def _watched(training: Training, records: "_Records") -> Iterator[int]:
-    """Yield the steps of a training; measure at w₀ and at every record."""
-    run = training.runs["network"].descent
-    records.take(merge(run.state.trained, run.fixed))
-    for step in training.stretches():
-        if len(training.steps) > len(records.taken):
-            records.take(merge(run.state.trained, run.fixed))
-        yield step
 
 
 class _Record(NamedTuple):

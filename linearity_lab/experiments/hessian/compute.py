@@ -1,6 +1,6 @@
 """Hessian norms against width, one network and width at a time (Liu, Zhu & Belkin 2020, §3, §4 and Table 1)."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -18,12 +18,13 @@ from linearity_lab.experiments.kernel_change.spec import training_groups
 from linearity_lab.experiments.trained_sweep import TrainedRun
 from linearity_lab.networks.build import build_network
 from linearity_lab.networks.sizes import min_width
-from linearity_lab.runs import Progress, finite_or_none
+from linearity_lab.runs import finite_or_none
 from ntk_core import hessians
 from ntk_core.dynamics import KernelTraining, Loss
 from ntk_core.kernels import empirical_ntk, pre_output_ntk
 from ntk_core.networks.architectures import Bottleneck, FullyConnected, Network, NetworkParams
 from ntk_core.networks.keys import initial_key
+from ntk_core.progress import Progress
 from ntk_core.traced import through_output
 
 DataByLength = Dataset | dict[int, Dataset]  # one data set, or one for each number of tokens
@@ -46,9 +47,9 @@ def load(spec: HessianSpec) -> DataByLength:
 
 
 def compute(
-    spec: HessianSpec, data: DataByLength, key: str
-) -> Generator[Progress, None, hessian.HessianPoint]:
-    """Compute one network at one width or length, all seeds; yield (fraction, message)."""
+    spec: HessianSpec, data: DataByLength, key: str, progress: Progress
+) -> hessian.HessianPoint:
+    """Compute one network at one width or length, all seeds."""
     value, line = spec.value_of(key)
     data = data if isinstance(data, Dataset) else data[value]
     network, width = spec.lines()[line], spec.width_at(value)
@@ -60,15 +61,16 @@ def compute(
     runs: list[hessian.HessianRun] = []
     blocks: hessian.HessianBlocks | None = None
     for index, seed in enumerate(spec.seeds):
-        yield index / spec.num_seeds, f"{title}, seed {seed}"
+        of_seed = progress.part(index, spec.num_seeds).named(f"{title}, seed {seed}")
+        of_seed.report(0.0)
         params = draw(initial_key(seed, value), x.shape[1:])
         measured = _measured(spec, network, net, params, seen, output_index)
         if spec.vector:
-            yield index / spec.num_seeds, f"{title}, seed {seed}, all outputs"
+            of_seed.report(0.1, "all outputs")
             vector, known = _vector(net, params, x)
             measured |= {"vector": vector, "converged": measured["converged"] and known}
         if index == 0 and spec.blocks and value == spec.widths[-1]:
-            yield index / spec.num_seeds, f"{title}, blocks"
+            of_seed.report(0.2, "blocks")
             found = hessians.hessian_block_norms(
                 net, params, x[0], output_index, tolerance=TOLERANCE
             )
@@ -77,19 +79,12 @@ def compute(
                 seed=seed, converged=bool(np.all(found.converged)), **shown
             )
         if index < spec.num_ball_seeds and spec.radii:
-            balls: list[hessian.BallBound] = []
-            for ball in _balls(spec, net, params, x, output_index):
-                balls.append(ball)
-                yield (
-                    index / spec.num_seeds,
-                    f"{title}, seed {seed}, ball of radius {ball.radius:g}",
-                )
-            measured["balls"] = tuple(balls)
+            of_balls = of_seed.between(0.3, 0.5)
+            measured["balls"] = _balls(spec, net, params, x, output_index, of_balls)
         if index < spec.num_trained and network.input == "data":
             training = _training(spec, data, network.output, net, params)
             del params
-            for step in training.stretches():
-                yield (index + 0.5) / spec.num_seeds, f"{title}, seed {seed}, step {step:,}"
+            training.train(of_seed.between(0.5, 1.0))
             measured["trained"] = _trained(training)
         runs.append(hessian.HessianRun(seed=seed, **measured))
     return hessian.HessianPoint(
@@ -231,10 +226,15 @@ def _vector(net: Network, params: NetworkParams, x: Array) -> tuple[hessian.Vect
 
 
 def _balls(
-    spec: HessianSpec, net: Network, params: NetworkParams, x: Array, output_index: int
-) -> Generator[hessian.BallBound, None, None]:
-    """Yield the suprema in balls of increasing radius."""
-    norms = hessians.ball_sups_in_turn(
+    spec: HessianSpec,
+    net: Network,
+    params: NetworkParams,
+    x: Array,
+    output_index: int,
+    progress: Progress,
+) -> tuple[hessian.BallBound, ...]:
+    """Return the suprema in balls of increasing radius."""
+    norms = hessians.ball_sup(
         net,
         params,
         x[0],
@@ -242,21 +242,32 @@ def _balls(
         "hessian",
         num_starts=spec.num_starts,
         output_index=output_index,
+        progress=progress.part(0, 2),
     )
-    kernels = hessians.ball_sups_in_turn(
-        net, params, x, spec.radii, "kernel", num_starts=spec.num_starts
+    kernels = hessians.ball_sup(
+        net,
+        params,
+        x,
+        spec.radii,
+        "kernel",
+        num_starts=spec.num_starts,
+        progress=progress.part(1, 2).named("kernel"),
     )
+    bounds = []
     for norm, kernel in zip(norms, kernels, strict=True):
-        yield hessian.BallBound(
-            radius=norm.radius,
-            hessian=float(norm.value),
-            hessian_random=float(norm.random.max()),
-            kernel_change=float(kernel.value),
-            kernel_change_random=float(kernel.random.max()),
-            converged=norm.converged,
-            hessian_last_gain=finite_or_none(norm.last_gain),
-            kernel_change_last_gain=finite_or_none(kernel.last_gain),
+        bounds.append(
+            hessian.BallBound(
+                radius=norm.radius,
+                hessian=float(norm.value),
+                hessian_random=float(norm.random.max()),
+                kernel_change=float(kernel.value),
+                kernel_change_random=float(kernel.random.max()),
+                converged=norm.converged,
+                hessian_last_gain=finite_or_none(norm.last_gain),
+                kernel_change_last_gain=finite_or_none(kernel.last_gain),
+            )
         )
+    return tuple(bounds)
 
 
 def _training(

@@ -1,7 +1,7 @@
 """Networks and their linear models in float64, until they separate; one width and regime at a time."""
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.linalg import eigvalsh, norm
@@ -10,29 +10,29 @@ from linearity_lab.data import Dataset
 from linearity_lab.experiments.departures import departure
 from linearity_lab.experiments.horizon.point import REGIMES, HorizonPoint, HorizonRun, HorizonSpec
 from linearity_lab.networks.build import build_network
-from linearity_lab.runs import Progress
-from ntk_core.dynamics import LinearPair
+from ntk_core.dynamics import LinearPair, report_step
 from ntk_core.networks.architectures import ScaledNetwork, Subtracted
 from ntk_core.networks.keys import initial_key
+from ntk_core.progress import Progress
 
 NORMALIZED_STEP = 0.2  # of the largest K(x, x), in a step along −∇ log L; our choice
 NUM_KEPT = 48  # stored records of a path
 TARGET_SHIFT = 1.0  # of ±1 above the stable rate: balanced ones are nearly orthogonal to the top eigenvector of K₀
 
 
-def compute(spec: HorizonSpec, data: Dataset, key: str) -> Generator[Progress, None, HorizonPoint]:
-    """Compute one width and regime, all rates and seeds; yield (fraction, message)."""
+def compute(spec: HorizonSpec, data: Dataset, key: str, progress: Progress) -> HorizonPoint:
+    """Compute one width and regime, all rates and seeds."""
     rates = spec.rates_of(spec.value_of(key)[1])
-    return HorizonPoint(**(yield from spec.every_run(_run, data, key, rates)))
+    return HorizonPoint(**spec.every_run(_run, data, key, progress, rates))
 
 
 def _run(
-    spec: HorizonSpec, data: Dataset, key: str, rate: float, seed: int
-) -> Generator[Progress, None, HorizonRun]:
+    spec: HorizonSpec, data: Dataset, key: str, rate: float, seed: int, progress: Progress
+) -> HorizonRun:
     width, name = spec.value_of(key)
     every, most, is_log = REGIMES[name].every, spec.most_steps(name), name == "cross-entropy"
-    words = f"width {width:,}: {name.replace('-', ' ')}, seed {seed}"
-    yield 0.0, f"{words}, initial kernel"
+    progress = progress.named(f"width {width:,}: {name.replace('-', ' ')}, seed {seed}")
+    progress.report(0.0, "initial kernel")
     net = Subtracted(
         ScaledNetwork(
             build_network(spec.architecture, width, data.num_outputs, "linear"), spec.scale
@@ -80,7 +80,7 @@ def _run(
             count = min(REGIMES[name].stretch(step), most - step)
             rates, step = (rate_for(kernel) if is_log else rates[0], rates[1]), step + count
             pair.advance(rates, count, count)
-            yield math.log1p(step) / math.log1p(most), f"{words}, step {step:,}"
+            report_step(progress, step, most)
     table = np.asarray(rows).reshape(-1, 4)
     clock_of, changes, differences, losses = table.T.tolist()
     kept = sorted({round(at) for at in np.linspace(0, len(rows) - 1, min(len(rows), NUM_KEPT))})

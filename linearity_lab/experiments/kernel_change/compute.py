@@ -2,11 +2,13 @@
 
 import math
 import os
+import queue
+import threading
 import time
-from collections.abc import Generator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import NamedTuple, TypeVar, cast
+from typing import Generic, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -24,25 +26,18 @@ from linearity_lab.experiments.kernel_change.point import (
 from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec, TrainingGroup
 from linearity_lab.memory import accelerator_bytes, memory_limit
 from linearity_lab.networks.build import build_network
-from linearity_lab.runs import (
-    Growth,
-    Progress,
-    by_steps,
-    one_after_another,
-    peak_bytes,
-    relayed,
-    rescaled,
-)
+from linearity_lab.runs import peak_bytes
 from linearity_lab.runs.compiled_code import unfinished_directory
+from linearity_lab.runs.jax_contexts import entered, jax_contexts
 from ntk_core.dynamics import KernelTraining, Loss, eigenvalues, kernel_velocity, over_seeds
 from ntk_core.hessians import ball_sup
 from ntk_core.kernels import infinite_width_ntk
 from ntk_core.networks.architectures import Network, NetworkParams, num_parts
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.keys import initial_key
+from ntk_core.progress import Progress, Stopped
 
 Found = TypeVar("Found")
-Report = TypeVar("Report", bound=Progress | Growth)
 GROWN_S = 1.0  # between partial points; our choice
 PREPARED = 2  # reports of a training until its kernel at w₀ is computed
 MOST_BESIDE_BYTES = (
@@ -54,11 +49,12 @@ def compute(
     spec: KernelChangeSpec,
     data: Dataset,
     key: str,
+    progress: Progress,
     *,
     seeds_together: int | None = None,
     name: str = "",
-) -> Generator[Progress | Growth, None, KernelChangePoint]:
-    """Compute one width, all seeds and outputs; yield (fraction, message) and partial points.
+) -> KernelChangePoint:
+    """Compute one width, all seeds and outputs, and show the trainings so far.
 
     Partial points come immediately for the first point of a sweep, then at most once a second, since drawing competes
     with training.
@@ -72,8 +68,13 @@ def compute(
     # A network without output: it and its programs serve all outputs.
     net = build_network(architecture, hidden_width, data.num_outputs, "linear")
     num_params = net.num_params(data.input_shape, only_trained=True)
+    works = []
+    for batch in batches:
+        for group in spec.groups:
+            works.append(partial(_trained, spec, data, key, net, group, batch, name))
     ended: list[_Trained] = []
-    shown_at, num_shown = -math.inf if key == spec.point_keys()[0] else time.monotonic(), 0
+    shown_at = -math.inf if key == spec.point_keys()[0] else time.monotonic()
+    num_shown = 0
 
     def point(trained: Sequence[_Trained]) -> KernelChangePoint:
         runs = [run for each in trained for run in each.runs]
@@ -88,78 +89,119 @@ def compute(
             ),
         )
 
-    def counted(work: Generator[Progress, None, _Trained]) -> Generator[Progress, None, _Trained]:
-        trained = yield from work
+    def finished(trained: _Trained) -> str:
         ended.append(trained)
-        yield 1.0, f"{name}width {spec.value_of(key):,}: {len(ended)} of {len(works)} trainings"
-        return trained
+        return f"{name}width {spec.value_of(key):,}: {len(ended)} of {len(works)} trainings"
 
-    def with_point(report: Progress) -> Progress | Growth:
-        """Add the point so far; here, not in the threads of trainings, whose reports may change places."""
+    def report(fraction: float, message: str) -> None:
+        """Pass a report on, and show the point if a training has ended since."""
         nonlocal shown_at, num_shown
-        so_far = [each._replace(snapshots=[]) for each in ended]
-        if (
-            num_shown == len(so_far)
-            or len(so_far) == len(works)
-            or time.monotonic() <= shown_at + GROWN_S
-        ):
-            return report
-        shown_at, num_shown = time.monotonic(), len(so_far)
-        grown = point(so_far)
-        return Growth(*report, grown) if grown.runs else report
+        progress.report(fraction, message)
+        is_due = time.monotonic() > shown_at + GROWN_S
+        if is_due and num_shown < len(ended) < len(works):
+            shown_at = time.monotonic()
+            num_shown = len(ended)
+            grown = point([each._replace(snapshots=[]) for each in ended])
+            if grown.runs:
+                progress.show(grown)
 
-    works = [
-        counted(_trained(spec, data, key, net, group, batch, name))
-        for batch in batches
-        for group in spec.groups
-    ]
-    return point(
-        (
-            yield from relayed(
-                side_by_side(works, trainings_at_once(spec, key), PREPARED), with_point
-            )
-        )
-    )
+    threads = trainings_at_once(spec, key)
+    return point(side_by_side(works, Progress(report), threads, finished, PREPARED))
 
 
 def side_by_side(
-    works: Sequence[Generator[Report, None, Found]], threads: int, alone: int = 0
-) -> Generator[Report, None, list[Found]]:
-    """Like :func:`one_after_another`, with ``threads`` works in parallel.
+    works: Sequence[Callable[[Progress], Found]],
+    progress: Progress,
+    threads: int,
+    finished: Callable[[Found], str],
+    alone: int = 0,
+) -> list[Found]:
+    """Return the results of several works, of which ``threads`` run in parallel.
 
-    Each work makes its first ``alone`` reports before the next one starts, which then finds compiled programs.
-    Closing the generator stops each work at its next report.
+    All reports are passed on in the calling thread. A stop ends each work at its next report.
+
+    Args:
+        finished: called with each result in the order of their ends; returns the message of the report.
+        alone: each work makes its first reports, of this number, before the next one starts, which then finds compiled
+            programs.
     """
     if min(threads, len(works)) < 2:
-        return (yield from one_after_another(works))
-    waiting, shares, found = list(range(len(works))), [0.0] * len(works), dict[int, Found]()
-    with ThreadPoolExecutor(threads, "side-by-side") as pool:
-        steps: dict[Future[tuple[Report | None, Found | None]], int] = {}
-        while waiting or steps:
-            while waiting and len(steps) < threads:
-                index = waiting.pop(0)
-                for _ in range(alone):
-                    report = next(works[index])
-                    shares[index] = report[0]
-                    yield rescaled(report, math.fsum(shares) / len(works))
-                steps[pool.submit(_next_report, works[index])] = index
-            for step in wait(steps, return_when=FIRST_COMPLETED).done:
-                index, (later, result) = steps.pop(step), step.result()
-                if later is None:
-                    shares[index], found[index] = 1.0, cast(Found, result)
-                    continue
-                steps[pool.submit(_next_report, works[index])] = index
-                shares[index] = later[0]
-                yield rescaled(later, math.fsum(shares) / len(works))
-    return [found[index] for index in range(len(works))]
+        found = []
+        for index, work in enumerate(works):
+            found.append(work(progress.part(index, len(works))))
+            progress.report((index + 1) / len(works), finished(found[-1]))
+        return found
+    return _SideBySide(works, threads, alone).results(progress, finished)
 
 
-def _next_report(work: Generator[Report, None, Found]) -> tuple[Report | None, Found | None]:
-    """The next report of a work, or None and its result."""
-    try:
-        return next(work), None
-    except StopIteration as end:
-        return None, end.value
+class _News(NamedTuple):
+    """A report of the work with this index, or its end."""
+
+    work: int
+    share: float = 1.0
+    message: str = ""
+    has_ended: bool = False
+
+
+class _SideBySide(Generic[Found]):
+    """Works in threads, which put their news into a queue."""
+
+    def __init__(self, works: Sequence[Callable[[Progress], Found]], threads: int, alone: int):
+        self._works = works
+        self._threads = threads
+        self._alone = alone
+        self._news: queue.SimpleQueue[_News] = queue.SimpleQueue()
+        # A work may be one report ahead of the calling thread.
+        self._ahead = [threading.Semaphore(1) for _ in works]
+        self._is_stopped = threading.Event()
+        self._contexts = jax_contexts()
+
+    def results(self, progress: Progress, finished: Callable[[Found], str]) -> list[Found]:
+        """Run all works, and return their results in order."""
+        shares = [0.0] * len(self._works)
+        num_reports = [0] * len(self._works)
+        futures: list[Future[Found]] = []
+        num_ended = 0
+        with ThreadPoolExecutor(self._threads, "side-by-side") as pool:
+            try:
+                while num_ended < len(self._works):
+                    num_begun = len(futures)
+                    has_place = num_begun - num_ended < self._threads
+                    # The last work that began has made its first reports, or has ended.
+                    is_prepared = not futures or (
+                        futures[-1].done() or num_reports[num_begun - 1] >= self._alone
+                    )
+                    if num_begun < len(self._works) and has_place and is_prepared:
+                        futures.append(pool.submit(self._run, num_begun))
+                        continue
+                    news = self._news.get()
+                    index = news.work
+                    shares[index] = news.share
+                    message = news.message
+                    if news.has_ended:
+                        num_ended += 1
+                        message = finished(futures[index].result())
+                    num_reports[index] += 1
+                    progress.report(math.fsum(shares) / len(shares), message)
+                    self._ahead[index].release()
+            finally:
+                self._is_stopped.set()
+                for each in self._ahead:
+                    each.release()
+        return [future.result() for future in futures]
+
+    def _run(self, index: int) -> Found:
+        def report(share: float, message: str) -> None:
+            self._ahead[index].acquire()
+            if self._is_stopped.is_set():
+                raise Stopped
+            self._news.put(_News(index, share, message))
+
+        try:
+            with entered(self._contexts):
+                return self._works[index](Progress(report))
+        finally:
+            self._news.put(_News(index, has_ended=True))
 
 
 class _Trained(NamedTuple):
@@ -176,18 +218,20 @@ def _trained(
     group: TrainingGroup,
     seeds: range,
     name: str,
-) -> Generator[Progress, None, _Trained]:
+    progress: Progress,
+) -> _Trained:
     """Train one group of outputs for one batch of seeds."""
-    words = f"{name}width {spec.value_of(key):,}: {OUTPUTS[group.trained_output].title}"
-    yield 0.0, f"{words}, initial kernel"
     width = spec.value_of(key)
+    progress = progress.named(f"{name}width {width:,}: {OUTPUTS[group.trained_output].title}")
+    progress.report(0.0, "initial kernel")
     params = jax.vmap(lambda seed: net.init(initial_key(seed, width), data.input_shape))(
         jnp.asarray(seeds)
     )
     loss = Loss(group.loss_output)
     starts: list[KernelAtStart] = []
     if spec.takes_velocity or spec.ball_radius:
-        starts = yield from _at_start(spec, data, net, params, group, seeds, words)
+        # The share of a training counts its steps only.
+        starts = _at_start(spec, data, net, params, group, seeds, progress.between(0.0, 0.0))
     if not spec.trains:
         return _Trained([], [], starts)
     infinite = None
@@ -207,19 +251,12 @@ def _trained(
         **spec.training.model_dump(),
     )  # fmt: skip
     del params
-    yield 0.0, f"{words}, step 0"
+    progress.report(0.0, "step 0")
     first = costs.training_share(spec, key)
-    for share, message in by_steps(training.stretches(), spec.training.max_steps, words):
-        yield first * share, message
+    training.train(progress.between(0.0, first))
     if streamed:
-        what = "product" if spec.probes else "pair of blocks"
-        for done, of_all in training.streamed(
-            spec.probes or None, seeds[0], unfinished_directory()
-        ):
-            yield (
-                first + (1 - first) * done / of_all,
-                f"{words}, kernels: {what} {done:,} of {of_all:,}",
-            )
+        of_kernels = progress.between(first, 1.0).named("kernels")
+        training.streamed(spec.probes or None, seeds[0], unfinished_directory(), of_kernels)
     runs = [
         KernelChangeRun(
             output=output,
@@ -242,26 +279,28 @@ def _at_start(
     params: NetworkParams,
     group: TrainingGroup,
     seeds: range,
-    words: str,
-) -> Generator[Progress, None, list[KernelAtStart]]:
+    progress: Progress,
+) -> list[KernelAtStart]:
     """Measure the kernel velocity of all seeds together, and the largest kernel change in each ball."""
-    found, loss = list[KernelAtStart](), Loss(group.loss_output)
+    found: list[KernelAtStart] = []
+    loss = Loss(group.loss_output)
     for output in group.observed:
         model = net.with_output(output)
         velocities: list[float | None] = [None] * len(seeds)
         if spec.takes_velocity:
-            yield 0.0, f"{words}, kernel velocity"
+            progress.report(0.0, "kernel velocity")
             velocities = np.asarray(
                 _velocities(model, loss, params, data.x, data.y), float
             ).tolist()
         for index, seed in enumerate(seeds):
             largest = None
             if spec.ball_radius:
-                yield 0.0, f"{words}, seed {seed}, ball of radius {spec.ball_radius:g}"
+                of_seed = progress.named(f"seed {seed}")
+                of_seed.report(0.0, f"ball of radius {spec.ball_radius:g}")
                 one = jax.tree.map(lambda leaf, index=index: leaf[index], params)
                 largest = ball_sup(
                     model, one, jnp.asarray(data.x), spec.ball_radius, "kernel",
-                    num_starts=costs.BALL_STARTS, num_steps=costs.BALL_STEPS,
+                    num_starts=costs.BALL_STARTS, num_steps=costs.BALL_STEPS, progress=of_seed,
                 ).value  # fmt: skip
             found.append(
                 KernelAtStart(

@@ -1,6 +1,5 @@
 """κ at w₀ and changes in training of scaled networks, one width, scale and richness at a time."""
 
-from collections.abc import Generator
 from functools import partial
 from typing import cast
 
@@ -12,7 +11,7 @@ from jax import Array
 from linearity_lab.data import Dataset
 from linearity_lab.experiments.lazy.point import LazyPoint, LazyRun, LazySpec
 from linearity_lab.networks.build import build_network
-from linearity_lab.runs import Progress, by_steps, finite_or_none, finite_sup
+from linearity_lab.runs import finite_or_none, finite_sup
 from ntk_core.dynamics import KernelPath, Loss, Training
 from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk, least_distance
@@ -25,29 +24,38 @@ from ntk_core.networks.architectures import (
 )
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.keys import initial_key
+from ntk_core.progress import Progress
 
 INPUTS_OF_A_CLASS = 2  # or of a numeric target, at which κ is measured; our choice
 _STARTS = {"random": lambda net: net, "symmetric": Mirrored, "subtracted": Subtracted}
 
 
-def compute(spec: LazySpec, data: Dataset, key: str) -> Generator[Progress, None, LazyPoint]:
-    """Compute one point, all outputs, starts and seeds; yield (fraction, message)."""
-    return LazyPoint(**(yield from spec.every_run(_run, data, key, spec.outputs, spec.starts)))
+def compute(spec: LazySpec, data: Dataset, key: str, progress: Progress) -> LazyPoint:
+    """Compute one point, all outputs, starts and seeds."""
+    return LazyPoint(**spec.every_run(_run, data, key, progress, spec.outputs, spec.starts))
 
 
 def _run(
-    spec: LazySpec, data: Dataset, key: str, output: str, start: str, seed: int
-) -> Generator[Progress, None, LazyRun]:
+    spec: LazySpec,
+    data: Dataset,
+    key: str,
+    output: str,
+    start: str,
+    seed: int,
+    progress: Progress,
+) -> LazyRun:
     width, scale, richness = spec.value_of(key)
     place = f"richness {richness:g}" if richness else f"scale {scale:g}"
-    words = f"width {width:,}, {place}: {OUTPUTS[output].title}, {start} start, seed {seed}"
-    yield 0.0, f"{words}, Hessian"
+    progress = progress.named(
+        f"width {width:,}, {place}: {OUTPUTS[output].title}, {start} start, seed {seed}"
+    )
+    progress.report(0.0, "Hessian")
     hidden = build_network(spec.architecture, width, data.num_outputs, output)
     net = ScaledNetwork(_STARTS[start](hidden), scale * width**-richness)
     draw = partial(net.init, initial_key(seed, width), data.input_shape)
     params = draw()
     found = laziness(net, params, data)
-    yield 0.3, f"{words}, initial kernel"
+    progress.report(0.3, "initial kernel")
     settings = {
         "loss": Loss(output, "square"),
         "followed": (),
@@ -57,7 +65,7 @@ def _run(
     training = Training(net, params, data.x, data.y, **settings)
     before = pre_activations(hidden, params, training.points.x)
     del params
-    yield from by_steps(training.stretches(), spec.training.max_steps, words, first=0.3)
+    training.train(progress.between(0.3, 1.0))
     history = training.history()
     after = pre_activations(hidden, training.params, training.points.x)
     kernel, path = cast(KernelPath, history.kernel), history.network

@@ -1,6 +1,6 @@
 """Simultaneous training of linear, quadratic and true models at many rates and seeds, one width at a time."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import jax
@@ -18,18 +18,16 @@ from linearity_lab.experiments.learning_rate.point import (
     RateRun,
 )
 from linearity_lab.networks.build import build_network
-from linearity_lab.runs import Growth, Progress
 from ntk_core import dynamics
 from ntk_core.networks.keys import initial_key
+from ntk_core.progress import Progress
 
 Pairs = list[tuple[int, float]]  # (index of the seed, rate c)
 GROWN_STEPS = 5  # interval of reports while recorded paths grow; our choice
 
 
-def compute(
-    spec: LearningRateSpec, data: Dataset, key: str
-) -> Generator[Progress | Growth, None, RatePoint]:
-    """Compute one width, all models, rates and seeds; yield (fraction, message, point)."""
+def compute(spec: LearningRateSpec, data: Dataset, key: str, progress: Progress) -> RatePoint:
+    """Compute one width, all models, rates and seeds, and show the runs so far."""
     width = spec.value_of(key)
     start = _Start(spec, data, width)
     runs: list[RateRun] = []
@@ -40,18 +38,15 @@ def compute(
 
     pairs = [(index, rate) for index in range(spec.num_seeds) for rate in spec.rates]
     for number, name in enumerate(spec.models):
+        of_model = progress.part(number, len(spec.models)).named(f"width {width:,}: {name} model")
         size = learning_rate.together(spec.counted(width), name)
         for first in range(0, len(pairs), size):
-            share = (number + first / len(pairs)) / len(spec.models)
-            chunk = _Chunk(spec, start, name, pairs[first : first + size])
-            for step in dynamics.stretches([chunk.descent], chunk.record, _records(spec)):
-                words = f"width {width:,}: {name} model, step {step:,}"
-                if spec.keep_paths and step % GROWN_STEPS == 0:
-                    yield Growth(share, words, point(chunk.runs()))
-                else:
-                    yield share, words
+            last = min(first + size, len(pairs))
+            chunk = _Chunk(spec, start, name, pairs[first:last])
+            chunk.train(of_model.between(first / len(pairs), last / len(pairs)), point)
             runs += chunk.runs()
-            yield Growth(share, f"width {width:,}: {name} model", point())
+            of_model.report(last / len(pairs))
+            of_model.show(point())
     return point()
 
 
@@ -125,6 +120,16 @@ class _Chunk:
         self.losses: list[np.ndarray] = []
         self.kept: list[dict[str, np.ndarray]] = []
         self.record(0)
+
+    def train(self, progress: Progress, point: Callable[[Sequence[RateRun]], RatePoint]) -> None:
+        """Train all runs; show the point with their growing paths, if they are kept."""
+
+        def record(step: int) -> None:
+            self.record(step)
+            if self.spec.keep_paths and step % GROWN_STEPS == 0:
+                progress.show(point(self.runs()))
+
+        dynamics.descend([self.descent], record, _records(self.spec), progress)
 
     def record(self, _: int) -> None:
         """Record the loss of every run, and :meth:`_measure` if paths are kept."""

@@ -28,7 +28,6 @@ def computed_by(model: OwnModel, path: Path) -> Computation:
 
     def compute(spec: OwnModelSpec, data: Dataset, key: str, progress: Progress) -> OwnModelPoint:
         width = spec.value_of(key)
-        runs = []
         progress.report(0.0, f"width {width:,}: layers")
         if not data.class_names:
             check_targets(spec.loss)
@@ -46,11 +45,10 @@ def computed_by(model: OwnModel, path: Path) -> Computation:
                 "num_inputs": spec.num_inputs,
                 **spec.training.model_dump(),
             }
-            for run in runs_at(model, width, data.x, targets, seeds=spec.seeds, **training):
-                runs.append(run)
-                change = f"ΔK {run.kernel_change:.3g}, {run.outcome}"
-                message = f"width {width:,}, seed {run.seed}: {change}"
-                progress.report(len(runs) / spec.num_seeds, message)
+            of_runs = progress.named(f"width {width:,}")
+            runs = runs_at(
+                model, width, data.x, targets, seeds=spec.seeds, progress=of_runs, **training
+            )
         return OwnModelPoint.read_off(
             found,
             width=width,
