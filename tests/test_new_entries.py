@@ -17,6 +17,8 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
 CHOICES = "ntk_core/networks/choices.py"
+LAWS = "linearity_lab/data/_laws.py"
+DATASETS = "linearity_lab/data/datasets.toml"
 TRAINING = "ntk_core/dynamics/choices.py"
 FUNCTIONS = "linearity_lab/dashboard/live/functions.js"
 
@@ -196,3 +198,48 @@ def test_one_entry_adds_an_optimizer(copy: Path) -> None:
         "adam","""
     edit(copy, TRAINING, '\n    Method(\n        "adam",', entry)
     run(copy, METHOD)
+
+
+MOONS_LAW = """class Moons(Drawn):
+    \"\"\"Two half circles, one class each.\"\"\"
+
+    def shapes(self, options: Options) -> DatasetShapes:
+        return shapes_of(options, (2,), ("upper", "lower"))
+
+    def draw(self, options: Options, num: int, split: int) -> Samples:
+        labels = uniform_integers(stream(options["seed"], split, 0), (num,), 2)
+        angle = math.pi * stream(options["seed"], split, 1).random(num)
+        side = 1 - 2 * labels
+        x = np.stack([side * np.cos(angle) + labels, side * np.sin(angle) + labels / 2], axis=1)
+        x += options["noise"] * stream(options["seed"], split, 2).standard_normal((num, 2))
+        return x, labels
+
+
+class Curve(DatasetInfo):"""
+MOONS_ENTRY = """[datasets.two-moons]
+law = "Moons"
+title = "two moons"
+formula = "points of two half circles, with noise"
+uses = ["num_samples", "num_test", "noise", "seed", "standardize", "targets"]
+origin = "Drawn here."
+
+[datasets.sine]"""
+MOONS = """
+import linearity_lab
+from linearity_lab.experiments import KernelChangeSpec
+from linearity_lab.settings.grammar import settings
+
+data = linearity_lab.load_dataset("two-moons", num_samples=40, num_test=8, noise=0.1)
+assert data.x.shape == (40, 2) and data.class_names == ("upper", "lower")
+(field,) = [each for each in settings(KernelChangeSpec) if each.name == "dataset.name"]
+assert field.label("two-moons") == "two moons"
+small = {"widths": (4,), "num_seeds": 1, "outputs": ("linear",), "training": {"max_steps": 2}}
+result = linearity_lab.compute("liu-fig1-left", dataset={"name": "two-moons", "num_samples": 6}, **small)
+assert result.spec.dataset.name == "two-moons"
+"""
+
+
+def test_one_class_and_one_entry_add_a_data_set(copy: Path) -> None:
+    edit(copy, LAWS, "class Curve(DatasetInfo):", MOONS_LAW)
+    edit(copy, DATASETS, "[datasets.sine]", MOONS_ENTRY)
+    run(copy, MOONS)

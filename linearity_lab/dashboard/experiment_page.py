@@ -71,8 +71,6 @@ class ExperimentPage(Generic[AnySpec, AnyPoint]):
     around: Mapping[str, Around[AnySpec, AnyPoint]] = field(default_factory=dict)  # by figure
     others: Sequence[OtherPanel[AnySpec, AnyPoint]] = ()
     note: Callable[[Shown[AnySpec, AnyPoint]], str] = lambda _: ""  # a sentence below the choices
-    # Presets on this page, all of the experiment by default; the first one is initial.
-    presets: Sequence[str] = ()
     # Settings without a widget in the groups; ``editor`` shows their errors.
     elsewhere: Sequence[str] = ()
     # Draws content above the groups in the panel of all settings.
@@ -148,7 +146,7 @@ class ExperimentPage(Generic[AnySpec, AnyPoint]):
         if address is not None:
             st.session_state[f"{page}.{OPENED_TAB}"] = address.pop("tab", "")
         kind = cast(type[AnySpec], experiment.spec)
-        names = self.presets or [each.name for each in experiment.presets]
+        names = [each.name for each in experiment.presets if each.on_page]
         form: SpecForm[AnySpec] = SpecForm(page, names, address, attach(page, address, kind))
         if st.context.is_embedded:  # ?embed=true, for other pages: figures without settings and Run
             st.html(ALONE)

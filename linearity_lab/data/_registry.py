@@ -1,36 +1,30 @@
 """Data sets of ``datasets.toml``, and ``load_dataset``; options and shapes are known without reading data."""
 
-from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
+from linearity_lab.data import _images, _sequences
+from linearity_lab.data import _laws as _laws_module
 from linearity_lab.data._dataset import TABLE, Dataset
-from linearity_lab.data._images import ImageSet
 from linearity_lab.data._info import DatasetInfo, DatasetShapes
-from linearity_lab.data._laws import (
-    Curve,
-    Kept,
-    Mixture,
-    MultiIndex,
-    Parity,
-    Points,
-    SingleIndex,
-    Staircase,
-    Teacher,
-)
-from linearity_lab.data._sequences import RandomSequences, SymbolTask
 from ntk_core.errors import InvalidInput
 from ntk_core.terms import table
 
-_LAWS: dict[str, Callable[..., DatasetInfo]] = {
-    each.__name__: each
-    for each in (
-        *(Mixture, Curve, Points, SymbolTask, RandomSequences, ImageSet, Kept),
-        *(Parity, Staircase, SingleIndex, MultiIndex, Teacher),
-    )
-}
+
+def _laws(*modules: ModuleType) -> dict[str, type[DatasetInfo]]:
+    """Return the classes of these modules that draw or read data, by name."""
+    found = {}
+    for module in modules:
+        for name, each in vars(module).items():
+            if isinstance(each, type) and issubclass(each, DatasetInfo):
+                found[name] = each
+    return found
 
 
-def _dataset(name: str, law: str, **entry: object) -> DatasetInfo:
+_LAWS = _laws(_laws_module, _sequences, _images)
+
+
+def _dataset(name: str, law: str, **entry: Any) -> DatasetInfo:
     return _LAWS[law](name, **entry)
 
 
@@ -84,9 +78,8 @@ def dataset_shapes(name: str, **options: object) -> DatasetShapes:
 def load_dataset(name: str, **options: object) -> Dataset:
     """Load a data set by name.
 
-    Name, options → (x, y): "gaussian-mixture", "sine", "points", "copy", "majority", "modular-addition",
-    "induction", "random-sequences", "parity", "staircase", "single-index", "multi-index", "teacher", "mnist",
-    "fashion-mnist", "cifar2", "digits", or "upload".
+    Name, options → (x, y), such as "gaussian-mixture", "sine", "parity", "mnist", or "upload" for your own data;
+    ``dataset_names()`` lists all.
 
     Every option with its bounds and default is in ``dataset_info(name).options``. For all sets: ``num_samples``,
     ``num_test`` and ``seed``; for "sine" (one input, one output, no classes) also ``noise``. "points" have ``xs`` and
@@ -101,7 +94,7 @@ def load_dataset(name: str, **options: object) -> Dataset:
     trained on.
 
     Args:
-        name: one of the names above.
+        name: one of ``dataset_names()``.
         options: settings of the data set; see ``dataset_info(name).options``.
 
     Returns:

@@ -59,8 +59,8 @@ _Settings = typing.Mapping[str, object]
 def preset(
     name: typing.Literal[
         "liu-fig1-left",
-        "liu-fig1-right",
         "liu-fig1-wide",
+        "liu-fig1-right",
         "liu-fig2",
         "liu-resnet",
         "liu-cnn",
@@ -171,8 +171,8 @@ def preset(name: str) -> Preset[ExperimentSpec]: ...
 def compute(
     spec: typing.Literal[
         "liu-fig1-left",
-        "liu-fig1-right",
         "liu-fig1-wide",
+        "liu-fig1-right",
         "liu-fig2",
         "liu-resnet",
         "liu-cnn",

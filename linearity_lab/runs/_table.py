@@ -46,6 +46,7 @@ class Preset(Generic[Spec_co]):
         spec: sized for two cores.
         paper_spec: the paper's sizes, for a GPU or a long run on a CPU.
         caveats: parts of the claim that measurements do not confirm, from ``claims.toml``.
+        on_page: whether the menu of the experiment's page has it.
 
     Source: our choice; each preset names its figure, and docs/truth.md compares claims with measurements.
 
@@ -62,6 +63,7 @@ class Preset(Generic[Spec_co]):
     spec: Spec_co
     paper_spec: Spec_co
     caveats: tuple[str, ...] = ()
+    on_page: bool = True
 
     @property
     def statement(self) -> str:

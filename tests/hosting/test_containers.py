@@ -109,6 +109,22 @@ def test_the_table_of_limits_holds_the_numbers_of_the_profiles():
             assert re.findall(r"\| ([\d,]+) (?=\|)", row) == numbers, limit
 
 
+def test_quoted_limits_of_memory_are_those_of_the_public_profile():
+    """Every message in the documentation that quotes the limit."""
+    limit = f"over memory: {PROFILES['hosted'].max_memory_bytes / 2**30:.3g} GiB allowed"
+    quoted = 0
+    for path in (ROOT / "docs").rglob("*.md"):
+        for found in re.findall(r"over memory: [\d.]+ GiB allowed", path.read_text("utf-8")):
+            assert found == limit, path
+            quoted += 1
+    assert quoted >= 2
+    row = next(line for line in HOSTING.splitlines() if "LINEARITY_LAB_MEMORY_GIB" in line)
+    classroom, hosted = (
+        PROFILES[name].max_memory_bytes / 2**30 for name in ("classroom", "hosted")
+    )
+    assert f"| {classroom:g} GiB | {hosted:g} GiB |" in row
+
+
 def test_tests_named_beside_attacks_exist():
     rows = [line for line in HOSTING.splitlines() if re.match(r"\| A \d: ", line)]
     assert [row[:5] for row in rows] == [f"| A {number}" for number in range(1, 10)]

@@ -67,8 +67,10 @@ def test_one_file_and_one_line_add_an_architecture(tmp_path):
     kinds = tmp_path / "ntk_core" / "networks" / "kinds"
     (kinds / "toy.py").write_text(files_of("own-architecture.md")["ntk_core/networks/kinds/toy.py"])
     table = (kinds / "__init__.py").read_text()
-    assert table.count("_MODULES = (") == 1
-    (kinds / "__init__.py").write_text(table.replace("_MODULES = (", '_MODULES = ("toy", '))
+    for place, addition in (("_MODULES = (", "toy, "), ("kinds import ", "toy, ")):
+        assert table.count(place) == 1
+        table = table.replace(place, place + addition)
+    (kinds / "__init__.py").write_text(table)
     (tmp_path / "program.py").write_text(PROGRAM)
     environment = {"PATH": "", "JAX_PLATFORMS": "cpu"}
     command = [sys.executable, "program.py"]

@@ -2,19 +2,20 @@
 
 import math
 from dataclasses import replace
+from typing import get_args
 
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
 from linearity_lab.data import Dataset, load_dataset
+from linearity_lab.experiments.early_time.spec import IMAGES, TargetName
 from ntk_core.early_time import TRAIN_STREAM, draw_inputs, standardized_images
 from ntk_core.errors import check_choice
 from ntk_core.networks.architectures import activation_function
 from ntk_core.streams import stream
 
-TARGETS = ("teacher", "norm", "sign", "linear")
-IMAGE_PAIRS = ("cifar2", "mnist", "fashion-mnist")
+TARGETS = get_args(TargetName)
 
 # One independent stream for each purpose.
 _TRAIN = TRAIN_STREAM
@@ -70,7 +71,7 @@ def image_pair(name: str, classes: tuple[int, ...] | None = None, **options: obj
 
     Source: Hu, Xiao, Adlam & Pennington 2020, §4.2 and App. A.
     """
-    check_choice("name", name, IMAGE_PAIRS)
+    check_choice("name", name, IMAGES)
     if classes is not None:
         options["classes"] = list(classes)
     data = load_dataset(name, targets="plus-minus", **options)

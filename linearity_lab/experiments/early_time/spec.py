@@ -10,7 +10,15 @@ from linearity_lab.data import DATASETS, OPTIONS, dataset_options
 from linearity_lab.networks.sizes import LayerSize, layer_sizes
 from linearity_lab.networks.spec import ActivationName, ArchitectureSpec, SizeNames
 from linearity_lab.runs import BYTES, Counts, SeededSpec, SpecOf, SweepSpec, Work
-from linearity_lab.settings.part import Ascending, CountsNeurons, Once, SpecPart, Vocabulary, Width
+from linearity_lab.settings.part import (
+    Ascending,
+    CountsNeurons,
+    Once,
+    SpecPart,
+    Vocabulary,
+    Width,
+    one_of,
+)
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.counts import num_features
 from ntk_core.terms import Term, table
@@ -18,17 +26,25 @@ from ntk_core.terms import Term, table
 if TYPE_CHECKING:
     from linearity_lab.experiments.early_time.point import EarlyTimeResult  # noqa: F401 - SpecOf names it
 
-SYNTHETIC = ("gaussian", "rademacher", "uniform")
-IMAGES = ("cifar2", "mnist", "fashion-mnist")
 _LAWS = table(
     Term("gaussian", "Gaussian inputs", "entries of z from N(0, 1)"),
     Term("rademacher", "signs", "entries of z are ±1 with equal probability"),
     Term("uniform", "uniform inputs", "entries of z uniform with variance 1"),
 )
+SYNTHETIC = tuple(_LAWS)
+IMAGES = ("cifar2", "mnist", "fashion-mnist")
+_INPUTS = {**_LAWS, **{name: DATASETS[name] for name in IMAGES}}
 _CONVOLUTIONS = table(
     Term("convnet", "CNN", "convolutions of images"),
     Term("convnet-1d", "1-D CNN", "one convolution of vectors"),
 )
+
+
+if TYPE_CHECKING:  # type checkers want names; at run time they come from the tables
+    InputsName = str
+else:
+    InputsName = one_of(_INPUTS)
+TargetName = Literal["teacher", "norm", "sign", "linear"]
 
 
 class EarlyDataSpec(SpecPart):
@@ -37,15 +53,13 @@ class EarlyDataSpec(SpecPart):
     selector: ClassVar[str] = "name"
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {
         **dict.fromkeys(("input_dim", "spectrum", "target", "teacher_width", "noise"), SYNTHETIC),
-        "classes": ("mnist", "fashion-mnist"),
-        "resolution": ("cifar2",),
+        # A pair is chosen from more than two classes.
+        "classes": tuple(name for name in IMAGES if len(DATASETS[name].class_names) > 2),
+        "resolution": tuple(name for name in IMAGES if "resolution" in DATASETS[name].uses),
         "source": IMAGES,
     }
 
-    name: Annotated[
-        Literal["gaussian", "rademacher", "uniform", "cifar2", "mnist", "fashion-mnist"],
-        Vocabulary({**DATASETS, **_LAWS}),
-    ] = Field(
+    name: InputsName = Field(
         default="gaussian",
         title="Inputs",
         description="x = Σ^(1/2) z with independent entries of z: N(0, 1), ±1, or uniform; or a pair of image classes. "
@@ -61,9 +75,7 @@ class EarlyDataSpec(SpecPart):
         default=(1.0,), min_length=1, max_length=64, title="Spectrum of Σ"
     )
     """Relative eigenvalues of the covariance Σ, spread evenly over the d directions; Tr Σ = d."""
-    target: Literal["teacher", "norm", "sign", "linear"] = Field(
-        default="teacher", title="Target y"
-    )
+    target: TargetName = Field(default="teacher", title="Target y")
     """Target y: a small two-layer erf network; ‖x‖/√d; the sign of u·x; or u·x/√d plus noise."""
     teacher_width: Annotated[int, CountsNeurons()] = Field(
         default=5, ge=1, le=1000, title="Width of the teacher"

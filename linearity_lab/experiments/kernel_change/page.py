@@ -4,14 +4,9 @@ from linearity_lab.dashboard.experiment_page import ExperimentPage
 from linearity_lab.experiments.kernel_change.point import KernelChangePoint
 from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
 
-PRESETS = (
-    "liu-fig1-left", "liu-fig1-wide", "liu-fig1-right", "liu-fig2", "liu-resnet", "liu-cnn", "liu-mixed",
-    "kernel-velocity", "why-one-over-m",
-)  # fmt: skip
 PAGE = ExperimentPage[KernelChangeSpec, KernelChangePoint](
     "kernel_change",
     controls=("widths", "architecture.depth", "architecture.activation", "outputs", "num_seeds"),
     groups={"Widths and seeds": ("swept", "hidden_width")},
-    presets=PRESETS,
 )
 show = PAGE.show

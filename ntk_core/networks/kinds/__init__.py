@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 from ntk_core.networks.choices import OUTPUTS
+from ntk_core.networks.kinds import adapted, numbered, sequences
 from ntk_core.networks.kinds._kind import LAYERED, Hidden, Kind, dense
 from ntk_core.terms import table
 
-_MODULES = ("numbered", "sequences", "adapted")
-
+_MODULES = (numbered, sequences, adapted)  # in the order of menus
 
 ARCHITECTURES: dict[str, Kind] = table(
-    *(kind for name in _MODULES for kind in import_module(f"{__name__}.{name}").KINDS),
+    *(kind for module in _MODULES for kind in module.KINDS),
     Kind(
         "composed",
         "your own layers",
