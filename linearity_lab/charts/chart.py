@@ -3,7 +3,6 @@
 import functools
 import math
 import operator
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -53,14 +52,20 @@ class Chart:
     given: str = (
         ""  # runs behind its 95% intervals (``numbers.given_runs``); empty without intervals
     )
-    finding: str = ""  # computed result in one sentence; empty if ``takeaway`` begins with it
+    finding: str = ""  # computed result in one sentence; empty if it is the takeaway
     excluded: str = ""  # number of excluded runs in words; empty for none
     clicks: str = ""  # effect of a click, which only the app has; empty for none
+    label: str = ""  # its title in lists of figures; by default its heading, or else its takeaway
 
     @functools.cached_property
     def sent(self) -> Sent:
         """Its figure, as it is sent to browsers."""
         return Sent(self.figure)
+
+    @property
+    def title(self) -> str:
+        """Its title in lists of figures."""
+        return self.label or self.heading or self.takeaway
 
     @property
     def app_caption(self) -> Sequence[str]:
@@ -69,17 +74,18 @@ class Chart:
 
     @property
     def sentence(self) -> str:
-        """The finding, else the first sentences of the takeaway that state a result."""
-        if self.finding:
-            return self.finding
-        sentences = re.split(r"(?<=\.)\s+(?=[A-Zm‖])", self.takeaway)
-        stating = sentences[1:] if len(sentences) > 1 and " against " in sentences[0] else sentences
-        first, *others = stating
-        for each in others:
-            if len(first) + len(each) >= SENTENCE_LENGTH:
-                break
-            first = f"{first} {each}"
-        return first
+        """The sentence above it: its finding, or else its takeaway."""
+        return self.finding or self.takeaway
+
+
+def leading(sentences: Sequence[str]) -> str:
+    """Join the first sentences as far as they fit above a figure; keep at least one."""
+    first, *others = sentences
+    for each in others:
+        if len(first) + len(each) >= SENTENCE_LENGTH:
+            break
+        first = f"{first} {each}"
+    return first
 
 
 def _runs(point: PointValue) -> Sequence[Value]:

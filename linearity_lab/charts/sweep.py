@@ -16,7 +16,7 @@ from linearity_lab.charts.axes import (
     swept_ticks,
     tall_ticks,
 )
-from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.chart import Chart, leading
 from linearity_lab.charts.labels import (
     ENDS_TOGETHER,
     MOST_CURVES,
@@ -100,7 +100,13 @@ def sweep(
         ends = {"include": list(axis.values) or None, "clipmax": 10 ** figure.layout.xaxis.range[1]}
         figure.update_xaxes(autorange=True, range=None, autorangeoptions=ends)
     table = mean_rows(lines, axis, symbol, of) if rows is None else rows
-    words = " ".join([*filter(None, [finding]), takeaway(lines, axis, title)])
+    words = takeaway(lines, axis, title)
+    if finding:
+        words = f"{finding} {words}"
+    if finding is None:
+        # Lines over different values have no common finding.
+        sentences = line_sentences(lines, axis)
+        finding = _finding(seen, axis, symbol) or (leading(sentences) if sentences else words)
     below = [*caption, *left_out(lines, axis), *_last_slopes(seen, axis)]
     given = given_runs(line.law for line in lines)
     return Chart(
@@ -111,16 +117,30 @@ def sweep(
         name,
         heading,
         given,
-        finding=_finding(seen, axis, symbol) if finding is None else finding,
+        finding=finding,
         excluded=_excluded(lines),
+        label=_compared(axis, title),
     )
 
 
 def takeaway(lines: Sequence[Line], axis: Axis, title: str) -> str:
     """Describe the figure in text, one sentence per line, for screen readers."""
-    what = f"{beginning(plain_symbols(title))} against {plain_symbols(axis.title)}"
-    if not any(line.dots for line in lines):
+    what = _compared(axis, title)
+    sentences = line_sentences(lines, axis)
+    if not sentences:
         return f"{what}: no point yet."
+    return f"{what}. {' '.join(sentences)}"
+
+
+def _compared(axis: Axis, title: str) -> str:
+    """Return both quantities: ``Kernel change ΔK against width m``."""
+    return f"{beginning(plain_symbols(title))} against {plain_symbols(axis.title)}"
+
+
+def line_sentences(lines: Sequence[Line], axis: Axis) -> list[str]:
+    """Return one sentence per line on its first and last values; none without any dots."""
+    if not any(line.dots for line in lines):
+        return []
     sentences = []
     for line in lines:
         text = "no usable run"
@@ -132,7 +152,7 @@ def takeaway(lines: Sequence[Line], axis: Axis, title: str) -> str:
                 law += "".join(f"; {each}" for each in line.remarks(axis))
                 text = f"from {text} to {number(end.value)} at {width_label(last)}{law}"
         sentences.append(f"{plain_symbols(line.style.title)}: {text}.")
-    return f"{what}. " + " ".join(sentences)
+    return sentences
 
 
 def _finding(lines: Sequence[Line], axis: Axis, symbol: str) -> str:

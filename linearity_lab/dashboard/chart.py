@@ -152,7 +152,7 @@ def _show_panel(
     )
     if alone is not None:
         with words:
-            st.markdown(figure_words(f"{page}.{alone.name}").see)
+            st.markdown(figure_words(f"{page}.{alone.name}").see_in_app)
             formula(f"{page}.{alone.name}")
     with links, st.container(gap="xxsmall"):
         if claim is not None:

@@ -54,7 +54,7 @@ def about(key: str, chart: Chart, page: str = "") -> None:
     with panel:
         for heading in (SHOWS, CHANGES) if page else ():
             st.markdown(titled_prose(page, heading))
-        for heading, text in ((SEE, words.see), (FINITE, words.finite_width)):
+        for heading, text in ((SEE, words.see_in_app), (FINITE, words.finite_width)):
             if not page or heading == FINITE:
                 st.markdown(f"**{heading}** {text}")
         with st.container(horizontal=True, gap="small"):

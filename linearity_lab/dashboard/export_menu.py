@@ -20,9 +20,8 @@ _mount = component("pictures", Path(__file__).with_name("pictures.js"), _HTML)
 
 
 def short_title(chart: Chart) -> str:
-    """Return a short title of a chart: its heading, or the start of its takeaway."""
-    title = chart.heading or re.split(r"[.:;](?:\s|$)", chart.takeaway)[0]
-    title = re.sub(r"<[^>]+>|\*", "", title)
+    """Return a short title of a chart, without markup."""
+    title = re.sub(r"<[^>]+>|\*", "", chart.title)
     return title if len(title) <= MAX_TITLE else title[:MAX_TITLE].rpartition(" ")[0] + " …"
 
 

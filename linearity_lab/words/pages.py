@@ -99,6 +99,12 @@ class FigureWords:
     see: str  # what to look for
     finite_width: str  # why a network of finite width differs from the limit
     terms: tuple[str, ...]  # names of entries of the glossary
+    clicks: str = ""  # what a click shows, which only the app has
+
+    @property
+    def see_in_app(self) -> str:
+        """What to look for, and what a click shows."""
+        return f"{self.see} {self.clicks}".strip()
 
 
 def figure_words(key: str) -> FigureWords:
@@ -111,7 +117,7 @@ def figure_words(key: str) -> FigureWords:
     found = charts_in(page_folder(page)).get(name)
     if found is None:
         raise WordsError(f"{page_folder(page) / 'words.md'} has no section “{CHART}{name}”.")
-    return replace(found, see=PREDICT) if key.endswith(VEILED_KEY) else found
+    return replace(found, see=PREDICT, clicks="") if key.endswith(VEILED_KEY) else found
 
 
 def titled_prose(page: str, heading: str) -> str:
@@ -156,7 +162,7 @@ def charts_in(folder: Path) -> Mapping[str, FigureWords]:
             continue
         for heading, section in _page(folder).sections.items():
             if heading.startswith(CHART):
-                section.holds_only(("formula", "terms"), (SEE, FINITE))
+                section.holds_only(("formula", "terms", "clicks"), (SEE, FINITE))
                 section.field("formula")
                 found |= dict.fromkeys(heading.removeprefix(CHART).split(", "), _figure(section))
     return found
@@ -173,5 +179,9 @@ def _figure(section: Section) -> FigureWords:
         if term not in glossary():
             raise WordsError(f"{section.place}: {GLOSSARY_FILE.name} has no term “{term}”.")
     return FigureWords(
-        section.fields.get("formula", ""), section.prose(SEE), section.prose(FINITE), terms
+        section.fields.get("formula", ""),
+        section.prose(SEE),
+        section.prose(FINITE),
+        terms,
+        section.fields.get("clicks", ""),
     )

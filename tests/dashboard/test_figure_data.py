@@ -15,9 +15,13 @@ from linearity_lab.charts.figure import (
     main_chart,
     shown_result,
 )
+from linearity_lab.charts.lines import Dot, Line, width_axis
+from linearity_lab.charts.style import nth_style
+from linearity_lab.charts.sweep import sweep
 from linearity_lab.dashboard.gallery import gallery_figures, gallery_result
+from linearity_lab.page_modules import page_folder
 from linearity_lab.runs import EXPERIMENTS, KINDS, PRESETS
-from linearity_lab.words.pages import figure_words
+from linearity_lab.words.pages import charts_in, figure_words
 from tests.dashboard.made_results import make_points, make_result
 from tests.dashboard.open_pages import ROOT
 
@@ -113,6 +117,35 @@ def test_captions_in_print_name_no_click():
     for each in (first, *others):
         for chart in each.figure.initial_charts(each.shown):
             assert "click" not in " ".join(chart.caption)
+
+
+def test_words_on_the_site_name_no_click():
+    """The words of a figure say what a click shows in a field, which the site leaves out."""
+    for experiment in EXPERIMENTS:
+        for name, words in charts_in(page_folder(experiment)).items():
+            assert "click" not in words.see.lower(), (experiment, name)
+    words = figure_words("kernel_change.against_width")
+    assert words.see_in_app == f"{words.see} Click a point to see that training run."
+
+
+def test_finding_is_a_field_of_every_first_figure():
+    """It is one result in at most two lines; no reader searches the text of a chart for it."""
+    for preset in ("liu-fig1-left", "zhu-fig2", "catapult-map", "hu-fig1"):
+        first = gallery_figures(preset)[preset]
+        (chart,) = first.figure.initial_charts(first.shown)
+        assert chart.sentence in (chart.finding, chart.takeaway)
+        assert " against " not in chart.sentence
+        assert chart.sentence.count(". ") <= 1
+
+
+def test_finding_of_lines_over_different_values_is_their_first_sentences():
+    style = nth_style(0, "one"), nth_style(1, "two")
+    lines = [Line(style[0], [Dot(30, 0.5, 0)]), Line(style[1], [Dot(100, 0.25, 0)])]
+    chart = sweep(lines, width_axis(), "kernel change ΔK", "ΔK", name="any")
+    assert chart.finding == "one: 0.5 at m = 30. two: 0.25 at m = 100."
+    assert chart.title == "Kernel change ΔK against width m"
+    empty = sweep([Line(style[0], [])], width_axis(), "kernel change ΔK", "ΔK", name="any")
+    assert empty.finding == "Kernel change ΔK against width m: no point yet."
 
 
 def test_names_of_gallery_figures_are_unique():

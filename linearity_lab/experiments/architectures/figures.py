@@ -175,7 +175,8 @@ def heatmaps(snapshot: KernelSnapshot, letter: str, width: int) -> Chart:
         }
         for name, matrix in matrices.items()
     ]
-    return Chart(figure, words, rows, [words], f"kernel_{letter.lower()}")
+    label = f"Tangent kernel of network {letter} at width {width:,}"
+    return Chart(figure, words, rows, [words], f"kernel_{letter.lower()}", label=label)
 
 
 def spectra(snapshots: Snapshots, styles: Styles) -> Chart:
@@ -242,7 +243,8 @@ def spectra(snapshots: Snapshots, styles: Styles) -> Chart:
         for letter, kept in snapshots.items()
     ]
     words = "Eigenvalues of the tangent kernel before and after training. " + " ".join(sentences)
-    return Chart(figure, words, rows, name="spectra")
+    label = "Eigenvalues of the tangent kernel before and after training"
+    return Chart(figure, words, rows, name="spectra", label=label)
 
 
 def _points_by_network(shown: Runs) -> dict[str, list[ArchitecturesPoint]]:

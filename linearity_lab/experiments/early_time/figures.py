@@ -100,7 +100,8 @@ def along_steps(point: EarlyPoint, runs: Sequence[EarlyRun], view: View) -> Char
             "relative error": "relative_error",
         },
     )
-    return Chart(figure, words, rows_of_runs, [words, *_caption(point, runs)], "training")
+    caption = [words, *_caption(point, runs)]
+    return Chart(figure, words, rows_of_runs, caption, "training", label="Along training")
 
 
 def single_outputs(run: EarlyRun) -> Chart:

@@ -347,7 +347,9 @@ def blocks(points: Sequence[HessianPoint], line: str) -> Chart | None:
         {"layer": name, **dict(zip(names, row, strict=True))}
         for name, row in zip(names, found.norms, strict=True)
     ]
-    return Chart(figure, words, rows, [words], "shown_blocks")
+    return Chart(
+        figure, words, rows, [words], "shown_blocks", label="Norms of the blocks of the Hessian"
+    )
 
 
 def layer_title(name: str) -> str:

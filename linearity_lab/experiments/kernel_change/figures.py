@@ -199,7 +199,8 @@ def change_against_time(
         *_estimated([point]),
         *left_out(list(change_lines([point], kind).values()), width_axis()),
     ]
-    return Chart(figure, words, time_rows(point), caption, "against_time")
+    label = f"Kernel change and loss along training at width {point.width:,}"
+    return Chart(figure, words, time_rows(point), caption, "against_time", label=label)
 
 
 def time_rows(point: KernelChangePoint) -> list[dict[str, object]]:

@@ -156,6 +156,7 @@ def outcome_map(
         "map",
         finding=finding,
         clicks="A click on a cell shows its run.",
+        label="Outcomes by width and rate",
     )
 
 
