@@ -158,7 +158,11 @@ WRONG = [
         "kernel-change, wdth",
         r"“Chart: change, other”: glossary\.md has no term “wdth”\.",
     ),
-    ("formula: ", "formulas: ", r"nothing shows the field “formulas”; it may be formula, terms, clicks\."),
+    (
+        "formula: ",
+        "formulas: ",
+        r"nothing shows the field “formulas”; it may be formula, terms, clicks\.",
+    ),
     ("A mean of few.\n", "", r"has no text “Why is finite width different\?”\."),
     (
         "# Chart: change, other",
