@@ -3,13 +3,13 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from pydantic import Field, field_validator, model_validator
 
 from linearity_lab.data import DatasetShapes
 from linearity_lab.data.spec import DatasetSpec
-from linearity_lab.settings.part import SpecPart, Width
+from linearity_lab.settings.part import Constant, SpecPart, Width
 from ntk_core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class ExperimentSpec(SpecPart):
     point_words: ClassVar[tuple[str, str]] = ("width", "widths")
 
     experiment: str
-    schema_version: int = SCHEMA_VERSION
+    schema_version: Annotated[int, Constant()] = SCHEMA_VERSION
 
     @field_validator("schema_version")
     @classmethod

@@ -26,6 +26,10 @@ Ascending = AfterValidator(lambda numbers: tuple(sorted(set(numbers))))
 Values = dict[str, Any]  # setting values by dotted name
 
 
+class Constant:
+    """Marks fields that no one sets, such as the version of an experiment."""
+
+
 class CountsNeurons:
     """Marks fields with widths, or other swept values."""
 

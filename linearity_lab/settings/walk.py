@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic.fields import FieldInfo
 
 from linearity_lab.settings import validation
-from linearity_lab.settings.part import SpecPart, Values, chosen_among
+from linearity_lab.settings.part import Constant, SpecPart, Values, chosen_among
 from ntk_core.errors import InvalidInput
 from ntk_core.terms import Term
 
@@ -140,8 +140,9 @@ def _settings(
         extra = _extra(info)
         if inner is None:
             entry, options = entry_of(info.annotation)
-            if entry == "choice" and len(options) < 2 and info.title is None:
-                continue  # a constant, such as the schema's version
+            has_one_choice = entry == "choice" and len(options) < 2 and info.title is None
+            if has_one_choice or any(isinstance(mark, Constant) for mark in info.metadata):
+                continue
             entry = typing.cast(Entry, extra.get("entry", entry))  # the spec may override its type
             yield Setting(name, model, info, entry, options, needed, place)
         elif not validation.holds_several(info):
