@@ -27,7 +27,7 @@ from linearity_lab.cli import main
 from linearity_lab.dashboard.jobs.limits import check_limits
 from linearity_lab.dashboard.jobs.profile import PROFILES
 from linearity_lab.runs import PRESETS, Spec, canonical_json, check_size, estimate, parse_spec
-from linearity_lab.runs._table import Experiment
+from linearity_lab.runs._experiment import Experiment
 from linearity_lab.settings.grammar import (
     InvalidSpec,
     Setting,

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from linearity_lab.files import written_whole
+from linearity_lab.runs._any_result import Result
 from linearity_lab.runs._parse import MAX_JSON_BYTES, spec_digest
 from linearity_lab.runs._spec import Spec
-from linearity_lab.runs._table import Result
 from linearity_lab.runs.store import UnusableLine, read_line, run_line
 from ntk_core.errors import InvalidInput
 

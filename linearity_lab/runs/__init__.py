@@ -1,6 +1,7 @@
 """Runs: compute a spec and yield events, here or on a cluster; resumable. Imports JAX only to compute."""
 
 from linearity_lab.runs import display  # registers the display of specs and results
+from linearity_lab.runs._any_result import Point, Result
 from linearity_lab.runs._estimate import (
     capped,
     check_result_size,
@@ -11,7 +12,9 @@ from linearity_lab.runs._estimate import (
     setting_of,
     work_of_points,
 )
+from linearity_lab.runs._experiment import Computation, Experiment, load_data
 from linearity_lab.runs._parse import canonical_json, parse_spec, spec_digest, spec_from
+from linearity_lab.runs._presets import Preset
 from linearity_lab.runs._result import ResultValue
 from linearity_lab.runs._run import Points, run, run_to_end
 from linearity_lab.runs._spec import ExperimentSpec, SeededSpec, Spec, SpecOf, SweepSpec, point_key
@@ -19,14 +22,8 @@ from linearity_lab.runs._table import (
     EXPERIMENTS,
     KINDS,
     PRESETS,
-    Computation,
-    Experiment,
-    Point,
-    Preset,
-    Result,
     counts_of,
     experiment_of,
-    load_data,
     packages_outside,
     preset,
     presets,

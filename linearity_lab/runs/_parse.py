@@ -7,8 +7,9 @@ import json
 from collections.abc import Mapping
 
 from linearity_lab.runs._documents import digest_json, migrated
+from linearity_lab.runs._presets import Preset
 from linearity_lab.runs._spec import ExperimentSpec, Spec
-from linearity_lab.runs._table import EXPERIMENTS, KINDS, PRESETS, Preset
+from linearity_lab.runs._table import EXPERIMENTS, KINDS, PRESETS
 from linearity_lab.settings.grammar import InvalidSpec, validated
 from ntk_core.errors import InvalidInput, kind_of
 

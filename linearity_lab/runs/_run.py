@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from linearity_lab.runs._estimate import check_size, estimate, scheduler_address, seconds_of_points
 from linearity_lab.runs._events_in_turn import in_turn
+from linearity_lab.runs._experiment import Computation
 from linearity_lab.runs._parse import spec_from
 from linearity_lab.runs._spec import Spec
-from linearity_lab.runs._table import Computation, experiment_of
+from linearity_lab.runs._table import experiment_of
 from linearity_lab.runs._this_process import Report, SiteFailure, ThisProcess
 from linearity_lab.runs._values import EndStatus, PointValue, Provenance, latest_provenance
 from linearity_lab.runs.events import (

@@ -10,8 +10,9 @@ from typing import Any
 
 from linearity_lab.memory import accelerator_bytes
 from linearity_lab.runs._estimate import check_size, devices_for
+from linearity_lab.runs._experiment import Computation, fingerprint
 from linearity_lab.runs._spec import SeededSpec, Spec
-from linearity_lab.runs._table import Computation, experiment_of, fingerprint
+from linearity_lab.runs._table import experiment_of
 from linearity_lab.runs._values import PointValue, Provenance
 from linearity_lab.runs.compiled_code import release_compiled
 from linearity_lab.runs.events import (

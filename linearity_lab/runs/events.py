@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
+from linearity_lab.runs._any_result import Point, Result
 from linearity_lab.runs._spec import Spec
-from linearity_lab.runs._table import Point, Result
 from linearity_lab.runs._values import EndStatus, Value
 from ntk_core.markup import Shown, paragraph
 from ntk_core.numbers import duration, size

@@ -12,8 +12,9 @@ from typing import Any, Literal, cast
 
 from pydantic import TypeAdapter
 
+from linearity_lab.runs._any_result import Result
 from linearity_lab.runs._result import ResultValue
-from linearity_lab.runs._table import EXPERIMENTS, PRESETS, Result
+from linearity_lab.runs._table import EXPERIMENTS, PRESETS
 from linearity_lab.runs.gallery import GALLERY
 from tests.claims.readings import Measured, Reading
 

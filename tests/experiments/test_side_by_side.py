@@ -16,7 +16,7 @@ from linearity_lab.experiments.architectures.point import ArchitecturesSpec
 from linearity_lab.experiments.kernel_change import compute as kernel_change
 from linearity_lab.experiments.kernel_change.compute import side_by_side
 from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
-from linearity_lab.runs._table import load_data
+from linearity_lab.runs._experiment import load_data
 from linearity_lab.settings.training import TrainingSpec
 from ntk_core.networks.architectures import FullyConnected
 from ntk_core.networks.architectures._layers import DRAWN_AT_ONCE, normal

@@ -9,7 +9,7 @@ import pytest
 import linearity_lab
 from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
 from linearity_lab.runs import PRESETS, canonical_json, parse_spec, presets, spec_digest
-from linearity_lab.runs._table import presets_beside
+from linearity_lab.runs._presets import presets_beside
 from linearity_lab.settings.grammar import InvalidSpec, with_settings
 from ntk_core.errors import InvalidInput, TooLarge
 

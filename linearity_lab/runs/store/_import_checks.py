@@ -10,9 +10,10 @@ from datetime import datetime
 
 from pydantic import BaseModel
 
+from linearity_lab.runs._any_result import Result
 from linearity_lab.runs._estimate import result_bytes
 from linearity_lab.runs._spec import SeededSpec, Spec
-from linearity_lab.runs._table import Result, run_summary
+from linearity_lab.runs._table import run_summary
 from linearity_lab.runs._values import PointValue, Record
 
 # Squares of larger numbers overflow float64, so that means and errors could not be shown.

@@ -13,9 +13,10 @@ from typing import IO, Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from linearity_lab.runs._any_result import Result
 from linearity_lab.runs._documents import migrated, migrated_point
 from linearity_lab.runs._parse import spec_digest
-from linearity_lab.runs._table import KINDS, Result
+from linearity_lab.runs._table import KINDS
 from linearity_lab.runs.store._entries import RunTooLarge
 from linearity_lab.runs.store._import_checks import (
     UnusableLine,

@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from linearity_lab.environment import environment_settings
+from linearity_lab.runs._any_result import Point, Result
 from linearity_lab.runs._documents import Reading, naming
 from linearity_lab.runs._parse import canonical_json, spec_digest
 from linearity_lab.runs._spec import Spec
-from linearity_lab.runs._table import Point, Result, experiment_of
+from linearity_lab.runs._table import experiment_of
 from linearity_lab.runs._values import EndStatus, PointValue, latest_provenance
 from linearity_lab.runs.store._claims import Claims
 from linearity_lab.runs.store._database import (
