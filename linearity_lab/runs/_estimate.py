@@ -2,7 +2,6 @@
 
 import bisect
 import functools
-import itertools
 import math
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, cast
@@ -23,8 +22,17 @@ from ntk_core.errors import InvalidInput, ResultTooLarge, TooLarge
 
 _STEPS = "training.max_steps"
 SCHEDULER_VARIABLE = "LINEARITY_LAB_SCHEDULER"
-# Errors suggest numbers of two digits and zeros.
-ROUND = (*range(1, 10), *(digits * 10**zeros for zeros in range(10) for digits in range(10, 100)))
+
+
+def _round_numbers() -> tuple[int, ...]:
+    """Return the numbers with at most two digits before their zeros, below 10¹¹, in order."""
+    numbers = list(range(1, 10))
+    for zeros in range(10):
+        numbers.extend(digits * 10**zeros for digits in range(10, 100))
+    return tuple(numbers)
+
+
+ROUND = _round_numbers()  # which errors suggest
 
 
 def estimate(spec: Spec | str, finished: Container[str] = (), *, most: bool = False) -> Estimated:
@@ -50,9 +58,10 @@ def estimate(spec: Spec | str, finished: Container[str] = (), *, most: bool = Fa
     """
     spec = spec_from(spec)
     seconds = seconds_of_points(spec, most)
+    missing = [key for key in seconds if key not in finished]
     return Estimated(
         num_points=len(seconds),
-        seconds=sum(of_point for key, of_point in seconds.items() if key not in finished),
+        seconds=sum(seconds[key] for key in missing),
         peak_bytes=largest_bytes(spec),
     )
 
@@ -117,9 +126,13 @@ def check_result_size(spec: Spec, max_bytes: float) -> None:
 @functools.lru_cache(maxsize=128)  # pages need this for their settings at every rerun
 def _costs(spec: Spec, most: bool = False) -> Mapping[str, tuple[Work, float]]:
     """Return the work and the peak bytes of each point by key."""
-    counts = {key: counts_of(spec, key, most) for key in spec.point_keys()}
-    works = map(total_work, counts.values())
-    return dict(zip(counts, zip(works, bytes_of_points(counts.values()), strict=True), strict=True))
+    keys = spec.point_keys()
+    counts = [counts_of(spec, key, most) for key in keys]
+    num_bytes = bytes_of_points(counts)
+    costs = {}
+    for key, of_point, bytes_of_point in zip(keys, counts, num_bytes, strict=True):
+        costs[key] = (total_work(of_point), bytes_of_point)
+    return costs
 
 
 def check_size(
@@ -145,18 +158,21 @@ def check_size(
     """
     check_data(spec)
     check_result_size(spec, max_result_bytes)
-    here = memory_limit() if stated_memory() or not scheduler_address(scheduler) else math.inf
-    limit, required = min(max_bytes, here), largest_bytes(spec)
+    is_computed_here = not scheduler_address(scheduler)
+    limit = max_bytes
+    if is_computed_here or stated_memory():
+        limit = min(limit, memory_limit())
+    required = largest_bytes(spec)
     if required <= limit:
         return
 
     def fits(candidate: Spec) -> bool:
         keys = candidate.point_keys()
-        is_possible = peak_bytes(counts_of(candidate, keys[-1])) <= limit  # decides most cases
-        return (
-            is_possible
-            and max(bytes_of_points([counts_of(candidate, key) for key in keys])) <= limit
-        )
+        # The last point is usually the largest, so it decides most cases without the others.
+        if peak_bytes(counts_of(candidate, keys[-1])) > limit:
+            return False
+        counts = [counts_of(candidate, key) for key in keys]
+        return max(bytes_of_points(counts)) <= limit
 
     field, given, nearest = _largest_setting(spec, [spec.swept_field, "dataset.num_samples"], fits)
     raise TooLarge(field, given, required=required, limit=limit, unit="bytes", nearest=nearest)
@@ -174,11 +190,12 @@ def check_time(spec: Spec, max_seconds: float, *, most: bool = False) -> None:
             If no setting suffices, for the first one that can be lowered, with 1.
     """
     required = sum(seconds_of_points(spec, most).values())
-    if required > max_seconds:
-        field, given, nearest = _most_in_time(spec, max_seconds, most, machine())
-        raise TooLarge(
-            field, given, required=required, limit=max_seconds, unit="seconds", nearest=nearest
-        )
+    if required <= max_seconds:
+        return
+    field, given, nearest = _most_in_time(spec, max_seconds, most, machine())
+    raise TooLarge(
+        field, given, required=required, limit=max_seconds, unit="seconds", nearest=nearest
+    )
 
 
 @functools.lru_cache(maxsize=256)  # pages need this for the paper's sizes at every rerun
@@ -186,17 +203,20 @@ def _most_in_time(
     spec: Spec, max_seconds: float, most: bool, here: Machine
 ) -> tuple[str, int, int]:
     def fits(candidate: Spec, most: bool = most) -> bool:
-        costliest_first = (
-            total_work(counts_of(candidate, key, most)) for key in reversed(candidate.point_keys())
-        )
-        return all(
-            total <= max_seconds
-            for total in itertools.accumulate(map(here.seconds, costliest_first))
-        )
+        # The costliest point is last; starting there ends the loop early.
+        seconds = 0.0
+        for key in reversed(candidate.point_keys()):
+            seconds += here.seconds(total_work(counts_of(candidate, key, most)))
+            # Not ``>``, so that a cost that is not a number is refused.
+            if not seconds <= max_seconds:
+                return False
+        return True
 
     names = [spec.swept_field, "num_seeds", _STEPS, "dataset.num_samples"]
-    if most and fits(spec, most=False):  # the typical number of steps fits, the maximum does not
-        names.sort(key=lambda name: name != _STEPS)
+    if most and fits(spec, most=False):
+        # The typical number of steps fits, the maximum does not: lower the steps first.
+        names.remove(_STEPS)
+        names.insert(0, _STEPS)
     return _largest_setting(spec, names, fits)
 
 
@@ -204,17 +224,21 @@ def _largest_setting(
     spec: Spec, names: Sequence[str], fits: Callable[[Spec], bool]
 ) -> tuple[str, int, int]:
     """Return the first setting that alone makes ``spec`` fit, else the first above 1; its largest and new value."""
-    values = {name: value for name in names if (value := setting_of(spec, name)) is not None}
-    given = {
-        name: max(value) if isinstance(value, tuple) else value for name, value in values.items()
-    }
-    above = [name for name in given if given[name] > 1] or list(given)[-1:]
-    name = next((name for name in above if fits(capped(spec, name, 1))), above[0])
-    return (
-        name,
-        given[name],
-        largest_fitting(lambda value: fits(capped(spec, name, value)), given[name]),
-    )
+    largest: dict[str, int] = {}
+    for name in names:
+        value = setting_of(spec, name)
+        if value is not None:
+            largest[name] = max(value) if isinstance(value, tuple) else value
+    candidates = [name for name in largest if largest[name] > 1]
+    if not candidates:
+        candidates = list(largest)[-1:]
+    sufficient = [name for name in candidates if fits(capped(spec, name, 1))]
+    lowered = sufficient[0] if sufficient else candidates[0]
+
+    def fits_with(value: int) -> bool:
+        return fits(capped(spec, lowered, value))
+
+    return lowered, largest[lowered], largest_fitting(fits_with, largest[lowered])
 
 
 def setting_of(spec: SpecPart, name: str) -> Any:
@@ -228,11 +252,12 @@ def setting_of(spec: SpecPart, name: str) -> Any:
 def capped(spec: Spec, name: str, most: int) -> Spec:
     """Return ``spec`` with this setting, or each of its values, reduced to ``most``."""
     value = value_at(spec, name)
-    lower = (
-        tuple(sorted({min(item, most) for item in value}))
-        if isinstance(value, tuple)
-        else min(value, most)
-    )
+    lower: int | tuple[int, ...]
+    if isinstance(value, tuple):
+        reduced = {min(item, most) for item in value}
+        lower = tuple(sorted(reduced))
+    else:
+        lower = min(value, most)
     return cast(Spec, with_value(spec, name, lower))
 
 
@@ -246,16 +271,19 @@ def check_data(spec: Spec) -> None:
 def largest_fitting(fits: Callable[[int], bool], too_large: int) -> int:
     """Return the largest of :data:`ROUND` below ``too_large`` that fits, by at most ten calls; 1 by assumption."""
     end = max(1, bisect.bisect_left(ROUND, too_large))
-    return ROUND[
-        bisect.bisect_left(ROUND, True, lo=1, hi=end, key=lambda value: not fits(value)) - 1
-    ]
+    # Sizes that fit come first, so bisection finds the first one that does not fit; 1 is not tried.
+    first_refused = bisect.bisect_left(ROUND, True, lo=1, hi=end, key=lambda value: not fits(value))
+    return ROUND[first_refused - 1]
 
 
 def scheduler_address(given: str | None = None) -> str | None:
     """Return the address of the dask scheduler, ``given`` or from the environment; None to compute here."""
-    field = SCHEDULER_VARIABLE if given is None else "scheduler"
-    address = environment_settings().scheduler if given is None else given
-    check_scheduler(field, address)
+    if given is None:
+        address = environment_settings().scheduler
+        check_scheduler(SCHEDULER_VARIABLE, address)
+    else:
+        address = given
+        check_scheduler("scheduler", address)
     return address or None
 
 
@@ -263,14 +291,17 @@ def devices_for(spec: Spec, key: str) -> int:
     """Return the number of devices that share the widths of a point: all, if one is too small."""
     import jax
 
-    stated, available = environment_settings().devices, len(jax.devices())
+    stated = environment_settings().devices
+    available = len(jax.devices())
     if stated is not None and stated > available:
         raise InvalidInput(
             "LINEARITY_LAB_DEVICES", stated, f"an integer from 1 to {available}, the devices found"
         )
-    usable, width = accelerator_bytes(), spec.parts_of(key).get("width", 0)
-    if stated is not None or not usable or peak_bytes(counts_of(spec, key)) <= usable[0]:
+    if stated is not None:
         return stated or 1
-    return max(
-        count for count in range(1, len(usable) + 1) if width % count == 0
-    )  # must divide the width
+    usable = accelerator_bytes()
+    if not usable or peak_bytes(counts_of(spec, key)) <= usable[0]:
+        return 1
+    width = spec.parts_of(key).get("width", 0)
+    numbers = range(1, len(usable) + 1)
+    return max(count for count in numbers if width % count == 0)
