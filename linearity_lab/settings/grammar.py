@@ -60,26 +60,44 @@ def with_settings(spec: Part, given: Mapping[str, object]) -> Part:
 
     Source: our choice, docs/decisions/0001-specs-and-events.md.
     """
-    model, data = type(spec), spec.model_dump(mode="json")
-    known = {setting.name: setting for setting in settings(model)}
-    for name in sorted(
-        given, key=lambda name: name.count(".")
-    ):  # lengths of lists before their entries
-        value, setting = given[name], known.get(name)
-        outer, _, last = name.rpartition(".")
-        try:
-            group = value_at(data, outer) if outer else data
-        except KeyError:
-            group = None
-        if not isinstance(group, dict) or not (
-            setting or last in group or any(each.startswith(f"{name}.") for each in known)
-        ):
-            raise InvalidSpec((UnknownSetting.among(name, value, values_in(model, data)),))
-        if setting is not None and setting.entry == "parts" and isinstance(value, int):
-            value = _resized(setting, group.get(last), value)
-        group[last] = value
+    model = type(spec)
+    data = spec.model_dump(mode="json")
+    settings_by_name = {setting.name: setting for setting in settings(model)}
+    # Lengths of lists come before settings of their entries: "networks" before "networks.1.depth".
+    outermost_first = sorted(given, key=lambda name: name.count("."))
+    for name in outermost_first:
+        _set(model, data, name, given[name], settings_by_name)
     _drop_unused(model, data, given)
     return validated(model, data)
+
+
+def _set(
+    model: type[SpecPart],
+    data: Values,
+    name: str,
+    value: object,
+    settings_by_name: Mapping[str, Setting],
+) -> None:
+    """Set the value at a dotted name in the data of a spec.
+
+    Raises:
+        InvalidSpec: if the spec has no setting of this name.
+    """
+    outer, _, last = name.rpartition(".")
+    try:
+        group = value_at(data, outer) if outer else data
+    except KeyError:
+        group = None
+    setting = settings_by_name.get(name)
+    if not isinstance(group, dict) or not (
+        setting is not None
+        or last in group
+        or any(each.startswith(f"{name}.") for each in settings_by_name)
+    ):
+        raise InvalidSpec((UnknownSetting.among(name, value, values_in(model, data)),))
+    if setting is not None and setting.entry == "parts" and isinstance(value, int):
+        value = _resized(setting, group.get(last), value)
+    group[last] = value
 
 
 def validated(model: type[Part], data: Values) -> Part:
@@ -100,19 +118,27 @@ def _resized(setting: Setting, groups: object, count: int) -> list[object]:
     inner = part_type(setting.info)
     if inner is None or isinstance(count, bool) or not low <= count <= (high or 0):
         raise InvalidSpec((InvalidInput(setting.name, count, allowed_values(setting.info)),))
-    kept = list(groups)[:count] if isinstance(groups, list) else []
-    return kept + [inner().model_dump(mode="json") for _ in range(count - len(kept))]
+    kept = groups[:count] if isinstance(groups, list) else []
+    num_new = count - len(kept)
+    new = [inner().model_dump(mode="json") for _ in range(num_new)]
+    return kept + new
 
 
 def _drop_unused(model: type[SpecPart], data: Values, given: Mapping[str, object]) -> None:
     """Remove from ``data`` settings that its choices do not use, unless given by their dotted names."""
     found = values_in(model, data)
-    values = {**{setting.name: setting.info.default for setting in settings(model)}, **found}
+    defaults = {setting.name: setting.info.default for setting in settings(model)}
+    values = {**defaults, **found}
     for setting in reversed(settings(model)):  # entries of a list before the list
-        if setting.name in found and not setting.is_used(values):
-            outer, _, last = setting.name.rpartition(".")
-            if not any(f"{name}.".startswith(f"{setting.name}.") for name in given):
-                del (value_at(data, outer) if outer else data)[last]
+        if setting.name not in found or setting.is_used(values):
+            continue
+        # A given setting stays, also inside a group, so that validation refuses it by name.
+        is_given = any(f"{name}.".startswith(f"{setting.name}.") for name in given)
+        if is_given:
+            continue
+        outer, _, last = setting.name.rpartition(".")
+        group = value_at(data, outer) if outer else data
+        del group[last]
 
 
 _AS_IT_IS = ("upload", "composition")  # entries that a spec takes as text
@@ -173,36 +199,49 @@ def spec_from_texts(texts: Mapping[str, str], base: Part) -> tuple[Part, tuple[I
     reported. Valid settings of ``texts`` are dropped, and reported, only as a last resort.
     """
     known = {setting.name: setting for setting in settings(type(base))}
-    given = {name: value_of(known[name], text) for name, text in texts.items() if name in known}
-    found = [
-        InvalidInput(name, text, "only the settings of this page")
-        for name, text in texts.items()
-        if name not in known
-    ]
-    instead: dict[str, object] = {}
+    given: dict[str, object] = {}  # usable so far
+    found: list[InvalidInput] = []  # to report
+    for name, text in texts.items():
+        if name in known:
+            given[name] = value_of(known[name], text)
+        else:
+            found.append(InvalidInput(name, text, "only the settings of this page"))
+    replaced: dict[str, object] = {}  # values of ``base`` that conflict with ``given``
     while True:
         try:
-            return with_settings(base, {**given, **instead}), tuple(found)
+            return with_settings(base, {**given, **replaced}), tuple(found)
         except InvalidSpec as error:
-            named = {problem.field for problem in found}
-            found += [problem for problem in error.problems if problem.field not in named]
+            reported = {problem.field for problem in found}
+            found += [problem for problem in error.problems if problem.field not in reported]
             wrong = {problem.field for problem in error.problems} & set(given)
-            others = (
-                {each.field: each.nearest for each in error.problems if each.field in known}
-                if not wrong
-                else {}
-            )
-            for name in [name for name, nearest in others.items() if nearest is None]:
-                others[name] = known[name].info.default
-            if not wrong and any(name not in instead for name in others):
-                instead = {**others, **instead}
-                continue
-            if not wrong:  # the given value conflicts with another setting of its group
-                groups = {problem.field.rpartition(".")[0] for problem in error.problems}
-                wrong = {name for name in given if name.rpartition(".")[0] in groups} or set(given)
-                why = f"a value compatible with the others ({error.problems[0].field}: {error.problems[0].allowed})"
+            if not wrong:
+                others = _replacements(error, known)
+                if any(name not in replaced for name in others):
+                    replaced = {**others, **replaced}
+                    continue
+                # A given value conflicts with another setting of its group.
+                wrong = _in_groups_of(error, given)
+                first = error.problems[0]
+                why = f"a value compatible with the others ({first.field}: {first.allowed})"
                 found += [InvalidInput(name, texts[name], why) for name in sorted(wrong)]
-            given, instead = {name: value for name, value in given.items() if name not in wrong}, {}
+            given = {name: value for name, value in given.items() if name not in wrong}
+            replaced = {}
+
+
+def _replacements(error: InvalidSpec, known: Mapping[str, Setting]) -> dict[str, object]:
+    """Return the nearest allowed value, or else the default, of each setting that is wrong."""
+    found: dict[str, object] = {}
+    for problem in error.problems:
+        if problem.field in known:
+            default = known[problem.field].info.default
+            found[problem.field] = default if problem.nearest is None else problem.nearest
+    return found
+
+
+def _in_groups_of(error: InvalidSpec, given: Mapping[str, object]) -> set[str]:
+    """Return the given settings in the groups of the wrong ones; all given ones if there are none."""
+    groups = {problem.field.rpartition(".")[0] for problem in error.problems}
+    return {name for name in given if name.rpartition(".")[0] in groups} or set(given)
 
 
 def _number(text: str, *, whole: bool) -> float | str:
@@ -226,18 +265,16 @@ _LONGEST = 60  # characters of a value; graphs and compositions are longer
 def settings_html(part: SpecPart) -> str:
     """Return a table of the settings that differ from their defaults, with titles and Python names."""
     usual = type(part)()
-    known, before = {setting.name: setting for setting in settings(type(part))}, values_of(usual)
     changed = changed_values(part, usual)
     if not changed:
         return paragraph("All settings are at their defaults.")
-    usually = {
-        name: _words(known[name], before[name]) if name in before else "not used"
-        for name in changed
-    }
-    rows = [
-        (known[name].full_title, name, _words(known[name], changed[name]), usually[name])
-        for name in changed
-    ]
+    known = {setting.name: setting for setting in settings(type(part))}
+    defaults = values_of(usual)
+    rows = []
+    for name, value in changed.items():
+        setting = known[name]
+        default = _words(setting, defaults[name]) if name in defaults else "not used"
+        rows.append((setting.full_title, name, _words(setting, value), default))
     return table(("Setting", "Name", "Value", "Default"), rows)
 
 
@@ -248,8 +285,8 @@ def _settings_parts(part: SpecPart, with_figure: bool) -> list[ShownPart]:
 
 def _words(setting: Setting, value: object) -> str:
     several = value if isinstance(value, tuple | list) else (value,)
-    words = ", ".join(
-        str(setting.label(each)) if setting.options and each is not None else text_of(each)
-        for each in several
-    )
-    return shortened(words, _LONGEST)
+    words = []
+    for each in several:
+        is_choice = bool(setting.options) and each is not None
+        words.append(setting.label(each) if is_choice else text_of(each))
+    return shortened(", ".join(words), _LONGEST)
