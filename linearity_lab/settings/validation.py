@@ -6,6 +6,7 @@ from typing import Annotated, TypeGuard
 
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
 
 from linearity_lab.settings.part import CountsNeurons, SpecPart, Vocabulary
 from ntk_core.allowed import allowed_values, field_lengths, flatten, limits
@@ -17,23 +18,32 @@ def problems(model: type[SpecPart], error: ValidationError) -> tuple[InvalidInpu
     """Return one :class:`InvalidInput` per setting, named by its dotted path (``architecture.depth``)."""
     found: dict[str, InvalidInput] = {}
     for detail in error.errors(include_url=False):
-        place = ".".join(map(str, detail["loc"]))
         path, info, group = _field_at(model, detail["loc"])
-        raised = detail.get("ctx", {}).get("error")
-        if isinstance(raised, InvalidInput):
-            name = ".".join(part for part in (place, raised.field) if part)
-            problem = InvalidInput(name, raised.given, raised.allowed, raised.nearest)
-        elif detail["type"] == "extra_forbidden":
-            parent = place.rpartition(".")[0]
-            known = [f"{parent}.{field}" if parent else field for field in group.model_fields]
-            problem = UnknownSetting.among(place, detail["input"], known)
-        else:
-            allowed = allowed_values(info) if info is not None else "an object of settings"
-            problem = InvalidInput(path or "spec", detail["input"], allowed)
-        inside = any(name.startswith(f"{path}.") for name in found)
-        if not (detail["type"] == "too_short" and inside):  # pydantic does not count invalid groups
-            found.setdefault(problem.field, problem)
+        # Pydantic does not count invalid groups of a list, so a list with one is also "too short".
+        has_problem_inside = any(name.startswith(f"{path}.") for name in found)
+        if detail["type"] == "too_short" and has_problem_inside:
+            continue
+        problem = _problem(detail, path, info, group)
+        found.setdefault(problem.field, problem)
     return tuple(found.values())
+
+
+def _problem(
+    detail: ErrorDetails, path: str, info: FieldInfo | None, group: type[SpecPart]
+) -> InvalidInput:
+    """Describe one of pydantic's errors; ``path``, ``info`` and ``group`` are those of its setting."""
+    place = ".".join(map(str, detail["loc"]))
+    raised = detail.get("ctx", {}).get("error")
+    if isinstance(raised, InvalidInput):  # by a validator of ours
+        name = ".".join(part for part in (place, raised.field) if part)
+        return InvalidInput(name, raised.given, raised.allowed, raised.nearest)
+    if detail["type"] == "extra_forbidden":
+        parent = place.rpartition(".")[0]
+        prefix = f"{parent}." if parent else ""
+        known = [f"{prefix}{field}" for field in group.model_fields]
+        return UnknownSetting.among(place, detail["input"], known)
+    allowed = allowed_values(info) if info is not None else "an object of settings"
+    return InvalidInput(path or "spec", detail["input"], allowed)
 
 
 def part_type(info: FieldInfo) -> type[SpecPart] | None:
@@ -78,10 +88,10 @@ def _is_part(annotation: object) -> TypeGuard[type[SpecPart]]:
 def _of_entries(info: FieldInfo) -> list[object]:
     """Metadata of the entries of a list."""
     arguments = typing.get_args(info.annotation)
-    return next(
-        (flatten(each.__metadata__) for each in arguments if typing.get_origin(each) is Annotated),
-        [],
-    )
+    for each in arguments:
+        if typing.get_origin(each) is Annotated:
+            return flatten(each.__metadata__)
+    return []
 
 
 def _field_at(

@@ -67,12 +67,12 @@ class Setting:
     def help(self) -> str:
         """Meaning, allowed values, and the formula of each choice."""
         allowed = "" if self.options else f" Allowed: {validation.allowed_values(self.info)}."
-        formulas = [
-            f"- **{term.title}**: {term.formula}"
-            for option in self.options
-            if (term := self.term(option))
-        ]
-        return "\n".join([(self.info.description or "") + allowed, "", *formulas]).strip()
+        lines = [(self.info.description or "") + allowed, ""]
+        for option in self.options:
+            term = self.term(option)
+            if term is not None:
+                lines.append(f"- **{term.title}**: {term.formula}")
+        return "\n".join(lines).strip()
 
     @property
     def when_empty(self) -> str | None:
@@ -87,8 +87,11 @@ class Setting:
     @property
     def step(self) -> float:
         """Step of the + and − buttons."""
+        if self.entry == "integer":
+            return 1
         low, high = validation.bounds(self.info)
-        return 1 if self.entry == "integer" else 0.01 if (high or 1) <= 10 and not low else 0.1
+        is_from_zero_to_ten = not low and (high or 1) <= 10
+        return 0.01 if is_from_zero_to_ten else 0.1
 
     @property
     def counts_neurons(self) -> bool:
@@ -134,9 +137,11 @@ def _settings(
     model: type[SpecPart], prefix: str, conditions: tuple[Condition, ...], place: str
 ) -> Iterator[Setting]:
     for field, info in model.model_fields.items():
-        name, needed, inner = prefix + field, conditions, validation.part_type(info)
+        name = prefix + field
+        needed = conditions
         if field in model.relevant:
             needed = (*conditions, (prefix + model.selector, model.relevant[field]))
+        inner = validation.part_type(info)
         extra = _extra(info)
         if inner is None:
             entry, options = entry_of(info.annotation)
@@ -151,7 +156,7 @@ def _settings(
             yield Setting(name, model, info, "parts", (), needed, place)
             each = extra.get("each", info.title)
             for index in range(validation.lengths(info)[1] or 0):
-                one = f"{each} {string.ascii_uppercase[index]}"
+                one = f"{each} {string.ascii_uppercase[index]}"  # such as "Network A"
                 yield from _settings(inner, f"{name}.{index}.", (*needed, (name, index)), one)
 
 
@@ -198,11 +203,11 @@ def with_value(part: Any, name: str, value: object) -> Any:
     step, _, rest = name.partition(".")
     if isinstance(part, tuple):
         items = list(part)
-        items[int(step)] = with_value(items[int(step)], rest, value) if rest else value
+        index = int(step)
+        items[index] = with_value(items[index], rest, value) if rest else value
         return tuple(items)
-    return part.model_copy(
-        update={step: with_value(getattr(part, step), rest, value) if rest else value}
-    )
+    changed = with_value(getattr(part, step), rest, value) if rest else value
+    return part.model_copy(update={step: changed})
 
 
 def values_in(model: type[SpecPart], data: object) -> Values:
@@ -213,9 +218,9 @@ def values_in(model: type[SpecPart], data: object) -> Values:
             value = value_at(data, setting.name)
         except KeyError:
             continue
-        found[setting.name] = (
-            len(value) if setting.entry == "parts" and isinstance(value, tuple | list) else value
-        )
+        if setting.entry == "parts" and isinstance(value, tuple | list):
+            value = len(value)
+        found[setting.name] = value
     return found
 
 
