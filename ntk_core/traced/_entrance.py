@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -29,7 +29,6 @@ from ntk_core.traced._overwrites import Plain, overwrites
 from ntk_core.traced._program import Apply, Model, Program, Rows
 from ntk_core.traced._trace import Frozen, Seen, rules_of, trace
 
-Inputs = TypeVar("Inputs")
 FUNCTION = "a network of this package or a function apply(params, x) that returns outputs (n, C)"
 # Conversions of other libraries' modules to (apply, params); `model` is the module.
 SPLIT = {
@@ -70,17 +69,25 @@ class ModelFails(InvalidInput):
         return (type(self), (self.field, self.given, self._allowed_inputs, self.reason))
 
 
-class Accepted(NamedTuple, Generic[Inputs]):
+class Accepted(NamedTuple):
     """Validated model.
 
     Attributes:
         net: the model, with outputs (n, C); T·C outputs if it returns (n, T, C).
-        x: inputs as an array, (n, *input_shape), or one input.
+        x: inputs as an array, (n, *input_shape).
         num_outputs: C.
     """
 
     net: Model
-    x: Inputs
+    x: Rows
+    num_outputs: int
+
+
+class AcceptedInput(NamedTuple):
+    """Validated model with one input; as :class:`Accepted`, but x has no batch axis."""
+
+    net: Model
+    x: Array
     num_outputs: int
 
 
@@ -108,7 +115,7 @@ class Flat:
         return outputs.reshape(len(outputs), math.prod(self.axes))
 
 
-def accepted(net: Model, params: PyTree, x: ArrayLike, field: str = "x") -> Accepted[Rows]:
+def accepted(net: Model, params: PyTree, x: ArrayLike, field: str = "x") -> Accepted:
     """Validate a model (params, x) → (n, C), (n,) or (n, T, C) at inputs x of shape (n, *input_shape).
 
     Raises:
@@ -141,7 +148,7 @@ def axes_of(net: object) -> tuple[int, ...]:
     return net.axes if isinstance(net, Flat) else ()
 
 
-def accepted_input(net: Model, params: PyTree, x: ArrayLike) -> Accepted[Array]:
+def accepted_input(net: Model, params: PyTree, x: ArrayLike) -> AcceptedInput:
     """Validate like :func:`accepted`, for one input x without a batch axis."""
     one = checked_array(x, "x")
     check_model(net, params)
@@ -167,7 +174,7 @@ def accepted_input(net: Model, params: PyTree, x: ArrayLike) -> Accepted[Array]:
             ) from error
         raise InvalidInput("x", given, f"{allowed}; {error.allowed}") from error
     whole = isinstance(net, Network) and not jnp.issubdtype(one.dtype, jnp.inexact)
-    return Accepted(
+    return AcceptedInput(
         found.net, jnp.asarray(one, jnp.result_type(float) if whole else None), found.num_outputs
     )
 

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.core import ShapedArray
 from jax.extend.core import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from jax.lax import GatherScatterMode
 
@@ -40,7 +41,7 @@ INLINED = {
 MOST_ROWS = 2**24  # of a table: row numbers are exact in float32
 ADDED, MULTIPLIED = frozenset({"add", "sub", "add_any"}), frozenset({"mul", "div"})
 
-Avals = Sequence[jax.ShapeDtypeStruct]
+Avals = Sequence[ShapedArray | jax.ShapeDtypeStruct]
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import ShapedArray
 from jax.extend.core import Literal, Var
 
 Atom = tuple[int, int, int]  # (axis of the parameter, stride, size)
@@ -22,7 +22,7 @@ Scaled = TypeVar("Scaled")
 LARGEST_SCALE = 2.0**20  # of the constant of a view, and of its reciprocal; our choice
 
 
-def aval_of(atom: Var | Literal) -> jax.ShapeDtypeStruct:
+def aval_of(atom: Var | Literal) -> ShapedArray:
     """Shape and type of an array in a program."""
     aval: Any = atom.aval  # abstract, by JAX's types
     return aval

@@ -21,6 +21,7 @@ from linearity_lab.settings.part import (
 )
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.counts import num_features
+from ntk_core.networks.kinds import ARCHITECTURES
 from ntk_core.terms import Term, table
 
 if TYPE_CHECKING:
@@ -34,10 +35,12 @@ _LAWS = table(
 SYNTHETIC = tuple(_LAWS)
 IMAGES = ("cifar2", "mnist", "fashion-mnist")
 _INPUTS = {**_LAWS, **{name: DATASETS[name] for name in IMAGES}}
-_CONVOLUTIONS = table(
-    Term("convnet", "CNN", "convolutions of images"),
-    Term("convnet-1d", "1-D CNN", "one convolution of vectors"),
-)
+# Architectures of the lab, and one for vectors that only this experiment has.
+_NETWORKS: dict[str, Term] = {
+    "fully-connected": ARCHITECTURES["fully-connected"],
+    "convnet": ARCHITECTURES["convnet"],
+    **table(Term("convnet-1d", "1-D CNN", "one convolution of vectors")),
+}
 
 
 if TYPE_CHECKING:  # type checkers want names; at run time they come from the tables
@@ -131,9 +134,9 @@ class EarlyNetworkSpec(SpecPart):
         "filter_exponent": ("convnet-1d",),
     }
 
-    kind: Annotated[
-        Literal["fully-connected", "convnet", "convnet-1d"], Vocabulary(_CONVOLUTIONS)
-    ] = Field(default="fully-connected", title="Architecture")
+    kind: Annotated[Literal["fully-connected", "convnet", "convnet-1d"], Vocabulary(_NETWORKS)] = (
+        Field(default="fully-connected", title="Architecture")
+    )
     """Convolutions have circular padding and a flat readout; the 1-D CNN has only one."""
     depth: int = Field(default=1, ge=1, le=8, title="Hidden layers L")
     """Number L of hidden layers."""

@@ -5,11 +5,9 @@ by default a file in the user's data directory. Several threads and processes ma
 ``LINEARITY_LAB_STORE_BYTES`` the least recently used runs are deleted.
 """
 
-from ntk_core.machine import check_installed
+from linearity_lab.runs.store import _needed  # before SQLAlchemy is imported
 
-if True:  # before SQLAlchemy is imported
-    check_installed("cli", "A store of runs", "filelock", "sqlalchemy")
-
+# isort: split
 from linearity_lab.runs._documents import Reading
 from linearity_lab.runs.store._database import VARIABLE, check_location
 from linearity_lab.runs.store._entries import (
