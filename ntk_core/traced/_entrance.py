@@ -133,6 +133,9 @@ def accepted(net: Model, params: PyTree, x: ArrayLike, field: str = "x") -> Acce
     single = shape == (n,) and (n == 1 or _tried(net, params, _rows(inputs, 1)) == (1,))
     if not (single or (len(shape) in (2, 3) and shape[0] == n)):
         raise _wrong_shape(net, params, inputs, field, shape)
+    if 0 in shape:
+        given = f"a function with outputs of shape {shape}"
+        raise InvalidInput("net", given, "at least one output")
     _check_type(outputs)
     if closed is None or isinstance(net, Network | Program):
         return Accepted(net, inputs, shape[-1])

@@ -125,8 +125,7 @@ class Network(abc.ABC):
         Raises:
             InvalidInput: for an unsuitable ``input_shape``, or if ``key`` is no key.
         """
-        if not hasattr(key, "dtype"):
-            raise InvalidInput("key", key, "a random key, such as jax.random.key(0)")
+        _check_key(key)
         shape = as_shape(input_shape)
         return self._draw(key, shape) if num_parts() == 1 else _drawn_in_parts(self, key, shape)
 
@@ -139,15 +138,23 @@ class Network(abc.ABC):
         }
 
     def apply(self, params: NetworkParams, x: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n C"]:
-        """Outputs φ(f(w; x)), shape (n, C), for inputs (n, *input_shape)."""
-        return output_function(self.output)(self.pre_outputs(params, jnp.asarray(x)))
+        """Outputs φ(f(w; x)), shape (n, C), for inputs (n, *input_shape).
+
+        Raises:
+            InvalidInput: for anything else than an array of numbers with at least one row.
+        """
+        return output_function(self.output)(self.pre_outputs(params, _checked_inputs(x)))
 
     def pre_outputs(self, params: NetworkParams, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
         """f(w; x) before the output function, shape (n, C)."""
         layers = self.layers
-        with jax.default_matmul_precision(
-            "highest"
-        ):  # TF32 errors hide differences of linear models
+        # TF32 errors hide differences of linear models. Layers broadcast biases and masks,
+        # also where a caller's settings forbid it.
+        with (
+            jax.default_matmul_precision("highest"),
+            jax.numpy_rank_promotion("allow"),
+            jax.numpy_dtype_promotion("standard"),
+        ):
             return self.body(lambda name, a: layers[name].apply(params[name], a), x)
 
     def layer_input_shapes(self, input_shape: Shape) -> dict[str, Shape]:
@@ -256,7 +263,7 @@ def as_shape(given: int | Sequence[int]) -> Shape:
     whole = isinstance(sizes, tuple | list) and all(
         isinstance(size, int | np.integer) and size >= 1 for size in sizes
     )
-    if not (sizes and whole):
+    if not (whole and sizes):
         raise InvalidInput(
             "input_shape", given, "a tuple of positive integers, without the batch axis"
         )
@@ -276,6 +283,41 @@ def accepted_network(net: Given, kind: type = Network) -> Given:
             "net", kind_of(net), known if kind is Network else f"a network ({kind.__name__})"
         )
     return net
+
+
+def _check_key(key: object) -> None:
+    """Refuse anything else than one typed or raw random key.
+
+    Raises:
+        InvalidInput: for ``key``.
+    """
+    if isinstance(key, Array | np.ndarray):
+        if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) and key.shape == ():
+            return
+        raw = jax.eval_shape(lambda: jax.random.key_data(jax.random.key(0)))
+        if key.dtype == raw.dtype and key.shape == raw.shape:
+            return
+        given: object = f"shape {key.shape} and type {key.dtype}"
+    else:
+        given = key
+    raise InvalidInput("key", given, "one random key, such as jax.random.key(0)")
+
+
+def _checked_inputs(x: object) -> Array:
+    """Return inputs as an array (n, ...) of numbers.
+
+    Raises:
+        InvalidInput: for ``x``.
+    """
+    allowed = "an array of numbers of shape (n, *input_shape) with at least one row"
+    try:
+        array = x if isinstance(x, Array) else np.asarray(x)
+    except ValueError:
+        raise InvalidInput("x", "rows of different lengths", allowed) from None
+    is_number = jnp.issubdtype(array.dtype, jnp.number) or array.dtype == bool
+    if not is_number or not array.ndim or not len(array):
+        raise InvalidInput("x", f"shape {array.shape} and type {array.dtype}", allowed)
+    return jnp.asarray(array)
 
 
 def merge(trained: NetworkParams, fixed: NetworkParams) -> NetworkParams:
