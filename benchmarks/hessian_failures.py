@@ -4,8 +4,8 @@
 interface in float32: ``hessian_norm`` and ``hessian_eigenpairs``. A failure is an error above tolerance · ‖H‖ of a
 result with ``converged``. Each cell takes several networks, drawn independently, and for each of them many random
 starts. ``python -m benchmarks.hessian_failures`` writes the committed counts into docs/math and prints the sentences
-of the docstrings; a test compares both. With ``--depths 2 3`` it measures the cells of these depths first and replaces
-their counts, with the load of the machine during that time.
+of the docstrings; a test compares both. With ``--depths 2 3``, and ``--widths 4 16``, it measures these cells first and
+replaces their counts, with the load of the machine during that time.
 """
 
 import argparse
@@ -120,29 +120,27 @@ def rows_of_pairs(cell: Cell) -> list[Row]:
     return rows
 
 
-def measure_again(depths: Sequence[int]) -> None:
-    """Replace the committed counts of these depths, and note the load during that time.
+def measure_again(depths: Sequence[int], widths: Sequence[int] = ()) -> None:
+    """Replace the committed counts of these depths and widths, all widths by default, and note the load.
 
     The counts are written after each cell, so that an interrupted measurement keeps what it has.
     """
     counts = committed()
     watch = Watch()
-    part = {"depths": list(depths), "environment": environment(("jax", "jaxlib", "numpy", "scipy"))}
-    counts["measured_again"] = [
-        *(each for each in counts.get("measured_again", []) if each["depths"] != part["depths"]),
-        part,
-    ]
+    part: Row = {"environment": environment(("jax", "jaxlib", "numpy", "scipy")), "cells": []}
+    counts.setdefault("measured_again", []).append(part)
     sections: list[tuple[str, tuple[Cell, ...], Callable[[Cell], list[Row]]]] = [
         ("norms", CELLS, rows_of_norms),
         ("eigenpairs", PAIRS, rows_of_pairs),
     ]
     for section, cells, rows_of in sections:
         for cell in cells:
-            if cell.depth not in depths:
+            if cell.depth not in depths or (widths and cell.width not in widths):
                 continue
             others = [row for row in counts[section] if not _belongs_to(row, cell)]
             rows = others + rows_of(cell)
             counts[section] = sorted(rows, key=lambda row: (row["depth"], row["width"]))
+            part["cells"].append(f"{section}: depth {cell.depth}, width {cell.width}")
             part["load"] = watch.note()
             COUNTS.write_text(json.dumps(counts, indent=1, ensure_ascii=False) + "\n")
 
@@ -305,7 +303,9 @@ def _summary(cells: list[Row]) -> str:
     share = max(cell["outside"] / cell["converged"] for cell in cells)
     worst = max(_excess(cell) for cell in cells)
     depths = sorted({cell["depth"] for cell in cells})
-    layers = " or ".join(str(depth) for depth in depths) + " hidden layer" + "s" * (depths != [1])
+    layers = "1 hidden layer"
+    if depths != [1]:
+        layers = f"{depths[0]} to {depths[-1]} hidden layers"
     measured = (
         f"{total:,} converged results for networks with {layers}, compared with dense float64 ones"
     )
@@ -352,9 +352,10 @@ if __name__ == "__main__":
         description="Measure, and write counts into the documentation."
     )
     parser.add_argument("--depths", type=int, nargs="+", default=[], help="measured again first")
+    parser.add_argument("--widths", type=int, nargs="+", default=[], help="of these depths alone")
     asked = parser.parse_args()
     if asked.depths:
-        measure_again(asked.depths)
+        measure_again(asked.depths, asked.widths)
     counts = committed()
     PAGE.write_text(page_with_table(PAGE.read_text(), counts))
     for name, sentence in sentences(counts).items():

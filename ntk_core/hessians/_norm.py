@@ -84,10 +84,10 @@ class SpectralEstimate:
 
     def _repr_html_(self) -> str:
         parts = (self.value, self.residual, self.converged, self.num_matvecs)
-        rows = [
-            (f"{value:.6g}", f"{residual:.1e}", "yes" if converged else "no", count)
-            for value, residual, converged, count in zip(*map(np.ravel, parts), strict=True)
-        ]
+        rows = []
+        for value, residual, converged, count in zip(*map(np.ravel, parts), strict=True):
+            verdict = "yes" if converged else "no"
+            rows.append((f"{value:.6g}", f"{residual:.1e}", verdict, count))
         return table(("‖H‖", "Residual", "Converged", "Products"), rows)
 
 
@@ -138,8 +138,8 @@ def hessian_norm(
     Σ fan_in · fan_out. So does any callable ``apply(params, x) -> (n, C)`` with layers (see ``layers_of``; one product
     is compared with a plain one before the first result). Others take Hessian-vector products over all parameters.
 
-    Of 78,720 converged results for networks with 1 hidden layer, compared with dense float64 ones, 4 were outside
-    of their tolerance, at most 0.02% at any width and tolerance, by up to 4.0%
+    Of 130,080 converged results for networks with 1 to 3 hidden layers, compared with dense float64 ones, 4 were
+    outside of their tolerance, at most 0.02% at any width and tolerance, by up to 4.0%
     (docs/math/hessian_in_a_small_space.md).
 
     >>> from ntk_core.networks.architectures import FullyConnected
@@ -187,24 +187,30 @@ def hessian_norm(
         )
         optimized = False
         if isinstance(net, Network | Program) and num_weights(seeds[0]) <= MANY_WEIGHTS:
-            optimized = (
-                is_repeated(net, seeds[0], rows[0], len(seeds) * len(rows))
-                if repeated is None
-                else repeated
-            )
-        request = (output_index, relative, max_matvecs, key, optimized)
-        each = []
+            optimized = bool(repeated)
+            if repeated is None:
+                optimized = is_repeated(net, seeds[0], rows[0], len(seeds) * len(rows))
+        each: list[Leading] = []
         for one in seeds:
             for at in rows:
                 refuse_asymmetric_output(net, one, at, num_outputs, output_index)
-                each.append(_norm(net, one, at, *request))
+                found = _norm(
+                    net, one, at, output_index, relative, max_matvecs, key, optimized=optimized
+                )
+                each.append(found)
         each = _within_range(net, seeds, rows, output_index, each)
     if not lead:
-        return SpectralEstimate(abs(each[0].value), *each[0], relative)
-    value, residual, converged, count = (
-        np.array(part).reshape(lead) for part in zip(*each, strict=True)
+        (alone,) = each
+        return SpectralEstimate(abs(alone.value), *alone, relative)
+    eigenvalues = np.array([found.value for found in each]).reshape(lead)
+    return SpectralEstimate(
+        value=np.abs(eigenvalues),
+        eigenvalue=eigenvalues,
+        residual=np.array([found.residual for found in each]).reshape(lead),
+        converged=np.array([found.converged for found in each]).reshape(lead),
+        num_matvecs=np.array([found.num_matvecs for found in each]).reshape(lead),
+        tolerance=relative,
     )
-    return SpectralEstimate(np.abs(value), value, residual, converged, count, relative)
 
 
 @with_usual_settings
@@ -259,19 +265,21 @@ def hessian_eigenpairs(
     with jax.default_matmul_precision("highest"):
         found = _leading(net, params, one, output_index, num_wanted, relative, max_matvecs, key)
     refuse_out_of_range(net, params, one, output_index, found.values)
-    vectors = [
-        _written_out(net, params, one, output_index, found.vectors[k], k < num_directions)
-        for k in range(num_wanted)
-    ]
+    coordinates = []
+    directions = []
+    for number, vector in enumerate(found.vectors):
+        at_full_size = number < num_directions
+        small, full = _written_out(net, params, one, output_index, vector, at_full_size)
+        coordinates.append(small)
+        if at_full_size:
+            directions.append(full)
     return LeadingEigenpairs(
         eigenvalues=np.asarray(found.values),
         residuals=np.asarray(found.residuals),
         converged=bool(found.converged),
         num_matvecs=int(found.num_steps),
-        coordinates=jax.tree.map(
-            lambda *leaves: jnp.stack(leaves), *[small for small, _ in vectors]
-        ),
-        directions=[full for _, full in vectors[:num_directions]],
+        coordinates=jax.tree.map(lambda *leaves: jnp.stack(leaves), *coordinates),
+        directions=directions,
     )
 
 
@@ -359,27 +367,35 @@ def _norm(
     tolerance: float,
     max_matvecs: int,
     key: Array,
+    *,
     optimized: bool,
 ) -> Leading:
     """Compute in the small space by compiled products or stretches; else over all parameters in a loop."""
     with jax.default_matmul_precision("highest"):
         if not isinstance(net, Network | Program):
             found = _leading(net, params, x, output_index, 1, tolerance, max_matvecs, key)
-            value, residual = float(found.values[0]), float(found.residuals[0])
-            return Leading(value, residual, bool(found.converged), int(found.num_steps))
+            return Leading(
+                value=float(found.values[0]),
+                residual=float(found.residuals[0]),
+                converged=bool(found.converged),
+                num_matvecs=int(found.num_steps),
+            )
         rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
         if optimized:
-            stretches = compiled_stretches(net, params, x, output_index, rng, max_matvecs)
+            advance, state = compiled_stretches(net, params, x, output_index, rng, max_matvecs)
             dimension = program_of(net, params, x).dimension
-            return leading_in_stretches(*stretches, max_matvecs, tolerance, dimension)
+            return leading_in_stretches(advance, state, max_matvecs, tolerance, dimension)
         product, zero, bases = compiled_product(net, params, x, output_index)
+        start = drawn_start(rng, zero)
         dimension = dimension_in(zero.size, bases)
-        return leading(product, drawn_start(rng, zero), max_matvecs, tolerance, dimension)
+        return leading(product, start, max_matvecs, tolerance, dimension)
 
 
 @partial(jax.jit, static_argnums=(0, 5))
 def _written_out(
     net: Model, params: PyTree, x: Array, output_index: int | Array, flat: Array, at_full_size: bool
 ) -> tuple[PyTree, PyTree]:
+    """Return (a flat vector in coordinates, the same at the size of the weights if requested)."""
     hessian = operator(net, params, x, output_scalar(net, output_index))
-    return hessian.unravel(flat), hessian.direction(flat) if at_full_size else None
+    direction = hessian.direction(flat) if at_full_size else None
+    return hessian.unravel(flat), direction
