@@ -1,33 +1,40 @@
-"""Lanczos with full reorthogonalization in NumPy, around a compiled product.
+"""Lanczos with full reorthogonalization for one eigenvalue of one matrix, decided outside of compiled programs.
 
-Like :mod:`_lanczos`, for one eigenvalue of one matrix. Only the product is compiled, since the iteration takes longer
-to compile than to run; for frequent norms also stretches of it. On an orthonormal basis Q, A is compressed to a
-tridiagonal T = Qᵀ A Q. With β the norm of A q_j outside Q and s the last entry of an eigenvector of T, |β s| is the
-norm of the residual A y − θ y.
+One loop checks after some steps whether to stop. The steps are either NumPy around a compiled product, since an
+iteration takes longer to compile than to run, or compiled stretches of :func:`_lanczos.step` for frequent norms. On
+an orthonormal basis Q, A is compressed to a tridiagonal T = Qᵀ A Q. With β the norm of A q_j outside Q and s the last
+entry of an eigenvector of T, |β s| is the norm of the residual A y − θ y.
 
 Source: Golub & Van Loan, Matrix Computations (4th ed.), §10.1–10.3; Parlett, The Symmetric Eigenvalue Problem, ch. 13.
 """
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Float
 from scipy.linalg import eigh_tridiagonal, norm
 
-from ntk_core.hessians._certificate import EXHAUSTED_UP_TO, least_growth, margin_of
+from ntk_core.hessians._certificate import (
+    EXHAUSTED_UP_TO,
+    Ritz,
+    growth_of,
+    is_settled,
+    least_growth,
+    margin_of,
+)
 from ntk_core.hessians._lanczos import Tridiagonal
 
-STRETCH, SHORTEST = (
-    8,
-    2,
-)  # products per dispatch; near the end as many as the residual's decrease suggests
+STRETCH = 8  # products per dispatch; near the end as many as the residual's decrease suggests
+SHORTEST = 2
 CHECK_EVERY = (
     16  # check at products 1, …, 16, then at every second, third, …: few unneeded products
 )
 Vector = Float[np.ndarray, " d"]
+Entries = Float[np.ndarray, " k"]
 
 
 class Leading(NamedTuple):
@@ -37,6 +44,25 @@ class Leading(NamedTuple):
     residual: float
     converged: bool
     num_matvecs: int
+
+
+@runtime_checkable
+class _Steps(Protocol):
+    """A Lanczos iteration that can continue.
+
+    Attributes:
+        dtype: of the products.
+        restarts: whether it finds a new direction after an invariant subspace.
+    """
+
+    dtype: np.dtype
+    restarts: bool
+
+    def advance(self, size: int) -> tuple[Entries, Entries]:
+        """Do up to ``size`` steps; return the diagonal and the β of all steps so far."""
+
+    def next_size(self, found: Leading, tolerance: float) -> int:
+        """Return the number of steps until the next check."""
 
 
 def leading(
@@ -56,42 +82,17 @@ def leading(
         tolerance: of the residual, relative to |θ|.
         dimension: of the range of P, or an upper bound; d by default. Spaces of at most 32 dimensions are exhausted.
     """
-    limits = np.finfo(start.dtype)
     inside, image = map(np.asarray, product(start))
     if not (np.all(np.isfinite(inside)) and np.all(np.isfinite(image))):
         return Leading(math.nan, math.nan, False, 1)
     length = norm(inside)
     if length == 0:
         return Leading(0.0, 0.0, True, 1)
-    following, image = inside / length, image / length
     dimension = start.size if dimension is None else dimension
-    max_matvecs = min(max_matvecs, dimension)
-    basis = np.empty((max_matvecs, start.size), start.dtype)  # rows take memory when written
-    diagonal, off_diagonal = np.zeros((2, max_matvecs))
-    for count in range(1, max_matvecs + 1):
-        if count > 1:
-            image = np.asarray(product(following)[1])
-        if not np.all(np.isfinite(image)):
-            return Leading(math.nan, math.nan, False, count)
-        basis[count - 1] = following
-        rows = basis[:count]
-        along = _along(rows, image)
-        diagonal[count - 1] = along[-1]
-        rest = image - _sum(along, rows)
-        rest -= _sum(
-            _along(rows, rest), rows
-        )  # twice is enough (Parlett, §6.9); once fails after 60 products
-        off_diagonal[count - 1] = beta = float(norm(rest))
-        following = rest / rest.dtype.type(beta) if beta else rest
-        largest = max(np.abs(diagonal[:count]).max(), off_diagonal[: count - 1].max(initial=0.0))
-        ending = beta <= 100 * limits.eps * largest or count == max_matvecs
-        skipped = count % (1 + count // CHECK_EVERY) != 0 or dimension <= EXHAUSTED_UP_TO
-        if skipped and not ending:
-            continue
-        found = _ritz(diagonal[:count], off_diagonal[:count], tolerance, limits, dimension)
-        if found.converged or found.residual == 0:
-            break
-    return found
+    most = min(max_matvecs, dimension)
+    steps = _ProductByProduct(product, inside / length, image / length, most)
+    first_size = most if dimension <= EXHAUSTED_UP_TO else 1
+    return _searched(steps, first_size, most, tolerance, dimension)
 
 
 def leading_in_stretches(
@@ -108,69 +109,158 @@ def leading_in_stretches(
         state: that before the first step.
         max_matvecs, tolerance, dimension: as for :func:`leading`.
     """
-    limits, done, size, before = np.finfo(state.diagonal.dtype), 0, STRETCH, 0.0
-    max_matvecs = min(max_matvecs, dimension)
+    most = min(max_matvecs, dimension)
+    return _searched(_InStretches(advance, state), STRETCH, most, tolerance, dimension)
+
+
+def _searched(
+    steps: _Steps, first_size: int, most: int, tolerance: float, dimension: int
+) -> Leading:
+    """Continue until the leading eigenvalue is found, or ``most`` products are done."""
+    size = first_size
+    done = 0
     while True:
-        size = min(size, max_matvecs - done)
-        state, done = advance(state, size), done + size
-        diagonal = np.asarray(state.diagonal)[:done]
-        off_diagonal = np.asarray(state.off_diagonal)[:done]
+        diagonal, off_diagonal = steps.advance(min(size, most - done))
+        done = len(diagonal)
         if not (np.all(np.isfinite(diagonal)) and np.all(np.isfinite(off_diagonal))):
             return Leading(math.nan, math.nan, False, done)
-        found = _ritz(diagonal, off_diagonal, tolerance, limits, dimension)
-        is_small = dimension <= EXHAUSTED_UP_TO
-        unfinished = is_small and done < max_matvecs and found.residual > 0
-        if unfinished:
-            continue
-        if found.converged or done == max_matvecs:
+        found = _ritz(diagonal, off_diagonal, tolerance, np.finfo(steps.dtype), dimension)
+        is_exhausted = found.residual == 0
+        if done == most or (is_exhausted and not steps.restarts):
             return found
-        due, aim = math.inf, tolerance * abs(found.value)
-        if aim and 0 < found.residual < before:
-            due = size * math.log(found.residual / aim) / math.log(before / found.residual)
-        size, before = min(STRETCH, max(SHORTEST, math.ceil(min(due, STRETCH)))), found.residual
+        if dimension <= EXHAUSTED_UP_TO and not is_exhausted:
+            continue
+        if found.converged:
+            return found
+        size = steps.next_size(found, tolerance)
+
+
+class _ProductByProduct:
+    """Steps in NumPy, each around one call of a compiled product. They end at an invariant subspace."""
+
+    restarts = False
+
+    def __init__(
+        self,
+        product: Callable[[Vector], tuple[ArrayLike, ArrayLike]],
+        first: Vector,
+        image: Vector,
+        most: int,
+    ):
+        """Begin with a unit vector and its image."""
+        self.dtype = first.dtype
+        self._product = product
+        self._following = first
+        self._first_image = image
+        self._basis = np.empty((most, first.size), first.dtype)  # rows take memory when written
+        self._diagonal = np.zeros(most)
+        self._off_diagonal = np.zeros(most)
+        self._done = 0
+
+    def advance(self, size: int) -> tuple[Entries, Entries]:
+        for _ in range(size):
+            self._step()
+            if self._is_at_an_end():
+                break
+        return self._diagonal[: self._done], self._off_diagonal[: self._done]
+
+    def next_size(self, found: Leading, tolerance: float) -> int:
+        count = self._done + 1
+        while count % (1 + count // CHECK_EVERY) != 0:
+            count += 1
+        return count - self._done
+
+    def _step(self) -> None:
+        at = self._done
+        self._done += 1
+        q = self._following
+        image = self._first_image if at == 0 else np.asarray(self._product(q)[1])
+        if not np.all(np.isfinite(image)):
+            self._diagonal[at] = math.nan
+            return
+        self._basis[at] = q
+        rows = self._basis[: self._done]
+        along = _along(rows, image)
+        self._diagonal[at] = along[-1]
+        rest = image - _sum(along, rows)
+        # Twice is enough (Parlett, §6.9); once fails after 60 products.
+        rest -= _sum(_along(rows, rest), rows)
+        beta = float(norm(rest))
+        self._off_diagonal[at] = beta
+        self._following = rest / rest.dtype.type(beta) if beta else rest
+
+    def _is_at_an_end(self) -> bool:
+        """Whether the last product was not finite, or left nothing but rounding outside of the basis."""
+        last = self._done - 1
+        if math.isnan(self._diagonal[last]):
+            return True
+        largest_of_diagonal = np.abs(self._diagonal[: self._done]).max()
+        largest = max(largest_of_diagonal, self._off_diagonal[:last].max(initial=0.0))
+        return bool(self._off_diagonal[last] <= 100 * np.finfo(self.dtype).eps * largest)
+
+
+class _InStretches:
+    """Compiled steps, with the basis on the device; restart after an invariant subspace."""
+
+    restarts = True
+
+    def __init__(self, advance: Callable[[Tridiagonal, int], Tridiagonal], state: Tridiagonal):
+        self.dtype = state.diagonal.dtype
+        self._advance = advance
+        self._state = state
+        self._done = 0
+        self._size = STRETCH  # of the last stretch
+        self._residual_before = 0.0  # at the check before; 0 before the first
+
+    def advance(self, size: int) -> tuple[Entries, Entries]:
+        self._state = self._advance(self._state, size)
+        self._done += size
+        self._size = size
+        diagonal = np.asarray(self._state.diagonal)[: self._done]
+        return diagonal, np.asarray(self._state.off_diagonal)[: self._done]
+
+    def next_size(self, found: Leading, tolerance: float) -> int:
+        """As many steps as the residual needs if it falls as in the last stretch."""
+        aim = tolerance * abs(found.value)
+        before = self._residual_before
+        self._residual_before = found.residual
+        if not (aim and 0 < found.residual < before):
+            return STRETCH
+        fall_of_a_stretch = math.log(before / found.residual)
+        due = self._size * math.log(found.residual / aim) / fall_of_a_stretch
+        return min(STRETCH, max(SHORTEST, math.ceil(min(due, STRETCH))))
 
 
 def _ritz(
-    diagonal: Float[np.ndarray, " k"],
-    off_diagonal: Float[np.ndarray, " k"],
-    tolerance: float,
-    limits: np.finfo,
-    dimension: int,
+    diagonal: Entries, off_diagonal: Entries, tolerance: float, limits: np.finfo, dimension: int
 ) -> Leading:
-    """Return the Ritz value of largest |θ| of T; β is the next off-diagonal entry."""
+    """Return the Ritz value of largest |θ| of T; the last β is that of the remainder."""
     values, vectors = eigh_tridiagonal(diagonal, off_diagonal[:-1])
     sizes = np.abs(values)
     at = int(np.argmax(sizes))
     other = 0 if at else len(sizes) - 1  # the other end of the spectrum
-    size, beta = float(sizes[at]), float(off_diagonal[-1])
-    exhausted = beta <= 100 * limits.eps * size  # the remainder is rounding
-    residuals = np.zeros_like(sizes) if exhausted else beta * np.abs(vectors[-1])
-    # The other end often converges a few products later, to a larger eigenvalue.
-    converged = (
-        residuals[at] <= tolerance * size
-        and sizes[other] + residuals[other] <= (1 + tolerance) * size
+    beta = float(off_diagonal[-1])
+    is_exhausted = beta <= 100 * limits.eps * sizes[at]  # the remainder is rounding
+    residuals = np.zeros_like(sizes) if is_exhausted else beta * np.abs(vectors[-1])
+    num_steps = len(diagonal)
+    is_complete = is_exhausted or num_steps >= dimension
+    found = Ritz(values[[at]], residuals[[at]], sizes[other] + residuals[other], math.inf)
+    settled = partial(
+        is_settled,
+        tolerance=tolerance,
+        needed=least_growth(dimension),
+        is_complete=is_complete,
+        eps=float(limits.eps),
+        tiny=float(limits.tiny),
     )
-    if not exhausted and len(diagonal) < dimension:
+    converged = settled(found)
+    # The growth takes longer than the rest of the rule, and few checks come to it.
+    if converged and not is_complete:
         excess = margin_of(tolerance, dimension)
-        converged &= _growth(values, off_diagonal, excess) >= least_growth(dimension)
-    # A nonzero value below the precision of the format is unreliable at any residual.
-    converged &= not 0 < size * limits.eps < limits.tiny
-    return Leading(float(values[at]), float(residuals[at]), bool(converged), len(diagonal))
-
-
-def _growth(
-    values: Float[np.ndarray, " k"], off_diagonal: Float[np.ndarray, " k"], excess: float
-) -> float:
-    """Return the smaller log |p_k| at ±(1 + excess)·max |θ|; see :mod:`_certificate`."""
-    if not np.all(off_diagonal > 0):  # the Krylov space of the start is exhausted
-        return math.inf
-    beyond = (1 + excess) * np.abs(values).max()
-    if beyond == 0:
-        return -math.inf
-    scale = np.log(off_diagonal).sum()
-    above = np.log(beyond - values).sum() - scale
-    below = np.log(beyond + values).sum() - scale
-    return float(min(above, below))
+        with np.errstate(divide="ignore", invalid="ignore"):  # log 0 where T is zero
+            growth = growth_of(np, values, off_diagonal, num_steps, found.values, excess)
+        converged = settled(found._replace(growth=growth))
+    return Leading(float(values[at]), float(residuals[at]), bool(converged), num_steps)
 
 
 # Not ``@``: BLAS threads would keep spinning on the cores of the next product (a third of its time).

@@ -16,7 +16,14 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Float, Int
 
-from ntk_core.hessians._certificate import EXHAUSTED_UP_TO, least_growth, least_margin
+from ntk_core.hessians._certificate import (
+    EXHAUSTED_UP_TO,
+    Ritz,
+    growth_of,
+    is_settled,
+    least_growth,
+    least_margin,
+)
 
 MatVec = Callable[[Array], Array]
 
@@ -41,18 +48,11 @@ class Tridiagonal(NamedTuple):
     num_steps: Array
 
 
-class _Ritz(NamedTuple):
-    """(values, residuals, both (num_wanted,); weights of the vectors over the basis, (num_wanted, max_steps)).
+class _Found(NamedTuple):
+    """The wanted Ritz values, and weights of their vectors over the basis, (num_wanted, max_steps)."""
 
-    An end of the spectrum of T that is not wanted is near an eigenvalue of at most ``reach``, |θ| + residual.
-    ``growth`` is the least log |p_k| where a larger eigenvalue could have been missed.
-    """
-
-    values: Array
-    residuals: Array
+    ritz: Ritz
     weights: Array
-    reach: Array
-    growth: Array
 
 
 class Extreme(NamedTuple):
@@ -102,46 +102,45 @@ def lanczos_extreme(
     least_steps = min(dimension, max_steps) if dimension <= EXHAUSTED_UP_TO else 1
     excess = jnp.maximum(tolerance, least_margin(dimension))
     needed = least_growth(dimension)
+    limits = jnp.finfo(start.dtype)
 
-    def body(state: tuple[Tridiagonal, _Ritz]) -> tuple[Tridiagonal, _Ritz]:
-        tridiagonal = step(matvec, project, state[0], spare)
-        due = (tridiagonal.num_steps % STEPS_BETWEEN_CHECKS == 0) | (
-            tridiagonal.num_steps == max_steps
-        )
-        return tridiagonal, lax.cond(
-            due,
-            lambda t, _: _ritz(t, num_wanted, max_steps, excess),
-            lambda _, old: old,
+    def body(state: tuple[Tridiagonal, _Found]) -> tuple[Tridiagonal, _Found]:
+        before, found = state
+        tridiagonal = step(matvec, project, before, spare)
+        is_last = tridiagonal.num_steps == max_steps
+        is_due = (tridiagonal.num_steps % STEPS_BETWEEN_CHECKS == 0) | is_last
+        found = lax.cond(
+            is_due,
+            lambda tridiagonal, _: _decomposed(tridiagonal, num_wanted, max_steps, excess),
+            lambda _, found: found,
             tridiagonal,
-            state[1],
+            found,
         )
+        return tridiagonal, found
 
-    def converged(tridiagonal: Tridiagonal, ritz: _Ritz) -> Array:
-        # A nonzero value below the precision of the format is unreliable at any residual.
-        size = jnp.abs(ritz.values[0])
-        lost = (size > 0) & (size * jnp.finfo(size.dtype).eps < jnp.finfo(size.dtype).tiny)
-        # The other end often converges a few products later, to a larger eigenvalue.
-        is_largest = ritz.reach <= jnp.abs(ritz.values[-1]) + tolerance * size
-        complete = tridiagonal.num_steps >= dimension
-        certain = complete | (ritz.growth >= needed)
-        enough = tridiagonal.num_steps >= least_steps
-        return jnp.all(ritz.residuals <= tolerance * size) & is_largest & certain & enough & ~lost
+    def converged(tridiagonal: Tridiagonal, found: _Found) -> Array:
+        is_complete = tridiagonal.num_steps >= dimension
+        is_long_enough = tridiagonal.num_steps >= least_steps
+        settled = is_settled(
+            found.ritz, tolerance, needed, is_complete, float(limits.eps), float(limits.tiny)
+        )
+        return jnp.asarray(settled & is_long_enough)
 
-    def continues(state: tuple[Tridiagonal, _Ritz]) -> Array:
+    def continues(state: tuple[Tridiagonal, _Found]) -> Array:
         return (state[0].num_steps < max_steps) & ~converged(*state)
 
     unknown = jnp.full(num_wanted, jnp.inf, start.dtype)
-    before = _Ritz(
-        unknown * 0,
-        unknown,
-        jnp.zeros((num_wanted, max_steps), start.dtype),
-        unknown[0],
-        -unknown[0],
+    nothing = Ritz(jnp.zeros_like(unknown), unknown, unknown[0], -unknown[0])
+    no_weights = jnp.zeros((num_wanted, max_steps), start.dtype)
+    tridiagonal, found = lax.while_loop(
+        continues, body, (beginning(start, max_steps), _Found(nothing, no_weights))
     )
-    tridiagonal, ritz = lax.while_loop(continues, body, (beginning(start, max_steps), before))
-    vectors = ritz.weights @ tridiagonal.basis[:max_steps]
     return Extreme(
-        ritz.values, ritz.residuals, vectors, converged(tridiagonal, ritz), tridiagonal.num_steps
+        values=found.ritz.values,
+        residuals=found.ritz.residuals,
+        vectors=found.weights @ tridiagonal.basis[:max_steps],
+        converged=converged(tridiagonal, found),
+        num_steps=tridiagonal.num_steps,
     )
 
 
@@ -157,11 +156,9 @@ def lanczos_quadrature(
 
     Source: Golub & Meurant, Matrices, Moments and Quadrature, ch. 6.
     """
+    tridiagonal = beginning(start, num_steps)
     tridiagonal = lax.fori_loop(
-        0,
-        num_steps,
-        lambda _, state: step(matvec, project, state, spare),
-        beginning(start, num_steps),
+        0, num_steps, lambda _, state: step(matvec, project, state, spare), tridiagonal
     )
     nodes, vectors = jnp.linalg.eigh(_dense(tridiagonal, num_steps))
     return nodes, vectors[0] ** 2
@@ -188,14 +185,12 @@ def step(matvec: MatVec, project: MatVec, tridiagonal: Tridiagonal, spare: Array
     invariant = beta <= 100 * jnp.finfo(w.dtype).eps * scale  # the remainder is rounding
 
     def fresh(_: Array) -> Array:
-        random = project(
-            jnp.roll(spare, index)
-        )  # a different vector per step, without compiling a generator
+        # A different vector per step, without compiling a generator.
+        random = project(jnp.roll(spare, index))
         rest = _orthogonal(random, basis, index + 1)
         size = _length(rest)
-        exhausted = size <= 100 * jnp.finfo(w.dtype).eps * jnp.linalg.norm(
-            random
-        )  # the basis spans the whole space
+        # Nothing but rounding is left where the basis spans the whole space.
+        exhausted = size <= 100 * jnp.finfo(w.dtype).eps * jnp.linalg.norm(random)
         return jnp.where(exhausted, 0, rest / jnp.where(exhausted, 1, size))
 
     following = lax.cond(invariant, fresh, lambda w: w / beta, w)
@@ -217,8 +212,11 @@ def _orthogonal(
 
     On a CPU a few rows at a time stay in the cache for their two products with w; the remaining zero rows are skipped.
     """
-    size = min(ROWS_AT_ONCE, len(basis)) if jax.default_backend() == "cpu" else len(basis)
-    num_parts = 1 if size == len(basis) else -(-num_rows // size)
+    size = len(basis)
+    num_parts: int | Array = 1
+    if jax.default_backend() == "cpu" and len(basis) > ROWS_AT_ONCE:
+        size = ROWS_AT_ONCE
+        num_parts = -(-num_rows // size)  # rounded up
 
     def without(index: Array, w: Array) -> Array:
         # The last part starts earlier instead of exceeding the basis; repeated removal is harmless.
@@ -231,63 +229,49 @@ def _orthogonal(
 def _dense(tridiagonal: Tridiagonal, size: int) -> Float[Array, "size size"]:
     """Return T of this size; rows beyond the finished steps are zero and add zero eigenvalues."""
     step = jnp.arange(size)
-    beta = jnp.where(step[:-1] + 1 < tridiagonal.num_steps, tridiagonal.off_diagonal[: size - 1], 0)
+    # The last β that is done belongs to the remainder, not to T.
+    is_inside = step[:-1] + 1 < tridiagonal.num_steps
+    beta = jnp.where(is_inside, tridiagonal.off_diagonal[: size - 1], 0)
     return jnp.diag(tridiagonal.diagonal[:size]) + jnp.diag(beta, 1) + jnp.diag(beta, -1)
 
 
-def _growth(
-    tridiagonal: Tridiagonal, values: Array, leading: Array, excess: float | Array
-) -> Float[Array, ""]:
-    """Return the least log |p_k| where an eigenvalue that belongs to the wanted ones could be missed.
-
-    These are all |t| >= |θ_k| + excess·|θ_1| at a distance of at least excess·|θ_1| from the wanted Ritz values.
-    Between two zeros log |p_k| is concave, so its minimum is at an end of an interval.
-    """
-    width = excess * jnp.abs(leading[0])
-    least = jnp.abs(leading[-1]) + width
-    ends = jnp.concatenate([leading[:-1] - width, leading[:-1] + width])
-    ends = jnp.where(jnp.abs(ends) >= least, ends, least)
-    points = jnp.concatenate([ends, jnp.stack([least, -least])])
-    num_steps = tridiagonal.num_steps
-    padding = len(values) - num_steps  # rows of zeros, with eigenvalues of zero
-    numerators = jnp.sum(jnp.log(jnp.abs(points[:, None] - values)), axis=1)
-    numerators = numerators - padding * jnp.log(jnp.abs(points))
-    done = jnp.arange(len(tridiagonal.off_diagonal)) < num_steps
-    denominator = jnp.sum(jnp.where(done, jnp.log(tridiagonal.off_diagonal), 0))
-    growth = jnp.min(numerators) - denominator
-    is_invariant = jnp.any(done & (tridiagonal.off_diagonal == 0))
-    return jnp.where(is_invariant, jnp.inf, jnp.where(least > 0, growth, -jnp.inf))
-
-
-def _ritz(
+def _decomposed(
     tridiagonal: Tridiagonal, num_wanted: int, max_steps: int, excess: float | Array
-) -> _Ritz:
+) -> _Found:
     """Return the ``num_wanted`` Ritz values of largest absolute value; missing ones have infinite residuals.
 
     T is decomposed at the smaller of two sizes while that suffices, since an eigendecomposition at ``max_steps`` would
     cost more than the products.
     """
-    sizes = sorted({min(max(SMALLEST_CHECK, num_wanted), max_steps), max_steps})
+    small = min(max(SMALLEST_CHECK, num_wanted), max_steps)
 
-    def at(size: int) -> Callable[[Tridiagonal], _Ritz]:
-        def decompose(tridiagonal: Tridiagonal) -> _Ritz:
-            values, vectors = jnp.linalg.eigh(_dense(tridiagonal, size))
-            _, largest = lax.top_k(jnp.abs(values), num_wanted)
-            last = tridiagonal.num_steps - 1
-            residuals = tridiagonal.off_diagonal[last] * jnp.abs(vectors[last])
-            reach = jnp.max((jnp.abs(values) + residuals).at[largest].set(0)[jnp.array([0, -1])])
-            found = jnp.arange(num_wanted) < tridiagonal.num_steps  # the others are padding
-            weights = (
-                jnp.zeros((num_wanted, max_steps), values.dtype)
-                .at[:, :size]
-                .set(vectors[:, largest].T)
-            )
-            growth = _growth(tridiagonal, values, values[largest], excess)
-            residuals = jnp.where(found, residuals[largest], jnp.inf)
-            return _Ritz(values[largest], residuals, weights, reach, growth)
+    def at_size(tridiagonal: Tridiagonal, size: int) -> _Found:
+        values, vectors = jnp.linalg.eigh(_dense(tridiagonal, size))
+        _, largest = lax.top_k(jnp.abs(values), num_wanted)
+        last = tridiagonal.num_steps - 1
+        residuals = tridiagonal.off_diagonal[last] * jnp.abs(vectors[last])
+        # Only the two ends of the spectrum can be larger than the wanted values.
+        not_wanted = (jnp.abs(values) + residuals).at[largest].set(0)
+        reach = jnp.max(not_wanted[jnp.array([0, -1])])
+        is_found = jnp.arange(num_wanted) < tridiagonal.num_steps  # the others are padding
+        weights = jnp.zeros((num_wanted, max_steps), values.dtype)
+        weights = weights.at[:, :size].set(vectors[:, largest].T)
+        growth = growth_of(
+            jnp,
+            values,
+            tridiagonal.off_diagonal,
+            tridiagonal.num_steps,
+            values[largest],
+            excess,
+        )
+        residuals = jnp.where(is_found, residuals[largest], jnp.inf)
+        return _Found(Ritz(values[largest], residuals, reach, growth), weights)
 
-        return decompose
-
-    if len(sizes) == 1:
-        return at(max_steps)(tridiagonal)
-    return lax.cond(tridiagonal.num_steps <= sizes[0], at(sizes[0]), at(sizes[1]), tridiagonal)
+    if small == max_steps:
+        return at_size(tridiagonal, max_steps)
+    return lax.cond(
+        tridiagonal.num_steps <= small,
+        lambda tridiagonal: at_size(tridiagonal, small),
+        lambda tridiagonal: at_size(tridiagonal, max_steps),
+        tridiagonal,
+    )
