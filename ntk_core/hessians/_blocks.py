@@ -94,27 +94,34 @@ def hessian_block_norms(
             name for name in net.layer_input_shapes(one.shape) if net.layers[name].trainable
         )
     elif isinstance(net, Program):
-        program, layers = net, tuple(net.names.values())
+        program = net
+        layers = tuple(net.names.values())
     else:
         raise InvalidInput("net", kind_of(given), "a network, or a function that can be traced")
     refuse_asymmetric_output(net, params, one, num_outputs, output_index)
-    rows, columns = np.triu_indices(len(layers))
+    rows, columns = np.triu_indices(len(layers))  # pairs l <= l'
+    pairs = jnp.stack([rows, columns], 1)
+    owner_of_part = owners(program, layers)
     with jax.default_matmul_precision("highest"):
         found = _all_blocks(
-            net, params, one, output_index, owners(program, layers), jnp.stack([rows, columns], 1), relative,
-            max_matvecs, key,
-        )  # fmt: skip
+            net, params, one, output_index, owner_of_part, pairs, relative, max_matvecs, key
+        )
     values, residuals, converged, steps = (np.asarray(part) for part in found)
     refuse_out_of_range(net, params, one, output_index, values)
 
     def symmetric(entries: Shaped[np.ndarray, " pairs"]) -> Shaped[np.ndarray, "layers layers"]:
         square = np.zeros((len(layers), len(layers)), entries.dtype)
-        square[rows, columns] = square[columns, rows] = entries
+        square[rows, columns] = entries
+        square[columns, rows] = entries
         return square
 
-    num_matvecs = int(np.sum(steps * np.where(rows == columns, 1, 2)))
+    products_of_a_step = np.where(rows == columns, 1, 2)
     return BlockNorms(
-        layers, symmetric(values), symmetric(residuals), symmetric(converged), num_matvecs
+        layers=layers,
+        values=symmetric(values),
+        residuals=symmetric(residuals),
+        converged=symmetric(converged),
+        num_matvecs=int(np.sum(steps * products_of_a_step)),
     )
 
 
@@ -135,18 +142,19 @@ def _all_blocks(
     start, spare = hessian.random(key)
 
     def norm(pair: Array) -> tuple[Array, Array, Array, Array]:
-        row, column = owner == pair[0], owner == pair[1]
+        row = owner == pair[0]
+        column = owner == pair[1]
         within = row | column
 
         def matvec(v: Array) -> Array:
-            once = jnp.where(row, hessian.matvec(jnp.where(column, v, 0)), 0)
-            other = lax.cond(
-                pair[0] == pair[1],
-                jnp.zeros_like,
-                lambda v: jnp.where(column, hessian.matvec(jnp.where(row, v, 0)), 0),
-                v,
-            )
-            return once + other
+            """Multiply by [[0, B], [Bᵀ, 0]], or by a block of the diagonal."""
+            times_block = jnp.where(row, hessian.matvec(jnp.where(column, v, 0)), 0)
+
+            def times_transpose(v: Array) -> Array:
+                return jnp.where(column, hessian.matvec(jnp.where(row, v, 0)), 0)
+
+            is_diagonal = pair[0] == pair[1]
+            return times_block + lax.cond(is_diagonal, jnp.zeros_like, times_transpose, v)
 
         found = lanczos_extreme(
             matvec,
@@ -163,15 +171,25 @@ def _all_blocks(
 
 def owners(program: Program, layers: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
     """Return (coordinate name, index of its layer or parameter in ``layers``)."""
-    of_parts = {layer.name: program.names[layer.leaf] for layer in program.layers}
-    names = {**{name: name for name in program.names.values()}, **of_parts}
-    return tuple((part, layers.index(program.layer_of(name))) for part, name in names.items())
+    # Coordinates belong to whole parameters, or to parts of them that are layers.
+    parameter_of_part = {name: name for name in program.names.values()}
+    for layer in program.layers:
+        parameter_of_part[layer.name] = program.names[layer.leaf]
+    found = []
+    for part, name in parameter_of_part.items():
+        found.append((part, layers.index(program.layer_of(name))))
+    return tuple(found)
 
 
 def layer_of_each_coordinate(hessian: Operator, owners: Mapping[str, int]) -> Int[Array, " d"]:
     """Return the owner of each entry of a flat vector, (d,)."""
-    own = {
-        name: jax.tree.map(lambda leaf, at=owners[name]: jnp.full(leaf.shape, at), moved)
-        for name, moved in hessian.unravel(hessian.zero).items()
-    }
-    return ravel_pytree(own)[0]
+    owner_tree = {}
+    for part, moved in hessian.unravel(hessian.zero).items():
+        filled = partial(_filled, owners[part])
+        owner_tree[part] = jax.tree.map(filled, moved)
+    flat, _ = ravel_pytree(owner_tree)
+    return flat
+
+
+def _filled(number: int, like: Array) -> Array:
+    return jnp.full(like.shape, number)

@@ -88,17 +88,21 @@ def _stretches(backend: str) -> tuple[Wrapped, Wrapped]:
         start: Array,
     ) -> tuple[Partial, Tridiagonal]:
         product, _, _ = _linearized(net, params, x, output_index)
-        return product, beginning(_image(product, params, start)[0], most)
+        inside, _ = _image(product, params, start)
+        return product, beginning(inside, most)
 
     def advance(
         state: Tridiagonal, size: int | Array, product: Partial, params: PyTree, start: Array
     ) -> Tridiagonal:
         def image(v: Array) -> Array:
-            return _image(product, params, v)[1]
+            _, found = _image(product, params, v)
+            return found
 
-        return lax.fori_loop(
-            0, size, lambda _, state: step(image, lambda v: v, state, start), state
-        )
+        def one_step(_: Array, state: Tridiagonal) -> Tridiagonal:
+            # Images are inside of the space, so that nothing is left to project.
+            return step(image, lambda v: v, state, start)
+
+        return lax.fori_loop(0, size, one_step, state)
 
     compiled = partial(jax.jit, compiler_options=quick_options(backend, level=1))
     return compiled(begin, static_argnums=(0, 1)), compiled(advance, donate_argnums=0)
@@ -146,12 +150,18 @@ def _linearized(
         inside = hessian.project(v)
         return inside, hessian.matvec(inside)
 
-    held, structure = jax.tree.flatten(jax.linearize(both, hessian.zero)[1])
-    places = {
-        id(leaf): at for at, leaf in enumerate(jax.tree.leaves(params))
-    }  # returned weights are copies
-    sources = [places.get(id(each)) for each in held]
-    own = [each for each, source in zip(held, sources, strict=True) if source is None]
+    # The arrays that the linear map holds are the weights and what is computed from them. Weights would be copied when
+    # a compiled program returns them, so that they are left out here and read from the parameters at every product.
+    _, linear = jax.linearize(both, hessian.zero)
+    held, structure = jax.tree.flatten(linear)
+    number_of_leaf = {id(leaf): number for number, leaf in enumerate(jax.tree.leaves(params))}
+    sources: list[int | None] = []  # for each array: the number of the leaf, or None
+    own = []
+    for each in held:
+        number = number_of_leaf.get(id(each))
+        sources.append(number)
+        if number is None:
+            own.append(each)
     bases = {} if hessian.space is None else hessian.space.bases
     return Partial(partial(_joined, structure, sources), own), hessian.zero, bases
 
@@ -159,10 +169,14 @@ def _linearized(
 def _joined(
     structure: PyTreeDef, sources: list[int | None], own: list[Array], leaves: list[Array], v: Array
 ) -> tuple[Array, Array]:
+    """Apply the linear map to v, after putting the leaves of the parameters back into it."""
     rest = iter(own)
-    return jax.tree.unflatten(
-        structure, [next(rest) if at is None else leaves[at] for at in sources]
-    )(v)
+    held = []
+    for number in sources:
+        held.append(next(rest) if number is None else leaves[number])
+    linear = jax.tree.unflatten(structure, held)
+    inside, image = linear(v)
+    return inside, image
 
 
 def _image(product: Partial, params: PyTree, v: Array) -> tuple[Array, Array]:
@@ -200,41 +214,44 @@ def _compared(program: Program, params: PyTree, rows: Array | np.ndarray) -> flo
 
     It detects any part of H d outside the space.
     """
-    eps, x, rng = program.epsilon, rows[0], np.random.default_rng(0)
-    along = {
-        at: rng.integers(0, 2, program.avals[at].shape, np.int8) * 2 - 1 for at in program.names
-    }
+    eps = program.epsilon
+    x = rows[0]
+    rng = np.random.default_rng(0)
+    along = {}  # e: signs for every entry of every parameter
+    for at in program.names:
+        along[at] = rng.integers(0, 2, program.avals[at].shape, np.int8) * 2 - 1
     with jax.default_matmul_precision("highest"):
         product, zero, bases = compiled_product(program, params, x, 0)
-        d, image = jax.device_get(product(rng.standard_normal(zero.size).astype(zero.dtype)))
+        random = rng.standard_normal(zero.size).astype(zero.dtype)
+        d, image = jax.device_get(product(random))
+        length = float(np.linalg.norm(d.astype(np.float64)))
+        length_of_image = float(np.linalg.norm(image.astype(np.float64)))
 
         def plainly(by: Callable[..., tuple[Array, ...]], params: PyTree) -> list[float]:
-            return [float(each) for each in quickly(by)(program, params, x, bases, d, image, along)]
+            found = quickly(by)(program, params, x, bases, d, image, along)
+            return [float(each) for each in found]
 
-        length, inside = (float(np.linalg.norm(each.astype(np.float64))) for each in (d, image))
-        for by in (
-            _forward,
-            _backward,
-        ):  # the former compiles faster; custom_vjp and out-of-range ids need the latter
+        # Forward mode compiles faster; custom_vjp and out-of-range ids need the backward one.
+        for by in (_forward, _backward):
             try:
                 expected, found, slope = plainly(by, params)
             except (TypeError, NotImplementedError):
                 if by is _backward:
                     raise
                 continue
-            largest, difference = max(inside, abs(expected)), abs(found - expected)
-            if difference <= 10 * eps**0.5 * largest + 10 * eps * length * abs(
-                slope
-            ) or not np.isfinite(expected):
-                break
-        else:
-            rounding = abs(plainly(_backward, rounded_otherwise(program, params))[0] - expected)
-            refuse_imprecise(program, difference / largest, rounding / largest)
-            raise TracingDisagrees(
-                f"A product with the Hessian of {len(program.layers)} traced layers differs from a plain one by "
-                f"{difference:.1e} of {largest:.1e}. Please report the model."
-            )
-    return difference / largest if largest else 0.0
+            largest = max(length_of_image, abs(expected))
+            difference = abs(found - expected)
+            # Rounding of the plain derivative is that of ⟨e, ∇f⟩, whose change it is.
+            allowed = 10 * eps**0.5 * largest + 10 * eps * length * abs(slope)
+            if difference <= allowed or not np.isfinite(expected):
+                return difference / largest if largest else 0.0
+        again, _, _ = plainly(_backward, rounded_otherwise(program, params))
+        rounding = abs(again - expected)
+        refuse_imprecise(program, difference / largest, rounding / largest)
+        raise TracingDisagrees(
+            f"A product with the Hessian of {len(program.layers)} traced layers differs from a plain one by "
+            f"{difference:.1e} of {largest:.1e}. Please report the model."
+        )
 
 
 def _plain(
@@ -249,34 +266,46 @@ def _plain(
 ) -> tuple[Array, ...]:
     """(⟨e, H d⟩ by plain derivatives, ⟨e, image⟩, ⟨e, ∇f⟩, by which rounding is measured), all of full size."""
     small = SmallSpace(bases, zero_coordinates(program, bases))
-    leaves, places = program.leaves(params), list(program.names)
+    leaves = program.leaves(params)
+    places = list(program.names)
 
     def written_out(flat: Array) -> list[Array]:
-        direction = lifted(program, small, ravel_pytree(small.zero)[1](flat), leaves)
+        """Return a vector of the small space at the size of the moving parameters."""
+        _, unravel = ravel_pytree(small.zero)
+        direction = lifted(program, small, unravel(flat), leaves)
         return [direction[at] for at in places]
 
-    both = jax.vmap(written_out)(jnp.stack([d, image]))
+    both = jax.vmap(written_out)(jnp.stack([d, image]))  # each (2, *shape of the parameter)
 
     def value(moving: list[Array]) -> Array:
         values = list(leaves)
         for at, leaf in zip(places, moving, strict=True):
             values[at] = leaf
-        return program.steady(values, x)[0][0]
+        outputs, _ = program.steady(values, x)
+        return outputs[0]
 
     def inner(one: list[Array], two: list[Array]) -> Array:
-        return jnp.asarray(
-            sum(jnp.vdot(a.astype(wide(a.dtype)), b) for a, b in zip(one, two, strict=True))
-        )
+        parts = []
+        for a, b in zip(one, two, strict=True):
+            parts.append(jnp.vdot(a.astype(wide(a.dtype)), b))
+        return jnp.asarray(sum(parts))
 
     at_zero = [leaves[at] for at in places]
     e = [along[at].astype(leaves[at].dtype) for at in places]
-    moved = [each[0].astype(leaf.dtype) for each, leaf in zip(both, at_zero, strict=True)]
+    moved = []  # d, in the types of the parameters
+    for each, leaf in zip(both, at_zero, strict=True):
+        moved.append(each[0].astype(leaf.dtype))
 
     def slope(moving: list[Array]) -> Array:
-        return jax.jvp(value, (moving,), (e,))[1] if forward else inner(jax.grad(value)(moving), e)
+        """Return ⟨e, ∇f⟩, whose change along d is ⟨e, H d⟩."""
+        if forward:
+            _, change = jax.jvp(value, (moving,), (e,))
+            return change
+        return inner(jax.grad(value)(moving), e)
 
     first, second = value_and_slope(slope, at_zero, moved)
     return second, inner([each[1] for each in both], e), first
 
 
-_forward, _backward = partial(_plain, True), partial(_plain, False)
+_forward = partial(_plain, True)
+_backward = partial(_plain, False)
