@@ -51,7 +51,8 @@ MAX_MATVECS = 64
 MAX_FURTHER_STEPS = 400  # of the best ascent in each ball
 # An ascent ends when a window of steps gains no more than this. The pace is 0.5% in 50 steps; as it varies from window
 # to window, 50 further steps then find at most about 1% (measured in docs/math/hessian_against_width.md).
-STEPS_OF_A_WINDOW, SMALL_GAIN = 10, 1e-3
+STEPS_OF_A_WINDOW = 10
+SMALL_GAIN = 1e-3
 
 
 @dataclass(frozen=True)
@@ -206,7 +207,8 @@ def _ball_sups(
     """
     _check_numbers(radii, num_starts, num_steps, max_further_steps)
     measure = Measure(net, params, x, quantity, output_index, tolerance, max_matvecs)
-    best = origin = measure(params)
+    origin = measure(params)
+    best = origin
     key = checked_key(key)
     progress = progress or Progress()
     found = []
@@ -221,8 +223,10 @@ def _ball_sups(
             )
             random.append(place.value)
             converged = converged and place.converged
-            # the first ascent continues from the best point of the smaller ball if that exceeds its random direction
-            start = best if index == 0 and best.value > place.value else place
+            start = place
+            # The first ascent continues from the best point of the smaller ball if that exceeds its random direction.
+            if index == 0 and best.value > place.value:
+                start = best
             visited = ascend(measure, params, start, radius, num_steps)
             ascent.append([each.value for each in visited])
             converged = converged and all(each.converged for each in visited)
@@ -272,15 +276,18 @@ def ascend(
     measure: Measure, center: PyTree, start: Place, radius: float, num_steps: int
 ) -> list[Place]:
     """Return the start and the point after each step; a rejected step halves the next one."""
-    visited, length = [start], radius
+    visited = [start]
+    length = radius
     for _ in range(num_steps):
         place = visited[-1]
-        proposed = measure(
-            step_inside(measure.net, center, place.point, place.direction, length, radius)
-        )
+        point = step_inside(measure.net, center, place.point, place.direction, length, radius)
+        proposed = measure(point)
         if proposed.value < place.value:
             length /= 2
-        visited.append(proposed if proposed.value >= place.value else place)
+        if proposed.value >= place.value:
+            visited.append(proposed)
+        else:
+            visited.append(place)  # rejected
     return visited
 
 
@@ -319,10 +326,12 @@ class Measure:
         if quantity not in QUANTITIES:
             raise InvalidInput("quantity", quantity, "one of " + ", ".join(QUANTITIES))
         refuse_traced((params, x), "x")
-        self._quantity, self._with_direction = quantity, with_direction
+        self._quantity = quantity
+        self._with_direction = with_direction
         if quantity == "hessian":
             net, one, num_outputs = accepted_input(net, params, x)
-            self.net, self._x = with_layers(net, params, one), one
+            self.net = with_layers(net, params, one)
+            self._x = one
             relative, _ = checked_request(
                 self.net, params, one, num_outputs, output_index, tolerance, max_matvecs, None
             )
@@ -330,7 +339,8 @@ class Measure:
             self._settings = (output_index, relative, max_matvecs)
         else:
             net, inputs, _ = accepted(net, params, x)
-            self.net, self._x = checked_model(net, params, inputs), jnp.asarray(inputs)
+            self.net = checked_model(net, params, inputs)
+            self._x = jnp.asarray(inputs)
             self._kernel = empirical_ntk(self.net, params, inputs)
 
     def __call__(self, params: PyTree) -> Place:
@@ -392,7 +402,8 @@ def _kernel_ascent(
         return jnp.sum(moved * (now - kernel)), kernel_change(now, kernel)
 
     if not with_direction:
-        return half_square(moving)[1], None
+        _, change = half_square(moving)
+        return change, None
     gradient, change = jax.grad(half_square, has_aux=True)(moving)
     return change, unit(gradient)
 
@@ -431,27 +442,28 @@ def _scaled_tree_norm(tree: PyTree) -> ScaledNorm:
 def sphere_point(
     net: Model, center: PyTree, key: Key[Array, ""], radius: Float[ArrayLike, ""]
 ) -> PyTree:
+    """Return a random point at distance ``radius`` from the center, uniform on the sphere."""
     moving, restore = moving_of(net, center)
     leaves, structure = jax.tree.flatten(moving)
     keys = jax.random.split(key, len(leaves))
-    draws = [
-        jax.random.normal(k, leaf.shape, leaf.dtype) for k, leaf in zip(keys, leaves, strict=True)
-    ]
+    draws = []
+    for one_key, leaf in zip(keys, leaves, strict=True):
+        draws.append(jax.random.normal(one_key, leaf.shape, leaf.dtype))
     direction = jax.tree.unflatten(structure, draws)
-    if isinstance(net, Network):  # masked edges are fixed
-        masks = {
-            name: center[name]["mask"]
-            for name, moved in direction.items()
-            if moved and "mask" in center[name]
-        }
-        masked = {
-            name: {**direction[name], "weight": direction[name]["weight"] * masks[name]}
-            for name in masks
-        }
-        direction = {**direction, **masked}
+    if isinstance(net, Network):
+        direction = _without_masked_edges(direction, center)
     return restore(
         jax.tree.map(lambda w, d: (w + radius * d).astype(w.dtype), moving, unit(direction))
     )
+
+
+def _without_masked_edges(direction: PyTree, center: PyTree) -> PyTree:
+    """Return the direction of a network's layers, with 0 for masked edges, which are fixed."""
+    found = dict(direction)
+    for name, moved in direction.items():
+        if moved and "mask" in center[name]:
+            found[name] = {**moved, "weight": moved["weight"] * center[name]["mask"]}
+    return found
 
 
 @partial(jax.jit, static_argnums=0)
@@ -463,7 +475,9 @@ def step_inside(
     length: Array | float,
     radius: Array | float,
 ) -> PyTree:
-    (start, restore), (now, _) = moving_of(net, center), moving_of(net, point)
+    """Return the point after a step of this length, moved back into the ball along its radius."""
+    start, restore = moving_of(net, center)
+    now, _ = moving_of(net, point)
     offset = jax.tree.map(lambda w, d, c: w + length * d - c, now, direction, start)
     shrink = jnp.minimum(1, radius / tree_norm(offset))
     return restore(jax.tree.map(lambda c, o: (c + shrink * o).astype(c.dtype), start, offset))

@@ -78,11 +78,15 @@ def path_sup(
     measure = Measure(
         net, first, x, quantity, output_index, tolerance, max_matvecs, with_direction=False
     )
-    values, distances, converged = [], [], True
+    origin, _ = moving_of(net, first)
+    values = []
+    distances = []
+    converged = True
     for point in itertools.chain([first], points):
         place = measure(point)
         values.append(place.value)
-        now, then = (moving_of(net, each)[0] for each in (point, first))
-        distances.append(float(tree_norm(jax.tree.map(jnp.subtract, now, then))))
+        moving, _ = moving_of(net, point)
+        difference = jax.tree.map(jnp.subtract, moving, origin)
+        distances.append(float(tree_norm(difference)))
         converged = converged and place.converged
     return PathSup(max(values), np.asarray(values), np.asarray(distances), quantity, converged)

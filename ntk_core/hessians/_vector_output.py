@@ -77,8 +77,9 @@ def vector_hessian_norm(
     net, x, num_outputs = accepted_input(net, params, x)
     net = with_layers(net, params, x)
     relative, key = checked_request(net, params, x, num_outputs, 0, tolerance, max_matvecs, key)
-    alone = [
-        hessian_norm(
+    alone = []
+    for index in range(num_outputs):
+        found = hessian_norm(
             net,
             params,
             x,
@@ -88,32 +89,35 @@ def vector_hessian_norm(
             key=key,
             repeated=False,
         )
-        for index in range(num_outputs)
-    ]
+        alone.append(found)
     converged = all(found.converged for found in alone)
-    best, weights = 0.0, np.eye(num_outputs)[0]
-    random = np.asarray(jax.random.normal(jax.random.fold_in(key, 1), (num_outputs,)))
-    for start in (
-        [*np.eye(num_outputs), random / np.linalg.norm(random)] if num_outputs > 1 else np.eye(1)
-    ):
-        value, u = 0.0, start
+    # Starts: every single output, and a random mixture of several.
+    starts = list(np.eye(num_outputs))
+    if num_outputs > 1:
+        random = np.asarray(jax.random.normal(jax.random.fold_in(key, 1), (num_outputs,)))
+        starts.append(random / np.linalg.norm(random))
+    best = 0.0
+    weights = starts[0]
+    for start in starts:
+        value = 0.0
+        u = start
         for _ in range(MAX_ROUNDS):
             with jax.default_matmul_precision("highest"):
-                found, bent, known = _round(
+                norm, bent, is_known = _round(
                     net, params, x, jnp.asarray(u, x.dtype), relative, max_matvecs, key
                 )
-            reached, before, converged = (
-                # In double precision, whose squares do not overflow.
-                float(np.linalg.norm(np.asarray(bent, np.float64))),
-                value,
-                converged and bool(known),
-            )
-            value = max(value, float(found), reached)
+            converged = converged and bool(is_known)
+            # The value at the best u for this v, in double precision, whose squares do not overflow.
+            reached = float(np.linalg.norm(np.asarray(bent, np.float64)))
+            before = value
+            value = max(value, float(norm), reached)
+            if reached > 0:
+                u = np.asarray(bent) / reached
             if value > best:
-                best, weights = value, np.asarray(bent) / reached if reached > 0 else u
+                best = value
+                weights = u
             if reached == 0 or value <= before * (1 + GAIN):
                 break
-            u = np.asarray(bent) / reached
     outputs = np.array([found.value for found in alone])
     return VectorHessianNorm(
         value=max(best, float(outputs.max())),
