@@ -10,6 +10,7 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jaxtyping import PyTree
 
@@ -88,7 +89,7 @@ def _decimal_beyond(net: Model, params: PyTree, x: Rows, kernel: PyTree) -> floa
     leaves = jax.tree.leaves(kernel)
     if any(isinstance(each, jax.core.Tracer) for each in (*jax.tree.leaves(params), x, *leaves)):
         return None
-    largest = max(float(_largest(leaf)) for leaf in leaves)
+    largest = max(_largest(leaf) for leaf in leaves)
     if SMALL_ENTRY <= largest < math.inf:
         return None
     _, exponent = scaled_model(net, params, x)
@@ -109,9 +110,17 @@ def _decimal_beyond(net: Model, params: PyTree, x: Rows, kernel: PyTree) -> floa
 
 def has_small_entries(kernel: Rows) -> bool:
     """Whether all entries of a known kernel are too small to be exact to rounding."""
-    return not isinstance(kernel, jax.core.Tracer) and float(_largest(kernel)) < SMALL_ENTRY
+    return not isinstance(kernel, jax.core.Tracer) and _largest(kernel) < SMALL_ENTRY
+
+
+def _largest(kernel: Rows) -> float:
+    """Return the largest |entry|; NaN if there is one."""
+    if jax.default_backend() == "cpu":  # the host reads it in place, without a compiled program
+        entries = np.asarray(kernel)
+        return float(np.maximum(entries.max(initial=0.0), -entries.min(initial=0.0)))
+    return float(_largest_on_device(kernel))
 
 
 @jax.jit
-def _largest(kernel: Array) -> Array:
+def _largest_on_device(kernel: Array) -> Array:
     return jnp.max(jnp.abs(kernel), initial=0.0)

@@ -6,7 +6,7 @@ may be finite only on a part of its domain, such as that of a logarithm; then nu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from enum import Enum
 from functools import partial
 
@@ -60,37 +60,53 @@ def _rows(rng: np.random.Generator, how: Draw, x: Numbers) -> Numbers:
     return _floats(rng, how, given, 1.0, centered=False)
 
 
-def _whole_numbers(rng: np.random.Generator, given: np.ndarray) -> np.ndarray:
+def _whole_numbers(rng: np.random.Generator, given: np.ndarray) -> Numbers:
     """Draw integers from the given range and 0 and 1, since a mask may have been all ones or zeros."""
     if given.dtype == bool:
-        return rng.integers(0, 2, given.shape).astype(bool)
+        return jax.device_put(rng.integers(0, 2, given.shape).astype(bool))
     low = min(0, int(given.min(initial=0)))
     high = max(1, int(given.max(initial=1)))
-    return rng.integers(low, high, given.shape, endpoint=True).astype(given.dtype)
+    drawn = rng.integers(low, high, given.shape, endpoint=True)
+    return jax.device_put(drawn.astype(given.dtype))
 
 
 def _floats(
     rng: np.random.Generator, how: Draw, given: np.ndarray, default: float, centered: bool
-) -> np.ndarray:
+) -> Numbers:
     """Draw numbers of the size of the given ones; of size ``default`` if all are zero."""
-    numbers = given.astype(np.float64)
-    largest = float(np.abs(numbers).max(initial=0))
+    flat = given.reshape(-1)
+    largest = max(abs(float(flat.max(initial=0))), abs(float(flat.min(initial=0))))
     if not np.isfinite(largest):
         return given
-    unit = largest or 1.0
-    scaled = numbers / unit  # squares of numbers like 1e200 overflow
+    unit = largest or 1.0  # squares of numbers like 1e200 overflow
     if how is Draw.FREE:
-        mean = 0.0 if centered else float(scaled.mean())
-        spread = float(np.sqrt(np.mean((scaled - mean) ** 2)))
+        mean, spread = _moments(flat, unit, centered)
         if not spread:
             spread = default if not largest else 1.0
-        found = mean + spread * _pattern(rng.standard_normal, given.size)
-        return (unit * found.reshape(given.shape)).astype(given.dtype)
-    factors = _pattern(lambda size: rng.uniform(0.5, 1.0, size), given.size).reshape(given.shape)
+        pattern = mean + spread * rng.standard_normal(min(flat.size, PATTERN))
+        found = np.resize((unit * pattern).astype(given.dtype), flat.size)
+        return jax.device_put(found.reshape(given.shape))
+    factors = np.resize(rng.uniform(0.5, 1.0, min(flat.size, PATTERN)), flat.size)
+    scaled = flat.astype(np.float64) / unit
     small = 0.1 * default / unit if not largest else 0.1
     shrunk = np.where(scaled == 0, small * factors, scaled * factors)
-    return (unit * shrunk).astype(given.dtype)
+    return jax.device_put((unit * shrunk).astype(given.dtype).reshape(given.shape))
 
 
-def _pattern(draw: Callable[[int], np.ndarray], size: int) -> np.ndarray:
-    return np.resize(draw(min(size, PATTERN)), size)
+def _moments(flat: np.ndarray, unit: float, centered: bool) -> tuple[float, float]:
+    """Return mean and spread of numbers / unit, a stretch at a time; a centered mean is 0."""
+    total = 0.0
+    squares = 0.0
+    for start in range(0, flat.size, PATTERN):
+        stretch = flat[start : start + PATTERN].astype(np.float64) / unit
+        total += float(stretch.sum())
+        squares += float(stretch @ stretch)
+    size = max(1, flat.size)
+    if centered:
+        return 0.0, (squares / size) ** 0.5
+    mean = total / size
+    variance = squares / size - mean**2
+    # Equal numbers: their variance is the rounding of two squares.
+    if variance <= 1e-12 * mean**2:
+        return mean, 0.0
+    return mean, variance**0.5

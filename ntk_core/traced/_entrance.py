@@ -28,6 +28,7 @@ from ntk_core.traced._of_network import Shapes, avals_of, shapes_of
 from ntk_core.traced._overwrites import Plain, overwrites
 from ntk_core.traced._program import Apply, Model, Program, Rows
 from ntk_core.traced._trace import Frozen, Seen, rules_of, trace
+from ntk_core.traced._transposes import refuse_other_transposes
 
 FUNCTION = "a network of this package or a function apply(params, x) that returns outputs (n, C)"
 # Conversions of other libraries' modules to (apply, params); `model` is the module.
@@ -141,6 +142,7 @@ def accepted(net: Model, params: PyTree, x: ArrayLike, field: str = "x") -> Acce
         return Accepted(net, inputs, shape[-1])
     seen = Seen(net, closed, rules_of(closed))
     model = Plain(seen) if overwrites(closed.jaxpr) else seen
+    refuse_other_transposes(seen, closed.jaxpr, params, inputs)
     if len(shape) == 2:
         return Accepted(model, inputs, shape[-1])
     return Accepted(Flat(model, shape[1:]), inputs, math.prod(shape[1:]))

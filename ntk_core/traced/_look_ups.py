@@ -53,7 +53,11 @@ def _inner(value: object) -> object:
         return with_one_derivative(value)
     if isinstance(value, tuple) and any(isinstance(each, ClosedJaxpr | Jaxpr) for each in value):
         found = tuple(map(_inner, value))
-        return value if all(a is b for a, b in zip(found, value, strict=True)) else found
+        if all(a is b for a, b in zip(found, value, strict=True)):
+            return value
+        # A linear solve names its programs.
+        make = getattr(type(value), "_make", tuple)
+        return make(found)
     return value
 
 

@@ -100,6 +100,7 @@ class Program:
         roughest: the least precise type of its computations.
         kept: results of checks by name.
         only_as_given: names of checks that hold for the given numbers alone, so that each call repeats them.
+        sizes_compared: log2 of the sizes of parameters and inputs at which kernels were compared.
 
     >>> import jax.numpy as jnp
     >>> from ntk_core.traced import traced
@@ -154,6 +155,7 @@ class Program:
         self.avals, self._largest = tuple(avals), found.largest
         self.kept: dict[str, object] = {}  # results of checks by name
         self.only_as_given: set[str] = set()  # checks that random numbers could not decide
+        self.sizes_compared: list[np.ndarray] = []
         self.num_norms = 0
         self.zero: jax.ShapeDtypeStruct | None = None
         self.dimension = 0  # of the small space, with ``zero``

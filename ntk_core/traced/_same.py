@@ -15,11 +15,10 @@ import jax
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
 
+from ntk_core.traced._copies import PLUMBING, copied, in_order, same_copies
 from ntk_core.traced._row_axes import CALLS, ELEMENTWISE, Proof, Rows
 from ntk_core.traced._views import shape_of
 
-# They only rearrange numbers; JAX omits some for a batch of one.
-PLUMBING = frozenset({"broadcast_in_dim", "reshape", "squeeze", "expand_dims"})
 IGNORED = frozenset({"name", "debug_info"})
 SIZES = frozenset({"shape"})  # of results, whose shapes are compared
 PARTS = frozenset({"limit_indices", "slice_sizes"})  # of the first operand
@@ -28,9 +27,7 @@ SPREAD = ELEMENTWISE | CALLS.keys() | {"scan", "while", "cond", "dynamic_update_
 RULES = frozenset(
     {"jvp_jaxpr_fun", "jvp_jaxpr_thunk", "fwd_jaxpr_thunk", "bwd", "out_trees"}
 )  # custom derivatives
-Numbered = dict[
-    Var, int | Var | Literal
-]  # variables by order of use, or the variable that they copy
+Numbered = dict[Var, int | JaxprEqn]  # variables by order of use, or the equation that copies them
 _OF_JAX = str(Path(jax.__file__).parent)
 
 
@@ -82,23 +79,40 @@ class Comparison:
         results = list(zip(one.outvars, two.outvars, strict=True))
         if not all(self._shapes(made, other) for made, other in results):
             return False
-        return all(_known(first, made) == _known(second, other) for made, other in results)
+        return all(self._atoms(made, other, first, second) for made, other in results)
+
+    def _atoms(
+        self, one: Var | Literal, two: Var | Literal, first: Numbered, second: Numbered
+    ) -> bool:
+        """Whether two operands are the same array, and the same copy of it."""
+        source, equations = _source(first, one)
+        other, others = _source(second, two)
+        if _known(first, source) != _known(second, other):
+            return False
+        if not equations and not others:
+            return True
+        shape = shape_of(source)
+        single = shape_of(other)
+        if len(shape) != len(single):
+            return False
+        of_batch = frozenset(axis for axis in range(len(shape)) if shape[axis] != single[axis])
+        return same_copies(
+            copied(in_order(shape, of_batch), equations), copied(in_order(single, of_batch), others)
+        )
 
     def _counting(self, jaxpr: Jaxpr, known: Numbered) -> Iterator[JaxprEqn]:
         """Yield relevant equations; results of plumbing are identified with their operands."""
         for eqn in jaxpr.eqns:
             if self.proof is not None and eqn.primitive.name in PLUMBING:
-                known[eqn.outvars[0]] = eqn.invars[0]
+                known[eqn.outvars[0]] = eqn
             else:
                 yield eqn
 
     def _equations(self, one: JaxprEqn, two: JaxprEqn, first: Numbered, second: Numbered) -> bool:
         if one.primitive is not two.primitive or len(one.invars) != len(two.invars):
             return False
-        if any(
-            _known(first, a) != _known(second, b)
-            for a, b in zip(one.invars, two.invars, strict=True)
-        ):
+        pairs = zip(one.invars, two.invars, strict=True)
+        if not all(self._atoms(a, b, first, second) for a, b in pairs):
             return False
         if len(one.outvars) != len(two.outvars) or one.params.keys() != two.params.keys():
             return False
@@ -196,13 +210,24 @@ def of_jax(rule: object) -> bool:
     return bool(found) and str(found).startswith(_OF_JAX)
 
 
+def _source(known: Numbered, atom: Var | Literal) -> tuple[Var | Literal, list[JaxprEqn]]:
+    """Return (the array that an operand copies, the equations between them in order)."""
+    equations: list[JaxprEqn] = []
+    while not isinstance(atom, Literal):
+        found = known[atom]
+        if isinstance(found, int):
+            break
+        equations.insert(0, found)
+        atom = found.invars[0]
+    return atom, equations
+
+
 def _known(known: Numbered, atom: Var | Literal) -> object:
-    """Return the number of a variable, or the value of a literal."""
+    """Return the number of a variable that is no copy, or the value of a literal."""
     if isinstance(atom, Literal):
         value = np.asarray(atom.val)
         return value.dtype.name, value.shape, value.tobytes()
-    found = known[atom]
-    return found if isinstance(found, int) else _known(known, found)
+    return known[atom]
 
 
 def _equal_arrays(ones: Sequence[object], others: Sequence[object]) -> bool:

@@ -54,8 +54,54 @@ BY_SIZE = {
         lax.reduce_window(hidden(p, x), 0.0, lax.add, (1, len(x)), (1, 1), "SAME") @ p["v"]
     ),
 }
+SQUARE = np.arange(36.0).reshape(6, 6) / 36
+
+
+def rows_or_columns(p, x):
+    """Two axes of equal size: along which one a vector is repeated depends on the size of the batch."""
+    gain = p["pos"][0]
+    several = jnp.broadcast_to(gain[:, None], (6, 6))
+    one = jnp.broadcast_to(gain[None, :], (6, 6))
+    return hidden(p, x) @ (several if len(x) > 1 else one) @ p["v"]
+
+
+def repeated_or_tiled(p, x):
+    gain = p["pos"][0]
+    several = jnp.repeat(gain, 6).reshape(6, 6)
+    one = jnp.tile(gain, 6).reshape(6, 6)
+    return hidden(p, x) @ (several if len(x) > 1 else one) @ p["v"]
+
+
+def along_one_of_two_axes(p, x):
+    h = hidden(p, x)
+    copies = h[:, :, None] if len(x) > 1 else h[:, None, :]
+    return (jnp.broadcast_to(copies, (len(x), 6, 6)) * SQUARE).sum(1) @ p["v"]
+
+
+def branch_in_a_call(p, x):
+    @jax.jit
+    def inner(h):
+        copies = h[:, :, None] if len(h) > 1 else h[:, None, :]
+        return (jnp.broadcast_to(copies, (len(h), 6, 6)) * SQUARE).sum(1)
+
+    return inner(hidden(p, x)) @ p["v"]
+
+
+BY_SIZE["rows or columns"] = rows_or_columns
+BY_SIZE["repeated or tiled"] = repeated_or_tiled
+BY_SIZE["along one of two axes"] = along_one_of_two_axes
+BY_SIZE["branch in a call"] = branch_in_a_call
 # Rows are independent, and the size of the batch occurs.
 INDEPENDENT = {
+    "repeated heads": lambda p, x: (
+        jnp.repeat(hidden(p, x).reshape(len(x), 2, 3), 2, 1).reshape(len(x), 12)[:, :6] @ p["v"]
+    ),
+    "flattened": lambda p, x: (
+        (jnp.tanh(x[:, None] + np.arange(4.0)[:, None]).reshape(len(x) * 4, 3) @ p["w"])
+        .reshape(len(x), 4, 6)
+        .sum(1)
+        @ p["v"]
+    ),
     "zeros": lambda p, x: (jnp.zeros((len(x), 6)) + hidden(p, x)) @ p["v"],
     "reshaped": lambda p, x: hidden(p, x).reshape(len(x), 2, 3).reshape(len(x), -1) @ p["v"],
     "carry": lambda p, x: (
