@@ -103,7 +103,7 @@ def run_to_end(
     scheduler: str | None = None,
     computation: Computation | None = None,
 ) -> Ended:
-    """Run a spec or preset → its last event, which has the result.
+    """Run a spec or preset → its last event, with the result.
 
     >>> from linearity_lab.experiments import preset, with_settings
     >>> small = {"widths": (4,), "num_seeds": 1, "training.max_steps": 2}
