@@ -27,6 +27,7 @@ from linearity_lab.runs._estimate import _costs
 from linearity_lab.runs.costs import COEFFICIENTS, nonnegative_fit
 from linearity_lab.runs.events import PointFinished, PointStarted
 from linearity_lab.settings.grammar import InvalidSpec, with_settings
+from linearity_lab.settings.part import SpecPart
 from linearity_lab.settings.validation import bounds
 from linearity_lab.settings.walk import Setting, settings, values_of
 from ntk_core.errors import InvalidInput
@@ -184,9 +185,8 @@ def random_specs(seed: int) -> Iterator[Spec]:
     while True:
         base = draw.choice(EXPERIMENTS[names[index % len(names)]].presets).spec
         values = values_of(base)
-        able = [
-            each for each in settings(type(base)) if each.name in values and each.entry in _DRAWN
-        ]
+        kind: type[SpecPart] = type(base)
+        able = [each for each in settings(kind) if each.name in values and each.entry in _DRAWN]
         changed = {
             each.name: _drawn(draw, each, values[each.name])
             for each in draw.sample(able, min(5, len(able)))

@@ -28,7 +28,7 @@ _NOTHING = object()
 
 @dataclass(frozen=True)
 class _Target:
-    """What clicks on one axis choose."""
+    """Choices made by clicks on one axis."""
 
     key: str  # session entry
     at: object  # current position

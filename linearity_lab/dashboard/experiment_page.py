@@ -41,7 +41,7 @@ ALONE = """<style>
 
 @dataclass(frozen=True)
 class Around(Generic[AnySpec, AnyPoint]):
-    """What a page shows around one of its figures."""
+    """Content of a page around one of its figures."""
 
     # Draws content above the charts.
     above: Callable[[Shown[AnySpec, AnyPoint], Sequence[Chart]], None] | None = None

@@ -283,7 +283,7 @@ def _panel(
         )
     is_embedded = st.context.is_embedded
     imported = imported_words(shown.points)
-    # Elsewhere the provenance below the figures says it.
+    # Elsewhere the provenance below the figures states it.
     if imported and (is_embedded or shown.result is None):
         st.caption(f"{imported}.")
     if is_embedded:

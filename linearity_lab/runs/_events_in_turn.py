@@ -99,5 +99,5 @@ class _Worker(Generic[Item]):
 
     def _wait(self) -> None:
         if not self._turns.get():
-            self._turns.put(False)  # work that goes on after a stop is stopped again
+            self._turns.put(False)  # work that continues after a stop is stopped again
             raise Stopped

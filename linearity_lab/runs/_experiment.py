@@ -1,4 +1,4 @@
-"""What an experiment states: its types, costs, summary, presets and computation."""
+"""Declaration of an experiment: its types, costs, summary, presets and computation."""
 
 import functools
 import hashlib

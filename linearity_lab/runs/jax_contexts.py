@@ -1,4 +1,4 @@
-"""What context managers of JAX have set, carried into other threads."""
+"""Settings of JAX's context managers, carried into other threads."""
 
 import contextlib
 import sys

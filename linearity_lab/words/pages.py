@@ -103,7 +103,7 @@ class FigureWords:
 
     @property
     def see_in_app(self) -> str:
-        """What to look for, and what a click shows."""
+        """Words on what to look for, and what a click shows."""
         return f"{self.see} {self.clicks}".strip()
 
 

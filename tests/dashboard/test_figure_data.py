@@ -138,7 +138,7 @@ def test_finding_is_a_field_of_every_first_figure():
         assert chart.sentence.count(". ") <= 1
 
 
-def test_finding_of_lines_over_different_values_is_their_first_sentences():
+def test_finding_of_different_lines_is_their_first_sentences():
     style = nth_style(0, "one"), nth_style(1, "two")
     lines = [Line(style[0], [Dot(30, 0.5, 0)]), Line(style[1], [Dot(100, 0.25, 0)])]
     chart = sweep(lines, width_axis(), "kernel change ΔK", "ΔK", name="any")

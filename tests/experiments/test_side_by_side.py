@@ -32,7 +32,7 @@ SPEC = KernelChangeSpec(
 
 
 class Heard:
-    """What a progress receives, and the thread of each report."""
+    """Records of a progress, and the thread of each report."""
 
     def __init__(self, most: float = float("inf")):
         self.shares: list[float] = []
@@ -197,7 +197,7 @@ def test_a_work_is_at_most_one_report_ahead():
             progress.report(number / 20)
 
     def report(share, message):
-        time.sleep(0.002)  # the works would go on here
+        time.sleep(0.002)  # the works would continue here
         ahead.append(len(made) - len(ahead))
 
     side_by_side([work, work], Progress(report), 2, ended)

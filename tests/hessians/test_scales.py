@@ -1,5 +1,7 @@
 """Hessians at any scale of outputs and parameters scale with them, or are refused by name."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -134,7 +136,7 @@ def test_linear_functions_have_no_hessian_at_any_scale():
 
 @pytest.mark.parametrize("scale", [1e-30, 1e30])
 def test_balls_scale_with_the_output(scale):
-    options = {"num_starts": 1, "num_steps": 3, "max_further_steps": 0}
+    options: dict[str, Any] = {"num_starts": 1, "num_steps": 3, "max_further_steps": 0}
     expected = ball_sup(plain, PARAMS, X[0], 0.5, **options)
     found = ball_sup(times(scale), PARAMS, X[0], 0.5, **options)
     assert expected.value > 1.01 * expected.at_center  # the ascent finds more than the center
@@ -144,7 +146,7 @@ def test_balls_scale_with_the_output(scale):
 
 @pytest.mark.parametrize("scale", [1e-12, 1e12])
 def test_balls_of_kernels_scale_with_the_output(scale):
-    options = {"num_starts": 1, "num_steps": 2, "max_further_steps": 0}
+    options: dict[str, Any] = {"num_starts": 1, "num_steps": 2, "max_further_steps": 0}
     expected = ball_sup(plain, PARAMS, X, 0.5, "kernel", **options)
     found = ball_sup(times(scale), PARAMS, X, 0.5, "kernel", **options)
     assert found.value == pytest.approx(expected.value, rel=1e-3)

@@ -148,7 +148,7 @@ def test_refused_memory_has_the_same_outcome(tiny, monkeypatch, tmp_path):
     [
         (MemoryError(), Cause.OVER_MEMORY),
         (RuntimeError("RESOURCE_EXHAUSTED: Out of memory"), Cause.OVER_MEMORY),
-        (RuntimeError("the file says RESOURCE_EXHAUSTED"), Cause.ERROR),
+        (RuntimeError("the file contains RESOURCE_EXHAUSTED"), Cause.ERROR),
         (RuntimeError("my model ran out of memory cells"), Cause.ERROR),
         (InvalidInput("width", 0, "at least 1"), Cause.INVALID_INPUT),
     ],

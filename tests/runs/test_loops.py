@@ -80,7 +80,7 @@ def test_the_work_waits_while_the_loop_has_an_item():
             hear(number)
 
     for number in in_turn(work):
-        time.sleep(0.01)  # the work would go on here
+        time.sleep(0.01)  # the work would continue here
         order.append(f"use {number}")
     assert order == ["make 0", "use 0", "make 1", "use 1", "make 2", "use 2"]
 
@@ -171,7 +171,7 @@ def test_errors_of_the_work_are_raised_in_the_loop(error):
 
 
 @pytest.mark.parametrize("error", [RuntimeError("mine"), MemoryError(), SystemExit(3), Stopped()])
-def test_errors_of_a_listener_end_the_run_and_are_not_those_of_a_point(error):
+def test_errors_of_a_listener_end_the_run(error):
     def hear(event):
         if isinstance(event, PointProgress):
             raise error
@@ -270,7 +270,7 @@ def test_filters_of_warnings_hold_in_the_work():
             list(in_turn(work))
 
 
-def test_a_partial_point_has_the_share_and_message_of_the_last_report():
+def test_a_partial_point_has_the_last_share_and_message():
     kept = Kept()
     *_, first = run(SPEC, points=kept)
 

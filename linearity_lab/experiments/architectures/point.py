@@ -98,7 +98,7 @@ class ArchitecturesSpec(SweepSpec, SpecOf["ArchitecturesResult"]):
         )
 
     def num_records(self, key: str) -> Mapping[str, int]:
-        """Those of the network of this key."""
+        """Return the records of the network of this key."""
         letter, width = self.value_of(key)
         return _of_network(self, letter).num_records(f"width={width}")
 

@@ -350,10 +350,7 @@ def _ball_lines(points: Sequence[HessianPoint], known: Mapping[str, str]) -> lis
         "runs",
         "",
     )
-    explanation = (
-        "Balls around w₀: means of the largest values found, and the largest share by which the last 10 steps "
-        "of a search raised its value"
-    )
+    explanation = "Balls around w₀: means of the largest values found, and the largest gain in the last 10 steps"
     return ["", explanation, *columns.aligned([titles_of_columns, *rows])]
 
 

@@ -202,10 +202,7 @@ class Database:
             InvalidInput: if another process has the file open.
         """
         aside = file.with_name(f"{file.name}.layout-{layout}-{time.time_ns()}")
-        in_use = (
-            f"a file that no other process uses, to migrate layout {layout} to {LAYOUT}; "
-            "first end the server of the earlier version"
-        )
+        in_use = f"a file in no use, to migrate layout {layout} to {LAYOUT}; end the server of the earlier version"
         with self._no_server(in_use):
             connection = sqlite3.connect(file, timeout=self._busy_timeout_s, isolation_level=None)
             with contextlib.closing(connection):
@@ -275,8 +272,8 @@ class Database:
 
     def _newer(self, layout: int) -> InvalidInput:
         allowed = (
-            f"a store of layout {LAYOUT} or earlier; a newer version of the lab wrote layout {layout}, and it was left "
-            "as it is: update the lab, or choose another file"
+            f"a store of layout {LAYOUT} or earlier. A newer version of the lab wrote layout {layout}. "
+            "The file is unchanged: update the lab, or choose another file"
         )
         return InvalidInput(VARIABLE, self._shown, allowed)
 

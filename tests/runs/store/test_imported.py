@@ -160,7 +160,7 @@ def test_run_of_another_version_keeps_the_mark(store, capsys, version):
     assert "width=10,provenance.imported,True" in printed
 
 
-def test_import_into_a_released_store_is_marked_when_it_is_opened(tmp_path):
+def test_import_into_a_released_store_is_marked_on_opening(tmp_path):
     """Layout 3 marks an imported run, but not its points."""
     file = tmp_path / "runs.sqlite"
     shutil.copy(ROOT / "tests/runs/stores/0.2.0/runs.sqlite", file)

@@ -232,7 +232,7 @@ def test_numbers_of_records_are_those_of_the_settings(other, experiment):
     line = line_of(experiment)
     data = json.loads(line)
     found = read_line(line.decode())
-    point = found.points[0]
+    point: Any = found.points[0]
     stated = found.spec.num_records(point.key)
     assert stated["runs"] == len(point.runs) >= 1
     for name, expected in stated.items():
