@@ -2,11 +2,10 @@
 
 import typing
 from collections.abc import Mapping
-from typing import Annotated, TypeGuard
+from typing import Annotated, Any, TypeGuard
 
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails
 
 from linearity_lab.settings.part import CountsNeurons, SpecPart, Vocabulary
 from ntk_core.allowed import allowed_values, field_lengths, flatten, limits
@@ -29,7 +28,7 @@ def problems(model: type[SpecPart], error: ValidationError) -> tuple[InvalidInpu
 
 
 def _problem(
-    detail: ErrorDetails, path: str, info: FieldInfo | None, group: type[SpecPart]
+    detail: Mapping[str, Any], path: str, info: FieldInfo | None, group: type[SpecPart]
 ) -> InvalidInput:
     """Describe one of pydantic's errors; ``path``, ``info`` and ``group`` are those of its setting."""
     place = ".".join(map(str, detail["loc"]))

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import zipfile
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -212,8 +213,13 @@ def _check_names(
 
 
 def _npz(path: Path) -> Weights:
-    with np.load(path, allow_pickle=False) as found:
-        arrays = {name: found[name] for name in found.files}
+    if not zipfile.is_zipfile(path):
+        raise ValueError("no archive of arrays as numpy.savez writes it")
+    try:
+        with np.load(path, allow_pickle=False) as found:
+            arrays = {name: found[name] for name in found.files}
+    except ValueError:  # NumPy's own words recommend unpickling
+        raise ValueError("an array with Python objects, which are never read") from None
     for name, array in arrays.items():
         if array.dtype.kind == "V":  # what NumPy writes for bfloat16
             raise ValueError(f"{name} of a type that NumPy cannot store; write float32")
