@@ -29,6 +29,7 @@ class Preset(Generic[Spec_co]):
 
     Source: our choice; each preset names its figure, and docs/truth.md compares claims with measurements.
 
+    >>> from linearity_lab.experiments import preset
     >>> found = preset("liu-fig1-left")
     >>> max(found.paper_spec.widths) >= max(found.spec.widths)
     True
