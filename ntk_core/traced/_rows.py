@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
+from ntk_core.traced._custom_rules import has_rule, rule_of_jax
 from ntk_core.traced._row_axes import (
     CALLS,
     ELEMENTWISE,
@@ -24,7 +25,6 @@ from ntk_core.traced._row_axes import (
     Unproven,
     alike_along,
 )
-from ntk_core.traced._same import of_jax
 from ntk_core.traced._views import shape_of
 
 Carry = list[Known]  # of a loop
@@ -68,9 +68,7 @@ def _walk(jaxpr: Jaxpr, inputs: Sequence[Known], proof: Proof) -> list[Known]:
 
 def _equation(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Sequence[Known]:
     name = eqn.primitive.name
-    if name in CALLS and all(
-        of_jax(eqn.params[key]) for key in ("jvp_jaxpr_fun",) if key in eqn.params
-    ):
+    if name in CALLS and (not has_rule(eqn) or rule_of_jax(eqn) is not None):
         inner = eqn.params[CALLS[name]]
         return _walk(getattr(inner, "jaxpr", inner), operands, proof)
     if name in LOOPS:

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
-from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 import jax
 import numpy as np
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
 from ntk_core.traced._copies import PLUMBING, copied, in_order, same_copies
+from ntk_core.traced._custom_rules import RULES, has_rule, rule_of_jax
 from ntk_core.traced._row_axes import CALLS, ELEMENTWISE, Proof, Rows
 from ntk_core.traced._views import shape_of
 
@@ -24,11 +24,7 @@ SIZES = frozenset({"shape"})  # of results, whose shapes are compared
 PARTS = frozenset({"limit_indices", "slice_sizes"})  # of the first operand
 # Operations on arrays without rows, such as ``zeros((len(x), m))``, that treat all entries along the batch alike.
 SPREAD = ELEMENTWISE | CALLS.keys() | {"scan", "while", "cond", "dynamic_update_slice"}
-RULES = frozenset(
-    {"jvp_jaxpr_fun", "jvp_jaxpr_thunk", "fwd_jaxpr_thunk", "bwd", "out_trees"}
-)  # custom derivatives
 Numbered = dict[Var, int | JaxprEqn]  # variables by order of use, or the equation that copies them
-_OF_JAX = str(Path(jax.__file__).parent)
 
 
 @dataclass
@@ -38,7 +34,7 @@ class Comparison:
     Attributes:
         proof: what is known about the first program, for a batch, if the second is for a single row; None for equal
             shapes. The size of the batch may then appear in shapes along the axis of the rows, and nowhere else.
-        rules: whether some functions among their parameters, such as custom derivatives, are different objects.
+        rules: whether some custom derivatives may differ, which their equations do not show.
     """
 
     proof: Proof | None = None
@@ -126,8 +122,9 @@ class Comparison:
         agree = all(
             self._values(one.params[key], two.params[key]) for key in one.params.keys() - left_out
         )
-        for key in RULES & one.params.keys() - {"out_trees"}:
-            self.rules |= not (of_jax(one.params[key]) and of_jax(two.params[key]))
+        if has_rule(one):
+            rule = rule_of_jax(one)
+            self.rules |= rule is None or rule is not rule_of_jax(two)
         return agree
 
     def _shapes(self, one: Var | Literal, two: Var | Literal) -> bool:
@@ -204,12 +201,6 @@ class Comparison:
             return False
 
 
-def of_jax(rule: object) -> bool:
-    """Whether JAX defines a function's derivative, such as ReLU's, so that it cannot change."""
-    found = getattr(getattr(rule, "debug_info", None), "func_filename", None)
-    return bool(found) and str(found).startswith(_OF_JAX)
-
-
 def _source(known: Numbered, atom: Var | Literal) -> tuple[Var | Literal, list[JaxprEqn]]:
     """Return (the array that an operand copies, the equations between them in order)."""
     equations: list[JaxprEqn] = []
@@ -265,23 +256,13 @@ def _equal(one: object, two: object) -> bool:
                 if left.ndim else left.tobytes() == right.tobytes())  # fmt: skip
 
 
-def has_rules(jaxpr: Jaxpr) -> bool:
-    """Whether a function in this program has a custom derivative not from JAX."""
-    own = any(
-        not of_jax(eqn.params[key])
-        for eqn in jaxpr.eqns
-        for key in RULES & eqn.params.keys() - {"out_trees"}
-    )
-    return own or any(map(has_rules, subjaxprs(jaxpr)))
-
-
 def same(
     one: ClosedJaxpr, two: ClosedJaxpr, rules: tuple[ClosedJaxpr | None, ClosedJaxpr | None]
 ) -> bool:
     """Whether both programs compute the same.
 
     Args:
-        rules: programs of their derivatives, compared if custom derivatives are different objects.
+        rules: programs of their derivatives, compared if custom derivatives may differ.
     """
     found = Comparison()
     if not found.alike(one, two):

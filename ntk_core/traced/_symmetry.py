@@ -22,10 +22,10 @@ from jaxtyping import Bool, Float, PyTree
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.architectures import Network
 from ntk_core.traced._check import numbers_for, perturbed, quickly
+from ntk_core.traced._custom_rules import has_rules
 from ntk_core.traced._derivatives import linearized
 from ntk_core.traced._layers import wide
 from ntk_core.traced._program import Apply, Model, Program, Rows, roughest_type
-from ntk_core.traced._same import has_rules
 from ntk_core.traced._trace import Seen, inner, trace
 
 # Relative asymmetry that counts in every type. Correct rules reach 7e-6 in float32 and 0.035 in bfloat16.

@@ -14,11 +14,12 @@ from jax.tree_util import PyTreeDef
 from jaxtyping import PyTree
 
 from ntk_core.errors import InvalidInput, reason_of
+from ntk_core.traced._custom_rules import has_rules
 from ntk_core.traced._derivatives import value_and_slope
 from ntk_core.traced._look_ups import with_one_derivative
 from ntk_core.traced._overwrites import overwrites, reverses
 from ntk_core.traced._program import Apply, Program, Rows
-from ntk_core.traced._same import has_rules, same
+from ntk_core.traced._same import same
 from ntk_core.traced._uses import Avals
 
 BATCHES_KEPT = 64
