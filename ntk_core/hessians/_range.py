@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
-from jaxtyping import Float, PyTree
+from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels import as_function, moving_of, widened
@@ -82,7 +82,7 @@ def _narrowest(net: Model, params: PyTree, x: Array | np.ndarray) -> jnp.dtype:
 
 @partial(jax.jit, static_argnums=0)
 def _decimal(
-    net: Model, params: PyTree, x: Float[Array, "..."], output_index: int | Array
+    net: Model, params: PyTree, x: Shaped[Array, "..."], output_index: int | Array
 ) -> Float[Array, ""]:
     """Return log10 of the largest entry of the Hessian, within about one power of ten; −∞ for 0."""
     moving, restore = moving_of(net, params)
