@@ -59,7 +59,7 @@ def decimal_beyond(
     smallest = float(computed.tiny) / float(computed.eps)
     if smallest <= largest < math.inf:
         return None
-    decimal = float(_decimal(net, params, jnp.asarray(x), output_index))
+    decimal = float(_decimal(net, _as_arrays(params), jnp.asarray(x), output_index))
     if not math.isfinite(decimal):  # no curvature at all, or derivatives that are not finite
         return None
     overflows = not math.isfinite(largest) and decimal > math.log10(float(limits.max)) - 1
@@ -67,9 +67,16 @@ def decimal_beyond(
     return decimal if overflows or vanishes else None
 
 
+def _as_arrays(params: PyTree) -> PyTree:
+    """Return the parameters with arrays of JAX in place of NumPy's."""
+    return jax.tree.map(
+        lambda leaf: jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf, params
+    )
+
+
 def _narrowest(net: Model, params: PyTree, x: Array | np.ndarray) -> jnp.dtype:
     """Return the least precise floating-point type of parameters and input."""
-    leaves = jax.tree.leaves(moving_of(net, params)[0])
+    leaves = jax.tree.leaves(moving_of(net, _as_arrays(params))[0])
     if not isinstance(net, Network):
         leaves.append(x)
     kinds = []
