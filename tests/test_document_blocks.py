@@ -33,6 +33,7 @@ OUTSIDE = {
         "cd",
         "chown",
         "dask",
+        "date",
         "debootstrap",
         "docker",
         "env",
