@@ -144,7 +144,7 @@ def test_the_keyboard_alone_suffices(open_page):
     for name, key, shown in (
         ("width", "ArrowRight", "=9"),
         ("rate", "End", "=4"),
-        ("output", "ArrowDown", "=tanh"),
+        ("output", "ArrowDown", "=swish"),
     ):
         press_tab_until(page, f"{inside}?.id === 'live-{name}'")
         page.keyboard.press(key)
