@@ -22,6 +22,7 @@ from ntk_core.traced import (
     axes_of,
     like_params,
     refuse_asymmetric,
+    refuse_loops,
     value_and_slope,
     with_usual_settings,
 )
@@ -125,7 +126,7 @@ def loss_hessian_product(
 
     Raises:
         InvalidInput: for incompatible model, data, vector or loss, and for second derivatives that are not
-            symmetric, as with straight-through estimators.
+            symmetric, as with straight-through estimators, and for loops without a gradient.
 
     Source: Pearlmutter 1994 (forward over reverse).
     """
@@ -175,6 +176,7 @@ def _asked(
         return model.with_output("linear").apply, inputs, targets, Loss(model.output, loss)
     rule = Loss("linear", loss)
     rule.check_axes(axes_of(model))
+    refuse_loops(model, params, inputs)
     return model, inputs, targets, rule
 
 

@@ -133,7 +133,7 @@ def kernel_change_between(
         "progress": Progress(lambda share, message: progress(share)),
     }
     ((found,),) = changes_from_first(net, (params0, params1), x, **how)
-    size = max(1, len(jnp.shape(x)) and jnp.shape(x)[0])
+    size = len(checked_array(x, "x"))
     if math.isfinite(found.change) and min(found.norm0, found.norm1) / size >= SMALL_ENTRY:
         return found
     # Entries overflow or vanish, although ΔK does not depend on the scale of the outputs.

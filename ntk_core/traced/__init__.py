@@ -48,6 +48,6 @@ from ntk_core.traced._program import (
 )
 from ntk_core.traced._report import LayerFound, LayersFound, layers_of
 from ntk_core.traced._symmetry import AsymmetricHessian, random_weights, refuse_asymmetric
-from ntk_core.traced._trace import Frozen, freeze, same_program, traced
+from ntk_core.traced._trace import Frozen, freeze, refuse_loops, same_program, traced
 from ntk_core.traced._uses import Use
 from ntk_core.traced._usual_settings import with_usual_settings

@@ -125,8 +125,7 @@ class Program:
 
         with jax.default_matmul_precision("highest"):  # which equations remember
             self.closed = jax.make_jaxpr(one_row)(list(avals), row)
-            if any(eqn.primitive.name == "while" for eqn in _equations(self.closed.jaxpr)):
-                _check_reversible(one_row, avals, moving, row)
+            check_reversible(self.closed, moving)
         paths = jax.tree_util.tree_flatten_with_path(
             jax.tree.unflatten(structure, list(range(len(avals))))
         )[0]
@@ -394,25 +393,30 @@ def _pulled(
     return use.view.scale * (deltas.reshape(len(deltas), -1) @ leaves[use.view.leaf][part].T)
 
 
-def _check_reversible(
-    one_row: Apply, avals: Avals, moving: Sequence[bool], row: jax.ShapeDtypeStruct
-) -> None:
-    """Refuse loops without a gradient in JAX."""
+def check_reversible(closed: ClosedJaxpr, moving: Sequence[bool]) -> None:
+    """Refuse loops without a gradient in JAX in a program of (*leaves, x), whose ``moving`` leaves are differentiated.
 
-    def gradient(leaves: list[Array], row: Array) -> list[Array]:
-        own = [leaf for leaf, moves in zip(leaves, moving, strict=True) if moves]
+    Raises:
+        InvalidInput: for a ``while_loop`` around parameters.
+    """
+    if not any(eqn.primitive.name == "while" for eqn in _equations(closed.jaxpr)):
+        return
+
+    def gradient(given: list[Array]) -> list[Array]:
+        leaves = given[:-1]
 
         def value(own: list[Array]) -> Array:
             new = iter(own)
             values = [
                 next(new) if moves else leaf for leaf, moves in zip(leaves, moving, strict=True)
             ]
-            return jnp.sum(one_row(values, row).real)
+            outputs = jax.core.eval_jaxpr(closed.jaxpr, closed.consts, *values, given[-1])[0]
+            return jnp.sum(outputs.real)
 
-        return jax.grad(value)(own)
+        return jax.grad(value)([leaf for leaf, moves in zip(leaves, moving, strict=True) if moves])
 
     try:
-        jax.eval_shape(gradient, list(avals), row)
+        jax.eval_shape(gradient, closed.in_avals)
     except ValueError as error:
         raise InvalidInput(
             "net",

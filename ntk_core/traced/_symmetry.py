@@ -15,7 +15,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.extend.core import ClosedJaxpr
 from jax.typing import DTypeLike
 from jaxtyping import Bool, Float, PyTree
 
@@ -25,8 +24,8 @@ from ntk_core.traced._check import numbers_for, perturbed, quickly
 from ntk_core.traced._custom_rules import has_rules
 from ntk_core.traced._derivatives import linearized
 from ntk_core.traced._layers import wide
-from ntk_core.traced._program import Apply, Model, Program, Rows, roughest_type
-from ntk_core.traced._trace import Seen, inner, trace
+from ntk_core.traced._program import Apply, Model, Rows, roughest_type
+from ntk_core.traced._trace import program_of
 
 # Relative asymmetry that counts in every type. Correct rules reach 7e-6 in float32 and 0.035 in bfloat16.
 LARGEST_GAP = 0.1
@@ -86,7 +85,7 @@ def refuse_asymmetric(
     """
     if isinstance(net, Network):
         return
-    closed = _program_of(net, params, x)
+    closed = program_of(net, params, x)
     if closed is not None and has_rules(closed.jaxpr):
         scalar = Mixture(net) if value is None else value
         check_symmetric(scalar, roughest_type(closed.jaxpr), params, x, other)
@@ -138,21 +137,6 @@ def check_symmetric(value: Scalar, dtype: DTypeLike, params: PyTree, *arrays: Ro
         "custom_vjp and custom_jvp rules that are derivatives of their functions; straight-through, "
         "reversed and rescaled gradients have no Hessian",
     )
-
-
-def _program_of(net: Apply, params: PyTree, x: Rows) -> ClosedJaxpr | None:
-    """Return a program of the model; None if it depends on numbers of another trace."""
-    if isinstance(net, Program):
-        return net.single
-    seen = inner(net, Seen)
-    if seen is not None:
-        closed = seen.closed
-    else:
-        leaves, structure = jax.tree.flatten(params)
-        avals = jax.eval_shape(lambda *each: each, *leaves)
-        closed, _ = trace(net, structure, avals, x.shape, x.dtype)
-    depends = any(isinstance(const, jax.core.Tracer) for const in closed.consts)
-    return None if depends else closed
 
 
 def _measured(value: Scalar, params: PyTree, arrays: tuple[Rows, ...]) -> Asymmetry:

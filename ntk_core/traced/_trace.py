@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -14,11 +14,12 @@ from jax.tree_util import PyTreeDef
 from jaxtyping import PyTree
 
 from ntk_core.errors import InvalidInput, reason_of
+from ntk_core.networks.architectures import Network
 from ntk_core.traced._custom_rules import has_rules
 from ntk_core.traced._derivatives import value_and_slope
 from ntk_core.traced._look_ups import with_one_derivative
 from ntk_core.traced._overwrites import overwrites, reverses
-from ntk_core.traced._program import Apply, Program, Rows
+from ntk_core.traced._program import Apply, Model, Program, Rows, check_reversible
 from ntk_core.traced._same import same
 from ntk_core.traced._uses import Avals
 
@@ -115,10 +116,7 @@ def traced_batch(apply: Apply, params: PyTree, x: Rows) -> Batch | None:
         avals = tuple(jax.eval_shape(lambda *each: each, *leaves))
     except TypeError:
         return None
-    moving = tuple(
-        hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.inexact) and leaf.size > 0
-        for leaf in leaves
-    )
+    moving = tuple(_moves(leaf) for leaf in leaves)
     shape = (max(2, len(x)), *x.shape[1:])
     key = structure, avals, moving, shape, x.dtype, jnp.result_type(float).name
     frozen, kinds = _unwrapped(apply, Frozen)
@@ -301,6 +299,40 @@ class Seen:
         """Whether the program is for parameters and rows of these shapes."""
         own = [(var.aval.shape, var.aval.dtype) for var in self.closed.jaxpr.invars]
         return own == [*((each.shape, each.dtype) for each in avals), (shape, dtype)]
+
+
+def program_of(net: Apply, params: PyTree, x: Rows) -> ClosedJaxpr | None:
+    """Return a program of the model; None if it depends on numbers of another trace."""
+    if isinstance(net, Program):
+        return net.single
+    seen = inner(net, Seen)
+    if seen is not None:
+        closed = seen.closed
+    else:
+        leaves, structure = jax.tree.flatten(params)
+        avals = jax.eval_shape(lambda *each: each, *leaves)
+        closed, _ = trace(net, structure, avals, x.shape, x.dtype)
+    depends = any(isinstance(const, jax.core.Tracer) for const in closed.consts)
+    return None if depends else closed
+
+
+def refuse_loops(net: Model, params: PyTree, x: Rows) -> None:
+    """Refuse an accepted model with loops around parameters that have no gradient, as ``while_loop``.
+
+    Raises:
+        InvalidInput: with the remedy.
+    """
+    closed = None if isinstance(net, Network) else program_of(net, params, x)
+    if closed is not None:
+        leaves = jax.tree.leaves(params)
+        check_reversible(closed, [_moves(leaf) for leaf in leaves])
+
+
+def _moves(leaf: Any) -> bool:
+    """Whether a leaf of the parameters is differentiated."""
+    if not hasattr(leaf, "dtype"):
+        return False
+    return bool(jnp.issubdtype(leaf.dtype, jnp.inexact)) and leaf.size > 0
 
 
 def _copied(const: Array | np.ndarray) -> Array | np.ndarray:
