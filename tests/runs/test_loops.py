@@ -308,10 +308,11 @@ if sys.argv[1] == "forgotten":
     items = in_turn(work)  # a global name, so the loop is never closed
     print(next(items), flush=True)
 else:
-    threading.Thread(target=interrupt).start()
+    # Begun within the loop: an interrupt during an import of JAX can be lost there.
     try:
         for number in in_turn(work):
-            pass
+            if number == 0:
+                threading.Thread(target=interrupt).start()
     except KeyboardInterrupt:
         print("interrupted", [t.name for t in threading.enumerate()], flush=True)
 """

@@ -18,23 +18,18 @@ def add_setting(module: str, name: str) -> None:
     """Let the class ``module:name`` have one more setting from its definition on."""
     kind: Any = type(pydantic.BaseModel)
     original = kind.__new__
-    is_adding = False
 
     def define(cls: Any, class_name: str, bases: Any, namespace: Any, **options: Any) -> Any:
-        nonlocal is_adding
-        made = original(cls, class_name, bases, namespace, **options)
-        if is_adding or (made.__module__, class_name) != (module, name):
-            return made
-        is_adding = True
-        new = pydantic.Field(default=7, description="A setting of a later version.", title="New")
-        fields: Any = {NAME: (int, new)}
-        made = pydantic.create_model(class_name, __base__=made, __module__=module, **fields)
-        is_adding = False
-        if hasattr(
-            made, "options"
-        ):  # of ``load_dataset``, whose later version knows the new setting
-            made.options = _without_new_setting(made.options)
-        return made
+        if (namespace["__module__"], class_name) == (module, name):
+            new = pydantic.Field(
+                default=7, description="A setting of a later version.", title="New"
+            )
+            namespace[NAME] = new
+            namespace.setdefault("__annotations__", {})[NAME] = int
+        if "options" in namespace:
+            # Of ``load_dataset``, whose later version knows the new setting.
+            namespace["options"] = _without_new_setting(namespace["options"])
+        return original(cls, class_name, bases, namespace, **options)
 
     kind.__new__ = define
 
