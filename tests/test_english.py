@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from linearity_lab.words.markdown import Section, read
-from linearity_lab.words.pages import SEE
+from linearity_lab.words.pages import READ, SEE
 from tests.documents import ROOT, documents
 
 MAX_SENTENCE, MAX_BESIDE = 20, 60  # words
@@ -201,7 +201,9 @@ def test_sentences_on_screen_are_short() -> None:
             fields = [value for name, value in section.fields.items() if name not in NOT_SENTENCES]
             place = f"{path.relative_to(SCREEN)}: {section.place}"
             found[place] = [*map(long_sentences, [section.text, *fields])]
-            if heading == SEE or (path.parent.name == "steps" and heading in ("", "Answer")):
+            if heading in (SEE, READ) or (
+                path.parent.name == "steps" and heading in ("", "Answer")
+            ):
                 beside[place] = num_words(re.sub(r"\$\$[^$]*\$\$", "", section.text))
     for path in code_files("linearity_lab", "ntk_core"):
         found[str(path)] = [*map(long_sentences, strings(path.read_text(encoding="utf-8")))]

@@ -188,6 +188,18 @@ def compared_styles(kinds: Mapping[str, str], output: str) -> dict[str, Style]:
     }
 
 
+def distinct(styles: Mapping[str, Style]) -> dict[str, Style]:
+    """Give lines of one color colors of their own, if there are enough; names → styles."""
+    spare = [color for color in _OTHERS if color not in {s.color for s in styles.values()}]
+    found: dict[str, Style] = {}
+    for name, style in styles.items():
+        is_taken = any(other.color == style.color for other in found.values())
+        if is_taken and len(styles) <= len(_OTHERS) + 1 and spare:
+            style = replace(style, color=spare.pop(0))
+        found[name] = style
+    return found
+
+
 def output_title(output: str) -> str:
     """Return the title of an output nonlinearity."""
     return OUTPUTS[output].title

@@ -35,6 +35,7 @@ from ntk_core.markup import JSON
 from ntk_core.numbers import num_runs, number, signed, width_label
 
 _SILENT: JSON = {"hoverinfo": "skip", "showlegend": False}
+RESOLVED = 0.5  # a wider interval cannot tell m^(−1/2) from a constant
 FRACTIONS = {-0.5: "−1/2", -1.0: "−1"}
 
 
@@ -159,9 +160,12 @@ def _finding(lines: Sequence[Line], axis: Axis, symbol: str) -> str:
     """Return one sentence on the scaling of each line with its interval, or on its first and last values."""
     found = []
     for line in lines:
-        if line.law and line.means:
-            power = f"{axis.letter}^({exponent_words(line.law)})"
-            found.append(f"{plain_symbols(line.style.title)}: {plain_symbols(symbol)} ∝ {power}")
+        if not (line.law and line.means):
+            continue
+        law = f"{plain_symbols(symbol)} ∝ {axis.letter}^({exponent_words(line.law)})"
+        if math.isfinite(line.law.interval) and line.law.interval > RESOLVED:
+            law = f"exponent of {plain_symbols(symbol)} not resolved"
+        found.append(f"{plain_symbols(line.style.title)}: {law}")
     if not found:
         return _from_to(lines, axis, symbol)
     shown = "; ".join(found[each] for each in spread_out(len(found), 3))

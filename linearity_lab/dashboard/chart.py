@@ -1,5 +1,6 @@
 """A chart on a page: figure, words, caption, numbers, and the choice between charts."""
 
+import html
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -9,6 +10,7 @@ import streamlit as st
 
 from linearity_lab.charts.chart import Chart, Sent, above, interval_words
 from linearity_lab.charts.choices import Choice, Cursor, Part, Row
+from linearity_lab.charts.reading import how_to_read
 from linearity_lab.charts.style import CHART_CONFIG
 from linearity_lab.charts.vector import rows_as_pictures
 from linearity_lab.dashboard.explain import about, formula, things_to_try
@@ -16,13 +18,14 @@ from linearity_lab.dashboard.linked import linked
 from linearity_lab.runs import Spec
 from linearity_lab.settings.part import Values
 from linearity_lab.words.markdown import plain, raised, typeset
-from linearity_lab.words.pages import figure_words
+from linearity_lab.words.pages import figure_words, titled
 from ntk_core.markup import without_marks
 
 MOST_CHIPS, CHIP_LETTERS = 4, 48  # options beside each other; longer choices are lists
 FIRST = "first_figure"  # page.FIRST: the first figure, above the controls on a phone (look.css)
 OPENED_TAB = "opened_tab"  # page.OPENED_TAB: the figure opened by a link
 LabelVisibility = Literal["visible", "collapsed"]
+FOUND = "Found"
 _NOTHING = object()
 
 
@@ -48,6 +51,8 @@ class Figures:
     ghosts: Mapping[str, go.Figure] = field(default_factory=dict)
     # Key → (figure, figure above its ghost), kept between renderings.
     laid_over: dict[str, tuple[go.Figure, go.Figure]] = field(default_factory=dict)
+    kind: str = FOUND  # label of the sentence above the first figure
+    instead: str = ""  # this sentence, while the figure is that of earlier settings
     # Whether more points will follow; then only visible figures are sent to the browser.
     growing: bool = False
     in_sight: bool = True  # whether the tab that is being drawn is open
@@ -143,7 +148,11 @@ def _show_panel(
             show_in_pairs(figures, charts)
         else:
             if claim is not None:
-                lines.html(f'<p class="finding">{raised(alone.sentence)}</p>')
+                found = figures.instead or alone.sentence
+                lines.html(
+                    f'<p class="finding"><span class="kind">{html.escape(figures.kind)}</span> '
+                    f"{raised(found)}</p>"
+                )
             _show_figure(figures, alone, panel.on_select)
         if panel.below is not None:
             panel.below(figures)
@@ -152,7 +161,8 @@ def _show_panel(
     )
     if alone is not None:
         with words:
-            st.markdown(figure_words(f"{page}.{alone.name}").see_in_app)
+            words_of = figure_words(f"{page}.{alone.name}")
+            st.markdown(titled(words_of.heading, how_to_read(words_of, alone, in_app=True)))
             formula(f"{page}.{alone.name}")
     with links, st.container(gap="xxsmall"):
         if claim is not None:

@@ -31,7 +31,9 @@ from linearity_lab.page_modules import page_module
 from linearity_lab.runs import EXPERIMENTS, Spec
 from linearity_lab.settings.grammar import differences
 from linearity_lab.words.markdown import typeset
+from linearity_lab.words.pages import titled
 
+PAPER = "The paper"  # label of the claim of a preset
 # The menu is in the header, which Streamlit itself leaves to an embedded page.
 ALONE = """<style>
 [data-testid="stHeader"] { display: none }
@@ -205,15 +207,18 @@ def _claim(form: SpecForm[AnySpec], shown: Spec) -> None:
     """Show the claim of the paper, marked if its settings or data differ from the figure."""
     preset = form.preset
     changed = differences(shown, preset.spec).keys() - {"num_seeds", "seed", "draws"}
-    other = "*In the paper, with other settings:* " if changed else ""
+    other = "with other settings: " if changed else ""
     if getattr(getattr(shown, "dataset", None), "name", "") == "upload":
         threshold = getattr(getattr(shown, "training", None), "loss_threshold", None)
         st.markdown(
             "The figure is about your data."
             + (f" Training stops at a loss of {threshold:g}." if threshold else "")
         )
-        other = "*In the paper, on other data:* "
-    st.markdown(f"{other}{typeset(preset.statement)} *{preset.source}.*", help=preset.our_choice)
+        other = "on other data: "
+    st.markdown(
+        f"{titled(PAPER, other + typeset(preset.statement))} *{preset.source}.*",
+        help=preset.our_choice,
+    )
 
 
 def choose_shared(

@@ -8,6 +8,7 @@ import streamlit as st
 
 from linearity_lab.charts.axes import readable
 from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.reading import how_to_read
 from linearity_lab.citation import provenance_sentence
 from linearity_lab.page_modules import page_script
 from linearity_lab.runs import ResultValue
@@ -15,10 +16,12 @@ from linearity_lab.words.markdown import plain
 from linearity_lab.words.pages import (
     CHANGES,
     FINITE,
-    SEE,
+    MEASURED,
     SHOWS,
     figure_words,
     glossary,
+    has_prose,
+    titled,
     titled_prose,
     try_links,
 )
@@ -36,9 +39,9 @@ def formula(key: str) -> None:
 
 
 def about(key: str, chart: Chart, page: str = "") -> None:
-    """Show observations (for a named page its words instead), effects of finite width, terms and numbers.
+    """Show how to read it (for a named page its words instead), effects of finite width, terms and numbers.
 
-    Pages show the observations beside the figure.
+    Pages show how to read a figure below it.
     """
     words = figure_words(key)
     panel = st.popover(
@@ -52,11 +55,12 @@ def about(key: str, chart: Chart, page: str = "") -> None:
     if not panel.open:
         return
     with panel:
-        for heading in (SHOWS, CHANGES) if page else ():
-            st.markdown(titled_prose(page, heading))
-        for heading, text in ((SEE, words.see_in_app), (FINITE, words.finite_width)):
-            if not page or heading == FINITE:
-                st.markdown(f"**{heading}** {text}")
+        for heading in (SHOWS, MEASURED, CHANGES) if page else ():
+            if has_prose(page, heading):
+                st.markdown(titled_prose(page, heading))
+        if not page:
+            st.markdown(titled(words.heading, how_to_read(words, chart, in_app=True)))
+        st.markdown(titled(FINITE, words.finite_width))
         with st.container(horizontal=True, gap="small"):
             for name in words.terms:
                 st.page_link(

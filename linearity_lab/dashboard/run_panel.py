@@ -29,6 +29,8 @@ ASK_S, SHORT_S = 120.0, 30.0
 # Run, Stop and their neighbors keep place and size, so that the layout does not shift.
 RUN_PIXELS, STATUS_PIXELS = 184, 190
 _BEFORE = "shown_before"
+# Labels of the sentence above a pale figure.
+COMPUTING, EARLIER = "Computing", "Found with other settings"
 
 
 @dataclass(frozen=True)
@@ -262,6 +264,10 @@ def _panel(
     above_earlier = of_job is not None and (live or halted)
     if not above_earlier:
         wanted: SpecPart | None = now.spec if live and now is not None else form.spec
+        if live and now is not None and of_job is None:
+            figures.kind, figures.instead = COMPUTING, _first_words(now)
+        elif _changed(wanted, shown.spec):
+            figures.kind = EARLIER
         if shown.origin == "precomputed" and not live and not st.context.is_embedded:
             above.badge("Precomputed figure", icon=":material/inventory_2:", color="gray")
         if changed := _changed(wanted, shown.spec):
@@ -298,6 +304,12 @@ def _panel(
         )
     if shown.result is not None:
         provenance_footer(shown.result)
+
+
+def _first_words(now: Snapshot) -> str:
+    """Say what is being computed, before there is a first point."""
+    first, *others = [key_words(key) for key in now.spec.point_keys()]
+    return f"{first}, then {len(others)} more" if others else first
 
 
 def _snapshot_of(page: str) -> Snapshot | None:

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 
 from markupsafe import Markup
 
+from linearity_lab.charts.reading import how_to_read
 from linearity_lab.charts.vector import thumbnail_of
 from linearity_lab.citation import cite_run, provenance_sentence
 from linearity_lab.dashboard.export_formats import command_line
@@ -21,7 +22,7 @@ from linearity_lab.runs import EXPERIMENTS, PRESETS
 from linearity_lab.site._figures import FigurePage
 from linearity_lab.site._page import html_of, page
 from linearity_lab.words.markdown import typeset
-from linearity_lab.words.pages import SHOWS, figure_words, prose
+from linearity_lab.words.pages import SHOWS, FigureWords, figure_words, prose
 
 FRAME_HEIGHT = 620  # suggested size of an embedding frame, in pixels
 
@@ -56,9 +57,10 @@ def figure_page(figure: FigurePage, menu: Mapping[str, str]) -> str:
     """Show a figure with words, numbers and origin; in a frame only figure and caption."""
     title = figure.title if figure.page == "lecture" else figure.of
     title += f": {figure.title}" if figure.name not in PRESETS and figure.page != "lecture" else ""
-    headings = {
-        figure_words(f"{figure.page}.{each.name}"): each.heading for each in reversed(figure.charts)
-    }
+    explained: dict[FigureWords, tuple[str, str]] = {}  # words → how to read it, heading
+    for each in figure.charts:
+        words = figure_words(f"{figure.page}.{each.name}")
+        explained.setdefault(words, (how_to_read(words, each), each.heading))
     first, _, second = figure.name.partition(".")
     return page(
         "figure.html",
@@ -70,7 +72,7 @@ def figure_page(figure: FigurePage, menu: Mapping[str, str]) -> str:
         figure=figure,
         preset=PRESETS.get(figure.name),
         trail=("index", second, "Lecture") if first == "lecture" else ("gallery", first, "Gallery"),
-        explained=list(reversed(headings.items())),
+        explained=[(words, *shown) for words, shown in explained.items()],
         height=FRAME_HEIGHT,
         typeset=typeset,
         provenance=provenance_sentence,

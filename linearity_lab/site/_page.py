@@ -14,7 +14,17 @@ from markupsafe import Markup
 
 from linearity_lab.runs import PRESETS
 from linearity_lab.words.markdown import typeset
-from linearity_lab.words.pages import CHANGES, FINITE, SHOWS, glossary, prose, titled_prose
+from linearity_lab.words.pages import (
+    CHANGES,
+    FINITE,
+    MEASURED,
+    SHOWS,
+    glossary,
+    has_prose,
+    prose,
+    titled,
+    titled_prose,
+)
 
 NAME = "Linearity Lab"
 MENU = {
@@ -66,6 +76,8 @@ def _templates() -> jinja2.Environment:
     }
     found.globals |= {
         "prose": prose,
+        "has_prose": has_prose,
+        "titled": titled,
         "titled_prose": titled_prose,
         "glossary": glossary(),
         "claim": lambda preset: f"{typeset(preset.statement)} *{preset.source}.*",
@@ -73,6 +85,7 @@ def _templates() -> jinja2.Environment:
         "SHOWS": SHOWS,
         "CHANGES": CHANGES,
         "FINITE": FINITE,
+        "MEASURED": MEASURED,
     }
     return found
 

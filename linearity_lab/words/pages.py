@@ -6,7 +6,7 @@ Every other Markdown file in the folder contains the words of the chart with its
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import parse_qsl
@@ -16,6 +16,7 @@ from linearity_lab.words.markdown import Section, WordsError, read
 from ntk_core.errors import InvalidInput
 
 GLOSSARY_FILE = Path(__file__).with_name("glossary.md")
+MARKS_FILE = Path(__file__).with_name("marks.md")
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,13 @@ def entry_of(text: str) -> Entry:
 
 
 SHOWS, CHANGES = "What this page shows", "What finite width changes"
-SEE, FINITE = "What should I see?", "Why is finite width different?"
+# Results of the stored figures, each with the name of its figure: true beside any other figure, too.
+MEASURED = "Measured in the stored figures"
+# Below figures of pages, whatever their results are; and below those of the lecture, whose results are known.
+READ, SEE = "How to read it", "What should I see?"
+FINITE = "Why is finite width different?"
+# Marks that a figure may have; a field of this name in its words explains it, or else ``marks.md``.
+MARKS = ("dashed", "dotted", "ring", "arrow", "seeds", "band", "guide", "excluded")
 CHART = "Chart: "
 VEILED_KEY = ".veiled"
 PREDICT = "Predict first or show the answer. Then this text explains what to look for."
@@ -96,15 +103,17 @@ class FigureWords:
     """The words below one figure."""
 
     formula: str  # what it measures, Markdown with LaTeX; empty if it is beside the figure
-    see: str  # what to look for
+    see: str  # how to read it; in the lecture, what to look for
     finite_width: str  # why a network of finite width differs from the limit
     terms: tuple[str, ...]  # names of entries of the glossary
     clicks: str = ""  # what a click shows, which only the app has
+    marks: tuple[tuple[str, str], ...] = ()  # (mark, its meaning)
+    heading: str = READ  # above ``see``
 
-    @property
-    def see_in_app(self) -> str:
-        """Words on what to look for, and what a click shows."""
-        return f"{self.see} {self.clicks}".strip()
+    def reading(self, shown: Collection[str], *, in_app: bool = False) -> str:
+        """Return how to read a figure that has these marks; in the app, also what a click shows."""
+        sentences = [text for mark, text in self.marks if mark in shown]
+        return " ".join((self.see, *sentences, *([self.clicks] if in_app and self.clicks else [])))
 
 
 def figure_words(key: str) -> FigureWords:
@@ -117,12 +126,18 @@ def figure_words(key: str) -> FigureWords:
     found = charts_in(page_folder(page)).get(name)
     if found is None:
         raise WordsError(f"{page_folder(page) / 'words.md'} has no section “{CHART}{name}”.")
-    return replace(found, see=PREDICT, clicks="") if key.endswith(VEILED_KEY) else found
+    return replace(found, see=PREDICT, clicks="", marks=()) if key.endswith(VEILED_KEY) else found
+
+
+def titled(heading: str, text: str) -> str:
+    """Return a paragraph that starts with its heading; a list begins a line of its own."""
+    between = "\n\n" if text.startswith("- ") else " "
+    return f"**{heading}{'' if heading.endswith('?') else '.'}**{between}{text}"
 
 
 def titled_prose(page: str, heading: str) -> str:
     """Return the page's text below a heading, as a paragraph that starts with the heading."""
-    return f"**{heading}{'' if heading.endswith('?') else '.'}** {prose(page, heading)}"
+    return titled(heading, prose(page, heading))
 
 
 @dataclass(frozen=True)
@@ -148,6 +163,11 @@ def prose(page: str, heading: str) -> str:
     return _page(page_folder(page)).prose(heading)
 
 
+def has_prose(page: str, heading: str) -> bool:
+    """Whether the page has text below a heading."""
+    return heading in _page(page_folder(page)).sections
+
+
 @functools.cache
 def charts_in(folder: Path) -> Mapping[str, FigureWords]:
     """Name of a chart → its words, of all charts of the page in this folder.
@@ -158,14 +178,26 @@ def charts_in(folder: Path) -> Mapping[str, FigureWords]:
     found = {}
     for path in sorted(folder.rglob("*.md")):
         if path.name != "words.md":
-            found[path.stem] = _figure(read(path))
+            found[path.stem] = _figure(read(path), SEE)
             continue
         for heading, section in _page(folder).sections.items():
             if heading.startswith(CHART):
-                section.holds_only(("formula", "terms", "clicks"), (SEE, FINITE))
+                section.holds_only(("formula", "terms", "clicks", *MARKS), (READ, FINITE))
                 section.field("formula")
-                found |= dict.fromkeys(heading.removeprefix(CHART).split(", "), _figure(section))
+                words = replace(_figure(section, READ), marks=_marks(section))
+                found |= dict.fromkeys(heading.removeprefix(CHART).split(", "), words)
     return found
+
+
+@functools.cache
+def _common_marks() -> Mapping[str, str]:
+    """Mark → its meaning, where a figure has no words of its own for it."""
+    return {mark: section.text for mark, section in read(MARKS_FILE).sections.items()}
+
+
+def _marks(section: Section) -> tuple[tuple[str, str], ...]:
+    known = {**_common_marks(), **section.fields}
+    return tuple((mark, known[mark]) for mark in MARKS if mark in known)
 
 
 @functools.cache
@@ -173,15 +205,16 @@ def _page(folder: Path) -> Section:
     return read(folder / "words.md")
 
 
-def _figure(section: Section) -> FigureWords:
+def _figure(section: Section, heading: str) -> FigureWords:
     terms = section.listed("terms")
     for term in terms:
         if term not in glossary():
             raise WordsError(f"{section.place}: {GLOSSARY_FILE.name} has no term “{term}”.")
     return FigureWords(
         section.fields.get("formula", ""),
-        section.prose(SEE),
+        section.prose(heading),
         section.prose(FINITE),
         terms,
         section.fields.get("clicks", ""),
+        heading=heading,
     )

@@ -14,7 +14,9 @@ from linearity_lab.runs import EXPERIMENTS, Mean
 from linearity_lab.settings.grammar import settings
 from linearity_lab.words.markdown import WordsError, raised, typeset
 from linearity_lab.words.pages import (
+    MARKS,
     VEILED_KEY,
+    _common_marks,
     charts_in,
     figure_words,
     glossary,
@@ -53,6 +55,7 @@ def test_every_control_has_one_line_of_help():
 
 
 def test_all_words_of_figures_are_short_and_link_to_the_glossary():
+    assert set(_common_marks()) < set(MARKS)
     for key, found in CHARTS.items():
         assert found.formula or key.startswith("lecture."), key
         assert all(
@@ -119,7 +122,7 @@ The line falls: it is read from here.
 formula: $\\Delta K$: a change
 terms: kernel-change, width
 
-## What should I see?
+## How to read it
 
 A line.
 
@@ -161,7 +164,7 @@ WRONG = [
     (
         "formula: ",
         "formulas: ",
-        r"nothing shows the field “formulas”; it may be formula, terms, clicks\.",
+        r"nothing shows the field “formulas”; it may be formula, terms, clicks, ",
     ),
     ("A mean of few.\n", "", r"has no text “Why is finite width different\?”\."),
     (

@@ -21,7 +21,7 @@ from linearity_lab.charts.sweep import sweep
 from linearity_lab.dashboard.gallery import gallery_figures, gallery_result
 from linearity_lab.page_modules import page_folder
 from linearity_lab.runs import EXPERIMENTS, KINDS, PRESETS
-from linearity_lab.words.pages import charts_in, figure_words
+from linearity_lab.words.pages import MARKS, charts_in, figure_words
 from tests.dashboard.made_results import make_points, make_result
 from tests.dashboard.open_pages import ROOT
 
@@ -123,9 +123,12 @@ def test_words_on_the_site_name_no_click():
     """The words of a figure say what a click shows in a field, which the site leaves out."""
     for experiment in EXPERIMENTS:
         for name, words in charts_in(page_folder(experiment)).items():
-            assert "click" not in words.see.lower(), (experiment, name)
+            reading = words.reading(MARKS)
+            assert "click" not in reading.lower(), (experiment, name)
+            assert words.reading(MARKS, in_app=True) == f"{reading} {words.clicks}".strip()
     words = figure_words("kernel_change.against_width")
-    assert words.see_in_app == f"{words.see} Click a point to see that training run."
+    assert words.reading((), in_app=True) == f"{words.see} Click a point to see that training run."
+    assert words.reading(["band"]) == f"{words.see} The band is one standard error of the mean."
 
 
 def test_finding_is_a_field_of_every_first_figure():

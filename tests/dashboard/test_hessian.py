@@ -60,13 +60,15 @@ def test_unconverged_norms_are_open_markers_in_no_mean_and_named():
     markers = one(drawn.figure, legendgroup=LINEAR, mode="markers")
     assert markers["marker"]["symbol"][-12:] == ["circle-open"] * 12
     np.testing.assert_array_equal(numbers(line(drawn, LINEAR)["x"]), [100, 200, 500])
-    (sentence,) = [each for each in drawn.caption if "linear output has unconverged norms" in each]
+    (sentence,) = [
+        each for each in drawn.caption if ": fully connected has unconverged norms" in each
+    ]
     assert "at m = 1,000 (seeds 0, 1, 2" in sentence
 
 
 def test_table_has_measured_exponents_and_verdicts():
     rows = {row["Network"]: row for row in figures.table_rows(TABLE)}
-    assert rows["linear output"]["‖H‖"].startswith("m^{−0.")
+    assert rows["fully connected"]["‖H‖"].startswith("m^{−0.")
     assert [row["Becomes linear?"] for row in rows.values()] == [
         row["In the paper"] for row in rows.values()
     ]

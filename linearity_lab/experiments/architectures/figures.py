@@ -13,7 +13,7 @@ from linearity_lab.charts.choices import WIDTH, Choice, output_choice
 from linearity_lab.charts.figure import Figure, Shown
 from linearity_lab.charts.labels import MOST_CURVES, hide
 from linearity_lab.charts.lines import GROWN_AXES, Line, Measure, width_axis
-from linearity_lab.charts.style import FONT_SIZE, GUIDE_COLOR, Style, compared_styles
+from linearity_lab.charts.style import FONT_SIZE, GUIDE_COLOR, Style, compared_styles, distinct
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.experiments.architectures.point import (
     MAX_KEPT_SAMPLES,
@@ -25,6 +25,7 @@ from linearity_lab.experiments.kernel_change.point import (
     KernelChanges,
     KernelSnapshot,
 )
+from linearity_lab.networks.differences import differences
 from linearity_lab.networks.spec import grown_size
 from ntk_core.numbers import number, width_label
 
@@ -258,16 +259,16 @@ def _points_by_network(shown: Runs) -> dict[str, list[ArchitecturesPoint]]:
 
 
 def _styles(shown: Runs, output: str) -> Styles:
-    """Return the styles of networks; titles name what the width is, unless the axis does."""
+    """Return the styles of networks; titles name what differs, and what the width is, unless the axis does."""
     networks = shown.spec.networks
     styles = compared_styles({letter: each.kind for letter, each in networks.items()}, output)
-    if grown_size(shown.spec.architectures):
-        return styles
+    is_named = bool(grown_size(shown.spec.architectures))
     for letter, network in networks.items():
-        if network.grown:
-            title = f"{styles[letter].title}, {WIDTH_IS[network.grown]}"
-            styles[letter] = replace(styles[letter], title=title)
-    return styles
+        alike = [other for other in networks.values() if other.kind == network.kind]
+        words = [WIDTH_IS[network.grown]] if network.grown and not is_named else []
+        words += differences(network, alike, but=("width_is", "grows"))
+        styles[letter] = replace(styles[letter], title=", ".join([styles[letter].title, *words]))
+    return distinct(styles)
 
 
 def _outputs(shown: Runs) -> list[str | Choice]:

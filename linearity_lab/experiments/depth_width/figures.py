@@ -7,12 +7,12 @@ import numpy as np
 import plotly.graph_objects as go
 
 from linearity_lab.charts.axes import GUIDE_LINE, beginning, drawn_values, log_ticks
-from linearity_lab.charts.chart import Chart, ComparedAxis
+from linearity_lab.charts.chart import Chart, ComparedAxis, leading
 from linearity_lab.charts.figure import Figure, Shown
 from linearity_lab.charts.labels import LEGEND_HEIGHTS, spread_out
 from linearity_lab.charts.lines import Axis, Dot, Line, Measure
 from linearity_lab.charts.style import Style, width_style
-from linearity_lab.charts.sweep import sweep
+from linearity_lab.charts.sweep import line_sentences, sweep
 from linearity_lab.experiments.depth_width.point import (
     COLUMNS,
     PAIR,
@@ -99,9 +99,11 @@ def _random(
 ) -> Chart:
     heading = "How random the kernel is" if axis is DEPTH else "Against depth over width"
     rows = table_rows(PAIR, [point.model_copy(update={"runs": ()}) for point in points])
-    drawn = lines(points, axis, of)
-    return sweep(
-        drawn,
+    reliable = [point for point in points if not _is_ringed(point)]
+    sentences = line_sentences(lines(reliable, axis, of), axis)
+    left_out = " Ringed values are left out." if len(reliable) < len(points) else ""
+    chart = sweep(
+        lines(points, axis, of),
         axis,
         title,
         symbol,
@@ -111,6 +113,15 @@ def _random(
         caption=_captions(points),
         rows=rows,
     )
+    if not sentences:
+        return chart
+    takeaway = f"{chart.title}. {' '.join(sentences)}{left_out}"
+    return replace(chart, finding=leading(sentences), takeaway=takeaway)
+
+
+def _is_ringed(point: DepthWidthPoint) -> bool:
+    """Whether a single network dominates the moment, so that its value is unreliable."""
+    return point.largest_share > MOST_OF_ONE
 
 
 def trained(points: Sequence[DepthWidthPoint], measure: Measure[DepthRun]) -> Chart:
@@ -208,9 +219,7 @@ def _add_intervals(
             visible=visible,
             name=f"{style.title}, 95% bootstrap interval",
         )
-        rings = [
-            point for point in own if point.largest_share > MOST_OF_ONE and point.cv_squared > 0
-        ]
+        rings = [point for point in own if _is_ringed(point) and point.cv_squared > 0]
         if rings:
             figure.add_scatter(
                 x=[at(point) for point in rings],
@@ -223,8 +232,8 @@ def _add_intervals(
                 visible=visible,
                 name=f"{style.title}, ringed",
             )
-    if any(point.largest_share > MOST_OF_ONE for point in points):
-        words = "dominated by a single sample; unreliable"
+    if any(map(_is_ringed, points)):
+        words = "ringed: one network decides, unreliable"
         figure.add_scatter(
             x=[None], y=[None], mode="markers", marker=RING, name=words, showlegend=True
         )
@@ -234,9 +243,7 @@ def _captions(points: Sequence[DepthWidthPoint]) -> list[str]:
     """Return the number of networks, and the points for which it is too small."""
     counted = " or ".join(f"{count:,}" for count in sorted({point.num_kernels for point in points}))
     sentences = [f"{counted} networks for each point; bars are 95% bootstrap intervals."]
-    rings = sorted(
-        ((p.beta, p) for p in points if p.largest_share > MOST_OF_ONE), key=lambda pair: pair[0]
-    )
+    rings = sorted(((p.beta, p) for p in points if _is_ringed(p)), key=lambda pair: pair[0])
     if rings:
         pairs = ", ".join(f"L = {point.depth} at m = {point.width:,}" for _, point in rings)
         sentences.append(

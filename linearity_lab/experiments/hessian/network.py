@@ -9,8 +9,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from linearity_lab.networks.differences import differences
 from linearity_lab.networks.spec import COMPOSED, ActivationName, ArchitectureSpec, OutputName
-from linearity_lab.settings.grammar import text_of
 from linearity_lab.settings.part import CountsNeurons
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.choices import PARAMETERIZATIONS, almost_everywhere
@@ -126,13 +126,20 @@ class ComparedNetwork(ArchitectureSpec):
     @property
     def title(self) -> str:
         """``CNN, bottleneck, swish output, LeCun``; defaults are omitted."""
+        return self.titled()
+
+    def titled(self, *, with_kind: bool = False, with_scale: bool = False) -> str:
+        """Return its title; on request with the defaults, fully connected and the NTK parameterization."""
         if self.closed_form:
             title = "shallow, diagonal" if self.closed_form == "shallow" else "quadratic bottleneck"
         else:
-            title = network_title(self.family, self.output) + (
-                ", x = 1" if self.input == "one" else ""
-            )
-        if self.parameterization == "ntk":
+            title = network_title(self.family, self.output)
+            if with_kind and self.family == "fully-connected":
+                output = "" if self.output == "linear" else f", {title}"
+                title = f"{ARCHITECTURES[self.family].title}{output}"
+            if self.input == "one":
+                title = f"{title}, x = 1"
+        if self.parameterization == "ntk" and not with_scale:
             return title
         return f"{title}, {PARAMETERIZATIONS[self.parameterization].title.partition(' (')[0]}"
 
@@ -179,18 +186,20 @@ def named(networks: tuple[ComparedNetwork, ...]) -> dict[str, ComparedNetwork]:
 
 
 def titles(networks: Mapping[str, ComparedNetwork]) -> dict[str, str]:
-    """Map names to titles; equal titles get the settings that differ."""
+    """Map names to titles; equal titles get the settings that differ.
+
+    Defaults are named beside networks with other ones.
+    """
+    several_kinds = len({network.family for network in networks.values()}) > 1
+    several_scales = len({network.parameterization for network in networks.values()}) > 1
+    own = {
+        name: network.titled(with_kind=several_kinds, with_scale=several_scales)
+        for name, network in networks.items()
+    }
     found = {}
     for name, network in networks.items():
-        alike = [other for other in networks.values() if other.title == network.title]
-        differing = [
-            f"{title[:1].lower()}{title[1:]} = {text_of(getattr(network, field))}"
-            for field, info in type(network).model_fields.items()
-            if (title := info.title)
-            and network.uses(field)
-            and any(getattr(other, field) != getattr(network, field) for other in alike)
-        ]
-        found[name] = ", ".join([network.title, *differing])
+        alike = [networks[other] for other, title in own.items() if title == own[name]]
+        found[name] = ", ".join([own[name], *differences(network, alike)])
     return found
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from linearity_lab.charts.axes import rate_words
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.lines import GROWN_AXES, Axis, Dot, Line, fitted
-from linearity_lab.charts.style import Style, network_style
+from linearity_lab.charts.style import Style, distinct, network_style
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.experiments.hessian.network import ComparedNetwork, titles
 from linearity_lab.experiments.hessian.point import COLUMNS, HessianPoint, HessianRun
@@ -65,7 +65,7 @@ def networks_of(points: Sequence[HessianPoint]) -> dict[str, ComparedNetwork]:
 
 
 def styles(points: Sequence[HessianPoint]) -> dict[str, Style]:
-    """Map lines to styles: those of the networks; repeated ones get another dash and symbol."""
+    """Map lines to styles: those of the networks; repeated ones get another color, dash and symbol."""
     networks, taken, found = networks_of(points), set(), {}
     for line, title in titles(networks).items():
         network = networks[line]
@@ -74,7 +74,7 @@ def styles(points: Sequence[HessianPoint]) -> dict[str, Style]:
             variant = max(variant + 1, len(PARAMETERIZATIONS))
         taken.add((network.family, network.output, variant))
         found[line] = network_style(network.family, network.output, title, variant)
-    return found
+    return distinct(found)
 
 
 def of_line(points: Sequence[HessianPoint], line: str) -> list[HessianPoint]:
