@@ -1,5 +1,6 @@
 """Fixtures of all tests. JAX starts only for a test that asks for it."""
 
+import collections
 import functools
 import gc
 import itertools
@@ -35,11 +36,15 @@ os.environ["XLA_FLAGS"] = " ".join([*QUICK_FLAGS, os.environ.get("XLA_FLAGS", ""
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run files with slow tests first, so that all processes end together, and spread browser tests between them.
+    """Mark cases after the first ones as slow where a test asks for it, then order the files.
+
+    Run files with slow tests first, so that all processes end together, and spread browser tests between them.
 
     Simultaneous browsers slow each other down.
     """
+    _leave_later_cases_to_the_slow_tier(items)
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     in_browser = {item.path for item in items if item.get_closest_marker("browser")}
     files = sorted(
@@ -53,6 +58,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for number, path in enumerate(each for each in files if each in in_browser)
     }
     items.sort(key=lambda item: places[item.path])
+
+
+def _leave_later_cases_to_the_slow_tier(items: list[pytest.Item]) -> None:
+    """``@pytest.mark.first_cases(n)``: the fast tier takes the first n cases of each test."""
+    num_cases: collections.Counter[str] = collections.Counter()
+    for item in items:
+        mark = item.get_closest_marker("first_cases")
+        if mark is None:
+            continue
+        test = item.nodeid.partition("[")[0]
+        num_cases[test] += 1
+        if num_cases[test] > mark.args[0]:
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

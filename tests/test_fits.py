@@ -32,6 +32,7 @@ def test_an_exact_power_law_is_found_with_a_vanishing_interval():
     assert fit(400) == pytest.approx(7 / 20)
 
 
+@pytest.mark.slow
 def test_interval_of_the_exponent_has_nominal_coverage():
     """With errors shared by a seed; the committed simulation has other regimes (tests/benchmarks)."""
     rng = np.random.default_rng(0)

@@ -16,7 +16,7 @@ import ntk_core
 from ntk_core import FullyConnected, InvalidInput
 from tests.test_public_names import public_names
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
+pytestmark = [pytest.mark.usefixtures("quick_compilation"), pytest.mark.first_cases(1)]
 NET = FullyConnected(width=4, num_outputs=1, activation="tanh", use_bias=False)
 PARAMS = NET.init(jax.random.key(0), 3)
 X, Y = jax.random.normal(jax.random.key(1), (5, 3)), jnp.linspace(-1.0, 1.0, 5)

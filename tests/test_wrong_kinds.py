@@ -49,6 +49,9 @@ from ntk_core.kernels import (
     trace_outputs,
 )
 
+# Each test runs with its first case in the fast tier.
+pytestmark = pytest.mark.first_cases(1)
+
 OURS = (InvalidInput, TracingDisagrees)  # TooLarge is an InvalidInput
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((3, 4)).astype(np.float32)

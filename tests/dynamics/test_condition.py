@@ -8,6 +8,9 @@ from ntk_core.dynamics import Loss, condition_numbers, train
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import FullyConnected
 
+# Each test runs with its first case in the fast tier.
+pytestmark = pytest.mark.first_cases(1)
+
 EPS = float(np.finfo(np.float32).eps)
 NET = FullyConnected(width=40, depth=2, num_outputs=2, activation="tanh", use_bias=False)
 TRAINING = {"loss": Loss("linear", "square"), "max_steps": 5, "num_records": 3, "linearized": False}

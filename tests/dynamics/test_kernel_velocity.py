@@ -48,6 +48,7 @@ def test_velocity_equals_central_difference_of_the_kernel(case, x64):
     assert float(found) == pytest.approx(float(dense(trained)), rel=1e-5, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_blocks_of_rows_and_several_draws_agree(x64):
     net = FullyConnected(
         width=5, num_outputs=2, activation="tanh", output="softmax", use_bias=False

@@ -12,6 +12,9 @@ from ntk_core.dynamics import Loss, gauss_newton_product, loss_hessian_product
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import FullyConnected
 
+# Each test runs with its first case in the fast tier.
+pytestmark = pytest.mark.first_cases(1)
+
 Y = jnp.asarray(np.eye(3)[[0, 1, 2, 1]])
 
 

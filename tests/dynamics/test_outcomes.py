@@ -15,6 +15,9 @@ from ntk_core.networks.architectures import FullyConnected
 from ntk_core.progress import Progress, Stopped
 from tests.dynamics.problems import NET, problem
 
+# Each test runs with its first case in the fast tier.
+pytestmark = pytest.mark.first_cases(1)
+
 STEPS = [0, *np.unique(np.geomspace(1, 5000, 24).round().astype(int)).tolist()]
 PLATEAU = [0.19 + 0.8 / (1 + step) for step in STEPS]
 SLOW = [0.8 / (1 + step) ** 0.2 for step in STEPS]
@@ -191,6 +194,7 @@ def test_training_stops_at_the_threshold_and_on_request():
     assert 50 < training.history().steps[-1] < 10**7
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_wide_networks_approach_the_infinite_width_prediction():
     x = jax.random.normal(jax.random.key(1), (8, 3))

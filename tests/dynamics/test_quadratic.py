@@ -19,7 +19,7 @@ from ntk_core.dynamics import (
 )
 from ntk_core.networks.architectures import ConvNet, DenseNet, FullyConnected, merge
 
-pytestmark = pytest.mark.usefixtures("x64")
+pytestmark = [pytest.mark.usefixtures("x64"), pytest.mark.first_cases(1)]
 
 NETWORKS = [
     (

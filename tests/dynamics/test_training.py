@@ -12,6 +12,9 @@ from ntk_core.dynamics.choices import METHODS, Method
 from ntk_core.networks.architectures import DenseNet, FullyConnected, Mirrored, merge
 from tests.dynamics.problems import NET, problem
 
+# Each test runs with its first case in the fast tier.
+pytestmark = pytest.mark.first_cases(1)
+
 KEY = jax.random.key(3)
 OPTIMIZERS = {
     "gradient-descent": (Optimizer(), lambda rate: optax.sgd(rate)),

@@ -20,6 +20,9 @@ from ntk_core.errors import InvalidInput
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import ConvNet, FullyConnected, Mirrored, merge
 
+# Each test runs with its first case in the fast tier.
+pytestmark = pytest.mark.first_cases(1)
+
 
 @pytest.mark.parametrize("entries", ["gaussian", "rademacher", "uniform"])
 def test_inputs_have_the_stated_covariance(entries):

@@ -103,6 +103,7 @@ def test_a_rate_beyond_stability_is_an_outcome_and_no_error():
     assert "! diverged" in run_summary(spec, result.points)
 
 
+@pytest.mark.slow
 def test_images_and_convolutions_are_trained_on_minibatches():
     (point,) = result_of(IMAGES).points
     (each,) = point.runs

@@ -18,6 +18,9 @@ from ntk_core.networks.architectures import FullyConnected, ScaledNetwork
 from ntk_core.networks.keys import initial_key
 from tests.running import point_of, result_of
 
+# Each test runs with its first case in the fast tier.
+pytestmark = pytest.mark.first_cases(1)
+
 FEW = {
     "widths": [64],
     "scales": [1, 32],

@@ -74,6 +74,7 @@ def test_a_streamed_run_is_the_run_with_its_kernels_in_memory(x64, streaming):
             np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=1e-10, atol=1e-14)
 
 
+@pytest.mark.slow
 def test_a_stopped_run_goes_on_inside_a_point(streaming, monkeypatch, tmp_path):
     streaming(4)
     whole = runs_of(ONE_GROUP)

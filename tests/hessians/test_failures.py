@@ -11,9 +11,13 @@ from ntk_core.hessians._lanczos import lanczos_extreme
 from ntk_core.networks.architectures import FullyConnected
 from tests.plain_derivatives import drawn, small_hessian
 
+# Each test runs with its first case in the fast tier.
+pytestmark = pytest.mark.first_cases(1)
+
 TOLERANCES = (0.3, 0.1, 3e-2, 1e-2, 1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [4, 16])
 def test_norms_of_one_hidden_layer_are_within_their_tolerance(width, x64):
     rng = np.random.default_rng(0)

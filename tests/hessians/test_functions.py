@@ -62,6 +62,7 @@ def test_frozen_layers_have_no_block():
     )
 
 
+@pytest.mark.slow
 def test_ball_of_a_function_ascends_along_the_gradient():
     measure = ball_module.Measure(recurrent, PARAMS, X[0], "hessian", 1, 1e-9, 64)
     place = measure(PARAMS)
@@ -108,6 +109,7 @@ def test_smallest_eigenvalue_of_a_function_falls_in_a_ball():
     assert 0 <= found.value < found.at_center
 
 
+@pytest.mark.slow
 def test_layer_quantities_of_a_function_and_its_network_agree():
     """The function stores its weights by features."""
     net = FullyConnected(width=6, depth=3, num_outputs=2, activation="tanh", use_bias=True)

@@ -10,6 +10,9 @@ import pytest
 from ntk_core.hessians._host_lanczos import leading
 from ntk_core.hessians._lanczos import _orthogonal, lanczos_extreme, lanczos_quadrature
 
+# Each test runs with its first case in the fast tier.
+pytestmark = pytest.mark.first_cases(1)
+
 SPECTRA = {
     "separated": np.linspace(1, 2, 60) ** 8,
     "both signs, negative wins": np.concatenate(
@@ -84,6 +87,7 @@ def test_the_smaller_end_waits_for_one_that_may_be_larger(method, seed, x64):
     assert abs(found.value + 1.2) <= 0.05 * 1.2
 
 
+@pytest.mark.slow
 @both
 def test_residual_bounds_the_distance_before_convergence(method, x64):
     for name, spectrum in SPECTRA.items():

@@ -13,6 +13,9 @@ from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import FullyConnected
 from tests.plain_derivatives import by_size, drawn, full_hessian, largest
 
+# Each test runs with its first case in the fast tier.
+pytestmark = pytest.mark.first_cases(1)
+
 NET = FullyConnected(width=9, num_outputs=3, activation="tanh", output="softmax", use_bias=True)
 
 

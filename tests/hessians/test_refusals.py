@@ -20,6 +20,9 @@ from ntk_core.hessians import (
 )
 from ntk_core.networks.architectures import FullyConnected, ResNet
 
+# Each test runs with its first case in the fast tier.
+pytestmark = pytest.mark.first_cases(1)
+
 NET = FullyConnected(width=4, num_outputs=3, activation="tanh", trained="first")
 CHAIN = {"w": [(6, 4), (5, 6), (5, 2)]}
 

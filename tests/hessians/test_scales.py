@@ -11,7 +11,10 @@ from ntk_core import InvalidInput, ball_sup, hessian_density, hessian_eigenpairs
 from ntk_core.hessians import hessian_block_norms, smallest_eigenvalue_in_ball, vector_hessian_norm
 
 # NumPy reports that JAX casts a literal of 1e30 to a narrower type when it folds constants.
-pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered in cast")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:overflow encountered in cast"),
+    pytest.mark.first_cases(1),
+]
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((2, 3)).astype(np.float32)
 PARAMS = {

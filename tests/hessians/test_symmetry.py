@@ -22,6 +22,9 @@ from ntk_core.dynamics import loss_hessian_product
 from ntk_core.hessians import hessian_block_norms, path_sup, vector_hessian_norm
 from ntk_core.traced import AsymmetricHessian
 
+# Each test runs with its first case in the fast tier.
+pytestmark = pytest.mark.first_cases(1)
+
 RNG = np.random.default_rng(0)
 PARAMS = {
     "w": RNG.standard_normal((3, 5)),

@@ -9,6 +9,9 @@ from ntk_core.hessians import hessian_block_norms, hessian_norm, layer_quantitie
 from ntk_core.networks.architectures import Bottleneck, FullyConnected
 from tests.plain_derivatives import drawn
 
+# Each test runs with its first case in the fast tier.
+pytestmark = pytest.mark.first_cases(1)
+
 NETS = {
     "deep": FullyConnected(
         width=(6, 5, 7), depth=3, num_outputs=2, activation="tanh", use_bias=True
@@ -64,6 +67,7 @@ def norm_221(tensor, seed=0, num_rounds=200):
     return best
 
 
+@pytest.mark.slow
 def test_layer_quantities_are_those_of_the_layer_function(x64):
     net = NETS["deep"]
     params, x = drawn(net, (3,), 3)

@@ -84,6 +84,7 @@ def test_stop_keeps_points_and_submit_resumes(jobs, long, wait_for):
     assert jobs.snapshot(job_id).points == kept
 
 
+@pytest.mark.slow
 def test_another_process_ends_a_job_and_the_next_one_runs(
     jobs, seen, shared_store_file, tiny, long, wait_for
 ):

@@ -8,6 +8,9 @@ import pytest
 from ntk_core.dynamics import gauss_newton_product, loss_hessian_product
 from ntk_core.hessians import layer_quantities
 
+# Each test runs with its first case in the fast tier.
+pytestmark = pytest.mark.first_cases(1)
+
 RNG = np.random.default_rng(0)
 
 
@@ -70,6 +73,7 @@ def test_products_keep_keys_and_integers_of_parameters(x64, product, activation)
     assert jax.random.key_data(found["key"]).tolist() == jax.random.key_data(more["key"]).tolist()
 
 
+@pytest.mark.slow
 def test_layer_quantities_of_a_custom_rule_are_those_of_tanh(x64):
     params, x, _ = drawn()
     found = layer_quantities(model(one_rule), params, x[0])

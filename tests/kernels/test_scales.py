@@ -27,7 +27,10 @@ from ntk_core.kernels import alignment, generic_ntk, kernel_distance
 from ntk_core.networks import FullyConnected
 
 # NumPy reports that JAX casts a literal of 1e30 to a narrower type when it folds constants.
-pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered in cast")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:overflow encountered in cast"),
+    pytest.mark.first_cases(1),
+]
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((5, 4)).astype(np.float32)
 Y = RNG.standard_normal((5, 2)).astype(np.float32)
@@ -187,6 +190,7 @@ def test_products_of_parameters_in_other_units_are_refused(scale: float) -> None
         KernelOperator(stretched, params, X).product(Y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1e-30, 1e30])
 def test_solutions_and_estimates_do_not_depend_on_scale(scale: float) -> None:
     def scaled(w: PyTree, x: Array) -> Array:

@@ -20,6 +20,9 @@ from ntk_core.networks.architectures import (
 )
 from ntk_core.networks.choices import ACTIVATIONS, ALIASES, KINKED, OUTPUTS, Function
 
+# Each test runs with its first case in the fast tier.
+pytestmark = pytest.mark.first_cases(1)
+
 GRID = np.concatenate([np.linspace(-30, 30, 60_001), np.linspace(-1e4, 1e4, 2_000)])
 POINTWISE = {**ACTIVATIONS, **{name: term for name, term in OUTPUTS.items() if name != "softmax"}}
 

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.documents import files_of
 
 ROOT = Path(__file__).parents[2]
@@ -59,6 +61,7 @@ assert [[point.width, len(point.runs)] for point in last.result.points] == [[6, 
 """
 
 
+@pytest.mark.slow
 def test_one_file_and_one_line_add_an_architecture(tmp_path):
     for package in ("ntk_core", "linearity_lab"):
         shutil.copytree(

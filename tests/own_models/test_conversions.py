@@ -14,6 +14,9 @@ import ntk_core
 from ntk_core import InvalidInput
 from tests.documents import ROOT
 
+# Each test runs with its first case in the fast tier.
+pytestmark = pytest.mark.first_cases(1)
+
 X = np.random.default_rng(0).standard_normal((5, 6, 3)).astype(np.float32)  # sequences
 
 

@@ -100,6 +100,7 @@ def test_network_reports_what_its_function_reports(x64):
     assert [layer.name for layer in one.layers] == [layer.name for layer in other.layers]
 
 
+@pytest.mark.slow
 def test_estimates_cover_exact_values(x64):
     x, y = np.random.default_rng(4).standard_normal((40, 4)), np.zeros((40, 2))
     exact = linearity_report(two_layers, W0, W1, x)
@@ -179,6 +180,7 @@ def test_kernels_of_token_ids_are_compared():
     )
 
 
+@pytest.mark.slow
 def test_outputs_per_token_count_as_outputs(x64):
     def tokens(params, x):
         return jnp.stack([two_layers(params, x), two_layers(params, 2 * x)], axis=1)

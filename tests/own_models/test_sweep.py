@@ -116,6 +116,7 @@ def test_model_is_checked_at_each_call():
         sweep_widths(model, [4, 5], X, Y, **settings)
 
 
+@pytest.mark.slow
 def test_cross_entropy_takes_one_hot_and_divergence_is_outcome():
     """With integers among the parameters, which stay as they are."""
     labels = np.eye(2)[np.arange(8) % 2]

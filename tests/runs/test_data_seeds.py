@@ -13,6 +13,7 @@ from linearity_lab.settings.grammar import with_settings
 from tests.running import result_of
 
 
+@pytest.mark.slow
 def test_each_run_equals_its_seed_alone_on_its_data():
     """In an experiment with a second record per seed."""
     small = {

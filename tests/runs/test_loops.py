@@ -247,6 +247,7 @@ def test_contexts_of_the_loop_hold_in_the_work():
     assert plain == ["float32", None, "allow", False, {}, np.geterr()["over"], "nowhere"]
 
 
+@pytest.mark.slow
 def test_a_run_in_double_precision_is_one():
     with jax.enable_x64(True):
         *_, looped = run(SPEC)

@@ -17,6 +17,9 @@ from ntk_core.traced._check import PROVEN, checked
 from ntk_core.traced._trace import traced_batch
 from tests.plain_derivatives import normal, plain_kernel
 
+# Each test runs with its first case in the fast tier.
+pytestmark = pytest.mark.first_cases(1)
+
 P = normal(w=(3, 6), v=(6, 2), pos=(9, 6))
 X = np.random.default_rng(1).standard_normal((4, 3))
 
@@ -124,6 +127,7 @@ def test_functions_of_the_batch_size_are_refused(size, x64):
             print(name, np.abs(empirical_ntk(apply, P, X[:size])).max())
 
 
+@pytest.mark.slow
 def test_batch_sizes_in_shapes_of_rows_are_proven(x64):
     for name, apply in INDEPENDENT.items():
         for size in (2, 3, 4):

@@ -7,6 +7,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from ntk_core import kernel_change_between, linearize, quadratic_model, train
 from ntk_core.hessians import hessian_norm
@@ -76,6 +77,7 @@ def trained(apply):
     return [*jax.tree.leaves(history.params), history.linearized.outputs[-1]]
 
 
+@pytest.mark.slow
 def test_constants_changed_in_place_are_measured():
     """JAX reuses its copy of a float64 array as long as one of its programs keeps it."""
     params, x = (

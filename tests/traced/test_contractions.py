@@ -14,6 +14,9 @@ from ntk_core.traced._contractions import FactoredCotangents, cotangent_products
 from tests.cases import ARCHITECTURES, FAST_COMPILE, MIRRORED, VARIANTS, inputs, random_params
 from tests.plain_derivatives import plain_kernel
 
+# Each test runs with its first case in the fast tier.
+pytestmark = pytest.mark.first_cases(1)
+
 READ = {
     "shallow",
     "deep",
@@ -50,6 +53,7 @@ def test_products_of_long_rows_are_summed_over_their_stretches(length, rows, sam
     )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64", "_short_stretches")
 def test_long_products_have_derivatives_and_a_batch_of_seeds():
     a = jax.random.normal(jax.random.key(0), (3, 40, 30))

@@ -22,6 +22,9 @@ from ntk_core.traced import traced
 from ntk_core.traced._custom_rules import has_rules
 from tests.plain_derivatives import normal, plain_kernel
 
+# Each test runs with its first case in the fast tier.
+pytestmark = pytest.mark.first_cases(1)
+
 PARAMS = normal(w=(3, 8), b=(8,), v=(8, 2))
 X = np.random.default_rng(1).standard_normal((4, 3)) / 2
 OF_JAX = Path(jax.__file__).parent
@@ -285,6 +288,7 @@ def test_a_rule_by_defjvps_that_mixes_rows_is_refused(x64):
         empirical_ntk(with_rule(rule), PARAMS, X)
 
 
+@pytest.mark.slow
 def test_a_rule_by_defjvps_whose_hessian_is_not_symmetric(x64):
     rule = jax.custom_jvp(lambda a, b: a * b)
     rule.defjvps(lambda t, y, a, b: t * b, lambda t, y, a, b: 3 * t * a)

@@ -14,6 +14,9 @@ from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk
 from tests.plain_derivatives import largest, normal, plain_kernel
 
+# Each test runs with its first case in the fast tier.
+pytestmark = pytest.mark.first_cases(1)
+
 P = normal(t=(5, 3), w=(3, 2), cube=(5, 4, 3))
 IDS = np.array([[1, 7], [2, 9], [-9, 0], [4, 3]])
 

@@ -94,6 +94,7 @@ def test_functions_of_single_rows_keep_their_batch(problem):
     np.testing.assert_allclose(batch.value[0], one.value, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_linear_and_quadratic_models_keep_output_axes(problem):
     params, x, _ = problem
     moved = jax.tree.map(lambda w: 1.1 * w + 0.05, params)
@@ -123,6 +124,7 @@ def test_loss_products_sum_over_output_axes(problem):
     np.testing.assert_allclose(found, slopes.T @ (slopes @ flat(vector)) / N, rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_training_is_gradient_descent_on_all_outputs(problem):
     params, x, y = problem
     history = ntk_core.train(tokens, params, x, y, learning_rate=0.05, max_steps=20, num_records=3)

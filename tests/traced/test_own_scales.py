@@ -12,6 +12,9 @@ from ntk_core.errors import InvalidInput
 from ntk_core.traced import Program, TracingDisagrees
 from tests.plain_derivatives import normal, plain_kernel
 
+# Each test runs with its first case in the fast tier.
+pytestmark = pytest.mark.first_cases(1)
+
 SHAPES = {"w": (3, 4), "b": (4,), "v": (4, 2), "gain": (4,)}
 X = np.random.default_rng(0).standard_normal((3, 3))
 SMALL = 1e-6

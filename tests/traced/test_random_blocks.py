@@ -27,6 +27,9 @@ from ntk_core.traced import layers_of
 from tests.cases import EXHAUSTIVE
 from tests.plain_derivatives import dense_hessian, largest, normal, plain_kernel
 
+# Each test runs with its first case in the fast tier.
+pytestmark = pytest.mark.first_cases(1)
+
 Values = dict[str, Any]
 ROWS = 3
 SHAPES = {

@@ -17,6 +17,9 @@ from ntk_core.kernels import empirical_ntk
 from ntk_core.traced import TracingDisagrees, _program, layers_of, traced
 from tests.plain_derivatives import largest, normal, plain_hessian, plain_kernel
 
+# Each test runs with its first case in the fast tier.
+pytestmark = pytest.mark.first_cases(1)
+
 Apply = Callable[[Any, Any], Any]
 X = np.random.default_rng(1).standard_normal((4, 3))
 IMAGES = np.random.default_rng(2).standard_normal((4, 5, 5, 2))
@@ -175,6 +178,7 @@ def test_values_read_twice_keep_their_kernels(name, x64):
     assert kinds[matrix] in ("product", "convolution"), "W needs no Jacobian"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["residual", "self-gated", "gain", "shared product"])
 def test_values_read_twice_keep_hessians_and_changes(name, x64):
     hidden, gate = BLOCKS[name]

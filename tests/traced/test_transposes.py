@@ -13,6 +13,9 @@ from ntk_core.errors import InvalidInput
 from ntk_core.hessians import hessian_norm
 from tests.plain_derivatives import normal, plain_kernel
 
+# Each test runs with its first case in the fast tier.
+pytestmark = pytest.mark.first_cases(1)
+
 PARAMS = {**normal(w=(3, 4), a=(4, 4), v=(4, 2)), "c": np.ones(4)}
 X = np.random.default_rng(0).standard_normal((5, 3))
 
@@ -76,6 +79,7 @@ def test_wrong_transposes_are_refused(name, x64):
         empirical_ntk(WRONG[name], PARAMS, X)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("apply", [solved(), lambda p, x: jnp.linalg.solve(
     3 * jnp.eye(4) + p["a"], jnp.tanh(x @ p["w"]).T
 ).T @ p["v"]], ids=["solve", "jnp.linalg.solve"])  # fmt: skip

@@ -14,6 +14,9 @@ from ntk_core.networks.architectures._convolution import Gain
 from ntk_core.traced import _contractions as contractions
 from tests.cases import FAST_COMPILE, random_layer
 
+# Each test runs with its first case in the fast tier.
+pytestmark = pytest.mark.first_cases(1)
+
 # Those that tests/kernels/test_empirical.py leaves out.
 LAYERS = {
     "masked-standard": (MaskedDense(6, ((None, 0.8), (3, 0.1)), scaling=Scaling("standard")), (7,)),

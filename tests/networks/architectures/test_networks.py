@@ -34,6 +34,9 @@ from tests.cases import (
 from tests.compiler_flags import USUAL_EMITTERS
 from tests.plain_derivatives import full_hessian, largest, plain_kernel
 
+# Each test runs with its first case in the fast tier.
+pytestmark = pytest.mark.first_cases(1)
+
 fast = functools.partial(jax.jit, compiler_options=FAST_COMPILE)
 # Two halves cancel exactly only with XLA's usual emitters; without optimizations 1e-8 remains in float32.
 alike = functools.partial(jax.jit, compiler_options={**FAST_COMPILE, **USUAL_EMITTERS})

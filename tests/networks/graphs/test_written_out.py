@@ -23,6 +23,9 @@ from ntk_core.networks.graphs import (
 )
 from tests.cases import Case, inputs, random_params
 
+# Each test runs with its first case in the fast tier.
+pytestmark = pytest.mark.first_cases(1)
+
 SETTINGS = {"width": 5, "num_outputs": 2, "activation": "tanh"}
 PAIRS = {
     "fully connected": (
