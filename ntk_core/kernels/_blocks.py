@@ -36,7 +36,7 @@ def in_blocks(
     x2: Array | None,
     size: int,
 ) -> Kernels:
-    """``contract(view(x1), view(x2))`` from blocks of at most ``size`` rows of each, a tree of (n1, n2, C, C) arrays.
+    """``contract(view(x1), view(x2))`` from blocks of at most ``size`` rows of each, a tree of (n1, n2, ...) arrays.
 
     Two views exist at a time. Blocks have equal sizes (the last is padded), so programs compile once.
     Without ``x2`` only blocks on and above the diagonal are computed; ``contract(view, None)`` is a diagonal one.
@@ -53,10 +53,17 @@ def in_blocks(
                 grid[i][i] = contract(left, None)
             elif j > i:
                 grid[i][j] = contract(left, view(others))
-                grid[j][i] = jax.tree.map(lambda k: jnp.transpose(k, (1, 0, 3, 2)), grid[i][j])
+                grid[j][i] = jax.tree.map(_mirrored, grid[i][j])
     n1, n2 = x1.shape[0], x1.shape[0] if x2 is None else x2.shape[0]
     rows_of = [jax.tree.map(lambda *parts: jnp.concatenate(parts, axis=1), *row) for row in grid]
     return jax.tree.map(lambda *parts: jnp.concatenate(parts, axis=0)[:n1, :n2], *rows_of)
+
+
+def _mirrored(kernel: Array) -> Array:
+    """Return the block below the diagonal: rows, and pairs of outputs, exchange their roles."""
+    if kernel.ndim == 4:
+        return jnp.transpose(kernel, (1, 0, 3, 2))
+    return jnp.swapaxes(kernel, 0, 1)
 
 
 def even_size(n: int, size: int) -> tuple[int, int]:

@@ -16,6 +16,7 @@ from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core.kernels._blocks import in_blocks, rows_within
 from ntk_core.kernels._generic import as_it_is, split_inexact
+from ntk_core.kernels._output_pairs import ALL_PAIRS, OutputPairs
 from ntk_core.traced import Apply, Program, derivative_along, wide
 
 
@@ -25,8 +26,9 @@ def callable_ntk(
     x1: Shaped[Array, "n1 ..."],
     x2: Shaped[Array, "n2 ..."] | None,
     memory_limit: float | None,
-) -> Float[Array, "n1 n2 C C"]:
-    """K[i, j, a, b] of ``apply``, shape (n1, n2, C, C), in blocks of rows within a limit in bytes."""
+    pairs: OutputPairs = ALL_PAIRS,
+) -> Float[Array, "n1 n2 ..."]:
+    """K[i, j, a, b] of ``apply`` for these pairs of outputs, in blocks of rows within a limit in bytes."""
     function = apply if isinstance(apply, Program) else as_it_is(apply)
     moving, _ = split_inexact(params)
     row = jax.eval_shape(function, params, x1[:1])
@@ -36,17 +38,25 @@ def callable_ntk(
     n1, n2 = x1.shape[0], x1.shape[0] if x2 is None else x2.shape[0]
     size = max(n1, n2) if memory_limit is None else rows_within(memory_limit, 2 * jacobian_bytes)
     forward = forward_multiplications(function, params, x1[:1], num_params)
+    partners = num_outputs if pairs is OutputPairs.ALL else 1  # of each output
     if vector_products_are_cheaper(
-        n1, n2 if x2 is not None else 0, num_outputs, num_params, forward, size
+        n1, n2 if x2 is not None else 0, num_outputs, num_params, forward, size, partners
     ):
-        return _by_vector_products(function, params, x1, x1 if x2 is None else x2)
+        return _by_vector_products(function, pairs, params, x1, x1 if x2 is None else x2)
     if size >= max(n1, n2):
-        return _by_jacobians(function, params, x1, x2)
-    return in_blocks(partial(row_jacobian, function, params), contract_jacobians, x1, x2, size)
+        return _by_jacobians(function, pairs, params, x1, x2)
+    contract = partial(contract_jacobians, pairs)
+    return in_blocks(partial(row_jacobian, function, params), contract, x1, x2, size)
 
 
 def vector_products_are_cheaper(
-    n1: int, n2: int, num_outputs: int, num_params: int, forward: float, block: int
+    n1: int,
+    n2: int,
+    num_outputs: int,
+    num_params: int,
+    forward: float,
+    block: int,
+    partners: int,
 ) -> bool:
     """Whether vector products need fewer multiplications than Jacobians in blocks of rows; n2 = 0 for x2 = x1."""
     others = n2 or n1
@@ -54,7 +64,7 @@ def vector_products_are_cheaper(
     # Each block of x1 recomputes the Jacobians of all blocks of x2; half of them if x2 is x1.
     recomputed = n1 + (others * blocks1 if n2 else (blocks2 - 1) * n1 / 2)
     by_jacobians = (
-        recomputed * num_outputs * 2 * forward + n1 * others * num_outputs**2 * num_params
+        recomputed * num_outputs * 2 * forward + n1 * others * num_outputs * partners * num_params
     )
     by_products = (n1 + 1) * others * num_outputs * 2 * forward
     return by_products < by_jacobians
@@ -85,10 +95,12 @@ def row_jacobian(
     return [leaf.reshape(*leaf.shape[:2], -1) for leaf in leaves]
 
 
-@jax.jit
+@partial(jax.jit, static_argnums=0)
 def contract_jacobians(
-    left: list[Float[Array, "n1 C _"]], right: list[Float[Array, "n2 C _"]] | None
-) -> Float[Array, "n1 n2 C C"]:
+    pairs: OutputPairs,
+    left: list[Float[Array, "n1 C _"]],
+    right: list[Float[Array, "n2 C _"]] | None,
+) -> Float[Array, "n1 n2 ..."]:
     other = left if right is None else right
     with jax.default_matmul_precision("highest"):
         dtypes = [wide(leaf.dtype) for leaf in left]
@@ -96,21 +108,36 @@ def contract_jacobians(
             [leaf.astype(dtype) for leaf, dtype in zip(side, dtypes, strict=True)]
             for side in (left, other)
         )
-        parts = [jnp.einsum("iap,jbp->ijab", u, v) for u, v in zip(*sides, strict=True)]
-        return jnp.asarray(sum(parts))
+        if pairs is OutputPairs.ALL:
+            axes = "iap,jbp->ijab"
+        elif pairs is OutputPairs.EQUAL:
+            axes = "iap,jap->ija"
+        else:
+            axes = "iap,jap->ij"
+        parts = [jnp.einsum(axes, u, v) for u, v in zip(*sides, strict=True)]
+        total = jnp.asarray(sum(parts))
+        return total / left[0].shape[1] if pairs is OutputPairs.MEAN else total
 
 
-@partial(jax.jit, static_argnums=0)
-def _by_jacobians(apply: Apply, params: PyTree, x1: Array, x2: Array | None) -> Array:
+@partial(jax.jit, static_argnums=(0, 1))
+def _by_jacobians(
+    apply: Apply, pairs: OutputPairs, params: PyTree, x1: Array, x2: Array | None
+) -> Array:
     return contract_jacobians(
-        row_jacobian(apply, params, x1), None if x2 is None else row_jacobian(apply, params, x2)
+        pairs,
+        row_jacobian(apply, params, x1),
+        None if x2 is None else row_jacobian(apply, params, x2),
     )
 
 
-@partial(jax.jit, static_argnums=0)
+@partial(jax.jit, static_argnums=(0, 1))
 def _by_vector_products(
-    apply: Apply, params: PyTree, x1: Shaped[Array, "n1 ..."], x2: Shaped[Array, "n2 ..."]
-) -> Float[Array, "n1 n2 C C"]:
+    apply: Apply,
+    pairs: OutputPairs,
+    params: PyTree,
+    x1: Shaped[Array, "n1 ..."],
+    x2: Shaped[Array, "n2 ..."],
+) -> Float[Array, "n1 n2 ..."]:
     """Column (j, b) of the kernel is ⟨∇f(x1), g⟩, g = ∇f_b(x2_j): a backward pass, then the transpose of one."""
     moving, function = _row_function(apply, params)
     with jax.default_matmul_precision("highest"):
@@ -119,6 +146,10 @@ def _by_vector_products(
         def columns(row: Array) -> Array:
             output, pull = jax.vjp(lambda leaves: function(leaves, row), moving)
             (gradients,) = jax.vmap(pull)(jnp.eye(output.shape[-1], dtype=output.dtype))
-            return jax.vmap(push)(gradients)  # (C of x2, n1, C of x1)
+            found = jax.vmap(push)(gradients)  # (C of x2, n1, C of x1)
+            if pairs is OutputPairs.ALL:
+                return jnp.transpose(found, (1, 2, 0))
+            equal = jnp.einsum("aia->ia", found)
+            return equal if pairs is OutputPairs.EQUAL else equal.mean(1)
 
-        return jnp.transpose(jax.lax.map(columns, x2), (2, 0, 3, 1))
+        return jnp.swapaxes(jax.lax.map(columns, x2), 0, 1)

@@ -14,6 +14,7 @@ from ntk_core.kernels._blocks import checked_limit, in_blocks, rows_within
 from ntk_core.kernels._callable import contract_jacobians, row_jacobian
 from ntk_core.kernels._empirical import DEFAULT_MEMORY, VIEW_COPIES, rows_of
 from ntk_core.kernels._generic import as_function, as_it_is, split_inexact
+from ntk_core.kernels._output_pairs import ALL_PAIRS
 from ntk_core.traced import Apply, Model, Program, Views, accepted, agree, checked, kernels_of
 
 Moving = tuple[PyTree, PyTree]  # a tree of arrays and its derivative
@@ -97,7 +98,7 @@ def _jacobians(apply: Apply, params: PyTree, moves: list[Array], x: Array) -> Mo
 
 @jax.jit
 def _contract_jacobians(left: Moving, right: Moving | None) -> Moving:
-    return _moved(lambda u, v=None: contract_jacobians(u, v), left, right)
+    return _moved(lambda u, v=None: contract_jacobians(ALL_PAIRS, u, v), left, right)
 
 
 def _moved(contract: Callable[..., Array], left: Moving, right: Moving | None) -> Moving:

@@ -20,6 +20,7 @@ from ntk_core.kernels._arrays import real_array
 from ntk_core.kernels._blocks import checked_limit, in_blocks, rows_within
 from ntk_core.kernels._callable import callable_ntk
 from ntk_core.kernels._generic import as_function, as_it_is
+from ntk_core.kernels._output_pairs import ALL_PAIRS, VIEW_COPIES, OutputPairs, same_output_kernel
 from ntk_core.kernels._scale import relative_change
 from ntk_core.kernels._scaled_outputs import (
     has_entries_beyond,
@@ -45,7 +46,6 @@ from ntk_core.traced import (
 )
 
 DEFAULT_MEMORY = 4 * 2**30  # an upper estimate: about half of it is used
-VIEW_COPIES = 4  # views of both sides, with temporaries
 Inputs1 = Shaped[ArrayLike, "n1 ..."]
 Inputs2 = Shaped[ArrayLike, "n2 ..."]
 Kernel = Float[Array, "n1 n2 C C"]
@@ -85,6 +85,19 @@ def empirical_ntk(
     x1: Inputs1,
     x2: Inputs2 | None = None,
     *,
+    per_layer: Literal[False] = False,
+    memory_limit: float | None = None,
+    equal_outputs: Literal[True],
+) -> Float[Array, "n1 n2 C"]: ...
+
+
+@overload
+def empirical_ntk(
+    net: Model,
+    params: PyTree,
+    x1: Inputs1,
+    x2: Inputs2 | None = None,
+    *,
     per_layer: Literal[True],
     memory_limit: float | None = None,
 ) -> LayerKernels: ...
@@ -100,7 +113,8 @@ def empirical_ntk(
     per_layer: bool = False,
     memory_limit: float | None = None,
     trace_outputs: bool = False,
-) -> Kernel | LayerKernels | Float[Array, "n1 n2"]:
+    equal_outputs: bool = False,
+) -> Kernel | LayerKernels | Float[Array, "n1 n2"] | Float[Array, "n1 n2 C"]:
     """Return the tangent kernel of a network or function.
 
     K[i, j, a, b] = ⟨∇_w φ_a(f(x1_i)), ∇_w φ_b(f(x2_j))⟩, shape (n1, n2, C, C).
@@ -125,7 +139,10 @@ def empirical_ntk(
             the kernel.
         memory_limit: bytes between parameters and kernel, 4 GiB by default; beyond, rows are processed in blocks of at
             least one. Contractions need about 100 MiB in addition.
-        trace_outputs: return the mean over the outputs, (1/C) Σ_a K[i, j, a, a], of shape (n1, n2).
+        trace_outputs: return the mean over the outputs, (1/C) Σ_a K[i, j, a, a], of shape (n1, n2). The sum is taken
+            inside, at a cost linear in C, without the (n1, n2, C, C) entries.
+        equal_outputs: return the kernel of each output with itself, K[i, j, a, a], of shape (n1, n2, C), at the same
+            cost.
 
     Returns:
         The kernel, or with ``per_layer`` a dictionary of its parts.
@@ -143,11 +160,19 @@ def empirical_ntk(
     checked_limit(memory_limit)
     if per_layer and trace_outputs:
         raise InvalidInput("trace_outputs", True, "False with per_layer")
-    kernel = unchecked_ntk(net, params, x1, x2, per_layer=per_layer, memory_limit=memory_limit)
+    if equal_outputs and (per_layer or trace_outputs):
+        other = "per_layer" if per_layer else "trace_outputs"
+        raise InvalidInput("equal_outputs", True, f"False with {other}")
+    pairs = ALL_PAIRS
+    if trace_outputs:
+        pairs = OutputPairs.MEAN
+    elif equal_outputs:
+        pairs = OutputPairs.EQUAL
+    kernel = unchecked_ntk(
+        net, params, x1, x2, per_layer=per_layer, memory_limit=memory_limit, pairs=pairs
+    )
     refuse_out_of_range(net, params, checked_array(x1, "x1"), kernel)
-    if not trace_outputs or isinstance(kernel, dict):
-        return kernel
-    return jnp.einsum("ijaa->ij", kernel) / kernel.shape[2]
+    return kernel
 
 
 @with_usual_settings
@@ -159,10 +184,11 @@ def unchecked_ntk(
     *,
     per_layer: bool = False,
     memory_limit: float | None = None,
+    pairs: OutputPairs = ALL_PAIRS,
 ) -> Any:
     """Return :func:`empirical_ntk` even if entries overflow, as those of diverging networks do."""
     with compiling(f"the tangent kernel of {name_of(net)}"):
-        return _kernel(net, params, x1, x2, per_layer, memory_limit)
+        return _kernel(net, params, x1, x2, per_layer, memory_limit, pairs)
 
 
 def _kernel(
@@ -172,7 +198,8 @@ def _kernel(
     x2: ArrayLike | None,
     per_layer: bool,
     memory_limit: float | None,
-) -> Kernel | LayerKernels:
+    pairs: OutputPairs,
+) -> Any:
     net, x1, _ = accepted(net, params, x1, "x1")
     left = rows_of(net, x1)
     right = None
@@ -189,10 +216,13 @@ def _kernel(
     if program is None or not program.is_structured:
         if per_layer:
             raise InvalidInput("per_layer", True, "False for a callable without layers")
-        return callable_ntk(program or as_function(net), params, left, right, memory_limit)
+        return callable_ntk(program or as_function(net), params, left, right, memory_limit, pairs)
+    limit = memory_limit or DEFAULT_MEMORY
     leaves = program.leaves(params)
-    size = rows_within(memory_limit or DEFAULT_MEMORY, VIEW_COPIES * program.row_bytes)
-    if size >= max(len(left), 0 if right is None else len(right)):
+    size = rows_within(limit, VIEW_COPIES * program.row_bytes)
+    if pairs is not ALL_PAIRS:
+        kernel = same_output_kernel(program, leaves, left, right, pairs, limit)
+    elif size >= max(len(left), 0 if right is None else len(right)):
         kernel = whole_kernels(program, per_layer, leaves, left, right)
     else:
         views, contract = (
@@ -206,7 +236,7 @@ def _kernel(
             raise InvalidInput(
                 "per_layer", True, "False for inputs so large that products of layers overflow"
             )
-        return callable_ntk(program, params, left, right, memory_limit or DEFAULT_MEMORY)
+        return callable_ntk(program, params, left, right, limit, pairs)
     if "kernel" in program.kept or not has_entries_beyond(program, params, left, kernel):
         agree(program, params, left, right, kernel)
     return kernel

@@ -42,6 +42,7 @@ from ntk_core.traced._program import (
     Rows,
     Views,
     kernels_of,
+    summed_kernels,
     through_output,
     views_of,
     whole_kernels,

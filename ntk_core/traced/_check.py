@@ -21,7 +21,7 @@ from ntk_core.traced._contractions import whole
 from ntk_core.traced._derivatives import transposed
 from ntk_core.traced._drawn import draws
 from ntk_core.traced._of_network import program_of_network
-from ntk_core.traced._program import Model, Program, Rows, Views
+from ntk_core.traced._program import Model, Program, Rows, Views, summed_kernels
 from ntk_core.traced._row_axes import Proof
 from ntk_core.traced._rows import operation_between_rows
 from ntk_core.traced._same import Comparison
@@ -406,16 +406,22 @@ def _pair_of(left: np.ndarray, right: np.ndarray) -> tuple[int, int]:
     return i, int(next(different, candidates[0]))
 
 
-def _entries(program: Program, leaves: list[Array], rows: Array) -> Array:
-    """Return K(x_0, x_1), K(x_0, x_0) and K(x_1, x_1) of two rows by parameter, (parameters, 3, C, C)."""
-    views = program.views(leaves, rows)
+def _entries(
+    program: Program, leaves: list[Array], rows: Array, seeds: Array | None = None
+) -> Array:
+    """Return K(x_0, x_1), K(x_0, x_0) and K(x_1, x_1) of two rows by parameter, (parameters, 3, C, C).
+
+    With ``seeds`` (S, C), of these mixtures of the outputs, (parameters, 3, S, S).
+    """
+    views = program.views(leaves, rows, seeds)
     parts = program.kernels(leaves, views, views)
+    size = program.num_outputs if seeds is None else len(seeds)
     found = []
     for at, name in program.names.items():
         own = [parts[layer.name] for layer in program.layers if layer.leaf == at]
         if not own and name in parts:  # of a bias or of a Jacobian
             own = [parts[name]]
-        shape = (program.num_outputs, len(rows), program.num_outputs, len(rows))
+        shape = (size, len(rows), size, len(rows))
         part = jnp.broadcast_to(jnp.asarray(sum(own)), shape)
         found.append(jnp.stack([part[:, 0, :, 1], part[:, 0, :, 0], part[:, 1, :, 1]]))
     return jnp.stack(found)
@@ -457,27 +463,36 @@ def _compared(
     i, j = _pair_of(left, right)
     rows = np.stack([left[i], right[j]])
     leaves = program.leaves(params)
-    entries = np.asarray(quickly(_entries)(program, leaves, rows))
-    if kernel is None and not np.isfinite(entries).all():
-        # Overflow at random numbers allows no verdict.
-        return Check(0, 0.0, tolerance, is_conclusive=False)
-    blocks = np.asarray(sum(entries))  # (3, C, C)
-    if kernel is not None:
-        whole_kernel = np.asarray(sum(map(np.asarray, jax.tree.leaves(kernel))))
-        blocks = whole_kernel[i, j][None]
-        if x2 is None:
-            blocks = np.stack([whole_kernel[i, j], whole_kernel[i, i], whole_kernel[j, j]])
     rng = np.random.default_rng(0)
     chosen = np.sort(rng.permutation(program.num_outputs)[:OUTPUTS_COMPARED])
     mixture = rng.standard_normal(program.num_outputs).astype(np.float32)
     at = _Place(rows, mixture, chosen)
+    seeds = None
+    inside = at  # the place of the mixture and the chosen outputs in the entries
+    without_pairs = kernel is not None and np.ndim(kernel) in (2, 3)  # of outputs
+    if without_pairs:
+        seeds = np.zeros((1 + len(chosen), program.num_outputs), np.float32)
+        seeds[0] = mixture
+        seeds[1 + np.arange(len(chosen)), chosen] = 1
+        unit = (np.arange(len(seeds)) == 0).astype(np.float32)
+        inside = _Place(rows, unit, 1 + np.arange(len(chosen)))
+    entries = np.asarray(quickly(_entries)(program, leaves, rows, seeds))
+    if kernel is None and not np.isfinite(entries).all():
+        # Overflow at random numbers allows no verdict.
+        return Check(0, 0.0, tolerance, is_conclusive=False)
+    blocks = np.asarray(sum(entries))  # (3, C, C)
+    if kernel is not None and not without_pairs:
+        whole_kernel = np.asarray(sum(map(np.asarray, jax.tree.leaves(kernel))))
+        blocks = whole_kernel[i, j][None]
+        if x2 is None:
+            blocks = np.stack([whole_kernel[i, j], whole_kernel[i, i], whole_kernel[j, j]])
     plain = _plain_products(program, leaves, at)
-    sums = _of_mixture(blocks, at)
+    sums = _of_mixture(blocks, inside)
     together = plain.total(len(sums))
     difference = _largest_gap(*together, sums, blocks.dtype)
     gaps = []
     for number in range(len(program.names)):
-        own = _of_mixture(entries[number], at)
+        own = _of_mixture(entries[number], inside)
         gaps.append(_largest_gap(*plain.of(number), own, blocks.dtype))
     if not difference <= tolerance or not max(gaps) <= tolerance:
         # Relative to the largest entry, which rounding of a constant output does not affect.
@@ -485,9 +500,51 @@ def _compared(
         of_largest = _largest_gap(together[0], np.full_like(sums, unit), sums, blocks.dtype)
         how = (difference, of_largest, len(sums), blocks.dtype)
         _explain(program, params, at, plain, how, gaps)
+    if without_pairs:
+        # The squared norms of the chosen outputs' gradients end the list of products.
+        squares = plain.values.sum(0)[-len(chosen) :]
+        own_entries = np.asarray(kernel)[i, j]
+        _compare_same_outputs(program, leaves, at, squares, own_entries)
     is_conclusive = bool(np.isfinite(entries).all() and np.any(entries))
     distinct = 1 if np.array_equal(*rows) else 2
     return Check(distinct, difference, tolerance, is_conclusive)
+
+
+def _compare_same_outputs(
+    program: Program, leaves: list[Array], at: _Place, squares: np.ndarray, entries: np.ndarray
+) -> None:
+    """Compare the entries of equal outputs, K[i, j, c, c] or their mean, with those of two rows alone.
+
+    Args:
+        squares: K[j, j, c, c] of the chosen outputs from plain gradients.
+        entries: of the kernel at (i, j), (C,) or ().
+
+    Raises:
+        TracingDisagrees: if they differ.
+    """
+    seeds = np.eye(program.num_outputs, dtype=np.float32)
+    found = np.asarray(quickly(_same_outputs)(program, leaves, at.rows, seeds), np.float64)
+    scales = np.sqrt(found[0, 0] * found[1, 1])  # (C,)
+    expected = found[0, 1]
+    if not entries.ndim:
+        expected = expected.mean()
+        scales = scales.mean()
+    of_rows = found[1, 1][at.chosen]
+    gaps = (
+        _largest_gap(
+            np.atleast_1d(expected), np.atleast_1d(scales), np.atleast_1d(entries), entries.dtype
+        ),
+        _largest_gap(squares, squares, of_rows, entries.dtype),
+    )
+    if not max(gaps) <= program.epsilon**0.5:
+        raise TracingDisagrees(
+            f"The kernel of equal outputs differs from that of plain gradients by {max(gaps):.1e}; "
+            "ntk_core.KernelOperator multiplies by it without them. Please report the model."
+        )
+
+
+def _same_outputs(program: Program, leaves: list[Array], rows: Array, seeds: Array) -> Array:
+    return summed_kernels(program, True, leaves, rows, None, seeds)
 
 
 class _Place(NamedTuple):

@@ -173,10 +173,12 @@ def jacobian_contraction(
     d1: Float[Array, "C n1 ..."],
     features2: Shaped[Array, "n2 ..."],
     d2: Float[Array, "C n2 ..."],
-) -> Float[Array, "C n1 C n2"]:
+    *,
+    summed: bool = False,
+) -> Float[Array, "C n1 C n2"] | Float[Array, "n1 n2"]:
     """Gram matrix of J^c_i = Σ_p features_ip ⊗ δ^c_ip, (C, n1, C, n2), from (n, P, fan_in) and (C, n, P, num_features).
 
-    The Jacobians of this one layer, a stretch of its features at a time.
+    The Jacobians of this one layer, a stretch of its features at a time. ``summed`` gives Σ_c J^c_i · J^c_j, (n1, n2).
     """
     same = features2 is features1 and d2 is d1
     num_outputs, n1, _, num_features = d1.shape
@@ -186,7 +188,8 @@ def jacobian_contraction(
 
     def jacobian(features: Array, d: Array) -> Array:
         """(n·C, stretch · fan_in), from cotangents (n, P, C · stretch): one product per input, rows in order."""
-        return jnp.einsum("ipk,ipg->igk", features, d).reshape(features.shape[0] * num_outputs, -1)
+        rows = features.shape[0] if summed else features.shape[0] * num_outputs
+        return jnp.einsum("ipk,ipg->igk", features, d).reshape(rows, -1)
 
     def add(total: Array, parts: tuple[Array, Array]) -> tuple[Array, None]:
         j1 = jacobian(features1, parts[0])
@@ -195,11 +198,14 @@ def jacobian_contraction(
 
     parts1 = _stretches(d1, stretch)
     parts = (parts1, parts1 if same else _stretches(d2, stretch))
-    total = jnp.zeros((n1 * num_outputs, n2 * num_outputs), jnp.result_type(features1, d1))
+    each = 1 if summed else num_outputs
+    total = jnp.zeros((n1 * each, n2 * each), jnp.result_type(features1, d1))
     if stretch == num_features:
         total, _ = add(total, (parts[0][0], parts[1][0]))
     else:
         total, _ = jax.lax.scan(add, total, parts)
+    if summed:
+        return total
     return jnp.transpose(total.reshape(n1, num_outputs, n2, num_outputs), (1, 0, 3, 2))
 
 

@@ -29,6 +29,7 @@ from ntk_core.traced._contractions import (
     whole,
 )
 from ntk_core.traced._positions import features_at, indices, positions_of
+from ntk_core.traced._same_outputs import summed_convolution, summed_masked, summed_products
 from ntk_core.traced._uses import Avals, Axes, Found, Site, Use
 from ntk_core.traced._views import num_entries
 
@@ -252,19 +253,31 @@ def dense_side(layer: TracedLayer, inputs: Array, cotangents: Cotangents) -> Den
 
 
 def dense_kernel(
-    layer: TracedLayer, left: DenseSide, right: DenseSide, mask: Array | None
-) -> tuple[Float[Array, "C n1 C n2"], Float[Array, "C n1 C n2"] | None]:
-    """Return the kernels of (weights, biases); pass one object twice for a batch with itself."""
+    layer: TracedLayer,
+    left: DenseSide,
+    right: DenseSide,
+    mask: Array | None,
+    *,
+    summed: bool = False,
+) -> tuple[Array, Array | None]:
+    """Return the kernels of (weights, biases), (C, n1, C, n2); (n1, n2) if ``summed`` over equal outputs.
+
+    Pass one object twice for a batch with itself.
+    """
     scale = layer.uses[0].view.scale ** 2
     if mask is not None:
         one = (left.inputs, whole(left.cotangents))
         other = one if right is left else (right.inputs, whole(right.cotangents))
-        return scale * masked_kernel(mask, one, other), None
-    factor = scale * gram(left.inputs, right.inputs)
-    products = cotangent_products(left.cotangents, right.cotangents)
-    return products * factor[:, None, :], None if layer.bias is None else layer.bias[
-        1
-    ] ** 2 * products
+        masked = summed_masked if summed else masked_kernel
+        return scale * masked(mask, one, other), None
+    factor = scale * gram(left.inputs, right.inputs)  # (n1, n2)
+    if summed:
+        products = summed_products(left.cotangents, right.cotangents)
+    else:
+        products = cotangent_products(left.cotangents, right.cotangents)
+        factor = factor[:, None, :]
+    bias = None if layer.bias is None else layer.bias[1] ** 2 * products
+    return products * factor, bias
 
 
 def layer_kernel(
@@ -273,15 +286,20 @@ def layer_kernel(
     right: tuple[Side | None, Side | None],
     looked_up: bool,
     patches: Patches | None = None,
-) -> Float[Array, "C n1 C n2"]:
+    *,
+    summed: bool = False,
+) -> Float[Array, "C n1 C n2"] | Float[Array, "n1 n2"]:
     """Σ over blocks of Σ_w (∂f_c(x_i)/∂w)(∂f_d(x_j)/∂w); one object twice for a batch with itself.
 
     Args:
         patches: products of its inputs if they are overlapping patches.
+        summed: return the sum over equal outputs c = d.
     """
     same = right is left
     num_rows = layer.sizes[1]
     both = (left,) if same else (left, right)
+    own = _own_summed if summed else _own
+    crossed = _crossed_summed if summed else _crossed
 
     def block(sides: tuple[tuple[Side | None, Side | None], ...]) -> Array:
         one, two = sides[0], sides[-1]
@@ -290,11 +308,11 @@ def layer_kernel(
             mine, other = one[orientation], two[orientation]
             if mine is not None and other is not None:
                 table = num_rows if looked_up and not orientation else None
-                total = total + _own(mine, mine if same else other, table, patches)
+                total = total + own(mine, mine if same else other, table, patches)
         if one[0] is not None and one[1] is not None and two[0] is not None and two[1] is not None:
-            crossed = _crossed(one[0], two[1], looked_up)
-            back = crossed if same else _crossed(two[0], one[1], looked_up)
-            total = total + crossed + jnp.transpose(back, (2, 3, 0, 1))
+            there = crossed(one[0], two[1], looked_up)
+            back = there if same else crossed(two[0], one[1], looked_up)
+            total = total + there + (back.T if summed else jnp.transpose(back, (2, 3, 0, 1)))
         return total
 
     if layer.sizes[0] == 1:
@@ -309,31 +327,57 @@ def layer_kernel(
 
 def _own(left: Side, right: Side, table: int | None, patches: Patches | None) -> Array:
     """Contract positions of one orientation; ``table`` is the number of rows if inputs are indices."""
-    (a1, d1), (a2, d2) = left, right
     same = right is left
+    if left.cotangents.shape[2] == 1:
+        factor, deltas1, deltas2 = _at_one_position(left, right, table)
+        return gram(deltas1, deltas2) * factor[:, None, :]
+    pair = (left.inputs, left.cotangents)
+    other = pair if same else (right.inputs, right.cotangents)
+    features, of_pairs, fan_in = _positions(left, right, table, patches)
+    return convolution_kernel(pair, other, features, of_pairs, fan_in)
+
+
+def _own_summed(left: Side, right: Side, table: int | None, patches: Patches | None) -> Array:
+    """Return :func:`_own` summed over equal outputs, (n1, n2)."""
+    same = right is left
+    if left.cotangents.shape[2] == 1:
+        factor, deltas1, deltas2 = _at_one_position(left, right, table)
+        return summed_products(deltas1, deltas2) * factor
+    pair = (left.inputs, left.cotangents)
+    other = pair if same else (right.inputs, right.cotangents)
+    features, of_pairs, fan_in = _positions(left, right, table, patches)
+    return summed_convolution(pair, other, features, of_pairs, fan_in)
+
+
+def _at_one_position(left: Side, right: Side, table: int | None) -> tuple[Array, Array, Array]:
+    """Return products of inputs (n1, n2), and the cotangents (C, n, F) of both sides."""
+    same = right is left
+    (a1, d1), (a2, d2) = left, right
+    if table is None:
+        inputs = a1[:, 0]
+        factor = gram(inputs, inputs if same else a2[:, 0])
+    else:
+        factor = (a1[:, 0] == a2[:, 0, 0]).astype(d1.dtype)
+    deltas = d1[:, :, 0]
+    return factor, deltas, deltas if same else d2[:, :, 0]
+
+
+def _positions(
+    left: Side, right: Side, table: int | None, patches: Patches | None
+) -> tuple[Callable[[Array], Array], Patches, int]:
+    """Return (features of inputs, products of all pairs of positions, fan_in)."""
+    dtype = left.cotangents.dtype
 
     def products(a1: Array, a2: Array) -> Array:
         if table is not None:
-            return (a1[:, :, None] == a2[..., 0]).astype(d1.dtype)
+            return (a1[:, :, None] == a2[..., 0]).astype(dtype)
         return jnp.einsum("ipk,jqk->ipjq", a1, a2)
 
     def features(a: Array) -> Array:
-        return a if table is None else jax.nn.one_hot(a[..., 0].astype(int), table, dtype=d1.dtype)
+        return a if table is None else jax.nn.one_hot(a[..., 0].astype(int), table, dtype=dtype)
 
-    if d1.shape[2] == 1:
-        inputs = (a1, a2) if table is not None else (a1[:, 0], a2[:, 0])
-        factor = (
-            products(*inputs)[:, 0, :, 0]
-            if table is not None
-            else gram(inputs[0], inputs[0 if same else 1])
-        )
-        deltas = d1[:, :, 0]
-        return gram(deltas, deltas if same else d2[:, :, 0]) * factor[:, None, :]
-    pair = (a1, d1)
-    of_pairs = patches or Patches(a2.shape[-1], products)
-    return convolution_kernel(
-        pair, pair if same else (a2, d2), features, of_pairs, table or a1.shape[-1]
-    )
+    of_pairs = patches or Patches(right.inputs.shape[-1], products)
+    return features, of_pairs, table or left.inputs.shape[-1]
 
 
 def _crossed(straight: Side, flipped: Side, looked_up: bool) -> Float[Array, "C n1 C n2"]:
@@ -341,11 +385,28 @@ def _crossed(straight: Side, flipped: Side, looked_up: bool) -> Float[Array, "C 
 
     def row(both: tuple[Array, Array]) -> Array:
         a, d = both  # (P, k) or indices, and (C, P, F)
-        if looked_up:
-            met = jnp.take(flipped.cotangents, a[:, 0].astype(int), axis=-1, mode="clip")
-        else:
-            met = jnp.einsum("djqk,pk->djqp", flipped.cotangents, a)
+        met = _met(flipped, a, looked_up)
         return jnp.einsum("djqp,cpf,jqf->cdj", met, d, flipped.inputs)
 
     rows = jax.lax.map(row, (straight.inputs, jnp.moveaxis(straight.cotangents, 1, 0)))
     return jnp.transpose(rows, (1, 0, 2, 3))
+
+
+def _crossed_summed(straight: Side, flipped: Side, looked_up: bool) -> Float[Array, "n1 n2"]:
+    """Return :func:`_crossed` summed over equal outputs."""
+
+    def row(both: tuple[Array, Array]) -> Array:
+        a, d = both
+        met = _met(flipped, a, looked_up)
+        reached = jnp.einsum("cpf,jqf->cjqp", d, flipped.inputs)
+        return jnp.einsum("cjqp,cjqp->j", met, reached)
+
+    found: Array = jax.lax.map(row, (straight.inputs, jnp.moveaxis(straight.cotangents, 1, 0)))
+    return found
+
+
+def _met(flipped: Side, a: Array, looked_up: bool) -> Float[Array, "C n2 Q P"]:
+    """Return a_p · δ^d_jq for the inputs (P, k) of one row, or its indices."""
+    if looked_up:
+        return jnp.take(flipped.cotangents, a[:, 0].astype(int), axis=-1, mode="clip")
+    return jnp.einsum("djqk,pk->djqp", flipped.cotangents, a)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core.errors import InvalidInput
-from ntk_core.networks.architectures import Network, output_jacobian
+from ntk_core.networks.architectures import Network, output_function, output_jacobian
 from ntk_core.traced._contractions import Cotangents, FactoredCotangents, Patches, gram
 from ntk_core.traced._evaluate import Changes, Threaded, Touch, evaluate
 from ntk_core.traced._layers import (
@@ -31,6 +31,7 @@ from ntk_core.traced._layers import (
     wide,
 )
 from ntk_core.traced._positions import indices, positions_of, z_of
+from ntk_core.traced._same_outputs import summed_products
 from ntk_core.traced._uses import Avals, Found, Use, find_uses
 
 Apply = Callable[[PyTree, Array], Array]
@@ -235,18 +236,19 @@ class Program:
         return self.run(leaves, row, touch, {**look_ups, **taps}, lambda use, level: True)
 
     def row_views(
-        self, leaves: Sequence[Array], row: Array, seed: Array
+        self, leaves: Sequence[Array], row: Array, seed: Array, with_output: bool = False
     ) -> tuple[Array, Parts, Parts, Parts, Parts]:
         """Return outputs, inputs, slopes, cotangents and Jacobians of one row, for the seed (C,) of a backward pass.
 
-        One forward derivative along all elementwise z gives their slopes.
+        One forward derivative along all elementwise z gives their slopes. ``with_output`` differentiates φ(f).
         """
-        readers = {use.name: use for uses in self.readers.values() for use in uses}
+        factored = {} if with_output else self.readers
+        readers = {use.name: use for uses in factored.values() for use in uses}
         taps = {
             name: jnp.zeros((*use.lengths, *use.shapes[2]), use.dtype)
             for name, use in (self.uses | readers).items()
         }
-        moved = {name: taps.pop(name) for name in self.readers}
+        moved = {name: taps.pop(name) for name in factored}
         others = {at: leaves[at] for at in self.others}
 
         def tapped(taps: dict[str, Array], others: dict[int, Array]) -> tuple[Array, PyTree]:
@@ -259,13 +261,15 @@ class Program:
                 )
                 read = {
                     name: [found[1][use.name].ravel() for use in uses]
-                    for name, uses in self.readers.items()
+                    for name, uses in factored.items()
                 }
                 return {name: jnp.concatenate(parts) for name, parts in read.items()}, found
 
             _, slopes, (outputs, seen) = jax.jvp(
                 forward, (moved,), (jax.tree.map(jnp.ones_like, moved),), has_aux=True
             )
+            if with_output:
+                outputs = output_function(self.stated.output)(outputs)
             return outputs, (seen, slopes)
 
         outputs, pull, (seen, slopes) = jax.vjp(tapped, taps, others, has_aux=True)
@@ -278,14 +282,28 @@ class Program:
             {self.names[at]: each.ravel() for at, each in jacobians.items()},
         )
 
-    def views(self, leaves: Sequence[Array], x: Shaped[Array, "n ..."]) -> Views:
-        """Compute one forward pass, and one backward pass per output."""
+    def views(
+        self,
+        leaves: Sequence[Array],
+        x: Shaped[Array, "n ..."],
+        seeds: Float[Array, "S C"] | None = None,
+        *,
+        with_output: bool = False,
+    ) -> Views:
+        """Compute one forward pass, and one backward pass per output.
+
+        Args:
+            seeds: of the backward passes instead of the outputs, whose number S then replaces C in the views.
+            with_output: differentiate φ(f) instead of f, if φ is not linear; cotangents then do not factor.
+        """
+        through = with_output and self.stated.output != "linear"
         with jax.default_matmul_precision("highest"):
-            rows = jax.vmap(self.row_views, (None, 0, None))
+            of_row = partial(self.row_views, with_output=through)
+            rows = jax.vmap(of_row, (None, 0, None))
             # outside: (C, n, ...) without transposes
             each_output = jax.vmap(rows, (None, None, 0), (None, None, None, 0, 0))
             outputs, inputs, slopes, deltas, jacobians = each_output(
-                list(leaves), x, jnp.eye(self.num_outputs)
+                list(leaves), x, jnp.eye(self.num_outputs) if seeds is None else seeds
             )
             cotangents: dict[str, Cotangents] = {
                 name: deltas[name] for name in self.uses if name in deltas
@@ -294,16 +312,19 @@ class Program:
                 name,
                 uses,
             ) in (
-                self.readers.items()
-            ):  # their inputs have the same weights for all rows: use the first
+                {} if through else self.readers
+            ).items():  # their inputs have the same weights for all rows: use the first
                 weights = [_pulled(use, leaves, deltas[use.name][:, 0]) for use in uses]
                 cotangents[name] = FactoredCotangents(slopes[name], jnp.concatenate(weights, 1))
         return Views(outputs, {name: inputs[name] for name in self.uses}, cotangents, jacobians)
 
     def kernels(
-        self, leaves: Sequence[Array], views1: Views, views2: Views
-    ) -> dict[str, Float[Array, "C n1 C n2"]]:
-        """Return the kernel of each layer and other parameter; pass one object twice for a batch with itself."""
+        self, leaves: Sequence[Array], views1: Views, views2: Views, *, summed: bool = False
+    ) -> dict[str, Float[Array, "C n1 C n2"]] | dict[str, Float[Array, "n1 n2"]]:
+        """Return the kernel of each layer and other parameter; pass one object twice for a batch with itself.
+
+        ``summed`` gives the sum over equal outputs, Σ_c K[c, i, c, j], without forming pairs of outputs.
+        """
         same = views2 is views1
         parts: dict[str, Array] = {}
         with jax.default_matmul_precision("highest"):
@@ -318,7 +339,7 @@ class Program:
                         for each in (views1, views2)
                     ]
                     parts[layer.name], bias = dense_kernel(
-                        layer, sides[0], sides[0 if same else 1], mask
+                        layer, sides[0], sides[0 if same else 1], mask, summed=summed
                     )
                     if layer.bias is not None and bias is not None:
                         parts[self.names[layer.bias[0]]] = bias
@@ -326,12 +347,17 @@ class Program:
                 left, looked_up = sides_of(layer, views1.inputs, views1.cotangents)
                 right = left if same else sides_of(layer, views2.inputs, views2.cotangents)[0]
                 parts[layer.name] = layer_kernel(
-                    layer, left, right, looked_up, self.stated.patches.get(layer.leaf)
+                    layer,
+                    left,
+                    right,
+                    looked_up,
+                    self.stated.patches.get(layer.leaf),
+                    summed=summed,
                 )
             for name, jacobian in views1.jacobians.items():
                 jacobian = jacobian.astype(wide(jacobian.dtype))
                 other = jacobian if same else views2.jacobians[name].astype(jacobian.dtype)
-                parts[name] = gram(jacobian, other)
+                parts[name] = (summed_products if summed else gram)(jacobian, other)
         return parts
 
     def kernel(
@@ -359,15 +385,24 @@ class Program:
     @cached_property
     def row_bytes(self) -> int:
         """Bytes of one row's views and temporaries, from shapes."""
+        return self.row_bytes_of(self.num_outputs)
+
+    @cached_property
+    def largest_use(self) -> int:
+        """Entries of the largest z of one row."""
+        sizes = (math.prod((*use.lengths, *use.shapes[2])) for use in self.uses.values())
+        return max(sizes, default=1)
+
+    def row_bytes_of(self, num_seeds: int) -> int:
+        """Bytes of one row's views and temporaries with this number of backward passes."""
         total: int = sum(
-            self.num_outputs * self.avals[at].size * self.avals[at].dtype.itemsize
-            for at in self.others
+            num_seeds * self.avals[at].size * self.avals[at].dtype.itemsize for at in self.others
         )
         for use in self.uses.values():
             a, _, z = map(math.prod, use.shapes)
-            copies = 1 if use.name in self.readers else self.num_outputs
+            copies = 1 if use.name in self.readers else num_seeds
             total += math.prod(use.lengths) * (a + copies * z) * wide(use.dtype).itemsize
-        return total + self.num_outputs * self._largest * wide(self.roughest).itemsize
+        return total + num_seeds * self._largest * wide(self.roughest).itemsize
 
 
 def _readers(
@@ -489,3 +524,89 @@ def whole_kernels(
     return kernels_of(
         program, per_layer, leaves, left, None if x2 is None else program.views(leaves, x2)
     )
+
+
+@partial(jax.jit, static_argnums=(0, 1), static_argnames="stretch")
+def summed_kernels(
+    program: Program,
+    each: bool,
+    leaves: list[Array],
+    x1: Array,
+    x2: Array | None,
+    seeds: Float[Array, "S C"],
+    *,
+    stretch: int | None = None,
+) -> Float[Array, "n1 n2"] | Float[Array, "n1 n2 S"]:
+    """Return Σ_s ⟨∇(s·φ(f))(x1_i), ∇(s·φ(f))(x2_j)⟩ over seeds s, or ``each`` of its terms.
+
+    With the unit vectors as seeds, the sum over equal outputs, or the entries of each output with itself.
+    ``stretch`` is the number of seeds at a time, which bounds memory and keeps cotangents in a core's cache.
+    """
+
+    def of_seeds(seeds: Array) -> Array:
+        left = program.views(leaves, x1, seeds, with_output=True)
+        right = left if x2 is None else program.views(leaves, x2, seeds, with_output=True)
+        if each:
+            return _each_output(program, leaves, left, right)
+        return jnp.asarray(sum(program.kernels(leaves, left, right, summed=True).values()))
+
+    if stretch is None or stretch >= len(seeds):
+        return of_seeds(seeds)
+    num_stretches = math.ceil(len(seeds) / stretch)
+    # Seeds of zeros have the kernel 0.
+    padded = jnp.pad(seeds, [(0, num_stretches * stretch - len(seeds)), (0, 0)])
+    parts = padded.reshape(num_stretches, stretch, -1)
+    if each:
+        found = jax.lax.map(of_seeds, parts)  # (num_stretches, n1, n2, stretch)
+        found = jnp.moveaxis(found, 0, 2)
+        return found.reshape(*found.shape[:2], -1)[:, :, : len(seeds)]
+    zero = jax.eval_shape(of_seeds, parts[0])
+    total, _ = jax.lax.scan(
+        lambda total, part: (total + of_seeds(part), None),
+        jnp.zeros(zero.shape, zero.dtype),
+        parts,
+    )
+    return jnp.asarray(total)
+
+
+def _each_output(
+    program: Program, leaves: list[Array], left: Views, right: Views
+) -> Float[Array, "n1 n2 C"]:
+    """Return K[i, j, c, c]: the kernel of each output alone."""
+
+    def of_one(one: Views, two: Views | None) -> Array:
+        first = _with_one_output(one)
+        second = first if two is None else _with_one_output(two)
+        return jnp.asarray(sum(program.kernels(leaves, first, second, summed=True).values()))
+
+    same = right is left
+    axes = _output_axes(left)
+    found: Array = jax.vmap(of_one, (axes, None if same else axes), 2)(
+        left, None if same else right
+    )
+    return found
+
+
+def _output_axes(views: Views) -> Any:
+    """Return the axis of the outputs in each array of views; None without one."""
+    cotangents: dict[str, Any] = {}
+    for name, each in views.cotangents.items():
+        factored: Any = FactoredCotangents
+        if isinstance(each, FactoredCotangents):
+            cotangents[name] = factored(slopes=None, weights=0)
+        else:
+            cotangents[name] = 0
+    whole_views: Any = Views
+    return whole_views(outputs=None, inputs=None, cotangents=cotangents, jacobians=0)
+
+
+def _with_one_output(views: Views) -> Views:
+    """Return views of one output, whose cotangents lack their first axis, in the usual form."""
+    cotangents: dict[str, Cotangents] = {}
+    for name, each in views.cotangents.items():
+        if isinstance(each, FactoredCotangents):
+            cotangents[name] = each._replace(weights=each.weights[None])
+        else:
+            cotangents[name] = each[None]
+    jacobians = {name: each[None] for name, each in views.jacobians.items()}
+    return views._replace(cotangents=cotangents, jacobians=jacobians)

@@ -55,6 +55,8 @@ REFUSED = [
         ),
     ),
     ("trace_outputs", lambda: empirical(per_layer=True, trace_outputs=True)),
+    ("equal_outputs", lambda: empirical(per_layer=True, equal_outputs=True)),
+    ("equal_outputs", lambda: empirical(trace_outputs=True, equal_outputs=True)),
     ("memory_limit", lambda: between(memory_limit=0)),
     ("probes", lambda: between(probes=3)),
     ("kept", lambda: between(probes=8, kept=Path("pairs.jsonl"))),

@@ -1,0 +1,60 @@
+"""Which pairs of outputs a kernel has, and kernels of equal outputs from a traced program."""
+
+from enum import Enum
+from functools import partial
+
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float
+
+from ntk_core.kernels._blocks import in_blocks, rows_within
+from ntk_core.traced import Program, summed_kernels
+
+VIEW_COPIES = 4  # views of both sides, with temporaries
+STRETCH_ENTRIES = (
+    2**18
+)  # of the cotangents of one layer at a time: 1 MiB in float32, as a core's cache
+MIN_STRETCH = 8  # outputs at a time; fewer would repeat the forward pass too often
+
+
+class OutputPairs(Enum):
+    """Pairs of outputs (a, b) of the entries K[i, j, a, b].
+
+    >>> OutputPairs.EQUAL.value
+    'a = b'
+    """
+
+    ALL = "all"
+    EQUAL = "a = b"
+    MEAN = "mean over a = b"
+
+
+ALL_PAIRS = OutputPairs.ALL
+
+
+def same_output_kernel(
+    program: Program,
+    leaves: list[Array],
+    x1: Array,
+    x2: Array | None,
+    pairs: OutputPairs,
+    memory_limit: float,
+) -> Float[Array, "n1 n2 ..."]:
+    """Return K[i, j, a, a], (n1, n2, C), or its mean over a, (n1, n2), without pairs of outputs.
+
+    Backward passes run for a stretch of the outputs at a time. Rows are processed in blocks if those of one stretch
+    exceed the limit in bytes.
+    """
+    num_outputs = program.num_outputs
+    rows = max(len(x1), 0 if x2 is None else len(x2))
+    stretch = min(num_outputs, max(MIN_STRETCH, STRETCH_ENTRIES // (rows * program.largest_use)))
+    size = rows_within(memory_limit, VIEW_COPIES * program.row_bytes_of(stretch))
+    each = pairs is OutputPairs.EQUAL
+    of_rows = partial(
+        summed_kernels, program, each, leaves, seeds=jnp.eye(num_outputs), stretch=stretch
+    )
+    if size >= rows:
+        total = of_rows(x1, x2)
+        return total if each else total / num_outputs
+    total = in_blocks(lambda rows: rows, of_rows, x1, x2, size)
+    return total if each else total / num_outputs
