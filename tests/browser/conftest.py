@@ -12,6 +12,7 @@ from benchmarks.browser import FLAGS, READY, SCREEN
 from benchmarks.drills.served_app import served_app
 from tests.compiler_flags import QUICK_ENVIRONMENT
 
+LOG_SHOWN = 4_000  # letters of the server's log beside a page with an exception
 PATIENCE_MS = 120_000  # one worker computes all points, one after another; the machine may be busy
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
@@ -35,14 +36,24 @@ def serving(folder: Path) -> Iterator[str]:
         "LINEARITY_LAB_STORE": str(folder / "store"),
         "LINEARITY_LAB_WORKERS": "1",
     }
-    with served_app(**settings) as app:
+    with log_of(folder).open("w") as log, served_app(log=log, **settings) as app:
         yield f"http://{app.address}"
 
 
+def log_of(folder: Path) -> Path:
+    """The file with what a server in this folder has printed."""
+    return folder / "server.log"
+
+
 @pytest.fixture(scope="session")
-def dashboard_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def dashboard_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("dashboard")
+
+
+@pytest.fixture(scope="session")
+def dashboard_url(dashboard_folder: Path) -> Iterator[str]:
     """URL of one server for all modules, since starting one takes as long as most tests; its store may hold runs."""
-    with serving(tmp_path_factory.mktemp("dashboard")) as url:
+    with serving(dashboard_folder) as url:
         yield url
 
 
@@ -73,7 +84,9 @@ def forget(page: Page, url: str) -> None:
 
 
 @pytest.fixture
-def open_page(browser, window: Page, dashboard_url: str) -> Iterator[Callable]:
+def open_page(
+    browser, window: Page, dashboard_url: str, dashboard_folder: Path
+) -> Iterator[Callable]:
     """Open a path as a new visitor: first in the cleared window, then in separate browser contexts.
 
     Fail on exceptions in the page and on requests that the server's security policy forbids.
@@ -104,7 +117,8 @@ def open_page(browser, window: Page, dashboard_url: str) -> Iterator[Callable]:
         context.close()
     window.remove_listener("console", note)
     forget(window, dashboard_url)
-    assert failed == []
+    printed = log_of(dashboard_folder).read_text(errors="replace")
+    assert failed == [], printed[-LOG_SHOWN:]
     assert forbidden == []
 
 
