@@ -281,15 +281,35 @@ def test_the_verdict_needs_both_function_and_kernel(browser):
         """async ([text, states]) => {
           const address = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
           const { verdict } = await import(address);
-          const begun = { width: 64, rate: 1, output: "linear", bottleneck: 0, grid: [-3, 3] };
-          const common = { time: 9, rate: 1, loss: 1, linearLoss: 1, curve: [0, 1] };
-          const verdicts = states.map(([gap, change]) =>
-            verdict(begun, { ...common, linearCurve: [0, 1 + gap], change }, common));
-          return [verdicts.map(({ name }) => name), verdicts.at(-1).numbers.place];
+          const begun = { width: 64, rate: 1, output: "linear", bottleneck: 0, grid: [-3, -1, 1, 3],
+            points: [[-1.2, 0], [1.2, 0]] };
+          const common = { time: 9, rate: 1, loss: 1, linearLoss: 1, curve: [0, 0, 1, 1] };
+          const verdicts = states.map(([gap, change, beyond]) =>
+            verdict(begun, { ...common, linearCurve: [0, 0, 1 + gap, 1 + beyond], change }, common));
+          return [verdicts.map(({ parts }) => parts.join(" ")), verdicts.at(-1).numbers.place];
         }""",
-        [script, [[0.01, 0.01], [0.01, 0.44], [0.05, 0.01], [0.3, 0.01]]],
+        [script, [[0.01, 0.01, 0], [0.01, 0.01, 2], [0.01, 0.44, 0], [0.05, 0.01, 0], [0.3, 0.01, 2]]],
     )
-    assert found == [["same", "moved", "near", "different"], "3"]
+    assert found == [["same", "same beyond", "moved", "near", "different"], "1"]
+    page.close()
+
+
+def test_a_network_recovers_only_below_two(browser):
+    page = browser.new_page()
+    script = source.module().replace(
+        "export default function live", "export { verdict }; export default function live"
+    )
+    found = page.evaluate(
+        """async ([text, states]) => {
+          const address = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
+          const { verdict } = await import(address);
+          const begun = { width: 64, rate: 2.5, output: "linear", bottleneck: 0, grid: [-1, 1], points: [[0, 0]] };
+          const curves = { curve: [0, 1], linearCurve: [0, 9], linearDiverged: true, time: 9, change: 1 };
+          return states.map(([rate, loss]) => verdict(begun, { ...curves, rate, loss }, { loss: 1 }).name);
+        }""",
+        [script, [[1.9, 0.5], [2.01, 0.5], [2.01, 1.5]]],
+    )
+    assert found == ["caught", "returning", "catapult"]
     page.close()
 
 

@@ -6,7 +6,7 @@ import { drawFunctions } from "./panels.js";
 import { Player } from "./player.js";
 import { Plot, decades, schemeOf, themeOf } from "./plot.js";
 import { WIDTHS, pointsOf, positionOf, setup } from "./settings.js";
-import { filled, percent, verdict } from "./verdict.js";
+import { filled, percent, sentences } from "./verdict.js";
 
 const STEPS = 200; // after which ΔK is recorded: our choice
 const STEPS_A_FRAME = 5;
@@ -54,8 +54,7 @@ class Side {
   draw(theme) {
     const { data, begun, now, settings } = this;
     drawFunctions(this.canvas, theme, { begun, now, points: pointsOf(settings), chosen: -1, words: data.words.drawn });
-    const { name, numbers } = verdict(begun, now, this.first);
-    this.verdict.textContent = filled(data.words.verdicts[name], numbers);
+    this.verdict.textContent = sentences(data.words.verdicts, begun, now, this.first);
     this.canvas.setAttribute("aria-label", `${this.title.textContent}. ${this.verdict.textContent}`);
   }
 }
@@ -75,7 +74,8 @@ class Home extends Panel {
     this.chart = element("canvas", { role: "img" });
     this.sentence = element("p", { class: "verdict" });
     this.status = element("p", { class: "unseen", role: "status" });
-    const bar = element("div", { class: "bar" }, this.button, this.width.whole);
+    this.note = element("span", { class: "slides" }, data.words.home.slides);
+    const bar = element("div", { class: "bar" }, this.button, this.width.whole, this.note);
     const root = element("div", { class: "live", "data-form": "home" }, legend(data.words, data.colors),
       element("div", { class: "sides" }, ...this.sides.map((side) => side.whole)), bar,
       element("figure", {}, element("figcaption", {}, element("span", {}, data.words.home.chart)), this.chart),
@@ -139,6 +139,7 @@ class Home extends Panel {
     this.sentence.textContent = this.summary();
     const { pause, play } = this.data.words.controls;
     this.button.textContent = this.playing ? pause : play;
+    this.note.style.visibility = this.playing && this.tour.length ? "visible" : "hidden";
     this.paintedAt ??= performance.now();
   }
 

@@ -7,7 +7,7 @@ import { Player } from "./player.js";
 import { schemeOf, scientific, themeOf } from "./plot.js";
 import { Record } from "./record.js";
 import { TOUR, pointsOf, settingsFrom, setup, textsOf, tidied } from "./settings.js";
-import { difference, filled, percent, verdict } from "./verdict.js";
+import { difference, percent, sentences } from "./verdict.js";
 
 const DRAW = {
   difference: drawDifference, kernel: drawKernel, neurons: drawNeurons, change: drawChange, losses: drawLosses,
@@ -168,7 +168,7 @@ class Live extends Panel {
     controls.verdict.textContent = this.sentence();
     controls.showStage(record);
     if (controls.canvases.change) {
-      controls.canvases.difference.number.textContent = percent(now.linearDiverged ? Infinity : difference(now).share);
+      controls.canvases.difference.number.textContent = percent(now.linearDiverged ? Infinity : difference(this.begun, now).share);
       controls.canvases.change.number.textContent = percent(now.change);
       controls.canvases.losses.number.textContent = scientific(now.loss);
     }
@@ -178,8 +178,7 @@ class Live extends Panel {
 
   sentence() {
     if (this.begun.id !== this.asked.id && this.player.isSlow) return this.words.verdicts.waiting;
-    const { name, numbers } = verdict(this.begun, this.now, this.first);
-    return filled(this.words.verdicts[name], numbers);
+    return sentences(this.words.verdicts, this.begun, this.now, this.first);
   }
 
   // For screen readers, once the network has settled.

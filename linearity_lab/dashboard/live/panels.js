@@ -42,12 +42,13 @@ export function drawFunctions(canvas, theme, { begun, now, points, chosen, words
   return plot;
 }
 
-// F − F_lin below the curves, on a separate axis up to a round number above the largest value.
+const DIFFERENCE = 1; // end of the axis of the difference, the same at every width: our choice
+
+// F − F_lin below the curves, on an axis of its own; thin lines mark the range of the training points.
 export function drawDifference(canvas, theme, { begun, now, words }) {
   const plot = new Plot(canvas, theme);
   const values = now.curve.map((value, i) => value - now.linearCurve[i]);
-  const most = values.reduce((largest, value) => Math.max(largest, Math.abs(value)), 0);
-  const top = most > 0 && !now.linearDiverged ? roundAbove(most) : 1;
+  const top = DIFFERENCE;
   plot.frame({ left: LEFT, right: 12, top: 8, bottom: 8 }, [-REACH, REACH], [-top, top]);
   plot.axes([-3, -2, -1, 0, 1, 2, 3].map((value) => [value, ""]), [-top, 0, top].map((value) => [value, short(value)]));
   if (now.linearDiverged) {
@@ -65,12 +66,9 @@ export function drawDifference(canvas, theme, { begun, now, words }) {
   pen.fill();
   pen.globalAlpha = 1;
   plot.curve(path, theme.ink, 2);
-}
-
-// 1, 2 or 5 times a power of ten, at least `value`.
-function roundAbove(value) {
-  const power = 10 ** Math.floor(Math.log10(value));
-  return Number(([1, 2, 5, 10].find((each) => each * power >= value) * power).toPrecision(1));
+  for (const [x] of [begun.points[0], begun.points.at(-1)]) {
+    plot.curve([[plot.x(x), plot.box.top], [plot.x(x), plot.box.bottom]], theme.middle, 1, [2, 4]);
+  }
 }
 
 export function drawKernel(canvas, theme, { begun, now, words }) {

@@ -3,14 +3,16 @@
 const SAME = 0.03, CLOSE = 0.12; // largest |F − F_lin| as a share of the range of F: our choice
 const UNMOVED = 0.05; // ΔK below which the kernel counts as unchanged: our choice
 const WIDE = 512;
+const STABLE = 2; // the curvature c below which a loss no longer rises
 
 // The name of the sentence for a state, and the numbers in it.
 export function verdict(begun, now, first) {
-  const { share: gap, at } = difference(now);
+  const { share: gap, at, outside } = difference(begun, now);
   const numbers = {
     width: begun.width.toLocaleString("en-US"),
     change: percent(now.change),
     gap: percent(gap),
+    outside: percent(outside),
     place: begun.grid[at].toLocaleString("en-US", { maximumFractionDigits: 1 }).replace("-", "−"),
     rate: now.rate.toFixed(2),
     output: begun.output,
@@ -19,25 +21,41 @@ export function verdict(begun, now, first) {
   if (now.time === 0) name = "start";
   else if (now.diverged) name = "gone";
   else if (now.linearDiverged || (begun.rate > 2 && now.linearLoss > first.linearLoss)) {
-    name = now.loss < first.loss ? "caught" : "catapult";
+    const falls = now.loss < first.loss;
+    if (falls && now.rate < STABLE) name = "caught";
+    else name = falls ? "returning" : "catapult";
   } else if (gap < SAME) name = now.change < UNMOVED ? "same" : "moved";
   else if (gap < CLOSE) name = "near";
   else if (begun.output !== "linear" && begun.width >= WIDE) name = "output";
   else if (begun.bottleneck && begun.width >= WIDE) name = "narrow";
-  return { name, numbers };
+  const agrees = ["same", "moved", "near"].includes(name);
+  return { name, numbers, parts: agrees && outside > Math.max(CLOSE, 2 * gap) ? [name, "beyond"] : [name] };
 }
 
-// The largest |F − F_lin| on the plotted inputs, as a share of the range of F there, and the index of that input.
-export function difference({ curve, linearCurve }) {
-  let apart = 0, at = 0, least = Infinity, most = -Infinity;
+// The whole verdict: its sentence, and one on extrapolation where only that differs.
+export function sentences(words, begun, now, first) {
+  const { parts, numbers } = verdict(begun, now, first);
+  return parts.map((part) => filled(words[part], numbers)).join(" ");
+}
+
+// The largest |F − F_lin| on the range of the training points, as a share of the range of F there, with the index of
+// that input; `outside` is the largest one on the other plotted inputs, in the same unit.
+export function difference({ grid, points }, { curve, linearCurve }) {
+  const step = grid[1] - grid[0], places = points.map(([x]) => x);
+  const [from, to] = [Math.min(...places) - step / 2, Math.max(...places) + step / 2];
+  let apart = 0, beyond = 0, at = 0, least = Infinity, most = -Infinity;
   curve.forEach((value, i) => {
     const gap = Math.abs(value - linearCurve[i]);
+    if (grid[i] < from || grid[i] > to) {
+      beyond = Math.max(beyond, gap);
+      return;
+    }
     if (gap > apart) [apart, at] = [gap, i];
     least = Math.min(least, value);
     most = Math.max(most, value);
   });
-  const share = apart && (most > least ? apart / (most - least) : Infinity);
-  return { share, at };
+  const share = (gap) => gap && (most > least ? gap / (most - least) : Infinity);
+  return { share: share(apart), at, outside: share(beyond) };
 }
 
 export function percent(share) {
