@@ -26,6 +26,8 @@ if __name__ == "__main__":
         st.error(plain(f"The dashboard cannot compute: {error_text(error)}."))
         st.stop()
     page = menu()
+    home = not page.url_path
+    st.set_page_config(page_title=f"{'' if home else f'{page.title} · '}Linearity Lab")
     job_status.tray({each.name: (each.title, each.path) for each in PAGES})
     page.run()
     collect_garbage(page.url_path)

@@ -87,8 +87,10 @@ class ExperimentPage(Generic[AnySpec, AnyPoint]):
         """Title above the page."""
         return str(page_module(self.name).PAGE.heading)
 
-    def panels(self, shown: Shown[AnySpec, AnyPoint], drawn: Figures) -> list[Panel]:
-        """Show the choices that several figures share; return all panels."""
+    def panels(
+        self, shown: Shown[AnySpec, AnyPoint], drawn: Figures, first: str = ""
+    ) -> list[Panel]:
+        """Show the choices that several figures share; return all panels, the figure ``first`` in front."""
         figures = figures_in(shown)
         chosen = choose_shared(all_figures(self.name), figures, shown, drawn)
         if words := self.note(shown):
@@ -100,7 +102,9 @@ class ExperimentPage(Generic[AnySpec, AnyPoint]):
         missing = {each.before for each in self.others} - {figure.name for figure, _ in figures}
         for name in sorted(missing):
             found += self._others(shown, name)
-        return found
+        # A preset opens on the figure of its source; others keep their order.
+        wanted = [each.title_of(shown) for each, _ in figures if each.name == first]
+        return sorted(found, key=lambda panel: panel.title not in wanted)
 
     def panel(self, figure: Figure, shown: Shown[AnySpec, AnyPoint], drawn: Figures) -> Panel:
         """Show the choices that a figure shares with others; return its panel."""
@@ -171,7 +175,7 @@ class ExperimentPage(Generic[AnySpec, AnyPoint]):
             session.show_address(page, {**form.query(), **session.job_query(page)})
 
             def shown_panels(shown: Shown[AnySpec, AnyPoint], drawn: Figures) -> None:
-                panels = self.panels(shown, drawn)
+                panels = self.panels(shown, drawn, form.preset.panel)
                 show_panels(drawn, panels, partial(_claim, form, shown.spec))
 
             figures_panel(page, heading, form, shown_panels, drawings.charts)

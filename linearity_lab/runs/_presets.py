@@ -26,6 +26,7 @@ class Preset(Generic[Spec_co]):
         paper_spec: the paper's sizes, for a GPU or a long run on a CPU.
         caveats: parts of the claim that measurements do not confirm, from ``claims.toml``.
         on_page: whether the menu of the experiment's page has it.
+        panel: name of the figure that the source shows, which opens first; by default the first of the page.
 
     Source: our choice; each preset names its figure, and docs/truth.md compares claims with measurements.
 
@@ -44,6 +45,7 @@ class Preset(Generic[Spec_co]):
     paper_spec: Spec_co
     caveats: tuple[str, ...] = ()
     on_page: bool = True
+    panel: str = ""
 
     @property
     def statement(self) -> str:

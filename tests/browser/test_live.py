@@ -288,7 +288,10 @@ def test_the_verdict_needs_both_function_and_kernel(browser):
             verdict(begun, { ...common, linearCurve: [0, 0, 1 + gap, 1 + beyond], change }, common));
           return [verdicts.map(({ parts }) => parts.join(" ")), verdicts.at(-1).numbers.place];
         }""",
-        [script, [[0.01, 0.01, 0], [0.01, 0.01, 2], [0.01, 0.44, 0], [0.05, 0.01, 0], [0.3, 0.01, 2]]],
+        [
+            script,
+            [[0.01, 0.01, 0], [0.01, 0.01, 2], [0.01, 0.44, 0], [0.05, 0.01, 0], [0.3, 0.01, 2]],
+        ],
     )
     assert found == [["same", "same beyond", "moved", "near", "different"], "1"]
     page.close()

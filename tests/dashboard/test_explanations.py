@@ -105,7 +105,7 @@ def test_glossary_opens_the_linked_word_and_is_searchable():
     app = open_page("glossary", term="pl-condition")
     assert titles(app)[0] == "PL* condition"
     assert len(titles(app)) == len(glossary())
-    assert opened(app) == ["pl-condition"]
+    assert set(opened(app)) == set(glossary())
     app = open_page("glossary")
     app.text_input(key="glossary.search").set_value("in-degree").run()
     assert titles(app)[0] == "in-degree"

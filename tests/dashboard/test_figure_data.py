@@ -23,7 +23,7 @@ from linearity_lab.page_modules import page_folder
 from linearity_lab.runs import EXPERIMENTS, KINDS, PRESETS
 from linearity_lab.words.pages import MARKS, charts_in, figure_words
 from tests.dashboard.made_results import make_points, make_result
-from tests.dashboard.open_pages import ROOT
+from tests.dashboard.open_pages import ROOT, open_page
 
 SITE_AND_NOTEBOOK = """
 import sys
@@ -156,3 +156,29 @@ def test_names_of_gallery_figures_are_unique():
         name for preset in PRESETS if gallery_result(preset) for name in gallery_figures(preset)
     ]
     assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("name", [name for name, each in PRESETS.items() if each.panel])
+def test_a_preset_names_a_figure_that_its_result_has(name):
+    shown = [figure.name for figure in figures_of(shown_result(gallery_result(name)))]
+    assert PRESETS[name].panel in shown[1:], "the first figure needs no name"
+
+
+def test_a_preset_opens_on_the_figure_of_its_paper():
+    app = open_page("kernel_change", opened=False, preset="liu-fig1-right")
+    first, second = (chart.proto.id for chart in app.get("plotly_chart"))
+    assert "against_time" in first
+    assert "against_width" in second
+
+
+def test_only_a_drawn_graph_is_yours():
+    preset = gallery_result("zhu-preactivations")
+    names = {
+        graph: main_chart(shown_result(preset.model_copy(update={"spec": spec}))).finding
+        for graph, spec in (
+            ("of the preset", preset.spec),
+            ("drawn", preset.spec.model_copy(update={"graph": None})),
+        )
+    }
+    assert names["of the preset"].startswith("This graph: ")
+    assert names["drawn"].startswith("Your graph: ")

@@ -14,14 +14,14 @@ from linearity_lab.charts.lines import Line, trained_dot
 from linearity_lab.charts.style import Style, graph_style, group_style, nth_style
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.experiments.dag.point import DAGPoint, DAGRun, DAGSpec
-from linearity_lab.runs import mean
+from linearity_lab.runs import PRESETS, mean
 from ntk_core.networks.graphs import GRAPH_TITLES, OUTPUT, example_graphs
 
 Runs = Shown[DAGSpec, DAGPoint]
 Axis = Literal["in-degree", "width"]
 AXIS_TITLES: dict[Axis, str] = {"in-degree": "smallest in-degree, realized", "width": "width m"}
 Of = Callable[[DAGRun], float]
-YOURS = "your graph"
+YOURS, OF_PRESET = "your graph", "this graph"
 
 
 def series_of(points: Sequence[DAGPoint]) -> list[tuple[str, str]]:
@@ -185,11 +185,13 @@ def against(
 
 
 def _drawn_title(shown: Runs) -> str:
-    """Return the title of the drawn graph, if it is one of the examples."""
+    """Return the title of the drawn graph; only a graph of no example and no preset is yours."""
     for name, graph in example_graphs().items():
         if graph == shown.spec.graph:
             return GRAPH_TITLES[name]
-    return YOURS
+    specs = [preset.spec for preset in PRESETS.values()]
+    of_presets = [spec.graph for spec in specs if isinstance(spec, DAGSpec)]
+    return OF_PRESET if shown.spec.graph in of_presets else YOURS
 
 
 def _change_lines(shown: Runs, axis: Axis) -> list[Line]:

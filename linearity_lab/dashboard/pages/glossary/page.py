@@ -1,4 +1,4 @@
-"""Glossary page: the entry in the URL first, then search results, a line per word that opens in place."""
+"""Glossary page: the entry in the URL first, then search results, all open."""
 
 import streamlit as st
 
@@ -11,7 +11,6 @@ PAGE = "glossary"
 _TITLES = {entry.name: entry.title for entry in PAGES}
 LONGEST_SEARCH = 100
 READERS = {"term": lambda text: entry_of(text).name, "search": lambda text: text[:LONGEST_SEARCH]}
-FEW = 3  # matches of a search; no more than these are opened
 
 
 def show() -> None:
@@ -26,8 +25,7 @@ def show() -> None:
     session.show_notes(PAGE)
     first, term = state.get(f"{PAGE}.first", ""), state.get(f"{PAGE}.term", "")
     # The search text is kept while another page is open without the field.
-    before: str = state.get(f"{PAGE}.searched", "")
-    state.setdefault(f"{PAGE}.search", before)
+    state.setdefault(f"{PAGE}.search", state.get(f"{PAGE}.searched", ""))
     text = st.text_input(
         "Search",
         key=f"{PAGE}.search",
@@ -40,10 +38,8 @@ def show() -> None:
         PAGE, {**({"term": term} if term else {}), **({"search": text} if text else {})}
     )
     found = [entry for entry in search(text) if entry.name != first]
-    is_narrow = bool(text) and len(found) <= FEW
     for entry in ([entry_of(first)] if first else []) + found:
-        if text != before or _opened(entry) not in state:
-            state[_opened(entry)] = entry.name == term or is_narrow
+        state.setdefault(_opened(entry), True)
     if first:
         _entry(entry_of(first))
     st.caption(f"{len(found)} {'other ' * bool(first)}{'word' if len(found) == 1 else 'words'}")
