@@ -144,15 +144,15 @@ def _show_panel(
         lines = st.container(key=f"{page}.finding" if claim is not None else None)
         charts = panel.charts(figures)
         alone = charts[0] if len(charts) == 1 else None
+        if claim is not None and charts:
+            found = figures.instead or charts[0].sentence
+            lines.html(
+                f'<p class="finding"><span class="kind">{html.escape(figures.kind)}</span> '
+                f"{raised(found)}</p>"
+            )
         if alone is None:
             show_in_pairs(figures, charts)
         else:
-            if claim is not None:
-                found = figures.instead or alone.sentence
-                lines.html(
-                    f'<p class="finding"><span class="kind">{html.escape(figures.kind)}</span> '
-                    f"{raised(found)}</p>"
-                )
             _show_figure(figures, alone, panel.on_select)
         if panel.below is not None:
             panel.below(figures)
