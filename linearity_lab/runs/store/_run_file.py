@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from linearity_lab.runs._any_result import Result
 from linearity_lab.runs._documents import migrated, migrated_point
-from linearity_lab.runs._parse import spec_digest
+from linearity_lab.runs._parse import parse_spec, spec_digest
 from linearity_lab.runs._table import KINDS
 from linearity_lab.runs.store._entries import RunTooLarge
 from linearity_lab.runs.store._import_checks import (
@@ -29,6 +29,7 @@ from linearity_lab.settings.grammar import InvalidSpec
 from ntk_core.errors import InvalidInput
 
 _SHA = re.compile(r',"sha256":"([0-9a-f]{64})"\}\s*\Z')
+_PLACE_SHOWN = 60  # letters; a file may name anything
 MAX_LINE_BYTES = 2**29  # bounds the memory that one line takes
 _RESULT: TypeAdapter[Result] = TypeAdapter(Result)
 
@@ -74,8 +75,10 @@ def read_line(line: str) -> Result:
     data = _migrated(data)
     try:
         result = _RESULT.validate_python(data)
-    except (ValidationError, RecursionError):
-        raise UnusableLine("its settings or points are not valid") from None
+    except RecursionError:
+        raise UnusableLine("its fields are nested too deeply") from None
+    except ValidationError as error:
+        raise UnusableLine(_why_not_valid(data["spec"], error)) from None
     keys, expected = [point.key for point in result.points], set(result.spec.point_keys())
     if not expected.issuperset(keys) or len(set(keys)) < len(keys):
         raise UnusableLine("its points do not match its settings")
@@ -84,6 +87,16 @@ def read_line(line: str) -> Result:
     check_size_of_line(result.spec, len(line))
     check_result(result)
     return result
+
+
+def _why_not_valid(settings: dict[str, Any], error: ValidationError) -> str:
+    """Return the first problem of the settings, or else the first field that is not valid."""
+    try:
+        parse_spec(settings)
+    except InvalidSpec as invalid:
+        return f"its settings are not valid; {invalid.problems[0]}"
+    place = ".".join(str(part) for part in error.errors()[0]["loc"])
+    return f"its field {place[:_PLACE_SHOWN]!r} is not valid"
 
 
 def _migrated(data: object) -> dict[str, Any]:

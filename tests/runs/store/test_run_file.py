@@ -148,6 +148,22 @@ def test_a_forged_run_is_named_even_with_a_matching_checksum(other, forgery):
 
 
 @pytest.mark.parametrize(
+    ("forgery", "problem"),
+    [
+        (lambda data: {"spec": {**data["spec"], "epochs": 3}}, "settings are not valid; epochs: "),
+        (FORGERIES["impossible settings"], "settings are not valid; num_seeds: -5"),
+        (FORGERIES["a status that is none"], "field 'status' is not valid"),
+        (FORGERIES["numbers that are texts"], "field 'points.0.width' is not valid"),
+    ],
+)
+def test_the_field_of_a_line_that_is_not_valid_is_named(other, forgery, problem):
+    forged = signed(LINES[0], **forgery(json.loads(LINES[0])))
+    back = read_runs(other, io.BytesIO(forged + LINES[1]))
+    (sentence,) = back.left_aside
+    assert sentence.startswith(f"line 1: its {problem}")
+
+
+@pytest.mark.parametrize(
     "content", [b"", b"[]", b"PK\x03\x04" + b"\0" * 400, b'{"format": "other"}\n', b"[" * 100_000]
 )
 def test_invalid_run_file_is_refused_in_one_sentence(other, content):
