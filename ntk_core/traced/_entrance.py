@@ -26,6 +26,7 @@ from ntk_core.networks.architectures import Network
 from ntk_core.traced._collections import check_collections
 from ntk_core.traced._of_network import Shapes, avals_of, shapes_of
 from ntk_core.traced._overwrites import Plain, overwrites
+from ntk_core.traced._primals import refuse_other_values
 from ntk_core.traced._program import Apply, Model, Program, Rows
 from ntk_core.traced._trace import Frozen, Seen, rules_of, trace
 from ntk_core.traced._transposes import refuse_other_transposes
@@ -143,6 +144,7 @@ def accepted(net: Model, params: PyTree, x: ArrayLike, field: str = "x") -> Acce
     seen = Seen(net, closed, rules_of(closed))
     model = Plain(seen) if overwrites(closed.jaxpr) else seen
     refuse_other_transposes(seen, closed.jaxpr, params, inputs)
+    refuse_other_values(seen, closed.jaxpr, params, inputs)
     if len(shape) == 2:
         return Accepted(model, inputs, shape[-1])
     return Accepted(Flat(model, shape[1:]), inputs, math.prod(shape[1:]))

@@ -15,6 +15,8 @@ import numpy as np
 import optax
 import pytest
 
+from ntk_core import linearity_report, linearize, train
+from ntk_core.dynamics import loss_hessian_product
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk
@@ -330,3 +332,46 @@ def test_rules_of_jax_are_known(name, x64):
 def test_programs_with_equal_rules_are_reused(x64):
     one = with_rule(by_defjvps(1.0))
     assert traced(with_rule(by_defjvps(1.0)), PARAMS, X) is traced(one, PARAMS, X)
+
+
+def of_other_values(shift, mode, hidden=False):
+    """tanh with a rule that returns tanh + shift; an unused one is hidden by a gate of zero."""
+    if mode == "jvp":
+        rule = jax.custom_jvp(jnp.tanh)
+        rule.defjvp(lambda p, t: (jnp.tanh(p[0]) + shift, slope(1, p[0]) * t[0]))
+    else:
+        rule = jax.custom_vjp(jnp.tanh)
+        rule.defvjp(lambda a: (jnp.tanh(a) + shift, a), lambda a, ct: (slope(1, a) * ct,))
+
+    def apply(p, x):
+        z = x @ p["w"] + p["b"]
+        h = jnp.tanh(z) + p["gate"] * rule(z) if hidden else rule(z)
+        return h @ p["v"]
+
+    return apply
+
+
+VALUES_OF_RULES = {
+    "kernel": lambda f, p: empirical_ntk(f, p, X),
+    "Hessian": lambda f, p: hessian_norm(f, p, X[0]).value,
+    "linear model": lambda f, p: linearize(f, p)(p, X),
+    "report": lambda f, p: linearity_report(f, p, jax.tree.map(lambda a: 1.1 * a, p), X),
+    "training": lambda f, p: train(f, p, X, np.ones((4, 2)), max_steps=1),
+    "loss": lambda f, p: loss_hessian_product(f, p, X, np.ones((4, 2)), p),
+}
+
+
+@pytest.mark.parametrize("mode", ["jvp", "vjp"])
+@pytest.mark.parametrize("name", VALUES_OF_RULES)
+def test_rules_with_other_values_are_refused(name, mode, x64):
+    for hidden in (False, True):
+        params = {**PARAMS, "gate": np.zeros(8)}
+        with pytest.raises(InvalidInput, match="a custom rule whose values differ"):
+            VALUES_OF_RULES[name](of_other_values(1e-3, mode, hidden), params)
+
+
+def test_rules_whose_values_round_otherwise_are_right(x64):
+    apply = of_other_values(1e-12, "jvp")
+    np.testing.assert_allclose(
+        empirical_ntk(apply, PARAMS, X), plain_kernel(apply, PARAMS, X), rtol=1e-9, atol=1e-12
+    )
