@@ -153,7 +153,7 @@ class RunFailed(RuntimeError):
 
 def check_choice(field: str, given: object, allowed: Collection[str]) -> None:
     """Refuse a name that is not one of ``allowed``."""
-    if given not in allowed:
+    if not isinstance(given, str) or given not in allowed:
         raise InvalidInput(field, given, "one of " + ", ".join(allowed))
 
 

@@ -9,7 +9,9 @@ from typing import Literal, Protocol, TypeVar
 import numpy as np
 from scipy.special import stdtrit
 
+from ntk_core.errors import InvalidInput
 from ntk_core.numbers import num_runs, percent, signed
+from ntk_core.real_numbers import real_array, real_number
 
 Verdict = Literal["yes", "no", "undecided"]
 LINEARITY_LIMIT = -0.25  # halfway between the exponents −1/2 and 0
@@ -110,8 +112,24 @@ def fit_power_law(
         usable: values to fit (converged runs); others are excluded and counted.
         diverged: values also excluded from ``with_all``.
         swept: abscissas of local slopes if ``widths`` differ between runs; ``widths`` by default.
+
+    Raises:
+        InvalidInput: for values that are no numbers, and lists of different lengths.
     """
-    x, y = np.asarray(widths, float), np.asarray(values, float)
+    x = real_array(widths, "widths")
+    if x.ndim != 1:
+        raise InvalidInput("widths", f"shape {x.shape}", "a list of numbers")
+    y = real_array(values, "values", x.shape)
+    for name, given in (
+        ("seeds", seeds),
+        ("usable", usable),
+        ("diverged", diverged),
+        ("swept", swept),
+    ):
+        if given is not None and len(given) != len(x):
+            raise InvalidInput(name, f"{len(given)} entries", f"{len(x)}, one for each width")
+    if not 0 < real_number(confidence, "confidence") < 1:
+        raise InvalidInput("confidence", confidence, "a number between 0 and 1")
     finite = np.isfinite(x) & np.isfinite(y) & (y > 0) & (x > 0)
     keep = finite if usable is None else finite & np.asarray(usable, bool)
     num, excluded = int(keep.sum()), int((~keep).sum())

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike, NDArray
 
 from ntk_core.errors import InvalidInput
+from ntk_core.real_numbers import real_array, real_number, whole_number
 
 FloatArray = NDArray[np.float64]
 
@@ -52,7 +53,7 @@ class ClosedForm:
     ):
         self.start, self.targets = (
             each[:, None] if each.ndim == 1 else each
-            for each in (_reals(start, "start"), _reals(targets, "targets"))
+            for each in (real_array(start, "start"), real_array(targets, "targets"))
         )
         if self.start.ndim != 2 or self.targets.shape != self.start.shape:
             raise InvalidInput(
@@ -64,7 +65,7 @@ class ClosedForm:
         self._symmetric = (matrix + matrix.T) / 2
         self._other: tuple[FloatArray, FloatArray] | None = None
         if other_kernel is not None and other_start is not None:
-            others = _reals(other_start, "other_start")
+            others = real_array(other_start, "other_start")
             others = others[:, None] if others.ndim == 1 else others
             self._other = (self._matrix("other_kernel", other_kernel, len(others)), others)
 
@@ -112,10 +113,9 @@ class ClosedForm:
         """Combine each eigendirection's remaining part, removed part, and limit of removed / λ at λ = 0."""
         values, vectors = self.eigen
         size = len(values)
-        modes = vectors.T @ (self.start - self.targets).reshape(
-            size, -1
-        )  # one column per output, or a single one
         with np.errstate(invalid="ignore", over="ignore"):
+            # One column per output, or a single one.
+            modes = vectors.T @ (self.start - self.targets).reshape(size, -1)
             residuals = np.einsum("nk,tkc->tnc", vectors, left[:, :, None] * modes, optimize=True)
             train = self.targets + residuals.reshape(len(left), *self.start.shape)
             if self._other is None:
@@ -131,7 +131,7 @@ class ClosedForm:
 
     def _matrix(self, field: str, kernel: ArrayLike, rows: int) -> FloatArray:
         """Reshape to (rows, n), or to (rows · C, n · C) with joint indices of point and output."""
-        array = _reals(kernel, field)
+        array = real_array(kernel, field)
         n, num_outputs = self.start.shape
         if array.shape not in ((rows, n), (rows, n, num_outputs, num_outputs)):
             raise InvalidInput(
@@ -150,20 +150,10 @@ class ClosedForm:
 
 def _sequence(given: ArrayLike, field: str) -> FloatArray:
     """Return times or steps as a vector of numbers from 0 to infinity."""
-    found = _reals(given, field)
+    found = real_array(given, field)
     if found.ndim != 1 or not (found >= 0).all():
         raise InvalidInput(field, given, "a sequence of numbers from 0 on, infinity included")
     return found
-
-
-def _reals(given: ArrayLike, field: str) -> FloatArray:
-    try:
-        array = np.asarray(given)
-        if array.dtype.kind not in "fiub" and not np.can_cast(array.dtype, np.float64):
-            raise TypeError(f"numbers of type {array.dtype}")
-        return array.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(field, type(given).__name__, f"an array of reals; {error}") from error
 
 
 class OneSamplePath(NamedTuple):
@@ -200,9 +190,13 @@ def one_sample_catapult(u: float, v: float, w: float, num_steps: int) -> OneSamp
     Returns:
         u, v and w at every step, ``num_steps + 1`` rows.
 
+    Raises:
+        InvalidInput: for a start that is not finite, or a negative number of steps.
+
     Source: Zhu, Liu, Radhakrishnan & Belkin 2022, §3.
     """
-    rows = [(u, v, w)]
+    rows = [(real_number(u, "u"), real_number(v, "v"), real_number(w, "w"))]
+    whole_number(num_steps, "num_steps", 0)
     with np.errstate(over="ignore", invalid="ignore"):
         now = np.asarray(rows[0], np.float64)
         for _ in range(num_steps):

@@ -6,6 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
+from ntk_core.real_numbers import real_array, real_number, whole_number
+
 MAX_KERNEL_ROWS = 900  # largest n·C of a kernel with a spectrum at every record
 SINGLE_PRECISION = float(np.finfo(np.float32).eps)  # of the kernels of the experiments
 
@@ -48,10 +50,15 @@ def condition_numbers(
         num_rows: rows of the kernel as a matrix, n · C.
         precision: ε of the type in which the kernel was computed, float32 by default.
 
+    Raises:
+        InvalidInput: for values that are no numbers, or arrays of two shapes.
+
     Source: Golub & Van Loan 2013, §8.1.2 (Weyl) and §2.7; the factor rows is the usual one of numerical ranks.
     """
-    low = np.asarray(smallest, np.float64)
-    high = np.asarray(largest, np.float64)
+    low = real_array(smallest, "smallest")
+    high = real_array(largest, "largest", low.shape)
+    whole_number(num_rows, "num_rows", 1)
+    real_number(precision, "precision", 0)
     is_known = np.isfinite(high) & (high > 0)
     top = np.where(is_known, high, np.nan)
     rounding = num_rows * precision * top

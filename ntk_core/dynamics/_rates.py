@@ -11,7 +11,8 @@ from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from ntk_core.dynamics._losses import Loss
 from ntk_core.dynamics._models import Model, Origin
-from ntk_core.kernels import KernelOperator
+from ntk_core.errors import InvalidInput
+from ntk_core.kernels import KernelOperator, real_array
 
 AUTO_RATE_SHARE = 0.25
 LIVE_SHARE = 0.5
@@ -64,7 +65,12 @@ def auto_learning_rate(kernel: Float[Array | np.ndarray, "n n C C"], loss: Loss)
     active for half of all directions: if fewer than half of the n inputs have a gradient (K(x, x) above the relative
     precision of the kernel), n is replaced by twice their number, as for a network alive at half of the inputs.
     """
-    return _rate(largest_eigenvalue(kernel), np.einsum("iiaa->i", np.asarray(kernel)), loss)
+    array = np.asarray(real_array(kernel, "kernel"))
+    if not jnp.issubdtype(array.dtype, jnp.floating):
+        array = array.astype(np.float64)
+    if array.ndim != 4 or array.shape[0] != array.shape[1] or array.shape[2] != array.shape[3]:
+        raise InvalidInput("kernel", f"shape {array.shape}", "shape (n, n, C, C)")
+    return _rate(largest_eigenvalue(array), np.einsum("iiaa->i", array), loss)
 
 
 def streamed_rate(kernel: KernelOperator, loss: Loss) -> float:

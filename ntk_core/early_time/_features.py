@@ -21,8 +21,10 @@ from ntk_core.networks.architectures import (
     FullyConnected,
     Network,
     NetworkParams,
+    Pointwise,
     activation_function,
 )
+from ntk_core.real_numbers import real_array, real_number, whole_number
 
 NUM_NODES = 256
 ROUNDING = 1e-14  # of a sum over the nodes, relative to that of absolute values; seen: 4e-15
@@ -53,7 +55,6 @@ class ActivationConstants:
         return self.theta1 * math.sqrt(covariance_ratio)
 
 
-@cache
 def activation_constants(activation: Activation) -> ActivationConstants:
     """Return the early-time constants of an activation.
 
@@ -75,7 +76,11 @@ def activation_constants(activation: Activation) -> ActivationConstants:
 
     Source: Hu, Xiao, Adlam & Pennington 2020, Eqs. 5 and 9.
     """
-    sigma = activation_function(activation)
+    return _constants_of(activation_function(activation))
+
+
+@cache
+def _constants_of(sigma: Pointwise) -> ActivationConstants:
     nodes, weights = _two_sides()
     with jax.enable_x64(True):
         values = np.asarray(sigma(jax.numpy.asarray(nodes)))
@@ -124,7 +129,12 @@ class LinearFeatures:
 
     def __call__(self, x: NDArray) -> NDArray[np.float64]:
         """Return ψ, (n, d + 2), for inputs (n, d) or flattened (n, *input_shape)."""
-        flat = np.asarray(x, np.float64).reshape(len(x), -1)
+        inputs = real_array(x, "x")
+        if inputs.ndim < 2 or not inputs.size:
+            raise InvalidInput("x", f"shape {inputs.shape}", "shape (n, d) with at least one input")
+        if not np.isfinite(inputs).all():
+            raise InvalidInput("x", "values NaN or infinite", "finite numbers")
+        flat = inputs.reshape(len(inputs), -1)
         root = math.sqrt(flat.shape[1])
         excess = np.linalg.norm(flat, axis=1) / root - 1
         by_norm = self.norm[0] + self.norm[1] * excess + self.norm[2] * excess**2
@@ -178,6 +188,7 @@ def two_layer_features(
 
     Source: Hu, Xiao, Adlam & Pennington 2020, Eqs. 5, 9 and 11, and the remark after Eq. 11.
     """
+    _check_dimension(d, covariance_ratio)
     _check_rates(rate_first, rate_second)
     nu = constants.nu(covariance_ratio)
     second = math.sqrt(rate_second)
@@ -224,6 +235,7 @@ def deep_features(
 
     Source: expansion of Hu, Xiao, Adlam & Pennington 2020, §4.1, evaluated here.
     """
+    _check_dimension(d, covariance_ratio)
     _check_rates(rate_hidden, rate_output)
     parts = [
         rate
@@ -268,7 +280,13 @@ def _expansion(net: FullyConnected) -> NDArray[np.float64]:
     )
 
 
+def _check_dimension(d: int, covariance_ratio: float) -> None:
+    whole_number(d, "d", 1)
+    real_number(covariance_ratio, "covariance_ratio", 0)
+
+
 def _check_rates(*rates: float) -> None:
+    real_array(rates, "learning_rate", (len(rates),))
     if min(rates) < 0 or not max(rates) > 0 or not math.isfinite(max(rates)):
         raise InvalidInput(
             "learning_rate", rates, "finite rates, none below 0 and at least one above it"

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from ntk_core.dynamics import Descent, Loss, NetworkModel, Optimizer
 from ntk_core.early_time._features import LinearFeatures
+from ntk_core.errors import InvalidInput
 from ntk_core.networks.architectures import Network, NetworkParams
+from ntk_core.real_numbers import real_array
 from ntk_core.streams import stream
 
 EVALUATED_ROWS = 1000  # inputs per forward pass; bounds the memory of convolutions
@@ -84,6 +86,9 @@ class LinearModel:
 
     With G = ΨᵀΨ/n = U Λ Uᵀ and b = Ψᵀy/n the loss ½βᵀGβ − bᵀβ + const is quadratic, so descent has a closed form.
 
+    Raises:
+        InvalidInput: for inputs or targets that are not finite, or do not fit each other.
+
     Source: Hu, Xiao, Adlam & Pennington 2020, §3.
 
     >>> from ntk_core.early_time import activation_constants, two_layer_features
@@ -96,7 +101,13 @@ class LinearModel:
     def __init__(self, features: LinearFeatures, x: NDArray, y: NDArray):
         self.features = features
         self._psi = features(x)
-        self._y = np.asarray(y, np.float64).reshape(-1)
+        self._y = real_array(y, "y").reshape(-1)
+        if len(self._y) != len(self._psi):
+            raise InvalidInput(
+                "y", f"{self._y.size} numbers", f"{len(self._psi)}, one for each input"
+            )
+        if not np.isfinite(self._y).all():
+            raise InvalidInput("y", "values NaN or infinite", "finite numbers")
 
     @cached_property
     def _modes(self) -> tuple[Vector, NDArray[np.float64], Vector, NDArray[np.bool_]]:

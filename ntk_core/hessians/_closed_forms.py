@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Shaped
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._norm import MAX_MATVECS, SpectralEstimate, checked_request, hessian_norm
 from ntk_core.hessians._operator import check_request, operator, output_scalar
-from ntk_core.kernels import pre_output_ntk
+from ntk_core.kernels import pre_output_ntk, real_array
 from ntk_core.networks.architectures import (
     FullyConnected,
     Network,
@@ -100,8 +100,20 @@ def bottleneck_block_norm(
     Returns:
         Block norms of shape (...).
 
+    Raises:
+        InvalidInput: for arrays of other shapes, and values that are no real numbers.
+
     Source: Liu, Zhu & Belkin 2020, Theorem 4.1 and App. H.
     """
+    w1, w3, v, x = (
+        jnp.asarray(real_array(each, name))
+        for name, each in (("w1", w1), ("w3", w3), ("v", v), ("x", x))
+    )
+    if not w1.ndim or not w1.shape[-1]:
+        raise InvalidInput("w1", f"shape {w1.shape}", "shape (..., m) with at least one neuron")
+    for name, array, shape in (("w3", w3, w1.shape), ("v", v, w1.shape), ("x", x, ())):
+        if array.shape != shape:
+            raise InvalidInput(name, f"shape {array.shape}", f"shape {shape}")
     m = w1.shape[-1]
     first = 0.5 * (w1 * x) ** 2
     curvature = jnp.sum(v * w3**2, axis=-1) / m**0.5

@@ -1,6 +1,6 @@
 """Tangent kernels and how they change."""
 
-from ntk_core.kernels._arrays import refuse_traced
+from ntk_core.kernels._arrays import real_array, refuse_traced
 from ntk_core.kernels._between import KernelComparison, changes_from_first, kernel_change_between
 from ntk_core.kernels._derivative import kernel_derivative
 from ntk_core.kernels._distance_bound import LeastDistance, least_distance

@@ -72,13 +72,15 @@ def least_distance(
     moved = np.subtract(
         *(np.asarray(apply(params, jnp.asarray(x)), np.float64).ravel() for params in (end, start))
     )
+    if not np.isfinite(moved).all():
+        return LeastDistance(math.nan, math.nan)
     on_the_way = (
         jax.tree.map(lambda w0, w, s=share: w0 + s * (w - w0), start, end) for share in SHARES
     )
     kernels = [
         as_matrix(np.asarray(unchecked_ntk(net, params, x), np.float64)) for params in on_the_way
     ]
-    if not all(np.isfinite(each).all() for each in (moved, *kernels)):
+    if not all(np.isfinite(each).all() for each in kernels):
         return LeastDistance(math.nan, math.nan)
     squares = np.max([np.diagonal(kernel) for kernel in kernels], axis=0)
     one = np.divide(np.abs(moved), np.sqrt(squares), out=np.zeros_like(moved), where=squares > 0)

@@ -80,7 +80,7 @@ def kernel_distance(kernel: Float[ArrayLike, "..."], other: Float[ArrayLike, "..
     kernel = unit(kernel)
     other = unit(other)
     norms = [float(np.linalg.norm(each)) for each in (kernel, other)]
-    if not all(norms):
+    if not all(norms) or not np.isfinite(norms).all():
         return math.nan
     # 1 − cos, without the cancellation of nearly equal kernels.
     return 0.5 * float(np.linalg.norm(kernel / norms[0] - other / norms[1])) ** 2

@@ -5,9 +5,9 @@ from jax.typing import ArrayLike
 from jaxtyping import Shaped
 
 from ntk_core.errors import InvalidInput
+from ntk_core.kernels._arrays import in_float64
 from ntk_core.networks.architectures import DAGNetwork, accepted_network
 from ntk_core.networks.graphs import INPUT, OUTPUT
-from ntk_core.traced import checked_array
 
 # (r, E[σ(g)²]) with σ(c z) = c^r σ(z) for c > 0 and g ~ N(0, 1).
 HOMOGENEOUS = {
@@ -50,7 +50,7 @@ def gradient_norm_bound(net: DAGNetwork, x: Shaped[ArrayLike, "..."]) -> float:
     Source: Zhu, Liu & Belkin 2022, Assumptions 4.1 and 4.2, Proposition 4.4, App. G.
     """
     _check(accepted_network(net, DAGNetwork))
-    flat = np.asarray(checked_array(x, "x"), float).ravel()
+    flat = in_float64(x, "x").ravel()
     if not flat.size:
         raise InvalidInput("x", "no numbers", "one input")
     mean_square = {INPUT: float(np.mean(flat**2))}

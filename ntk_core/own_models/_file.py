@@ -29,7 +29,7 @@ _SHORTEST = 160
 def checked_model(
     model: OwnModel, width: int, key: Array, x: Array, num_outputs: int
 ) -> tuple[Apply, PyTree]:
-    """Return (apply, params) of this width and key after checking outputs; errors inside the model propagate."""
+    """Return (apply, params) of this width and key after checking outputs."""
     if "torch" in sys.modules:
         sys.modules["torch"].manual_seed(int(jax.random.bits(key)))
     made = model(width, key)
@@ -40,9 +40,8 @@ def checked_model(
     apply, params = made
     try:
         found = accepted(apply, params, x)
-    except ModelFails as error:
-        # The traceback of the user's own error names the line in the user's file.
-        raise error.__cause__ or error from None
+    except ModelFails:
+        raise
     except InvalidInput as error:
         raise InvalidInput(
             "model" if error.field == "net" else error.field, error.given, error.allowed
@@ -109,6 +108,9 @@ def their_errors(path: Path) -> Iterator[None]:
     """Convert errors inside the file, except ``InvalidInput``, to one sentence: line, type, message."""
     try:
         yield
+    except ModelFails as error:
+        # The traceback of the user's own error names the line in the user's file.
+        raise OwnModelError(_sentence(error.__cause__ or error, path)) from None
     except InvalidInput:
         raise
     except (Exception, SystemExit) as error:

@@ -18,12 +18,12 @@ from ntk_core.dynamics.choices import LOSSES
 from ntk_core.errors import InvalidInput, check_choice
 from ntk_core.fits import PowerLaw, exponent_line, fit_runs
 from ntk_core.hessians import hessian_norm
-from ntk_core.kernels import empirical_ntk, kernel_change, split_inexact, unchecked_ntk
+from ntk_core.kernels import empirical_ntk, kernel_change, real_array, split_inexact, unchecked_ntk
 from ntk_core.markup import paragraph, table
 from ntk_core.networks.keys import initial_key
 from ntk_core.own_models._file import OwnModel, checked_model
 from ntk_core.progress import Progress
-from ntk_core.traced import Apply, accepted_targets, checked_array, same_program
+from ntk_core.traced import Apply, accepted_targets, same_program
 
 TOLERANCE, MAX_MATVECS = 1e-3, 128
 
@@ -159,6 +159,10 @@ def sweep_widths(
     Source: Liu, Zhu & Belkin 2020, §2 and Fig. 1.
     """
     inputs, targets = _checked_data(x, y, loss)
+    try:
+        widths = list(widths)
+    except TypeError:
+        raise InvalidInput("widths", widths, "a list of integers, at least 1") from None
     for width in widths:
         if isinstance(width, bool) or not isinstance(width, int) or width < 1:
             raise InvalidInput("widths", width, "integers, at least 1")
@@ -321,7 +325,7 @@ class _Program:
 
 
 def _checked_data(x: ArrayLike, y: ArrayLike, loss: str) -> tuple[Array, Array]:
-    inputs = jnp.asarray(checked_array(x, "x"))
+    inputs = jnp.asarray(real_array(x, "x"))
     if not jnp.issubdtype(inputs.dtype, jnp.inexact):
         inputs = inputs.astype(jnp.result_type(float))
     if inputs.ndim < 2 or not inputs.size:

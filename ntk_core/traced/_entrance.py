@@ -199,6 +199,8 @@ def accepted_targets(
         InvalidInput: for another shape, with the conversion of class labels.
     """
     targets = checked_array(y, field)
+    if jnp.issubdtype(targets.dtype, jnp.complexfloating):
+        raise InvalidInput(field, f"complex numbers, of type {targets.dtype}", "real numbers")
     if targets.ndim == 1 and num_outputs in (None, 1):
         targets = targets[:, None]
     if axes and targets.shape == (num_samples, *axes):

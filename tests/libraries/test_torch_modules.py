@@ -288,6 +288,8 @@ def test_unsuitable_examples_are_refused(example):
 @pytest.mark.parametrize(
     "make",
     [
+        lambda: None,
+        lambda: X,
         lambda: nn.Linear,
         lambda: nn.Linear(3, 2, device="meta"),
         lambda: nn.LazyLinear(2),

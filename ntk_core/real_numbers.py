@@ -1,0 +1,63 @@
+"""Real numbers from outside as float64, or a refusal by name. Free of JAX."""
+
+import math
+
+import numpy as np
+
+from ntk_core.errors import InvalidInput, kind_of
+
+
+def real_array(values: object, field: str, shape: tuple[int, ...] | None = None) -> np.ndarray:
+    """Return real numbers as an array in float64.
+
+    Args:
+        shape: of the array; any by default.
+
+    Raises:
+        InvalidInput: for text, objects, complex numbers, rows of different lengths, or another shape.
+
+    >>> real_array([1, 2], "values").tolist()
+    [1.0, 2.0]
+    """
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError):
+        given = f"{kind_of(values)} that is no array"
+        raise InvalidInput(field, given, "an array of real numbers") from None
+    # Types such as bfloat16 have the kind of plain bytes.
+    if array.dtype.kind not in "biuf" and not np.can_cast(array.dtype, np.float64):
+        given = f"{kind_of(values)} of type {array.dtype}"
+        raise InvalidInput(field, given, "an array of real numbers")
+    if shape is not None and array.shape != shape:
+        raise InvalidInput(field, f"shape {array.shape}", f"shape {shape}")
+    return array.astype(np.float64)
+
+
+def real_number(value: object, field: str, at_least: float = -math.inf) -> float:
+    """Return one finite number.
+
+    Raises:
+        InvalidInput: for anything else.
+
+    >>> real_number(2, "rate")
+    2.0
+    """
+    allowed = "a finite number" if at_least == -math.inf else f"a number from {at_least:g} on"
+    array = real_array(value, field)
+    if array.shape or not math.isfinite(array) or array < at_least:
+        raise InvalidInput(field, value if not array.shape else f"shape {array.shape}", allowed)
+    return float(array)
+
+
+def whole_number(value: object, field: str, at_least: int) -> int:
+    """Return one integer from ``at_least`` on.
+
+    Raises:
+        InvalidInput: for anything else.
+
+    >>> whole_number(2, "depth", 1)
+    2
+    """
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < at_least:
+        raise InvalidInput(field, value, f"an integer from {at_least} on")
+    return int(value)
