@@ -13,6 +13,7 @@ import pytest
 
 from linearity_lab.charts.chart import comparison_of
 from linearity_lab.cli import main
+from linearity_lab.dashboard.pages.results.compared_runs import measures_of, overlay
 from linearity_lab.runs import EXPERIMENTS, run, run_summary
 from linearity_lab.runs.events import PointFinished
 from linearity_lab.runs.store import Mark, Reading, Store, read_line
@@ -96,6 +97,23 @@ def test_run_is_found_by_its_earlier_digest(opened, folder, written):
         assert result.status == written.status
         assert run_summary(spec, result.points)
         assert comparison_of(spec).measures
+
+
+@pytest.mark.parametrize(("folder", "written"), CASES)
+def test_stored_numbers_are_drawn_in_comparisons(opened, folder, written):
+    """Two copies of a run share one figure by each measure of its experiment, and both are in it."""
+    result = opened[folder].result(written.digest)
+    if result is None or not result.points:
+        return
+    runs = [("A", result), ("B", result)]
+    how = comparison_of(result.spec)
+    measures = measures_of(runs, how)
+    assert measures
+    for measure in measures:
+        chart = overlay(runs, how.axes[0], measure, None)
+        names = {trace.legendgroup or trace.name for trace in chart.figure.data}
+        assert any(name.startswith("A") for name in names if name), measure
+        assert any(name.startswith("B") for name in names if name), measure
 
 
 @pytest.mark.parametrize(("folder", "written"), CASES)
