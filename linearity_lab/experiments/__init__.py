@@ -4,6 +4,7 @@ import lazy_loader
 
 # One line per experiment, in the order of the papers.
 EXPERIMENTS = (
+    "explore",
     "kernel_change",
     "architectures",
     "hessian",

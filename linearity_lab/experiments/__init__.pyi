@@ -28,6 +28,8 @@ from .dynamics.point import DynamicsResult as DynamicsResult
 from .dynamics.point import DynamicsSpec as DynamicsSpec
 from .early_time.point import EarlyTimeResult as EarlyTimeResult
 from .early_time.spec import EarlyTimeSpec as EarlyTimeSpec
+from .explore.point import ExploreResult as ExploreResult
+from .explore.spec import ExploreSpec as ExploreSpec
 from .generalization.point import GeneralizationResult as GeneralizationResult
 from .generalization.point import GeneralizationSpec as GeneralizationSpec
 from .hessian.network import ComparedNetwork as ComparedNetwork
@@ -55,6 +57,8 @@ __all__: list[str]
 _Result = typing.TypeVar("_Result", bound=ResultValue)
 _Settings = typing.Mapping[str, object]
 
+@typing.overload
+def preset(name: typing.Literal["explore"]) -> Preset[ExploreSpec]: ...
 @typing.overload
 def preset(
     name: typing.Literal[
@@ -167,6 +171,10 @@ def preset(
 ) -> Preset[GeneralizationSpec]: ...
 @typing.overload
 def preset(name: str) -> Preset[ExperimentSpec]: ...
+@typing.overload
+def compute(
+    spec: typing.Literal["explore"], *, points: runs.Points | None = None, **settings: object
+) -> ExploreResult: ...
 @typing.overload
 def compute(
     spec: typing.Literal[

@@ -34,10 +34,12 @@ def _bottleneck(settings: Settings, hidden: Hidden) -> Composition:
 def _check_bottleneck(architecture: Settings) -> None:
     """Require an existing layer between others."""
     if architecture.depth < 2:
-        raise InvalidInput("depth", architecture.depth, "2 to 16 with a bottleneck")
+        raise InvalidInput("depth", architecture.depth, "2 to 16 with a bottleneck", 2)
     if architecture.bottleneck_layer > architecture.depth:
         allowed = f"1 to {architecture.depth}, the number of hidden layers"
-        raise InvalidInput("bottleneck_layer", architecture.bottleneck_layer, allowed)
+        raise InvalidInput(
+            "bottleneck_layer", architecture.bottleneck_layer, allowed, architecture.depth
+        )
 
 
 def _resnet(settings: Settings, hidden: Hidden) -> Composition:
@@ -70,7 +72,7 @@ def _check_mixed(architecture: Settings) -> None:
     """Require at least one dense layer."""
     if architecture.depth < 2:
         raise InvalidInput(
-            "depth", architecture.depth, "2 to 16, a convolution and at least one dense layer"
+            "depth", architecture.depth, "2 to 16, a convolution and at least one dense layer", 2
         )
 
 

@@ -1,0 +1,274 @@
+"""Networks beside their linear models at one width: kernel change, Hessian norm, logits and losses."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from linearity_lab.data import Dataset
+from linearity_lab.experiments.explore.point import DrawnKernel, ExplorePoint, ExploreRun, Rows
+from linearity_lab.experiments.explore.spec import ExploreSpec
+from linearity_lab.experiments.kernel_change.compute import PREPARED, side_by_side
+from linearity_lab.experiments.kernel_change.spec import TrainingGroup
+from linearity_lab.networks.build import build_network
+from ntk_core.dynamics import KernelTraining, Loss, kernel_matrix
+from ntk_core.hessians import hessian_norm
+from ntk_core.networks.architectures import Network, NetworkParams, output_function
+from ntk_core.networks.choices import OUTPUTS
+from ntk_core.networks.keys import initial_key
+from ntk_core.progress import Progress
+from ntk_core.traced import through_output
+
+TOLERANCE = 1e-2  # of ‖H‖, drawn on a logarithmic axis; our choice
+MAX_MATVECS = 128
+
+
+def compute(spec: ExploreSpec, data: Dataset, key: str, progress: Progress) -> ExplorePoint:
+    """Compute one width, all outputs and seeds; show the point after each training."""
+    width = spec.value_of(key)
+    net = build_network(spec.architecture, width, data.num_outputs, "linear")
+    draw = jax.jit(net.init, static_argnums=1)
+    params = [draw(initial_key(seed, width), data.input_shape) for seed in spec.seeds]
+    plan = _Plan(spec, data, net, params, followed_points(data, spec.num_followed))
+    num_params = net.num_params(data.input_shape, only_trained=True)
+    found: list[_Found] = []
+
+    def point() -> ExplorePoint:
+        norms = {each: norm for one in found for each, norm in one.norms.items()}
+        runs = []
+        for one in found:
+            for run in one.runs:
+                runs.append(run.model_copy(update=norms.get((run.output, run.seed), {})))
+        kernels = [kernel for one in found for kernel in one.kernels]
+        return ExplorePoint(
+            width=width,
+            num_params=num_params,
+            runs=tuple(sorted(runs, key=lambda run: (spec.outputs.index(run.output), run.seed))),
+            followed=tuple(plan.followed),
+            targets=_digits(data.y[plan.followed], 4),
+            kernels=tuple(sorted(kernels, key=lambda each: spec.outputs.index(each.output))),
+        )
+
+    works: list[Callable[[Progress], _Found]] = []
+    for index in range(spec.num_seeds):
+        works += [partial(_trained, plan, group, index) for group in spec.groups]
+        if index == 0 and spec.num_inputs:  # one program for all seeds
+            works += [partial(_hessian_norms, plan, output) for output in spec.outputs]
+
+    def finished(one: _Found) -> str:
+        found.append(one)
+        return f"width {width:,}: {len(found)} of {len(works)} parts"
+
+    num_shown = 0
+
+    def report(fraction: float, message: str) -> None:
+        """Pass a report on, and show the point if a part has ended since."""
+        nonlocal num_shown
+        progress.report(fraction, message)
+        if num_shown < len(found) < len(works) and any(one.runs for one in found):
+            num_shown = len(found)
+            progress.show(point())
+
+    side_by_side(works, Progress(report), trainings_at_once(spec, key), finished, PREPARED)
+    return point()
+
+
+class _Plan(NamedTuple):
+    """What all parts of a point share."""
+
+    spec: ExploreSpec
+    data: Dataset
+    net: Network
+    params: Sequence[NetworkParams]  # w₀ of every seed
+    followed: Sequence[int]
+
+
+class _Found(NamedTuple):
+    """Runs and drawn kernels of one training, or norms by output and seed."""
+
+    runs: Sequence[ExploreRun] = ()
+    kernels: Sequence[DrawnKernel] = ()
+    norms: Mapping[tuple[str, int], Mapping[str, object]] = {}
+
+
+def trainings_at_once(spec: ExploreSpec, key: str) -> int:
+    """Return the number of threads on a CPU: small programs use one core, and so do compilers."""
+    return min(4, os.cpu_count() or 1) if jax.default_backend() == "cpu" else 1
+
+
+def _trained(plan: _Plan, group: TrainingGroup, index: int, progress: Progress) -> _Found:
+    """Train one network and its linear model by the same steps."""
+    spec, data, net, *_ = plan
+    title = OUTPUTS[group.trained_output].title
+    progress = progress.named(f"{title}, seed {spec.seeds[index]}")
+    followed = plan.followed
+    progress.report(0.0, "initial kernel")
+    pre_outputs: list[Array] = []  # f on all training points at every record, (n, C) each
+    kept: list[dict[str, Array]] = []  # kernels at w₀ and at the last record
+
+    def watch(now: NetworkParams, kernels: dict[str, Array]) -> None:
+        pre_outputs.append(_pre_outputs(net, now, data.x)[0])
+        if index == 0:
+            kept[1:] = [{output: kernel[0] for output, kernel in kernels.items()}]
+
+    loss = Loss(group.loss_output)
+    training = KernelTraining(
+        net, jax.tree.map(lambda leaf: leaf[None], plan.params[index]), data.x, data.y, loss, group.observed,
+        watch=watch, **spec.training.model_dump(),
+    )  # fmt: skip
+    training.train(progress)
+    steps = training.recorded(0, group.observed[0])["steps"]
+    rate = training.recorded(0, group.observed[0])["learning_rate"]
+    f = jnp.stack(pre_outputs)  # (T, n, C)
+    trained_linear = linear_path(loss, training.kernel[0], f[0], data.y, rate, steps)
+    losses = [float(loss.of_model(each, jnp.asarray(data.y))) for each in trained_linear]
+    runs = []
+    for output in group.observed:
+        outputs = np.asarray(output_function(output)(f), np.float64)
+        linear = trained_linear
+        if output != loss.model_output:  # a softmax output, which the loss applies itself
+            linear = expanded(output, f[0], trained_linear)
+        linear = np.asarray(linear, np.float64)
+        is_first = index == 0
+        runs.append(
+            ExploreRun(
+                output=output,
+                seed=spec.seeds[index],
+                loss_linear=tuple(losses),
+                difference=_relative(outputs, linear),
+                outputs=_blocks(outputs[:, followed]) if is_first else (),
+                outputs_linear=_blocks(linear[:, followed]) if is_first else (),
+                **training.recorded(0, output),
+            )
+        )
+    drawn = drawn_points(data, spec.num_drawn)
+    return _Found(runs, _drawn_kernels(kept, drawn) if kept and drawn else ())
+
+
+@partial(jax.jit, static_argnums=0)
+def _pre_outputs(net: Network, params: NetworkParams, x: Array) -> Array:
+    """f of every seed, (S, n, C)."""
+    return jax.vmap(lambda one: net.pre_outputs(one, x))(params)
+
+
+def linear_path(
+    loss: Loss, kernel: Array, start: Array, y: Array, rate: float, steps: Sequence[int]
+) -> Array:
+    """Train the linear model of F by its kernel; return F_lin at the steps, (T, n, C).
+
+    F_lin ← F_lin − η K ∂L/∂F, with the kernel K of F at w₀: the outputs of gradient descent in its weights.
+
+    Args:
+        loss: with its F, the pre-outputs or φ of them.
+        kernel: of the pre-outputs at w₀, (n, n, C, C).
+        start: pre-outputs at w₀, (n, C).
+        y: targets, (n, C).
+    """
+    of_model = through_output(loss.model_output, kernel, start, start)
+    matrix = jnp.asarray(kernel_matrix(of_model))
+    outputs = loss.model(start)
+    found = [outputs]
+    for before, after in zip(steps, steps[1:], strict=False):
+        outputs = _descended(loss, matrix, outputs, jnp.asarray(y), rate, after - before)
+        found.append(outputs)
+    return jnp.stack(found)
+
+
+@partial(jax.jit, static_argnums=0)
+def _descended(
+    loss: Loss, matrix: Array, outputs: Array, y: Array, rate: float, num_steps: int
+) -> Array:
+    """Take steps of the linear model; the matrix is (n C, n C), rows sample by sample."""
+
+    def step(_: int, outputs: Array) -> Array:
+        slopes = jax.grad(lambda outputs: loss.of_model(outputs, y))(outputs)
+        moved = jnp.dot(matrix, slopes.ravel(), precision="highest")
+        return outputs - rate * moved.reshape(outputs.shape)
+
+    return jax.lax.fori_loop(0, num_steps, step, outputs)
+
+
+def expanded(output: str, start: Array, linear: Array) -> Array:
+    """Return φ(f₀) + φ'(f₀)(f_lin − f₀), the first-order expansion in w of φ(f), (T, n, C)."""
+    function = output_function(output)
+
+    def at(now: Array) -> Array:
+        value, along = jax.jvp(function, (start,), (now - start,))
+        return value + along
+
+    return jax.vmap(at)(linear)
+
+
+def _relative(outputs: np.ndarray, linear: np.ndarray) -> tuple[float, ...]:
+    """Σ ‖F − F_lin‖² / Σ ‖F_lin‖² at every record; 0 for equal ones."""
+    squares = np.sum((outputs - linear) ** 2, axis=(1, 2))
+    scales = np.sum(linear**2, axis=(1, 2))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.where(squares == 0, 0.0, squares / scales)
+    return tuple(ratios.tolist())
+
+
+def _hessian_norms(plan: _Plan, output: str, progress: Progress) -> _Found:
+    """Return ‖H(w₀)‖ of the first output of F, by output φ and seed."""
+    spec, data, net, params, _ = plan
+    progress.report(0.0, f"{OUTPUTS[output].title}, ‖H‖")
+    x = jnp.asarray(data.x[: spec.num_inputs], jnp.result_type(float))
+    norms = hessian_norm(
+        net.with_output(output), list(params), x, 0, tolerance=TOLERANCE,
+        max_matvecs=MAX_MATVECS, batched=True, repeated=False,
+    )  # fmt: skip
+    found = {}
+    for at, seed in enumerate(spec.seeds):
+        found[output, seed] = {
+            "hessian": float(np.mean(norms.value[at])),
+            "hessian_converged": bool(np.all(norms.converged[at])),
+        }
+    return _Found(norms=found)
+
+
+def followed_points(data: Dataset, count: int) -> list[int]:
+    """Return training points whose logits are kept: classes in rotation, or evenly spaced without classes."""
+    num_points = len(data.x)
+    count = min(count, num_points)
+    if not data.class_names:
+        return [round(index * (num_points - 1) / max(1, count - 1)) for index in range(count)]
+    earlier = [int(np.sum(data.labels[:index] == label)) for index, label in enumerate(data.labels)]
+    order = sorted(range(num_points), key=lambda index: (earlier[index], data.labels[index]))
+    return order[:count]
+
+
+def drawn_points(data: Dataset, count: int) -> list[int]:
+    """Return evenly chosen training points, ordered by class or target."""
+    order = np.argsort(data.labels if data.class_names else data.y[:, 0], kind="stable")
+    count = min(count, len(order))
+    chosen = np.linspace(0, len(order) - 1, count).round().astype(int)
+    return [int(index) for index in order[chosen]]
+
+
+def _drawn_kernels(kept: Sequence[dict[str, Array]], drawn: Sequence[int]) -> list[DrawnKernel]:
+    def mean_over_outputs(kernel: Array) -> Rows:
+        part = np.asarray(kernel, np.float64)[np.ix_(drawn, drawn)]  # (k, k, C, C)
+        return _digits(np.einsum("ijaa->ij", part) / part.shape[-1], 3)
+
+    return [
+        DrawnKernel(
+            output=output,
+            initial=mean_over_outputs(before),
+            final=mean_over_outputs(kept[-1][output]),
+        )
+        for output, before in kept[0].items()
+    ]
+
+
+def _blocks(outputs: np.ndarray) -> tuple[Rows, ...]:
+    return tuple(_digits(block, 4) for block in outputs)
+
+
+def _digits(matrix: np.ndarray, count: int) -> Rows:
+    """Return a matrix whose numbers have this many digits: they are only drawn."""
+    return tuple(tuple(float(f"{entry:.{count}g}") for entry in row) for row in matrix)

@@ -1,0 +1,76 @@
+"""The first answers of *Explore*: one spec for each network on each data set that it takes."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from linearity_lab.data import DATASETS
+from linearity_lab.experiments.explore.spec import (
+    DATA,
+    FIRST_SEEDS,
+    FULL_SEEDS,
+    IMAGE_CLASSES,
+    ExploreSpec,
+    sizes_of,
+)
+from linearity_lab.networks.spec import ArchitectureSpec
+from linearity_lab.runs.gallery import GALLERY
+from linearity_lab.runs.repairs import repaired
+from linearity_lab.settings.grammar import with_settings
+from linearity_lab.settings.part import Values
+from ntk_core.networks.kinds import ARCHITECTURES
+
+KIND, DATASET = "architecture.kind", "dataset.name"
+FOLDER = GALLERY / "explore"
+WITHOUT_PAIRS = ("upload",)  # data that visitors bring
+
+
+def following(picks: Mapping[str, object]) -> Values:
+    """Return the settings that follow the picked network and data: widths, steps, classes of images."""
+    found: Values = {}
+    if KIND in picks:
+        kind = str(picks[KIND])
+        sizes = sizes_of(ArchitectureSpec.model_construct(kind=kind))
+        found["widths"] = sizes.first
+        found["training.max_steps"] = sizes.max_steps
+    names = DATASETS[str(picks[DATASET])].class_names if DATASET in picks else ()
+    if len(names) > IMAGE_CLASSES:
+        found["dataset.classes"] = tuple(names[:IMAGE_CLASSES])
+    return found
+
+
+def pair(kind: str, dataset: str) -> ExploreSpec | None:
+    """Return the first answer for a network on a data set; None if it does not take these data."""
+    picks = {KIND: kind, DATASET: dataset}
+    found = repaired(ExploreSpec(), {**picks, **following(picks)}, (KIND, DATASET))
+    if found is None or {KIND, DATASET} & found.changes.keys():
+        return None
+    return found.spec
+
+
+def pairs() -> dict[str, ExploreSpec]:
+    """Return the first answers of all pairs by name, such as ``convnet.mnist``."""
+    found = {}
+    for kind in ARCHITECTURES:
+        for dataset in DATASETS:
+            spec = None if dataset in WITHOUT_PAIRS else pair(kind, dataset)
+            if spec is not None:
+                found[f"{kind}.{dataset}"] = spec
+    return found
+
+
+def pair_file(spec: ExploreSpec, folder: Path = FOLDER) -> Path:
+    """Return the file with the precomputed first answer of this network and data set."""
+    return folder / f"{spec.architecture.kind}.{spec.dataset.name}.json.gz"
+
+
+def in_full(spec: ExploreSpec) -> ExploreSpec:
+    """Return the full run of the same picks: more seeds, and all widths of the architecture's range."""
+    sizes = sizes_of(spec.architecture)
+    widths = sorted({*spec.widths, *sizes.full})
+    return with_settings(
+        spec,
+        {"widths": widths, "num_seeds": max(spec.num_seeds, FULL_SEEDS), "num_inputs": max(2, spec.num_inputs)},
+    )
+
+
+__all__ = ["DATA", "FIRST_SEEDS", "following", "in_full", "pair", "pair_file", "pairs"]
