@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 APP := $(VENV)/.app-installed
 DEV := $(VENV)/.dev-installed
 
-.PHONY: help app test slow programs check check-tests static format gallery claims stubs bench wheel lowest newest torch locked locks audit licenses sbom docs \
+.PHONY: help app test slow programs check check-tests static format gallery pairs claims stubs bench wheel lowest newest torch locked locks audit licenses sbom docs \
   notebooks release-check clean
 
 help:
@@ -18,6 +18,7 @@ help:
 	@echo "make static   the same without the tests"
 	@echo "make format   format the code"
 	@echo "make gallery  compute the precomputed figures, then make stubs claims"
+	@echo "make pairs    compute the first answers of Explore that are missing"
 	@echo "make claims   write docs/truth.md: every claim beside what the gallery measures"
 	@echo "make stubs    write the public names of experiments and presets for type checkers"
 	@echo "make bench    measure speed and memory against peers: 15 minutes on a quiet machine"
@@ -67,6 +68,10 @@ format: $(DEV)
 gallery: $(APP)
 	$(BIN)/python -m linearity_lab gallery $(PRESETS)
 	$(MAKE) stubs claims
+
+# First answers of Explore, all missing ones or some: make pairs PAIRS="convnet.mnist resnet.sine".
+pairs: $(APP)
+	$(BIN)/python .ci/pairs.py $(PAIRS)
 
 # Compare every claim with the gallery.
 claims: $(DEV)

@@ -1,4 +1,4 @@
-"""Compute the first answers of *Explore* that are missing or have other settings: make pairs PAIRS="convnet.mnist …"."""
+"""Compute the first answers of *Explore* that are missing or have other settings: ``make pairs``."""
 
 import gzip
 import sys

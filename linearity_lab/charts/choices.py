@@ -29,6 +29,7 @@ class Choice(Generic[Option]):
     at: Callable[[Option], object] = lambda option: option  # position of an option on that axis
     is_rare: bool = False  # whether it is behind "View"
     is_slider: bool = False  # whether it is a slider, for numbers in order
+    is_stepped: bool = False  # whether arrows lead to the previous and the next option
 
     @property
     def initial(self) -> Option:

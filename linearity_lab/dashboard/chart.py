@@ -151,6 +151,8 @@ def _show_panel(
                 f"{raised(found)}</p>"
             )
         if alone is None:
+            if claim is not None and charts and charts[0].finding:
+                lines.html(f'<p class="finding">{raised(charts[0].finding)}</p>')
             show_in_pairs(figures, charts)
         else:
             _show_figure(figures, alone, panel.on_select)
@@ -300,6 +302,9 @@ def _chooser(figures: Figures, choice: Choice, label: LabelVisibility = "collaps
         options = [(choice.at(each), each) for each in choice.options]
         figures.targets[choice.axis] = _Target(chosen, choice.at(state[key]), options)
     shared: Values = {"key": key, "on_change": lambda: state.update({chosen: state[key]})}
+    if choice.is_stepped:
+        _stepper(choice, key, chosen)
+        return
     words = [choice.words(option) for option in choice.options]
     is_short = len(words) <= MOST_CHIPS and len("".join(words)) <= CHIP_LETTERS
     if choice.is_slider:
@@ -331,6 +336,33 @@ def _chooser(figures: Figures, choice: Choice, label: LabelVisibility = "collaps
             label_visibility=label,
             **shared,
         )
+
+
+def _stepper(choice: Choice, key: str, chosen: str) -> None:
+    """Show ◀ option ▶; the arrows turn around at both ends."""
+    options = list(choice.options)
+    at = options.index(st.session_state[key])
+    previous, following = options[at - 1], options[(at + 1) % len(options)]
+
+    def choose(option: object) -> None:
+        st.session_state[chosen] = option
+
+    with st.container(horizontal=True, gap="xxsmall", vertical_alignment="center", width="content"):
+        for icon, option, title in (
+            (":material/chevron_left:", previous, "Previous"),
+            (":material/chevron_right:", following, "Next"),
+        ):
+            if title == "Next":
+                st.markdown(choice.words(options[at]), width="content")
+            st.button(
+                "",
+                icon=icon,
+                key=f"{key}.{title.lower()}",
+                help=f"{title} {choice.label.lower()}",
+                type="tertiary",
+                on_click=choose,
+                args=(option,),
+            )
 
 
 def link(figures: Figures) -> None:

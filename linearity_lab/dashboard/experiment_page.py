@@ -24,6 +24,7 @@ from linearity_lab.dashboard.chart import (
 )
 from linearity_lab.dashboard.forms import AnySpec, SpecForm
 from linearity_lab.dashboard.gallery import figures_in
+from linearity_lab.dashboard.preview import Preview, start_preview
 from linearity_lab.dashboard.run_panel import attach, figures_panel, run_bar
 from linearity_lab.dashboard.settings_row import Control, all_settings, chips, settings_row
 from linearity_lab.dashboard.shown import charts_once
@@ -79,6 +80,8 @@ class ExperimentPage(Generic[AnySpec, AnyPoint]):
     first: Callable[[SpecForm[AnySpec]], None] | None = None
     # Draws content above the figures.
     between: Callable[[SpecForm[AnySpec], Figures], None] | None = None
+    # Picks that start by themselves; see ``Preview``.
+    preview: Preview[AnySpec] | None = None
     # Draws an editor beside the figures and above Run, in a wider column.
     editor: Callable[[SpecForm[AnySpec]], None] | None = None
 
@@ -153,7 +156,12 @@ class ExperimentPage(Generic[AnySpec, AnyPoint]):
             st.session_state[f"{page}.{OPENED_TAB}"] = address.pop("tab", "")
         kind = cast(type[AnySpec], experiment.spec)
         names = [each.name for each in experiment.presets if each.on_page]
-        form: SpecForm[AnySpec] = SpecForm(page, names, address, attach(page, address, kind))
+        follow = self.preview.follow if self.preview is not None else None
+        form: SpecForm[AnySpec] = SpecForm(
+            page, names, address, attach(page, address, kind), follow
+        )
+        if self.preview is not None:
+            start_preview(page, form, self.preview)
         if st.context.is_embedded:  # ?embed=true, for other pages: figures without settings and Run
             st.html(ALONE)
             form.notes()
@@ -197,12 +205,15 @@ class ExperimentPage(Generic[AnySpec, AnyPoint]):
 
         if self.editor is None:
             settings_row(form, self.controls)
+            form.mended()
         else:
             with st.container(key="editor"):
                 self.editor(form)
         form.notes()
         named = [each for each in self.controls if isinstance(each, str)]
-        run_bar(self.name, form, beside, (*named, *(self.elsewhere if self.editor else ())))
+        in_full = self.preview.in_full if self.preview is not None else None
+        elsewhere = (*named, *(self.elsewhere if self.editor else ()))
+        run_bar(self.name, form, beside, elsewhere, in_full)
         if self.editor is not None:
             settings_row(form, self.controls)
 

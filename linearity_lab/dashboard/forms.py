@@ -1,6 +1,6 @@
 """Widgets derived from a spec: titles and help come from its fields, and the spec itself validates every value."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar, cast
 
@@ -12,6 +12,7 @@ from linearity_lab.dashboard.jobs.profile import profile
 from linearity_lab.dashboard.own_data import upload_chooser, uploaded
 from linearity_lab.dashboard.smaller_runs import largest_fit
 from linearity_lab.runs import PRESETS, Preset, SeededSpec, Spec
+from linearity_lab.runs.repairs import Repaired, repaired
 from linearity_lab.settings.grammar import (
     InvalidSpec,
     Setting,
@@ -42,6 +43,12 @@ class _FormState:
     notes: dict[str, tuple[object, str]] = field(
         default_factory=dict
     )  # (widget value at that time, error in the URL)
+    mended: tuple[str, ...] = ()  # sentences on the settings that followed the last pick
+    before: Values = field(default_factory=dict)  # widget values before that pick
+
+
+# Changed settings by dotted name → values of the settings that follow them.
+Follow = Callable[[Mapping[str, object]], Values]
 
 
 class SpecForm(Generic[AnySpec]):
@@ -56,19 +63,71 @@ class SpecForm(Generic[AnySpec]):
         preset_names: Sequence[str],
         address: Mapping[str, str] | None,
         job_spec: AnySpec | None = None,
+        follow: Follow | None = None,
     ):
-        """Read the URL when ``address`` is given, then the widgets; ``job_spec`` is that of the job in the URL."""
+        """Read the URL when ``address`` is given, then the widgets; ``job_spec`` is that of the job in the URL.
+
+        With ``follow`` settings mend themselves: it returns those that follow the changed ones, and settings that do
+        not fit the changed ones move.
+        """
         self.page, self._preset_names = page, tuple(preset_names)
+        self.answers: tuple[Spec, ...] = ()  # specs whose results answer these settings, too
         self._settings = settings(type(PRESETS[preset_names[0]].spec))
         key = f"{page}.form"
         if key not in st.session_state:
             st.session_state[key] = _FormState(self._preset_names[0])
             address = address or {}
         self._state: _FormState = st.session_state[key]
+        before = dict(self._state.raw)
+        changed: set[str] = set()
         if address is not None:
             self._read(address, job_spec)
+            changed = {name for name in address if name in self._state.raw}
         self._collect()
+        if before and address is None:
+            changed = {name for name in before if before[name] != self._state.raw[name]}
+        if follow is not None and changed:
+            self._follow(follow, changed, before)
         self.spec, self.sentences = self._validate()
+
+    def _follow(self, follow: Follow, changed: set[str], before: Values) -> None:
+        """Move settings that follow the changed ones, or do not fit them; keep the sentences and the way back."""
+        self._state.mended = ()
+        values = self._values()
+        given = {name: values[name] for name in changed if name in values}
+        own = {name: value for name, value in follow(given).items() if name not in changed}
+        found = repaired(self.preset.spec, {**values, **_used(own, values)}, changed)
+        if found is None:
+            return
+        moved = {**own, **found.changes}
+        moved |= {
+            name: value
+            for name, value in follow(found.changes).items()
+            if name not in changed and name not in found.changes
+        }
+        self._state.mended = found.sentences
+        self._state.before = before
+        self.put(moved)
+        self._collect()
+
+    def mended(self) -> None:
+        """Show what moved with the last pick, and Undo."""
+        if not self._state.mended:
+            return
+        with st.container(horizontal=True, vertical_alignment="center", key=self._key("mended")):
+            st.caption(plain("; ".join(self._state.mended) + "."), width="content")
+            st.button("Undo", key=self._key("undo"), type="tertiary", on_click=self._undo)
+
+    def _undo(self) -> None:
+        """Return to the settings before the last pick."""
+        self._state.mended = ()
+        for name, held in self._state.before.items():
+            self._state.raw[name] = held
+            st.session_state[self._key(name)] = held
+
+    def repair(self) -> Repaired[AnySpec] | None:
+        """Return settings that fit together instead of the invalid ones; None if nothing helps."""
+        return repaired(self.preset.spec, self._values())
 
     @property
     def preset(self) -> Preset[AnySpec]:
@@ -87,7 +146,9 @@ class SpecForm(Generic[AnySpec]):
         return spec.swept_title if setting.name == spec.swept_field else setting.title
 
     def preset_chooser(self) -> None:
-        """Show a menu of presets; choosing one fills the form."""
+        """Show a menu of presets, if there are several; choosing one fills the form."""
+        if len(self._preset_names) == 1:
+            return
         st.session_state[self._key("preset")] = self._state.preset
         st.selectbox(
             "Paper figure",
@@ -357,6 +418,11 @@ def in_numbers(value: object) -> object:
         return tuple(float(each) if isinstance(each, str) else each for each in value)
     except ValueError:
         return tuple(value)
+
+
+def _used(moved: Values, values: Values) -> Values:
+    """Return the moved settings that the other values use; others would be refused."""
+    return {name: value for name, value in moved.items() if name in values}
 
 
 def _held(setting: Setting, value: object) -> object:

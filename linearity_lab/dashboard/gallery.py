@@ -1,5 +1,6 @@
 """Precomputed results, one JSON file per preset, shown before the first run."""
 
+import gzip
 import logging
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,8 @@ from linearity_lab.charts.figure import (
     shown_result,
 )
 from linearity_lab.dashboard.jobs.sized_cache import SizedCache
+from linearity_lab.experiments.explore.pairs import pair_file
+from linearity_lab.experiments.explore.spec import ExploreSpec
 from linearity_lab.runs import EXPERIMENTS, PRESETS, Result, ResultValue, Spec
 from linearity_lab.runs.gallery import GALLERY, gallery_beside
 
@@ -26,7 +29,10 @@ _LOG = logging.getLogger(__name__)
 
 def gallery_result(preset: str) -> ResultValue | None:
     """Return the precomputed result of a preset; None if it is missing or unreadable."""
-    path = (gallery_beside(preset) or GALLERY) / f"{preset}.json"
+    return _kept_result((gallery_beside(preset) or GALLERY) / f"{preset}.json")
+
+
+def _kept_result(path: Path) -> ResultValue | None:
     try:
         status = path.stat()
     except OSError:
@@ -46,7 +52,15 @@ def gallery_result_of(spec: Spec) -> ResultValue | None:
                 if result is not None and result.spec == spec and result.status == "completed"
                 else None
             )
-    return None
+    return first_answer(spec)
+
+
+def first_answer(spec: Spec) -> ResultValue | None:
+    """Return the precomputed first answer of *Explore* for exactly these settings, or None."""
+    if not isinstance(spec, ExploreSpec):
+        return None
+    result = _kept_result(pair_file(spec))
+    return result if result is not None and result.spec == spec else None
 
 
 @dataclass(frozen=True)
@@ -111,7 +125,10 @@ def _read(path: Path, size: int) -> ResultValue | None:
         _LOG.warning("%s has %d bytes, more than %d: it is not shown.", path, size, MAX_BYTES)
         return None
     try:
-        return _RESULT.validate_json(path.read_bytes())
+        content = path.read_bytes()
+        if path.suffix == ".gz":
+            content = gzip.decompress(content)
+        return _RESULT.validate_json(content)
     except (OSError, ValidationError) as error:
         _LOG.warning("%s is not a result and is not shown: %s", path, str(error).splitlines()[0])
         return None

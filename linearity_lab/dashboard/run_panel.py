@@ -12,7 +12,7 @@ from linearity_lab.dashboard import export_menu, session
 from linearity_lab.dashboard.chart import FIRST, Figures, link
 from linearity_lab.dashboard.explain import TRIED, provenance_footer
 from linearity_lab.dashboard.forms import AnySpec, SpecForm
-from linearity_lab.dashboard.gallery import gallery_result, gallery_result_of
+from linearity_lab.dashboard.gallery import first_answer, gallery_result, gallery_result_of
 from linearity_lab.dashboard.job_status import bar, count_points, is_mine, watch
 from linearity_lab.dashboard.jobs import Snapshot, shared_jobs
 from linearity_lab.dashboard.jobs.profile import error_text
@@ -56,66 +56,99 @@ def attach(page: str, address: Mapping[str, str] | None, kind: type[Part]) -> Pa
 
 
 def run_bar(
-    page: str, form: SpecForm[AnySpec], beside: Callable[[], None], elsewhere: Sequence[str] = ()
+    page: str,
+    form: SpecForm[AnySpec],
+    beside: Callable[[], None],
+    elsewhere: Sequence[str] = (),
+    in_full: Callable[[AnySpec], AnySpec] | None = None,
 ) -> None:
-    """Show Run, its cost, and nearby messages, except errors of settings that are shown ``elsewhere``."""
+    """Show Run, its cost, and nearby messages, except errors of settings that are shown ``elsewhere``.
+
+    With ``in_full`` the page previews by itself, and Run computes the full run of the form's settings.
+    """
     now = _snapshot_of(page)
     running = now if now is not None and now.active and not session.is_detached(page) else None
-    seconds, done = foreseen(form.spec) if form.spec is not None else (0.0, 0)
+    spec = form.spec
+    if spec is not None and in_full is not None:
+        spec = in_full(spec)
+    is_preview = in_full is not None and running is not None and running.spec != spec
+    seconds, done = foreseen(spec) if spec is not None else (0.0, 0)
     notice = [sentence for name, sentence in form.sentences.items() if name not in elsewhere]
     pressed = False
     with st.container(horizontal=True, vertical_alignment="center"):
         with st.container(key=f"{page}.run_place", width=RUN_PIXELS):  # contains one button
-            is_followed = running is not None and running.spec == form.spec
+            is_followed = running is not None and running.spec == spec
             if is_followed and running is not None:
                 _stop_button(page, running)
             else:
                 pressed = st.button(
                     "Resume"
-                    if form.spec is not None and 0 < done < len(form.spec.point_keys())
-                    else "Run",
+                    if spec is not None and 0 < done < len(spec.point_keys())
+                    else ("Run" if in_full is None else "Run in full"),
                     key=f"{page}.run",
                     type="secondary"
-                    if form.spec is not None and _is_drawn(form, now)
+                    if spec is not None and _is_drawn(form, spec, now)
                     else "primary",
                     icon=":material/play_arrow:",
-                    disabled=form.spec is None,
+                    disabled=spec is None,
                     shortcut="ctrl+enter",
                     help="Compute these settings; saved results appear immediately.",
                     width="stretch",
                 )
-        if running is not None and not is_followed:
+        if running is not None and not is_followed and not is_preview:
             _stop_button(page, running)
         with st.container(key=f"{page}.run_status", width=STATUS_PIXELS):
             if running is not None:
                 bar(page, running)
-            elif now is not None and now.status == "cancelled" and now.spec == form.spec:
+            elif now is not None and now.status == "cancelled" and now.spec == spec:
                 st.caption(_stopped_words(now, seconds))
-            elif form.spec is not None:
-                st.caption(_cost_words(form.spec, seconds, done))
+            elif spec is not None and in_full is not None:
+                st.caption(_full_words(spec, seconds, done))
+            elif spec is not None:
+                st.caption(_cost_words(spec, seconds, done))
             elif form.sentences and not notice:
                 st.caption("Fix the settings marked in red to run.")
         beside()
-    if form.spec is None:
+    if spec is None:
         if notice:
             st.error("Fix these settings to run: " + plain(" ".join(notice)))
+        _offer_repair(page, form)
     elif (
-        _is_asked_for(page, form.spec, seconds)
-        or _is_wanted(page, form, form.spec, seconds if pressed else None)
-    ) and submit(page, form.spec):
+        _is_asked_for(page, spec, seconds)
+        or _is_wanted(page, form, spec, seconds if pressed else None)
+    ) and submit(page, spec):
         # Otherwise the pending URL would be parsed again, without the job.
         session.show_address(page, {**form.query(), **session.job_query(page)})
         st.rerun()
 
 
-def _is_drawn(form: SpecForm[AnySpec], now: Snapshot | None) -> bool:
+def _offer_repair(page: str, form: SpecForm[AnySpec]) -> None:
+    """Show a button that moves the settings that do not fit together."""
+    found = form.repair()
+    if found is not None:
+        st.button(
+            "Mend: " + plain("; ".join(found.sentences)),
+            key=f"{page}.repair",
+            icon=":material/healing:",
+            on_click=form.put,
+            args=(found.changes,),
+        )
+
+
+def _full_words(spec: Spec, seconds: float, done: int) -> str:
+    """State seeds, largest width and time of a full run."""
+    largest = (
+        f"{getattr(spec, 'num_seeds', 1)} seeds to m = {max(getattr(spec, spec.swept_field)):,}"
+    )
+    if done >= len(spec.point_keys()):
+        return f"{largest} · saved result"
+    return f"{largest} · about {duration(seconds)}"
+
+
+def _is_drawn(form: SpecForm[AnySpec], spec: AnySpec, now: Snapshot | None) -> bool:
     """Whether the figure is the complete result of these settings, so that Run would change nothing."""
     result = now.result if now is not None else gallery_result(form.preset.name)
-    return (
-        result is not None
-        and result.spec == form.spec
-        and (now is None or now.status == "completed")
-    )
+    return result is not None and result.spec == spec and (now is None or now.status == "completed")
 
 
 def _start_quick(page: str, form: SpecForm[AnySpec], shorter: AnySpec) -> None:
@@ -243,8 +276,10 @@ def _panel(
     before: _Before | None = st.session_state.get(_BEFORE)
     before = before if before is not None and before.page == page else None  # not of a current run
     shown = of_job or (None if now is None or before is None else before.shown)
-    if shown is None and (result := gallery_result(form.preset.name)) is not None:
-        shown = shown_result(result)
+    if shown is None or (now is None and of_job is None):
+        saved = first_answer(form.spec) if form.spec is not None else None
+        result = saved or (gallery_result(form.preset.name) if shown is None else None)
+        shown = shown_result(result) if result is not None else shown
     if shown is None:
         words = (
             "Computing the first point…"
@@ -270,7 +305,8 @@ def _panel(
             figures.kind = EARLIER
         if shown.origin == "precomputed" and not live and not st.context.is_embedded:
             above.badge("Precomputed figure", icon=":material/inventory_2:", color="gray")
-        if changed := _changed(wanted, shown.spec):
+        changed = "" if shown.spec in form.answers else _changed(wanted, shown.spec)
+        if changed:
             with above.container(key=f"{page}.earlier"):  # the style sheet makes the figures pale
                 remedy = (
                     "" if live or st.context.is_embedded else " Press Run to update the figure."
@@ -327,7 +363,7 @@ def _cost_words(spec: Spec, seconds: float, done: int) -> str:
     return f"{count_points(spec)}{known}, about {duration(seconds)} here, {memory} of memory"
 
 
-def submit(page: str, spec: Spec) -> bool:
+def submit(page: str, spec: Spec, *, is_preview: bool = False) -> bool:
     """Start or attach to the job of this spec and follow it; False, with a message, if it was refused."""
     try:
         if (known := gallery_result_of(spec)) is not None:

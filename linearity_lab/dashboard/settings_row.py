@@ -35,23 +35,24 @@ Control = str | Callable[[SpecForm], None]
 
 
 def settings_row(form: SpecForm[AnySpec], controls: Sequence[Control]) -> None:
-    """Show the preset and the main settings, small ones two per row."""
+    """Show the preset and the main settings in their order; neighbors that are small share a row."""
     used = form.used("")
     known = {setting.name: setting for setting in used}
     controls = [each for each in controls if callable(each) or each in known]
-    small = [
-        each for each in controls if not callable(each) and known[each].entry in CONTROL_PIXELS
-    ]
     with st.container(key="controls", gap="small"):
         form.preset_chooser()
+        row = None  # of small settings
         for control in controls:
             if callable(control):
+                row = None
                 control(form)
-            elif control not in small:
+            elif known[control].entry not in CONTROL_PIXELS:
+                row = None
                 _control(form, known[control], used[known[control]])
-        with st.container(horizontal=True, vertical_alignment="bottom"):
-            for name in small:
-                _control(form, known[name], used[known[name]])
+            else:
+                row = row or st.container(horizontal=True, vertical_alignment="bottom")
+                with row:
+                    _control(form, known[control], used[known[control]])
     for control in controls:
         if control in known and control in form.sentences:
             st.error(plain(form.sentences[control]))

@@ -52,7 +52,9 @@ def repaired(
     return found if found is not None else _moved(base, given, frozenset())
 
 
-def _moved(base: AnySpec, given: Mapping[str, object], kept: frozenset[str]) -> Repaired[AnySpec] | None:
+def _moved(
+    base: AnySpec, given: Mapping[str, object], kept: frozenset[str]
+) -> Repaired[AnySpec] | None:
     known = {setting.name: setting for setting in settings(type(base))}
     changes: Values = {}
     sentences: dict[str, str] = {}

@@ -17,6 +17,11 @@ LINEAR = {"kind": "fully-connected"}
 NUMBERS = {"dataset.name": "gaussian-mixture"}
 # (settings, the refused one, the message)
 REFUSED: dict[str, list[tuple[dict[str, Any], str, str]]] = {
+    "explore": [
+        ({"dataset.name": "sine"}, "outputs", "other outputs, for data without classes"),
+        ({"num_inputs": 25}, "num_inputs", "at most 24"),
+        ({"architecture.kind": "convnet"}, "architecture.kind", "with images"),
+    ],
     "kernel_change": [
         ({"dataset.name": "sine"}, "outputs", "other outputs, for data without classes"),
         ({"measured": "velocity", "keep_kernels": True}, "keep_kernels", "off if only"),

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import NamedTuple
 
 import jax
@@ -79,7 +80,7 @@ def compute(spec: ExploreSpec, data: Dataset, key: str, progress: Progress) -> E
 
 
 class _Plan(NamedTuple):
-    """What all parts of a point share."""
+    """Shared inputs of all parts of a point."""
 
     spec: ExploreSpec
     data: Dataset
@@ -173,7 +174,7 @@ def linear_path(
     matrix = jnp.asarray(kernel_matrix(of_model))
     outputs = loss.model(start)
     found = [outputs]
-    for before, after in zip(steps, steps[1:], strict=False):
+    for before, after in pairwise(steps):
         outputs = _descended(loss, matrix, outputs, jnp.asarray(y), rate, after - before)
         found.append(outputs)
     return jnp.stack(found)

@@ -9,13 +9,14 @@ from linearity_lab.experiments.explore.spec import (
     FIRST_SEEDS,
     FULL_SEEDS,
     IMAGE_CLASSES,
+    SEQUENCES,
     ExploreSpec,
     sizes_of,
 )
 from linearity_lab.networks.spec import ArchitectureSpec
 from linearity_lab.runs.gallery import GALLERY
 from linearity_lab.runs.repairs import repaired
-from linearity_lab.settings.grammar import with_settings
+from linearity_lab.settings.grammar import InvalidSpec, with_settings
 from linearity_lab.settings.part import Values
 from ntk_core.networks.kinds import ARCHITECTURES
 
@@ -32,9 +33,11 @@ def following(picks: Mapping[str, object]) -> Values:
         sizes = sizes_of(ArchitectureSpec.model_construct(kind=kind))
         found["widths"] = sizes.first
         found["training.max_steps"] = sizes.max_steps
-    names = DATASETS[str(picks[DATASET])].class_names if DATASET in picks else ()
-    if len(names) > IMAGE_CLASSES:
-        found["dataset.classes"] = tuple(names[:IMAGE_CLASSES])
+        found["num_seeds"] = FIRST_SEEDS
+    data = DATASETS.get(str(picks.get(DATASET, "")))
+    if data is not None and "classes" in data.uses:
+        has_many = len(data.class_names) > IMAGE_CLASSES
+        found["dataset.classes"] = tuple(data.class_names[:IMAGE_CLASSES]) if has_many else None
     return found
 
 
@@ -63,14 +66,35 @@ def pair_file(spec: ExploreSpec, folder: Path = FOLDER) -> Path:
     return folder / f"{spec.architecture.kind}.{spec.dataset.name}.json.gz"
 
 
+def preview_of(spec: ExploreSpec) -> ExploreSpec:
+    """Return the part of a spec that is computed without Run: three widths and two seeds at most.
+
+    It has no wider networks than a first answer. With attention it skips ‖H‖, whose programs compile for long.
+    """
+    sizes = sizes_of(spec.architecture)
+    widths = [width for width in spec.widths if width <= sizes.first[-1]] or [spec.widths[0]]
+    last = len(widths) - 1
+    chosen = sorted({widths[0], widths[last // 2 + last % 2], widths[last]})
+    changes: Values = {
+        "widths": chosen,
+        "num_seeds": min(spec.num_seeds, FIRST_SEEDS),
+        "training.max_steps": min(spec.training.max_steps, sizes.max_steps),
+    }
+    if sizes is SEQUENCES:
+        changes["num_inputs"] = 0
+    if spec.dataset.num_points > DATA.num_samples and spec.dataset.uses("num_samples"):
+        changes["dataset.num_samples"] = DATA.num_samples
+    try:
+        return with_settings(spec, changes)
+    except InvalidSpec:  # such as more followed points than samples
+        return with_settings(spec, {"num_followed": 1, "num_inputs": 0, **changes})
+
+
 def in_full(spec: ExploreSpec) -> ExploreSpec:
     """Return the full run of the same picks: more seeds, and all widths of the architecture's range."""
     sizes = sizes_of(spec.architecture)
-    widths = sorted({*spec.widths, *sizes.full})
-    return with_settings(
-        spec,
-        {"widths": widths, "num_seeds": max(spec.num_seeds, FULL_SEEDS), "num_inputs": max(2, spec.num_inputs)},
-    )
-
-
-__all__ = ["DATA", "FIRST_SEEDS", "following", "in_full", "pair", "pair_file", "pairs"]
+    changes = {
+        "widths": sorted({*spec.widths, *sizes.full}),
+        "num_seeds": max(spec.num_seeds, FULL_SEEDS),
+    }
+    return with_settings(spec, changes)

@@ -17,7 +17,7 @@ PAGE = "overview"
 # Where newcomers go next: a page, its purpose, and the query it opens with.
 STARTING_POINTS: dict[str, tuple[str, dict[str, str]]] = {
     "lecture": ("See why", {}),
-    "kernel_change": ("Measure it", {"preset": "liu-fig1-left"}),
+    "explore": ("Measure it", {}),
     "learning_rate": ("Try to break it", {}),
 }
 
