@@ -151,8 +151,6 @@ def _show_panel(
                 f"{raised(found)}</p>"
             )
         if alone is None:
-            if claim is not None and charts and charts[0].finding:
-                lines.html(f'<p class="finding">{raised(charts[0].finding)}</p>')
             show_in_pairs(figures, charts)
         else:
             _show_figure(figures, alone, panel.on_select)

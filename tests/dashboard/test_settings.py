@@ -170,14 +170,19 @@ def test_what_cannot_be_used_keeps_its_default_and_is_named(name, text):
     assert len(sentence) < 300
 
 
+def test_depth_follows_a_kind_that_needs_two_layers():
+    texts = {"architecture.kind": "bottleneck", "num_seeds": "7"}
+    spec, (reason,) = spec_from_texts(texts, KernelChangeSpec())
+    assert reason.field == "architecture.depth"
+    assert spec.num_seeds == 7
+    assert (spec.architecture.kind, spec.architecture.depth) == ("bottleneck", 2)
+
+
 def test_a_kind_that_the_rest_does_not_fit_falls_back_alone():
-    texts = {
-        "architecture.kind": "bottleneck",
-        "num_seeds": "7",
-    }  # one hidden layer cannot have a bottleneck
-    spec, (reason, dropped) = spec_from_texts(texts, KernelChangeSpec())
+    texts = {"architecture.kind": "convnet", "num_seeds": "7"}  # vectors are no images
+    spec, (dropped,) = spec_from_texts(texts, KernelChangeSpec())
     assert spec == KernelChangeSpec(num_seeds=7)
-    assert (reason.field, dropped.field) == ("architecture.depth", "architecture.kind")
+    assert dropped.field == "architecture.kind"
 
 
 @SOME
