@@ -1,3 +1,4 @@
+from . import curvature as curvature
 from . import dynamics as dynamics
 from . import early_time as early_time
 from . import fits as fits
@@ -5,6 +6,10 @@ from . import graphs as graphs
 from . import hessians as hessians
 from . import kernels as kernels
 from . import networks as networks
+from .curvature import CurvatureOperator as CurvatureOperator
+from .curvature import fisher as fisher
+from .curvature import gauss_newton as gauss_newton
+from .curvature import loss_hessian as loss_hessian
 from .dynamics import Loss as Loss
 from .dynamics import Optimizer as Optimizer
 from .dynamics import linearize as linearize

@@ -23,8 +23,8 @@ settings.load_profile("project")
 
 # Folders whose tests compare numbers within this process and measure no speed.
 QUICK_FOLDERS = frozenset({
-    "cli", "dashboard", "data", "dynamics", "early_time", "examples", "experiments", "hessians", "kernels", "networks",
-    "own_models", "runs", "traced",
+    "cli", "curvature", "dashboard", "data", "dynamics", "early_time", "examples", "experiments", "hessians", "kernels",
+    "networks", "own_models", "runs", "traced",
 })  # fmt: skip
 TESTS = Path(__file__).resolve().parent
 _ENDED = itertools.count(1)  # tests

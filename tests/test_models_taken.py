@@ -39,6 +39,8 @@ ANY: dict[str, Callable[[Any, Any, Any], Any]] = {
     "KernelOperator": lambda net, w, x: ntk_core.KernelOperator(net, w, x).product(Y),
     "diagonal_ntk": lambda net, w, x: ntk_core.kernels.diagonal_ntk(net, w, x),
     "empirical_ntk": lambda net, w, x: ntk_core.empirical_ntk(net, w, x),
+    "fisher": lambda net, w, x: ntk_core.fisher(net, w, x, loss="square").trace(6).value,
+    "gauss_newton": lambda net, w, x: ntk_core.gauss_newton(net, w, x, Y[: len(x)]).trace(6).value,
     "gauss_newton_product": lambda net, w, x: ntk_core.dynamics.gauss_newton_product(
         net, w, x, Y[: len(x)], w
     ),
@@ -52,6 +54,7 @@ ANY: dict[str, Callable[[Any, Any, Any], Any]] = {
         ntk_core.linearity_report(net, w, moved(w), x, Y[: len(x)]).kernel_change
     ),
     "linearize": lambda net, w, x: ntk_core.linearize(net, w)(w, x),
+    "loss_hessian": lambda net, w, x: ntk_core.loss_hessian(net, w, x, Y[: len(x)]).trace(6).value,
     "loss_hessian_product": lambda net, w, x: ntk_core.dynamics.loss_hessian_product(
         net, w, x, Y[: len(x)], w
     ),

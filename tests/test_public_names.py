@@ -19,7 +19,7 @@ from ntk_core import traced
 from ntk_core._moved import MOVED
 
 ROOT = Path(__file__).resolve().parent.parent
-MATHEMATICS = ("dynamics", "early_time", "graphs", "hessians", "kernels", "networks")
+MATHEMATICS = ("curvature", "dynamics", "early_time", "graphs", "hessians", "kernels", "networks")
 
 
 STARTS = """

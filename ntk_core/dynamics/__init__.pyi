@@ -23,7 +23,10 @@ from ._linear_pair import log_loss as log_loss
 from ._linearize import derivatives_along as derivatives_along
 from ._linearize import linearize as linearize
 from ._linearize import quadratic_model as quadratic_model
+from ._losses import AcceptedLoss as AcceptedLoss
 from ._losses import Loss as Loss
+from ._losses import LossOfParameters as LossOfParameters
+from ._losses import accepted_loss as accepted_loss
 from ._losses import gauss_newton_product as gauss_newton_product
 from ._losses import loss_hessian_product as loss_hessian_product
 from ._models import CallableModel as CallableModel

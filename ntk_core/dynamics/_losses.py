@@ -1,8 +1,10 @@
 """Training losses: means over samples, so rates do not depend on n."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import jax
 from jax import Array
@@ -168,16 +170,51 @@ def gauss_newton_product(
 def _asked(
     net: Network | Apply, params: PyTree, x: ArrayLike, y: ArrayLike, vector: PyTree, loss: str
 ) -> tuple[Apply, Rows, Rows, Loss]:
-    model, inputs, num_outputs = accepted(net, params, x)
-    targets = accepted_targets(y, len(inputs), num_outputs, axes=axes_of(model))
+    found = accepted_loss(net, params, x, loss)
+    targets = found.targets(y)
     like_params(vector, params, "vector")
+    return found.apply, found.x, targets, found.loss
+
+
+class AcceptedLoss(NamedTuple):
+    """Validated model and loss.
+
+    Attributes:
+        model: the network or function.
+        apply: (w, x) → what the loss takes: the pre-outputs of a network, or the outputs of a function.
+        loss: as a function of these.
+        x: inputs as an array, (n, *input_shape).
+        num_outputs: C.
+    """
+
+    model: Network | Apply
+    apply: Apply
+    loss: Loss
+    x: Rows
+    num_outputs: int
+
+    def targets(self, y: object) -> Rows:
+        """Return targets (n, C)."""
+        axes = axes_of(self.model)
+        return accepted_targets(y, len(self.x), self.num_outputs, axes=axes)
+
+
+def accepted_loss(
+    net: Network | Apply, params: PyTree, x: ArrayLike, loss: str = ""
+) -> AcceptedLoss:
+    """Validate a model and the name of a loss; the loss applies the output φ of a network.
+
+    Raises:
+        InvalidInput: as :func:`loss_hessian_product`.
+    """
+    model, inputs, num_outputs = accepted(net, params, x)
     if isinstance(model, Network):
-        # Pre-outputs: the loss applies φ itself.
-        return model.with_output("linear").apply, inputs, targets, Loss(model.output, loss)
+        apply = model.with_output("linear").apply
+        return AcceptedLoss(model, apply, Loss(model.output, loss), inputs, num_outputs)
     rule = Loss("linear", loss)
     rule.check_axes(axes_of(model))
     refuse_loops(model, params, inputs)
-    return model, inputs, targets, rule
+    return AcceptedLoss(model, model, rule, inputs, num_outputs)
 
 
 @dataclass(frozen=True)
@@ -185,7 +222,7 @@ class LossOfParameters:
     """L(w) as a function of (w, x, y); equal for equal models and losses, as compiled programs need."""
 
     apply: Apply
-    loss: Loss
+    loss: Callable[[Array, Array], Array]
 
     def __call__(self, params: PyTree, x: Array, y: Array) -> Float[Array, ""]:
         return self.loss(self.apply(params, x), y)

@@ -34,6 +34,8 @@ class LossTerm(Term):
         targets: any numbers; or those of classes only, one-hot or −1 and +1.
         applies: output φ that the loss applies itself: its model F is then f instead of φ(f).
         couples_outputs: whether it is no sum over the outputs of a sample.
+        is_likelihood: whether it is −log p(y | F) with a curvature in F that does not depend on y: the Fisher
+            information of F.
     """
 
     mean: "Callable[[Array, Array], Array]"
@@ -41,6 +43,7 @@ class LossTerm(Term):
     targets: Literal["numbers", "one-hot", "plus-minus"] = "numbers"
     applies: str = ""
     couples_outputs: bool = False
+    is_likelihood: bool = False
 
     @property
     def needs_classes(self) -> bool:
@@ -63,6 +66,7 @@ LOSSES = table(
         "square loss",
         "(1/2n) Σ ‖φ(f) − y‖²",
         mean=lambda outputs, y: 0.5 * _mean((outputs - y) ** 2),
+        is_likelihood=True,
     ),
     LossTerm(
         "cross-entropy",
@@ -73,6 +77,7 @@ LOSSES = table(
         targets="one-hot",
         applies="softmax",
         couples_outputs=True,
+        is_likelihood=True,
     ),
     LossTerm(
         "logistic",
@@ -81,6 +86,7 @@ LOSSES = table(
         mean=lambda outputs, y: _mean(_jax().nn.softplus(-y * outputs)),
         curvature=0.25,
         targets="plus-minus",
+        is_likelihood=True,
     ),
 )
 

@@ -183,7 +183,7 @@ def check_request(
     if not (is_integer(output_index) and 0 <= output_index < num_outputs):
         raise InvalidInput("output_index", output_index, f"an integer from 0 to {num_outputs - 1}")
     if not isinstance(net, Network) and not (isinstance(net, Program) and net.layers):
-        _check_memory(params, max_steps)
+        check_memory(params, max_steps)
 
 
 def refuse_asymmetric_output(
@@ -199,7 +199,12 @@ def refuse_asymmetric_output(
     refuse_asymmetric(net, params, x[None], weights)
 
 
-def _check_memory(params: PyTree, max_steps: int) -> None:
+def check_memory(params: PyTree, max_steps: int) -> None:
+    """Refuse a Lanczos basis of full-size vectors that does not fit into memory.
+
+    Raises:
+        TooLarge: with the number of steps that fits.
+    """
     vector_bytes = sum(leaf.size * leaf.dtype.itemsize for leaf in split_inexact(params)[0])
     available = available_memory()
     required = vector_bytes * (max_steps + 8)  # the basis, and memory of a Hessian product
