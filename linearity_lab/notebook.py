@@ -12,6 +12,18 @@ from linearity_lab.runs import ResultValue
 from ntk_core.markup import without_marks
 
 
+def draw(result: ResultValue) -> go.Figure:
+    """Return the main figure of a result, as notebooks and exported programs show it.
+
+    Raises:
+        LookupError: its experiment has no figures.
+    """
+    found = figure_and_words(result)
+    if found is None:
+        raise LookupError(f"the experiment {result.spec.experiment} has no figures")
+    return found[0]
+
+
 def figure_and_words(result: ResultValue) -> tuple[go.Figure, str] | None:
     """The main figure of a result and the sentences below it; None for experiments without figures."""
     if not has_figures(result.spec.experiment):

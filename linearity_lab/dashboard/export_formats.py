@@ -19,7 +19,7 @@ from ntk_core import __version__
 from ntk_core.errors import InvalidInput
 from ntk_core.markup import without_marks
 
-# The imports of ntk_core, with the bounds of requirements-core.txt.
+# The imports of ntk_core and Plotly, with the bounds of requirements-core.txt and requirements.txt.
 NEEDED = (
     "jax>=0.10.2",
     "jaxtyping>=0.3",
@@ -27,6 +27,7 @@ NEEDED = (
     "numpy>=2.0",
     "optax>=0.2.4",
     "platformdirs>=4.3",
+    "plotly>=7.1",
     "pydantic-settings>=2.11",
     "pydantic>=2.12",
     "scipy>=1.14",
@@ -53,9 +54,12 @@ With uv instead: `uv run --with DIRECTORY_OF_THE_PROJECT PROGRAM`.
 for event in linearity_lab.run(spec):
     print(event.kind, getattr(event, "key", ""), getattr(event, "message", ""))
 print(event.result.csv())
+draw(event.result).write_html("figure.html")
+print("The figure is in figure.html.")
 '''
 _SETTINGS = '''\
 import linearity_lab
+from linearity_lab.notebook import draw
 
 settings = {settings}
 spec = linearity_lab.experiments.with_settings(linearity_lab.presets()["{preset}"], settings)
@@ -63,7 +67,11 @@ assert linearity_lab.experiments.spec_digest(spec) == "{digest}"'''
 _PAGE_STYLE = (
     "body{font-family:sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1B2430;background:#fff}"
     "pre{overflow-x:auto;background:#F3F5F8;padding:.6rem}"
+    "@media print{button,.modebar,details{display:none}figure{break-inside:avoid;break-after:avoid}}"
 )
+
+# A browser prints to PDF: figures with their captions, without buttons.
+_PRINT = '<p><button type="button" onclick="print()">Print, or save as PDF</button></p>'
 
 
 def command_line(spec: Spec) -> str:
@@ -94,7 +102,7 @@ def notebook(title: str, spec: Spec) -> str:
     """Return a Jupyter notebook (nbformat 4.5) of ``spec``: settings and cost, run, result with figure, table."""
     about = f"# {title}\n\nThe settings are those of `{variation(spec)}`. {_INSTALL.format(version=__version__)}"
     run = "*_, ended = linearity_lab.run(spec)\nended.result"
-    code = [f"{_settings(spec)}\nspec", run, "print(ended.result.csv())"]
+    code = [f"{_settings(spec)}\nspec", run, "draw(ended.result)", "print(ended.result.csv())"]
     cells: list[dict[str, object]] = [{"cell_type": "markdown", "source": about}]
     cells += [
         {"cell_type": "code", "source": each, "outputs": [], "execution_count": None}
@@ -141,10 +149,11 @@ def page_html(title: str, charts: Iterable[Chart], results: Sequence[ResultValue
     parts = []
     for index, chart in enumerate(charts):
         caption = html.escape(without_marks(chart.takeaway))
+        below = html.escape(without_marks(" ".join((chart.takeaway, *chart.caption))))
         light = go.Figure(chart.sent.to_dict()).update_layout(template="plotly_white")
         drawn = light.to_html(full_html=False, include_plotlyjs=index == 0, config=CHART_CONFIG)
         parts.append(f'<figure role="img" aria-label="{caption}">{drawn}</figure>')
-        parts.append(f"<p>{caption}</p>")
+        parts.append(f"<p>{below}</p>")
     for result in results:
         spec = html.escape(result.spec.model_dump_json(indent=1))
         parts.append(f"<p>{html.escape(provenance_sentence(result))}</p>")
@@ -153,5 +162,5 @@ def page_html(title: str, charts: Iterable[Chart], results: Sequence[ResultValue
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width"><style>{_PAGE_STYLE}</style></head>'
-        f"<body><main><h1>{html.escape(title)}</h1>{''.join(parts)}</main></body></html>"
+        f"<body><main><h1>{html.escape(title)}</h1>{_PRINT}{''.join(parts)}</main></body></html>"
     )

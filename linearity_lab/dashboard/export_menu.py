@@ -58,12 +58,13 @@ def export_menu(
                 {"key": each, "title": short_title(chart)} for each, chart in classes.items()
             ]
             _mount(key=f"export.{name}.pictures", data={"figures": figures})
+            st.caption("Key P shows a figure on the whole screen.")
         results = [run.result for run in runs if run.result is not None]
         if len(results) < len(runs):
             st.caption("Numbers can be exported once the run has ended.")
         elif charts:
             _download(
-                "Figures, HTML",
+                "Figures, HTML and PDF",
                 lambda: page_html(title, charts.values(), results),
                 f"{name}.html",
                 "text/html",

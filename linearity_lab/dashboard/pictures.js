@@ -1,4 +1,5 @@
-// A row for each figure of the page with a button per format, which saves the figure as the page shows it.
+// A row for each figure of the page with a button per format, which saves the figure as the page shows it,
+// and one that copies its address.
 const FORMATS = ["png", "svg"];
 
 export default function pictures({ parentElement, data }) {
@@ -10,28 +11,42 @@ export default function pictures({ parentElement, data }) {
     const row = document.createElement("li");
     const name = document.createElement("span");
     name.textContent = title;
-    row.append(name, ...FORMATS.map((format) => button(key, title, format, parentElement)));
+    const saves = FORMATS.map((format) => button(format.toUpperCase(), title, () => save(key, format), parentElement));
+    row.append(name, ...saves, button("Link", title, () => copyLink(key), parentElement));
     return row;
   }));
 }
 
-function button(key, title, format, parentElement) {
+// `act` returns its message; null where the figure is not on the screen.
+function button(label, title, act, parentElement) {
   const made = document.createElement("button");
   made.type = "button";
-  made.textContent = format.toUpperCase();
-  made.setAttribute("aria-label", `${made.textContent}: ${title}`);
+  made.textContent = label;
+  made.setAttribute("aria-label", `${label}: ${title}`);
   made.addEventListener("click", () => {
-    const saved = save(key, format);
-    parentElement.querySelector("[role=status]").textContent = saved ? "" : `Not on the screen now: ${title}`;
+    parentElement.querySelector("[role=status]").textContent = act() ?? `Not on the screen now: ${title}`;
   });
   return made;
+}
+
+// The address of the page with this figure's tab open.
+function copyLink(key) {
+  const figure = document.querySelector(`.st-key-${CSS.escape(key)} .js-plotly-plot`);
+  if (!figure) return null;
+  const panel = figure.closest('[role="tabpanel"]');
+  const tab = panel && document.getElementById(panel.getAttribute("aria-labelledby"));
+  const address = new URL(location.href);
+  if (tab) address.searchParams.set("tab", tab.textContent.trim());
+  else address.searchParams.delete("tab");
+  navigator.clipboard?.writeText(address.href);
+  return `Link: ${address.href}`;
 }
 
 // Plotly is not a global of the page, so this clicks its camera button with another format.
 function save(key, format) {
   const figure = document.querySelector(`.st-key-${CSS.escape(key)} .js-plotly-plot`);
   const camera = figure?._fullLayout?._modeBar?.buttons.flat().find((each) => each.name === "toImage");
-  if (!camera) return false;
+  if (!camera) return null;
   addEventListener("click", keepOpen, true);
   const { width, height } = figure._fullLayout;
   // The file does not contain the page's font, so text is measured in the font of its display.
@@ -45,7 +60,7 @@ function save(key, format) {
     layout: { ...figure.layout, template: JSON.parse(written), font, width, height },
     _context: { ...figure._context, toImageButtonOptions: options },
   });
-  return true;
+  return "";
 }
 
 // Plotly saves by clicking a link outside the menu, which would close the menu.

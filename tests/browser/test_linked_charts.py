@@ -181,3 +181,40 @@ def test_points_arrive_over_old_curves_and_runs_stop(open_page):
     assert page.evaluate(GHOSTS) == ghosts, "a running run has no ghost of itself"
     page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
     expect(page.get_by_text("Stopped: 3 of 4 widths")).to_be_visible()
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 720), (1920, 1080)])
+def test_key_p_shows_a_figure_on_the_whole_screen(open_page, width, height):
+    """Axis letters are at least 2% of the screen's height, and no toolbar is left."""
+    page = open_page("/kernel_change?preset=liu-fig1-right")
+    page.set_viewport_size({"width": width, "height": height})
+    page.wait_for_selector(".js-plotly-plot .main-svg")
+
+    def is_presented() -> bool:
+        if not page.locator(
+            ".presented"
+        ).count():  # the key has no effect before the scripts have loaded
+            page.keyboard.press("p")
+        return page.locator(".presented .main-svg").count() > 0
+
+    assert is_soon(page, is_presented)
+    found = page.evaluate(
+        """() => {
+          const frame = document.querySelector(".presented-figure"), shown = frame.getBoundingClientRect();
+          const scale = shown.width / frame.offsetWidth;
+          const letters = [...frame.querySelectorAll("[class$=tick] text")];
+          const sizes = letters.map((each) => parseFloat(getComputedStyle(each).fontSize));
+          return {
+            least: scale * Math.min(...sizes) / innerHeight,
+            count: letters.length,
+            fits: shown.right <= innerWidth + 1 && shown.bottom <= innerHeight + 1,
+            bars: frame.querySelectorAll(".modebar").length,
+          };
+        }"""
+    )
+    assert found["count"] > 5
+    assert found["least"] >= 0.02
+    assert found["fits"]
+    assert found["bars"] == 0
+    page.keyboard.press("Escape")
+    expect(page.locator(".presented")).to_have_count(0)

@@ -1,5 +1,6 @@
 """Exports without the dashboard, the static site, and embedded figures."""
 
+import html
 import json
 import os
 import re
@@ -55,6 +56,7 @@ def test_html_page_brings_its_figures_and_needs_no_network():
     assert '"showSendToCloud": false' in page
     assert "<title>Kernel &amp; change</title>" in page
     assert "left &lt;b&gt;" in page
+    assert html.escape(left.caption[0]) in page, "the caption, also in print"
     assert "linearity-lab run liu-fig1-left" in page
     assert page.count("Computed 2026-01-02") == page.count("<details>") == len(results), (
         "all origins"
@@ -76,7 +78,7 @@ def test_provenance_has_time_device_versions_identities():
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
-def test_program_computes_this_spec_and_no_other(experiment, monkeypatch, capsys):
+def test_program_computes_this_spec_and_no_other(experiment, monkeypatch, capsys, tmp_path):
     """The exported program unchanged, with a computation that ends after its first event."""
     preset = EXPERIMENTS[experiment].presets[0]
     spec = with_settings(preset.spec, {**smallest(preset.spec), "seed": 7})
@@ -88,8 +90,10 @@ def test_program_computes_this_spec_and_no_other(experiment, monkeypatch, capsys
         yield Ended(status="completed", result=make_result(make_points((30,))))
 
     monkeypatch.setattr(linearity_lab, "run", begin)
+    monkeypatch.chdir(tmp_path)
     exec(compile(program('What "is" it?', spec), "program", "exec"), {})
     assert computed == [spec]
+    assert "Plotly.newPlot(" in (tmp_path / "figure.html").read_text(encoding="utf-8")
     shown = capsys.readouterr().out
     assert shown.startswith("estimated")
     assert "width,num_params,output,seed" in shown
@@ -110,9 +114,10 @@ def test_program_runs_in_an_empty_folder(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert "point_finished width=2" in done.stdout
-    header, _ = done.stdout[done.stdout.index("ended") :].strip().splitlines()[1:]
+    header, *_ = done.stdout[done.stdout.index("ended") :].strip().splitlines()[1:]
     assert "sup_kernel_change" in header
-    assert [path.name for path in empty.iterdir()] == ["kernel.py"]
+    assert sorted(path.name for path in empty.iterdir()) == ["figure.html", "kernel.py"]
+    assert "Plotly.newPlot(" in (empty / "figure.html").read_text(encoding="utf-8")
 
 
 def test_program_states_what_it_needs():
@@ -123,7 +128,11 @@ def test_program_states_what_it_needs():
     stated = tomllib.loads("".join(line[2:] or "\n" for line in block.splitlines(keepends=True)))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert stated["requires-python"] == project["requires-python"]
-    lines = (ROOT / "requirements-core.txt").read_text(encoding="utf-8").splitlines()
+    lines = [
+        line
+        for name in ("requirements-core.txt", "requirements.txt")
+        for line in (ROOT / name).read_text(encoding="utf-8").splitlines()
+    ]
     assert set(stated["dependencies"]) <= set(lines)
     names = {Requirement(each).name.replace("-", "_") for each in stated["dependencies"]}
     modules = {
@@ -134,7 +143,7 @@ def test_program_states_what_it_needs():
     tops = {name.partition(".")[0] for name in modules}
     foreign = tops - {"ntk_core", "linearity_lab"} - sys.stdlib_module_names
     extras = "cyclopts distributed filelock pandas PIL psutil safetensors sqlalchemy torch torchax"  # on demand
-    assert foreign - set(extras.split()) == names
+    assert (foreign - set(extras.split())) | {"plotly"} == names
 
 
 @pytest.mark.slow
@@ -144,7 +153,7 @@ def test_notebook_computes_its_run():
     assert set(read) == {"cells", "metadata", "nbformat", "nbformat_minor"}
     assert (read["nbformat"], read["nbformat_minor"]) == (4, 5)
     assert len({cell["id"] for cell in read["cells"]}) == len(read["cells"])
-    assert [cell["cell_type"] for cell in read["cells"]] == ["markdown"] + ["code"] * 3
+    assert [cell["cell_type"] for cell in read["cells"]] == ["markdown"] + ["code"] * 4
     names: dict[str, Any] = {}
     for cell in read["cells"]:
         assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", cell["id"])

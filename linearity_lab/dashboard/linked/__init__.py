@@ -1,4 +1,7 @@
-"""One cursor through all figures of a page, in the browser: Streamlit's own selections would lose their zoom."""
+"""One cursor through all figures of a page, and key P for one on the whole screen, in the browser.
+
+Streamlit's own selections would lose the zoom.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +10,7 @@ import streamlit as st
 
 from linearity_lab.dashboard.components import component
 
-_mount = component("linked", Path(__file__).with_name("linked.js"))
+_mount = component("linked", Path(__file__).with_name("linked.js"), parts=("present", "linked"))
 
 
 def linked(

@@ -1,10 +1,13 @@
 // One cursor for the figures of a page: figures with the same axis in layout.meta.cursor share a line. It follows the
 // pointer and returns to the page's choices. Clicks on marks are sent to the server.
+import { Present } from "./present.js";
+
 const mounted = new WeakMap();
 
 class Linked {
   constructor() {
     this.props = { at: {} };
+    this.present = new Present();
     this.pinned = {}; // clicked positions on axes without a choice on the page
     this.pointed = null; // axis and value under the pointer, or of the current animation frame
     this.heard = new WeakSet();
@@ -124,6 +127,7 @@ class Linked {
   }
 
   close() {
+    this.present.stop();
     this.changes.disconnect();
     cancelAnimationFrame(this.request);
     document.querySelectorAll(".linked-line, .clicked-run").forEach((each) => each.remove());
