@@ -65,7 +65,13 @@ def data(
         header: Whether the first row of a table names the columns; by default compared with the rows below.
         json: Print the kept data's digest and shape as JSON.
     """
-    candidate = uploads.parse_upload(_read(Path(file)), _LIMITS, header)
+    try:
+        candidate = uploads.parse_upload(_read(Path(file)), _LIMITS, header)
+    except InvalidInput as error:
+        if error.field != "header":
+            raise
+        allowed = f"{error.allowed}: --header or --no-header"
+        raise InvalidInput("header", error.given, allowed) from None
     suggested = uploads.suggested_choices(candidate)
     choices = replace(
         suggested,

@@ -13,9 +13,12 @@ import pytest
 
 import ntk_core
 from linearity_lab.cli import main
+from linearity_lab.cli._targets import assignment
+from linearity_lab.dashboard.export_formats import command_line
 from linearity_lab.data import data_fingerprint, load_dataset
-from linearity_lab.runs import canonical_json, load_data, run
+from linearity_lab.runs import PRESETS, canonical_json, load_data, run
 from linearity_lab.runs.store import Store, read_runs
+from linearity_lab.settings.grammar import with_settings
 from ntk_core.errors import InvalidInput
 from ntk_core.own_models import read_checkpoint
 from tests.data.uploads.files import blobs, flowers, pets
@@ -58,15 +61,51 @@ def test_uploaded_file_works_with_the_printed_command(tmp_path, capsys):
     assert "Target: kind, a class, suggested because of its name." in printed
 
 
-@pytest.mark.parametrize("options", [[], ["--target", "size", "--task", "regression"]])
-def test_printed_command_of_the_data_runs(tmp_path, capsys, options):
-    file = tmp_path / "flowers.csv"
-    file.write_bytes(flowers())
+SMALL_SWEEP = ["widths=10,20", "num_seeds=1", "training.max_steps=5", "training.num_records=3"]
+
+
+@pytest.mark.parametrize(
+    ("data", "options"),
+    [
+        (flowers(), []),
+        (flowers(), ["--target", "size", "--task", "regression"]),
+        # Each computes a sweep.
+        pytest.param(pets(), ["--side", "4"], marks=pytest.mark.slow),
+        pytest.param(pets(), ["--side", "4", "--gray"], marks=pytest.mark.slow),
+        pytest.param(blobs(), [], marks=pytest.mark.slow),
+        pytest.param(flowers(), ["--classes", "rose,iris"], marks=pytest.mark.slow),
+    ],
+)
+def test_printed_command_of_the_data_runs(tmp_path, capsys, data, options):
+    file = tmp_path / "file"
+    file.write_bytes(data)
     assert main(["data", str(file), *options]) == 0
     _, *command = shlex.split(capsys.readouterr().out.splitlines()[-1])
-    small = ["widths=10,20", "num_seeds=1", "training.max_steps=5", "training.num_records=3"]
-    assert main([*command, *small]) == 0
+    assert main([*command, *SMALL_SWEEP]) == 0
     assert "10" in capsys.readouterr().out
+
+
+@pytest.mark.slow  # computes a sweep
+def test_exported_command_of_uploaded_data_runs(tmp_path, capsys):
+    file = tmp_path / "pets.zip"
+    file.write_bytes(pets())
+    assert main(["data", str(file), "--side", "4", "--json"]) == 0
+    digest = json.loads(capsys.readouterr().out)["digest"]
+    base = PRESETS["liu-fig1-left"].spec
+    upload = ["dataset.name=upload", f"dataset.digest={digest}", "dataset.num_samples=8"]
+    given = dict(assignment(each, base) for each in [*upload, *SMALL_SWEEP])
+    spec = with_settings(base, given)
+    program, *command = shlex.split(command_line(spec))
+    assert program == "linearity-lab"
+    assert main([*command[:-1], str(tmp_path / "results")]) == 0
+    assert "10" in capsys.readouterr().out
+
+
+def test_undecided_header_names_the_options(tmp_path, capsys):
+    file = tmp_path / "years.csv"
+    file.write_text("land,2019,2020\nA,1,2.5\nB,4,3\n")
+    assert main(["data", str(file)]) == 2
+    assert "--header or --no-header" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

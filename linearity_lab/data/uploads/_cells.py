@@ -139,7 +139,8 @@ def column_of(name: str, cells: Sequence[str], lines: Sequence[int]) -> Column:
     counts = Counter(distinct[index] for index in indices[gaps].tolist())
     obstacle = _obstacle(distinct, kind)
     first = int((indices == position[obstacle]).argmax()) if obstacle else 0
-    example = next(filter(None, distinct), "")
+    valued = (text for text in distinct if not is_missing(text))
+    example = next(valued, next(filter(None, distinct), ""))
     return Column(
         name,
         kind,
@@ -199,7 +200,7 @@ def _plain_numbers(name: str, cells: Sequence[str], lines: Sequence[int]) -> Col
         texts=(),
         num_missing=int(gaps.sum()),
         first_missing=lines[int(gaps.argmax())] if gaps.any() else 0,
-        example=next(filter(None, cells))[:MAX_EXAMPLE],
+        example=next(cell for cell in cells if not is_missing(cell))[:MAX_EXAMPLE],
         missing=dict(missing),
         num_empty=missing[""],
         equal=pairs.equal,
@@ -303,7 +304,9 @@ def _obstacle(distinct: Sequence[str], kind: ColumnKind) -> str:
     for text in distinct:
         if not is_missing(text) and not is_numeric(text):
             return text
-    return next(filter(None, distinct), "")
+    # Numbers that would change: the first of them, and no word such as NA before it.
+    valued = (text for text in distinct if not is_missing(text))
+    return next(valued, next(filter(None, distinct), ""))
 
 
 def _merged(raws: Sequence[str], cleaned: Sequence[str]) -> tuple[str, ...]:

@@ -256,8 +256,7 @@ def header_of(rows: Sequence[Sequence[str]], header: bool | None = None) -> tupl
 
 def _refuse_either(top: Sequence[str]) -> tuple[bool, HeaderRule]:
     given = f"a first row ({', '.join(top[:4])}{', …' if len(top) > 4 else ''})"
-    allowed = "the choice whether it names the columns or is a sample (--header, --no-header)"
-    raise InvalidInput("header", given, allowed)
+    raise InvalidInput("header", given, "the choice whether it names the columns or is a sample")
 
 
 def _are_counted(values: Sequence[str]) -> bool:

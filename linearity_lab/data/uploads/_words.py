@@ -13,7 +13,7 @@ from linearity_lab.data.uploads._candidate import (
     is_row_number,
     suggested_target,
 )
-from linearity_lab.data.uploads._cells import is_missing
+from linearity_lab.data.uploads._cells import advice_for, is_missing
 from linearity_lab.data.uploads._clean import is_scaled
 
 _NUM_LISTED = 5
@@ -66,7 +66,8 @@ def _why_unused(column: Column) -> str:
     if column.clash:
         return f"text, since numbers such as {' and '.join(column.clash)} would change"
     if column.kind in ("text", "varied text"):
-        return f"text such as {column.obstacle}"
+        advice = advice_for(column.obstacle)
+        return f"text such as {column.obstacle}" + (f"; use {advice}" if advice else "")
     if column.is_constant:
         return "constant"
     return "row numbers" if is_row_number(column) else "numbers"

@@ -173,6 +173,7 @@ def test_undecided_header_is_left_to_the_user(text):
     with pytest.raises(InvalidInput) as refused:
         table(text)
     assert refused.value.field == "header"
+    assert "--" not in str(refused.value)  # pages show it, too
     assert table(text, header=True).num_rows == 2
     assert table(text, header=False).num_rows == 3
 
@@ -330,3 +331,19 @@ def test_text_in_every_column_is_named():
 def test_words_for_missing_values_in_brackets_are_no_web_page():
     found = table("<NA>,3.5,a\n4,3,a\n6,2,b\n5,2.5,b\n")
     assert found.columns[0].missing == {"<NA>": 1}
+
+
+def test_decimal_commas_are_explained_beside_the_inputs():
+    rows = "\n".join(f"{i},5;{i}.25;{'ab'[i % 2]}" for i in range(8))
+    candidate = table("height;weight;kind\n" + rows)
+    words = " ".join(described(candidate, suggested_choices(candidate)))
+    advice = "numbers with a decimal point, not a decimal comma"
+    assert f"height (text such as 0,5; use {advice})" in words
+
+
+def test_examples_are_no_words_for_missing_values():
+    found = table("code,kind\nNA,a\n1e2,b\n100,a\n7,b\n").by_name["code"]
+    assert (found.kind, found.obstacle, found.obstacle_line) == ("text", "1e2", 3)
+    assert found.example == "1e2"
+    only = table("code,kind\nNA,a\nnone,b\nNA,a\nNA,b\n", header=True).by_name["code"]
+    assert only.example == "NA"

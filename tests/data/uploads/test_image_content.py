@@ -113,6 +113,34 @@ def test_transparent_pixels_are_refused_or_show_the_background(mode, background)
         np.testing.assert_allclose(image, expected, atol=0.51 / 255)
 
 
+def test_palettes_of_several_opacities_show_the_background():
+    """A PNG palette may state an opacity for each color."""
+    indices = RNG.integers(0, 4, (6, 8, 8), dtype=np.uint8)
+    colors = RNG.integers(0, 256, (4, 3), dtype=np.uint8)
+    opacities = np.array([0, 85, 170, 255], np.uint8)
+    files = []
+    for each in indices:
+        image = Image.fromarray(each, "P")
+        image.putpalette(colors.ravel().tolist())
+        files.append(saved(image, transparency=opacities.tobytes()))
+    found = inputs(folders(files), background="white", gray=False)
+    weight = (opacities / 255)[indices][..., None]
+    expected = weight * colors[indices] / 255 + 1 - weight
+    np.testing.assert_allclose(found, expected, atol=0.51 / 255)
+
+
+@pytest.mark.parametrize("orientation", [3, 6, 8])
+def test_transparent_images_are_turned_with_their_alpha(orientation):
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    pixels = RNG.integers(0, 256, (6, 6, 9, 4), dtype=np.uint8)
+    data = folders([saved(Image.fromarray(each, "RGBA"), exif=exif) for each in pixels])
+    turned = np.stack([TURNS[orientation](each) for each in pixels]) / 255
+    expected = turned[..., 3:] * turned[..., :3]
+    found = inputs(data, side=0, background="black", gray=False)
+    np.testing.assert_allclose(found, expected, atol=0.51 / 255)
+
+
 def test_opaque_alpha_changes_nothing():
     pixels = RNG.integers(0, 256, (6, 8, 8, 4), dtype=np.uint8)
     pixels[..., 3] = 255
