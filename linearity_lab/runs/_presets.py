@@ -68,7 +68,8 @@ def presets_beside(file: str, kind: type[Part]) -> tuple[Preset[Part], ...]:
     tables: dict[str, Any] = tomllib.loads(
         path.with_name("presets.toml").read_text(encoding="utf-8")
     )
-    caveats = _caveats(path.with_name("claims.toml"))
+    measured = read_measured(path.parents[1] / "measured.toml")
+    caveats = _caveats(path.with_name("claims.toml"), measured)
     common = {}
     if "our_choice" in tables:
         common["our_choice"] = tables.pop("our_choice")
@@ -86,18 +87,31 @@ def presets_beside(file: str, kind: type[Part]) -> tuple[Preset[Part], ...]:
     return tuple(found)
 
 
-def _caveats(path: Path) -> dict[str, tuple[str, ...]]:
+def read_measured(path: Path) -> dict[str, str]:
+    """Return the fresh measurements that caveats quote, by claim; empty without the file of `make claims`."""
+    if not path.exists():
+        return {}
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def with_measured(caveat: str, measured: str | None) -> str:
+    """Return a caveat with its fresh measurement in place of ``{measured}``."""
+    return caveat.replace("{measured}", measured or "not measured yet")
+
+
+def _caveats(path: Path, measured: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """Return the caveats of the presets' own claims, by preset."""
     if not path.exists():
         return {}
     claims: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
     found: dict[str, tuple[str, ...]] = {}
-    for claim in claims.values():
+    for name, claim in claims.items():
         is_of_document = "document" in claim
         if is_of_document or "caveat" not in claim:
             continue
         preset = claim["preset"]
-        found[preset] = (*found.get(preset, ()), claim["caveat"])
+        caveat = with_measured(claim["caveat"], measured.get(name))
+        found[preset] = (*found.get(preset, ()), caveat)
     return found
 
 

@@ -9,6 +9,7 @@ from ntk_core.hessians._blocks import BlockNorms, hessian_block_norms
 from ntk_core.hessians._closed_forms import (
     NonlinearOutputHessian,
     bottleneck_block_norm,
+    bottleneck_zero_step,
     nonlinear_output_hessian,
     nonlinear_output_parts,
     shallow_hessian_blocks,
@@ -29,6 +30,7 @@ __all__ = (
     "SpectralEstimate",
     "ball_sup",
     "bottleneck_block_norm",
+    "bottleneck_zero_step",
     "hessian_block_norms",
     "hessian_density",
     "hessian_eigenpairs",

@@ -120,6 +120,42 @@ def bottleneck_block_norm(
     return jnp.abs(curvature) * jnp.sum(first**2, axis=-1) / m
 
 
+def bottleneck_zero_step(
+    w1: Float[Array, "*batch m"],
+    w2: Float[Array, "*batch m"],
+    w3: Float[Array, "*batch m"],
+    v: Float[Array, "*batch m"],
+    x: Float[ArrayLike, "..."],
+) -> tuple[Float[Array, "*batch m"], Float[Array, "*batch m"]]:
+    """Return the step to a zero of the bottleneck's Hessian.
+
+    The network of :func:`bottleneck_block_norm` is f = s h²/2 with s = m^(-1/2) Σ_i v_i w_{3,i}² and
+    h = m^(-1/2) w2ᵀ α⁽¹⁾, so its Hessian is 0 where s = h = 0. The shortest changes of v and w2 that reach s = 0 and
+    h = 0 have the lengths |s| √m / ‖w3²‖ and |h| √m / ‖α⁽¹⁾‖, two independent |N(0, 1)| at every width.
+
+    >>> one = jnp.ones(4)
+    >>> bottleneck_zero_step(one, one, one, one, 1.0)[1].tolist()
+    [-1.0, -1.0, -1.0, -1.0]
+
+    Args:
+        w1, w2, w3, v: weights of shape (..., m).
+        x: the scalar input.
+
+    Returns:
+        (change of w2, change of v), both of shape (..., m).
+
+    Source: Liu, Zhu & Belkin 2020, Theorem 4.1; derived in docs/math/bottleneck-ball.md.
+    """
+    m = w1.shape[-1]
+    first = 0.5 * (w1 * x) ** 2
+    squares = w3**2
+    curvature = jnp.sum(v * squares, axis=-1, keepdims=True) / m**0.5  # s
+    narrow = jnp.sum(w2 * first, axis=-1, keepdims=True) / m**0.5  # h
+    to_zero_curvature = -curvature * m**0.5 * squares / jnp.sum(squares**2, axis=-1, keepdims=True)
+    to_zero_neuron = -narrow * m**0.5 * first / jnp.sum(first**2, axis=-1, keepdims=True)
+    return to_zero_neuron, to_zero_curvature
+
+
 @dataclass(frozen=True)
 class NonlinearOutputHessian:
     """Hessian of an output φ_a(f), split as H̃ = Gᵀ Φ'' G + Σ_b (∂φ_a/∂f_b) H_b with G = ∂f/∂w.

@@ -12,15 +12,26 @@ from typing import Any, Literal, cast
 
 from pydantic import TypeAdapter
 
+from linearity_lab.installation import TOP
 from linearity_lab.runs._any_result import Result
+from linearity_lab.runs._presets import with_measured
 from linearity_lab.runs._result import ResultValue
 from linearity_lab.runs._table import EXPERIMENTS, PRESETS
 from linearity_lab.runs.gallery import GALLERY
 from tests.claims.readings import Measured, Reading
 
 CONFIRMED = Path(__file__).with_name("confirmed.json")
+MEASURED = TOP / "linearity_lab" / "experiments" / "measured.toml"
+# A range describes the runs made: fewer fresh seeds than these confirm nothing.
+LEAST_SEEDS = 8
 Verdict = Literal[
-    "confirmed", "holds with a caveat", "not resolved", "not seen", "not confirmed yet"
+    "confirmed",
+    "identity",
+    "holds with a caveat",
+    "few runs",
+    "not resolved",
+    "not seen",
+    "not confirmed yet",
 ]
 _RESULT: TypeAdapter[Any] = TypeAdapter(Result)
 
@@ -39,6 +50,8 @@ class Claim:
         interval_set: whether ``expected`` was fixed before or after the first measurement.
         caveat_interval: interval that must contain the measured one for the claim to hold with its caveat.
         caveat: restriction beside the sentence; part of ``document``, or added to a preset's claim by ``Preset``.
+            ``{measured}`` stands for the fresh measurement, so that a caveat cannot contradict its interval.
+        identity: true by construction: a run outside would be an error of the program, not of the sentence.
         document: the Markdown file with the sentence, from the root of the repository.
     """
 
@@ -52,14 +65,23 @@ class Claim:
     interval_set: Literal["before", "after"] = "after"
     caveat_interval: tuple[float, float] | None = None
     caveat: str = ""
+    identity: bool = False
     document: str = ""
 
     @property
     def fingerprint(self) -> str:
         """The measure as one string, since confirmations of other measures do not count."""
-        return json.dumps(
-            {"preset": self.preset, **asdict(self.reading)}, sort_keys=True, ensure_ascii=False
-        )
+        measure = {"preset": self.preset, **asdict(self.reading)}
+        # Confirmations made before this setting existed still count.
+        if self.reading.at_most is None:
+            del measure["at_most"]
+        return json.dumps(measure, sort_keys=True, ensure_ascii=False)
+
+    @property
+    def stated_caveat(self) -> str:
+        """The caveat with the fresh measurement in place of ``{measured}``."""
+        found = confirmation_of(self)
+        return with_measured(self.caveat, found and found.words)
 
 
 _FIELDS = {each.name for each in fields(Claim)} - {"name", "reading"}
@@ -111,7 +133,8 @@ def _judged(claim: Claim) -> Judged:
     measured = claim.reading.measure(_result(GALLERY / f"{claim.preset}.json"))
     confirmation = confirmation_of(claim)
     seeds = _confirmed(CONFIRMED)[claim.name][1] if confirmation else 0
-    return Judged(claim, measured, confirmation, seeds, verdict(claim, measured, confirmation))
+    found = verdict(claim, measured, confirmation, seeds)
+    return Judged(claim, measured, confirmation, seeds, found)
 
 
 def confirmation_of(claim: Claim, path: Path = CONFIRMED) -> Measured | None:
@@ -122,20 +145,26 @@ def confirmation_of(claim: Claim, path: Path = CONFIRMED) -> Measured | None:
     return Measured(**kept["measured"])
 
 
-def verdict(claim: Claim, measured: Measured, confirmation: Measured | None) -> Verdict:
+def verdict(
+    claim: Claim, measured: Measured, confirmation: Measured | None, fresh_seeds: int
+) -> Verdict:
     """Judge by the whole intervals of both groups of runs.
 
-    Confirmed: both lie in the expected interval, and that of the fresh runs is at most half as wide. With a caveat:
-    both lie in it or in that of the caveat. Not seen: one lies outside of both, or a range has a run outside. Otherwise
-    the runs do not resolve it.
+    Confirmed: both lie in the expected interval, and that of the fresh runs is at most half as wide. Few runs: a range
+    of fewer than ``LEAST_SEEDS`` fresh seeds, although it is inside. Identity: inside, and true by construction. With
+    a caveat: both lie in the expected interval or in that of the caveat. Not seen: one lies outside of both, or a
+    range has a run outside. Otherwise the runs do not resolve it.
     """
     if confirmation is None:
         return "not confirmed yet"
     both = (measured, confirmation)
-    if all(_within(each, claim.expected) for each in both) and not confirmation.is_wide(
-        claim.expected
-    ):
-        return "confirmed"
+    are_inside = all(_within(each, claim.expected) for each in both)
+    if are_inside and claim.identity:
+        return "identity"
+    if are_inside and not confirmation.is_wide(claim.expected):
+        is_range = confirmation.kind == "range"
+        has_few = min(fresh_seeds, confirmation.count) < LEAST_SEEDS
+        return "few runs" if is_range and has_few else "confirmed"
     allowed = [claim.expected, *([claim.caveat_interval] if claim.caveat_interval else [])]
     if all(any(_within(each, bounds) for bounds in allowed) for each in both):
         return "holds with a caveat"

@@ -30,57 +30,56 @@ LEAST = 8
 # As many seeds as in the gallery: eight took more than four minutes when this was fixed.
 AS_MANY = frozenset(
     (
-        *(
-            "catapult-map",
-            "catapult-one-sample",
-            "horizon-cross-entropy",
-            "hu-departure",
-            "hu-fig1",
-            "hu-fig2",
-            "hu-fig3",
-        ),
-        *(
-            "hu-fig3-cnn",
-            "hu-fig4-cifar",
-            "hu-fig4-cifar-cnn",
-            "hu-fig4-cnn",
-            "hu-fig4-fashion",
-            "hu-fig5",
-            "liu-cnn",
-        ),
-        *(
-            "liu-distance",
-            "liu-fig1-wide",
-            "liu-lazy",
-            "liu-resnet",
-            "liu-section5",
-            "liu-true-and-linearized",
-        ),
-        *("transformer-width", "zhu-fig2", "zhu-pl", "zhu-preactivations"),
+        "catapult-map",
+        "horizon-cross-entropy",
+        "hu-departure",
+        "hu-fig1",
+        "hu-fig3",
+        "hu-fig3-cnn",
+        "hu-fig4-cifar",
+        "hu-fig4-cifar-cnn",
+        "hu-fig4-cnn",
+        "hu-fig4-fashion",
+        "hu-fig5",
+        "liu-cnn",
+        "liu-fig1-wide",
+        "liu-lazy",
+        "liu-resnet",
+        "liu-section5",
+        "liu-true-and-linearized",
+        "transformer-width",
+        "zhu-fig2",
     )
 )
-# Presets with one seed, too slow for eight, whose sentences compare methods.
-FEWER = {"beyond-gradient-descent": 4}
-# Sentences rewritten after the first confirmation contradicted them, then confirmed on the next seeds.
-REWRITTEN = dict.fromkeys(
-    (
-        *(
+# Kernels of infinite width draw no weights: as many data draws take the place of seeds.
+DATA_DRAWS = {"hu-deep-kernel": LEAST, "hu-prop41": LEAST}
+# Sentences rewritten after a confirmation contradicted them, then confirmed on the next seeds.
+REWRITTEN = {
+    **dict.fromkeys(
+        (
             "adam-moves-further",
             "akin-to-the-teacher",
             "bottleneck-keeps-moving",
             "cats-and-horses",
-            "fashion",
-        ),
-        *(
             "cifar-worse-at-the-end",
             "depth-over-width-decides",
             "digits-depart-sooner",
+            "fashion",
+            "lecture-departure",
             "one-curve-along-beta",
+            "page-departure",
+            "peak-grows-like-the-width",
+            "the-map",
         ),
-        *("page-departure", "peak-grows-like-the-width", "the-map"),
+        2000,
     ),
-    2000,
-)
+    **dict.fromkeys(("few-diverge-near-four", "rich-finds-the-bits"), 3000),
+}
+# A sentence about part of a preset is confirmed on that part, with the more seeds; fixed before they are computed.
+PARTS: dict[str, dict[str, Any]] = {
+    "catapult-map from 3000": {"num_seeds": 20, "rates": [3.8], "models": ["quadratic"]},
+    "price-of-linearity from 3000": {"num_seeds": 24, "richness": [0.5]},
+}
 # More seeds, n from the width alone, for 0.85 of half the expected one by n^(-1/2); with one end 4 times as many, or 8.
 FURTHER: dict[str, dict[str, int | list[str]]] = {
     "adapter-rank": {"num_seeds": 4, "num_trained": 4},
@@ -135,14 +134,15 @@ def key_of(preset: str, first: int) -> str:
 def fresh(name: str, first: int = FIRST_SEED) -> tuple[Any, ...]:
     """Return a preset with fresh seeds: at least ``LEAST``, or as many as before; then ``FURTHER``."""
     spec: Any = PRESETS[name].spec
+    if name in DATA_DRAWS:
+        seeds = range(first, first + DATA_DRAWS[name])
+        return tuple(with_settings(spec, {"seed": s, "dataset.seed": s}) for s in seeds)
     changes: dict[str, Any] = {"seed": first}
-    if name in FEWER:
-        changes["num_seeds"] = FEWER[name]
-    elif name not in AS_MANY:
+    if name not in AS_MANY:
         changes["num_seeds"] = max(LEAST, spec.num_seeds)
     if spec.dataset.name in DRAWN:
         changes["dataset.seed"] = first
-    batch = with_settings(spec, changes)
+    batch = with_settings(spec, changes | PARTS.get(key_of(name, first), {}))
     further = FURTHER.get(key_of(name, first))
     return (
         (batch, with_settings(batch, {"seed": batch.seeds[-1] + 1, **further}))

@@ -9,9 +9,9 @@ from typing import get_args
 from linearity_lab.cli.run_directory import write_whole
 from linearity_lab.installation import TOP
 from ntk_core.numbers import num_runs
-from tests.claims.claim import Judged, Verdict, judged
+from tests.claims.claim import LEAST_SEEDS, MEASURED, Judged, Verdict, judged
 from tests.claims.confirmation import FIRST_SEED
-from tests.claims.readings import Measured, exceptions_seen
+from tests.claims.readings import Measured, exceptions_seen, number
 
 TRUTH = TOP / "docs" / "truth.md"
 _PAPERS = ("Liu, Zhu & Belkin 2020", "Zhu, Liu & Belkin 2022", "Hu, Xiao, Adlam & Pennington 2020")
@@ -27,7 +27,9 @@ A claim has a sentence, a measure and an interval. It is *set* on the runs of th
 [How a claim becomes confirmed](how-claims-are-confirmed.md) explains each step in plain words.
 
 - **confirmed**: both measured intervals are inside the expected one, and the second is at most half as wide.
+- **identity**: true by construction, and so in every run; it tests the program, and is not counted as confirmed.
 - **holds with a caveat**: both are inside it or inside the interval of the caveat.
+- **few runs**: both ranges are inside, but the second describes fewer than {least_seeds} seeds (“one run”, “3 seeds”).
 - **not resolved**: one of them extends beyond it, or has too few runs for an interval.
 - **not seen**: one of them is outside.
 - **not confirmed yet**: the fresh runs have not been computed.
@@ -59,12 +61,22 @@ def rendered() -> str:
     total = ", ".join(
         f"{counts[verdict]} {verdict}" for verdict in get_args(Verdict) if counts[verdict]
     )
-    lines = [_HEAD.format(counts=f"Of {len(found)} claims: {total}.", first_seed=FIRST_SEED)]
+    counted = f"Of {len(found)} claims: {total}."
+    lines = [_HEAD.format(counts=counted, first_seed=FIRST_SEED, least_seeds=LEAST_SEEDS)]
     for paper in (*_PAPERS, _OTHERS):
         rows = [each for each in found if _paper(each) == paper]
         if rows:
             lines += [f"## {paper}", "", _table(rows, "" if paper == _OTHERS else paper), ""]
     return "\n".join(lines)
+
+
+def measured_words() -> str:
+    """Return the fresh measurements that caveats quote, as TOML."""
+    lines = ["# Fresh measurements that caveats quote. Written by `make claims`: do not edit.", ""]
+    for each in judged():
+        if each.confirmation is not None and "{measured}" in each.claim.caveat:
+            lines.append(f'{each.claim.name} = "{each.confirmation.words}"')
+    return "\n".join(lines) + "\n"
 
 
 def _paper(each: Judged) -> str:
@@ -84,7 +96,7 @@ def _table(rows: Sequence[Judged], paper: str) -> str:
 def _row(each: Judged, paper: str) -> tuple[str, ...]:
     claim = each.claim
     place = f"[{_title(claim.document)}](../{claim.document})" if claim.document else "preset"
-    caveat = f": {claim.caveat}" if claim.caveat and each.verdict != "confirmed" else ""
+    caveat = f": {claim.stated_caveat}" if claim.caveat else ""
     after = "" if claim.interval_set == "before" else " (set after measuring)"
     return (
         f"“{' '.join(claim.sentence.split())}” ({place})",
@@ -96,16 +108,28 @@ def _row(each: Judged, paper: str) -> tuple[str, ...]:
         "–"
         if each.confirmation is None
         else _resolution(each.confirmation, each.fresh_seeds, claim.expected),
-        f"**{each.verdict}**{caveat}",
+        f"**{_verdict(each)}**{caveat}",
     )
+
+
+def _verdict(each: Judged) -> str:
+    """The verdict; of few runs, their number."""
+    if each.verdict != "few runs" or each.confirmation is None:
+        return each.verdict
+    if each.confirmation.count == 1:
+        return "one run"
+    seeds = min(each.fresh_seeds, each.confirmation.count)
+    return "one seed" if seeds == 1 else f"{seeds} seeds"
 
 
 def _found(measured: Measured, expected: tuple[float, float]) -> str:
     runs = num_runs(measured.count)
     if math.isnan(measured.low):
-        return f"{'–' if math.isnan(measured.value) else _number(measured.value)}, no interval ({runs})"
+        return (
+            f"{'–' if math.isnan(measured.value) else number(measured.value)}, no interval ({runs})"
+        )
     wide = ", wide" if measured.is_wide(expected) else ""
-    return f"{_number(measured.value)}, {measured.kind} {_span(measured.low, measured.high)} ({runs}{wide})"
+    return f"{number(measured.value)}, {measured.kind} {_span(measured.low, measured.high)} ({runs}{wide})"
 
 
 def _resolution(measured: Measured, seeds: int, expected: tuple[float, float]) -> str:
@@ -113,7 +137,7 @@ def _resolution(measured: Measured, seeds: int, expected: tuple[float, float]) -
         return f"{exceptions_seen(min(measured.count, seeds)):.0%} of seeds"
     if math.isnan(measured.low):
         return "–"
-    found = f"±{_number((measured.high - measured.low) / 2)}"
+    found = f"±{number((measured.high - measured.low) / 2)}"
     return (
         f"{found}; about {measured.seeds_needed(seeds, expected)} seeds needed"
         if measured.is_wide(expected)
@@ -131,17 +155,14 @@ def _title(document: str) -> str:
 
 def _bounds(low: float, high: float) -> str:
     if math.isinf(low):
-        return f"at most {_number(high)}"
-    return f"at least {_number(low)}" if math.isinf(high) else _span(low, high)
+        return f"at most {number(high)}"
+    return f"at least {number(low)}" if math.isinf(high) else _span(low, high)
 
 
 def _span(low: float, high: float) -> str:
-    return f"{_number(low)} … {_number(high)}"
-
-
-def _number(value: float) -> str:
-    return (f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}").replace("-", "−")
+    return f"{number(low)} … {number(high)}"
 
 
 if __name__ == "__main__":
+    write_whole(MEASURED, measured_words(), "measured.toml")
     write_whole(TRUTH, rendered(), "docs/truth.md")

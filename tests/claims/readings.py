@@ -11,6 +11,7 @@ from scipy.special import betaincinv, stdtrit
 
 from linearity_lab.runs._result import ResultValue
 from ntk_core.fits import fit_power_law, least_squares
+from ntk_core.numbers import num_runs
 
 _LEVEL = 0.95
 _OF_SEVERAL: Mapping[str, Callable[[Any], Any]] = {
@@ -45,6 +46,26 @@ class Measured:
     def seeds_needed(self, seeds: int, expected: tuple[float, float]) -> int:
         """Return about how many seeds make the interval half as wide as the expected one, by n^(-1/2)."""
         return math.ceil(seeds * (2 * (self.high - self.low) / (expected[1] - expected[0])) ** 2)
+
+    @property
+    def words(self) -> str:
+        """The value with its interval and number of runs, as caveats quote it."""
+        runs = num_runs(self.count)
+        if math.isnan(self.low):
+            return f"{number(self.value)} ({runs})"
+        half = (self.high - self.low) / 2
+        is_symmetric = math.isclose(self.high - self.value, half, rel_tol=1e-6, abs_tol=1e-12)
+        if self.kind == "range":
+            return f"between {number(self.low)} and {number(self.high)} ({runs})"
+        if is_symmetric:
+            return f"{number(self.value)} ± {number(half, 2)} ({runs})"
+        return f"{number(self.value)}, from {number(self.low)} to {number(self.high)} ({runs})"
+
+
+def number(value: float, digits: int = 3) -> str:
+    """Return three significant digits with a minus sign; thousands with commas."""
+    text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.{digits}g}"
+    return text.replace("-", "−")
 
 
 class Seen(NamedTuple):
@@ -111,6 +132,7 @@ class Reading:
         beside: conditions in place of some of ``where``; each value is divided by its partner of the same seed there.
         same: path of a value that partners share, besides swept value and seed.
         difference: whether the partner's value is subtracted instead.
+        at_most: compares each value with this bound: 1 at or below it, else 0.
     """
 
     how: str
@@ -123,6 +145,7 @@ class Reading:
     beside: Mapping[str, Any] | None = None
     same: str = ""
     difference: bool = False
+    at_most: float | None = None
 
     def measure(self, *results: ResultValue) -> Measured:
         """Return the number with its interval, on the runs of results with different seeds."""
@@ -157,6 +180,9 @@ class Reading:
                 value, over = record.look(self.of), record.look(self.over) if self.over else 1.0
                 if self.equals is not None:
                     value = float(value == self.equals)
+                if self.at_most is not None and value is not None:
+                    # NaN and infinity are above every bound.
+                    value = float(value <= self.at_most)
                 if value is not None and over and math.isfinite(value / over):
                     seen = Seen(
                         float(record.look(self.against)), int(record.look("seed")), value / over

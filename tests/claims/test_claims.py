@@ -15,9 +15,18 @@ from scipy import stats
 
 from linearity_lab.page_modules import page_folders
 from linearity_lab.runs import PRESETS
-from tests.claims.claim import CONFIRMED, Claim, claims, confirmation_of, judged, verdict
+from tests.claims.claim import (
+    CONFIRMED,
+    LEAST_SEEDS,
+    MEASURED,
+    Claim,
+    claims,
+    confirmation_of,
+    judged,
+    verdict,
+)
 from tests.claims.confirmation import DRAWN, fresh, groups, is_current
-from tests.claims.page import TRUTH, rendered
+from tests.claims.page import TRUTH, measured_words, rendered
 from tests.claims.readings import READINGS, Measured, Reading, Record, Seen
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -82,10 +91,25 @@ def test_what_is_not_confirmed_carries_its_caveat():
         claim, words = each.claim, shown(each.claim, "statement").casefold()
         assert math.isfinite(each.measured.value), claim.name
         if each.verdict != "not confirmed yet":
-            assert bool(claim.caveat) == (each.verdict != "confirmed"), claim.name
-        assert claim.caveat.casefold() in words, claim.name
+            is_restricted = each.verdict not in ("confirmed", "identity", "few runs")
+            assert bool(claim.caveat) == is_restricted, claim.name
+        assert claim.stated_caveat.casefold() in words, claim.name
         if each.fresh_seeds == each.measured.count == 1:
             assert re.search("one (run|seed)", words), claim.name
+
+
+def test_a_caveat_quotes_the_interval_that_it_qualifies():
+    """A number in a caveat is the fresh measurement itself, so that the two cannot disagree."""
+    for claim in claims():
+        if claim.caveat:
+            assert "{measured}" in claim.caveat, claim.name
+    assert MEASURED.read_text(encoding="utf-8") == measured_words(), "run make claims"
+
+
+def test_identities_are_not_counted_as_confirmed():
+    found = [each for each in judged() if each.claim.identity]
+    assert found
+    assert {each.verdict for each in found} == {"identity"}
 
 
 def test_confirmations_come_from_fresh_seeds_and_data():
@@ -95,7 +119,7 @@ def test_confirmations_come_from_fresh_seeds_and_data():
         seeds = [seed for spec in batches for seed in spec.seeds]
         assert seeds == list(range(first, first + len(seeds)))  # complete
         assert first > max(gallery.seeds)
-        assert all((spec.dataset.seed == first) == (spec.dataset.name in DRAWN) for spec in batches)
+        assert all((spec.dataset.seed >= first) == (spec.dataset.name in DRAWN) for spec in batches)
     kept = json.loads(CONFIRMED.read_text(encoding="utf-8"))
     assert kept
     assert not [
@@ -136,12 +160,12 @@ INSIDE, OUTSIDE, ACROSS, WIDE = (-0.54, -0.46), (0.1, 0.2), (-0.7, -0.45), (-0.5
     ],
 )
 def test_a_verdict_is_that_of_both_whole_intervals(first, second, expected):
-    claim = SimpleNamespace(expected=(-0.6, -0.4), caveat_interval=(-1.0, 0.0))
+    claim = SimpleNamespace(expected=(-0.6, -0.4), caveat_interval=(-1.0, 0.0), identity=False)
     both = [
         None if ends is None else Measured(sum(ends) / 2, *ends, 8, "95% interval")
         for ends in (first, second)
     ]
-    assert verdict(claim, both[0], both[1]) == expected
+    assert verdict(claim, both[0], both[1], 8) == expected
     if second == WIDE:
         assert (
             both[1].seeds_needed(8, claim.expected) == 26
@@ -149,10 +173,27 @@ def test_a_verdict_is_that_of_both_whole_intervals(first, second, expected):
 
 
 def test_one_run_outside_a_range_falsifies_it():
-    claim = SimpleNamespace(expected=(0.0, 1.0), caveat_interval=None)
-    assert (
-        verdict(claim, *(Measured(0.5, 0.1, high, 8, "range") for high in (0.9, 1.1))) == "not seen"
-    )
+    claim = SimpleNamespace(expected=(0.0, 1.0), caveat_interval=None, identity=False)
+    inside, outside = (Measured(0.5, 0.1, high, 8, "range") for high in (0.9, 1.1))
+    assert verdict(claim, inside, outside, 8) == "not seen"
+
+
+@pytest.mark.parametrize(
+    ("identity", "seeds", "expected"),
+    [(False, 8, "confirmed"), (False, 7, "few runs"), (True, 7, "identity")],
+)
+def test_a_range_of_few_seeds_confirms_nothing(identity, seeds, expected):
+    claim = SimpleNamespace(expected=(0.0, 1.0), caveat_interval=None, identity=identity)
+    inside = Measured(0.5, 0.1, 0.9, 24, "range")
+    assert verdict(claim, inside, inside, seeds) == expected
+    assert LEAST_SEEDS == 8
+
+
+def test_a_measurement_is_quoted_with_its_interval():
+    ratio = Measured(0.26, 0.25, 0.28, 28, "95% interval")
+    assert Measured(-0.4, -0.43, -0.37, 9, "95% interval").words == "−0.4 ± 0.03 (9 runs)"
+    assert ratio.words == "0.26, from 0.25 to 0.28 (28 runs)"
+    assert Measured(2.0, 1.0, 4.0, 3, "range").words == "between 1 and 4 (3 runs)"
 
 
 # Readings
@@ -270,6 +311,7 @@ BESIDE = {"where": {"method": "b"}, "beside": {"method": "a"}}
             2,
         ),
         ({"of": "method", "equals": "a"}, 0, 1, 8),
+        ({"of": "loss.last", "at_most": 20}, 0, 1, 8),
         ({"of": "loss.last", **BESIDE}, 21 / 11, 2, 4),
         ({"of": "loss.last", **BESIDE, "difference": True}, 10, 20, 4),
         # Both radii of a run share its width and seed, so that the partner must be named.

@@ -150,6 +150,22 @@ class EarlyRun(Value):
         return max((abs(net - lin) / lin for net, lin in pairs if lin > 0), default=math.nan)
 
     @property
+    def gap_of_first_half(self) -> float:
+        """Largest |L − L_lin| / L_lin of the test losses while the linear model makes half of its progress."""
+        pairs = zip(self.network.test_loss, self.linear.test_loss, strict=True)
+        gaps = []
+        for index, (net, lin) in enumerate(pairs):
+            if self.share_at(index) > 0.5:
+                break
+            gaps.append(abs(net - lin) / lin)
+        return max(gaps, default=math.nan)
+
+    @property
+    def phase_time(self) -> float:
+        """Time η t at which the linear model has made 80% of its progress."""
+        return self.learning_rate * self.steps[self.linear_phase]
+
+    @property
     def discrepancy(self) -> float:
         """Sup of mean (f − f_lin)² / mean y² over the linear phase."""
         return max(self.distance[: self.linear_phase + 1]) / self.target_power
@@ -208,6 +224,11 @@ class EarlyPoint(PointValue):
     def value(self) -> int:
         """The swept value."""
         return self.width if self.swept == "width" else self.input_dim
+
+    @property
+    def time_scale(self) -> float:
+        """d ln d: in units of 1/η the time that the theorems of Hu et al. 2020 allow, up to a constant."""
+        return self.input_dim * math.log(self.input_dim)
 
     @property
     def key(self) -> str:

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.flatten_util import ravel_pytree
 from numpy.typing import ArrayLike
 
 from linearity_lab.data import Dataset, load_dataset
@@ -80,7 +81,7 @@ def compute(
             )
         if index < spec.num_ball_seeds and spec.radii:
             of_balls = of_seed.between(0.3, 0.5)
-            measured["balls"] = _balls(spec, net, params, x, output_index, of_balls)
+            measured["balls"] = _balls(spec, network, net, params, x, output_index, of_balls)
         if index < spec.num_trained and network.input == "data":
             training = _training(spec, data, network.output, net, params)
             del params
@@ -140,6 +141,7 @@ def _measured(
         "num_matvecs": int(np.sum(found.num_matvecs)),
         "kernel": float(_kernel(net, params, seen)),
         "exact": _exact(network, net, params, x),
+        "zero_distance": _zero_distance(network, params, x),
         "bound": _layer_bound(net, params, x, output_index)
         if spec.bounds and network.has_bound
         else None,
@@ -179,14 +181,43 @@ def _exact(network: ComparedNetwork, net: Network, params: NetworkParams, x: Arr
     """Return the closed form if there is one; that of Theorem 4.1 in NTK parameterization."""
     if network.closed_form == "shallow" and isinstance(net, FullyConnected):
         return float(jnp.max(jnp.abs(hessians.shallow_hessian_blocks(net, params, x[0]))))
-    if network.closed_form == "quadratic-bottleneck" and network.parameterization == "ntk":
-        w1, w3, v = (
-            params["hidden1"]["weight"][0],
-            params["hidden3"]["weight"][0],
-            params["output"]["weight"][:, 0],
-        )
+    if _is_theorem_41(network):
+        w1, _, w3, v = _bottleneck_weights(params)
         return float(hessians.bottleneck_block_norm(w1, w3, v, x[0, 0]))
     return None
+
+
+def _is_theorem_41(network: ComparedNetwork) -> bool:
+    """Whether the network is that of Theorem 4.1 with quadratic activations, in NTK parameterization."""
+    return network.closed_form == "quadratic-bottleneck" and network.parameterization == "ntk"
+
+
+def _bottleneck_weights(params: NetworkParams) -> tuple[Array, Array, Array, Array]:
+    """(w1, w2, w3, v) of the network of Theorem 4.1, each of shape (m,)."""
+    w1 = params["hidden1"]["weight"][0]
+    w2 = params["hidden2"]["weight"][:, 0]
+    w3 = params["hidden3"]["weight"][0]
+    v = params["output"]["weight"][:, 0]
+    return w1, w2, w3, v
+
+
+def _zero_distance(network: ComparedNetwork, params: NetworkParams, x: Array) -> float | None:
+    """Return the distance of w₀ to a zero of its Hessian, where one is known."""
+    if not _is_theorem_41(network):
+        return None
+    steps = hessians.bottleneck_zero_step(*_bottleneck_weights(params), x[0, 0])
+    return float(jnp.sqrt(sum(jnp.sum(step**2) for step in steps)))
+
+
+def _towards_zero(params: NetworkParams, x: Array, share: float) -> NetworkParams:
+    """Return the parameters after this share of the way to the zero of the Hessian."""
+    step_w2, step_v = hessians.bottleneck_zero_step(*_bottleneck_weights(params), x[0, 0])
+    w2, v = params["hidden2"]["weight"], params["output"]["weight"]
+    return {
+        **params,
+        "hidden2": {**params["hidden2"], "weight": w2 + share * step_w2[:, None]},
+        "output": {**params["output"], "weight": v + share * step_v[:, None]},
+    }
 
 
 def _layer_bound(
@@ -225,8 +256,47 @@ def _vector(net: Network, params: NetworkParams, x: Array) -> tuple[hessian.Vect
     return hessian.VectorNorm(norm=norm, upper=upper), all(found.converged for found in each)
 
 
+def _least_in_ball(
+    network: ComparedNetwork, net: Network, params: NetworkParams, x: Array, radius: float
+) -> float | None:
+    """Return ‖H‖ where the way to its known zero leaves the ball; 0 if the zero is inside."""
+    distance = _zero_distance(network, params, x)
+    if distance is None:
+        return None
+    if distance <= radius:
+        return 0.0
+    nearest = _towards_zero(params, x, radius / distance)
+    found = hessians.hessian_norm(net, nearest, x[0], tolerance=TOLERANCE, max_matvecs=MAX_MATVECS)
+    return float(found.value)
+
+
+def _quantities_in_ball(
+    spec: HessianSpec,
+    net: Network,
+    params: NetworkParams,
+    x: Array,
+    output_index: int,
+    radius: float,
+) -> dict[str, float]:
+    """Return the largest layer quantities at distance R, in random directions and along ±∇f."""
+    flat, unravel = ravel_pytree(params)
+    gradient = jax.grad(lambda at: net.apply(unravel(at), x[:1])[0, output_index])(flat)
+    directions = [gradient, -gradient]
+    for key in jax.random.split(jax.random.key(spec.seed), spec.num_starts):
+        directions.append(jax.random.normal(key, flat.shape))
+    names = ("q_inf", "q_l", "q_221")
+    found: dict[str, list[float]] = {name: [] for name in names}
+    for direction in directions:
+        at = unravel(flat + radius * direction / jnp.linalg.norm(direction))
+        quantities = hessians.layer_quantities(net, at, x[0], output_index)
+        for name in names:
+            found[name].append(float(getattr(quantities, name)))
+    return {name: max(values) for name, values in found.items()}
+
+
 def _balls(
     spec: HessianSpec,
+    network: ComparedNetwork,
     net: Network,
     params: NetworkParams,
     x: Array,
@@ -255,6 +325,9 @@ def _balls(
     )
     bounds = []
     for norm, kernel in zip(norms, kernels, strict=True):
+        quantities = {}
+        if spec.bounds and network.has_bound:
+            quantities = _quantities_in_ball(spec, net, params, x, output_index, norm.radius)
         bounds.append(
             hessian.BallBound(
                 radius=norm.radius,
@@ -263,6 +336,8 @@ def _balls(
                 kernel_change=float(kernel.value),
                 kernel_change_random=float(kernel.random.max()),
                 converged=norm.converged,
+                hessian_least=_least_in_ball(network, net, params, x, norm.radius),
+                **quantities,
                 hessian_last_gain=finite_or_none(norm.last_gain),
                 kernel_change_last_gain=finite_or_none(kernel.last_gain),
             )

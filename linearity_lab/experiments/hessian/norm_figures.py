@@ -34,6 +34,7 @@ VIEWS = {
     "‖H‖": View("Hessian norm ‖H‖", "‖H‖", lambda _, run: run.norm),
     "√m ‖H‖": View("√m ‖H‖", "√m ‖H‖", lambda point, run: math.sqrt(point.place) * run.norm, None),
     "‖H‖ / ‖∇f‖²": View("‖H‖ / ‖∇f‖²", "‖H‖ / ‖∇f‖²", lambda _, run: run.relative_norm),
+    "K(x, x)": View("kernel K(x, x)", "K(x, x)", lambda _, run: run.kernel, None),
 }
 UNKNOWN = "has unconverged norms, which may be larger"
 WIDTH_TITLE, CHANNELS_TITLE = "width m", "width m, or channels of a CNN"

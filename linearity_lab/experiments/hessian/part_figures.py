@@ -209,7 +209,8 @@ def radii_of(points: Sequence[HessianPoint]) -> tuple[float, ...]:
 def ball(points: Sequence[HessianPoint], radius: float, quantity: str, num_starts: int) -> Chart:
     """The largest ‖H‖ (or kernel change) met in the ball of this radius, and in random directions alone, by width.
 
-    ``quantity`` is ``"hessian"`` or ``"kernel_change"``.
+    ``quantity`` is ``"hessian"`` or ``"kernel_change"``. Where a zero of the Hessian is known, a third line is an
+    upper bound of the infimum of ‖H‖.
     """
     seeds = max((sum(bool(run.balls) for run in point.runs) for point in points), default=0)
     words = (
@@ -219,10 +220,13 @@ def ball(points: Sequence[HessianPoint], radius: float, quantity: str, num_start
     gains = _last_gains(points, radius, f"{quantity}_last_gain")
     lines = []
     for line, base in styles(points).items():
-        for suffix, title, dash, symbol in (
+        kinds = [
             ("", "at least", "solid", base.symbol),
             ("_random", "random directions", "dot", "x-thin-open"),
-        ):
+        ]
+        if quantity == "hessian" and _has_least(points, line):
+            kinds.append(("_least", "infimum, at most", "dash", "triangle-down-open"))
+        for suffix, title, dash, symbol in kinds:
             found = [
                 Dot(
                     point.place,
@@ -252,6 +256,12 @@ def ball(points: Sequence[HessianPoint], radius: float, quantity: str, num_start
         caption=[words, *gains, *missed(points)],
         rows=ball_rows(points),
     )
+
+
+def _has_least(points: Sequence[HessianPoint], line: str) -> bool:
+    """Whether the infimum of ‖H‖ over balls is bounded from above."""
+    balls = [ball for point in of_line(points, line) for run in point.runs for ball in run.balls]
+    return any(ball.hessian_least is not None for ball in balls)
 
 
 def _last_gains(points: Sequence[HessianPoint], radius: float, name: str) -> list[str]:
@@ -290,9 +300,27 @@ def ball_rows(points: Sequence[HessianPoint]) -> list[dict[str, object]]:
                         balls, "kernel_change_last_gain"
                     ),
                     "seeds": len(balls),
+                    **_further_of(balls),
                 }
             )
     return rows
+
+
+def _further_of(balls: Sequence[BallBound]) -> dict[str, object]:
+    """Return means of what only some networks have: the infimum, and layer quantities."""
+    titles_of = {
+        "hessian_least": "inf ‖H‖, at most",
+        "q_inf": "Q_∞",
+        "q_l": "Q_L",
+        "q_221": "Q₂,₂,₁",
+    }
+    found: dict[str, object] = {}
+    for name, title in titles_of.items():
+        values = [getattr(ball, name) for ball in balls]
+        known = [value for value in values if value is not None]
+        if known:
+            found[title] = mean(known).value
+    return found
 
 
 def _largest_gain(balls: Sequence[BallBound], name: str) -> float | None:

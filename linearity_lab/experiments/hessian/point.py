@@ -79,6 +79,10 @@ class BallBound(Value):
         kernel_change: ‖K(w) − K(w₀)‖_F / ‖K(w₀)‖_F over the inputs.
         kernel_change_random: the largest in as many random directions.
         converged: whether every norm reached its tolerance.
+        hessian_least: ‖H‖ where the way to the nearest known zero of H leaves the ball, or 0 if the zero is inside: an
+            upper bound of the infimum. Known for the network of Theorem 4.1 alone.
+        q_inf, q_l, q_221: the largest layer quantities found, at distance R in random directions and along ±∇f; None
+            unless bounds were requested.
         hessian_last_gain, kernel_change_last_gain: by which share the last 10 steps of the search raised the value;
             None in results of versions that did not record it.
     """
@@ -89,6 +93,10 @@ class BallBound(Value):
     kernel_change: float
     kernel_change_random: float
     converged: bool
+    hessian_least: float | None = None
+    q_inf: float | None = None
+    q_l: float | None = None
+    q_221: float | None = None
     hessian_last_gain: float | None = None
     kernel_change_last_gain: float | None = None
 
@@ -130,6 +138,7 @@ class HessianRun(Value):
         num_matvecs: products with the Hessian, of all inputs.
         kernel: K(x, x)[c, c] = ‖∇f_c(x)‖², mean over all training inputs and outputs.
         exact: closed form of ‖H‖ (``shallow``) or of its w₂ block (``quadratic-bottleneck``), if known.
+        zero_distance: distance of w₀ to the nearest known zero of H; of the network of Theorem 4.1 alone.
         trained: None for seeds that were not trained.
         shares: kernel shares of the trained layers, if requested.
     """
@@ -142,6 +151,7 @@ class HessianRun(Value):
     num_matvecs: int
     kernel: float
     exact: float | None = None
+    zero_distance: float | None = None
     bound: LayerBound | None = None
     parts: NonlinearParts | None = None
     vector: VectorNorm | None = None
@@ -219,6 +229,7 @@ COLUMNS = (
     Column("converged", ""),
     Column("kernel", "kernel K(x, x)", format=columns.precise),
     Column("exact", "‖H‖ in closed form"),
+    replace(Column("zero_distance", "distance of a zero of H"), optional=True),
     _part("bound", "sum of the bounds of its blocks", "bound.bound"),
     _part("q_inf", "Q_∞", "bound.q_inf"),
     _part("q_l", "Q_L", "bound.q_l"),

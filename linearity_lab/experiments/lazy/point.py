@@ -204,6 +204,11 @@ class LazyPoint(TrainedPoint[LazyRun]):
     scale: float
     richness: float = 0.0
 
+    @property
+    def root_width(self) -> float:
+        """√m: ‖w − w₀‖ over it is the distance in the parameters u = w/√m."""
+        return math.sqrt(self.width)
+
 
 def _item(name: str, title: str, field: str, index: int) -> Column:
     """Column of one entry of a run's tuple, if it has it."""
