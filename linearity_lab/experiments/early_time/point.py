@@ -150,17 +150,6 @@ class EarlyRun(Value):
         return max((abs(net - lin) / lin for net, lin in pairs if lin > 0), default=math.nan)
 
     @property
-    def gap_of_first_half(self) -> float:
-        """Largest |L − L_lin| / L_lin of the test losses while the linear model makes half of its progress."""
-        pairs = zip(self.network.test_loss, self.linear.test_loss, strict=True)
-        gaps = []
-        for index, (net, lin) in enumerate(pairs):
-            if self.share_at(index) > 0.5:
-                break
-            gaps.append(abs(net - lin) / lin)
-        return max(gaps, default=math.nan)
-
-    @property
     def phase_time(self) -> float:
         """Time η t at which the linear model has made 80% of its progress."""
         return self.learning_rate * self.steps[self.linear_phase]

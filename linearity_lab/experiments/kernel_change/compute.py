@@ -17,6 +17,7 @@ from jax import Array
 
 from linearity_lab.data import Dataset
 from linearity_lab.experiments.kernel_change import spec as costs
+from linearity_lab.experiments.kernel_change.linear_model import MAX_ROWS, softmax_changes
 from linearity_lab.experiments.kernel_change.point import (
     KernelAtStart,
     KernelChangePoint,
@@ -250,6 +251,9 @@ def _trained(
         net, params, data.x, data.y, loss, group.observed, watch=watch, streamed_bytes=streamed,
         **spec.training.model_dump(),
     )  # fmt: skip
+    outputs_at_start = None
+    if _compares_softmax(group, loss, data, streamed):
+        outputs_at_start = np.asarray(jax.vmap(net.apply, (0, None))(params, jnp.asarray(data.x)))
     del params
     progress.report(0.0, "step 0")
     first = costs.training_share(spec, key)
@@ -257,19 +261,37 @@ def _trained(
     if streamed:
         of_kernels = progress.between(first, 1.0).named("kernels")
         training.streamed(spec.probes or None, seeds[0], unfinished_directory(), of_kernels)
-    runs = [
-        KernelChangeRun(
-            output=output,
-            seed=seed,
-            infinite_distance=_distance(training, index, infinite) if output == "linear" else None,
-            error=training.errors(index, output) if spec.probes else (),
-            followed=training.followed_outputs(index, output),
-            **training.recorded(index, output),
-        )
-        for output in group.observed
-        for index, seed in enumerate(seeds)
-    ]
+    runs = []
+    for output in group.observed:
+        for index, seed in enumerate(seeds):
+            recorded = training.recorded(index, output)
+            of_linear_model: tuple[float, ...] = ()
+            if output == "softmax" and outputs_at_start is not None:
+                rate, steps = recorded["learning_rate"], recorded["steps"]
+                before = training.kernel[index], outputs_at_start[index]
+                of_linear_model = softmax_changes(*before, data.y, rate, steps)
+            run = KernelChangeRun(
+                output=output,
+                seed=seed,
+                infinite_distance=_distance(training, index, infinite)
+                if output == "linear"
+                else None,
+                error=training.errors(index, output) if spec.probes else (),
+                followed=training.followed_outputs(index, output),
+                linear_model_change=of_linear_model,
+                **recorded,
+            )
+            runs.append(run)
     return _Trained(runs, _snapshots(spec, data, kept, infinite) if kept else [], starts)
+
+
+def _compares_softmax(
+    group: TrainingGroup, loss: Loss, data: Dataset, streamed: float | None
+) -> bool:
+    """Whether the softmax of the linear model is trained too: for kernels that are small and kept."""
+    num_rows = len(data.y) * data.num_outputs
+    has_softmax = "softmax" in group.observed and loss.kind == "cross-entropy"
+    return has_softmax and streamed is None and num_rows <= MAX_ROWS
 
 
 def _at_start(

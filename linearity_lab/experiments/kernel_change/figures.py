@@ -21,6 +21,7 @@ from ntk_core.numbers import number, percent, width_label
 
 Runs = Shown[KernelChangeSpec, KernelChangePoint]
 
+LINEAR_MODEL_TITLE = "softmax of the linear model"
 SWEPT_TITLES = {"width": "width m", "bottleneck_width": "bottleneck width m<sub>b</sub>"}
 
 
@@ -50,6 +51,18 @@ def change_lines(points: Sequence[KernelChanges], kind: str = "fully-connected")
     }
 
 
+def linear_model_line(points: Sequence[KernelChanges], kind: str) -> list[Line]:
+    """Return ΔK of softmax(f_lin), whose own kernel is constant; nothing where it was not trained."""
+    dots = []
+    for point in points:
+        for run in point.of("softmax"):
+            if run.linear_model_change:
+                dots.append(trained_dot(point.width, run.linear_model_sup, run, ""))
+    if not dots:
+        return []
+    return [Line(network_style(kind, "softmax", LINEAR_MODEL_TITLE, 1), dots)]
+
+
 def change_against_width(
     points: Sequence[KernelChangePoint],
     widths: Sequence[int] = (),
@@ -60,7 +73,7 @@ def change_against_width(
 ) -> Chart:
     """Draw ΔK of every output against width, log–log; all ``widths`` fix the axis while points arrive."""
     return sweep(
-        list(change_lines(points, kind).values()),
+        [*change_lines(points, kind).values(), *linear_model_line(points, kind)],
         width_axis(widths, SWEPT_TITLES[swept]),
         "kernel change ΔK",
         "ΔK",
@@ -159,6 +172,24 @@ def change_against_time(
                     is_first=run.seed == seed if seed in known else is_first,
                 )
             )
+    for run in point.of("softmax"):
+        if run.linear_model_change:
+            style = network_style(kind, "softmax", LINEAR_MODEL_TITLE, 1)
+            x = times(run.steps, run.learning_rate, axis)
+            what = "ΔK(t) of the softmax of the linear model"
+            is_shown = run.seed == strong_seed
+            curve = Curve(
+                style,
+                x,
+                run.linear_model_change,
+                what,
+                run.seed,
+                1,
+                2,
+                unit=axis,
+                is_first=is_shown,
+            )
+            curves.append(curve)
     for run in followed:
         style, x = network_style(kind, run.output), times(run.steps, run.learning_rate, axis)
         for number_of, values in enumerate(zip(*run.followed, strict=True), start=1):

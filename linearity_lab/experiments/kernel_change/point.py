@@ -1,5 +1,6 @@
 """Kernel change in training against width."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, Self
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec, counts, kept_bytes
 from linearity_lab.experiments.trained_sweep import TrainedPoint, TrainedRun, along
-from linearity_lab.runs import Experiment, ResultValue, Value, columns
+from linearity_lab.runs import Experiment, ResultValue, Value, columns, finite_sup
 from linearity_lab.runs.columns import Column
 from ntk_core.fits import exponent_line, fit_power_law, fit_runs
 from ntk_core.networks.choices import OUTPUTS, SIZES
@@ -25,12 +26,20 @@ class KernelChangeRun(TrainedRun):
         error: standard errors of ``change`` over random vectors, if it is estimated; else empty.
         followed: φ(f(x_i)) of a few training points, (records, points), at the index of their class. Empty in results
             of older versions.
+        linear_model_change: ΔK(t) of softmax(f_lin), with f_lin trained by the same steps; softmax output, kernels
+            of moderate size. Empty in results of older versions.
     """
 
     output: str
     infinite_distance: float | None = None
     followed: tuple[tuple[float, ...], ...] = ()
     error: tuple[float, ...] = ()
+    linear_model_change: tuple[float, ...] = ()
+
+    @property
+    def linear_model_sup(self) -> float:
+        """ΔK of softmax(f_lin); NaN if it was not trained."""
+        return finite_sup(self.linear_model_change) if self.linear_model_change else math.nan
 
     @property
     def sup_error(self) -> float:
