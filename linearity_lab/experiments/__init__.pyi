@@ -89,11 +89,16 @@ def preset(
 def preset(
     name: typing.Literal[
         "liu-table1",
+        "liu-table1-kernel",
         "liu-shallow",
         "liu-theorem31",
+        "liu-lemma31",
+        "liu-theorem33",
         "liu-theorem41",
+        "liu-theorem41-ball",
         "liu-ball",
         "liu-nonlinear-output",
+        "zhu-ball",
         "zhu-vector-output",
         "relu-and-tanh",
         "liu-parameterization",
@@ -108,11 +113,16 @@ def preset(
 @typing.overload
 def preset(
     name: typing.Literal[
-        "liu-true-and-linearized", "curves-in-one-dimension", "beyond-gradient-descent"
+        "liu-true-and-linearized",
+        "curves-in-one-dimension",
+        "beyond-gradient-descent",
+        "zhu-corollary37",
     ],
 ) -> Preset[DynamicsSpec]: ...
 @typing.overload
-def preset(name: typing.Literal["liu-section5"]) -> Preset[OptimizationSpec]: ...
+def preset(
+    name: typing.Literal["liu-section5", "zhu-pl-nonlinear"],
+) -> Preset[OptimizationSpec]: ...
 @typing.overload
 def preset(
     name: typing.Literal[
@@ -150,6 +160,7 @@ def preset(
         "hu-theorem32",
         "hu-theorem35",
         "hu-prop41",
+        "hu-deep-kernel",
         "hu-departure",
     ],
 ) -> Preset[EarlyTimeSpec]: ...
@@ -211,11 +222,16 @@ def compute(
 def compute(
     spec: typing.Literal[
         "liu-table1",
+        "liu-table1-kernel",
         "liu-shallow",
         "liu-theorem31",
+        "liu-lemma31",
+        "liu-theorem33",
         "liu-theorem41",
+        "liu-theorem41-ball",
         "liu-ball",
         "liu-nonlinear-output",
+        "zhu-ball",
         "zhu-vector-output",
         "relu-and-tanh",
         "liu-parameterization",
@@ -233,7 +249,10 @@ def compute(
 @typing.overload
 def compute(
     spec: typing.Literal[
-        "liu-true-and-linearized", "curves-in-one-dimension", "beyond-gradient-descent"
+        "liu-true-and-linearized",
+        "curves-in-one-dimension",
+        "beyond-gradient-descent",
+        "zhu-corollary37",
     ],
     *,
     points: runs.Points | None = None,
@@ -241,7 +260,10 @@ def compute(
 ) -> DynamicsResult: ...
 @typing.overload
 def compute(
-    spec: typing.Literal["liu-section5"], *, points: runs.Points | None = None, **settings: object
+    spec: typing.Literal["liu-section5", "zhu-pl-nonlinear"],
+    *,
+    points: runs.Points | None = None,
+    **settings: object,
 ) -> OptimizationResult: ...
 @typing.overload
 def compute(
@@ -288,6 +310,7 @@ def compute(
         "hu-theorem32",
         "hu-theorem35",
         "hu-prop41",
+        "hu-deep-kernel",
         "hu-departure",
     ],
     *,

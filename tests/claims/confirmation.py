@@ -72,9 +72,13 @@ REWRITTEN = {
             "bottleneck-keeps-moving",
             "cats-and-horses",
             "cifar-worse-at-the-end",
+            "dropped-edges-hessian",
+            "dropped-edges-kernel",
+            "dropped-edges-kernel-at-first",
             "depth-over-width-decides",
             "digits-depart-sooner",
             "fashion",
+            "graph-in-the-whole-ball",
             "lecture-departure",
             "one-curve-along-beta",
             "page-departure",
@@ -87,7 +91,6 @@ REWRITTEN = {
     # Contradicted on later seeds, or added to a preset whose other sentences were confirmed before.
     **dict.fromkeys(
         (
-            "few-diverge-near-four",
             "lecun-distance-vanishes",
             "nonlinear-graph-hessian",
             "nonlinear-graph-hessian-swish",
@@ -98,14 +101,17 @@ REWRITTEN = {
         ),
         3000,
     ),
+    "few-diverge-near-four": 4000,
 }
 # A sentence about part of a preset is confirmed on that part, with the more seeds; fixed before they are computed.
 PARTS: dict[str, dict[str, Any]] = {
-    "catapult-map from 3000": {"num_seeds": 20, "rates": [3.8], "models": ["quadratic"]},
+    "catapult-map from 4000": {"num_seeds": 20, "rates": [3.8], "models": ["quadratic"]},
     "hu-theorem32 from 3000": {"num_seeds": LEAST, "values": [25, 50]},
     "hu-theorem35 from 3000": {"num_seeds": LEAST, "network.activations": ["erf"]},
-    "liu-distance from 3000": {"num_seeds": LEAST, "widths": [30, 300, 3000]},
+    "liu-distance from 3000": {"num_seeds": LEAST, "widths": [30, 100, 300, 3000]},
     "liu-fig1-left from 3000": {"widths": [10_000], "outputs": ["linear", "softmax"]},
+    "zhu-ball from 2000": {"widths": [50, 200]},
+    "zhu-fig2 from 2000": {"num_seeds": 5, "widths": [32, 128, 256, 512]},
     "price-of-linearity from 3000": {"num_seeds": 24, "richness": [0.5]},
 }
 # More seeds, n from the width alone, for 0.85 of half the expected one by n^(-1/2); with one end 4 times as many, or 8.
@@ -129,10 +135,10 @@ FURTHER: dict[str, dict[str, int | list[str]]] = {
     "liu-mixed": {"num_seeds": 24},
     "liu-theorem31": {"num_seeds": 18},
     "liu-theorem41": {"num_seeds": 420},
+    "liu-theorem41-ball": {"num_seeds": 400, "num_ball_seeds": 1},
     "liu-true-and-linearized": {"num_seeds": 4},
     "transformer-width": {"num_seeds": 4},
     "zhu-bottleneck-neurons": {"num_seeds": 36},
-    "zhu-fig2": {"num_seeds": 5},
 }
 DRAWN = {
     "gaussian",
@@ -242,7 +248,10 @@ def main() -> None:
         kept = json.loads(CONFIRMED.read_text(encoding="utf-8")) if CONFIRMED.exists() else {}
         if (given.presets and preset not in given.presets) or is_current(key, kept.get(key)):
             continue
-        kept[key] = confirm(key, [_computed(key, spec, store) for spec in fresh(preset, first)])
+        found = confirm(key, [_computed(key, spec, store) for spec in fresh(preset, first)])
+        # The file may have changed meanwhile.
+        kept = json.loads(CONFIRMED.read_text(encoding="utf-8")) if CONFIRMED.exists() else {}
+        kept[key] = found
         text = json.dumps(
             dict(sorted(kept.items())), indent=1, ensure_ascii=False, default=_plain, allow_nan=True
         )

@@ -59,7 +59,7 @@ class Measured:
             return f"between {number(self.low)} and {number(self.high)} ({runs})"
         if is_symmetric:
             return f"{number(self.value)} ± {number(half, 2)} ({runs})"
-        return f"{number(self.value)}, from {number(self.low)} to {number(self.high)} ({runs})"
+        return f"{number(self.value)} ({number(self.low)} to {number(self.high)}, {runs})"
 
 
 def number(value: float, digits: int = 3) -> str:

@@ -192,7 +192,7 @@ def test_a_range_of_few_seeds_confirms_nothing(identity, seeds, expected):
 def test_a_measurement_is_quoted_with_its_interval():
     ratio = Measured(0.26, 0.25, 0.28, 28, "95% interval")
     assert Measured(-0.4, -0.43, -0.37, 9, "95% interval").words == "−0.4 ± 0.03 (9 runs)"
-    assert ratio.words == "0.26, from 0.25 to 0.28 (28 runs)"
+    assert ratio.words == "0.26 (0.25 to 0.28, 28 runs)"
     assert Measured(2.0, 1.0, 4.0, 3, "range").words == "between 1 and 4 (3 runs)"
 
 

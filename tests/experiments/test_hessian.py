@@ -16,7 +16,7 @@ from linearity_lab.experiments.hessian.spec import HessianSpec, hidden_and_outpu
 from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
 from linearity_lab.networks.build import build_network
 from linearity_lab.networks.spec import ArchitectureSpec
-from linearity_lab.runs import check_size, counts_of, estimate, peak_bytes, run_summary
+from linearity_lab.runs import PRESETS, check_size, counts_of, estimate, peak_bytes, run_summary
 from linearity_lab.settings.grammar import with_settings
 from ntk_core.errors import TooLarge
 from ntk_core.hessians import hessian_norm, vector_hessian_norm
@@ -129,6 +129,32 @@ def test_closed_forms_are_the_norm_and_a_block_below_it():
     for found in narrow.runs:
         assert found.exact <= found.norm * (1 + 1e-4)
     assert narrow.min_width == 1
+
+
+# Slow: compiles ascents in balls.
+@pytest.mark.slow
+def test_infimum_of_the_bottleneck_is_below_its_norm():
+    spec = PRESETS["liu-theorem41-ball"].spec
+    changed = {"widths": [6], "num_seeds": 4, "num_ball_seeds": 4, "radii": [0.5, 2.0]}
+    (point,) = result_of(with_settings(spec, {**changed, "num_starts": 1})).points
+    for run in point.runs:
+        small, large = run.balls
+        assert (large.hessian_least == 0) == (run.zero_distance <= 2.0)
+        assert large.hessian_least <= small.hessian_least <= small.hessian
+        assert run.norm <= small.hessian
+
+
+# Slow: compiles ascents in balls and the layer quantities.
+@pytest.mark.slow
+def test_layer_quantities_of_a_ball_are_measured_with_bounds():
+    changed = {"widths": [8], "num_seeds": 1, "num_ball_seeds": 1, "num_starts": 1, "radii": [1e-6]}
+    (point,) = result_of(with_settings(PRESETS["liu-lemma31"].spec, changed)).points
+    (run,) = point.runs
+    (ball,) = run.balls
+    # In a tiny ball they are those of w₀.
+    found = [ball.q_inf, ball.q_l, ball.q_221]
+    assert found == pytest.approx([run.bound.q_inf, run.bound.q_l, run.bound.q_221], rel=1e-3)
+    assert ball.hessian_least is None
 
 
 def test_unconverged_norms_are_marked(monkeypatch):

@@ -13,6 +13,8 @@ from ntk_core.networks.architectures import FullyConnected
 RATE, STEPS = 0.5, (0, 1, 4)
 
 
+# Slow: takes Jacobians of a linearized network in float64.
+@pytest.mark.slow
 def test_softmax_of_linear_model_equals_plain_training():
     with jax.enable_x64(True):
         net = FullyConnected(width=7, depth=1, activation="tanh", num_outputs=3)

@@ -7,6 +7,7 @@ import pytest
 
 from ntk_core.hessians import (
     bottleneck_block_norm,
+    bottleneck_zero_step,
     hessian_norm,
     nonlinear_output_hessian,
     shallow_hessian_blocks,
@@ -142,3 +143,44 @@ def test_lecun_parameterization_multiplies_the_norm_by_the_width():
         ).max()
     # the same draws: u = w/√m, so that every second derivative is multiplied by m
     assert float(values["lecun"]) == pytest.approx(16 * float(values["ntk"]), rel=1e-5)
+
+
+def quadratic_bottleneck(width):
+    return Bottleneck(
+        width=width,
+        activation="quadratic",
+        bottleneck_width=1,
+        bottleneck_activation="identity",
+        use_bias=False,
+    )
+
+
+def four_weights(params):
+    hidden = params["hidden1"]["weight"][0], params["hidden2"]["weight"][:, 0]
+    return *hidden, params["hidden3"]["weight"][0], params["output"]["weight"][:, 0]
+
+
+def test_step_of_the_bottleneck_reaches_a_zero_hessian(x64):
+    net = quadratic_bottleneck(6)
+    params, x = net.init(jax.random.key(3), (1,)), jnp.array([1.3])
+    step_w2, step_v = bottleneck_zero_step(*four_weights(params), 1.3)
+    w2, v = params["hidden2"]["weight"], params["output"]["weight"]
+    moved = {
+        **params,
+        "hidden2": {"weight": w2 + step_w2[:, None]},
+        "output": {"weight": v + step_v[:, None]},
+    }
+    before, _ = full_hessian(net, params, x)
+    after, _ = full_hessian(net, moved, x)
+    assert largest(after) < 1e-12 * largest(before)
+
+
+def test_distance_of_the_zero_is_chi_squared_at_every_width():
+    for width in (5, 400):
+        draws = jax.random.normal(jax.random.key(width), (4, 4000, width))
+        step_w2, step_v = bottleneck_zero_step(*draws, 1.0)
+        squared = jnp.sum(step_w2**2, -1) + jnp.sum(step_v**2, -1)
+        for radius in (0.5, 1.0, 2.0):
+            share = float(jnp.mean(squared <= radius**2))
+            # Four standard errors of a share of 4,000 draws.
+            assert share == pytest.approx(1 - np.exp(-(radius**2) / 2), abs=0.032)

@@ -17,6 +17,7 @@ from linearity_lab.experiments.dag.point import (
     DAGSpec,
     LayerLinearity,
 )
+from linearity_lab.experiments.kernel_change.linear_model import MAX_ROWS, softmax_changes
 from ntk_core.dynamics import KernelTraining, Loss, eigenvalues
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians import hessian_norm, smallest_eigenvalue_in_ball
@@ -122,6 +123,12 @@ def _run(
         ball = lowest.value
     training.train(progress.between(0.4, 1.0))
     fewest, most = net.in_degree_range(params)
+    recorded = training.recorded(0, output)
+    of_linear_model: tuple[float, ...] = ()
+    if output == "softmax" and len(x) * net.num_outputs <= MAX_ROWS:
+        f = net.with_output("linear").apply(params, x)
+        rate, steps = recorded["learning_rate"], recorded["steps"]
+        of_linear_model = softmax_changes(training.kernel[0], f, data.y, rate, steps)
     return DAGRun(
         graph=name,
         output=output,
@@ -135,7 +142,8 @@ def _run(
         ball_eigenvalue=ball,
         gradient_norm=squares[0],
         gradient_bound=_gradient_bound(net, np.asarray(x)),
-        **training.recorded(0, output),
+        linear_model_change=of_linear_model,
+        **recorded,
     )
 
 

@@ -14,6 +14,7 @@ from linearity_lab.charts.lines import Line, trained_dot
 from linearity_lab.charts.style import Style, graph_style, group_style, nth_style
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.experiments.dag.point import DAGPoint, DAGRun, DAGSpec
+from linearity_lab.experiments.kernel_change.linear_model import LINEAR_MODEL_TITLE
 from linearity_lab.runs import PRESETS, mean
 from ntk_core.networks.graphs import GRAPH_TITLES, OUTPUT, example_graphs
 
@@ -87,6 +88,23 @@ def change_lines(
         )
         for each in series_of(points)
     }
+
+
+def linear_model_lines(points: Sequence[DAGPoint], axis: Axis) -> list[Line]:
+    """Return ΔK of softmax(f_lin), whose own kernel is constant, for every graph with a softmax output."""
+    lines: list[Line] = []
+    for graph, output in series_of(points):
+        if output == "softmax":
+            title = f"{LINEAR_MODEL_TITLE}, {GRAPH_TITLES.get(graph, YOURS)}"
+            style = nth_style(len(lines) + 9, title)
+            found = line(
+                points, axis, graph, output, lambda run: run.linear_model_sup, style,
+                converged_only=True, fit=False,
+            )  # fmt: skip
+            known = [dot for dot in found.dots if not math.isnan(dot.value)]
+            if known:
+                lines.append(replace(found, dots=known))
+    return lines
 
 
 def hessian_lines(
@@ -195,7 +213,8 @@ def _drawn_title(shown: Runs) -> str:
 
 
 def _change_lines(shown: Runs, axis: Axis) -> list[Line]:
-    return list(change_lines(shown.points, axis, _drawn_title(shown)).values())
+    lines = list(change_lines(shown.points, axis, _drawn_title(shown)).values())
+    return [*lines, *linear_model_lines(shown.points, axis)]
 
 
 def _hessian_lines(shown: Runs, axis: Axis) -> list[Line]:

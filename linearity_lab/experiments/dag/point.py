@@ -12,7 +12,16 @@ from pydantic import BeforeValidator, Field, InstanceOf, PlainSerializer, model_
 from linearity_lab.data import DatasetShapes, dataset_shapes
 from linearity_lab.experiments.trained_sweep import TrainedPoint, TrainedRun
 from linearity_lab.networks.spec import ActivationName, OutputName
-from linearity_lab.runs import Experiment, ResultValue, SpecOf, SweepSpec, Value, columns, costs
+from linearity_lab.runs import (
+    Experiment,
+    ResultValue,
+    SpecOf,
+    SweepSpec,
+    Value,
+    columns,
+    costs,
+    finite_sup,
+)
 from linearity_lab.runs.columns import Column, runs_of, text_table
 from linearity_lab.settings.part import Once, Width
 from linearity_lab.settings.training import TrainingSpec
@@ -226,6 +235,8 @@ class DAGRun(TrainedRun):
         ball_eigenvalue: smallest λ_min(K(w)) found for ‖w − w₀‖ ≤ R: an upper bound of the infimum; else NaN.
         gradient_norm: mean over the inputs of ‖∇_w f‖² of the first output at w₀.
         gradient_bound: its lower bound in expectation (Proposition 4.4), NaN beyond its assumptions.
+        linear_model_change: ΔK(t) of softmax(f_lin), with f_lin trained by the same steps; softmax output alone. Empty
+            in results of older versions.
     """
 
     graph: str
@@ -239,6 +250,12 @@ class DAGRun(TrainedRun):
     ball_eigenvalue: float = math.nan
     gradient_norm: float = math.nan
     gradient_bound: float = math.nan
+    linear_model_change: tuple[float, ...] = ()
+
+    @property
+    def linear_model_sup(self) -> float:
+        """ΔK of softmax(f_lin); NaN if it was not trained."""
+        return finite_sup(self.linear_model_change) if self.linear_model_change else math.nan
 
 
 class DAGPoint(TrainedPoint[DAGRun]):

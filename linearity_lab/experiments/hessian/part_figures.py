@@ -217,6 +217,8 @@ def ball(points: Sequence[HessianPoint], radius: float, quantity: str, num_start
         f"Ball of radius R = {radius:g} around w₀, {seeds} seeds. Marks: the largest values found by projected ascent "
         f"from {num_starts} starts, lower bounds on the supremum. Dotted: the largest in as many random directions."
     )
+    if quantity == "hessian" and any(_has_least(points, line) for line in styles(points)):
+        words += " Dashed: ‖H‖ towards its known zero, an upper bound on the infimum."
     gains = _last_gains(points, radius, f"{quantity}_last_gain")
     lines = []
     for line, base in styles(points).items():

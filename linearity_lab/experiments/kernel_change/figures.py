@@ -12,6 +12,7 @@ from linearity_lab.charts.lines import Dot, Line, trained_dot, width_axis
 from linearity_lab.charts.style import network_style, nth_style, output_title
 from linearity_lab.charts.sweep import left_out, sweep
 from linearity_lab.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, along_training, times
+from linearity_lab.experiments.kernel_change.linear_model import LINEAR_MODEL_TITLE
 from linearity_lab.experiments.kernel_change.point import (
     KernelChangePoint,
     KernelChanges,
@@ -21,7 +22,6 @@ from ntk_core.numbers import number, percent, width_label
 
 Runs = Shown[KernelChangeSpec, KernelChangePoint]
 
-LINEAR_MODEL_TITLE = "softmax of the linear model"
 SWEPT_TITLES = {"width": "width m", "bottleneck_width": "bottleneck width m<sub>b</sub>"}
 
 

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 # The model trains in function space, by dense products of this many rows at most. Our choice.
 MAX_ROWS = 600
+LINEAR_MODEL_TITLE = "softmax of the linear model"
 
 
 def softmax_changes(
