@@ -96,7 +96,7 @@ class SpecForm(Generic[AnySpec]):
         values = self._values()
         given = {name: values[name] for name in changed if name in values}
         own = {name: value for name, value in follow(given).items() if name not in changed}
-        found = repaired(self.preset.spec, {**values, **_used(own, values)}, changed)
+        found = repaired(self.preset.spec, {**values, **own}, changed)
         if found is None:
             return
         moved = {**own, **found.changes}
@@ -418,11 +418,6 @@ def in_numbers(value: object) -> object:
         return tuple(float(each) if isinstance(each, str) else each for each in value)
     except ValueError:
         return tuple(value)
-
-
-def _used(moved: Values, values: Values) -> Values:
-    """Return the moved settings that the other values use; others would be refused."""
-    return {name: value for name, value in moved.items() if name in values}
 
 
 def _held(setting: Setting, value: object) -> object:

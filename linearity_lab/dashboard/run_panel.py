@@ -369,7 +369,9 @@ def submit(page: str, spec: Spec, *, is_preview: bool = False) -> bool:
         if (known := gallery_result_of(spec)) is not None:
             shared_jobs().adopt(known)
         address = session.network_address()
-        job_id = shared_jobs().submit(spec, session.viewer(), address, session.visitor())
+        job_id = shared_jobs().submit(
+            spec, session.viewer(), address, session.visitor(), is_preview=is_preview
+        )
     except InvalidInput as error:
         st.error(plain(f"{error_text(error)}."))
         return False

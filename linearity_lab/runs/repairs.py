@@ -9,7 +9,7 @@ from linearity_lab.data import DATASETS, dataset_shapes
 from linearity_lab.runs._spec import UPLOAD, Spec
 from linearity_lab.settings.grammar import InvalidSpec, with_settings
 from linearity_lab.settings.part import Values
-from linearity_lab.settings.walk import Setting, settings, value_at
+from linearity_lab.settings.walk import Setting, settings, value_at, values_of
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.kinds import ARCHITECTURES
 
@@ -60,7 +60,7 @@ def _moved(
     sentences: dict[str, str] = {}
     for _ in range(MOST_ROUNDS):
         try:
-            with_settings(base, {**given, **changes})
+            _with(base, {**given, **changes})
             return _least(base, given, changes, sentences)
         except InvalidSpec as error:
             problem = error.problems[0]
@@ -77,6 +77,15 @@ def _moved(
     return None
 
 
+def _with(base: AnySpec, given: Mapping[str, object]) -> AnySpec:
+    """Return a spec with the given settings, without those that its choices do not use."""
+    known = settings(type(base))
+    defaults = {each.name: each.info.get_default(call_default_factory=True) for each in known}
+    values = {**defaults, **values_of(base), **given}
+    unused = {each.name for each in known if not each.is_used(values)}
+    return with_settings(base, {name: each for name, each in given.items() if name not in unused})
+
+
 def _least(
     base: AnySpec, given: Mapping[str, object], changes: Values, sentences: Mapping[str, str]
 ) -> Repaired[AnySpec]:
@@ -84,9 +93,9 @@ def _least(
     for name in list(changes):
         fewer = {each: value for each, value in changes.items() if each != name}
         with contextlib.suppress(InvalidSpec):
-            with_settings(base, {**given, **fewer})
+            _with(base, {**given, **fewer})
             changes = fewer
-    spec = with_settings(base, {**given, **changes})
+    spec = _with(base, {**given, **changes})
     return Repaired(spec, changes, tuple(sentences[name] for name in changes))
 
 
@@ -128,7 +137,7 @@ def _fitting_data(base: Spec, given: Mapping[str, object], name: str) -> Iterato
         if DATA in change:
             rest.pop(PATCH, None)
         try:
-            with_settings(base, {**rest, **change})
+            _with(base, {**rest, **change})
         except InvalidSpec as error:
             # Other problems, such as an output for classes, are repaired after this one.
             if any(each.field in (name, DATA, PATCH) for each in error.problems):

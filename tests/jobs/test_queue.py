@@ -255,3 +255,54 @@ def test_growing_points_are_shown_until_they_finish_or_run_again():
     job.take(progress(SECOND, SECOND.key))
     job.take(PointFailed(key=SECOND.key, reason="why"))
     assert job.now.growing == ()
+
+
+def test_previews_wait_behind_runs(unattended, tiny):
+    jobs = unattended("classroom")
+    preview = jobs.submit(tiny(0), "ann", is_preview=True)
+    other = jobs.submit(tiny(1), "bob", is_preview=True)
+    run = jobs.submit(tiny(2), "cem")
+    assert jobs._begun().now.job_id == run
+    assert jobs._begun().now.job_id == preview
+    assert jobs._first() is None  # one preview at a time
+    jobs.stop(preview, "ann")
+    assert jobs._begun().now.job_id == other
+
+
+def test_running_preview_makes_way_for_a_run(unattended, tiny):
+    class Killed:
+        was_killed = False
+
+        def kill(self) -> None:
+            self.was_killed = True
+
+    jobs = unattended("classroom")
+    preview = jobs.submit(tiny(0), "ann", is_preview=True)
+    job = jobs._begun()
+    job.computation = computation = Killed()
+    jobs._make_way()
+    assert jobs.snapshot(preview).status == "running"
+    run = jobs.submit(tiny(1), "ann")  # of the same visitor, too
+    jobs._make_way()
+    assert computation.was_killed
+    assert jobs.snapshot(preview).status == "queued"
+    assert jobs._begun().now.job_id == run
+
+
+def test_equal_previews_are_one_job_that_a_run_takes_over(unattended, tiny):
+    jobs = unattended("classroom")
+    preview = jobs.submit(tiny(0), "ann", is_preview=True)
+    assert jobs.submit(tiny(0), "bob", is_preview=True) == preview
+    assert jobs._jobs[preview].is_preview
+    assert jobs.submit(tiny(0), "bob") == preview
+    assert not jobs._jobs[preview].is_preview
+
+
+def test_visitor_has_two_previews_beside_two_runs(unattended, tiny):
+    jobs = unattended("classroom")
+    for seed in range(2):
+        jobs.submit(tiny(seed), "ann")
+    for seed in range(2, 4):
+        jobs.submit(tiny(seed), "ann", is_preview=True)
+    with pytest.raises(NoRoom, match="preview"):
+        jobs.submit(tiny(4), "ann", is_preview=True)

@@ -8,6 +8,7 @@ from linearity_lab.data import DATASETS
 from linearity_lab.experiments import DynamicsSpec, ExploreSpec, KernelChangeSpec
 from linearity_lab.runs.repairs import repaired
 from linearity_lab.settings.grammar import with_settings
+from linearity_lab.settings.walk import values_of
 from ntk_core.networks.kinds import ARCHITECTURES
 
 KIND, DATA, PATCH = "architecture.kind", "dataset.name", "dataset.patch_size"
@@ -31,6 +32,13 @@ def test_newest_pick_stays_and_others_move(given, newest, changes):
     assert found.changes == changes
     assert with_settings(ExploreSpec(), {**given, **changes}) == found.spec
     assert len(found.sentences) == len(changes)
+
+
+def test_settings_of_the_earlier_data_are_dropped():
+    given = {**values_of(ExploreSpec()), KIND: "convnet"}
+    found = repaired(ExploreSpec(), given, [KIND])
+    assert found.changes == {DATA: "mnist"}
+    assert found.spec.dataset.name == "mnist"
 
 
 def test_sentence_names_cause_and_new_value():

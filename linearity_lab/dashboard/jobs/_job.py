@@ -23,6 +23,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.numbers import key_words, size
 
 MAX_PER_SESSION = 2  # a running and a waiting one
+MAX_PREVIEWS = 2  # of one visitor, in two windows
 STOPPED = "stopped by the server; run it again to continue from its finished points"
 MADE_WAY = "waiting again, since no one followed it and others waited"
 YIELD_S = 60.0  # without a viewer, after which a run makes way for waiting ones; our choice
@@ -87,6 +88,7 @@ class Job:
         address: network address of that session, empty if unknown.
         viewers: sessions that follow it → their visitor if that is an owner, else empty.
         left_s: time (monotonic) since which no viewer is connected; None while one is, or if none is known.
+        is_preview: whether it started by itself, so that it yields to runs.
         point_bytes: JSON bytes of its finished points by key.
         computation: its run in a worker, or None.
     """
@@ -97,6 +99,7 @@ class Job:
     owners: set[str] = field(default_factory=set)
     viewers: dict[str, str] = field(default_factory=dict)
     left_s: float | None = None
+    is_preview: bool = False
     point_bytes: dict[str, int] = field(default_factory=dict)
     submitted_s: float = 0.0
     computation: Computation | None = None
@@ -268,8 +271,13 @@ class NoRoom(InvalidInput):
     template = "{}: {} cannot be taken; try again {}"
 
 
-def check_room(active: Sequence[Job], limits: Profile, owner: str, address: str) -> None:
-    """Refuse a job beyond a limit."""
+def check_room(
+    active: Sequence[Job], limits: Profile, owner: str, address: str, *, is_preview: bool = False
+) -> None:
+    """Refuse a job beyond a limit; previews count by themselves."""
+    active = [job for job in active if job.is_preview == is_preview]
+    if is_preview and owner and sum(job.owner == owner for job in active) >= MAX_PREVIEWS:
+        raise NoRoom("preview", "a third one of yours", "when one has ended")
     if limits.is_shared and owner and sum(job.owner == owner for job in active) >= MAX_PER_SESSION:
         raise NoRoom("run", "a third unfinished run of yours", "when one has ended or is stopped")
     if address and sum(job.address == address for job in active) >= limits.max_per_address:

@@ -62,12 +62,21 @@ class Jobs:
         self._threads: list[threading.Thread] = []
         self._closing = threading.Event()
 
-    def submit(self, spec: Spec, viewer: str = "", address: str = "", visitor: str = "") -> str:
+    def submit(
+        self,
+        spec: Spec,
+        viewer: str = "",
+        address: str = "",
+        visitor: str = "",
+        *,
+        is_preview: bool = False,
+    ) -> str:
         """Start or resume ``spec``, or attach to its existing job; return the job id.
 
         Args:
             viewer: the requesting session, from this network address; empty if unknown.
             visitor: the owner of the run on a shared server; by default the session.
+            is_preview: whether it started by itself: it yields to runs, ends without viewers, and is not listed.
 
         Raises:
             NoRoom: see :func:`~linearity_lab.dashboard.jobs._job.check_room`.
@@ -75,8 +84,8 @@ class Jobs:
         """
         self.warm_up()
         owner = visitor or viewer
-        job_id = self._accept(spec, owner, address, viewer=viewer)
-        if self._limits.is_shared and owner:
+        job_id = self._accept(spec, owner, address, viewer=viewer, is_preview=is_preview)
+        if self._limits.is_shared and owner and not is_preview:
             with suppress(InvalidInput):  # the database logs its errors
                 self._store.add_owner(spec_digest(spec), owner)
         self._record()
@@ -223,17 +232,23 @@ class Jobs:
             ]
 
     def _waiting(self) -> list[Job]:
-        """Return waiting jobs in the order in which they start: followed ones before abandoned ones."""
-        return sorted(self._active("queued"), key=lambda job: job.is_abandoned)
+        """Return waiting jobs in the order in which they start: runs before previews, followed ones first."""
+        return sorted(self._active("queued"), key=lambda job: (job.is_preview, job.is_abandoned))
 
     def _first(self) -> Job | None:
-        """Return the job that has waited longest; on shared servers, of a visitor without a running job."""
-        busy = (
-            {job.owner for job in self._active("running")} - {""}
-            if self._limits.is_shared
-            else set()
-        )
-        return next((job for job in self._waiting() if job.owner not in busy), None)
+        """Return the job that has waited longest; on shared servers, of a visitor without a running job.
+
+        One preview runs at a time, and keeps no run of its visitor waiting.
+        """
+        running = self._active("running")
+        busy = {job.owner for job in running if not job.is_preview} - {""}
+        has_preview = any(job.is_preview for job in running)
+        for job in self._waiting():
+            if job.is_preview and has_preview:
+                continue
+            if not self._limits.is_shared or job.owner not in busy:
+                return job
+        return None
 
     def _snapshot(self, job: Job) -> Snapshot:
         """Return the state of a job for pages; of a waiting one with its place and the running jobs."""
@@ -275,7 +290,14 @@ class Jobs:
         return job
 
     def _accept(
-        self, spec: Spec, owner: str, address: str = "", *, viewer: str = "", is_new: bool = True
+        self,
+        spec: Spec,
+        owner: str,
+        address: str = "",
+        *,
+        viewer: str = "",
+        is_new: bool = True,
+        is_preview: bool = False,
     ) -> str:
         """Queue the job of a spec unless it is unfinished or completed; return its id."""
         check_limits(spec, self._limits)
@@ -285,11 +307,14 @@ class Jobs:
             job = self._remembered(recalled, viewer)
             if not job.now.active and job.status != "completed":
                 if is_new:
-                    check_room(self._active(), self._limits, owner, address)
+                    check_room(self._active(), self._limits, owner, address, is_preview=is_preview)
                 self._jobs[job.now.job_id] = self._jobs.pop(job.now.job_id)
                 job.viewers = {}
                 job.wait(owner, address)
+                job.is_preview = is_preview
                 self._changed.notify_all()
+            elif not is_preview:
+                job.is_preview = False  # someone asked for it
             if owner:
                 job.owners.add(owner)
             if viewer and job.now.active:
@@ -335,15 +360,20 @@ class Jobs:
             self._make_way()
 
     def _make_way(self) -> None:
-        """Let a run whose viewers have left wait again if a followed job waits for its worker."""
+        """Let previews, and runs whose viewers have left, wait again if a followed job waits for their worker."""
         with self._changed:
             first = self._first()
             running = self._active("running")
             if first is None or first.is_abandoned or len(running) < self._limits.num_workers:
                 return
-            left = [job for job in running if job.is_abandoned and job.computation is not None]
-            if left:
-                longest = min(left, key=lambda job: job.left_s or 0.0)
+            yielding = [
+                job
+                for job in running
+                if job.computation is not None
+                and (job.is_abandoned or (job.is_preview and not first.is_preview))
+            ]
+            if yielding:
+                longest = min(yielding, key=lambda job: (not job.is_preview, job.left_s or 0.0))
                 longest.make_way()
                 self._jobs[longest.now.job_id] = self._jobs.pop(longest.now.job_id)
                 _LOG.info(
@@ -414,6 +444,8 @@ class Jobs:
             with self._changed:
                 for job in self._active():
                     job.note_viewers(self.is_connected)
+                    if job.is_preview and job.left_s is not None:
+                        self._end(job, "cancelled")
             with suppress(InvalidInput):
                 wanted = self._store.jobs_to_end() if self._active() else frozenset()
                 with self._changed:
@@ -445,7 +477,9 @@ class Jobs:
         """Store changed unfinished jobs, or their run times; the database logs its errors."""
         with self._writing, suppress(InvalidInput):
             with self._changed:
-                rows = [job.row(self._limits.max_job_s) for job in self._active()]
+                # A preview starts again by itself.
+                kept = [job for job in self._active() if not job.is_preview]
+                rows = [job.row(self._limits.max_job_s) for job in kept]
                 stopped, self._stopped = self._stopped, []
             unfinished = [(row.digest, row.running) for row in rows]
             if not self._closing.is_set() and (
