@@ -1,0 +1,191 @@
+"""A setting, a figure, a page, a glossary term or a limit is added by the edits that docs/architecture.md names.
+
+Each test edits a copy of the product at these places alone, and opens it as a visitor would.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.compiler_flags import QUICK_ENVIRONMENT
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("ntk_core", "linearity_lab", "pages", "gallery", ".streamlit")
+LAZY = "linearity_lab/experiments/lazy"
+PROFILE = "linearity_lab/dashboard/jobs/profile.py"
+OPENED = """
+from streamlit import config
+from streamlit.testing.v1 import AppTest
+from linearity_lab.installation import TOP
+from linearity_lab.page_modules import page_script
+
+app = AppTest.from_file(TOP / "app.py", default_timeout=120).run()
+
+def opened(name, **state):
+    app.switch_page(page_script(name))
+    for key, value in state.items():
+        app.session_state[key.replace("__", ".")] = value
+    config.set_option("client.showErrorDetails", "full")
+    app.run()
+    assert not app.exception, [each.message for each in app.exception]
+    return app
+"""
+
+
+@pytest.fixture
+def product(tmp_path: Path) -> Path:
+    """A copy of everything that the dashboard needs."""
+    ignored = shutil.ignore_patterns("__pycache__", ".runs")
+    for name in FOLDERS:
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
+    shutil.copy(ROOT / "app.py", tmp_path)
+    return tmp_path
+
+
+def edit(product: Path, file: str, before: str, after: str) -> None:
+    """Replace a text that the file contains once."""
+    text = (product / file).read_text(encoding="utf-8")
+    assert text.count(before) == 1
+    (product / file).write_text(text.replace(before, after), encoding="utf-8")
+
+
+def run(product: Path, program: str) -> None:
+    """Run a program that imports the copy, and no other version of the packages."""
+    environment = {
+        **os.environ,
+        **QUICK_ENVIRONMENT,
+        "PYTHONPATH": str(product),
+        "XDG_DATA_HOME": str(product / "data"),
+        "LINEARITY_LAB_STORE": f"sqlite:///{product}/runs.db",
+    }
+    check = f"import linearity_lab; assert linearity_lab.__file__.startswith({str(product)!r})\n"
+    done = subprocess.run(
+        [sys.executable, "-c", check + program],
+        cwd=product,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=280,
+    )
+    assert done.returncode == 0, done.stderr[-6000:]
+
+
+def test_one_field_and_its_name_add_a_setting_with_its_control(product: Path) -> None:
+    field = '''    friction: float = Field(default=0.25, ge=0, le=1, title="Friction μ")
+    """Slows every step down."""
+    num_seeds: int = TrainedSweep.field('''
+    edit(product, f"{LAZY}/point.py", "    num_seeds: int = TrainedSweep.field(", field)
+    controls = 'controls=("widths", "architecture.depth", "num_seeds"'
+    edit(product, f"{LAZY}/page.py", controls, f'{controls}, "friction"')
+    program = """
+from linearity_lab.cli import main
+from linearity_lab.experiments import LazySpec
+from linearity_lab.runs import parse_spec, spec_digest
+from linearity_lab.settings.grammar import InvalidSpec, settings
+
+(field,) = [each for each in settings(LazySpec) if each.name == "friction"]
+assert field.help.startswith("Slows every step down")
+plain, changed = LazySpec(), parse_spec({"experiment": "lazy", "friction": 0.5})
+assert spec_digest(plain) == DIGEST and spec_digest(changed) != DIGEST
+try:
+    parse_spec({"experiment": "lazy", "friction": 2})
+except InvalidSpec as error:
+    assert str(error.problems[0]).startswith("friction: 2"), error
+else:
+    raise AssertionError("a value above its bound is accepted")
+page = opened("lazy")
+(control,) = [each for each in page.main if getattr(each, "key", "") == "lazy.friction"]
+assert control.label == "Friction μ" and "Slows every step" in control.help
+control.set_value(0.5).run()
+assert page.query_params["friction"] in ("0.5", ["0.5"]) and not page.exception
+"""
+    from linearity_lab.experiments import LazySpec
+    from linearity_lab.runs import spec_digest
+
+    run(product, f"DIGEST = {spec_digest(LazySpec())!r}\n" + OPENED + program)
+
+
+def test_one_figure_adds_a_tab_on_the_page(product: Path) -> None:
+    draw = """
+def _copied(shown: Runs, richness: float, measure: str, output: str, start: str) -> Chart:
+    return replace(distances(shown.points, output, start), name="copied")
+
+
+FIGURES = (
+    Figure("copied", "Once more", choices=[_choices], draw=_copied),
+"""
+    figures = f"{LAZY}/figures.py"
+    edit(product, figures, "\nFIGURES = (\n", draw)
+    first_import = "\nfrom linearity_lab.charts.chart import"
+    edit(product, figures, first_import, f"\nfrom dataclasses import replace\n{first_import}")
+    words = product / LAZY / "words.md"
+    text = words.read_text(encoding="utf-8")
+    fields = "formula: $d=\\|w-w_0\\|$\nterms: lazy-training\n"
+    added = f"# Chart: copied\n\n{fields}\n## How to read it\n\nEach line is one start.\n\n"
+    added += "## Why is finite width different?\n\nNarrow networks go further.\n\n"
+    words.write_text(text.replace("# Chart: dial\n", f"{added}# Chart: dial\n"), encoding="utf-8")
+    program = """
+page = opened("lazy")
+shown = [*page.tabs, *page.subheader, *page.markdown]
+words = [getattr(each, "label", "") or getattr(each, "value", "") for each in shown]
+assert any("Each line is one start." in text for text in words), words
+"""
+    run(product, OPENED + program)
+
+
+def test_one_entry_adds_a_glossary_term(product: Path) -> None:
+    glossary = product / "linearity_lab/words/glossary.md"
+    entry = (
+        "# zeppelin-norm\n\ntitle: zeppelin norm\nsymbol: \\|z\\|\nformula: \\|z\\|=1\npage: lazy\n"
+        "source: our choice\n\nThe length of an airship.\n\n"
+    )
+    text = glossary.read_text(encoding="utf-8")
+    glossary.write_text(text.rstrip() + "\n\n" + entry, encoding="utf-8")
+    program = """
+from linearity_lab.words.pages import glossary
+
+assert glossary()["zeppelin-norm"].title == "zeppelin norm"
+page = opened("glossary")
+shown = " ".join(each.value for each in page.markdown)
+assert "airship" in shown
+"""
+    run(product, OPENED + program)
+
+
+def test_one_number_changes_a_limit_of_a_profile(product: Path) -> None:
+    before = "math.inf, 4 * 2**30, 1.25 * 2**30, variable"
+    edit(product, PROFILE, before, "math.inf, 4 * 2**30, 2 * 2**30, variable")
+    program = """
+import os
+os.environ["LINEARITY_LAB_PROFILE"] = "hosted"
+from linearity_lab.dashboard.jobs.profile import profile
+
+assert profile().max_memory_bytes == 2 * 2**30
+"""
+    run(product, program)
+
+
+def test_a_folder_and_a_script_add_a_page(product: Path) -> None:
+    folder = product / "linearity_lab/dashboard/pages/greeting"
+    folder.mkdir()
+    example = product / "linearity_lab/dashboard/pages/glossary/__init__.py"
+    (folder / "__init__.py").write_text(
+        example.read_text().replace("Glossary", "Greeting").replace("glossary", "greeting")
+    )
+    (folder / "page.py").write_text(
+        'import streamlit as st\n\n\ndef show():\n    st.write("Good morning")\n'
+    )
+    script = (product / "pages/glossary.py").read_text().replace("glossary", "greeting")
+    (product / "pages/greeting.py").write_text(script)
+    program = """
+page = opened("greeting")
+assert any("Good morning" in each.value for each in page.markdown)
+"""
+    run(product, OPENED + program)
