@@ -21,6 +21,7 @@ from ntk_core.dynamics._history import FloatArray, KernelPath
 from ntk_core.dynamics._losses import Loss
 from ntk_core.dynamics._models import CallableModel, Model, NetworkModel
 from ntk_core.dynamics._rates import auto_learning_rate, eigenvalues, streamed_rate
+from ntk_core.errors import InvalidInput, kind_of
 from ntk_core.kernels import (
     KernelOperator,
     changes_from_first,
@@ -33,7 +34,16 @@ from ntk_core.kernels import (
 )
 from ntk_core.networks.architectures import Network, NetworkParams, merge, output_function
 from ntk_core.progress import Progress
-from ntk_core.traced import Apply, accepted, accepted_targets, through_output, with_usual_settings
+from ntk_core.traced import (
+    Apply,
+    Inputs,
+    Trainable,
+    accepted,
+    accepted_targets,
+    restricted,
+    through_output,
+    with_usual_settings,
+)
 
 Kernels = dict[str, Array]
 MOST_FOLLOWED = 4
@@ -359,11 +369,12 @@ def pre_outputs(
 def kernel_velocity(
     net: Network | Apply,
     params: PyTree,
-    x: Shaped[ArrayLike, "n ..."],
+    x: Inputs,
     y: Shaped[ArrayLike, "n C"],
     loss: Callable[[Array, Array], Array] | None = None,
     *,
     memory_limit: float | None = None,
+    trainable: Trainable = None,
 ) -> Float[Array, ""]:
     """Return the relative speed of the kernel at initialization.
 
@@ -384,6 +395,7 @@ def kernel_velocity(
         loss: mean loss of (f, y) with the pre-outputs f of a network, or the outputs of a callable; by default
             that of ``Loss``: cross-entropy for softmax, ½‖φ(f) − y‖² for any other output.
         memory_limit: bytes between parameters and kernel, 4 GiB by default; beyond, rows are processed in blocks.
+        trainable: the parameters that move, as for ``empirical_ntk``.
 
     Returns:
         A scalar array.
@@ -393,7 +405,9 @@ def kernel_velocity(
 
     Source: Dyer & Gur-Ari 2020; Huang & Yau 2020; docs/math/kernel-velocity.md.
     """
-    net, rows, num_outputs = accepted(net, params, x)
+    if trainable is not None and isinstance(net, Network) and net.output != "linear":
+        raise InvalidInput("trainable", kind_of(trainable), "None with an output other than linear")
+    net, rows, num_outputs = accepted(restricted(net, params, trainable), params, x)
     inputs, targets = jnp.asarray(rows), jnp.asarray(accepted_targets(y, len(rows), num_outputs))
     mean_loss = loss or Loss(net.output if isinstance(net, Network) else "linear")
     moving, restore = moving_of(net, params)

@@ -5,13 +5,14 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.typing import ArrayLike
-from jaxtyping import Float, PyTree, Shaped
+from jaxtyping import Float, PyTree
 
-from ntk_core.kernels import split_inexact
+from ntk_core.kernels import moving_of
 from ntk_core.networks.architectures import Network
 from ntk_core.traced import (
     Apply,
+    Inputs,
+    Trainable,
     accepted,
     axes_of,
     check_model,
@@ -20,13 +21,14 @@ from ntk_core.traced import (
     like_params,
     random_weights,
     refuse_asymmetric,
+    restricted,
     value_and_derivative,
     value_and_slope,
     with_usual_settings,
 )
 
 
-def linearize(net: Network | Apply, params: PyTree) -> Apply:
+def linearize(net: Network | Apply, params: PyTree, *, trainable: Trainable = None) -> Apply:
     """Return the linear model of a function at its parameters.
 
     f_lin(params, x) = f(w₀; x) + ⟨∇_w f(w₀; x), w − w₀⟩ with w₀ = ``params``, shape (n, C).
@@ -35,6 +37,7 @@ def linearize(net: Network | Apply, params: PyTree) -> Apply:
         net: a network of this package, or any callable ``apply(params, x)`` with outputs (n, C), (n, T, C), or (n,),
             which become (n, 1).
         params: w₀. Leaves that are not floating-point numbers (masks) keep these values.
+        trainable: the parameters w, as for ``empirical_ntk``; all others keep their values at w₀.
 
     Returns:
         A function of (params, x) with the outputs of the linear model.
@@ -48,10 +51,10 @@ def linearize(net: Network | Apply, params: PyTree) -> Apply:
 
     Source: Liu, Zhu & Belkin 2020, §2; Lee et al. 2019.
     """
-    return _expanded(net, params, first_order)
+    return _expanded(restricted(net, params, trainable), params, first_order)
 
 
-def quadratic_model(net: Network | Apply, params: PyTree) -> Apply:
+def quadratic_model(net: Network | Apply, params: PyTree, *, trainable: Trainable = None) -> Apply:
     """Return the quadratic model of a function at its parameters.
 
     f_quad(params, x) = f(w₀; x) + ⟨∇f(w₀; x), δ⟩ + ½ δᵀ∇²f(w₀; x) δ with δ = w − w₀, shape (n, C).
@@ -62,6 +65,7 @@ def quadratic_model(net: Network | Apply, params: PyTree) -> Apply:
     Args:
         net: a network or callable, as for :func:`linearize`.
         params: w₀. Leaves that are not floating-point numbers (masks) keep these values.
+        trainable: the parameters w, as for ``empirical_ntk``; all others keep their values at w₀.
 
     Returns:
         A function of (params, x) with the outputs of the quadratic model.
@@ -76,7 +80,7 @@ def quadratic_model(net: Network | Apply, params: PyTree) -> Apply:
 
     Source: Zhu, Liu, Radhakrishnan & Belkin 2022, "Quadratic models for understanding neural network dynamics".
     """
-    return _expanded(net, params, second_order)
+    return _expanded(restricted(net, params, trainable), params, second_order)
 
 
 def _expanded(
@@ -86,13 +90,14 @@ def _expanded(
 ) -> Apply:
     """Return an expansion of the function around w₀ = ``params``."""
     check_model(net, params)
-    origin, rebuild = split_inexact(params)
+    function = net.apply if isinstance(net, Network) else net  # moves frozen layers, too
+    origin, rebuild = moving_of(function, params)
 
     @with_usual_settings
-    def model(moved: PyTree, x: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n ..."]:
+    def model(moved: PyTree, x: Inputs) -> Float[Array, "n ..."]:
         found, given, num_outputs = accepted(net, params, x)
         like_params(moved, params, "params")
-        direction = jax.tree.map(lambda w, w0: w - w0, split_inexact(moved)[0], origin)
+        direction = jax.tree.map(lambda w, w0: w - w0, moving_of(function, moved)[0], origin)
         apply, rows = found.apply if isinstance(found, Network) else found, jnp.asarray(given)
         if order is second_order:
             refuse_asymmetric(found, params, rows, random_weights(len(rows), num_outputs))

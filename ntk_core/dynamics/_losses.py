@@ -13,18 +13,21 @@ from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core.dynamics.choices import LOSSES, usual_loss
 from ntk_core.errors import InvalidInput, check_choice
-from ntk_core.kernels import split_inexact
+from ntk_core.kernels import direction_of, moving_of
 from ntk_core.networks.architectures import Network, largest_slope, output_function
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.traced import (
     Apply,
+    Inputs,
     Rows,
+    Trainable,
     accepted,
     accepted_targets,
     axes_of,
     like_params,
     refuse_asymmetric,
     refuse_loops,
+    restricted,
     value_and_slope,
     with_usual_settings,
 )
@@ -102,7 +105,14 @@ class Loss:
 
 @with_usual_settings
 def loss_hessian_product(
-    net: Network | Apply, params: PyTree, x: ArrayLike, y: ArrayLike, vector: PyTree, loss: str = ""
+    net: Network | Apply,
+    params: PyTree,
+    x: Inputs,
+    y: ArrayLike,
+    vector: PyTree,
+    loss: str = "",
+    *,
+    trainable: Trainable = None,
 ) -> PyTree:
     """Return the product of the loss Hessian with a vector.
 
@@ -122,6 +132,7 @@ def loss_hessian_product(
         y: targets, of the shape of the outputs.
         vector: v, a tree like ``params``.
         loss: one of ``LOSSES``, such as ``square`` or ``cross-entropy``; by default that of the output.
+        trainable: the parameters w, as for ``empirical_ntk``; the product is 0 for all others.
 
     Returns:
         A tree like ``params``; leaves that are not floating-point numbers are those of ``params``.
@@ -132,14 +143,21 @@ def loss_hessian_product(
 
     Source: Pearlmutter 1994 (forward over reverse).
     """
-    apply, inputs, targets, rule = _asked(net, params, x, y, vector, loss)
+    apply, inputs, targets, rule = _asked(net, params, x, y, vector, loss, trainable)
     refuse_asymmetric(apply, params, inputs, targets, LossOfParameters(apply, rule))
     return _hessian_product(apply, rule, params, inputs, targets, vector)
 
 
 @with_usual_settings
 def gauss_newton_product(
-    net: Network | Apply, params: PyTree, x: ArrayLike, y: ArrayLike, vector: PyTree, loss: str = ""
+    net: Network | Apply,
+    params: PyTree,
+    x: Inputs,
+    y: ArrayLike,
+    vector: PyTree,
+    loss: str = "",
+    *,
+    trainable: Trainable = None,
 ) -> PyTree:
     """Return the product of the Gauss-Newton matrix with a vector.
 
@@ -153,7 +171,7 @@ def gauss_newton_product(
     [3.0]
 
     Args:
-        net, params, x, y, vector, loss: as for :func:`loss_hessian_product`.
+        net, params, x, y, vector, loss, trainable: as for :func:`loss_hessian_product`.
 
     Returns:
         A tree like ``params``, as for :func:`loss_hessian_product`.
@@ -163,14 +181,20 @@ def gauss_newton_product(
 
     Source: Schraudolph 2002.
     """
-    apply, inputs, targets, rule = _asked(net, params, x, y, vector, loss)
+    apply, inputs, targets, rule = _asked(net, params, x, y, vector, loss, trainable)
     return _gauss_newton(apply, rule, params, inputs, targets, vector)
 
 
 def _asked(
-    net: Network | Apply, params: PyTree, x: ArrayLike, y: ArrayLike, vector: PyTree, loss: str
+    net: Network | Apply,
+    params: PyTree,
+    x: Inputs,
+    y: ArrayLike,
+    vector: PyTree,
+    loss: str,
+    trainable: Trainable,
 ) -> tuple[Apply, Rows, Rows, Loss]:
-    found = accepted_loss(net, params, x, loss)
+    found = accepted_loss(net, params, x, loss, trainable)
     targets = found.targets(y)
     like_params(vector, params, "vector")
     return found.apply, found.x, targets, found.loss
@@ -200,18 +224,26 @@ class AcceptedLoss(NamedTuple):
 
 
 def accepted_loss(
-    net: Network | Apply, params: PyTree, x: ArrayLike, loss: str = ""
+    net: Network | Apply,
+    params: PyTree,
+    x: Inputs,
+    loss: str = "",
+    trainable: Trainable = None,
 ) -> AcceptedLoss:
     """Validate a model and the name of a loss; the loss applies the output φ of a network.
 
     Raises:
         InvalidInput: as :func:`loss_hessian_product`.
     """
+    output = net.output if isinstance(net, Network) else "linear"
+    if trainable is not None:
+        pre_outputs = net.with_output("linear") if isinstance(net, Network) else net
+        net = restricted(pre_outputs, params, trainable)
     model, inputs, num_outputs = accepted(net, params, x)
+    rule = Loss(output, loss)
     if isinstance(model, Network):
         apply = model.with_output("linear").apply
-        return AcceptedLoss(model, apply, Loss(model.output, loss), inputs, num_outputs)
-    rule = Loss("linear", loss)
+        return AcceptedLoss(model, apply, rule, inputs, num_outputs)
     rule.check_axes(axes_of(model))
     refuse_loops(model, params, inputs)
     return AcceptedLoss(model, model, rule, inputs, num_outputs)
@@ -221,29 +253,29 @@ def accepted_loss(
 class LossOfParameters:
     """L(w) as a function of (w, x, y); equal for equal models and losses, as compiled programs need."""
 
-    apply: Apply
+    function: Apply
     loss: Callable[[Array, Array], Array]
 
     def __call__(self, params: PyTree, x: Array, y: Array) -> Float[Array, ""]:
-        return self.loss(self.apply(params, x), y)
+        return self.loss(self.function(params, x), y)
 
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _hessian_product(
     apply: Apply, loss: Loss, params: PyTree, x: Array, y: Array, vector: PyTree
 ) -> PyTree:
-    moving, restore = split_inexact(params)
-    along, _ = split_inexact(vector)
+    moving, restore = moving_of(apply, params)
+    along, _ = moving_of(apply, vector)
     slopes = jax.grad(lambda w: loss(apply(restore(w), x), y))
-    return restore(value_and_slope(slopes, moving, along)[1])
+    return direction_of(apply, params, value_and_slope(slopes, moving, along)[1])
 
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _gauss_newton(
     apply: Apply, loss: Loss, params: PyTree, x: Array, y: Array, vector: PyTree
 ) -> PyTree:
-    moving, restore = split_inexact(params)
-    direction, _ = split_inexact(vector)
+    moving, restore = moving_of(apply, params)
+    direction, _ = moving_of(apply, vector)
 
     # In F, in which the square loss of a nonlinear output is convex.
     def model(w: PyTree) -> Array:
@@ -251,4 +283,4 @@ def _gauss_newton(
 
     outputs, along = value_and_slope(model, moving, direction)
     curved = jax.jvp(jax.grad(lambda f: loss.of_model(f, y)), (outputs,), (along,))[1]
-    return restore(jax.vjp(model, moving)[1](curved)[0])
+    return direction_of(apply, params, jax.vjp(model, moving)[1](curved)[0])

@@ -21,7 +21,8 @@ from ntk_core.dynamics._losses import Loss
 from ntk_core.dynamics._models import KernelModel, Model, Origin
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels import exponent_of, scaled, widened
-from ntk_core.traced import accepted_targets, like_rows
+from ntk_core.networks.architectures import Network
+from ntk_core.traced import Apply, Inputs, accepted_targets, like_rows
 
 
 class Points:
@@ -31,12 +32,13 @@ class Points:
         self,
         x: ArrayLike,
         y: ArrayLike,
-        x_test: ArrayLike | None,
+        x_test: Inputs | None,
         y_test: ArrayLike | None,
         followed: Sequence[int] | None,
         followed_test: Sequence[int] | None,
         num_outputs: int,
         axes: tuple[int, ...] = (),
+        net: Network | Apply | None = None,
     ):
         floats, self.x = jnp.result_type(float), jnp.asarray(x)
         n = len(self.x)
@@ -45,7 +47,7 @@ class Points:
                 "x", f"shape {self.x.shape}", "shape (n, …) with at least one sample"
             )
         self.y = jnp.asarray(accepted_targets(y, n, num_outputs, axes=axes), floats)
-        other_x = self.x[:0] if x_test is None else like_rows(x_test, self.x, "x_test")
+        other_x = self.x[:0] if x_test is None else like_rows(x_test, self.x, "x_test", net)
         self.x_test = jnp.asarray(other_x, self.x.dtype)
         num_test = len(self.x_test)
         other_y = (

@@ -23,10 +23,20 @@ from ntk_core.dynamics._losses import Loss
 from ntk_core.dynamics._rates import adam_rate, auto_learning_rate, largest_eigenvalue
 from ntk_core.dynamics._runs import Points, Run
 from ntk_core.errors import InvalidInput, check_choice
-from ntk_core.kernels import infinite_width_ntk, refuse_traced, split_inexact, unchecked_ntk
+from ntk_core.kernels import infinite_width_ntk, moving_of, refuse_traced, unchecked_ntk
 from ntk_core.networks.architectures import Network, merge
 from ntk_core.progress import Progress, Stopped
-from ntk_core.traced import Apply, accepted, axes_of, through_output, with_usual_settings
+from ntk_core.traced import (
+    Apply,
+    Inputs,
+    Trainable,
+    accepted,
+    axes_of,
+    of_same_rows,
+    restricted,
+    through_output,
+    with_usual_settings,
+)
 
 MAX_KERNEL_MODEL_ROWS = 3000  # largest n·C for training a linear model by its kernel
 
@@ -44,7 +54,7 @@ class Training:
         self,
         net: Network | Apply,
         params: PyTree,
-        x: ArrayLike,
+        x: Inputs,
         y: ArrayLike,
         *,
         loss: Loss | str | None = None,
@@ -54,7 +64,7 @@ class Training:
         max_steps: int = 1000,
         num_records: int = 40,
         loss_threshold: float | None = None,
-        x_test: ArrayLike | None = None,
+        x_test: Inputs | None = None,
         y_test: ArrayLike | None = None,
         followed: Sequence[int] | None = None,
         followed_test: Sequence[int] | None = None,
@@ -64,6 +74,7 @@ class Training:
         infinite_width: bool = False,
         kernels: bool = True,
         num_kernel_points: int | None = None,
+        trainable: Trainable = None,
     ):
         refuse_traced((params, x), "x")
         _check_whole("max_steps", max_steps)
@@ -74,13 +85,18 @@ class Training:
             raise InvalidInput("loss_threshold", loss_threshold, "a number, or None")
         if key is not None:
             _check_key(key)
+        output = net.output if isinstance(net, Network) else "linear"
+        if trainable is not None:
+            # Pre-outputs: the loss applies φ itself.
+            pre_outputs_of = net.with_output("linear") if isinstance(net, Network) else net
+            net = restricted(pre_outputs_of, params, trainable)
         net, inputs, num_outputs = accepted(net, params, x)
         if isinstance(net, Network) or jnp.issubdtype(
             inputs.dtype, jnp.inexact
         ):  # else ids for look-ups
             inputs = jnp.asarray(inputs, jnp.result_type(float))
         self.points = Points(
-            inputs, y, x_test, y_test, followed, followed_test, num_outputs, axes_of(net)
+            inputs, y, x_test, y_test, followed, followed_test, num_outputs, axes_of(net), net
         )
         n = len(self.points.y)
         self.optimizer = Optimizer.of(optimizer)
@@ -94,7 +110,6 @@ class Training:
         self.steps: list[int] = []
         self.key = jax.random.key(0) if key is None else key
         self.net = net
-        output = net.output if isinstance(net, Network) else "linear"
         self.loss = loss if isinstance(loss, Loss) else Loss(output, loss or "")
         self.loss.check_axes(axes_of(net))
         self.model: models.NetworkModel | models.CallableModel
@@ -106,8 +121,9 @@ class Training:
             )
             self._restored = partial(merge, fixed=self.origin.fixed)
         else:
-            leaves, restore = split_inexact(params)
-            self.model = models.CallableModel(lambda moving, x: net(restore(moving), x), self.loss)
+            leaves, restore = moving_of(net, params)
+            function = of_same_rows(lambda moving, x: net(restore(moving), x), net)
+            self.model = models.CallableModel(function, self.loss)
             self.origin, self._restored = (
                 models.Origin([jnp.asarray(w) for w in leaves], ()),
                 restore,
@@ -268,7 +284,7 @@ def _check_key(key: Any) -> None:
 def train(
     net: Network | Apply,
     params: PyTree,
-    x: ArrayLike,
+    x: Inputs,
     y: ArrayLike,
     *,
     loss: Loss | str | None = None,
@@ -278,7 +294,7 @@ def train(
     max_steps: int = 1000,
     num_records: int = 40,
     loss_threshold: float | None = None,
-    x_test: ArrayLike | None = None,
+    x_test: Inputs | None = None,
     y_test: ArrayLike | None = None,
     followed: Sequence[int] | None = None,
     followed_test: Sequence[int] | None = None,
@@ -288,6 +304,7 @@ def train(
     infinite_width: bool = False,
     kernels: bool = True,
     num_kernel_points: int | None = None,
+    trainable: Trainable = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> TrainingHistory:
     """Train a network and its linear model together.
@@ -326,6 +343,7 @@ def train(
         infinite_width: add the infinite-width prediction (linear outputs, networks with a known limit; not with Adam).
         kernels: record the kernel of the output φ on the first ``num_kernel_points`` training points.
         num_kernel_points: by default as many as fit kernels of at most 900 rows.
+        trainable: the parameters that move, as for ``empirical_ntk``; all others are constants.
         should_stop: called several times a second; training ends when it returns True.
 
     Returns:
@@ -340,7 +358,7 @@ def train(
         net, params, x, y, loss=loss, optimizer=optimizer, learning_rate=learning_rate, rate_factor=rate_factor,
         max_steps=max_steps, num_records=num_records, loss_threshold=loss_threshold, x_test=x_test, y_test=y_test,
         followed=followed, followed_test=followed_test, key=key, linearized=linearized, linear_route=linear_route,
-        infinite_width=infinite_width, kernels=kernels, num_kernel_points=num_kernel_points,
+        infinite_width=infinite_width, kernels=kernels, num_kernel_points=num_kernel_points, trainable=trainable,
     )  # fmt: skip
     with contextlib.suppress(Stopped):
         training.train(Progress(should_stop=should_stop))

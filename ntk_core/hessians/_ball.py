@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
-from jaxtyping import Bool, Float, Key, PyTree, Shaped
+from jaxtyping import Bool, Float, Key, PyTree
 
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._compiled import with_layers
@@ -44,7 +44,15 @@ from ntk_core.kernels import (
 )
 from ntk_core.networks.architectures import Network
 from ntk_core.progress import Progress
-from ntk_core.traced import Model, accepted, accepted_input, with_usual_settings
+from ntk_core.traced import (
+    Inputs,
+    Model,
+    Trainable,
+    accepted,
+    accepted_input,
+    restricted,
+    with_usual_settings,
+)
 
 QUANTITIES = ("hessian", "kernel")
 MAX_MATVECS = 64
@@ -96,6 +104,7 @@ class Ascents(TypedDict, total=False):
         key: of the random directions; a fixed one by default.
         output_index, tolerance, max_matvecs: of every Hessian norm, as in ``hessian_norm``.
         progress: gets a report after each ascent, and can stop the search.
+        trainable: the parameters that move, as for ``empirical_ntk``.
     """
 
     num_starts: int
@@ -106,13 +115,14 @@ class Ascents(TypedDict, total=False):
     tolerance: float | None
     max_matvecs: int
     progress: Progress | None
+    trainable: Trainable
 
 
 @overload
 def ball_sup(
     net: Model,
     params: PyTree,
-    x: Shaped[ArrayLike, "..."],
+    x: Inputs,
     radius: float,
     quantity: str = "hessian",
     **ascents: Unpack[Ascents],
@@ -121,7 +131,7 @@ def ball_sup(
 def ball_sup(
     net: Model,
     params: PyTree,
-    x: Shaped[ArrayLike, "..."],
+    x: Inputs,
     radius: Sequence[float],
     quantity: str = "hessian",
     **ascents: Unpack[Ascents],
@@ -130,7 +140,7 @@ def ball_sup(
 def ball_sup(
     net: Model,
     params: PyTree,
-    x: Shaped[ArrayLike, "..."],
+    x: Inputs,
     radius: float | Sequence[float],
     quantity: str = "hessian",
     **ascents: Unpack[Ascents],
@@ -145,8 +155,8 @@ def ball_sup(
     back into the ball; a step that lowers Q is rejected, and the next one is half as long. The best ascent continues
     while 10 steps raise Q by more than 0.1%, a pace of 0.5% in 50 steps.
 
-    Functions move all floating-point parameters. Increasing radii give a list, where each ball starts from the best
-    point of the smaller one. Needs memory for about six copies of the weights.
+    Functions move all floating-point parameters, or those of ``trainable``. Increasing radii give a list, where each
+    ball starts from the best point of the smaller one. Needs memory for about six copies of the weights.
 
     >>> from ntk_core.networks.architectures import FullyConnected
     >>> net, x = FullyConnected(width=8, depth=1), jnp.ones(3)
@@ -162,7 +172,8 @@ def ball_sup(
         radius: of the ball, or several increasing radii.
         quantity: ``hessian`` or ``kernel``.
         ascents: ``num_starts``, ``num_steps``, ``max_further_steps``, ``output_index``, ``tolerance``,
-            ``max_matvecs`` and ``key`` of the ascents; ``progress`` gets their reports.
+            ``max_matvecs`` and ``key`` of the ascents; ``progress`` gets their reports; ``trainable`` chooses the
+            parameters that move, as for ``empirical_ntk``.
 
     Returns:
         The largest value found, with the values along each ascent; a list for several radii.
@@ -187,7 +198,7 @@ def _as_list(radius: Any) -> list[float]:
 def _ball_sups(
     net: Model,
     params: PyTree,
-    x: Shaped[ArrayLike, "..."],
+    x: Inputs,
     radii: Sequence[float],
     quantity: str = "hessian",
     *,
@@ -199,6 +210,7 @@ def _ball_sups(
     tolerance: float | None = None,
     max_matvecs: int = MAX_MATVECS,
     progress: Progress | None = None,
+    trainable: Trainable = None,
 ) -> list[BallSup]:
     """Return :func:`ball_sup` for increasing radii.
 
@@ -206,6 +218,7 @@ def _ball_sups(
     radius.
     """
     _check_numbers(radii, num_starts, num_steps, max_further_steps)
+    net = restricted(net, params, trainable)
     measure = Measure(net, params, x, quantity, output_index, tolerance, max_matvecs)
     origin = measure(params)
     best = origin
@@ -316,7 +329,7 @@ class Measure:
         self,
         net: Model,
         params: PyTree,
-        x: ArrayLike,
+        x: Inputs,
         quantity: str,
         output_index: int,
         tolerance: float | None,

@@ -7,14 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.typing import ArrayLike
-from jaxtyping import Float, Key, PyTree, Shaped
+from jaxtyping import Float, Key, PyTree
 
 from ntk_core.hessians._ball import sphere_point, step_inside, unit
 from ntk_core.hessians._requests import check_count, check_radii, checked_key
 from ntk_core.kernels import checked_model, empirical_ntk, moving_of, refuse_traced
 from ntk_core.progress import Progress
-from ntk_core.traced import Model, accepted, with_usual_settings
+from ntk_core.traced import Inputs, Model, Trainable, accepted, restricted, with_usual_settings
 
 NUM_STARTS, NUM_STEPS = (
     3,
@@ -48,13 +47,14 @@ class BallEigenvalue:
 def smallest_eigenvalue_in_ball(
     net: Model,
     params: PyTree,
-    x: Shaped[ArrayLike, "n ..."],
+    x: Inputs,
     radius: float,
     *,
     num_starts: int = NUM_STARTS,
     num_steps: int = NUM_STEPS,
     key: Key[Array, ""] | None = None,
     progress: Progress | None = None,
+    trainable: Trainable = None,
 ) -> BallEigenvalue:
     """Search the smallest kernel eigenvalue in a ball.
 
@@ -79,6 +79,7 @@ def smallest_eigenvalue_in_ball(
         num_starts, num_steps: number and length of the descents.
         key: of the random directions.
         progress: gets a report after each descent, and can stop the search.
+        trainable: the parameters that move, as for ``empirical_ntk``.
 
     Returns:
         The smallest eigenvalue found, and that at w₀.
@@ -92,7 +93,7 @@ def smallest_eigenvalue_in_ball(
     check_count("num_starts", num_starts, 1)
     check_count("num_steps", num_steps, 0)
     refuse_traced((params, x), "x")
-    net, inputs, _ = accepted(net, params, x)
+    net, inputs, _ = accepted(restricted(net, params, trainable), params, x)
     net = checked_model(net, params, inputs)
     rows = jnp.asarray(inputs)
     key = checked_key(key)

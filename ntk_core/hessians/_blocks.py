@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 from jax.flatten_util import ravel_pytree
-from jax.typing import ArrayLike
 from jaxtyping import Int, Key, PyTree, Shaped
 
 from ntk_core.errors import InvalidInput, kind_of
@@ -24,7 +23,16 @@ from ntk_core.hessians._operator import (
 )
 from ntk_core.hessians._range import refuse_out_of_range
 from ntk_core.networks.architectures import Network
-from ntk_core.traced import Model, Program, accepted_input, program_of_network, with_usual_settings
+from ntk_core.traced import (
+    Inputs,
+    Model,
+    Program,
+    Trainable,
+    accepted_input,
+    program_of_network,
+    restricted,
+    with_usual_settings,
+)
 
 
 @dataclass(frozen=True)
@@ -51,12 +59,13 @@ class BlockNorms:
 def hessian_block_norms(
     net: Model,
     params: PyTree,
-    x: Shaped[ArrayLike, "..."],
+    x: Inputs,
     output_index: int = 0,
     *,
     tolerance: float | None = None,
     max_matvecs: int = MAX_MATVECS,
     key: Key[Array, ""] | None = None,
+    trainable: Trainable = None,
 ) -> BlockNorms:
     """Return the norm of every layer block of the Hessian.
 
@@ -72,7 +81,7 @@ def hessian_block_norms(
     (2, 2)
 
     Args:
-        net, params, x, output_index, tolerance, max_matvecs, key: as for :func:`hessian_norm`.
+        net, params, x, output_index, tolerance, max_matvecs, key, trainable: as for :func:`hessian_norm`.
 
     Returns:
         Norms of all blocks, by layers.
@@ -83,7 +92,7 @@ def hessian_block_norms(
     Source: Liu, Zhu & Belkin 2020, Lemma E.1.
     """
     given = net
-    net, one, num_outputs = accepted_input(net, params, x)
+    net, one, num_outputs = accepted_input(restricted(net, params, trainable), params, x)
     net = with_layers(net, params, one)
     relative, key = checked_request(
         net, params, one, num_outputs, output_index, tolerance, max_matvecs, key

@@ -7,8 +7,7 @@ from functools import partial
 import jax
 import numpy as np
 from jax import Array, lax
-from jax.typing import ArrayLike
-from jaxtyping import Float, Key, PyTree, Shaped
+from jaxtyping import Float, Key, PyTree
 
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._compiled import with_layers
@@ -21,8 +20,16 @@ from ntk_core.hessians._operator import (
 )
 from ntk_core.hessians._range import refuse_out_of_range
 from ntk_core.hessians._requests import check_count, checked_key
+from ntk_core.kernels import moving_of
 from ntk_core.networks.architectures import Network
-from ntk_core.traced import Model, accepted_input, with_usual_settings
+from ntk_core.traced import (
+    Inputs,
+    Model,
+    Trainable,
+    accepted_input,
+    restricted,
+    with_usual_settings,
+)
 
 
 @dataclass(frozen=True)
@@ -63,12 +70,13 @@ class SpectralDensity:
 def hessian_density(
     net: Model,
     params: PyTree,
-    x: Shaped[ArrayLike, "..."],
+    x: Inputs,
     output_index: int = 0,
     *,
     num_probes: int = 8,
     num_steps: int = 32,
     key: Key[Array, ""] | None = None,
+    trainable: Trainable = None,
 ) -> SpectralDensity:
     """Return the spectral density of the Hessian of one output.
 
@@ -88,6 +96,7 @@ def hessian_density(
         net, params, x, output_index, key: as for :func:`hessian_norm`.
         num_probes: random unit vectors v.
         num_steps: Lanczos steps from each of them.
+        trainable: the differentiated parameters, as for ``empirical_ntk``.
 
     Returns:
         Nodes and weights of the density.
@@ -99,7 +108,7 @@ def hessian_density(
     """
     for field, given in (("num_probes", num_probes), ("num_steps", num_steps)):
         check_count(field, given, 1)
-    net, one, num_outputs = accepted_input(net, params, x)
+    net, one, num_outputs = accepted_input(restricted(net, params, trainable), params, x)
     net = with_layers(net, params, one)
     check_request(net, params, num_outputs, output_index, num_steps)
     refuse_asymmetric_output(net, params, one, num_outputs, output_index)
@@ -109,7 +118,7 @@ def hessian_density(
             net, params, one, output_index, num_probes, num_steps, key
         )
     refuse_out_of_range(net, params, one, output_index, nodes)
-    trained = net.partition(params)[0] if isinstance(net, Network) else params
+    trained, _ = moving_of(net, params)
     removed = _num_removed_edges(net, params)
     num_parameters = sum(leaf.size for leaf in jax.tree.leaves(trained)) - removed
     return SpectralDensity(

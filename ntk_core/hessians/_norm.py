@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.typing import ArrayLike, DTypeLike
-from jaxtyping import Key, PyTree, Shaped
+from jax.typing import DTypeLike
+from jaxtyping import Key, PyTree
 
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._compiled import (
@@ -38,11 +38,14 @@ from ntk_core.hessians._space import dimension_in
 from ntk_core.markup import table
 from ntk_core.networks.architectures import Network
 from ntk_core.traced import (
+    Inputs,
     Model,
     Program,
+    Trainable,
     accepted_input,
     compiling,
     name_of,
+    restricted,
     traced,
     with_usual_settings,
 )
@@ -118,7 +121,7 @@ class LeadingEigenpairs:
 def hessian_norm(
     net: Model,
     params: PyTree,
-    x: Shaped[ArrayLike, "..."],
+    x: Inputs,
     output_index: int = 0,
     *,
     batched: bool | None = None,
@@ -126,6 +129,7 @@ def hessian_norm(
     max_matvecs: int = MAX_MATVECS,
     key: Key[Array, ""] | None = None,
     repeated: bool | None = None,
+    trainable: Trainable = None,
 ) -> SpectralEstimate:
     """Return the spectral norm of the Hessian of one output.
 
@@ -164,6 +168,7 @@ def hessian_norm(
         repeated: whether to compile optimized parts of the iteration: two seconds once, a third of the time of each
             narrow norm. By default from the fourth call of these shapes, and for 256 or more norms in one call. Both
             routes agree far within the residual, not bit for bit.
+        trainable: the parameters w of this Hessian, as for ``empirical_ntk``; all others are constants.
 
     Returns:
         Scalars for one input, arrays (n,) for a batch; with a leading axis num_seeds for a list of parameters. Norms
@@ -180,7 +185,7 @@ def hessian_norm(
     Source: Liu, Zhu & Belkin 2020, §2 and §3.
     """
     with compiling(f"products with the Hessian of {name_of(net)}"):
-        net, seeds, rows, num_outputs, lead = accepted_rows(net, params, x, batched)
+        net, seeds, rows, num_outputs, lead = accepted_rows(net, params, x, batched, trainable)
         net = with_layers(net, seeds[0], rows[0])
         relative, key = checked_request(
             net, seeds[0], rows[0], num_outputs, output_index, tolerance, max_matvecs, key
@@ -217,7 +222,7 @@ def hessian_norm(
 def hessian_eigenpairs(
     net: Model,
     params: PyTree,
-    x: Shaped[ArrayLike, "..."],
+    x: Inputs,
     output_index: int = 0,
     *,
     num_wanted: int = 5,
@@ -225,6 +230,7 @@ def hessian_eigenpairs(
     tolerance: float | None = None,
     max_matvecs: int = MAX_MATVECS,
     key: Key[Array, ""] | None = None,
+    trainable: Trainable = None,
 ) -> LeadingEigenpairs:
     """Return the leading eigenpairs of the Hessian of one output.
 
@@ -245,7 +251,8 @@ def hessian_eigenpairs(
     Args:
         net, params, x, output_index, tolerance, max_matvecs, key: as for :func:`hessian_norm`.
         num_wanted: number of eigenpairs.
-        num_directions: number of eigenvectors at full size.
+        num_directions: number of eigenvectors at full size; parameters that are constants have zeros.
+        trainable: the differentiated parameters, as for ``empirical_ntk``.
 
     Returns:
         The eigenpairs in order of decreasing |λ|, with residuals.
@@ -256,7 +263,7 @@ def hessian_eigenpairs(
     Source: Golub & Van Loan 2013, §10.1–10.3 (Lanczos); docs/math/hessian_in_a_small_space.md.
     """
     check_count("num_directions", num_directions, 0)
-    net, one, num_outputs = accepted_input(net, params, x)
+    net, one, num_outputs = accepted_input(restricted(net, params, trainable), params, x)
     net = with_layers(net, params, one)
     relative, key = checked_request(
         net, params, one, num_outputs, output_index, tolerance, max_matvecs, key, num_wanted

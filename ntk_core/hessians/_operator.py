@@ -23,7 +23,7 @@ from ntk_core.hessians._space import (
     projected,
     restricted,
 )
-from ntk_core.kernels import as_function, moving_of, split_inexact
+from ntk_core.kernels import as_function, direction_of, moving_of, split_inexact
 from ntk_core.machine import available_memory
 from ntk_core.networks.architectures import Network, output_function
 from ntk_core.traced import (
@@ -137,7 +137,7 @@ def generic_operator(
     apply: Apply, params: PyTree, x: Shaped[Array, "..."], scalar: Scalar
 ) -> Operator:
     """:func:`operator` over all parameters, by Hessian-vector products."""
-    moving, restore = split_inexact(params)
+    moving, restore = moving_of(apply, params)
     flat_params, unravel = ravel_pytree([leaf.astype(wide(leaf.dtype)) for leaf in moving])
 
     def value(flat: Array) -> Array:
@@ -145,7 +145,7 @@ def generic_operator(
         return scalar(apply(restore(own), x[None])[0])
 
     def directions(flat: Array) -> PyTree:
-        return restore(unravel(flat))
+        return direction_of(apply, params, unravel(flat))
 
     _, tangent = linearized(jax.grad(value), flat_params)
     zero = jnp.zeros_like(flat_params)
@@ -183,7 +183,7 @@ def check_request(
     if not (is_integer(output_index) and 0 <= output_index < num_outputs):
         raise InvalidInput("output_index", output_index, f"an integer from 0 to {num_outputs - 1}")
     if not isinstance(net, Network) and not (isinstance(net, Program) and net.layers):
-        check_memory(params, max_steps)
+        check_memory(moving_of(net, params)[0], max_steps)
 
 
 def refuse_asymmetric_output(

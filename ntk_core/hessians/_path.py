@@ -7,13 +7,12 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
-from jaxtyping import PyTree, Shaped
+from jaxtyping import PyTree
 
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._ball import MAX_MATVECS, Measure, tree_norm
 from ntk_core.kernels import moving_of
-from ntk_core.traced import Model, with_usual_settings
+from ntk_core.traced import Inputs, Model, Trainable, restricted, with_usual_settings
 
 
 @dataclass(frozen=True)
@@ -39,12 +38,13 @@ class PathSup:
 def path_sup(
     net: Model,
     path: Iterable[PyTree],
-    x: Shaped[ArrayLike, "..."],
+    x: Inputs,
     quantity: str = "hessian",
     *,
     output_index: int = 0,
     tolerance: float | None = None,
     max_matvecs: int = MAX_MATVECS,
+    trainable: Trainable = None,
 ) -> PathSup:
     """Return the supremum of a quantity along a path.
 
@@ -61,7 +61,8 @@ def path_sup(
     Args:
         net: a network, or any callable, as for :func:`ball_sup`.
         path: parameters w₀, w₁, …
-        x, quantity, output_index, tolerance, max_matvecs: as for :func:`ball_sup`.
+        x, quantity, output_index, tolerance, max_matvecs, trainable: as for :func:`ball_sup`. Distances are those of
+            the chosen parameters.
 
     Returns:
         The supremum and the value at every point.
@@ -75,6 +76,7 @@ def path_sup(
     first = next(points, None)
     if first is None:
         raise InvalidInput("path", "no parameters", "at least one point")
+    net = restricted(net, first, trainable)
     measure = Measure(
         net, first, x, quantity, output_index, tolerance, max_matvecs, with_direction=False
     )

@@ -9,8 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jax.typing import ArrayLike
-from jaxtyping import Float, PyTree, Shaped
+from jaxtyping import Float, PyTree
 
 from ntk_core.errors import InvalidInput, kind_of
 from ntk_core.hessians._compiled import with_layers
@@ -20,6 +19,7 @@ from ntk_core.hessians._space import matrix_of
 from ntk_core.kernels import refuse_traced
 from ntk_core.networks.architectures import Network
 from ntk_core.traced import (
+    Inputs,
     Model,
     Program,
     TracedLayer,
@@ -86,7 +86,7 @@ class _Measured(NamedTuple):
 
 @with_usual_settings
 def layer_quantities(
-    net: Model, params: PyTree, x: Shaped[ArrayLike, "..."], output_index: int = 0
+    net: Model, params: PyTree, x: Inputs, output_index: int = 0
 ) -> LayerQuantities:
     """Return the layer quantities of the Hessian bound.
 

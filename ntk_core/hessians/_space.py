@@ -282,10 +282,11 @@ def projected(small: SmallSpace, coordinates: Coordinates) -> Coordinates:
 def lifted(
     program: Program, small: SmallSpace, coordinates: Coordinates, leaves: list[Array]
 ) -> list[Array]:
-    """Return the direction at the size of the parameters; fixed ones are unchanged."""
+    """Return the direction at the size of the parameters: 0 for fixed floats; integers are unchanged."""
     found: dict[int, Array] = {}  # number of the parameter → its direction
-    for at in program.names:
-        found[at] = jnp.zeros(leaves[at].shape, wide(leaves[at].dtype))
+    for at, aval in enumerate(program.avals):
+        if jnp.issubdtype(aval.dtype, jnp.inexact):
+            found[at] = jnp.zeros(aval.shape, wide(aval.dtype))
     for at in _unrestricted(program, small.bases):
         found[at] = coordinates[program.names[at]]["whole"]
     for layer in program.layers:

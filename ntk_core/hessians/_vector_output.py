@@ -7,14 +7,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.typing import ArrayLike
-from jaxtyping import Bool, Float, Key, PyTree, Shaped
+from jaxtyping import Bool, Float, Key, PyTree
 
 from ntk_core.hessians._compiled import with_layers
 from ntk_core.hessians._norm import MAX_MATVECS, checked_request, hessian_norm
 from ntk_core.hessians._operator import operator, outputs_of, second_derivatives
 from ntk_core.kernels import moving_of
-from ntk_core.traced import Model, accepted_input, with_usual_settings
+from ntk_core.traced import (
+    Inputs,
+    Model,
+    Trainable,
+    accepted_input,
+    restricted,
+    with_usual_settings,
+)
 
 MAX_ROUNDS = 20
 GAIN = 1e-3  # stop after a round with a smaller relative gain, as for the tolerance of a norm
@@ -43,11 +49,12 @@ class VectorHessianNorm:
 def vector_hessian_norm(
     net: Model,
     params: PyTree,
-    x: Shaped[ArrayLike, "..."],
+    x: Inputs,
     *,
     tolerance: float | None = None,
     max_matvecs: int = MAX_MATVECS,
     key: Key[Array, ""] | None = None,
+    trainable: Trainable = None,
 ) -> VectorHessianNorm:
     """Return bounds on the Hessian norm of all outputs.
 
@@ -64,7 +71,7 @@ def vector_hessian_norm(
     (2,)
 
     Args:
-        net, params, x, tolerance, max_matvecs, key: as for :func:`hessian_norm`.
+        net, params, x, tolerance, max_matvecs, key, trainable: as for :func:`hessian_norm`.
 
     Returns:
         Estimate, lower and upper bound.
@@ -74,7 +81,7 @@ def vector_hessian_norm(
 
     Source: Zhu, Liu & Belkin 2022, App. C.
     """
-    net, x, num_outputs = accepted_input(net, params, x)
+    net, x, num_outputs = accepted_input(restricted(net, params, trainable), params, x)
     net = with_layers(net, params, x)
     relative, key = checked_request(net, params, x, num_outputs, 0, tolerance, max_matvecs, key)
     alone = []

@@ -18,7 +18,14 @@ from ntk_core.kernels._empirical import (
     pre_output_ntk,
     unchecked_ntk,
 )
-from ntk_core.kernels._generic import as_function, as_it_is, generic_ntk, moving_of, split_inexact
+from ntk_core.kernels._generic import (
+    as_function,
+    as_it_is,
+    direction_of,
+    generic_ntk,
+    moving_of,
+    split_inexact,
+)
 from ntk_core.kernels._gradient_bound import gradient_norm_bound
 from ntk_core.kernels._infinite_heads import SampledKernel, infinite_heads_ntk
 from ntk_core.kernels._infinite_width import (

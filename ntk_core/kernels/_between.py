@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
-from jaxtyping import Float, Int, PyTree, Shaped
+from jaxtyping import Float, Int, PyTree
 
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels._arrays import refuse_traced
@@ -32,12 +32,16 @@ from ntk_core.kernels._scaled_outputs import SMALL_ENTRY, scaled_model
 from ntk_core.networks.architectures import Network
 from ntk_core.progress import Progress
 from ntk_core.traced import (
+    Inputs,
     Model,
+    Trainable,
     accepted,
     accepted_targets,
     checked,
     checked_array,
     like_params,
+    packed_rows,
+    restricted,
     through_output,
     with_usual_settings,
 )
@@ -77,7 +81,7 @@ def kernel_change_between(
     net: Model,
     params0: PyTree,
     params1: PyTree,
-    x: Shaped[ArrayLike, "n ..."],
+    x: Inputs,
     *,
     targets: Float[ArrayLike, "n C"] | None = None,
     memory_limit: float | None = None,
@@ -86,6 +90,7 @@ def kernel_change_between(
     mapped: Mapped = map,
     kept: Path | None = None,
     progress: Callable[[float], object] = lambda share: None,
+    trainable: Trainable = None,
 ) -> KernelComparison:
     """Compare the kernels of two parameters for many inputs.
 
@@ -113,6 +118,8 @@ def kernel_change_between(
             workers get weights and inputs once.
         kept: a file or directory for the sums of finished pairs until all are done; the same call resumes from it.
         progress: called with the finished share after every pair or product; exceptions stop the work.
+        trainable: the differentiated parameters, as for :func:`empirical_ntk`; each kernel is taken at all of its own
+            weights.
 
     Returns:
         ΔK with its error, alignments and norms of both kernels.
@@ -123,6 +130,7 @@ def kernel_change_between(
 
     Source: Liu, Zhu & Belkin 2020, §6; Hutchinson 1989; Meyer, Musco, Musco & Woodruff 2021.
     """
+    net, x = packed_rows(restricted(net, params0, trainable), x)
     how: dict[str, Any] = {
         "targets": targets,
         "memory_limit": memory_limit,
@@ -155,7 +163,7 @@ def _times_power(size: float, exponent: int) -> float:
 def changes_from_first(
     net: Model,
     params: Sequence[PyTree],
-    x: Shaped[ArrayLike, "n ..."],
+    x: Inputs,
     *,
     outputs: tuple[str, ...] = (),
     targets: Float[ArrayLike, "n C"] | None = None,

@@ -15,7 +15,7 @@ from jax import Array
 from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core.kernels._blocks import in_blocks, rows_within
-from ntk_core.kernels._generic import as_it_is, split_inexact
+from ntk_core.kernels._generic import as_it_is, moving_of
 from ntk_core.kernels._output_pairs import ALL_PAIRS, OutputPairs
 from ntk_core.traced import Apply, Program, derivative_along, wide
 
@@ -30,7 +30,7 @@ def callable_ntk(
 ) -> Float[Array, "n1 n2 ..."]:
     """K[i, j, a, b] of ``apply`` for these pairs of outputs, in blocks of rows within a limit in bytes."""
     function = apply if isinstance(apply, Program) else as_it_is(apply)
-    moving, _ = split_inexact(params)
+    moving, _ = moving_of(apply, params)
     row = jax.eval_shape(function, params, x1[:1])
     num_outputs = row.shape[-1]
     jacobian_bytes = num_outputs * sum(leaf.size * leaf.dtype.itemsize for leaf in moving)
@@ -80,7 +80,7 @@ def forward_multiplications(function: Apply, params: PyTree, row: Array, num_par
 def _row_function(
     apply: Apply, params: PyTree
 ) -> tuple[list[Array], Callable[[list[Array], Array], Array]]:
-    moving, restore = split_inexact(params)
+    moving, restore = moving_of(apply, params)
     return moving, lambda leaves, row: apply(restore(leaves), row[None])[0]
 
 

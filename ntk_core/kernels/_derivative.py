@@ -7,15 +7,24 @@ from functools import partial
 
 import jax
 from jax import Array
-from jax.typing import ArrayLike
-from jaxtyping import Float, PyTree, Shaped
+from jaxtyping import Float, PyTree
 
 from ntk_core.kernels._blocks import checked_limit, in_blocks, rows_within
 from ntk_core.kernels._callable import contract_jacobians, row_jacobian
 from ntk_core.kernels._empirical import DEFAULT_MEMORY, VIEW_COPIES, rows_of
-from ntk_core.kernels._generic import as_function, as_it_is, split_inexact
+from ntk_core.kernels._generic import as_function, as_it_is, moving_of
 from ntk_core.kernels._output_pairs import ALL_PAIRS
-from ntk_core.traced import Apply, Model, Program, Views, accepted, agree, checked, kernels_of
+from ntk_core.traced import (
+    Apply,
+    Inputs,
+    Model,
+    Program,
+    Views,
+    accepted,
+    agree,
+    checked,
+    kernels_of,
+)
 
 Moving = tuple[PyTree, PyTree]  # a tree of arrays and its derivative
 KernelPair = tuple[Float[Array, "n n C C"], Float[Array, "n n C C"]]
@@ -25,7 +34,7 @@ def kernel_derivative(
     net: Model,
     params: PyTree,
     direction: PyTree,
-    x: Shaped[ArrayLike, "n ..."],
+    x: Inputs,
     *,
     memory_limit: float | None = None,
 ) -> KernelPair:
@@ -56,10 +65,11 @@ def kernel_derivative(
             partial(_contract, program, leaves),
         )
     else:
-        moving, moves = (split_inexact(tree)[0] for tree in (params, direction))
+        function = program or as_it_is(as_function(net))
+        moving, moves = (moving_of(function, tree)[0] for tree in (params, direction))
         row_bytes = 2 * 2 * num_outputs * sum(leaf.size * leaf.dtype.itemsize for leaf in moving)
         view, contract = (
-            partial(_jacobians, program or as_it_is(as_function(net)), params, moves),
+            partial(_jacobians, function, params, moves),
             _contract_jacobians,
         )
     size = min(len(rows), rows_within(memory_limit or DEFAULT_MEMORY, row_bytes))
@@ -92,7 +102,7 @@ def _contract(program: Program, leaves: list[Array], left: Moving, right: Moving
 
 @partial(jax.jit, static_argnums=0)
 def _jacobians(apply: Apply, params: PyTree, moves: list[Array], x: Array) -> Moving:
-    leaves, restore = split_inexact(params)
+    leaves, restore = moving_of(apply, params)
     return jax.jvp(lambda w: row_jacobian(apply, restore(w), x), (leaves,), (moves,))
 
 

@@ -6,14 +6,13 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
-from jaxtyping import PyTree, Shaped
+from jaxtyping import PyTree
 
 from ntk_core.kernels._arrays import refuse_traced
 from ntk_core.kernels._empirical import unchecked_ntk
 from ntk_core.kernels._generic import as_function
 from ntk_core.kernels._outputs import as_matrix
-from ntk_core.traced import Model, accepted, like_params
+from ntk_core.traced import Inputs, Model, accepted, like_params
 
 SHARES = (
     0.0,
@@ -37,9 +36,7 @@ class LeastDistance(NamedTuple):
     all_inputs: float
 
 
-def least_distance(
-    net: Model, start: PyTree, end: PyTree, x: Shaped[ArrayLike, "n ..."]
-) -> LeastDistance:
+def least_distance(net: Model, start: PyTree, end: PyTree, x: Inputs) -> LeastDistance:
     """Return lower bounds of the distance between two weights.
 
     Bounds ‖w − w₀‖₂ by the change of the outputs F at x, (n, ...), from ``start`` w₀ to ``end`` w.

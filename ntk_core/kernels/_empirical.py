@@ -29,8 +29,10 @@ from ntk_core.kernels._scaled_outputs import (
 )
 from ntk_core.networks.architectures import Network, NetworkParams
 from ntk_core.traced import (
+    Inputs,
     Model,
     Rows,
+    Trainable,
     accepted,
     agree,
     checked,
@@ -39,15 +41,15 @@ from ntk_core.traced import (
     kernels_of,
     like_rows,
     name_of,
+    packed_rows,
     program_of_network,
+    restricted,
     views_of,
     whole_kernels,
     with_usual_settings,
 )
 
 DEFAULT_MEMORY = 4 * 2**30  # an upper estimate: about half of it is used
-Inputs1 = Shaped[ArrayLike, "n1 ..."]
-Inputs2 = Shaped[ArrayLike, "n2 ..."]
 Kernel = Float[Array, "n1 n2 C C"]
 LayerKernels = dict[str, Kernel]
 
@@ -56,12 +58,13 @@ LayerKernels = dict[str, Kernel]
 def empirical_ntk(
     net: Model,
     params: PyTree,
-    x1: Inputs1,
-    x2: Inputs2 | None = None,
+    x1: Inputs,
+    x2: Inputs | None = None,
     *,
     per_layer: Literal[False] = False,
     memory_limit: float | None = None,
     trace_outputs: Literal[False] = False,
+    trainable: Trainable = None,
 ) -> Kernel: ...
 
 
@@ -69,12 +72,13 @@ def empirical_ntk(
 def empirical_ntk(
     net: Model,
     params: PyTree,
-    x1: Inputs1,
-    x2: Inputs2 | None = None,
+    x1: Inputs,
+    x2: Inputs | None = None,
     *,
     per_layer: Literal[False] = False,
     memory_limit: float | None = None,
     trace_outputs: Literal[True],
+    trainable: Trainable = None,
 ) -> Float[Array, "n1 n2"]: ...
 
 
@@ -82,12 +86,13 @@ def empirical_ntk(
 def empirical_ntk(
     net: Model,
     params: PyTree,
-    x1: Inputs1,
-    x2: Inputs2 | None = None,
+    x1: Inputs,
+    x2: Inputs | None = None,
     *,
     per_layer: Literal[False] = False,
     memory_limit: float | None = None,
     equal_outputs: Literal[True],
+    trainable: Trainable = None,
 ) -> Float[Array, "n1 n2 C"]: ...
 
 
@@ -95,11 +100,12 @@ def empirical_ntk(
 def empirical_ntk(
     net: Model,
     params: PyTree,
-    x1: Inputs1,
-    x2: Inputs2 | None = None,
+    x1: Inputs,
+    x2: Inputs | None = None,
     *,
     per_layer: Literal[True],
     memory_limit: float | None = None,
+    trainable: Trainable = None,
 ) -> LayerKernels: ...
 
 
@@ -107,13 +113,14 @@ def empirical_ntk(
 def empirical_ntk(
     net: Model,
     params: PyTree,
-    x1: Inputs1,
-    x2: Inputs2 | None = None,
+    x1: Inputs,
+    x2: Inputs | None = None,
     *,
     per_layer: bool = False,
     memory_limit: float | None = None,
     trace_outputs: bool = False,
     equal_outputs: bool = False,
+    trainable: Trainable = None,
 ) -> Kernel | LayerKernels | Float[Array, "n1 n2"] | Float[Array, "n1 n2 C"]:
     """Return the tangent kernel of a network or function.
 
@@ -133,8 +140,9 @@ def empirical_ntk(
             against plain derivatives for two rows, and takes the same route. Other parameters use Jacobians; a
             callable without layers uses Jacobians or vector products, whichever needs fewer multiplications.
         params: parameters; leaves that are not floating-point numbers are not differentiated.
-        x1: inputs (n1, *input_shape).
-        x2: inputs (n2, *input_shape); by default ``x1``.
+        x1: inputs (n1, *input_shape), or a tree of arrays (dictionaries, tuples), such as token ids with masks. Rows
+            are the leading axis of every leaf; lists are arrays.
+        x2: further inputs like ``x1``; by default ``x1``.
         per_layer: return the part of each trained layer, or of each parameter of a callable, by name; the parts sum to
             the kernel.
         memory_limit: bytes between parameters and kernel, 4 GiB by default; beyond, rows are processed in blocks of at
@@ -143,6 +151,8 @@ def empirical_ntk(
             inside, at a cost linear in C, without the (n1, n2, C, C) entries.
         equal_outputs: return the kernel of each output with itself, K[i, j, a, a], of shape (n1, n2, C), at the same
             cost.
+        trainable: the parameters that are differentiated: names with wildcards such as ``"head.*"``, a predicate on
+            names, or a tree of booleans; all by default. All others are constants.
 
     Returns:
         The kernel, or with ``per_layer`` a dictionary of its parts.
@@ -168,6 +178,7 @@ def empirical_ntk(
         pairs = OutputPairs.MEAN
     elif equal_outputs:
         pairs = OutputPairs.EQUAL
+    net, x1 = packed_rows(restricted(net, params, trainable), x1, "x1")
     kernel = unchecked_ntk(
         net, params, x1, x2, per_layer=per_layer, memory_limit=memory_limit, pairs=pairs
     )
@@ -179,8 +190,8 @@ def empirical_ntk(
 def unchecked_ntk(
     net: Model,
     params: PyTree,
-    x1: ArrayLike,
-    x2: ArrayLike | None = None,
+    x1: Inputs,
+    x2: Inputs | None = None,
     *,
     per_layer: bool = False,
     memory_limit: float | None = None,
@@ -194,8 +205,8 @@ def unchecked_ntk(
 def _kernel(
     net: Model,
     params: PyTree,
-    x1: ArrayLike,
-    x2: ArrayLike | None,
+    x1: Inputs,
+    x2: Inputs | None,
     per_layer: bool,
     memory_limit: float | None,
     pairs: OutputPairs,
@@ -204,7 +215,7 @@ def _kernel(
     left = rows_of(net, x1)
     right = None
     if x2 is not None:
-        others = like_rows(x2, left, "x2")
+        others = like_rows(x2, left, "x2", net)
         if not len(others):
             raise InvalidInput(
                 "x2", f"shape {others.shape}", "shape (n, …) with at least one input"

@@ -1,6 +1,7 @@
 """The tangent kernel of any differentiable function, by contraction of its Jacobian."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import cast
 
 import jax
@@ -10,13 +11,44 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core.networks.architectures import Network, merge
-from ntk_core.traced import Apply, Model
+from ntk_core.traced import Apply, Model, moving_leaves
 
 
 def split_inexact(params: PyTree) -> tuple[PyTree, Callable[[PyTree], PyTree]]:
     """Return (floating-point leaves, a function that replaces them); masks and counters are kept."""
+    return _split(moving_leaves(None, params), params)
+
+
+def moving_of(net: Model, params: PyTree) -> tuple[PyTree, Callable[[PyTree], PyTree]]:
+    """Return (differentiated parameters, a function that replaces them).
+
+    These are the trained parameters of a network, and the chosen floats of a function as a list.
+    """
+    if not isinstance(net, Network):
+        return _split(moving_leaves(net, params), params)
+    trained, fixed = net.partition(params)
+    return trained, lambda moved: merge(moved, fixed)
+
+
+def direction_of(net: Model, params: PyTree, moving: PyTree) -> PyTree:
+    """Return a direction in which the given parameters move, as a tree like ``params``.
+
+    Other floats do not move: they are 0. Integers, which are no directions, keep their values.
+    """
+    _, restore = moving_of(net, params)
+    if isinstance(net, Network):
+        return restore(moving)
+    zeros = jax.tree.map(
+        lambda leaf, is_float: jnp.zeros_like(leaf) if is_float else leaf,
+        params,
+        jax.tree.unflatten(jax.tree.structure(params), moving_leaves(None, params)),
+    )
+    return _split(moving_leaves(net, params), zeros)[1](moving)
+
+
+def _split(moves: Sequence[bool], params: PyTree) -> tuple[PyTree, Callable[[PyTree], PyTree]]:
+    """Return (moving leaves, a function that replaces them)."""
     leaves, structure = jax.tree.flatten(params)
-    moves = [hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.inexact) for leaf in leaves]
 
     def restore(moving: PyTree) -> PyTree:
         new = iter(moving)
@@ -27,22 +59,24 @@ def split_inexact(params: PyTree) -> tuple[PyTree, Callable[[PyTree], PyTree]]:
     return [leaf for m, leaf in zip(moves, leaves, strict=True) if m], restore
 
 
-def moving_of(net: Model, params: PyTree) -> tuple[PyTree, Callable[[PyTree], PyTree]]:
-    """Return (trained parameters of a network or all floats of a function, a function that replaces them)."""
-    if not isinstance(net, Network):
-        return split_inexact(params)
-    trained, fixed = net.partition(params)
-    return trained, lambda moved: merge(moved, fixed)
-
-
 def as_function(net: Model) -> Apply:
     """(params, x) ↦ outputs."""
     return net.apply if isinstance(net, Network) else net
 
 
+@dataclass(frozen=True, eq=False)
+class AsItIs:
+    """A function at one call, equal to no other one."""
+
+    function: Apply
+
+    def __call__(self, params: PyTree, x: Array) -> Array:
+        return self.function(params, x)
+
+
 def as_it_is(apply: Apply) -> Apply:
     """Wrap a function to compile at every call, since untraceable functions may change."""
-    return lambda params, x: apply(params, x)
+    return AsItIs(apply)
 
 
 def generic_ntk(

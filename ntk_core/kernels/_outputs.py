@@ -5,12 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
-from jaxtyping import Float, PyTree, Shaped
+from jaxtyping import Float, PyTree
 
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels._arrays import real_array
 from ntk_core.kernels._empirical import checked_model, unchecked_ntk
-from ntk_core.traced import Model, accepted, with_usual_settings
+from ntk_core.traced import Inputs, Model, Trainable, accepted, restricted, with_usual_settings
 
 ROWS_AT_ONCE = 16  # our choice
 
@@ -43,7 +43,7 @@ def trace_outputs(kernel: Float[ArrayLike, "..."]) -> Float[Array, "n1 n2"]:
 
 @with_usual_settings
 def diagonal_ntk(
-    net: Model, params: PyTree, x: Shaped[ArrayLike, "n ..."]
+    net: Model, params: PyTree, x: Inputs, *, trainable: Trainable = None
 ) -> Float[Array, "n C C"]:
     """Return the tangent kernel of every input with itself.
 
@@ -58,6 +58,7 @@ def diagonal_ntk(
         net: a network, or any callable, as for ``empirical_ntk``.
         params: its weights.
         x: inputs (n, *input_shape).
+        trainable: the differentiated parameters, as for ``empirical_ntk``.
 
     Returns:
         An array (n, C, C).
@@ -67,7 +68,7 @@ def diagonal_ntk(
 
     Source: Jacot, Gabriel & Hongler 2018.
     """
-    net, inputs, _ = accepted(net, params, x)
+    net, inputs, _ = accepted(restricted(net, params, trainable), params, x)
     same, rows = checked_model(net, params, inputs), jnp.asarray(inputs)
     found: Array = jax.lax.map(
         lambda row: unchecked_ntk(same, params, row[None])[0, 0],

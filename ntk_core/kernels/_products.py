@@ -23,13 +23,16 @@ from ntk_core.kernels._regression import JITTER
 from ntk_core.kernels._scaled_outputs import DIGITS, SMALL_ENTRY, scaled_model
 from ntk_core.networks.architectures import Network
 from ntk_core.traced import (
+    Inputs,
     Model,
     Rows,
+    Trainable,
     accepted,
     accepted_targets,
     checked,
     derivative_along,
     like_rows,
+    restricted,
     with_usual_settings,
 )
 
@@ -89,6 +92,7 @@ class KernelOperator:
         params: parameters; leaves that are not floating-point numbers are not differentiated.
         x: inputs (n, *input_shape).
         memory_limit: bytes for intermediate values, 1 GiB by default.
+        trainable: the differentiated parameters, as for :func:`empirical_ntk`.
 
     Attributes:
         shape: (n C, n C).
@@ -104,13 +108,16 @@ class KernelOperator:
         self,
         net: Model,
         params: PyTree,
-        x: Shaped[ArrayLike, "n ..."],
+        x: Inputs,
         *,
         memory_limit: float | None = None,
+        trainable: Trainable = None,
     ):
         checked_limit(memory_limit)
+        net = restricted(net, params, trainable)
         net, inputs, self.num_outputs = accepted(net, params, x)
         x = rows_of(net, inputs)
+        self._inputs_of = net  # for further inputs of a product
         program = checked(net, params, x)
         self._net = net if isinstance(net, Network) else program or as_it_is(net)
         self._params, self._num_samples = params, len(x)
@@ -124,9 +131,7 @@ class KernelOperator:
         self.shape = (len(x) * self.num_outputs,) * 2
 
     @with_usual_settings
-    def product(
-        self, v: Float[ArrayLike, "n C"], others: Shaped[ArrayLike, "m ..."] | None = None
-    ) -> Array:
+    def product(self, v: Float[ArrayLike, "n C"], others: Inputs | None = None) -> Array:
         """K(x, x) v, (n, C); K(others, x) v, (m, C), at other inputs."""
         vectors = accepted_targets(v, self._num_samples, self.num_outputs, "v")
         rows, count = self._at(others)
@@ -137,11 +142,11 @@ class KernelOperator:
         self._refuse_overflow(np.asarray(product), np.asarray(found))
         return product
 
-    def _at(self, others: Shaped[ArrayLike, "m ..."] | None) -> tuple[Array, int]:
+    def _at(self, others: Inputs | None) -> tuple[Array, int]:
         """Return the rows of a product in equal blocks, and their number."""
         rows, count = self._rows, self._num_samples
         if others is not None:
-            given = like_rows(others, self._rows[0], "others")
+            given = like_rows(others, self._rows[0], "others", self._inputs_of)
             if not len(given):
                 raise InvalidInput("others", f"shape {given.shape}", "at least one input")
             more = jnp.asarray(given).astype(self._rows.dtype)

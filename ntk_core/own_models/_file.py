@@ -17,7 +17,7 @@ from ntk_core.errors import InvalidInput, kind_of
 from ntk_core.kernels import as_function
 from ntk_core.markup import shortened
 from ntk_core.own_models._torch import from_torch
-from ntk_core.traced import Apply, ModelFails, accepted
+from ntk_core.traced import Apply, ModelFails, Trainable, accepted, restricted
 
 OwnModel = Callable[[int, Array], tuple[Apply, PyTree]]
 CONTRACT = "a function of (width, key) that returns (apply, params), with apply(params, x) of shape (n, C) or (n,)"
@@ -27,7 +27,12 @@ _SHORTEST = 160
 
 
 def checked_model(
-    model: OwnModel, width: int, key: Array, x: Array, num_outputs: int
+    model: OwnModel,
+    width: int,
+    key: Array,
+    x: PyTree,
+    num_outputs: int,
+    trainable: Trainable = None,
 ) -> tuple[Apply, PyTree]:
     """Return (apply, params) of this width and key after checking outputs."""
     if "torch" in sys.modules:
@@ -39,7 +44,7 @@ def checked_model(
         raise InvalidInput("model", f"a model that returns {kind_of(made)}", CONTRACT)
     apply, params = made
     try:
-        found = accepted(apply, params, x)
+        found = accepted(restricted(apply, params, trainable), params, x)
     except ModelFails:
         raise
     except InvalidInput as error:

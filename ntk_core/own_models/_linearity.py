@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
-from jaxtyping import Float, PyTree, Shaped
+from jaxtyping import Float, PyTree
 
 from ntk_core import traced
 from ntk_core.dynamics import derivatives_along
@@ -19,11 +19,11 @@ from ntk_core.kernels import (
     has_entries_beyond,
     kernel_change_between,
     kernel_regression,
+    moving_of,
     refuse_traced,
     scaled,
     scaled_model,
     scaled_norm,
-    split_inexact,
     unchecked_ntk,
     widened,
 )
@@ -41,12 +41,13 @@ def linearity_report(
     apply: traced.Model,
     params0: PyTree,
     params1: PyTree,
-    x: Shaped[ArrayLike, "n ..."],
+    x: traced.Inputs,
     y: Float[ArrayLike, "n C"] | None = None,
     *,
     kernel: Literal["auto", "exact", "estimated"] = "auto",
     memory_limit: float | None = None,
     seed: int = 0,
+    trainable: traced.Trainable = None,
 ) -> LinearityReport:
     """Report how linear a model is between two checkpoints.
 
@@ -67,6 +68,7 @@ def linearity_report(
             outputs: exact for n C ≤ 2048.
         memory_limit: bytes for the kernels, 1 GiB by default.
         seed: of the random vectors.
+        trainable: the parameters that moved, as for ``empirical_ntk``; all others must be equal in both checkpoints.
 
     Returns:
         The report; its ``verdict`` is a sentence.
@@ -78,10 +80,13 @@ def linearity_report(
     """
     if kernel not in ("auto", "exact", "estimated"):
         raise InvalidInput("kernel", kernel, "auto, exact or estimated")
-    net, rows, num_outputs = traced.accepted(apply, params0, x)
+    chosen = traced.restricted(apply, params0, trainable)
+    net, rows, num_outputs = traced.accepted(chosen, params0, x)
     traced.like_params(params1, params0, "params1")
     refuse_traced((params0, params1, x), "x")
     _check_moved(params0, params1)
+    if trainable is not None:
+        _check_constants(chosen, params0, params1)
     inputs = jnp.asarray(rows)
     # Refuses loops without reverse mode, and functions for one number of rows, by name.
     traced.checked(net, params0, inputs)
@@ -114,7 +119,7 @@ def linearity_report(
     is_exact = kernel == "exact" or (kernel == "auto" and f0.size <= MOST_ROWS)
     probes = None if is_exact else PROBES
     change = kernel_change_between(
-        net, params0, params1, x, probes=probes, memory_limit=memory_limit, seed=seed
+        net, params0, params1, inputs, probes=probes, memory_limit=memory_limit, seed=seed
     )
     moved, along = float(np.linalg.norm(f1 - f0)), float(np.linalg.norm(linear))
     precision = float(jnp.finfo(found.values[0].dtype).eps)
@@ -186,6 +191,20 @@ def _check_moved(params0: PyTree, params1: PyTree) -> None:
         )
 
 
+def _check_constants(net: traced.Model, params0: PyTree, params1: PyTree) -> None:
+    """Refuse checkpoints that differ in parameters which ``trainable`` leaves out."""
+    paths = jax.tree_util.tree_leaves_with_path(params0)
+    moves = traced.moving_leaves(net, params0)
+    later = jax.tree.leaves(params1)
+    for (path, before), after, is_moving in zip(paths, later, moves, strict=True):
+        if is_moving or jnp.issubdtype(jax.dtypes.result_type(before), jax.dtypes.prng_key):
+            continue
+        if not np.array_equal(before, after):
+            name = traced.leaf_name(path)
+            given = f"a choice without {name}, which differs in the checkpoints,"
+            raise InvalidInput("trainable", given, f"all parameters that moved, also {name}")
+
+
 def _differentiated(
     net: traced.Model, params0: PyTree, params1: PyTree
 ) -> tuple[list[str], list[Array], list[Array], Function]:
@@ -196,13 +215,13 @@ def _differentiated(
         names = [traced.leaf_name(path) for path, _ in jax.tree_util.tree_leaves_with_path(trained)]
         outputs = lambda w, x: net.apply(merge(jax.tree.unflatten(structure, w), fixed), x)  # noqa: E731
         return names, jax.tree.leaves(trained), jax.tree.leaves(later), outputs
-    (w0, restore), (w1, _) = split_inexact(params0), split_inexact(params1)
+    (w0, restore), (w1, _) = moving_of(net, params0), moving_of(net, params1)
     paths = jax.tree_util.tree_leaves_with_path(params0)
-    names = [
-        traced.leaf_name(path)
-        for path, leaf in paths
-        if jnp.issubdtype(jnp.result_type(leaf), jnp.inexact)
-    ]
+    moves = traced.moving_leaves(net, params0)
+    names = []
+    for (path, _), is_moving in zip(paths, moves, strict=True):
+        if is_moving:
+            names.append(traced.leaf_name(path))
     return names, w0, w1, lambda w, x: net(restore(w), x)
 
 

@@ -18,12 +18,21 @@ from ntk_core.dynamics.choices import LOSSES
 from ntk_core.errors import InvalidInput, check_choice
 from ntk_core.fits import PowerLaw, exponent_line, fit_runs
 from ntk_core.hessians import hessian_norm
-from ntk_core.kernels import empirical_ntk, kernel_change, real_array, split_inexact, unchecked_ntk
+from ntk_core.kernels import empirical_ntk, kernel_change, moving_of, real_array, unchecked_ntk
 from ntk_core.markup import paragraph, table
 from ntk_core.networks.keys import initial_key
 from ntk_core.own_models._file import OwnModel, checked_model
 from ntk_core.progress import Progress
-from ntk_core.traced import Apply, accepted_targets, same_program
+from ntk_core.traced import (
+    Apply,
+    Inputs,
+    Trainable,
+    accepted_targets,
+    is_tree,
+    num_rows,
+    packed_rows,
+    same_program,
+)
 
 TOLERANCE, MAX_MATVECS = 1e-3, 128
 
@@ -106,7 +115,7 @@ class OwnSweep:
 def sweep_widths(
     model: OwnModel,
     widths: Sequence[int],
-    x: ArrayLike,
+    x: Inputs,
     y: ArrayLike,
     *,
     num_seeds: int = 3,
@@ -119,6 +128,7 @@ def sweep_widths(
     num_inputs: int = 2,
     output_index: int = 0,
     report: Callable[[OwnRun], None] | None = None,
+    trainable: Trainable = None,
 ) -> OwnSweep:
     """Train your own model at several widths.
 
@@ -144,11 +154,12 @@ def sweep_widths(
         learning_rate: η, or ``auto`` for a stable rate.
         max_steps, loss_threshold: when training stops.
         num_records: number of steps at which ΔK is measured.
-        x: inputs (n, *input_shape).
+        x: inputs (n, *input_shape), or a tree of arrays with rows as their leading axes.
         y: targets (n, C) or (n,); for cross-entropy one-hot rows, for the logistic loss −1 and 1.
         num_inputs: number of inputs over which ‖H‖ is averaged; 0 for none.
         output_index: a, the output whose Hessian is measured.
         report: called with each finished run.
+        trainable: the trained parameters of every model, as for ``empirical_ntk``; ΔK and ‖H‖ are those of them.
 
     Returns:
         Runs of all widths and seeds, with exponents.
@@ -201,6 +212,7 @@ def sweep_widths(
             max_steps=max_steps,
             num_records=num_records,
             report=report,
+            trainable=trainable,
         )
     return OwnSweep(chosen, tuple(runs))
 
@@ -208,7 +220,7 @@ def sweep_widths(
 def runs_at(
     model: OwnModel,
     width: int,
-    x: ArrayLike,
+    x: Inputs,
     y: ArrayLike,
     seeds: Sequence[int],
     loss: str,
@@ -221,6 +233,7 @@ def runs_at(
     num_records: int,
     report: Callable[[OwnRun], None] | None = None,
     progress: Progress | None = None,
+    trainable: Trainable = None,
 ) -> list[OwnRun]:
     """Return the runs of one width; arguments as in :func:`sweep_widths`."""
     progress = progress or Progress()
@@ -231,16 +244,18 @@ def runs_at(
     for index, seed in enumerate(seeds):
         of_run = progress.part(index, len(seeds)).named(f"seed {seed}")
         key = initial_key(seed, width)
-        apply, params = checked_model(model, width, key, inputs, targets.shape[1])
+        apply, params = checked_model(model, width, key, inputs, targets.shape[1], trainable)
+        _, packed = packed_rows(apply, inputs)
+        rows = jnp.asarray(packed)
         if program is None or not program.serves(apply, params):
-            program = _Program(apply, params, dynamics.Loss("linear", loss), inputs, targets)
+            program = _Program(apply, params, dynamics.Loss("linear", loss), rows, targets)
         norm = None
         converged = True
         if num_inputs:
             found = hessian_norm(
                 program.apply,
                 params,
-                inputs[:num_inputs],
+                rows[:num_inputs],
                 output_index,
                 tolerance=TOLERANCE,
                 max_matvecs=MAX_MATVECS,
@@ -262,7 +277,7 @@ class _Program:
     """Programs compiled once for all seeds of a width with the same functions."""
 
     def __init__(self, apply: Apply, params: PyTree, loss: dynamics.Loss, x: Array, y: Array):
-        moving, self.restore = split_inexact(params)
+        moving, self.restore = moving_of(apply, params)
         self.apply, self.x, self.y = apply, x, y
         self._structure: object = jax.tree.structure(params)
         self._has_others = len(moving) < len(jax.tree.leaves(params))
@@ -292,7 +307,7 @@ class _Program:
             else float(learning_rate)
         )
         start = [
-            jnp.array(leaf) for leaf in split_inexact(params)[0]
+            jnp.array(leaf) for leaf in moving_of(self.apply, params)[0]
         ]  # copies, since training overwrites them
         descent = dynamics.Descent(
             self.model, dynamics.Optimizer(), start, (), self.x, self.y, rate, threshold=loss_threshold,
@@ -324,7 +339,15 @@ class _Program:
         }
 
 
-def _checked_data(x: ArrayLike, y: ArrayLike, loss: str) -> tuple[Array, Array]:
+def _checked_data(x: Inputs, y: ArrayLike, loss: str) -> tuple[PyTree, Array]:
+    """Return inputs, as an array or a tree of arrays, and targets."""
+    check_choice("loss", loss, LOSSES)
+    if is_tree(x):
+        targets = jnp.asarray(accepted_targets(y, num_rows(x), None))
+        for name, arrays in (("x", jax.tree.leaves(x)), ("y", [targets])):
+            for array in arrays:
+                _check_finite(name, jnp.asarray(array))
+        return x, targets.astype(jnp.result_type(float))
     inputs = jnp.asarray(real_array(x, "x"))
     if not jnp.issubdtype(inputs.dtype, jnp.inexact):
         inputs = inputs.astype(jnp.result_type(float))
@@ -333,7 +356,10 @@ def _checked_data(x: ArrayLike, y: ArrayLike, loss: str) -> tuple[Array, Array]:
         raise InvalidInput("x", f"shape {inputs.shape}", allowed)
     targets = jnp.asarray(accepted_targets(y, len(inputs), None))
     for name, array in (("x", inputs), ("y", targets)):
-        if not bool(jnp.isfinite(array).all()):
-            raise InvalidInput(name, "values NaN or infinite", "finite numbers")
-    check_choice("loss", loss, LOSSES)
+        _check_finite(name, array)
     return inputs, targets.astype(inputs.dtype)
+
+
+def _check_finite(field: str, array: Array) -> None:
+    if not bool(jnp.isfinite(array).all()):
+        raise InvalidInput(field, "values NaN or infinite", "finite numbers")

@@ -48,7 +48,16 @@ from ntk_core.traced._program import (
     whole_kernels,
 )
 from ntk_core.traced._report import LayerFound, LayersFound, layers_of
+from ntk_core.traced._row_trees import (
+    Inputs,
+    is_tree,
+    layout_of,
+    num_rows,
+    of_same_rows,
+    packed_rows,
+)
 from ntk_core.traced._symmetry import AsymmetricHessian, random_weights, refuse_asymmetric
-from ntk_core.traced._trace import Frozen, freeze, refuse_loops, same_program, traced
+from ntk_core.traced._trace import Frozen, freeze, moving_leaves, refuse_loops, same_program, traced
+from ntk_core.traced._trainable import Trainable, restricted
 from ntk_core.traced._uses import Use
 from ntk_core.traced._usual_settings import with_usual_settings

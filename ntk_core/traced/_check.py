@@ -19,7 +19,7 @@ from ntk_core.errors import InvalidInput, RowsMix
 from ntk_core.networks.architectures import Network
 from ntk_core.traced._contractions import whole
 from ntk_core.traced._derivatives import transposed
-from ntk_core.traced._drawn import draws
+from ntk_core.traced._drawn import EachLeaf, draws
 from ntk_core.traced._of_network import program_of_network
 from ntk_core.traced._program import Model, Program, Rows, Views, summed_kernels
 from ntk_core.traced._row_axes import Proof
@@ -129,7 +129,7 @@ def compared_once(
     if {name, kept_as} & program.kept.keys() and name not in program.only_as_given:
         return True
     with jax.core.eval_context():
-        numbers = _numbers(params, x)
+        numbers = _numbers(params, x, program.each_leaf)
         if numbers is None or (unknown and not np.isfinite(program(*numbers)).all()):
             return False
         program.kept[kept_as] = compare(program, *numbers)
@@ -153,7 +153,7 @@ def _compare_at_random_numbers(
 
     Numbers at which rounding, or the range of a type, prevents a verdict are skipped.
     """
-    for drawn, rows in draws(params, *inputs):
+    for drawn, rows in draws(params, *inputs, each_leaf=program.each_leaf):
         try:
             is_conclusive = compare(drawn, [jnp.asarray(each) for each in rows])
         except (Imprecise, OutOfRange):
@@ -164,8 +164,11 @@ def _compare_at_random_numbers(
     program.only_as_given.add(name)
 
 
-def _numbers(params: PyTree, x: Rows) -> tuple[PyTree, Rows] | None:
+def _numbers(params: PyTree, x: Rows, each_leaf: EachLeaf | None) -> tuple[PyTree, Rows] | None:
     """Replace unknown parameters and inputs by small random numbers; see :func:`numbers_for`."""
+    if each_leaf is not None and isinstance(x, jax.core.Tracer):
+        draw = partial(_random, np.random.default_rng(0))
+        x = each_leaf(draw, np.zeros(x.shape, x.dtype))
     found: tuple[PyTree, Rows] | None = numbers_for((params, x))
     return found
 
@@ -182,8 +185,11 @@ def numbers_for(given: PyTree) -> PyTree | None:
 
 
 def _drawn(rng: np.random.Generator, leaf: Rows) -> Rows:
-    if not isinstance(leaf, jax.core.Tracer):
-        return leaf
+    return _random(rng, leaf) if isinstance(leaf, jax.core.Tracer) else leaf
+
+
+def _random(rng: np.random.Generator, leaf: Rows) -> Array:
+    """Return small random numbers of the shape and type of an array."""
     if not jnp.issubdtype(leaf.dtype, jnp.inexact):
         return jnp.asarray(rng.integers(0, 2, leaf.shape), leaf.dtype)
     return jnp.asarray(
@@ -202,13 +208,15 @@ def _how_apart(batch: Batch, params: PyTree, x: Rows) -> str:
     if operation is None and Comparison(proof).alike(batch.closed, batch.program.single):
         return PROVEN
     with jax.core.eval_context():
-        numbers = _numbers(params, x)
+        each_leaf = batch.program.each_leaf
+        numbers = _numbers(params, x, each_leaf)
         if numbers is None:
             return ""
+        batches = _batches(numbers[1], batch.size, each_leaf)
         mixes = f"a function in which {operation or 'the size of the batch'} mixes the rows of x"
-        for rows in _batches(numbers[1], batch.size):
+        for rows in batches:
             _refuse_mixed_rows(batch, numbers[0], rows, mixes)
-        for drawn, (others,) in draws(numbers[0], _batches(numbers[1], batch.size)[-1]):
+        for drawn, (others,) in draws(numbers[0], batches[-1], each_leaf=each_leaf):
             if _refuse_mixed_rows(batch, drawn, jnp.asarray(others), mixes):
                 return COMPARED
     return AS_GIVEN
@@ -263,15 +271,19 @@ def _parts(found: Derived) -> list[np.ndarray]:
     return [*columns, *map(np.asarray, found.gradients)]
 
 
-def _batches(x: Rows, size: int) -> list[Array]:
-    """Return the given rows and as many random ones, all distinct; ids are drawn from the given ones."""
-    rng = np.random.default_rng(0)
-    given = np.asarray(x)
+def _other_rows(rng: np.random.Generator, size: int, given: np.ndarray) -> np.ndarray:
+    """Return random rows like the given ones; ids are drawn from the given ones."""
     if np.issubdtype(given.dtype, np.integer) or given.dtype == bool:
-        drawn = rng.choice(given.ravel(), (size, *given.shape[1:]))
-    else:
-        spread = np.asarray(given, np.float64)
-        drawn = spread.mean() + (spread.std() or 1) * rng.standard_normal((size, *given.shape[1:]))
+        return rng.choice(given.ravel(), (size, *given.shape[1:]))
+    spread = np.asarray(given, np.float64)
+    return spread.mean() + (spread.std() or 1) * rng.standard_normal((size, *given.shape[1:]))
+
+
+def _batches(x: Rows, size: int, each_leaf: EachLeaf | None) -> list[Array]:
+    """Return the given rows and as many random ones, all distinct."""
+    draw = partial(_other_rows, np.random.default_rng(0), size)
+    given = np.asarray(x)
+    drawn = draw(given) if each_leaf is None else each_leaf(draw, given)
     found = jnp.asarray(drawn).astype(x.dtype)
     return (
         [jnp.asarray(x), found]

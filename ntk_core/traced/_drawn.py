@@ -6,7 +6,7 @@ may be finite only on a part of its domain, such as that of a logarithm; then nu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import Enum
 from functools import partial
 
@@ -17,6 +17,8 @@ from jax import Array
 from jaxtyping import PyTree
 
 Numbers = Array | np.ndarray
+# Applies a function to every leaf of packed rows, see ``_row_trees``.
+EachLeaf = Callable[[Callable[[np.ndarray], Numbers], Numbers], np.ndarray]
 # Random numbers of one array; larger ones repeat them. A prime, so that rows of a matrix differ. Our choice.
 PATTERN = 65_521
 
@@ -33,12 +35,19 @@ class Draw(Enum):
     NEAR = "near"
 
 
-def draws(params: PyTree, *inputs: Numbers) -> Iterator[tuple[PyTree, list[Numbers]]]:
-    """Yield random parameters and inputs of the given kinds, from the most to the least different ones."""
+def draws(
+    params: PyTree, *inputs: Numbers, each_leaf: EachLeaf | None = None
+) -> Iterator[tuple[PyTree, list[Numbers]]]:
+    """Yield random parameters and inputs of the given kinds, from the most to the least different ones.
+
+    Args:
+        each_leaf: of inputs that are packed trees, whose leaves are drawn one by one.
+    """
     for how in Draw:
         rng = np.random.default_rng(0)
         drawn = jax.tree.map(partial(_parameter, rng, how), params)
-        yield drawn, [_rows(rng, how, x) for x in inputs]
+        draw = partial(_rows, rng, how)
+        yield drawn, [draw(x) if each_leaf is None else each_leaf(draw, x) for x in inputs]
 
 
 def _parameter(rng: np.random.Generator, how: Draw, leaf: Numbers) -> Numbers:

@@ -18,7 +18,6 @@ from jax.errors import (
 )
 from jax.extend.core import ClosedJaxpr
 from jax.tree_util import KeyPath, PyTreeDef
-from jax.typing import ArrayLike
 from jaxtyping import PyTree
 
 from ntk_core.errors import InvalidInput, kind_of, reason_of
@@ -28,6 +27,7 @@ from ntk_core.traced._of_network import Shapes, avals_of, shapes_of
 from ntk_core.traced._overwrites import Plain, overwrites
 from ntk_core.traced._primals import refuse_other_values
 from ntk_core.traced._program import Apply, Model, Program, Rows
+from ntk_core.traced._row_trees import is_tree, layout_of, packed_rows
 from ntk_core.traced._trace import Frozen, Seen, rules_of, trace
 from ntk_core.traced._transposes import refuse_other_transposes
 
@@ -117,14 +117,17 @@ class Flat:
         return outputs.reshape(len(outputs), math.prod(self.axes))
 
 
-def accepted(net: Model, params: PyTree, x: ArrayLike, field: str = "x") -> Accepted:
+def accepted(net: Model, params: PyTree, x: PyTree, field: str = "x") -> Accepted:
     """Validate a model (params, x) → (n, C), (n,) or (n, T, C) at inputs x of shape (n, *input_shape).
+
+    Inputs that are a tree of arrays become one array, and the model a function of it (``_row_trees``).
 
     Raises:
         InvalidInput: with the remedy, for a ``net`` that is no model, parameters without floats, a missing batch axis,
             a loss instead of outputs, or outputs of another shape or type.
     """
     check_model(net, params)
+    net, x = packed_rows(net, x, field)
     inputs = checked_array(x, field)
     if not inputs.ndim:
         raise InvalidInput(field, "a number", "inputs of shape (n, *input_shape)")
@@ -155,10 +158,13 @@ def axes_of(net: object) -> tuple[int, ...]:
     return net.axes if isinstance(net, Flat) else ()
 
 
-def accepted_input(net: Model, params: PyTree, x: ArrayLike) -> AcceptedInput:
+def accepted_input(net: Model, params: PyTree, x: PyTree) -> AcceptedInput:
     """Validate like :func:`accepted`, for one input x without a batch axis."""
-    one = checked_array(x, "x")
     check_model(net, params)
+    if is_tree(x):
+        net, rows = packed_rows(net, jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], x))
+        x = rows[0]
+    one = checked_array(x, "x")
     try:
         found = accepted(net, params, one[None])
     except InvalidInput as error:
@@ -218,12 +224,14 @@ def accepted_targets(
     return targets if inexact else targets.astype(jnp.result_type(float))
 
 
-def like_rows(x: ArrayLike, rows: Rows, field: str) -> Rows:
-    """Return ``x`` as an array of further inputs like ``rows``.
+def like_rows(x: PyTree, rows: Rows, field: str, net: Model | None = None) -> Rows:
+    """Return ``x`` as an array of further inputs like ``rows``, those of an accepted model.
 
     Raises:
         InvalidInput: for another shape.
     """
+    if net is not None and layout_of(net) is not None:
+        _, x = packed_rows(net, x, field)
     array = checked_array(x, field)
     if array.ndim + 1 == rows.ndim and array.shape == rows.shape[1:]:
         raise _without_batch(array, field)
@@ -417,7 +425,8 @@ def _outputs(
             isinstance(error, TypeError | ValueError | KeyError | IndexError | AttributeError)
             and getattr(error, "field", "input_shape") == "input_shape"
         ):
-            given = f"shape {x.shape} and type {x.dtype}"
+            layout = layout_of(net)
+            given = f"shape {x.shape} and type {x.dtype}" if layout is None else f"arrays {layout}"
             allowed = "inputs (n, *input_shape) that the parameters are for"
             raise ModelFails(field, given, allowed, reason) from error
         raise

@@ -20,6 +20,7 @@ from jaxtyping import Float, PyTree, Shaped
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.architectures import Network, output_function, output_jacobian
 from ntk_core.traced._contractions import Cotangents, FactoredCotangents, Patches, gram
+from ntk_core.traced._drawn import EachLeaf
 from ntk_core.traced._evaluate import Changes, Threaded, Touch, evaluate
 from ntk_core.traced._layers import (
     TracedLayer,
@@ -92,6 +93,7 @@ class Program:
         single: the program for a batch of one row.
         closed: the program of that row.
         stated: declarations of a network; empty for a function.
+        moving: whether each parameter is differentiated.
         layers: parts of parameters that only multiply.
         biases: parameters only added to z of a dense layer, by number.
         others: other moving parameters, by number.
@@ -101,6 +103,7 @@ class Program:
         roughest: the least precise type of its computations.
         kept: results of checks by name.
         only_as_given: names of checks that hold for the given numbers alone, so that each call repeats them.
+        each_leaf: changes every leaf of packed rows, if inputs are trees; see ``_row_trees``.
         sizes_compared: log2 of the sizes of parameters and inputs at which kernels were compared.
 
     >>> import jax.numpy as jnp
@@ -119,7 +122,8 @@ class Program:
         row: jax.ShapeDtypeStruct,
         stated: Stated = FUNCTION,
     ):
-        self.single, self._structure, self._moving, self.stated = single, structure, moving, stated
+        self.single, self._structure, self.stated = single, structure, stated
+        self.moving = tuple(moving)
 
         def one_row(leaves: list[Array], row: Array) -> Array:
             return jax.core.eval_jaxpr(single.jaxpr, single.consts, *leaves, row[None])[0][0]
@@ -157,6 +161,7 @@ class Program:
         self.only_as_given: set[str] = set()  # checks that random numbers could not decide
         self.sizes_compared: list[np.ndarray] = []
         self.num_norms = 0
+        self.each_leaf: EachLeaf | None = None
         self.zero: jax.ShapeDtypeStruct | None = None
         self.dimension = 0  # of the small space, with ``zero``
 
@@ -184,7 +189,7 @@ class Program:
         """Return all parameters in order; of a network, those of its layers."""
         if self.stated.layers:
             params = {name: params[name] for name in self.stated.layers}
-        pairs = zip(self._structure.flatten_up_to(params), self._moving, strict=True)
+        pairs = zip(self._structure.flatten_up_to(params), self.moving, strict=True)
         return [
             leaf if isinstance(leaf, Array) or not moves else jnp.asarray(leaf)
             for leaf, moves in pairs

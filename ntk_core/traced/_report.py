@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import jax.numpy as jnp
-from jax.typing import ArrayLike
-from jaxtyping import PyTree, Shaped
+from jaxtyping import PyTree
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.architectures import Network
@@ -14,6 +13,8 @@ from ntk_core.traced._check import Check, agree, checked
 from ntk_core.traced._entrance import accepted, kind_of
 from ntk_core.traced._layers import TracedLayer, num_positions
 from ntk_core.traced._program import Apply, Program, whole_kernels
+from ntk_core.traced._row_trees import Inputs
+from ntk_core.traced._trainable import Trainable, restricted
 from ntk_core.traced._uses import ADDED, MULTIPLIED
 
 
@@ -95,7 +96,9 @@ class LayersFound:
         return sum(layer.jacobian_bytes for layer in self.layers)
 
 
-def layers_of(apply: Apply, params: PyTree, x: Shaped[ArrayLike, "n ..."]) -> LayersFound:
+def layers_of(
+    apply: Apply, params: PyTree, x: Inputs, *, trainable: Trainable = None
+) -> LayersFound:
     """Report the layers that tracing finds in a function.
 
     The layers that ``empirical_ntk`` and ``hessian_norm`` find in ``apply(params, x) -> (n, C)``, and their costs.
@@ -113,6 +116,7 @@ def layers_of(apply: Apply, params: PyTree, x: Shaped[ArrayLike, "n ..."]) -> La
         apply: any function that treats each row of x separately.
         params: any tree of arrays; leaves that are not floating-point numbers are constant.
         x: inputs (n, *input_shape).
+        trainable: the differentiated parameters, as for ``empirical_ntk``.
 
     Returns:
         The layers, by name, kind and cost; Jupyter shows them as a table.
@@ -123,7 +127,7 @@ def layers_of(apply: Apply, params: PyTree, x: Shaped[ArrayLike, "n ..."]) -> La
 
     Source: docs/math/traced-programs.md; Novak, Sohl-Dickstein & Schoenholz 2022, §4.
     """
-    net, x, _ = accepted(apply, params, x)
+    net, x, _ = accepted(restricted(apply, params, trainable), params, x)
     inputs = jnp.asarray(x)
     program = checked(net.apply if isinstance(net, Network) else net, params, inputs)
     if program is None:

@@ -126,6 +126,12 @@ def _first(operands: Sequence[Known]) -> Rows | None:
     )
 
 
+def _bitcast(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None:
+    """Types of one width; others join or divide entries."""
+    same_rank = len(shape_of(eqn.invars[0])) == len(shape_of(eqn.outvars[0]))
+    return _only(operands, eqn) if same_rank else None
+
+
 def _elementwise(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None:
     return _only(operands, eqn)
 
@@ -328,6 +334,7 @@ RULES: dict[str, Callable[[JaxprEqn, list[Known], Proof], Known | None]] = {
     **dict.fromkeys(ELEMENTWISE, _elementwise),
     **dict.fromkeys(REDUCTIONS, _reduced),
     **dict.fromkeys(RUNNING, _kept_along("axis")),
+    "bitcast_convert_type": _bitcast,
     "broadcast_in_dim": _broadcast,
     "concatenate": _kept_along("dimension"),
     "conv_general_dilated": _convolved,

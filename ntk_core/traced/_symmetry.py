@@ -25,7 +25,7 @@ from ntk_core.traced._custom_rules import has_rules
 from ntk_core.traced._derivatives import linearized
 from ntk_core.traced._layers import wide
 from ntk_core.traced._program import Apply, Model, Rows, roughest_type
-from ntk_core.traced._trace import program_of
+from ntk_core.traced._trace import moving_leaves, program_of
 
 # Relative asymmetry that counts in every type. Correct rules reach 7e-6 in float32 and 0.035 in bfloat16.
 LARGEST_GAP = 0.1
@@ -46,10 +46,10 @@ class AsymmetricHessian(InvalidInput):
 class Mixture:
     """⟨weights, f⟩ of a model; equal for equal models, as compiled programs need."""
 
-    net: Apply
+    function: Apply
 
     def __call__(self, params: PyTree, x: Array, weights: Float[Array, "n C"]) -> Float[Array, ""]:
-        outputs = self.net(params, x)
+        outputs = self.function(params, x)
         return jnp.sum(outputs.astype(wide(outputs.dtype)) * weights)
 
 
@@ -150,10 +150,7 @@ def _asymmetry(value: Scalar, params: PyTree, arrays: tuple[Array, ...]) -> Asym
     The former resembles the norm of H; the latter shows small parameters beside large ones.
     """
     leaves, structure = jax.tree.flatten(params)
-    places = []
-    for at, leaf in enumerate(leaves):
-        if hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.inexact):
-            places.append(at)
+    places = [at for at, moves in enumerate(moving_leaves(value, params)) if moves]
     moving = [leaves[at] for at in places]
 
     def own(moving: list[Array]) -> Array:

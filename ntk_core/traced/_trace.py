@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,11 +20,12 @@ from ntk_core.traced._derivatives import value_and_slope
 from ntk_core.traced._look_ups import with_one_derivative
 from ntk_core.traced._overwrites import overwrites, reverses
 from ntk_core.traced._program import Apply, Model, Program, Rows, check_reversible
+from ntk_core.traced._row_trees import Packed
 from ntk_core.traced._same import same
 from ntk_core.traced._uses import Avals
+from ntk_core.traced._wrappers import inner, unwrapped
 
 BATCHES_KEPT = 64
-Kind = TypeVar("Kind")
 # Structure, shapes and motion of parameters, shape and type of inputs, the type of floats.
 Key = tuple[PyTreeDef, Avals, tuple[bool, ...], tuple[int, ...], np.dtype, str]
 
@@ -94,6 +95,36 @@ def freeze(apply: Apply) -> Frozen:
     return Frozen(apply)
 
 
+@dataclass(frozen=True)
+class Part:
+    """A function of which some parameters alone are differentiated; equal for equal functions.
+
+    Attributes:
+        moves: whether each leaf of the parameters is differentiated.
+    """
+
+    function: Apply
+    moves: tuple[bool, ...]
+
+    def __call__(self, params: PyTree, x: Array) -> Array:
+        return self.function(params, x)
+
+
+def moving_leaves(apply: object, params: PyTree) -> tuple[bool, ...]:
+    """Whether each leaf of the parameters is differentiated: floats, or the chosen ones of them."""
+    leaves = jax.tree.leaves(params)
+    floats = tuple(
+        hasattr(leaf, "dtype") and bool(jnp.issubdtype(leaf.dtype, jnp.inexact)) for leaf in leaves
+    )
+    program = inner(apply, Program)
+    if program is not None and len(program.moving) == len(leaves):
+        return tuple(map(bool, program.moving))
+    part = inner(apply, Part)
+    if part is None:
+        return floats
+    return tuple(each and chosen for each, chosen in zip(floats, part.moves, strict=True))
+
+
 _KEPT: list[Batch] = []  # the latest first
 
 
@@ -116,10 +147,13 @@ def traced_batch(apply: Apply, params: PyTree, x: Rows) -> Batch | None:
         avals = tuple(jax.eval_shape(lambda *each: each, *leaves))
     except TypeError:
         return None
-    moving = tuple(_moves(leaf) for leaf in leaves)
+    moving = tuple(
+        moves and leaf.size > 0
+        for moves, leaf in zip(moving_leaves(apply, params), leaves, strict=True)
+    )
     shape = (max(2, len(x)), *x.shape[1:])
     key = structure, avals, moving, shape, x.dtype, jnp.result_type(float).name
-    frozen, kinds = _unwrapped(apply, Frozen)
+    frozen, kinds = unwrapped(apply, Frozen)
     if frozen is not None and (kinds, *key) in frozen.batches:
         return frozen.batches[kinds, *key]
     if any(jnp.issubdtype(aval.dtype, jnp.complexfloating) for aval in avals):
@@ -153,22 +187,9 @@ def traced_batch(apply: Apply, params: PyTree, x: Rows) -> Batch | None:
     return batch
 
 
-def _unwrapped(apply: object, kind: type[Kind]) -> tuple[Kind | None, tuple[type, ...]]:
-    """Return (the inner object of this kind, the kinds around it)."""
-    kinds: tuple[type, ...] = ()
-    while apply is not None and not isinstance(apply, kind):
-        kinds, apply = (*kinds, type(apply)), getattr(apply, "function", None)
-    return apply, kinds
-
-
-def inner(apply: object, kind: type[Kind]) -> Kind | None:
-    """Return the object of this kind inside of a wrapped function, or None."""
-    return _unwrapped(apply, kind)[0]
-
-
 def same_program(one: Apply, two: Apply) -> bool:
     """Whether two accepted functions had the same program when accepted."""
-    (left, kinds), (right, others) = (_unwrapped(each, Seen) for each in (one, two))
+    (left, kinds), (right, others) = (unwrapped(each, Seen) for each in (one, two))
     return kinds == others and left is not None and right is not None and left.computes(right)
 
 
@@ -211,7 +232,10 @@ def _program(apply: Apply, key: Key, closed: ClosedJaxpr) -> Program | None:
             and same(batch.program.single, single, (None, None))
         ):
             return batch.program
-    return Program(single, structure, avals, moving, jax.ShapeDtypeStruct(shape[1:], dtype))
+    program = Program(single, structure, avals, moving, jax.ShapeDtypeStruct(shape[1:], dtype))
+    packed = inner(apply, Packed)
+    program.each_leaf = None if packed is None else packed.layout.each
+    return program
 
 
 def _traced_rows(
@@ -345,8 +369,8 @@ def _copy_literals(jaxpr: Jaxpr) -> None:
         for atom in eqn.invars:
             if isinstance(atom, Literal) and isinstance(atom.val, np.ndarray):
                 atom.val = np.array(atom.val)
-    for inner in subjaxprs(jaxpr):
-        _copy_literals(inner)
+    for called in subjaxprs(jaxpr):
+        _copy_literals(called)
 
 
 def rules_of(closed: ClosedJaxpr) -> ClosedJaxpr | None:

@@ -19,6 +19,8 @@ from ntk_core.traced._check import numbers_for, quickly
 from ntk_core.traced._drawn import draws
 from ntk_core.traced._layers import wide
 from ntk_core.traced._program import Apply, Rows, roughest_type
+from ntk_core.traced._row_trees import layout_of
+from ntk_core.traced._trace import moving_leaves
 
 STATED = frozenset({"custom_linear_solve"})  # operations whose transpose is stated
 WITHOUT_ROWS = frozenset({"linear_call"})  # operations that JAX cannot apply to each row of a batch
@@ -64,7 +66,9 @@ def refuse_other_transposes(net: Apply, program: Jaxpr, params: PyTree, x: Rows)
         if numbers is None:
             return
         places = [numbers]
-        for drawn, (rows,) in draws(numbers[0], numbers[1]):
+        layout = layout_of(net)
+        each_leaf = None if layout is None else layout.each
+        for drawn, (rows,) in draws(numbers[0], numbers[1], each_leaf=each_leaf):
             places.append((drawn, rows))
         for own, rows in places:
             try:
@@ -94,10 +98,7 @@ def _has(program: Jaxpr, names: frozenset[str]) -> bool:
 def _both(net: Apply, params: PyTree, x: Array) -> tuple[Array, Array, Array]:
     """Return ⟨u, J v⟩ by both modes, and the size of its terms."""
     leaves, structure = jax.tree.flatten(params)
-    places = []
-    for at, leaf in enumerate(leaves):
-        if hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.inexact):
-            places.append(at)
+    places = [at for at, moves in enumerate(moving_leaves(net, params)) if moves]
     moving = [leaves[at] for at in places]
     keys = jax.random.split(jax.random.key(0), len(places) + 1)
 

@@ -1,0 +1,20 @@
+"""Functions around functions: accepted, scaled, packed or restricted models keep the inner one as ``function``."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+Kind = TypeVar("Kind")
+
+
+def unwrapped(apply: object, kind: type[Kind]) -> tuple[Kind | None, tuple[type, ...]]:
+    """Return (the inner object of this kind, the kinds around it)."""
+    kinds: tuple[type, ...] = ()
+    while apply is not None and not isinstance(apply, kind):
+        kinds, apply = (*kinds, type(apply)), getattr(apply, "function", None)
+    return apply, kinds
+
+
+def inner(apply: object, kind: type[Kind]) -> Kind | None:
+    """Return the object of this kind inside of a wrapped function, or None."""
+    return unwrapped(apply, kind)[0]

@@ -1,0 +1,169 @@
+"""Inputs that are trees of arrays, against the same function of one array in float64."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import ntk_core
+from ntk_core.errors import InvalidInput
+from ntk_core.hessians import hessian_block_norms
+from ntk_core.kernels import diagonal_ntk
+from tests.plain_derivatives import normal
+
+WORDS, D, T, C, N = 11, 4, 5, 2, 4
+
+
+def attend(params, ids, mask, scale):
+    """One masked head of attention over embedded tokens, and a readout of their mean."""
+    h = params["table"][ids]
+    scores = jnp.einsum("ntd,nsd->nts", h @ params["q"], h @ params["k"]) / 2
+    weights = jax.nn.softmax(jnp.where(mask[:, None, :], scores, -1e9), axis=-1)
+    h = jnp.tanh(h + weights @ (h @ params["v"])) * mask[..., None]
+    return h.sum(1) * scale[:, None] @ params["out"]
+
+
+def of_tree(params, x):
+    return attend(params, x["ids"], x["text"][0], x["text"][1])
+
+
+def of_array(params, x):
+    return attend(params, x[:, :T].astype(int), x[:, T : 2 * T] > 0, x[:, 2 * T])
+
+
+def mean_of_rows(params, x):
+    return of_tree(params, x) - of_tree(params, x).mean(0)
+
+
+@pytest.fixture
+def problem(x64):
+    drawn = normal(table=(WORDS, D), q=(D, D), k=(D, D), v=(D, D), out=(D, C), scale=(N,))
+    scale = drawn.pop("scale")
+    ids = np.random.default_rng(0).integers(0, WORDS, (N, T))
+    mask = np.arange(T) < np.array([5, 3, 4, 2])[:, None]
+    x = {"ids": jnp.asarray(ids), "text": (mask, scale)}
+    packed = jnp.concatenate([ids, mask, scale[:, None]], axis=1)
+    return jax.tree.map(jnp.asarray, drawn), x, packed
+
+
+def rows(x, chosen):
+    return jax.tree.map(lambda leaf: leaf[chosen], x)
+
+
+def test_kernels_of_trees(problem):
+    params, x, packed = problem
+    expected = ntk_core.empirical_ntk(of_array, params, packed)
+    found = ntk_core.empirical_ntk(of_tree, params, x)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    in_blocks = ntk_core.empirical_ntk(
+        of_tree, params, x, rows(x, np.array([2, 0, 1])), memory_limit=1e3
+    )
+    np.testing.assert_allclose(in_blocks, expected[:, np.array([2, 0, 1])], rtol=1e-9)
+
+
+@pytest.mark.slow  # compiles several programs of attention
+def test_other_kernels_of_trees(problem):
+    params, x, packed = problem
+    expected = ntk_core.empirical_ntk(of_array, params, packed)
+    np.testing.assert_allclose(
+        ntk_core.empirical_ntk(of_tree, params, x, trainable="v"),
+        ntk_core.empirical_ntk(of_array, params, packed, trainable="v"),
+        rtol=1e-9,
+    )
+    diagonal = diagonal_ntk(of_tree, params, x)
+    np.testing.assert_allclose(diagonal, jnp.einsum("iiab->iab", expected), rtol=1e-9)
+    operator = ntk_core.KernelOperator(of_tree, params, x)
+    v = packed[:, :C]
+    product = jnp.einsum("ijab,jb->ia", expected, v)
+    np.testing.assert_allclose(operator.product(v), product, rtol=1e-9)
+    np.testing.assert_allclose(operator.product(v, rows(x, slice(1, 2))), product[1:2], rtol=1e-9)
+    later = jax.tree.map(lambda w: 1.1 * w, params)
+    change = ntk_core.kernel_change_between(of_tree, params, later, x, memory_limit=2e4)
+    own = ntk_core.kernel_change_between(of_array, params, later, packed)
+    np.testing.assert_allclose(change.change, own.change, rtol=1e-9)
+    kinds = [layer.kind for layer in ntk_core.layers_of(of_tree, params, x).layers]
+    assert sorted(kinds) == ["look-up"] + ["product"] * 4
+
+
+@pytest.mark.slow  # compiles Hessian products of attention
+def test_hessians_of_trees(problem):
+    params, x, packed = problem
+    expected = ntk_core.hessian_norm(of_array, params, packed).value
+    np.testing.assert_allclose(ntk_core.hessian_norm(of_tree, params, x).value, expected, rtol=1e-6)
+    one = ntk_core.hessian_norm(of_tree, params, rows(x, 1))
+    np.testing.assert_allclose(one.value, expected[1], rtol=1e-6)
+    blocks = hessian_block_norms(of_tree, params, rows(x, 1))
+    own = hessian_block_norms(of_array, params, packed[1])
+    np.testing.assert_allclose(blocks.values, own.values, rtol=1e-5)
+
+
+@pytest.mark.slow  # trains and reports
+def test_training_and_reports_on_trees(problem):
+    params, x, packed = problem
+    y = packed[:, :C] / WORDS
+    few = {"max_steps": 4, "num_records": 3, "learning_rate": 0.01}
+    found = ntk_core.train(of_tree, params, x, y, x_test=rows(x, slice(1, 2)), y_test=y[1:2], **few)
+    own = ntk_core.train(of_array, params, packed, y, x_test=packed[1:2], y_test=y[1:2], **few)
+    np.testing.assert_allclose(found.network.test_outputs, own.network.test_outputs, rtol=1e-9)
+    np.testing.assert_allclose(found.linearized.loss, own.linearized.loss, rtol=1e-9)
+    report = ntk_core.linearity_report(of_tree, params, found.params, x, y)
+    own_report = ntk_core.linearity_report(of_array, params, found.params, packed, y)
+    assert report.kernel_change == pytest.approx(own_report.kernel_change, rel=1e-8)
+    assert report.output_error == pytest.approx(own_report.output_error, rel=1e-8)
+    linear = ntk_core.linearize(of_tree, params)(found.params, x)
+    expected = ntk_core.linearize(of_array, params)(found.params, packed)
+    np.testing.assert_allclose(linear, expected, rtol=1e-9)
+    sweep = ntk_core.sweep_widths(
+        lambda width, key: (of_tree, params), [8], x, y, num_seeds=1, max_steps=2, num_inputs=1
+    )
+    assert sweep.runs[0].hessian_norm > 0
+
+
+def test_every_type_packs_exactly(x64):
+    types = (bool, np.int8, np.uint16, np.int32, np.int64, np.float16, np.float32, np.float64)
+    values = np.array([[0, 1, 3], [1, 0, 2]])
+
+    def summed(w, x):
+        total = sum(leaf.astype(float).sum((1, 2)) for leaf in jax.tree.leaves(x))
+        return (w * total)[:, None]
+
+    x = {str(np.dtype(kind)): values[:, :, None].astype(kind) - kind(1) * 0 for kind in types}
+    found = ntk_core.empirical_ntk(summed, jnp.ones(()), x)
+    total = sum(leaf.astype(float).sum((1, 2)) for leaf in x.values())
+    np.testing.assert_allclose(found[:, :, 0, 0], np.outer(total, total), rtol=1e-12)
+    lowest = {"ids": np.array([[-(2**62)]]), "mean": np.array([[np.nextafter(1, 2)]])}
+    found = ntk_core.empirical_ntk(
+        lambda w, x: w * (x["mean"] - 1) + 0 * x["ids"], jnp.ones(()), lowest
+    )
+    np.testing.assert_allclose(found.item(), np.finfo(float).eps ** 2, rtol=1e-9)
+
+
+def test_trees_that_cannot_be_used(problem):
+    params, x, _ = problem
+    net = ntk_core.FullyConnected(width=4)
+    for given, words in (
+        (
+            {"ids": x["ids"], "text": (x["text"][0][:2], x["text"][1])},
+            "4 rows in ids and 2 in text.0",
+        ),
+        ({}, "a tree without arrays"),
+        ({"ids": 3}, "x1.ids: a number without rows"),
+        ({"ids": ["a", "b"]}, "x1.ids: list of type"),
+        ({"ids": x["ids"] * 1j}, "an array of real numbers"),
+        ({"ids": x["ids"]}, "arrays ids \\(n, 5\\) of int64"),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            ntk_core.empirical_ntk(of_tree, params, given)
+    with pytest.raises(InvalidInput, match="networks of this package take one"):
+        ntk_core.empirical_ntk(net, net.init(jax.random.key(0), (3,)), x)
+    with pytest.raises(InvalidInput, match="as in the other inputs"):
+        ntk_core.empirical_ntk(of_tree, params, x, {**x, "ids": x["ids"] * 1.0})
+
+
+@pytest.mark.slow  # traces both batches of attention
+def test_rows_of_trees_that_interact(problem):
+    params, x, _ = problem
+    with pytest.raises(InvalidInput, match="mixes the rows"):
+        ntk_core.empirical_ntk(mean_of_rows, params, x)
