@@ -1,11 +1,12 @@
 """Installed packages and free memory of this machine."""
 
 import contextlib
+import importlib.metadata
 import importlib.util
+import json
 import os
 from pathlib import Path
-
-from ntk_core._version import __version__
+from urllib.parse import unquote, urlsplit
 
 # A wheel packs app.py into linearity_lab; a checkout has it at its top.
 IS_CHECKOUT = not (Path(__file__).resolve().parents[1] / "linearity_lab" / "app.py").is_file()
@@ -15,7 +16,18 @@ def how_to_install(extra: str) -> str:
     """Return the command that installs ``cli``, ``app``, ``cluster``, ``postgres`` or ``torch``."""
     if IS_CHECKOUT:
         return f"pip install -r requirements{'' if extra == 'app' else '-' + extra}.txt"
-    return f"pip install 'linearity_lab-{__version__}-py3-none-any.whl[{extra}]'"
+    return f"pip install '{_installed_from()}[{extra}]'"
+
+
+def _installed_from() -> str:
+    """Return the path of the wheel or folder that was installed; the name of the distribution if unknown."""
+    name = "linearity-lab"
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError, ValueError, KeyError):
+        text = importlib.metadata.distribution(name).read_text("direct_url.json")
+        url = urlsplit(json.loads(text)["url"]) if text else None
+        if url is not None and url.scheme == "file":
+            return unquote(url.path)
+    return name
 
 
 def check_installed(extra: str, purpose: str, *modules: str) -> None:

@@ -7,7 +7,8 @@ import sys
 from collections.abc import Sequence
 
 from linearity_lab.cli._complaints import complain
-from linearity_lab.exit_codes import FAILED
+from linearity_lab.exit_codes import COMPLETED, FAILED
+from ntk_core._version import __version__
 from ntk_core.machine import check_installed
 
 _NEEDED = ("cyclopts", "filelock", "pandas", "PIL", "psutil", "sqlalchemy")
@@ -15,6 +16,9 @@ _NEEDED = ("cyclopts", "filelock", "pandas", "PIL", "psutil", "sqlalchemy")
 
 def program() -> int:
     """Run the command of this process and return the exit code."""
+    if sys.argv[1:] == ["--version"]:  # needs no other package
+        print(__version__)
+        return COMPLETED
     try:
         check_installed(
             "app" if sys.argv[1:2] in (["app"], ["site"]) else "cli", "The command line", *_NEEDED

@@ -37,10 +37,10 @@ def run(
     out: str | None = None,
     json: bool | None = None,
 ) -> int:
-    """Compute a preset or a spec.
+    """Compute a preset, an experiment or a spec.
 
     Args:
-        target: Name of a preset, or path of a spec in JSON.
+        target: Name of a preset or an experiment, or path of a spec in JSON.
         settings: Change settings, NAME=VALUE: widths=30,100,1000 training.learning_rate=0.5
         paper: Use the paper's sizes.
         out: Also write run.jsonl and points.csv to this directory; the store always keeps the run.
@@ -68,7 +68,7 @@ def own(
     /,
     *,
     out: str | None = None,
-    json: Flag = False,
+    json: bool = False,
     **given: str | None,
 ) -> int:
     """Sweep the width of a model in a Python file.
@@ -109,7 +109,7 @@ def report(
         tuple[str, ...], Parameter(name="--set", consume_multiple=(1, None), negative=())
     ] = (),
     out: str | None = None,
-    json: Flag = False,
+    json: bool = False,
 ) -> int:
     """Report how linear a model is between two checkpoints.
 
@@ -125,7 +125,11 @@ def report(
         out: Also write run.jsonl and points.csv to this directory.
         json: Print one JSON event per line.
     """
-    from linearity_lab.experiments.linearity_report.compute import reported_by  # starts JAX
+    from linearity_lab.experiments.linearity_report.compute import (  # starts JAX
+        num_outputs_of,
+        reported_by,
+        same_weights,
+    )
     from ntk_core.networks.keys import initial_key
     from ntk_core.own_models import load_model, read_checkpoint, their_errors, with_checkpoints
 
@@ -148,8 +152,20 @@ def report(
     spec = with_settings(LinearityReportSpec(), {**facts, **chosen, **changed})
     with their_errors(path):  # refuse unsuitable files before storing anything
         made = loaded(spec.width, initial_key(0, spec.width))
-        ends = with_checkpoints(made, w0, w1, load_data(spec).x)
-    return compute(spec, directory, json, reported_by(*ends, path))
+        loaded_data = load_data(spec)
+        apply, params0, params1 = with_checkpoints(made, w0, w1, loaded_data.x)
+    if same_weights(params0, params1):
+        raise InvalidInput("AFTER", after, "another checkpoint: these two are equal")
+    with their_errors(path):
+        num_outputs = num_outputs_of(apply, params0, loaded_data.x)
+    num_targets = loaded_data.y.shape[-1]
+    if num_outputs != num_targets:
+        raise InvalidInput(
+            "--data",
+            f"{spec.dataset.name} with {num_targets} targets{'' if chosen else ', the default'}",
+            f"a data set with {num_outputs}, the outputs of the model",
+        )
+    return compute(spec, directory, json, reported_by(apply, params0, params1, path))
 
 
 def gallery(

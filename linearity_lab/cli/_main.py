@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None, *, keep_code: bool = False) -> 
         return INTERRUPTED
     except BrokenPipeError:  # the reader closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILED
+        return FAILED if given[0] in _COMPUTE else COMPLETED
 
 
 def _app() -> App:

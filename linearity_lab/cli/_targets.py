@@ -2,13 +2,15 @@
 
 import os
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from linearity_lab.cli.run_directory import RunDirectory, read_limited
-from linearity_lab.runs import PRESETS, PointValue, Result, Spec, parse_spec, preset
+from linearity_lab.installation import command_name
+from linearity_lab.runs import EXPERIMENTS, PRESETS, PointValue, Result, Spec, parse_spec
 from linearity_lab.runs.store import READING_WORDS, KnownRun, Reading, Store
 from linearity_lab.settings.grammar import settings, value_of
 from ntk_core.errors import InvalidInput
@@ -30,16 +32,28 @@ class KeptRun:
 
 
 def spec_named(target: str, paper: bool) -> Spec:
-    """Return the spec of a preset or a file; refuse anything else."""
+    """Return the spec of a preset, an experiment with its default settings, or a file; refuse anything else."""
     if target in PRESETS:
         return PRESETS[target].paper_spec if paper else PRESETS[target].spec
+    if target in EXPERIMENTS and not os.path.lexists(target):
+        if paper:
+            raise InvalidInput("--paper", target, "this option only with a preset")
+        return parse_spec({"experiment": target})
     path = Path(target)
     if not (path.suffix or len(path.parts) != 1 or os.path.lexists(path)):
-        return preset(target, SPEC).spec  # unknown: the error lists the known ones
+        raise _unknown(target)
     data = read_limited(path, SPEC)
     if paper:
         raise InvalidInput("--paper", target, "this option only with a preset")
     return parse_spec(data)
+
+
+def _unknown(target: str) -> InvalidInput:
+    """Name the nearest presets and experiments, or all experiments if none is near."""
+    names = [*PRESETS, *EXPERIMENTS]
+    near = get_close_matches(target, names, n=3, cutoff=0.6)
+    known = f"{', '.join(near)}; " if near else f"an experiment, {', '.join(EXPERIMENTS)}; "
+    return InvalidInput(SPEC, target, f"{known}`{command_name()} presets` lists all presets")
 
 
 def assignment(text: str, spec: Spec) -> tuple[str, object]:

@@ -4,6 +4,7 @@ import functools
 import importlib
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from typing import TypeVar, cast
 
@@ -89,7 +90,8 @@ def presets() -> dict[str, Spec]:
 def preset(name: str, field: str = "preset") -> Preset[Spec]:
     """Return the preset of this name."""
     if name not in PRESETS:
-        raise InvalidInput(field, name, "one of " + ", ".join(PRESETS))
+        near = get_close_matches(name, PRESETS, n=3, cutoff=0.5)
+        raise InvalidInput(field, name, "one of " + ", ".join(near or PRESETS))
     return PRESETS[name]
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from linearity_lab import installation
+from linearity_lab import cli, installation
 from linearity_lab.cli import _lab, main
 from linearity_lab.cli._main import COMMANDS
+from linearity_lab.cli._targets import spec_named
 from linearity_lab.experiments.kernel_change.point import KernelChangeResult
 from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
 from linearity_lab.runs import PRESETS, canonical_json
@@ -192,7 +193,7 @@ def test_targets_that_are_no_spec_are_refused(capsys, tmp_path):
     if hasattr(os, "mkfifo"):
         os.mkfifo(tmp_path / "pipe")  # without a writer
     for arguments, words in {
-        ("no-such-preset",): "liu-fig1-left",
+        ("no-such-preset",): "presets` lists all presets",
         (tmp_path / "missing.json",): "No such file",
         (tmp_path,): "ordinary file",
         ("/dev/zero",): "ordinary file",
@@ -288,4 +289,45 @@ def test_app_without_its_extra_names_the_command_to_install_it(monkeypatch, caps
 def test_install_advice_names_a_file_or_the_wheel(monkeypatch, extra):
     assert (ROOT / machine.how_to_install(extra).split()[-1]).is_file()
     monkeypatch.setattr(machine, "IS_CHECKOUT", False)
-    assert f"-py3-none-any.whl[{extra}]'" in machine.how_to_install(extra)
+    # These tests run in an installation of this folder.
+    assert machine.how_to_install(extra) == f"pip install '{ROOT}[{extra}]'"
+    monkeypatch.setattr(machine.importlib.metadata, "distribution", _not_installed)
+    assert machine.how_to_install(extra) == f"pip install 'linearity-lab[{extra}]'"
+
+
+def _not_installed(name):
+    raise machine.importlib.metadata.PackageNotFoundError(name)
+
+
+def test_version_needs_no_other_package(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["linearity-lab", "--version"])
+    monkeypatch.setattr(machine.importlib.util, "find_spec", lambda name: None)
+    assert cli.program() == 0
+    assert capsys.readouterr().out == f"{__version__}\n"
+
+
+def test_an_experiment_runs_by_its_name_with_settings(capsys):
+    spec = spec_named("kernel_change", paper=False)
+    assert spec == KernelChangeSpec()
+    assert main(["run", "kernel_change", "--set", "wdths=30"]) == 2
+    assert "did you mean widths?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "near"), [("liu-fig1-lef", "liu-fig1-left"), ("kernel_chang", "kernel_change")]
+)
+def test_unknown_names_give_the_nearest_ones_alone(given, near, capsys):
+    assert main(["run", given]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert near in line
+    assert len(line) < 200
+
+
+@pytest.mark.slow  # starts the program
+def test_listings_end_well_when_the_reader_closes_the_pipe():
+    process = subprocess.Popen(
+        [sys.executable, "-m", "linearity_lab", "presets"], cwd=ROOT, stdout=subprocess.PIPE
+    )
+    process.stdout.read(10)
+    process.stdout.close()
+    assert process.wait(60) == 0

@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import PyTree
 
 from linearity_lab.data import Dataset
@@ -13,7 +15,22 @@ from linearity_lab.experiments.linearity_report.point import (
 from linearity_lab.runs import Computation, load_data
 from ntk_core.own_models import linearity_report, their_errors
 from ntk_core.progress import Progress
-from ntk_core.traced import Apply
+from ntk_core.traced import Apply, accepted
+
+
+def same_weights(params0: PyTree, params1: PyTree) -> bool:
+    """Whether two checkpoints have equal weights."""
+    pairs = zip(jax.tree.leaves(params0), jax.tree.leaves(params1), strict=True)
+    return all(np.array_equal(one, other) for one, other in pairs)
+
+
+def num_outputs_of(apply: Apply, params: PyTree, x: np.ndarray) -> int:
+    """Return C of outputs (n, C), or 1 of outputs (n,).
+
+    Raises:
+        InvalidInput: if the model does not take these inputs.
+    """
+    return accepted(apply, params, jnp.asarray(x)).num_outputs
 
 
 def reported_by(apply: Apply, params0: PyTree, params1: PyTree, path: Path) -> Computation:
