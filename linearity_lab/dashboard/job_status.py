@@ -163,7 +163,8 @@ def _status_words(now: Snapshot) -> str:
     if now.status == "queued":
         return f"Waiting, place {now.position}{_ahead_words(now) or ' in the queue'}"
     left = "" if now.remaining_s is None else f", {duration(now.remaining_s)} left"
-    return f"{len(now.points)} of {count_points(now.spec)}{left} · {now.message}"
+    late = f" (slower than the {duration(now.late_s)} estimated)" if now.late_s else ""
+    return f"{len(now.points)} of {count_points(now.spec)}{left}{late} · {now.message}"
 
 
 def _ahead_words(now: Snapshot) -> str:

@@ -1,5 +1,6 @@
 """Start, follow and stop a job; after a reload or in a second browser, the URL names the job."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -113,10 +114,14 @@ def run_bar(
         if notice:
             st.error("Fix these settings to run: " + plain(" ".join(notice)))
         _offer_repair(page, form)
-    elif (
-        _is_asked_for(page, spec, seconds)
+        return
+    is_quick = st.session_state.pop(f"{page}.quick", None) == spec_digest(spec)
+    is_wanted = (
+        is_quick
+        or _is_asked_for(page, spec, seconds)
         or _is_wanted(page, form, spec, seconds if pressed else None)
-    ) and submit(page, spec):
+    )
+    if is_wanted and submit(page, spec, quick_s=SHORT_S if is_quick else math.inf):
         # Otherwise the pending URL would be parsed again, without the job.
         session.show_address(page, {**form.query(), **session.job_query(page)})
         st.rerun()
@@ -157,9 +162,7 @@ def _start_quick(page: str, form: SpecForm[AnySpec], shorter: AnySpec) -> None:
 
 
 def _is_asked_for(page: str, spec: Spec, seconds: float) -> bool:
-    """Whether Quick run was pressed, or a link opened a short run without a saved result."""
-    if st.session_state.pop(f"{page}.quick", None) == spec_digest(spec):
-        return True
+    """Whether a link opened a short run without a saved result."""
     if st.session_state.pop(TRIED, None) != page:
         return False
     return gallery_result_of(spec) is None and seconds <= SHORT_S
@@ -188,12 +191,12 @@ def _is_wanted(page: str, form: SpecForm[AnySpec], spec: AnySpec, pressed_s: flo
                     f"{titles[name]} {text}" for name, text in differences(shorter, spec).items()
                 )
                 st.button(
-                    f"Quick run (~{SHORT_S:.0f} s)",
+                    f"Quick run ({SHORT_S:.0f} s)",
                     key=f"{page}.shorter",
                     type="primary",
                     on_click=_start_quick,
                     args=(page, form, shorter),
-                    help=f"Runs with {plain(changed)}.",
+                    help=f"Runs with {plain(changed)}, and stops after {SHORT_S:.0f} s with what it has.",
                 )
             started = st.button("Run everything", key=f"{page}.run_long")
     if started:
@@ -363,14 +366,22 @@ def _cost_words(spec: Spec, seconds: float, done: int) -> str:
     return f"{count_points(spec)}{known}, about {duration(seconds)} here, {memory} of memory"
 
 
-def submit(page: str, spec: Spec, *, is_preview: bool = False) -> bool:
-    """Start or attach to the job of this spec and follow it; False, with a message, if it was refused."""
+def submit(page: str, spec: Spec, *, is_preview: bool = False, quick_s: float = math.inf) -> bool:
+    """Start or attach to the job of this spec and follow it; False, with a message, if it was refused.
+
+    A quick run stops after ``quick_s``.
+    """
     try:
         if (known := gallery_result_of(spec)) is not None:
             shared_jobs().adopt(known)
         address = session.network_address()
         job_id = shared_jobs().submit(
-            spec, session.viewer(), address, session.visitor(), is_preview=is_preview
+            spec,
+            session.viewer(),
+            address,
+            session.visitor(),
+            is_preview=is_preview,
+            quick_s=quick_s,
         )
     except InvalidInput as error:
         st.error(plain(f"{error_text(error)}."))

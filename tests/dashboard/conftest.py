@@ -1,5 +1,6 @@
 """Fixtures: jobs without workers, a separate store and gallery."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -46,7 +47,10 @@ class FakeJobs:
     def adopt(self, result) -> None:
         self.adopted.append(result)
 
-    def submit(self, spec, viewer="", address="", visitor=""):
+    def submit(
+        self, spec, viewer="", address="", visitor="", *, is_preview=False, quick_s=math.inf
+    ):
+        self.quick_s = quick_s
         if self.refusal:
             raise self.refusal
         self.submitted.append(spec)

@@ -64,6 +64,7 @@ def test_quick_run_keeps_both_ends_and_starts(jobs, gallery):
     (spec,) = jobs.submitted
     assert address(app)["job"] == spec_digest(spec)[:16], "what runs is what is shown"
     assert estimate(spec).seconds <= SHORT_S
+    assert jobs.quick_s == SHORT_S, "it stops there"
     assert set(spec.widths) <= set(LONG.widths)
     assert (spec.training, spec.dataset) == (LONG.training, LONG.dataset)
 

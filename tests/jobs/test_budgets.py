@@ -1,5 +1,6 @@
 """Jobs ended by wall clock or memory: their points are kept and other jobs continue."""
 
+import math
 import multiprocessing
 import os
 import signal
@@ -238,3 +239,24 @@ def test_stored_result_beyond_the_bound_is_shown_in_part(tmp_path):
     assert len(job.now.points) + job.now.num_unloaded == len(result.points)
     assert Job.recalled(store, result.spec, sum(sizes.values())).now.result == result
     store.close()
+
+
+def test_a_quick_run_stops_at_its_limit_with_its_points(make_jobs, long, wait_for):
+    jobs, spec = make_jobs(), long(seed=71)
+    job_id = jobs.submit(spec, quick_s=600.0)
+    wait_for(jobs, job_id, has_a_point)
+    jobs._jobs[job_id].quick_s = 0.5
+    found = wait_for(jobs, job_id, ended)
+    assert (found.status, len(found.points)) == ("stopped", 1)
+    assert found.reason == "the time of this quick run is over (under 1 s)"
+    jobs.submit(spec)  # all of it
+    assert jobs._jobs[job_id].quick_s == math.inf
+
+
+def test_a_run_far_slower_than_estimated_says_so(tiny):
+    job = Job(tiny(seed=72))
+    job.begin()
+    assert job.expected_s > 0
+    for remaining_s, late_s in ((job.expected_s, 0.0), (1000.0, job.expected_s)):
+        job.now = replace(job.now, remaining_s=remaining_s)
+        assert job.late_s() == late_s

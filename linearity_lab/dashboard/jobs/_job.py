@@ -8,7 +8,7 @@ from typing import Literal
 
 from linearity_lab.dashboard.jobs.profile import Profile
 from linearity_lab.dashboard.jobs.worker import Computation
-from linearity_lab.runs import EndStatus, Point, Result, Spec, spec_digest
+from linearity_lab.runs import EndStatus, Point, Result, Spec, estimate, spec_digest
 from linearity_lab.runs.events import (
     Cause,
     Ended,
@@ -28,6 +28,8 @@ STOPPED = "stopped by the server; run it again to continue from its finished poi
 MADE_WAY = "waiting again, since no one followed it and others waited"
 YIELD_S = 60.0  # without a viewer, after which a run makes way for waiting ones; our choice
 LEAST_BYTES = 20_000  # of an ended job in memory, beside its points; our choice
+# A run is late if it takes so many times the estimated seconds, and so many more: our choice.
+FAR_OFF, FAR_OFF_S = 2.0, 20.0
 # Python objects of a point take about three times the bytes of its JSON (measured on 400 MB of numbers).
 OBJECT_FACTOR = 3
 Status = Literal["queued", "running", "completed", "cancelled", "stopped", "failed"]
@@ -51,6 +53,7 @@ class Snapshot:
             takes longer than estimated).
         owners: visitors who started it; empty on a local server.
         num_unloaded: finished points in the store that are too large to be shown here.
+        late_s: estimated time of a run that takes far longer than that; 0 for others.
     """
 
     job_id: str
@@ -70,6 +73,7 @@ class Snapshot:
     ahead: tuple[tuple[str, float | None], ...] = ()
     owners: frozenset[str] = frozenset()
     num_unloaded: int = 0
+    late_s: float = 0.0
 
     @property
     def active(self) -> bool:
@@ -89,6 +93,8 @@ class Job:
         viewers: sessions that follow it → their visitor if that is an owner, else empty.
         left_s: time (monotonic) since which no viewer is connected; None while one is, or if none is known.
         is_preview: whether it started by itself, so that it yields to runs.
+        quick_s: running time after which a quick run stops.
+        expected_s: running time that was estimated at its beginning.
         point_bytes: JSON bytes of its finished points by key.
         computation: its run in a worker, or None.
     """
@@ -100,6 +106,8 @@ class Job:
     viewers: dict[str, str] = field(default_factory=dict)
     left_s: float | None = None
     is_preview: bool = False
+    quick_s: float = math.inf
+    expected_s: float = math.inf
     point_bytes: dict[str, int] = field(default_factory=dict)
     submitted_s: float = 0.0
     computation: Computation | None = None
@@ -179,6 +187,12 @@ class Job:
         """Elapsed run time in seconds."""
         return time.monotonic() - self._began_s if self.status == "running" else 0.0
 
+    def late_s(self) -> float:
+        """Return the estimated time of a run that takes far longer by its measured speed; else 0."""
+        whole_s = self.spent_s() + (self.now.remaining_s or 0.0)
+        is_late = whole_s > max(FAR_OFF * self.expected_s, self.expected_s + FAR_OFF_S)
+        return self.expected_s if is_late else 0.0
+
     def row(self, max_s: float) -> UnfinishedJob:
         """Stored form of an unfinished job."""
         allowed_s = max_s if max_s < math.inf else None
@@ -199,6 +213,8 @@ class Job:
     def begin(self) -> None:
         """Start running."""
         self._began_s = time.monotonic()
+        done = {point.key: point.runtime_s for point in self.now.points}
+        self.expected_s = estimate(self.spec, done).seconds
         self.now = replace(self.now, status="running", message="starting")
 
     def end(self, status: EndStatus, reason: str = "", cause: Cause | None = None) -> None:

@@ -70,6 +70,7 @@ class Jobs:
         visitor: str = "",
         *,
         is_preview: bool = False,
+        quick_s: float = math.inf,
     ) -> str:
         """Start or resume ``spec``, or attach to its existing job; return the job id.
 
@@ -77,6 +78,7 @@ class Jobs:
             viewer: the requesting session, from this network address; empty if unknown.
             visitor: the owner of the run on a shared server; by default the session.
             is_preview: whether it started by itself: it yields to runs, ends without viewers, and is not listed.
+            quick_s: a new run stops after this time, and keeps its points.
 
         Raises:
             NoRoom: see :func:`~linearity_lab.dashboard.jobs._job.check_room`.
@@ -84,7 +86,9 @@ class Jobs:
         """
         self.warm_up()
         owner = visitor or viewer
-        job_id = self._accept(spec, owner, address, viewer=viewer, is_preview=is_preview)
+        job_id = self._accept(
+            spec, owner, address, viewer=viewer, is_preview=is_preview, quick_s=quick_s
+        )
         if self._limits.is_shared and owner and not is_preview:
             with suppress(InvalidInput):  # the database logs its errors
                 self._store.add_owner(spec_digest(spec), owner)
@@ -255,6 +259,8 @@ class Jobs:
         now = job.now
         if self._limits.is_shared and now.owners != job.owners:
             now = replace(now, owners=frozenset(job.owners))
+        if job.status == "running":
+            return replace(now, late_s=job.late_s())
         if job.status != "queued":
             return now
         position = self._waiting().index(job) + 1
@@ -298,6 +304,7 @@ class Jobs:
         viewer: str = "",
         is_new: bool = True,
         is_preview: bool = False,
+        quick_s: float = math.inf,
     ) -> str:
         """Queue the job of a spec unless it is unfinished or completed; return its id."""
         check_limits(spec, self._limits)
@@ -312,9 +319,11 @@ class Jobs:
                 job.viewers = {}
                 job.wait(owner, address)
                 job.is_preview = is_preview
+                job.quick_s = quick_s
                 self._changed.notify_all()
             elif not is_preview:
                 job.is_preview = False  # someone asked for it
+                job.quick_s = max(job.quick_s, quick_s)  # or for all of it
             if owner:
                 job.owners.add(owner)
             if viewer and job.now.active:
@@ -353,6 +362,9 @@ class Jobs:
                         self._end(job, "failed", reason, Cause.WORKER_DIED)
                     elif job.spent_s() > self._limits.max_job_s:
                         reason = f"over time: {duration(self._limits.max_job_s)} allowed"
+                        self._end(job, "stopped", reason, Cause.OVER_TIME)
+                    elif job.spent_s() > job.quick_s:
+                        reason = f"the time of this quick run is over ({duration(job.quick_s)})"
                         self._end(job, "stopped", reason, Cause.OVER_TIME)
                     elif grown > computation.max_bytes:
                         reason = worker.over_memory(computation.max_bytes)
