@@ -170,6 +170,47 @@ def usual_loss("""
     run(copy, LOSS)
 
 
+MEASURE = """
+import linearity_lab
+from linearity_lab.experiments import OptimizationSpec
+from linearity_lab.experiments.optimization import compute
+from linearity_lab.settings.grammar import with_settings
+
+small = {"widths": (4,), "num_seeds": 1, "outputs": ("linear",), "rates": (1.0,),
+         "training.max_steps": 5, "training.num_records": 2, "dataset.num_samples": 6}
+(run,) = linearity_lab.compute(with_settings(OptimizationSpec(), small)).points[0].runs
+((steps, sizes),) = compute.MEASURED
+assert steps == run.steps == (0, 1, 5) and sizes[0] > 0
+"""
+MEASURED_CLASS = """
+MEASURED = []
+
+
+class Sizes(Measure):
+    def __init__(self):
+        self.steps, self.sizes = [], []
+
+    def record(self, step, models):
+        self.steps.append(step)
+        self.sizes.append(float((models["network"].outputs ** 2).sum()))
+
+    def result(self):
+        return tuple(self.steps), tuple(self.sizes)
+
+
+def compute("""
+
+
+def test_one_class_adds_a_measure(copy: Path) -> None:
+    place = "linearity_lab/experiments/optimization/compute.py"
+    edit(copy, place, "\ndef compute(", MEASURED_CLASS)
+    edit(copy, place, "HistoryMeasure, Loss,", "HistoryMeasure, Loss, Measure,")
+    train = "    beside.descend([measure], progress)\n"
+    more = "    sizes = Sizes()\n    beside.descend([measure, sizes], progress)\n"
+    edit(copy, place, train, f"{more}    MEASURED.append(sizes.result())\n")
+    run(copy, MEASURE)
+
+
 METHOD = """
 import linearity_lab
 from linearity_lab.charts.style import method_style

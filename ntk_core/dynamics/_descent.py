@@ -1,302 +1,272 @@
-"""Optimizers, and training in compiled stretches, between which the host can record and stop."""
+"""Several models trained by the same steps, with measures at recorded steps."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax import Array
-from jaxtyping import PyTree
+from jax.typing import ArrayLike
+from jaxtyping import Float, PyTree, Shaped
 from numpy.typing import NDArray
 
 from ntk_core.dynamics._history import Outcome, ended
-from ntk_core.dynamics._models import Model
-from ntk_core.dynamics.choices import METHODS, Method
-from ntk_core.errors import InvalidInput
+from ntk_core.dynamics._losses import Loss
+from ntk_core.dynamics._models import CallableModel, Model, NetworkModel
+from ntk_core.dynamics._optimizer import Rate, check_rate
+from ntk_core.dynamics._options import TrainOptions
+from ntk_core.dynamics._rates import adam_rates, auto_learning_rate
+from ntk_core.dynamics._steps import DescentState, advance, over_seeds, start
+from ntk_core.kernels import pre_output_ntk, unchecked_ntk
+from ntk_core.networks.architectures import Network, NetworkParams, merge
 from ntk_core.progress import Progress
+from ntk_core.traced import through_output
 
-MAX_RATE = 1e6
-Rate: TypeAlias = Array | float | dict[str, Array]  # one for all weights, or one for each layer
-
-
-@dataclass(frozen=True)
-class Optimizer:
-    """Update rule of a training method.
-
-    w ← w − η d with a direction d from the gradients; η is separate, so one compilation serves all rates.
-
-    Attributes:
-        name: one of ``ntk_core.dynamics.choices.METHODS``, or any ``optax.GradientTransformation``, whose updates,
-            its own rate included, are then multiplied by η.
-        momentum: μ of ``momentum``: v ← μ v + ∇L, w ← w − η v.
-        batch_size: samples per step, drawn without replacement within an epoch; by default all. ``sgd`` needs it,
-            ``gradient-descent`` refuses it.
-
-    Raises:
-        InvalidInput: for an unknown name, a momentum outside [0, 1), or a batch size that does not suit the name.
-
-    Source: Liu, Zhu & Belkin 2020, §6, for gradient descent; momentum: Polyak 1964; Adam: Kingma & Ba 2015.
-
-    >>> Optimizer("momentum", momentum=0.8).is_linear
-    True
-    """
-
-    name: str | optax.GradientTransformation = "gradient-descent"
-    momentum: float = 0.9
-    batch_size: int | None = None
-
-    def __post_init__(self) -> None:
-        if not (isinstance(self.name, optax.GradientTransformation) or self.name in METHODS):
-            allowed = "one of " + ", ".join(METHODS) + ", or an optax.GradientTransformation"
-            raise InvalidInput("optimizer", self.name, allowed)
-        if not 0 <= self.momentum < 1:
-            raise InvalidInput("momentum", self.momentum, "a number from 0 to below 1")
-        if self._method.batches == "never" and self.batch_size is not None:
-            raise InvalidInput(
-                "batch_size", self.batch_size, f"none with {self.name}, which takes all samples"
-            )
-        if self._method.batches == "always" and self.batch_size is None:
-            raise InvalidInput("batch_size", None, f"a number of samples with {self.name}")
-        if self.batch_size is not None and self.batch_size < 1:
-            raise InvalidInput("batch_size", self.batch_size, "an integer, at least 1")
-
-    @classmethod
-    def of(cls, given: Optimizer | str | optax.GradientTransformation) -> Optimizer:
-        """Return an optimizer from an optimizer, a name or a transformation."""
-        return given if isinstance(given, cls) else cls(given)
-
-    @property
-    def is_linear(self) -> bool:
-        """Whether steps are linear in the gradients, so that a linear model can be trained by its kernel."""
-        return self._method.is_linear
-
-    @property
-    def has_own_rate(self) -> bool:
-        """Whether a transformation has its own rate, which is then multiplied."""
-        return not isinstance(self.name, str)
-
-    def memory(self, trained: PyTree) -> PyTree:
-        """Optimizer state before the first step."""
-        return self._direction.init(trained)
-
-    def move(
-        self, trained: PyTree, gradient: PyTree, memory: PyTree, rate: Rate
-    ) -> tuple[PyTree, PyTree]:
-        """Return (parameters, optimizer state) after one step."""
-        direction, memory = self._direction.update(gradient, memory, trained)
-        if not isinstance(rate, dict):
-            return jax.tree.map(lambda w, d: w - rate * d, trained, direction), memory
-        moved = {
-            name: jax.tree.map(
-                lambda w, d, name=name: w - rate[name] * d, trained[name], direction[name]
-            )
-            for name in trained
-        }
-        return moved, memory
-
-    def stable_rate(
-        self, largest_eigenvalue: float, num_samples: int, curvature: float
-    ) -> float | None:
-        """2n / (β λ_max), times 1 + μ with momentum, above which the linear model diverges; None for Adam.
-
-        β bounds the curvature of one sample's loss in the model's outputs; for square loss (β = 1) the rate is sharp.
-        """
-        if not self.is_linear:
-            return None
-        scale = curvature * largest_eigenvalue
-        return (
-            self._method.stable_factor(self.momentum) * 2 * num_samples / scale
-            if scale > 0
-            else math.inf
-        )
-
-    @property
-    def _method(self) -> Method:
-        if isinstance(self.name, str):
-            return METHODS[self.name]
-        steps = optax.chain(self.name, optax.scale(-1.0))
-        return Method("", "", "", direction=lambda _: steps, is_linear=False, batches="if asked")
-
-    @property
-    def _direction(self) -> optax.GradientTransformation:
-        return self._method.direction(self.momentum)
-
-
-def check_rate(rate: object, field: str = "learning_rate") -> float:
-    """Return a valid learning rate, in (0, 10⁶]."""
-    if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate <= MAX_RATE:
-        raise InvalidInput(field, rate, "auto, or a number above 0 and at most 1,000,000")
-    return float(rate)
-
-
+Result = TypeVar("Result", covariant=True)
 LONGEST_STRETCH_S = 0.3  # between stop checks
 
 
-class DescentState(NamedTuple):
-    """State of a run.
+class Samples(NamedTuple):
+    """Training data: inputs (n, …) and targets (n, C), on the device."""
+
+    x: Array
+    y: Array
+
+
+class Start(NamedTuple):
+    """Weights of a model before its first step.
 
     Attributes:
-        trained: trained parameters w_t.
-        step: t.
-        loss: batch loss of the last step, at w_{t-1}; the largest number before the first step.
-        memory: optimizer state; empty for plain descent.
-        order: of the samples in this epoch, (n,); empty for full batches.
+        trained: w₀, which training overwrites.
+        fixed: constants of the model, see :class:`Model`.
+        is_dead: whether the tangent kernel is 0 at w₀, so that no step changes an output; (together) per seed.
     """
 
     trained: PyTree
-    step: Array
-    loss: Array
-    memory: PyTree = ()
-    order: PyTree = ()
+    fixed: PyTree
+    is_dead: bool | Sequence[bool] = False
 
 
-def start(model: Model, optimizer: Optimizer, trained: PyTree, num_samples: int) -> DescentState:
-    """Return the state before the first step; ``trained`` is donated."""
-    # The types returned by a step, so that one compilation serves all stretches.
-    order = () if optimizer.batch_size is None else jnp.arange(num_samples, dtype=jnp.int32)
-    dtype = jnp.result_type(float)
-    largest = jnp.full((), jnp.finfo(dtype).max, dtype)
-    memory = jax.eval_shape(lambda w: optimizer.memory(model.pack(w)), trained)
-    if jax.tree.leaves(memory):  # packing is only needed for optimizer state
-        memory = optimizer.memory(model.pack(trained))
-    return DescentState(trained, jnp.zeros((), jnp.int32), largest, memory, order)
+class Measure(Generic[Result]):
+    """What is recorded along a training: a loss, a kernel change, outputs, the difference of two models.
 
+    :func:`descend` calls :meth:`start` once, at w₀, then :meth:`record` at w₀ and at every recorded step, also where
+    the first model crosses its threshold. Measures see the models in the order of their list. A
+    :class:`Descent` computes its outputs, losses and kernel at most once at a record, whichever measures read them.
 
-@partial(jax.jit, static_argnums=(0, 1), static_argnames="together", donate_argnums=2)
-def advance(
-    model: Model,
-    optimizer: Optimizer,
-    state: DescentState,
-    fixed: PyTree,
-    x: Array,
-    y: Array,
-    rate: Rate,
-    until_step: Array | int,
-    threshold: Array | float = -jnp.inf,
-    *,
-    key: Array | None = None,
-    batches: Array | None = None,
-    together: bool = False,
-) -> DescentState:
-    """Take steps until ``until_step``, or until the loss is at most ``threshold`` or not finite.
-
-    The length is dynamic, so one compilation serves the whole run. ``state`` is donated. Batches depend only on ``key``
-    and the step, or are the rows of ``batches``, one per step: models trained side by side share them.
-    ``together``: ``state``, ``fixed``, ``rate`` and ``threshold`` have a leading axis of seeds.
+    >>> class Losses(Measure[list[float]]):
+    ...     def __init__(self):
+    ...         self.found = []
+    ...     def record(self, step, models):
+    ...         self.found.append(float(models["network"].losses))
+    ...     def result(self):
+    ...         return self.found
     """
 
-    num_samples, batch = x.shape[0], optimizer.batch_size
+    def start(self, models: Mapping[str, Descent]) -> None:
+        """Prepare for the models at w₀, by name."""
 
-    def one(
-        state: DescentState, fixed: PyTree, rate: Rate, threshold: Array | float
-    ) -> DescentState:
-        loss_and_gradient = model.loss_and_gradient(fixed, x, y)
+    def record(self, step: int, models: Mapping[str, Descent]) -> None:
+        """Measure the models after ``step`` steps."""
+        raise NotImplementedError(f"{type(self).__name__} records nothing")
 
-        def continues(state: DescentState) -> Array:
-            return (state.step < until_step) & (state.loss > threshold) & jnp.isfinite(state.loss)
-
-        def step(state: DescentState) -> DescentState:
-            order, rows = state.order, None if batches is None else batches[state.step]
-            if batch is not None and batch < num_samples:
-                assert key is not None
-                per_epoch = num_samples // batch
-                position = state.step % per_epoch
-                order = jax.lax.cond(
-                    position == 0,
-                    lambda: jax.random.permutation(
-                        jax.random.fold_in(key, state.step // per_epoch), state.order
-                    ),
-                    lambda: state.order,
-                )
-                rows = jax.lax.dynamic_slice(order, (position * batch,), (batch,))
-            value, gradient = loss_and_gradient(state.trained, rows)
-            moved, memory = optimizer.move(state.trained, gradient, state.memory, rate)
-            return DescentState(moved, state.step + 1, value, memory, order)
-
-        last = jax.lax.while_loop(
-            continues, step, state._replace(trained=model.pack(state.trained))
-        )
-        return last._replace(trained=model.unpack(last.trained))
-
-    return (
-        over_seeds(one, state, fixed, rate, threshold)
-        if together
-        else one(state, fixed, rate, threshold)
-    )
+    def result(self) -> Result:
+        """Return the records so far."""
+        raise NotImplementedError(f"{type(self).__name__} has no result")
 
 
-def over_seeds(one: Callable[..., PyTree], *batched: PyTree) -> PyTree:
-    """Apply ``one`` to each seed; a single seed skips ``vmap``, since a batch of one slows some operations."""
-    if jax.tree.leaves(batched)[0].shape[0] > 1:
-        return jax.vmap(one)(*batched)
-    return jax.tree.map(lambda leaf: leaf[None], one(*jax.tree.map(lambda leaf: leaf[0], batched)))
+class AtRecords(Measure[None]):
+    """Calls a function with the step of every record after w₀, such as one that shows growing curves."""
+
+    def __init__(self, call: Callable[[int], None]):
+        self._call = call
+
+    def record(self, step: int, models: Mapping[str, Descent]) -> None:
+        if step:
+            self._call(step)
+
+    def result(self) -> None:
+        return None
 
 
-def record_steps(max_steps: int, num_records: int) -> list[int]:
-    """Return increasing steps to record, from 1 to ``max_steps``, logarithmically spaced."""
-    grid = np.geomspace(1, max_steps, min(num_records, max_steps))
-    return sorted({round(step) for step in grid} | {max_steps})
+def descend(
+    models: Mapping[str, Model],
+    params: Mapping[str, Start],
+    data: Samples,
+    options: TrainOptions,
+    measures: Sequence[Measure[Any]] = (),
+    progress: Progress | None = None,
+) -> dict[str, Descent]:
+    """Train several models by the same steps, and measure them at the recorded steps.
+
+    w ← w − η d with one learning rate η, one order of batches, and the optimizer's direction d of each model.
+
+    The first model decides when the others are recorded: training reaches the step at which its loss is at the
+    threshold, and the others take the same steps. If its loss rises again with the next step, it continues to the next
+    record. Training ends when all models are done: dead, diverged, or at the threshold at a record. Seeds together stop
+    separately.
+
+    >>> from ntk_core.dynamics import CallableModel
+    >>> model = CallableModel(lambda w, x: x @ w[0], Loss("linear"))
+    >>> data = Samples(jnp.ones((1, 1)), jnp.ones((1, 1)))
+    >>> options = TrainOptions(learning_rate=0.5, max_steps=2)
+    >>> found = descend({"network": model}, {"network": Start([jnp.zeros((1, 1))], ())}, data, options)
+    >>> float(found["network"].losses)  # the residual halves at each step
+    0.03125
+
+    Args:
+        models: static descriptions by name.
+        params: w₀ of each model; ``trained`` is overwritten.
+        data: training inputs and targets.
+        options: learning rate, optimizer, batches, stop and records; models carry their loss.
+        measures: see :class:`Measure`; each keeps its records when training is stopped.
+        progress: gets the current step several times a second, on a logarithmic axis up to the last record.
+
+    Returns:
+        The models after their last step.
+
+    Raises:
+        Stopped: when ``progress`` asks for a stop; the measures keep their records.
+        InvalidInput: names the invalid option.
+
+    Source: our choice, docs/decisions/0016-progress.md.
+    """
+    options.check_batch(len(data.y))
+    descents = {name: Descent(model, params[name], data, options) for name, model in models.items()}
+    first = next(iter(descents.values()))
+    rate = options.learning_rate
+    if isinstance(rate, str):
+        rate = first.automatic_rate() if rate == "auto" else check_rate(rate)
+    for each in descents.values():
+        each.set_rate(rate)
+
+    def record(step: int) -> None:
+        for measure in measures:
+            measure.record(step, descents)
+        for each in descents.values():
+            each.note()
+
+    for measure in measures:
+        measure.start(descents)
+    record(0)
+    _train(list(descents.values()), record, options.records, progress or Progress())
+    return descents
 
 
 class Descent:
-    """A model in training: its weights and its recorded losses.
+    """A model in training, as measures see it.
 
-    Args:
-        trained: w₀, donated.
-        fixed: constants of the model, see :class:`Model`.
-        rate: η; one for all weights, per layer by name, or (together) per seed. Infinite: the model is dead; NaN: it
-            counts as diverged. Neither is trained.
-        threshold: the loss at which the model has converged; none for None.
-        key, batches: see :func:`advance`.
-        together: train seeds in one batch: ``trained``, ``fixed`` and ``rate`` have a leading axis.
-        dead: whether the tangent kernel is 0 at w₀; (together) per seed.
+    Attributes:
+        model, samples, options: as given to :func:`descend`.
+        fixed: constants of the model.
+        state: weights and optimizer state after the last step.
+        learning_rate: η as used, per seed in float64 (one without seeds); infinite if the model is dead and the rate
+            automatic. Empty for rates per layer.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        optimizer: Optimizer,
-        trained: PyTree,
-        fixed: PyTree,
-        x: Array,
-        y: Array,
-        rate: Rate,
-        *,
-        threshold: float | None = None,
-        key: Array | None = None,
-        batches: Array | None = None,
-        together: bool = False,
-        dead: bool | Sequence[bool] = False,
-    ):
-        self.model, self.optimizer, self.fixed, self.x, self.y = model, optimizer, fixed, x, y
-        self.threshold, self._together = threshold, together
-        self._dead, self._lost = np.reshape(np.asarray(dead), -1), np.zeros(1, bool)
-        if not isinstance(rate, dict):
-            given = np.asarray(rate, np.float64)
-            self._dead, self._lost = (
-                self._dead | np.isinf(given).reshape(-1),
-                np.isnan(given).reshape(-1),
-            )
-            if not np.isfinite(given).all():
-                rate = jnp.asarray(np.where(np.isfinite(given), given, 0.0), jnp.result_type(float))
-        self.rate = rate
-        self._order = {"key": key if optimizer.batch_size else None, "batches": batches}
-        first = partial(start, model, optimizer, num_samples=len(x))
-        self.state: DescentState = (jax.vmap(first) if together else first)(trained)
+    def __init__(self, model: Model, at: Start, samples: Samples, options: TrainOptions):
+        self.model = model
+        self.samples = samples
+        self.options = options
+        self.fixed = at.fixed
+        self.threshold = options.loss_threshold
+        self.learning_rate: NDArray[np.float64] = np.zeros(0)
+        self._dead = np.reshape(np.asarray(at.is_dead), -1)
+        self._lost = np.zeros(1, bool)
+        self._rate: Rate = 0.0
         self._noted: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
+        self._found: dict[object, Any] = {}  # quantities at w_t, computed at most once
+        begin = partial(start, model, options.method, num_samples=len(samples.y))
+        self.state: DescentState = (jax.vmap(begin) if options.together else begin)(at.trained)
+
+    @property
+    def trained(self) -> PyTree:
+        """w_t; the next step overwrites it."""
+        return self.state.trained
 
     @property
     def steps(self) -> NDArray[np.int64]:
         """t of each seed, (S,)."""
         return np.asarray(self.state.step, np.int64).reshape(-1)
+
+    @property
+    def pre_outputs(self) -> Array:
+        """f on the training points, (n, C), with a leading axis of seeds if together."""
+        model = self.model
+
+        def compute() -> Array:
+            if self.options.together:
+                return self._network_of_seeds(with_kernel=False)[0]
+            return pre_outputs(model, self.state.trained, self.fixed, self.samples.x)
+
+        return self._once("pre_outputs", compute)
+
+    @property
+    def outputs(self) -> Array:
+        """F on the training points, (n, C), with a leading axis of seeds if together."""
+        of = self.model, self.options.together, self.state.trained, self.fixed, self.samples.x
+        return self._once("outputs", lambda: _outputs(*of, len(self.samples.y)))
+
+    @property
+    def losses(self) -> Array:
+        """Mean losses on the training points: a scalar, or (S,) for seeds together."""
+
+        def compute() -> Array:
+            is_pre = "pre_outputs" in self._found
+            values = self.pre_outputs if is_pre else self.outputs
+            together = self.options.together
+            return mean_losses(self.model.loss, is_pre, together, values, self.samples.y)
+
+        return self._once("losses", compute)
+
+    @property
+    def kernel(self) -> Array:
+        """Kernel of the pre-outputs at w_t, (n, n, C, C), with a leading axis of seeds if together.
+
+        Read at w₀, it also shows which seeds are dead.
+        """
+
+        model = self.model
+
+        def compute() -> Array:
+            if self.options.together:
+                f, kernel = self._network_of_seeds(with_kernel=True)
+                self.hand_over(pre_outputs=f)
+            else:
+                assert isinstance(model, NetworkModel | CallableModel)
+                net, params = model.traced(self.state.trained, self.fixed)
+                kernel = unchecked_ntk(net, params, self.samples.x)
+            if not self._noted:
+                self._dead = self._dead | [not each.any() for each in self._by_seed(kernel)]
+            return kernel
+
+        return self._once("kernel", compute)
+
+    def kernels_of(self, outputs: tuple[str, ...]) -> dict[str, Array]:
+        """Return the kernels of these output functions φ of the pre-outputs, like :attr:`kernel`."""
+        together = self.options.together
+
+        def compute() -> dict[str, Array]:
+            kernel = self.kernel  # hands over the pre-outputs, too
+            return _through_outputs(outputs, together, self.pre_outputs, kernel)
+
+        return self._once(("kernels", outputs), compute)
+
+    def hand_over(self, **quantities: Array) -> None:
+        """Take ``outputs`` or ``losses`` at w_t from a measure that computes them in its own way."""
+        self._found.update(quantities)
+
+    @property
+    def is_lost(self) -> NDArray[np.bool_]:
+        """Whether each seed has diverged: a loss at w_t, or of the last step, is not finite."""
+        seen = [np.asarray(each, np.float64).reshape(-1) for each in (self.state.loss, self.losses)]
+        return np.asarray(self._lost | ~np.isfinite(seen[0]) | ~np.isfinite(seen[1]))
 
     @property
     def is_done(self) -> NDArray[np.bool_]:
@@ -305,32 +275,14 @@ class Descent:
         at_end = losses <= (-math.inf if self.threshold is None else self.threshold)
         return np.asarray(self._dead | ~np.isfinite(losses) | at_end)
 
-    def note(self, losses: Array) -> None:
-        """Record the losses at w_t: a scalar, or (S,) for several seeds."""
-        # The loop continues from these: a loss that rose above the threshold again is not the end.
-        self.state = self.state._replace(loss=losses)
-        noted = np.where(self._lost, np.nan, np.asarray(losses, np.float64).reshape(-1))
-        self._noted.append((self.steps, noted))
-
-    def advance(self, until: int, *, to_threshold: bool) -> None:
-        """Dispatch steps up to ``until`` or, with ``to_threshold``, to the threshold."""
-        threshold: float | np.ndarray = (
-            self.threshold if to_threshold and self.threshold is not None else -math.inf
-        )
-        if self._together:
-            threshold = np.where(self.is_done, math.inf, threshold).astype(self.state.loss.dtype)
-        self.state = advance(
-            self.model, self.optimizer, self.state, self.fixed, self.x, self.y, self.rate, until, threshold,
-            together=self._together, **self._order,
-        )  # fmt: skip
-
     @property
     def crossing(self) -> int | None:
         """Index of the first record with the loss at the threshold, for a single seed, or None."""
         at = -math.inf if self.threshold is None else self.threshold
-        return next(
-            (index for index, (_, losses) in enumerate(self._noted) if losses[0] <= at), None
-        )
+        for index, (_, losses) in enumerate(self._noted):
+            if losses[0] <= at:
+                return index
+        return None
 
     def outcomes(self) -> list[Outcome]:
         """Return the outcome for each seed, from the recorded losses."""
@@ -341,25 +293,91 @@ class Descent:
             for at, seen, is_dead in zip(steps, losses, dead, strict=True)
         ]
 
+    def automatic_rate(self) -> NDArray[np.float64]:
+        """Return the automatic learning rate of each seed, see :class:`TrainOptions`."""
+        method = self.options.method
+        if method.has_own_rate:
+            return np.ones(len(self.steps))
+        if method.is_linear:
+            kernels = self._by_seed(self.kernel)
+            return np.asarray([auto_learning_rate(each, self.model.loss) for each in kernels])
+        together = self.options.together
+        return adam_rates(self.model, self.state.trained, self.fixed, self.samples.x, together)
 
-def descend(
+    def set_rate(self, rate: Rate | ArrayLike) -> None:
+        """Take the learning rate, times the factor of the options. Infinite: dead. NaN: diverged."""
+        if isinstance(rate, dict):
+            factor = self.options.rate_factor
+            self._rate = {name: factor * each for name, each in rate.items()}
+            return
+        given = np.asarray(rate, np.float64).reshape(-1) * self.options.rate_factor
+        self.learning_rate = given
+        self._dead = self._dead | np.isinf(given)
+        self._lost = np.isnan(given)
+        usable = np.where(np.isfinite(given), given, 0.0)
+        together = self.options.together
+        self._rate = jnp.asarray(usable, jnp.result_type(float)) if together else float(usable[0])
+
+    def advance(self, until: int, *, to_threshold: bool) -> None:
+        """Dispatch steps up to ``until`` or, with ``to_threshold``, to the threshold."""
+        threshold: float | np.ndarray = (
+            self.threshold if to_threshold and self.threshold is not None else -math.inf
+        )
+        together = self.options.together
+        if together:
+            threshold = np.where(self.is_done, math.inf, threshold).astype(self.state.loss.dtype)
+        self._found.clear()
+        self.state = advance(
+            self.model,
+            self.options.method,
+            self.state,
+            self.fixed,
+            *self.samples,
+            self._rate,
+            until,
+            threshold,
+            key=self.options.batch_key,
+            batches=self.options.batches,
+            together=together,
+        )
+
+    def note(self) -> None:
+        """Note the losses at w_t, by which the descent continues or is done."""
+        lost = self.is_lost
+        losses = self.losses
+        if lost.any():
+            losses = jnp.where(lost if self.options.together else lost[0], jnp.nan, losses)
+        # The loop continues from these: a loss that rose above the threshold again is not the end.
+        self.state = self.state._replace(loss=losses)
+        self._lost = lost
+        noted = np.where(lost, np.nan, np.asarray(losses, np.float64).reshape(-1))
+        self._noted.append((self.steps, noted))
+
+    def _once(self, name: object, compute: Callable[[], Any]) -> Any:
+        """Return a quantity at w_t, computed when first read."""
+        if name not in self._found:
+            self._found[name] = compute()
+        return self._found[name]
+
+    def _by_seed(self, kernel: Array) -> list[np.ndarray]:
+        """Return the kernel of each seed on the host."""
+        held = np.asarray(kernel)
+        return list(held) if self.options.together else [held]
+
+    def _network_of_seeds(self, *, with_kernel: bool) -> tuple[Array, Any]:
+        """Return (f, kernel of f, or None without it) of all seeds, by one program."""
+        assert isinstance(self.model, NetworkModel)
+        params = merge(self.state.trained, self.fixed)
+        return _pre_outputs_and_kernel(self.model.net, with_kernel, params, self.samples.x)
+
+
+def _train(
     descents: Sequence[Descent],
     record: Callable[[int], None],
     records: Sequence[int],
-    progress: Progress | None = None,
+    progress: Progress,
 ) -> None:
-    """Train all models simultaneously until all are done.
-
-    ``record`` measures the models and their losses: by the caller before the loop, and here at every step of
-    ``records`` and at the crossing. The crossing is the step at which the first model's loss reaches its threshold; the
-    others take the same steps. Seeds together stop separately. If the loss rises again with the next step, the first
-    model continues to the next of ``records``.
-
-    Args:
-        progress: gets the current step several times a second, on a logarithmic axis up to the last of ``records``.
-            If it stops the training, the records so far remain.
-    """
-    progress = progress or Progress()
+    """Train all models simultaneously until all are done, see :func:`descend`."""
     step = 0
     pace = 1  # steps of the next stretch
     first, *others = descents
@@ -393,3 +411,57 @@ def descend(
 def report_step(progress: Progress, step: int, max_steps: int) -> None:
     """Report the current step on a logarithmic axis."""
     progress.report(math.log1p(step) / math.log1p(max_steps), f"step {step:,}")
+
+
+def _of_seeds(together: bool, one: Callable[..., PyTree], *given: PyTree) -> PyTree:
+    return over_seeds(one, *given) if together else one(*given)
+
+
+@partial(jax.jit, static_argnums=(0, 1, 5))
+def _outputs(
+    model: Model, together: bool, trained: PyTree, fixed: PyTree, x: Array, num_samples: int
+) -> Array:
+    # A linear model by its kernel has outputs at the test points, too.
+    return _of_seeds(
+        together, lambda w, stays: model.outputs(w, stays, x)[:num_samples], trained, fixed
+    )
+
+
+@partial(jax.jit, static_argnums=0)
+def pre_outputs(
+    model: Model, trained: PyTree, fixed: PyTree, x: Shaped[Array, "n ..."]
+) -> Float[Array, "n C"]:
+    """Return f, (n, C)."""
+    return model.pre_outputs(trained, fixed, x)
+
+
+# Programs below do not depend on the width, except the next one.
+@partial(jax.jit, static_argnums=(0, 1))
+def _pre_outputs_and_kernel(
+    net: Network, with_kernel: bool, params: NetworkParams, x: Array
+) -> tuple[Array, Array | None]:
+    def one(params: NetworkParams) -> tuple[Array, Array | None]:
+        if not with_kernel:
+            return net.pre_outputs(params, x), None
+        kernel, f, _ = pre_output_ntk(net, params, x)
+        return f, kernel
+
+    return over_seeds(one, params)
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def mean_losses(loss: Loss, is_pre: bool, together: bool, values: Array, y: Array) -> Array:
+    """Return the mean loss of pre-outputs f, or of outputs F: a scalar, or one for each seed."""
+    return _of_seeds(
+        together, lambda each: loss(each, y) if is_pre else loss.of_model(each, y), values
+    )
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _through_outputs(
+    outputs: tuple[str, ...], together: bool, f: Array, kernel: Array
+) -> dict[str, Array]:
+    def one(f: Array, kernel: Array) -> dict[str, Array]:
+        return {output: through_output(output, kernel, f, f) for output in outputs}
+
+    return _of_seeds(together, one, f, kernel)

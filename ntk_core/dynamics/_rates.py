@@ -1,16 +1,18 @@
 """Spectra of kernels, and learning rates derived from them."""
 
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Float
+from jaxtyping import Float, PyTree
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from ntk_core.dynamics._losses import Loss
-from ntk_core.dynamics._models import Model, Origin
+from ntk_core.dynamics._models import Model
+from ntk_core.dynamics._steps import over_seeds
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels import KernelOperator, real_array
 
@@ -100,22 +102,37 @@ def _rate(largest: float, sizes: Float[np.ndarray, " n"], loss: Loss) -> float:
     return AUTO_RATE_SHARE * 2 * min(len(sizes), live / LIVE_SHARE) / scale if live else math.nan
 
 
-def adam_rate(model: Model, origin: Origin, x: Array) -> float:
-    """η = 0.05 / max ‖∇_w F_a(x_i; w₀)‖₁, so that Adam's first step, η per weight, changes outputs by at most 0.05.
+def adam_rates(
+    model: Model, trained: PyTree, fixed: PyTree, x: Array, together: bool
+) -> Float[np.ndarray, " seeds"]:
+    """Return η = 0.05 / max ‖∇_w F_a(x_i; w₀)‖₁ of each seed (one unless ``together``).
 
-    The maximum is over all outputs of the first 16 inputs. It grows as √m in the NTK parameterization. Our choice.
-    Infinite if no weight changes an output.
+    Adam's first step, η per weight, then changes outputs by at most 0.05. The maximum is over all outputs of the first
+    16 inputs. It grows as √m in the NTK parameterization. Our choice. Infinite if no weight changes an output.
     """
+    largest = np.asarray(_largest_gradients(model, together, trained, fixed, x[:ADAM_ROWS]))
+    largest = largest.astype(np.float64).reshape(-1)
+    rates = np.full(len(largest), math.inf)
+    np.divide(ADAM_FIRST_MOVE, largest, out=rates, where=largest != 0)
+    return rates
 
-    def norms(row: Array) -> Array:
-        jacobian = jax.jacrev(lambda w: model.outputs(w, origin.fixed, row[None])[0])(
-            origin.trained
-        )
-        parts = [
-            jnp.sum(jnp.abs(leaf), axis=tuple(range(1, leaf.ndim)))
-            for leaf in jax.tree.leaves(jacobian)
-        ]
-        return jnp.max(jnp.sum(jnp.stack(parts), axis=0))
 
-    largest = float(jnp.max(jax.jit(lambda rows: jax.lax.map(norms, rows))(x[:ADAM_ROWS])))
-    return ADAM_FIRST_MOVE / largest if largest else math.inf
+@partial(jax.jit, static_argnums=(0, 1))
+def _largest_gradients(
+    model: Model, together: bool, trained: PyTree, fixed: PyTree, x: Array
+) -> Array:
+    """max ‖∇_w F_a(x_i; w)‖₁ over inputs and outputs: a scalar, or one for each seed."""
+
+    def of_seed(trained: PyTree, fixed: PyTree) -> Array:
+        def norms(row: Array) -> Array:
+            jacobian = jax.jacrev(lambda w: model.outputs(w, fixed, row[None])[0])(trained)
+            parts = [
+                jnp.sum(jnp.abs(leaf), axis=tuple(range(1, leaf.ndim)))
+                for leaf in jax.tree.leaves(jacobian)
+            ]
+            return jnp.max(jnp.sum(jnp.stack(parts), axis=0))
+
+        return jnp.max(jax.lax.map(norms, x))
+
+    found: Array = over_seeds(of_seed, trained, fixed) if together else of_seed(trained, fixed)
+    return found

@@ -23,7 +23,8 @@ from ntk_core.early_time._training import (
     InputSpan,
     LinearModel,
     batch_order,
-    early_descent,
+    early_start,
+    layer_rates,
     outputs_in_blocks,
 )
 

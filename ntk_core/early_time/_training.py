@@ -9,7 +9,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from ntk_core.dynamics import Descent, Loss, NetworkModel, Optimizer
+from ntk_core.dynamics import Loss, Model, NetworkModel, Samples, Start
 from ntk_core.early_time._features import LinearFeatures
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.architectures import Network, NetworkParams
@@ -20,32 +20,29 @@ EVALUATED_ROWS = 1000  # inputs per forward pass; bounds the memory of convoluti
 _OUTPUT_LAYER = "output"
 
 
-def early_descent(
-    net: Network,
-    params: NetworkParams,
-    x: NDArray,
-    y: NDArray,
-    rates: tuple[float, float],
-    batches: NDArray | None,
-) -> Descent:
-    """Descent on (1/2n) Σ (f(x_i) − f₀(x_i) − y_i)² of a network with one output.
+def early_start(
+    net: Network, params: NetworkParams, x: NDArray, y: NDArray
+) -> tuple[dict[str, Model], dict[str, Start], Samples]:
+    """Return models, weights and data of ``descend`` for a network with one output, from f = 0.
 
-    Subtracting the initial outputs f₀ does not change the kernel (Hu, Xiao, Adlam & Pennington 2020, §3, App. A).
+    The loss is (1/2n) Σ (f(x_i) − f₀(x_i) − y_i)². Subtracting the initial outputs f₀ does not change the kernel (Hu,
+    Xiao, Adlam & Pennington 2020, §3, App. A).
 
     Args:
         params: w₀, not overwritten.
-        rates: of every layer but the last, and of the last.
-        batches: sample indices of each step, see :func:`batch_order`; None for all samples.
     """
     trained, fixed = net.partition(jax.tree.map(jnp.copy, params))
     # ½(f − f₀ − y)² is the loss of f with targets y + f₀, so subtraction costs nothing.
     targets = jnp.asarray(y).reshape(-1) + _in_blocks(net, params, x)
-    by_layer = {name: jnp.asarray(rates[name.endswith(_OUTPUT_LAYER)]) for name in trained}
-    order = None if batches is None else jnp.asarray(batches, jnp.int32)
-    return Descent(
-        NetworkModel(net, Loss("linear")), Optimizer(), trained, fixed, jnp.asarray(x), targets[:, None], by_layer,
-        batches=order,
-    )  # fmt: skip
+    data = Samples(jnp.asarray(x), targets[:, None])
+    model = NetworkModel(net, Loss("linear"))
+    return {"network": model}, {"network": Start(trained, fixed)}, data
+
+
+def layer_rates(params: NetworkParams, hidden: float, last: float) -> dict[str, Array]:
+    """Return learning rates by layer: that of every layer but the last, and that of the last."""
+    rates = {False: jnp.asarray(hidden), True: jnp.asarray(last)}
+    return {name: rates[name.endswith(_OUTPUT_LAYER)] for name in params}
 
 
 def outputs_in_blocks(net: Network, params: NetworkParams, x: NDArray) -> NDArray[np.float64]:

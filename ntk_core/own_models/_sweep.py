@@ -1,7 +1,7 @@
 """Kernel change and Hessian norm of custom models against width: the figures of the papers."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -238,7 +238,12 @@ def runs_at(
     """Return the runs of one width; arguments as in :func:`sweep_widths`."""
     progress = progress or Progress()
     inputs, targets = _checked_data(x, y, loss)
-    records = dynamics.record_steps(max_steps, num_records)
+    options = dynamics.TrainOptions(
+        learning_rate=learning_rate,
+        loss_threshold=loss_threshold,
+        max_steps=max_steps,
+        num_records=num_records,
+    )
     program: _Program | None = None
     runs = []
     for index, seed in enumerate(seeds):
@@ -264,7 +269,7 @@ def runs_at(
             )
             norm = float(np.mean(found.value))
             converged = bool(np.all(found.converged))
-        trained = program.train(params, learning_rate, loss_threshold, records, of_run)
+        trained = program.train(params, options, of_run)
         run = OwnRun(width, seed, hessian_norm=norm, hessian_converged=converged, **trained)
         runs.append(run)
         of_run.report(1.0, f"ΔK {run.kernel_change:.3g}, {run.outcome}")
@@ -292,51 +297,61 @@ class _Program:
         return same_numbers and same_program(apply, self.apply)
 
     def train(
-        self,
-        params: PyTree,
-        learning_rate: float | str,
-        loss_threshold: float,
-        records: list[int],
-        progress: Progress,
+        self, params: PyTree, options: dynamics.TrainOptions, progress: Progress
     ) -> dict[str, Any]:
         """Train from w₀ and measure kernels."""
-        before = empirical_ntk(self.apply, params, self.x)
-        rate = (
-            dynamics.auto_learning_rate(before, self.model.loss)
-            if learning_rate == "auto"
-            else float(learning_rate)
-        )
-        start = [
-            jnp.array(leaf) for leaf in moving_of(self.apply, params)[0]
-        ]  # copies, since training overwrites them
-        descent = dynamics.Descent(
-            self.model, dynamics.Optimizer(), start, (), self.x, self.y, rate, threshold=loss_threshold,
-            dead=not before.any(),
-        )  # fmt: skip
-        history: list[tuple[int, float, float]] = []
-
-        def record(_: int) -> None:
-            leaves = descent.state.trained
-            loss, now = self.loss_of(leaves), self.restore(leaves)
-            change = (
-                float(kernel_change(unchecked_ntk(self.apply, now, self.x), before))
-                if history
-                else 0.0
-            )
-            history.append((int(descent.steps[0]), change, float(loss)))
-            descent.note(loss)
-
-        record(0)
-        dynamics.descend([descent], record, records, progress)
-        steps, changes, losses = zip(*history, strict=True)
+        change = _KernelChange(self, empirical_ntk(self.apply, params, self.x))
+        # Copies, since training overwrites them.
+        leaves = [jnp.array(leaf) for leaf in moving_of(self.apply, params)[0]]
+        start = dynamics.Start(leaves, (), not change.first.any())
+        if options.learning_rate == "auto":
+            options = options.at_rate(dynamics.auto_learning_rate(change.first, self.model.loss))
+        descent = dynamics.descend(
+            {"network": self.model},
+            {"network": start},
+            dynamics.Samples(self.x, self.y),
+            options,
+            [change],
+            progress,
+        )["network"]
+        velocity = dynamics.kernel_velocity(self.apply, params, self.x, self.y, self.model.loss)
         return {
-            **{"steps": steps, "change": changes, "loss": losses, "learning_rate": rate},
-            "num_params": sum(leaf.size for leaf in descent.state.trained),
+            **change.result(),
+            "learning_rate": float(descent.learning_rate[0]),
+            "num_params": sum(leaf.size for leaf in descent.trained),
             "outcome": descent.outcomes()[0],
-            "velocity": float(
-                dynamics.kernel_velocity(self.apply, params, self.x, self.y, self.model.loss)
-            ),
+            "velocity": float(velocity),
         }
+
+
+class _KernelChange(dynamics.Measure[dict[str, Any]]):
+    """Steps, ΔK and losses of a callable, by kernels of its function.
+
+    Attributes:
+        first: K(w₀).
+    """
+
+    def __init__(self, program: _Program, first: Array):
+        self.first = first
+        self._program = program
+        self._rows: list[tuple[int, float, float]] = []
+
+    def record(self, step: int, models: Mapping[str, dynamics.Descent]) -> None:
+        descent = models["network"]
+        leaves = descent.trained
+        loss = self._program.loss_of(leaves)
+        descent.hand_over(losses=loss)
+        change = 0.0
+        if step:
+            kernel = unchecked_ntk(
+                self._program.apply, self._program.restore(leaves), self._program.x
+            )
+            change = float(kernel_change(kernel, self.first))
+        self._rows.append((step, change, float(loss)))
+
+    def result(self) -> dict[str, Any]:
+        steps, changes, losses = zip(*self._rows, strict=True)
+        return {"steps": steps, "change": changes, "loss": losses}
 
 
 def _checked_data(x: Inputs, y: ArrayLike, loss: str) -> tuple[PyTree, Array]:

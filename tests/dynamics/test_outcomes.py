@@ -9,7 +9,15 @@ import pytest
 
 from linearity_lab.experiments.dynamics.point import departure
 from ntk_core import Optimizer, train
-from ntk_core.dynamics import Loss, Training, auto_learning_rate, largest_eigenvalue
+from ntk_core.dynamics import (
+    BesideLinear,
+    HistoryMeasure,
+    Loss,
+    TrainData,
+    TrainOptions,
+    auto_learning_rate,
+    largest_eigenvalue,
+)
 from ntk_core.dynamics._history import ended
 from ntk_core.networks.architectures import FullyConnected
 from ntk_core.progress import Progress, Stopped
@@ -188,10 +196,11 @@ def test_training_stops_at_the_threshold_and_on_request():
     )
     assert missed.network.outcome == "over-budget"
 
-    training = Training(NET, params, x, y, max_steps=10**7, kernels=False)
+    beside = BesideLinear(NET, params, TrainData(x, y), TrainOptions(max_steps=10**7))
+    measure = HistoryMeasure(beside, kernels=False)
     with pytest.raises(Stopped):
-        training.train(Progress(should_stop=lambda: training.steps[-1] > 50))
-    assert 50 < training.history().steps[-1] < 10**7
+        beside.descend([measure], Progress(should_stop=lambda: measure.steps[-1] > 50))
+    assert 50 < measure.result().steps[-1] < 10**7
 
 
 @pytest.mark.slow

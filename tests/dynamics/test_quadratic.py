@@ -7,12 +7,15 @@ import numpy as np
 import pytest
 
 from ntk_core.dynamics import (
-    Descent,
     Loss,
+    Measure,
     NetworkModel,
-    Optimizer,
     Origin,
     QuadraticModel,
+    Samples,
+    Start,
+    TrainOptions,
+    descend,
     linearize,
     one_sample_catapult,
     quadratic_model,
@@ -91,24 +94,31 @@ def test_one_sample_is_the_recursion_of_the_plane(rate):
         for g in jax.tree.leaves(jax.grad(lambda p: net.apply(p, x)[0, 0])(params))
     )
     eta = rate / curvature
-    descent = Descent(
-        QuadraticModel(model),
-        Optimizer(),
-        jax.tree.map(jnp.copy, trained),
-        Origin(trained, fixed),
-        x,
-        y,
-        eta,
-    )
+    start = Start(jax.tree.map(jnp.copy, trained), Origin(trained, fixed))
     gain = float(net.apply(params, x)[0, 0]) - target
     factor = float(jnp.sum(x**2)) * eta**2 / (width * dim) * _relu_gain(net, params, x, width, dim)
     expected = one_sample_catapult(factor * gain**2, rate, factor * gain * target, 8)
-    residuals = []
-    for step in range(9):
-        descent.advance(step, to_threshold=False)
-        outputs = descent.model.outputs(descent.state.trained, descent.fixed, x)
-        residuals.append(float(outputs[0, 0]) - target)
-    np.testing.assert_allclose(factor * np.square(residuals), expected.u, rtol=1e-9)
+    residuals = Residuals(target)
+    options = TrainOptions(learning_rate=eta, recorded_steps=tuple(range(1, 9)))
+    descend(
+        {"quadratic": QuadraticModel(model)},
+        {"quadratic": start},
+        Samples(x, y),
+        options,
+        [residuals],
+    )
+    np.testing.assert_allclose(factor * np.square(residuals.found), expected.u, rtol=1e-9)
+
+
+class Residuals(Measure):
+    """f − y of the first sample at every step."""
+
+    def __init__(self, target):
+        self.target = target
+        self.found = []
+
+    def record(self, step, models):
+        self.found.append(float(models["quadratic"].outputs[0, 0]) - self.target)
 
 
 def _relu_gain(net, params, x, width, dim):

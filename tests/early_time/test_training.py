@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 from linearity_lab.experiments.early_time.inputs import image_pair, synthetic_data
+from ntk_core.dynamics import TrainOptions, descend
 from ntk_core.early_time import (
     InputSpan,
     batch_order,
     covariance_spectrum,
     draw_inputs,
-    early_descent,
+    early_start,
+    layer_rates,
     outputs_in_blocks,
     standardized_images,
     weighted_kernel,
@@ -114,9 +116,12 @@ NETS = {
 def test_training_is_that_of_a_plain_loop_with_a_rate_a_layer(net, input_shape, batch_size):
     params, x, y = problem(net, input_shape)
     batches = None if batch_size is None else batch_order(len(x), batch_size, 5, 0)
-    descent = early_descent(net, params, x, y, (0.2, 0.05), batches)
-    for until in (2, 5):
-        descent.advance(until, to_threshold=False)
+    options = TrainOptions(
+        learning_rate=layer_rates(params, 0.2, 0.05),
+        recorded_steps=(2, 5),
+        batches=None if batches is None else jnp.asarray(batches),
+    )
+    descent = descend(*early_start(net, params, x, y), options)["network"]
 
     f0 = net.apply(params, x)[:, 0]
 
@@ -132,7 +137,7 @@ def test_training_is_that_of_a_plain_loop_with_a_rate_a_layer(net, input_shape, 
             name: jax.tree.map(lambda a, g, r=rates[name]: a - r * g, w[name], gradient[name])
             for name in w
         }
-    found = merge(descent.state.trained, descent.fixed)
+    found = merge(descent.trained, descent.fixed)
     np.testing.assert_allclose(outputs_in_blocks(net, found, x), net.apply(w, x)[:, 0], atol=1e-12)
     assert descent.steps.tolist() == [5]
 

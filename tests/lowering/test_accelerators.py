@@ -16,7 +16,9 @@ import pytest
 from linearity_lab.experiments.kernel_change.compute import _velocities
 from linearity_lab.experiments.learning_rate.compute import _kernel_matrices
 from ntk_core.dynamics import Loss, NetworkModel, Optimizer, advance, start
-from ntk_core.dynamics._kernel_training import _change, _pre_outputs_and_kernel, _seen
+from ntk_core.dynamics._descent import _pre_outputs_and_kernel, _through_outputs
+from ntk_core.dynamics._kernel_change import _change
+from ntk_core.dynamics._measures import _measure_in_weights
 from ntk_core.dynamics._models import (
     KernelAndStart,
     KernelModel,
@@ -24,7 +26,6 @@ from ntk_core.dynamics._models import (
     QuadraticModel,
     TangentModel,
 )
-from ntk_core.dynamics._runs import _measure_in_weights
 from ntk_core.early_time._training import _outputs
 from ntk_core.hessians._ball import _kernel_ascent
 from ntk_core.hessians._compiled import _compiled
@@ -104,8 +105,8 @@ def programs():
         "kernel of two blocks": kernels_of.trace(program, False, leaves, views, views),
         "sums of a pair of blocks": _row_sums.trace(kernel, kernel, floats(N), (y, y)),
         "kernel at a record": _pre_outputs_and_kernel.trace(net, True, one, x),
-        "kernel seen through outputs": _seen.trace(
-            ("linear", "softmax"), loss, floats(1, N, C), floats(1, *kernel.shape), y
+        "kernel seen through outputs": _through_outputs.trace(
+            ("linear", "softmax"), True, floats(1, N, C), floats(1, *kernel.shape)
         ),
         "kernel change at a record": _change.trace(floats(1, *kernel.shape), floats(1, *kernel.shape)),
         "kernel change at a rate": _kernel_matrices.trace(model, *net.partition(one), x),

@@ -1,6 +1,7 @@
 """Networks on graphs, one width at a time: training, kernels, Hessian norms, smallest eigenvalues."""
 
 import math
+from collections.abc import Mapping
 from functools import partial
 
 import jax
@@ -18,11 +19,20 @@ from linearity_lab.experiments.dag.point import (
     LayerLinearity,
 )
 from linearity_lab.experiments.kernel_change.linear_model import MAX_ROWS, softmax_changes
-from ntk_core.dynamics import KernelTraining, Loss, eigenvalues
+from linearity_lab.experiments.train_options import train_options
+from ntk_core.dynamics import (
+    Descent,
+    KernelChangeMeasure,
+    Loss,
+    Measure,
+    descend,
+    eigenvalues,
+    network_of_seeds,
+)
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians import hessian_norm, smallest_eigenvalue_in_ball
 from ntk_core.kernels import empirical_ntk, gradient_norm_bound, kernel_change, unchecked_ntk
-from ntk_core.networks.architectures import DAGNetwork, NetworkParams, PreActivations
+from ntk_core.networks.architectures import DAGNetwork, PreActivations, merge
 from ntk_core.networks.graphs import OUTPUT, Graph
 from ntk_core.networks.keys import initial_key
 from ntk_core.progress import Progress
@@ -80,26 +90,10 @@ def _run(
     x = jnp.asarray(data.x)
     params = net.init(initial_key(seed, width), data.input_shape)
     norm_of = partial(hessian_norm, tolerance=TOLERANCE, max_matvecs=MAX_MATVECS, repeated=False)
-    smallest, squares = [], []  # λ_min of the kernel, and mean ‖∇f‖² of the first output
     layers: dict[str, LayerLinearity] = {}
-    views: dict[str, tuple[PreActivations, Array]] = {}
-
-    def watch(weights: NetworkParams, kernels: dict[str, Array]) -> None:
-        kernel = kernels[output][0]
-        smallest.append(float(eigenvalues(kernel)[-1]))
-        squares.append(float(jnp.mean(jnp.einsum("iiaa->ia", kernel)[:, 0])))
-        now = jax.tree.map(lambda leaf: leaf[0], weights) if views else {}
-        for group, (view, before) in views.items():
-            moved = float(kernel_change(unchecked_ntk(view, now, x), before))
-            layers[group] = layers[group].model_copy(
-                update={"change": max(layers[group].change, moved)}
-            )
-
-    together, settings = jax.tree.map(lambda leaf: leaf[None], params), spec.training.model_dump()
-    training = KernelTraining(
-        net, together, x, data.y, Loss(output), (output,), watch=watch, **settings
-    )
-    del together
+    views: dict[str, PreActivations] = {}
+    first_kernels: dict[str, Array] = {}  # of the views, at w₀
+    together = jax.tree.map(lambda leaf: leaf[None], params)
     norms, converged, ball = [], True, math.nan
     for index in range(spec.num_hessians):
         progress.report(0.1, f"Hessian norm {index + 1}")
@@ -115,36 +109,93 @@ def _run(
             group=group, depth=net.depths[group], hessian_norm=norm, change=0.0
         )
         converged &= bool(found.converged.all())
-        views[group] = view, empirical_ntk(view, params, x)
+        views[group] = view
+        first_kernels[group] = empirical_ntk(view, params, x)
     if spec.ball_radius:
         of_ball = progress.between(0.3, 0.4).named("smallest eigenvalue in the ball")
         of_ball.report(0.0)
         lowest = smallest_eigenvalue_in_ball(net, params, x, spec.ball_radius, progress=of_ball)
         ball = lowest.value
-    training.train(progress.between(0.4, 1.0))
+    change = KernelChangeMeasure((output,))
+    spectrum = _Spectrum(output)
+    moved = _ViewChange(views, first_kernels, x)
+    models = network_of_seeds(net, together, x, data.y, Loss(output))
+    options = train_options(spec.training, together=True)
+    descend(*models, options, [change, spectrum, moved], progress.between(0.4, 1.0))
+    for group, largest in moved.result().items():
+        layers[group] = layers[group].model_copy(update={"change": largest})
     fewest, most = net.in_degree_range(params)
-    recorded = training.recorded(0, output)
+    recorded = change.result()[output][0]
     of_linear_model: tuple[float, ...] = ()
     if output == "softmax" and len(x) * net.num_outputs <= MAX_ROWS:
+        assert change.kernel is not None
         f = net.with_output("linear").apply(params, x)
-        rate, steps = recorded["learning_rate"], recorded["steps"]
-        of_linear_model = softmax_changes(training.kernel[0], f, data.y, rate, steps)
-    return DAGRun(
+        rate, steps = recorded.learning_rate, recorded.steps
+        of_linear_model = softmax_changes(change.kernel[0], f, data.y, rate, steps)
+    return DAGRun.read_off(
+        recorded,
         graph=name,
         output=output,
         seed=seed,
         min_in_degree=fewest,
         max_in_degree=most,
-        smallest_eigenvalue=tuple(smallest),
+        smallest_eigenvalue=spectrum.result(),
         hessian_norm=float(np.mean([each.value for each in norms])) if norms else math.nan,
         hessian_converged=converged and all(each.converged for each in norms),
         layers=tuple(layers.values()),
         ball_eigenvalue=ball,
-        gradient_norm=squares[0],
+        gradient_norm=spectrum.first_square,
         gradient_bound=_gradient_bound(net, np.asarray(x)),
         linear_model_change=of_linear_model,
-        **recorded,
     )
+
+
+class _Spectrum(Measure[tuple[float, ...]]):
+    """λ_min of the kernel under an output.
+
+    Attributes:
+        first_square: mean ‖∇f‖² of the first output at w₀.
+    """
+
+    def __init__(self, output: str):
+        self.first_square = math.nan
+        self._output = output
+        self._smallest: list[float] = []
+
+    def record(self, step: int, models: Mapping[str, Descent]) -> None:
+        kernel = models["network"].kernels_of((self._output,))[self._output][0]
+        if not self._smallest:
+            self.first_square = float(jnp.mean(jnp.einsum("iiaa->ia", kernel)[:, 0]))
+        self._smallest.append(float(eigenvalues(kernel)[-1]))
+
+    def result(self) -> tuple[float, ...]:
+        """λ_min at the recorded steps."""
+        return tuple(self._smallest)
+
+
+class _ViewChange(Measure[dict[str, float]]):
+    """Largest kernel change of the pre-activations of each group."""
+
+    def __init__(self, views: dict[str, PreActivations], first: dict[str, Array], x: Array):
+        self._views = views
+        self._first = first
+        self._x = x
+        self._largest = dict.fromkeys(views, 0.0)
+
+    def record(self, step: int, models: Mapping[str, Descent]) -> None:
+        if not step or not self._views:
+            return
+        network = models["network"]
+        params = merge(network.trained, network.fixed)
+        now = jax.tree.map(lambda leaf: leaf[0], params)
+        for group, view in self._views.items():
+            kernel = unchecked_ntk(view, now, self._x)
+            change = float(kernel_change(kernel, self._first[group]))
+            self._largest[group] = max(self._largest[group], change)
+
+    def result(self) -> dict[str, float]:
+        """The largest change so far, by group."""
+        return dict(self._largest)
 
 
 def _gradient_bound(net: DAGNetwork, x: np.ndarray) -> float:

@@ -12,8 +12,9 @@ from linearity_lab.data import Dataset
 from linearity_lab.experiments.depth_width import point as depth_width
 from linearity_lab.experiments.depth_width.point import DepthRun, DepthWidthPoint, DepthWidthSpec
 from linearity_lab.experiments.depth_width.random_kernels import Scatter, random_kernels, scatter
+from linearity_lab.experiments.train_options import train_options
 from linearity_lab.networks.build import build_network
-from ntk_core.dynamics import KernelTraining, Loss
+from ntk_core.dynamics import KernelChangeMeasure, Loss, descend, network_of_seeds
 from ntk_core.hessians import hessian_norm
 from ntk_core.networks.architectures import NetworkParams
 from ntk_core.networks.keys import initial_key
@@ -75,20 +76,19 @@ def _trained(
             norms = hessian_norm(net, params, inputs, batched=True, repeated=False)
     progress.report(0.3, "initial kernel")
     together = jax.tree.map(lambda leaf: leaf[None], params)
-    settings = spec.training.model_dump()
-    training = KernelTraining(
-        net, together, data.x, data.y, Loss("linear", "square"), ("linear",), **settings
-    )
-    training.train(progress.between(0.3, 1.0))
-    squares = np.einsum("iiaa->ia", np.asarray(training.kernel[0], np.float64))[
-        : depth_width.INPUTS, 0
-    ]
-    return DepthRun(
+    change = KernelChangeMeasure(("linear",))
+    models = network_of_seeds(net, together, data.x, data.y, Loss("linear", "square"))
+    options = train_options(spec.training, together=True)
+    descend(*models, options, [change], progress.between(0.3, 1.0))
+    assert change.kernel is not None
+    kernel = np.asarray(change.kernel[0], np.float64)
+    squares = np.einsum("iiaa->ia", kernel)[: depth_width.INPUTS, 0]
+    return DepthRun.read_off(
+        change.result()["linear"][0],
         seed=seed,
         hessian=float(np.mean(norms.value)) if norms else math.nan,
         squared_gradient=float(squares.mean()),
         hessian_converged=norms is None or bool(norms.converged.all()),
-        **training.recorded(0, "linear"),
     )
 
 

@@ -9,8 +9,18 @@ from linearity_lab.experiments.dynamics.point import (
     DynamicsSpec,
     ModelPath,
 )
+from linearity_lab.experiments.train_options import train_options
 from linearity_lab.networks.build import build_network
-from ntk_core.dynamics import KernelPath, Loss, Optimizer, Path, Training, TrainingHistory
+from ntk_core.dynamics import (
+    BesideLinear,
+    HistoryMeasure,
+    KernelPath,
+    Loss,
+    Optimizer,
+    Path,
+    TrainData,
+    TrainingHistory,
+)
 from ntk_core.dynamics.choices import LOSSES, METHODS
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.keys import initial_key
@@ -49,26 +59,32 @@ def _run(
     progress.report(0.0, "initial kernel")
     net = build_network(spec.architecture, width, data.num_outputs, output)
     chosen = METHODS[method]
-    training = Training(
-        net,
-        net.init(initial_key(seed, width), data.input_shape),
+    batch_size = spec.batch_size if chosen.batches == "always" else None
+    options = train_options(
+        spec.training,
+        loss=Loss(output, spec.loss),
+        optimizer=Optimizer(method, spec.momentum, batch_size),
+        rate_factor=chosen.rate_factor,
+        key=initial_key(seed, width),
+    )
+    points = TrainData(
         data.x,
         LOSSES[spec.loss].targets_of(data.y),
-        loss=Loss(output, spec.loss),
-        optimizer=Optimizer(
-            method, spec.momentum, spec.batch_size if chosen.batches == "always" else None
-        ),
-        rate_factor=chosen.rate_factor,
-        x_test=data.x_test,
-        y_test=LOSSES[spec.loss].targets_of(data.y_test),
+        data.x_test,
+        LOSSES[spec.loss].targets_of(data.y_test),
         followed=_followed(data.labels, len(data.x), spec),
         followed_test=_followed(data.labels_test, len(data.x_test), spec),
-        key=initial_key(seed, width),
-        infinite_width=spec.infinite_width and output == "linear" and chosen.is_linear,
-        **spec.training.model_dump(),
     )
-    training.train(progress)
-    return _of_history(output, method, seed, training.history(), keep_outputs=seed == spec.seed)
+    beside = BesideLinear(
+        net,
+        net.init(initial_key(seed, width), data.input_shape),
+        points,
+        options,
+        infinite_width=spec.infinite_width and output == "linear" and chosen.is_linear,
+    )
+    history = HistoryMeasure(beside)
+    beside.descend([history], progress)
+    return _of_history(output, method, seed, history.result(), keep_outputs=seed == spec.seed)
 
 
 def _followed(labels: np.ndarray, count: int, spec: DynamicsSpec) -> list[int]:

@@ -1,7 +1,7 @@
 """Networks and their linear models, one width or input dimension at a time (Hu, Xiao, Adlam & Pennington 2020)."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal
 
@@ -23,10 +23,17 @@ from linearity_lab.experiments.early_time.point import (
 from linearity_lab.experiments.early_time.spec import NUM_LOSS_INPUTS, EarlyTimeSpec
 from linearity_lab.networks.build import build_network
 from ntk_core import early_time
-from ntk_core.dynamics import descend, record_steps
+from ntk_core.dynamics import AtRecords, Descent, Measure, TrainOptions, descend
 from ntk_core.early_time import InputSpan
 from ntk_core.kernels import infinite_width_ntk
-from ntk_core.networks.architectures import ConvNet, FullyConnected, Mirrored, Network, merge
+from ntk_core.networks.architectures import (
+    ConvNet,
+    FullyConnected,
+    Mirrored,
+    Network,
+    NetworkParams,
+    merge,
+)
 from ntk_core.networks.keys import initial_key
 from ntk_core.progress import Progress
 
@@ -106,9 +113,19 @@ def compute(
             span = span or InputSpan(here.x_test)
             models = _LinearModels(spec, here, features, seed)
             of_task.report(0.0, "first step")
-            pair = _Pair(spec, here, net, models, drawn, span)
-            pair.train(activation, of_task, point)
-            runs.append(pair.run(activation))
+            params = net.init(drawn, _shaped(spec, here.x).shape[1:])
+            curves = _Curves(spec, here, activation, net, params, models, span)
+
+            def show(_: int, curves: _Curves = curves, of_task: Progress = of_task) -> None:
+                of_task.show(point(curves.result()))
+
+            descend(
+                *early_time.early_start(net, params, _shaped(spec, here.x), here.y),
+                _options(spec, params, models),
+                [curves, AtRecords(show)],
+                of_task,
+            )
+            runs.append(curves.result())
     return point()
 
 
@@ -134,33 +151,49 @@ class _LinearModels:
         )
 
 
-class _Pair:
-    """A network and its linear models in training, with their records."""
+def _options(spec: EarlyTimeSpec, params: NetworkParams, models: _LinearModels) -> TrainOptions:
+    """Return the options of a network with the rate and the batches of its linear models."""
+    settings = spec.training
+    hidden = models.rate * settings.rate_hidden
+    last = models.rate * settings.rate_output
+    batches = models.batches
+    return TrainOptions(
+        learning_rate=early_time.layer_rates(params, hidden, last),
+        max_steps=settings.max_steps,
+        num_records=settings.num_records,
+        batches=None if batches is None else jnp.asarray(batches, jnp.int32),
+    )
+
+
+class _Curves(Measure[EarlyRun]):
+    """Losses and outputs of a network beside its linear models."""
 
     def __init__(
         self,
         spec: EarlyTimeSpec,
         data: Dataset,
+        activation: str,
         net: Network,
+        params: NetworkParams,
         models: _LinearModels,
-        drawn: Array,
         span: InputSpan,
     ):
-        settings, seed = spec.training, models.seed
-        self._records = record_steps(settings.max_steps, settings.num_records)
-        self._net, self._seed, self._span = net, seed, span
-        self._keeps_outputs = seed == spec.seed
-        self.rate, self._linear, self._naive = models.rate, models.linear, models.naive
-        x, self._x_test = _shaped(spec, data.x), _shaped(spec, data.x_test)
-        params = net.init(drawn, x.shape[1:])
-        rates = self.rate * settings.rate_hidden, self.rate * settings.rate_output
-        self._descent = early_time.early_descent(net, params, x, data.y, rates, models.batches)
-        self._x = x[:NUM_LOSS_INPUTS]
-        self._y, self._y_test = (
-            y[:, 0].astype(np.float64) for y in (data.y[:NUM_LOSS_INPUTS], data.y_test)
-        )
+        self._activation = activation
+        self._net = net
+        self._seed = models.seed
+        self._span = span
+        self._keeps_outputs = models.seed == spec.seed
+        self._rate = models.rate
+        self._linear = models.linear
+        self._naive = models.naive
+        x = _shaped(spec, data.x)[:NUM_LOSS_INPUTS]
+        x_test = _shaped(spec, data.x_test)
+        self._x = x
+        self._x_test = x_test
+        self._y = data.y[:NUM_LOSS_INPUTS][:, 0].astype(np.float64)
+        self._y_test = data.y_test[:, 0].astype(np.float64)
         self._initial = tuple(
-            early_time.outputs_in_blocks(net, params, seen) for seen in (self._x, self._x_test)
+            early_time.outputs_in_blocks(net, params, seen) for seen in (x, x_test)
         )
         self._curves: dict[str, list[_Row]] = {"network": [], "linear": [], "naive": []}
         self._steps: list[int] = []
@@ -171,48 +204,10 @@ class _Pair:
         }
         self._outcome: Literal["completed", "diverged"] = "completed"
 
-    def train(
-        self, activation: str, progress: Progress, point: Callable[[EarlyRun], EarlyPoint]
-    ) -> None:
-        """Train, and show the point with the curves so far at every record."""
-
-        def record(step: int) -> None:
-            self._record(step)
-            progress.show(point(self.run(activation)))
-
-        self._record(0)
-        descend([self._descent], record, self._records, progress)
-
-    def run(self, activation: str) -> EarlyRun:
-        """Recorded curves."""
-        targets = self._y_test[: NUM_SINGLE_POINTS if self._keeps_outputs else 0]
-        curves = {}
-        for name, rows in self._curves.items():
-            *losses, outputs = zip(*rows, strict=True)
-            named = zip(
-                ("train_loss", "test_loss", "span_loss", "complement_loss"), losses, strict=True
-            )
-            curves[name] = ModelCurve(**dict(named), outputs=outputs if self._keeps_outputs else ())
-        train_loss, test_loss = (
-            _half_mean_square(outputs - y)
-            for outputs, y in zip(self._linear.best(), (self._y, self._y_test), strict=True)
-        )
-        return EarlyRun(
-            activation=activation,
-            seed=self._seed,
-            learning_rate=self.rate,
-            outcome=self._outcome,
-            steps=tuple(self._steps),
-            **curves,
-            **self._distances,
-            target_power=float(np.mean(self._y_test**2)),
-            optimal_train_loss=train_loss,
-            optimal_test_loss=test_loss,
-            targets=tuple(targets.tolist()),
-        )
-
-    def _record(self, step: int) -> None:
-        params = merge(self._descent.state.trained, self._descent.fixed)
+    def record(self, step: int, models: Mapping[str, Descent]) -> None:
+        """Record outputs and losses of the three models."""
+        descent = models["network"]
+        params = merge(descent.trained, descent.fixed)
         seen = zip((self._x, self._x_test), self._initial, strict=True)
         outputs = {
             "network": tuple(
@@ -240,7 +235,35 @@ class _Pair:
             self._outcome = "diverged"
         # NaN ends the descent.
         loss = loss if self._outcome == "completed" else math.nan
-        self._descent.note(jnp.asarray(loss, jnp.result_type(float)))
+        descent.hand_over(losses=jnp.asarray(loss, jnp.result_type(float)))
+
+    def result(self) -> EarlyRun:
+        """Recorded curves."""
+        targets = self._y_test[: NUM_SINGLE_POINTS if self._keeps_outputs else 0]
+        curves = {}
+        for name, rows in self._curves.items():
+            *losses, outputs = zip(*rows, strict=True)
+            named = zip(
+                ("train_loss", "test_loss", "span_loss", "complement_loss"), losses, strict=True
+            )
+            curves[name] = ModelCurve(**dict(named), outputs=outputs if self._keeps_outputs else ())
+        train_loss, test_loss = (
+            _half_mean_square(outputs - y)
+            for outputs, y in zip(self._linear.best(), (self._y, self._y_test), strict=True)
+        )
+        return EarlyRun(
+            activation=self._activation,
+            seed=self._seed,
+            learning_rate=self._rate,
+            outcome=self._outcome,
+            steps=tuple(self._steps),
+            **curves,
+            **self._distances,
+            target_power=float(np.mean(self._y_test**2)),
+            optimal_train_loss=train_loss,
+            optimal_test_loss=test_loss,
+            targets=tuple(targets.tolist()),
+        )
 
 
 class _Linear:

@@ -16,8 +16,17 @@ from linearity_lab.experiments.explore.point import DrawnKernel, ExplorePoint, E
 from linearity_lab.experiments.explore.spec import ExploreSpec
 from linearity_lab.experiments.kernel_change.compute import PREPARED, side_by_side
 from linearity_lab.experiments.kernel_change.spec import TrainingGroup
+from linearity_lab.experiments.train_options import train_options
 from linearity_lab.networks.build import build_network
-from ntk_core.dynamics import KernelTraining, Loss, kernel_matrix
+from ntk_core.dynamics import (
+    Descent,
+    KernelChangeMeasure,
+    Loss,
+    Measure,
+    descend,
+    kernel_matrix,
+    network_of_seeds,
+)
 from ntk_core.hessians import hessian_norm
 from ntk_core.networks.architectures import Network, NetworkParams, output_function
 from ntk_core.networks.choices import OUTPUTS
@@ -109,24 +118,20 @@ def _trained(plan: _Plan, group: TrainingGroup, index: int, progress: Progress) 
     progress = progress.named(f"{title}, seed {spec.seeds[index]}")
     followed = plan.followed
     progress.report(0.0, "initial kernel")
-    pre_outputs: list[Array] = []  # f on all training points at every record, (n, C) each
-    kept: list[dict[str, Array]] = []  # kernels at w₀ and at the last record
-
-    def watch(now: NetworkParams, kernels: dict[str, Array]) -> None:
-        pre_outputs.append(_pre_outputs(net, now, data.x)[0])
-        if index == 0:
-            kept[1:] = [{output: kernel[0] for output, kernel in kernels.items()}]
-
     loss = Loss(group.loss_output)
-    training = KernelTraining(
-        net, jax.tree.map(lambda leaf: leaf[None], plan.params[index]), data.x, data.y, loss, group.observed,
-        watch=watch, **spec.training.model_dump(),
-    )  # fmt: skip
-    training.train(progress)
-    steps = training.recorded(0, group.observed[0])["steps"]
-    rate = training.recorded(0, group.observed[0])["learning_rate"]
-    f = jnp.stack(pre_outputs)  # (T, n, C)
-    trained_linear = linear_path(loss, training.kernel[0], f[0], data.y, rate, steps)
+    change = KernelChangeMeasure(group.observed)
+    path = _Path(group.observed)
+    params = jax.tree.map(lambda leaf: leaf[None], plan.params[index])
+    models = network_of_seeds(net, params, data.x, data.y, loss)
+    options = train_options(spec.training, together=True)
+    descend(*models, options, [change, path], progress)
+    recorded = change.result()
+    steps = recorded[group.observed[0]][0].steps
+    rate = recorded[group.observed[0]][0].learning_rate
+    f = jnp.stack(path.pre_outputs)  # (T, n, C)
+    kept = path.kernels if index == 0 else []
+    assert change.kernel is not None
+    trained_linear = linear_path(loss, change.kernel[0], f[0], data.y, rate, steps)
     losses = [float(loss.of_model(each, jnp.asarray(data.y))) for each in trained_linear]
     runs = []
     for output in group.observed:
@@ -137,24 +142,38 @@ def _trained(plan: _Plan, group: TrainingGroup, index: int, progress: Progress) 
         linear = np.asarray(linear, np.float64)
         is_first = index == 0
         runs.append(
-            ExploreRun(
+            ExploreRun.read_off(
+                recorded[output][0],
                 output=output,
                 seed=spec.seeds[index],
                 loss_linear=tuple(losses),
                 difference=_relative(outputs, linear),
                 outputs=_blocks(outputs[:, followed]) if is_first else (),
                 outputs_linear=_blocks(linear[:, followed]) if is_first else (),
-                **training.recorded(0, output),
             )
         )
     drawn = drawn_points(data, spec.num_drawn)
     return _Found(runs, _drawn_kernels(kept, drawn) if kept and drawn else ())
 
 
-@partial(jax.jit, static_argnums=0)
-def _pre_outputs(net: Network, params: NetworkParams, x: Array) -> Array:
-    """f of every seed, (S, n, C)."""
-    return jax.vmap(lambda one: net.pre_outputs(one, x))(params)
+class _Path(Measure[None]):
+    """Pre-outputs and kernels of one network.
+
+    Attributes:
+        pre_outputs: f on all training points at every record, (n, C) each.
+        kernels: at w₀ and at the last record, by output.
+    """
+
+    def __init__(self, outputs: tuple[str, ...]):
+        self.pre_outputs: list[Array] = []
+        self.kernels: list[dict[str, Array]] = []
+        self._outputs = outputs
+
+    def record(self, step: int, models: Mapping[str, Descent]) -> None:
+        network = models["network"]
+        kernels = network.kernels_of(self._outputs)
+        self.kernels[1:] = [{output: kernel[0] for output, kernel in kernels.items()}]
+        self.pre_outputs.append(network.pre_outputs[0])
 
 
 def linear_path(

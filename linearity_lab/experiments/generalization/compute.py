@@ -1,6 +1,7 @@
 """Networks, their linear models and kernel regression on test points, one width, ρ and n at a time."""
 
 import math
+from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -17,15 +18,21 @@ from linearity_lab.experiments.generalization.point import (
     GeneralizationSpec,
     Predictor,
 )
+from linearity_lab.experiments.train_options import train_options
 from linearity_lab.networks.build import build_network
 from ntk_core import kernels
 from ntk_core.dynamics import (
+    BesideLinear,
     Descent,
+    HistoryMeasure,
     KernelAndStart,
     KernelModel,
     Loss,
-    Optimizer,
-    Training,
+    Measure,
+    Samples,
+    Start,
+    TrainData,
+    TrainOptions,
     descend,
     kernel_matrix,
 )
@@ -66,56 +73,36 @@ def _run(
     progress.report(0.0, "initial kernel")
     net = build_network(spec.architecture, width, data.num_outputs, "linear")
     # Training α f toward y at rate η equals training f toward y/α at α² η: one program serves every richness.
-    factor, settings = width**-richness, spec.training.model_dump()
-    settings["loss_threshold"] /= factor**2
-    if spec.training.learning_rate != "auto":
-        settings["learning_rate"] *= factor**2
-    params, y = (
-        net.init(initial_key(seed, width), data.input_shape),
-        np.asarray(data.y, np.float64) / factor,
-    )
-    training = Training(
-        net,
-        params,
-        data.x,
-        y,
+    factor = width**-richness
+    given = spec.training.learning_rate
+    options = train_options(
+        spec.training,
         loss=SQUARE,
-        followed=(),
-        linearized=False,
-        kernels=False,
-        **settings,
+        loss_threshold=spec.training.loss_threshold / factor**2,
+        learning_rate=given if given == "auto" else given * factor**2,
     )
-    records = _Records(net, data, factor, spec.ridge)
-    trained = training.runs["network"].descent
-
-    def take() -> None:
-        records.take(merge(trained.state.trained, trained.fixed))
-
-    take()
-    training.train(progress.between(0.0, TRAINING_SHARE), watch=take)
-    linear = records.linear_model(training.learning_rate)
-
-    def note(_: int = 0) -> None:
-        linear.note(linear.state.loss)
-
-    note()
-    last_step = training.steps[-1]
+    params = net.init(initial_key(seed, width), data.input_shape)
+    points = TrainData(data.x, np.asarray(data.y, np.float64) / factor, followed=())
+    beside = BesideLinear(net, params, points, options, linearized=False)
+    history = HistoryMeasure(beside, kernels=False)
+    records = _Predictions(net, data, factor, spec.ridge)
+    beside.descend([history, records], progress.between(0.0, TRAINING_SHARE))
     of_linear = progress.between(TRAINING_SHARE, 1.0).named("linear model")
-    descend([linear], note, [last_step] if last_step else [], of_linear)
-    path = training.history().network
+    linear = records.linear_model(beside.learning_rate, history.steps[-1], of_linear)
+    path = history.result().network
     assert path.outcome != "finished"  # a threshold is always set
     has_limit = spec.infinite_width and spec.architecture.has_infinite_width
     return GeneralizationRun(
         seed=seed,
-        learning_rate=training.learning_rate / factor**2,
+        learning_rate=beside.learning_rate / factor**2,
         outcome=path.outcome,
         last_finite_step=path.last_finite_step,
-        steps=tuple(training.steps),
+        steps=history.steps,
         loss=tuple((factor**2 * path.loss).tolist()),
-        linear=records.of_linear(linear),
+        linear=linear,
         infinite=records.of_infinite_width() if has_limit else None,
         num_test=len(data.x_test),
-        **records.columns(),
+        **records.result(),
         **records.eigenspaces(),
     )
 
@@ -134,7 +121,7 @@ class _Record(NamedTuple):
     jitter: float
 
 
-class _Records:
+class _Predictions(Measure[dict[str, tuple[object, ...]]]):
     """Measurements of a network and its kernels; F = ``factor`` · f, and all kernels are those of f."""
 
     def __init__(self, net: Network, data: Dataset, factor: float, ridge: float):
@@ -145,24 +132,24 @@ class _Records:
         self._start: KernelAndStart | None = None
         self._first: Floats = np.zeros((0, 0))
         self._last: Floats = self._first
-        self.taken: list[_Record] = []
+        self._taken: list[_Record] = []
 
-    def take(self, params: NetworkParams) -> None:
+    def record(self, step: int, models: Mapping[str, Descent]) -> None:
         """Record the network, its kernel, and regression with it."""
+        network = models["network"]
+        params = merge(network.trained, network.fixed)
         outputs = _outputs(self._net, params, self._all)
         kernel = kernels.empirical_ntk(self._net, params, self._all, self._x)
         f, matrix, rows = np.asarray(outputs, np.float64), kernel_matrix(kernel), self._y.size
         train, n = matrix[:rows], len(self._y)
         if self._start is None:
-            self._start, self._first, self._last = (
-                KernelAndStart(kernel, outputs),
-                train.copy(),
-                train,
-            )
+            self._start = KernelAndStart(kernel, outputs)
+            self._first = train.copy()
+            self._last = train
         sought = np.stack([self._y.reshape(-1), (self._y - f[:n]).reshape(-1)], axis=1)
         fitted = kernels.kernel_regression(train, sought, matrix[rows:], self._ridge)
         from_zero, from_here = (column.reshape(-1, self._y.shape[1]) for column in fitted.outputs.T)
-        self.taken.append(
+        self._taken.append(
             _Record(
                 network=self._predictor(f[n:]),
                 after=self._predictor(from_zero),
@@ -177,10 +164,10 @@ class _Records:
         )
         self._last = train.copy()  # without the rows of the test points
 
-    def columns(self) -> dict[str, tuple[object, ...]]:
+    def result(self) -> dict[str, tuple[object, ...]]:
         """Map names to values, one per record."""
         return {
-            name: tuple(getattr(record, name) for record in self.taken) for name in _Record._fields
+            name: tuple(getattr(record, name) for record in self._taken) for name in _Record._fields
         }
 
     def eigenspaces(self) -> dict[str, tuple[float, ...]]:
@@ -213,18 +200,22 @@ class _Records:
             "angles": angles,
         }
 
-    def linear_model(self, rate: float) -> Descent:
-        """The linear model of f at w₀, through its kernel."""
+    def linear_model(self, rate: float, num_steps: int, progress: Progress) -> Predictor:
+        """Train the linear model of f at w₀ through its kernel, and return its predictions."""
+        assert self._start is not None
         y = jnp.asarray(self._y, self._x.dtype)
-        optimizer = Optimizer.of("gradient-descent")
-        return Descent(
-            KernelModel(SQUARE), optimizer, jnp.zeros_like(y), self._start, self._x, y, rate
-        )
-
-    def of_linear(self, model: Descent) -> Predictor:
-        """Predictions of the linear model."""
-        outputs = model.model.outputs(model.state.trained, model.fixed, self._x)
-        return self._predictor(np.asarray(outputs, np.float64)[len(self._y) :])
+        options = TrainOptions(learning_rate=rate, recorded_steps=(num_steps,) if num_steps else ())
+        model = KernelModel(SQUARE)
+        start = Start(jnp.zeros_like(y), self._start)
+        trained = descend(
+            {"linearized": model},
+            {"linearized": start},
+            Samples(self._x, y),
+            options,
+            progress=progress,
+        )["linearized"].trained
+        outputs = np.asarray(model.outputs(trained, self._start, self._x), np.float64)
+        return self._predictor(outputs[len(y) :])
 
     def of_infinite_width(self) -> Predictor:
         """Regression with the kernel of infinite width, one output at a time."""

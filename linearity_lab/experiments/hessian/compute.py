@@ -16,12 +16,13 @@ from linearity_lab.experiments.hessian import point as hessian
 from linearity_lab.experiments.hessian.network import ComparedNetwork, titles
 from linearity_lab.experiments.hessian.spec import HessianSpec, hidden_and_output
 from linearity_lab.experiments.kernel_change.spec import training_groups
+from linearity_lab.experiments.train_options import train_options
 from linearity_lab.experiments.trained_sweep import TrainedRun
 from linearity_lab.networks.build import build_network
 from linearity_lab.networks.sizes import min_width
 from linearity_lab.runs import finite_or_none
 from ntk_core import hessians
-from ntk_core.dynamics import KernelTraining, Loss
+from ntk_core.dynamics import KernelChangeMeasure, Loss, descend, network_of_seeds
 from ntk_core.kernels import empirical_ntk, pre_output_ntk
 from ntk_core.networks.architectures import Bottleneck, FullyConnected, Network, NetworkParams
 from ntk_core.networks.keys import initial_key
@@ -83,10 +84,8 @@ def compute(
             of_balls = of_seed.between(0.3, 0.5)
             measured["balls"] = _balls(spec, network, net, params, x, output_index, of_balls)
         if index < spec.num_trained and network.input == "data":
-            training = _training(spec, data, network.output, net, params)
-            del params
-            training.train(of_seed.between(0.5, 1.0))
-            measured["trained"] = _trained(training)
+            of_training = of_seed.between(0.5, 1.0)
+            measured["trained"] = _trained(spec, data, network.output, net, params, of_training)
         runs.append(hessian.HessianRun(seed=seed, **measured))
     return hessian.HessianPoint(
         width=value,
@@ -345,20 +344,22 @@ def _balls(
     return tuple(bounds)
 
 
-def _training(
-    spec: HessianSpec, data: Dataset, output: str, net: Network, params: NetworkParams
-) -> KernelTraining:
+def _trained(
+    spec: HessianSpec,
+    data: Dataset,
+    output: str,
+    net: Network,
+    params: NetworkParams,
+    progress: Progress,
+) -> hessian.TrainedChange:
+    """Train one seed, and return its kernel change."""
     (group,) = training_groups((output,), classes=bool(data.class_names))
     together = jax.tree.map(lambda leaf: leaf[None], params)
-    loss = Loss(group.loss_output)
-    return KernelTraining(
-        net, together, data.x, data.y, loss, group.observed, **spec.training.model_dump()
-    )
-
-
-def _trained(training: KernelTraining) -> hessian.TrainedChange:
-    (output,) = training.observed
-    run = TrainedRun(seed=0, **training.recorded(0, output))
+    change = KernelChangeMeasure(group.observed)
+    models = network_of_seeds(net, together, data.x, data.y, Loss(group.loss_output))
+    descend(*models, train_options(spec.training, together=True), [change], progress)
+    (recorded,) = change.result()[output]
+    run = TrainedRun.read_off(recorded, seed=0)
     return hessian.TrainedChange.read_off(run, final_loss=run.loss[-1])
 
 

@@ -5,10 +5,10 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -25,12 +25,24 @@ from linearity_lab.experiments.kernel_change.point import (
     KernelSnapshot,
 )
 from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec, TrainingGroup
+from linearity_lab.experiments.train_options import train_options
 from linearity_lab.memory import accelerator_bytes, memory_limit
 from linearity_lab.networks.build import build_network
 from linearity_lab.runs import peak_bytes
 from linearity_lab.runs.compiled_code import unfinished_directory
 from linearity_lab.runs.jax_contexts import entered, jax_contexts
-from ntk_core.dynamics import KernelTraining, Loss, eigenvalues, kernel_velocity, over_seeds
+from ntk_core.dynamics import (
+    Descent,
+    KernelChangeMeasure,
+    Loss,
+    Measure,
+    descend,
+    eigenvalues,
+    kernel_velocity,
+    network_of_seeds,
+    over_seeds,
+    streamed_start,
+)
 from ntk_core.hessians import ball_sup
 from ntk_core.kernels import infinite_width_ntk
 from ntk_core.networks.architectures import Network, NetworkParams, num_parts
@@ -238,60 +250,77 @@ def _trained(
     infinite = None
     if spec.infinite_width and group.trained_output == "linear":
         infinite = np.asarray(infinite_width_ntk(net, data.x))
-    kept: list[
-        dict[str, np.ndarray]
-    ] = []  # kernels of the first seed, at w₀ and at the last record
-
-    def watch(_: NetworkParams, kernels: dict[str, Array]) -> None:
-        if spec.keep_kernels and spec.seed in seeds:
-            kept[1:] = [{output: np.asarray(kernel[0]) for output, kernel in kernels.items()}]
-
-    streamed = costs.STREAMED_BYTES if costs.streams(spec) else None
-    training = KernelTraining(
-        net, params, data.x, data.y, loss, group.observed, watch=watch, streamed_bytes=streamed,
-        **spec.training.model_dump(),
-    )  # fmt: skip
+    is_streamed = costs.streams(spec)
+    options = train_options(spec.training, together=True)
+    is_dead = [False]
+    if is_streamed:
+        options, is_dead = streamed_start(net, params, data.x, loss, options, costs.STREAMED_BYTES)
+    change = KernelChangeMeasure(group.observed, is_streamed=is_streamed)
+    kept = _KeptKernels(group.observed)
+    keeps = spec.keep_kernels and spec.seed in seeds
+    models = network_of_seeds(net, params, data.x, data.y, loss, is_dead)
     outputs_at_start = None
-    if _compares_softmax(group, loss, data, streamed):
+    if not is_streamed and _compares_softmax(group, loss, data):
         outputs_at_start = np.asarray(jax.vmap(net.apply, (0, None))(params, jnp.asarray(data.x)))
     del params
     progress.report(0.0, "step 0")
     first = costs.training_share(spec, key)
-    training.train(progress.between(0.0, first))
-    if streamed:
-        of_kernels = progress.between(first, 1.0).named("kernels")
-        training.streamed(spec.probes or None, seeds[0], unfinished_directory(), of_kernels)
+    measures: list[Measure[Any]] = [change, kept] if keeps else [change]
+    descend(*models, options, measures, progress.between(0.0, first))
+    if is_streamed:
+        change.stream(
+            costs.STREAMED_BYTES,
+            spec.probes or None,
+            seeds[0],
+            unfinished_directory(),
+            progress.between(first, 1.0).named("kernels"),
+        )
     runs = []
-    for output in group.observed:
+    for output, recorded in change.result().items():
         for index, seed in enumerate(seeds):
-            recorded = training.recorded(index, output)
+            limit = infinite if output == "linear" else None
             of_linear_model: tuple[float, ...] = ()
             if output == "softmax" and outputs_at_start is not None:
-                rate, steps = recorded["learning_rate"], recorded["steps"]
-                before = training.kernel[index], outputs_at_start[index]
-                of_linear_model = softmax_changes(*before, data.y, rate, steps)
-            run = KernelChangeRun(
+                assert change.kernel is not None
+                at_start = change.kernel[index], outputs_at_start[index]
+                rate, steps = recorded[index].learning_rate, recorded[index].steps
+                of_linear_model = softmax_changes(*at_start, data.y, rate, steps)
+            run = KernelChangeRun.read_off(
+                recorded[index],
                 output=output,
                 seed=seed,
-                infinite_distance=_distance(training, index, infinite)
-                if output == "linear"
-                else None,
-                error=training.errors(index, output) if spec.probes else (),
-                followed=training.followed_outputs(index, output),
+                infinite_distance=_distance(change.kernel, index, limit),
+                error=recorded[index].error if spec.probes else (),
                 linear_model_change=of_linear_model,
-                **recorded,
             )
             runs.append(run)
-    return _Trained(runs, _snapshots(spec, data, kept, infinite) if kept else [], starts)
+    snapshots = _snapshots(spec, data, kept, infinite) if keeps else []
+    return _Trained(runs, snapshots, starts)
 
 
-def _compares_softmax(
-    group: TrainingGroup, loss: Loss, data: Dataset, streamed: float | None
-) -> bool:
-    """Whether the softmax of the linear model is trained too: for kernels that are small and kept."""
+class _KeptKernels(Measure[None]):
+    """Kernels of the first seed at w₀ and at the last record.
+
+    Attributes:
+        before, after: by output.
+    """
+
+    def __init__(self, outputs: tuple[str, ...]):
+        self._outputs = outputs
+        self.before: dict[str, np.ndarray] = {}
+        self.after: dict[str, np.ndarray] = {}
+
+    def record(self, step: int, models: Mapping[str, Descent]) -> None:
+        kernels = models["network"].kernels_of(self._outputs)
+        self.after = {output: np.asarray(kernel[0]) for output, kernel in kernels.items()}
+        self.before = self.before or self.after
+
+
+def _compares_softmax(group: TrainingGroup, loss: Loss, data: Dataset) -> bool:
+    """Whether the softmax of the linear model is trained too: for kernels that are small."""
     num_rows = len(data.y) * data.num_outputs
     has_softmax = "softmax" in group.observed and loss.kind == "cross-entropy"
-    return has_softmax and streamed is None and num_rows <= MAX_ROWS
+    return has_softmax and num_rows <= MAX_ROWS
 
 
 def _at_start(
@@ -337,11 +366,12 @@ def _velocities(net: Network, loss: Loss, params: NetworkParams, x: Array, y: Ar
     return over_seeds(lambda w: kernel_velocity(net, w, x, y, loss), params)
 
 
-def _distance(training: KernelTraining, index: int, infinite: np.ndarray | None) -> float | None:
+def _distance(kernels: Array | None, index: int, infinite: np.ndarray | None) -> float | None:
     """‖K(w₀) − K_∞ ⊗ I_C‖_F / ‖K_∞ ⊗ I_C‖_F of one seed."""
     if infinite is None:
         return None
-    kernel = np.asarray(training.kernel[index], np.float64)
+    assert kernels is not None  # streamed kernels are not compared
+    kernel = np.asarray(kernels[index], np.float64)
     limit = np.asarray(infinite, np.float64)[:, :, None, None] * np.eye(kernel.shape[-1])
     return float(np.linalg.norm(kernel - limit) / np.linalg.norm(limit))
 
@@ -349,7 +379,7 @@ def _distance(training: KernelTraining, index: int, infinite: np.ndarray | None)
 def _snapshots(
     spec: KernelChangeSpec,
     data: Dataset,
-    kept: list[dict[str, np.ndarray]],
+    kept: _KeptKernels,
     infinite: np.ndarray | None,
 ) -> list[KernelSnapshot]:
     """Return the first seed's kernels before and after training, samples ordered by label or target."""
@@ -374,8 +404,8 @@ def _snapshots(
             final_eigenvalues=tuple(eigenvalues(after)),
             infinite=drawn(infinite) if output == "linear" and infinite is not None else None,
         )
-        for output, before in kept[0].items()
-        for after in (kept[-1][output],)
+        for output, before in kept.before.items()
+        for after in (kept.after[output],)
     ]
 
 

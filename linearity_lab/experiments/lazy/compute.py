@@ -10,9 +10,10 @@ from jax import Array
 
 from linearity_lab.data import Dataset
 from linearity_lab.experiments.lazy.point import LazyPoint, LazyRun, LazySpec
+from linearity_lab.experiments.train_options import train_options
 from linearity_lab.networks.build import build_network
 from linearity_lab.runs import finite_or_none, finite_sup
-from ntk_core.dynamics import KernelPath, Loss, Training
+from ntk_core.dynamics import BesideLinear, HistoryMeasure, KernelPath, Loss, TrainData
 from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk, least_distance
 from ntk_core.networks.architectures import (
@@ -56,18 +57,16 @@ def _run(
     params = draw()
     found = laziness(net, params, data)
     progress.report(0.3, "initial kernel")
-    settings = {
-        "loss": Loss(output, "square"),
-        "followed": (),
-        "linearized": False,
-        **spec.training.model_dump(),
-    }
-    training = Training(net, params, data.x, data.y, **settings)
-    before = pre_activations(hidden, params, training.points.x)
+    options = train_options(spec.training, loss=Loss(output, "square"))
+    points = TrainData(data.x, data.y, followed=())
+    beside = BesideLinear(net, params, points, options, linearized=False)
+    x = beside.points.x
+    before = pre_activations(hidden, params, x)
     del params
-    training.train(progress.between(0.3, 1.0))
-    history = training.history()
-    after = pre_activations(hidden, training.params, training.points.x)
+    measure = HistoryMeasure(beside)
+    beside.descend([measure], progress.between(0.3, 1.0))
+    history = measure.result()
+    after = pre_activations(hidden, history.params, x)
     kernel, path = cast(KernelPath, history.kernel), history.network
     return LazyRun.read_off(
         kernel, history, path, **found,
@@ -78,7 +77,7 @@ def _run(
         distance=float(path.distance[-1]), largest_distance=float(path.largest_distance[-1]),
         hidden_change=tuple(float(jnp.abs(h - h0).mean()) for h, h0 in zip(after, before, strict=True)),
         last_change=finite_or_none(float(kernel.change[-1])),
-        least_distance=tuple(least_distance(net, draw(), training.params, training.points.x)),
+        least_distance=tuple(least_distance(net, draw(), history.params, x)),
     )  # fmt: skip
 
 

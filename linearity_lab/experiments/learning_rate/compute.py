@@ -1,6 +1,6 @@
 """Simultaneous training of linear, quadratic and true models at many rates and seeds, one width at a time."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import jax
@@ -44,16 +44,17 @@ def compute(spec: LearningRateSpec, data: Dataset, key: str, progress: Progress)
             last = min(first + size, len(pairs))
             chunk = _Chunk(spec, start, name, pairs[first:last])
             chunk.train(of_model.between(first / len(pairs), last / len(pairs)), point)
-            runs += chunk.runs()
+            runs += chunk.result()
             of_model.report(last / len(pairs))
             of_model.show(point())
     return point()
 
 
-def _records(spec: LearningRateSpec) -> list[int]:
+def _records(spec: LearningRateSpec) -> tuple[int, ...]:
     """Return the recorded steps: all early ones, which include peaks of the loss, then a logarithmic grid."""
     dense = range(1, min(spec.max_steps, learning_rate.DENSE_RECORDS) + 1)
-    return sorted({*dense, *dynamics.record_steps(spec.max_steps, learning_rate.DENSE_RECORDS)})
+    grid = dynamics.record_steps(spec.max_steps, learning_rate.DENSE_RECORDS)
+    return tuple(sorted({*dense, *grid}))
 
 
 class _Start:
@@ -82,99 +83,101 @@ class _Start:
         ]
         self.unit_rates = np.asarray(stable, np.float64) / 2
 
-    def of(self, index: np.ndarray, name: str) -> tuple[dynamics.Model, PyTree, PyTree]:
-        """Return (model, trained, fixed) of one kind for these seeds."""
+    def of(self, index: np.ndarray, name: str) -> tuple[dynamics.Model, dynamics.Start]:
+        """Return the model of one kind, and its weights for these seeds."""
         trained, fixed = jax.tree.map(lambda leaf: leaf[index], (self.trained, self.fixed))
         if name == "network":
-            return self.model, trained, fixed
+            return self.model, dynamics.Start(trained, fixed)
         if name == "quadratic":
-            return (
-                dynamics.QuadraticModel(self.model),
-                jax.tree.map(jnp.copy, trained),
-                dynamics.Origin(trained, fixed),
-            )
+            copied = jax.tree.map(jnp.copy, trained)
+            start = dynamics.Start(copied, dynamics.Origin(trained, fixed))
+            return dynamics.QuadraticModel(self.model), start
         shape = (len(index), len(self.x), self.y.shape[1])
         kernels = jnp.asarray(
             self.kernels[index].reshape(*shape, *shape[1:]), self.y.dtype
         ).transpose(0, 1, 3, 2, 4)
-        return (
-            dynamics.KernelModel(self.model.loss),
-            jnp.zeros(shape, self.y.dtype),
-            dynamics.KernelAndStart(kernels, self.outputs[index]),
-        )
+        fixed = dynamics.KernelAndStart(kernels, self.outputs[index])
+        start = dynamics.Start(jnp.zeros(shape, self.y.dtype), fixed)
+        return dynamics.KernelModel(self.model.loss), start
 
 
-class _Chunk:
-    """Some runs of one model, trained simultaneously."""
+class _Chunk(dynamics.Measure[list[RateRun]]):
+    """Some runs of one model, trained simultaneously, with their losses and curvatures."""
 
     def __init__(self, spec: LearningRateSpec, start: _Start, name: str, pairs: Pairs):
-        self.spec, self.start, self.name, self.pairs = spec, start, name, pairs
-        self.index = np.asarray([index for index, _ in pairs])
-        self.rates = start.unit_rates[self.index] * np.asarray([rate for _, rate in pairs])
-        model, trained, fixed = start.of(self.index, name)
-        self.descent = dynamics.Descent(
-            model, start.optimizer, trained, fixed, start.x, start.y, jnp.asarray(self.rates, start.y.dtype),
-            threshold=spec.loss_threshold, key=start.key, together=True,
-        )  # fmt: skip
-        self.steps: list[np.ndarray] = []
-        self.losses: list[np.ndarray] = []
-        self.kept: list[dict[str, np.ndarray]] = []
-        self.record(0)
+        self._spec = spec
+        self._start = start
+        self._name = name
+        self._pairs = pairs
+        self._index = np.asarray([index for index, _ in pairs])
+        self._rates = start.unit_rates[self._index] * np.asarray([rate for _, rate in pairs])
+        self._steps: list[np.ndarray] = []
+        self._losses: list[np.ndarray] = []
+        self._kept: list[dict[str, np.ndarray]] = []
 
     def train(self, progress: Progress, point: Callable[[Sequence[RateRun]], RatePoint]) -> None:
         """Train all runs; show the point with their growing paths, if they are kept."""
 
-        def record(step: int) -> None:
-            self.record(step)
-            if self.spec.keep_paths and step % GROWN_STEPS == 0:
-                progress.show(point(self.runs()))
+        def show(step: int) -> None:
+            if self._spec.keep_paths and step % GROWN_STEPS == 0:
+                progress.show(point(self.result()))
 
-        dynamics.descend([self.descent], record, _records(self.spec), progress)
+        model, start = self._start.of(self._index, self._name)
+        options = dynamics.TrainOptions(
+            learning_rate=jnp.asarray(self._rates, self._start.y.dtype),
+            optimizer=self._start.optimizer,
+            loss_threshold=self._spec.loss_threshold,
+            recorded_steps=_records(self._spec),
+            key=self._start.key,
+            together=True,
+        )
+        data = dynamics.Samples(self._start.x, self._start.y)
+        measures = [self, dynamics.AtRecords(show)]
+        dynamics.descend({"model": model}, {"model": start}, data, options, measures, progress)
 
-    def record(self, _: int) -> None:
+    def start(self, models: Mapping[str, dynamics.Descent]) -> None:
+        self._descent = models["model"]
+
+    def record(self, step: int, models: Mapping[str, dynamics.Descent]) -> None:
         """Record the loss of every run, and :meth:`_measure` if paths are kept."""
-        descent, start = self.descent, self.start
-        outputs = _outputs(descent.model, descent.state.trained, descent.fixed, start.x)
-        losses = jax.vmap(lambda each: start.model.loss.of_model(each, start.y))(outputs)
-        descent.note(losses)
-        self.steps.append(descent.steps.copy())
-        self.losses.append(np.asarray(losses, np.float64))
-        if self.spec.keep_paths:
-            self.kept.append(self._measure())
+        self._steps.append(self._descent.steps.copy())
+        self._losses.append(np.asarray(self._descent.losses, np.float64))
+        if self._spec.keep_paths:
+            self._kept.append(self._measure())
 
-    def runs(self) -> list[RateRun]:
+    def result(self) -> list[RateRun]:
         """Return the records of each model, partial for unfinished ones."""
-        ends = self.kept[-1] if self.kept else self._measure()
-        return [self._run(number, *pair, ends) for number, pair in enumerate(self.pairs)]
+        ends = self._kept[-1] if self._kept else self._measure()
+        return [self._run(number, *pair, ends) for number, pair in enumerate(self._pairs)]
 
     def _run(self, number: int, index: int, rate: float, ends: dict[str, np.ndarray]) -> RateRun:
         kept = [
             at
-            for at in range(len(self.steps))
-            if at == 0 or self.steps[at][number] > self.steps[at - 1][number]
+            for at in range(len(self._steps))
+            if at == 0 or self._steps[at][number] > self._steps[at - 1][number]
         ]
-        losses = [float(self.losses[at][number]) for at in kept]
+        losses = [float(self._losses[at][number]) for at in kept]
         curvature = float(ends["curvature"][number])
         path = None
-        if self.spec.keep_paths and index == 0:
+        if self._spec.keep_paths and index == 0:
             columns = {
-                name: tuple(float(self.kept[at][name][number]) for at in kept) for name in ends
+                name: tuple(float(self._kept[at][name][number]) for at in kept) for name in ends
             }
             path = RatePath(
-                steps=tuple(int(self.steps[at][number]) for at in kept),
+                steps=tuple(int(self._steps[at][number]) for at in kept),
                 loss=tuple(losses),
                 **columns,
             )
         return RateRun(
-            model=self.name,
+            model=self._name,
             rate=rate,
-            seed=self.spec.seed + index,
-            learning_rate=float(self.rates[number]),
+            seed=self._spec.seed + index,
+            learning_rate=float(self._rates[number]),
             outcome=learning_rate.rate_outcome(
                 losses, curvature <= learning_rate.DEAD_SHARE * rate
             ),
-            converged=losses[-1] <= self.spec.loss_threshold,
-            num_steps=int(self.steps[kept[-1]][number]),
+            converged=losses[-1] <= self._spec.loss_threshold,
+            num_steps=int(self._steps[kept[-1]][number]),
             first_loss=losses[0],
             peak_loss=max(filter(np.isfinite, losses), default=np.nan),
             last_loss=losses[-1],
@@ -184,10 +187,10 @@ class _Chunk:
 
     def _measure(self) -> dict[str, np.ndarray]:
         """Measure curvature in units of the rate, distance and ΔK of every run."""
-        state, fixed, start = self.descent.state, self.descent.fixed, self.start
-        rates = np.asarray([rate for _, rate in self.pairs])
-        first = start.kernels[self.index]
-        if self.name == "linear":
+        state, fixed, start = self._descent.state, self._descent.fixed, self._start
+        rates = np.asarray([rate for _, rate in self._pairs])
+        first = start.kernels[self._index]
+        if self._name == "linear":
             moved = np.asarray(state.trained, np.float64).reshape(len(rates), -1)
             with np.errstate(over="ignore", invalid="ignore"):
                 distance = np.sqrt(np.maximum(np.einsum("sa,sab,sb->s", moved, first, moved), 0))
@@ -198,12 +201,12 @@ class _Chunk:
                 "change": np.where(finite, 0.0, np.nan),
             }
         now: np.ndarray = np.asarray(
-            _kernel_matrices(self.descent.model, state.trained, fixed, start.x), np.float64
+            _kernel_matrices(self._descent.model, state.trained, fixed, start.x), np.float64
         )
-        origin = jax.tree.map(lambda leaf: leaf[self.index], start.trained)
+        origin = jax.tree.map(lambda leaf: leaf[self._index], start.trained)
         finite = np.isfinite(now).all(axis=(1, 2))
         largest = np.linalg.eigvalsh(np.where(finite[:, None, None], now, 0.0))[:, -1]
-        before = start.eigenvalues[self.index]
+        before = start.eigenvalues[self._index]
         ratio = np.divide(largest, before, out=np.zeros_like(largest), where=before > 0)
         change = np.linalg.norm(now - first, axis=(1, 2)) / np.linalg.norm(first, axis=(1, 2))
         return {

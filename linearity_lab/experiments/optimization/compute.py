@@ -6,8 +6,9 @@ from linearity_lab.experiments.optimization.point import (
     OptimizationRun,
     OptimizationSpec,
 )
+from linearity_lab.experiments.train_options import train_options
 from linearity_lab.networks.build import build_network
-from ntk_core.dynamics import Loss, Training
+from ntk_core.dynamics import BesideLinear, HistoryMeasure, Loss, TrainData
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.keys import initial_key
 from ntk_core.progress import Progress
@@ -34,14 +35,20 @@ def _run(
     progress = progress.named(f"width {width:,}: {OUTPUTS[output].title}, {rate:g} η, seed {seed}")
     progress.report(0.0, "initial kernel")
     net = build_network(spec.architecture, width, data.num_outputs, output)
-    params, loss = net.init(initial_key(seed, width), data.input_shape), Loss(output, "square")
-    settings = {"rate_factor": rate, "num_kernel_points": len(data.x), **spec.training.model_dump()}
-    training = Training(
-        net, params, data.x, data.y, loss=loss, followed=(), linearized=False, **settings
-    )
+    params = net.init(initial_key(seed, width), data.input_shape)
+    options = train_options(spec.training, loss=Loss(output, "square"), rate_factor=rate)
+    points = TrainData(data.x, data.y, followed=())
+    beside = BesideLinear(net, params, points, options, linearized=False)
     del params
-    training.train(progress)
-    history, steps = training.history(), tuple(training.steps)
+    measure = HistoryMeasure(beside, num_kernel_points=len(data.x))
+    beside.descend([measure], progress)
+    history = measure.result()
     return OptimizationRun.read_off(
-        history.network, history.kernel, history, output=output, rate=rate, seed=seed, steps=steps
+        history.network,
+        history.kernel,
+        history,
+        output=output,
+        rate=rate,
+        seed=seed,
+        steps=measure.steps,
     )

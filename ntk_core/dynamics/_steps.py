@@ -1,0 +1,115 @@
+"""Steps of training in compiled stretches, between which the host can record and stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import PyTree
+
+from ntk_core.dynamics._models import Model
+from ntk_core.dynamics._optimizer import Optimizer, Rate
+
+
+class DescentState(NamedTuple):
+    """State of a run.
+
+    Attributes:
+        trained: trained parameters w_t.
+        step: t.
+        loss: batch loss of the last step, at w_{t-1}; the largest number before the first step.
+        memory: optimizer state; empty for plain descent.
+        order: of the samples in this epoch, (n,); empty for full batches.
+    """
+
+    trained: PyTree
+    step: Array
+    loss: Array
+    memory: PyTree = ()
+    order: PyTree = ()
+
+
+def start(model: Model, optimizer: Optimizer, trained: PyTree, num_samples: int) -> DescentState:
+    """Return the state before the first step; ``trained`` is donated."""
+    # The types returned by a step, so that one compilation serves all stretches.
+    order = () if optimizer.batch_size is None else jnp.arange(num_samples, dtype=jnp.int32)
+    dtype = jnp.result_type(float)
+    largest = jnp.full((), jnp.finfo(dtype).max, dtype)
+    memory = jax.eval_shape(lambda w: optimizer.memory(model.pack(w)), trained)
+    if jax.tree.leaves(memory):  # packing is only needed for optimizer state
+        memory = optimizer.memory(model.pack(trained))
+    return DescentState(trained, jnp.zeros((), jnp.int32), largest, memory, order)
+
+
+@partial(jax.jit, static_argnums=(0, 1), static_argnames="together", donate_argnums=2)
+def advance(
+    model: Model,
+    optimizer: Optimizer,
+    state: DescentState,
+    fixed: PyTree,
+    x: Array,
+    y: Array,
+    rate: Rate,
+    until_step: Array | int,
+    threshold: Array | float = -jnp.inf,
+    *,
+    key: Array | None = None,
+    batches: Array | None = None,
+    together: bool = False,
+) -> DescentState:
+    """Take steps until ``until_step``, or until the loss is at most ``threshold`` or not finite.
+
+    The length is dynamic, so one compilation serves the whole run. ``state`` is donated. Batches depend only on ``key``
+    and the step, or are the rows of ``batches``, one per step: models trained side by side share them.
+    ``together``: ``state``, ``fixed``, ``rate`` and ``threshold`` have a leading axis of seeds.
+    """
+
+    num_samples, batch = x.shape[0], optimizer.batch_size
+
+    def one(
+        state: DescentState, fixed: PyTree, rate: Rate, threshold: Array | float
+    ) -> DescentState:
+        loss_and_gradient = model.loss_and_gradient(fixed, x, y)
+
+        def continues(state: DescentState) -> Array:
+            return (state.step < until_step) & (state.loss > threshold) & jnp.isfinite(state.loss)
+
+        def step(state: DescentState) -> DescentState:
+            order, rows = state.order, None if batches is None else batches[state.step]
+            if batch is not None and batch < num_samples:
+                assert key is not None
+                per_epoch = num_samples // batch
+                position = state.step % per_epoch
+                order = jax.lax.cond(
+                    position == 0,
+                    lambda: jax.random.permutation(
+                        jax.random.fold_in(key, state.step // per_epoch), state.order
+                    ),
+                    lambda: state.order,
+                )
+                rows = jax.lax.dynamic_slice(order, (position * batch,), (batch,))
+            value, gradient = loss_and_gradient(state.trained, rows)
+            moved, memory = optimizer.move(state.trained, gradient, state.memory, rate)
+            return DescentState(moved, state.step + 1, value, memory, order)
+
+        last = jax.lax.while_loop(
+            continues, step, state._replace(trained=model.pack(state.trained))
+        )
+        return last._replace(trained=model.unpack(last.trained))
+
+    return (
+        over_seeds(one, state, fixed, rate, threshold)
+        if together
+        else one(state, fixed, rate, threshold)
+    )
+
+
+def over_seeds(one: Callable[..., PyTree], *batched: PyTree) -> PyTree:
+    """Apply ``one`` to each seed; a single seed skips ``vmap``, since a batch of one slows some operations."""
+    if jax.tree.leaves(batched)[0].shape[0] > 1:
+        return jax.vmap(one)(*batched)
+    return jax.tree.map(lambda leaf: leaf[None], one(*jax.tree.map(lambda leaf: leaf[0], batched)))
