@@ -130,7 +130,9 @@ LOSS = """
 import jax
 import jax.numpy as jnp
 import linearity_lab
-from linearity_lab.experiments import DynamicsSpec
+from linearity_lab.experiments import (
+    DepthWidthSpec, DynamicsSpec, KernelChangeSpec, LazySpec, LearningRateSpec, OptimizationSpec,
+)
 from linearity_lab.experiments.own_model.point import OwnModelSpec
 from linearity_lab.settings.grammar import settings, with_settings
 from ntk_core import dynamics
@@ -144,6 +146,15 @@ assert history.network.loss[-1] < history.network.loss[0]
 for kind in (DynamicsSpec, OwnModelSpec):
     (field,) = [each for each in settings(kind) if each.name == "loss"]
     assert field.label("huber") == "Huber loss" and "|F − y|" in field.help
+for kind in (KernelChangeSpec, LazySpec, OptimizationSpec, DepthWidthSpec):
+    (field,) = [each for each in settings(kind) if each.name == "training.loss"]
+    assert field.label("huber") == "Huber loss"
+    tiny = {"widths": (4,), "num_seeds": 1, "training.loss": "huber", "training.max_steps": 3}
+    more = {"depths": (2,), "num_kernels": 20} if kind is DepthWidthSpec else {"outputs": ("linear",)}
+    run = linearity_lab.compute(with_settings(kind(), {**tiny, **more})).points[0].runs[0]
+    assert run.num_steps == 3
+tiny = {"widths": (4,), "num_seeds": 1, "loss": "huber", "max_steps": 3, "rates": (1.0,)}
+assert linearity_lab.compute(with_settings(LearningRateSpec(), tiny)).points[0].runs
 for data in ("sine", "gaussian-mixture"):
     small = {"dataset.name": data, "widths": (4,), "num_seeds": 1, "loss": "huber", "infinite_width": False,
              "training.max_steps": 5, "outputs": ("linear",), "num_test": 4, "dataset.num_samples": 6}
@@ -214,7 +225,10 @@ def test_one_class_adds_a_measure(copy: Path) -> None:
 METHOD = """
 import linearity_lab
 from linearity_lab.charts.style import method_style
-from linearity_lab.experiments import DynamicsSpec
+from linearity_lab.experiments import (
+    DepthWidthSpec, DynamicsSpec, GeneralizationSpec, KernelChangeSpec, LazySpec, LearningRateSpec,
+    OptimizationSpec,
+)
 from linearity_lab.settings.grammar import settings, with_settings
 
 (field,) = [each for each in settings(DynamicsSpec) if each.name == "methods"]
@@ -224,6 +238,16 @@ small = {"widths": (4,), "num_seeds": 1, "methods": ("gradient-descent", "nester
 result = linearity_lab.compute(with_settings(DynamicsSpec(), small))
 assert [run.method for run in result.points[0].runs] == ["gradient-descent", "nesterov"]
 assert method_style("nesterov").title == "Nesterov momentum"
+for kind in (KernelChangeSpec, LazySpec, OptimizationSpec, GeneralizationSpec, DepthWidthSpec):
+    names = {each.name: each for each in settings(kind)}
+    assert names["training.optimizer"].label("nesterov") == "Nesterov momentum"
+    assert "nesterov" in dict(names["training.momentum"].needs)["training.optimizer"]
+tiny = {"widths": (4,), "num_seeds": 1, "outputs": ("linear",), "training.max_steps": 3,
+        "training.optimizer": "nesterov", "training.momentum": 0.5}
+(run,) = linearity_lab.compute(with_settings(KernelChangeSpec(), tiny)).points[0].runs
+assert run.num_steps == 3
+tiny = {"widths": (4,), "num_seeds": 1, "method": "nesterov", "max_steps": 3, "rates": (1.0,)}
+assert linearity_lab.compute(with_settings(LearningRateSpec(), tiny)).points[0].runs
 """
 
 
@@ -234,6 +258,7 @@ def test_one_entry_adds_an_optimizer(copy: Path) -> None:
         "Nesterov momentum",
         "v ← μ v + ∇L(w), w ← w − η (∇L(w) + μ v)",
         direction=lambda momentum: _optax().trace(decay=momentum, nesterov=True),
+        takes_momentum=True,
     ),
     Method(
         "adam","""

@@ -18,7 +18,7 @@ from linearity_lab.runs import (
     finite_sup,
 )
 from linearity_lab.settings.part import Once
-from linearity_lab.settings.training import TrainingSpec
+from linearity_lab.settings.training import DescentSpec, TrainingSpec
 from ntk_core.dynamics import MAX_KERNEL_ROWS, most_kernel_points
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.choices import almost_everywhere
@@ -51,11 +51,19 @@ class TrainedSweep(SweepSpec):
 
     if TYPE_CHECKING:  # fields of the subclasses, which order them
         architecture: ArchitectureSpec
-        training: TrainingSpec
+        training: DescentSpec
 
     @model_validator(mode="after")
     def _network_takes_data(self) -> Self:
         shapes = self.shapes()
+        # Experiments without a field of this name have their own loss and batches.
+        training = getattr(self, "training", None)
+        if isinstance(training, TrainingSpec):
+            training.check_data(
+                has_classes=shapes is None or bool(shapes.class_names),
+                num_outputs=None if shapes is None else shapes.num_outputs,
+                num_points=self.dataset.num_points,
+            )
         if shapes is not None:
             self.architecture.check_inputs(shapes.input_shape, widths=self.widths)
             n, most = (
@@ -125,6 +133,8 @@ class TrainedSweep(SweepSpec):
         programs = {"training": len(self.all_outputs), **more.pop("programs", {})}
         kernels = self.training.num_records + more.pop("kernels", 0)
         held = {"copies": 5, "views": 1, "matrices": 20, **more}
+        if isinstance(self.training, TrainingSpec):
+            held["copies"] += self.training.method.num_copies
         return costs.Counts(
             self.counted(width),
             programs,

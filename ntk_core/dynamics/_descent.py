@@ -54,7 +54,7 @@ class Start(NamedTuple):
 
 
 class Measure(Generic[Result]):
-    """What is recorded along a training: a loss, a kernel change, outputs, the difference of two models.
+    """Record of a training: a loss, kernel change, outputs, difference of models.
 
     :func:`descend` calls :meth:`start` once, at w₀, then :meth:`record` at w₀ and at every recorded step, also where
     the first model crosses its threshold. Measures see the models in the order of their list. A
@@ -310,7 +310,8 @@ class Descent:
             factor = self.options.rate_factor
             self._rate = {name: factor * each for name, each in rate.items()}
             return
-        given = np.asarray(rate, np.float64).reshape(-1) * self.options.rate_factor
+        one_or_each = np.asarray(rate, np.float64).reshape(-1) * self.options.rate_factor
+        given = np.broadcast_to(one_or_each, len(self.steps))
         self.learning_rate = given
         self._dead = self._dead | np.isinf(given)
         self._lost = np.isnan(given)

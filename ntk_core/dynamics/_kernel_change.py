@@ -210,7 +210,7 @@ def streamed_start(
         one = jax.tree.map(lambda leaf, seed=seed: jnp.copy(leaf[seed]), params)
         kernel = KernelOperator(plain, one, inputs, memory_limit=memory_limit)
         is_dead.append(not kernel.row_traces.any())
-        if options.learning_rate == "auto":
+        if options.learning_rate == "auto" and options.method.is_linear:
             rates.append(streamed_rate(kernel, loss))
     if rates:
         options = replace(options, learning_rate=np.asarray(rates))

@@ -51,8 +51,9 @@ class LossTerm(Term):
         return self.targets != "numbers"
 
     def targets_of(self, y: Any) -> Any:
-        """Return the targets of this loss from one-hot targets or numbers y of shape (n, C)."""
-        return 2 * y - 1 if self.targets == "plus-minus" else y
+        """Return the targets of this loss from numbers, one-hot or (one output) ±1 targets y of shape (n, C)."""
+        is_one_hot = y.shape[-1] > 1
+        return 2 * y - 1 if self.targets == "plus-minus" and is_one_hot else y
 
 
 def _mean(parts: "Array") -> "Array":
@@ -110,6 +111,8 @@ class Method(Term):
         stable_factor: μ → ratio of its stable rate to that of gradient descent.
         batches: whether a step takes a batch of the samples.
         rate_factor: multiplies the learning rate of the spec.
+        takes_momentum: whether the direction depends on the momentum μ.
+        num_states: numbers that it remembers for each weight; none if it takes gradients as they are.
     """
 
     direction: "Callable[[float], GradientTransformation]" = lambda momentum: _optax().identity()
@@ -117,11 +120,13 @@ class Method(Term):
     stable_factor: Callable[[float], float] = lambda momentum: 1.0
     batches: Literal["never", "always", "if asked"] = "never"
     rate_factor: float = 1.0
+    takes_momentum: bool = False
+    num_states: int = 1
 
     @property
-    def is_plain(self) -> bool:
-        """Whether its steps are gradients at the rate of the spec, of all samples or of batches."""
-        return self.direction is Method.direction and self.rate_factor == 1.0
+    def num_copies(self) -> int:
+        """Copies of the weights in its state."""
+        return 0 if self.direction is Method.direction else self.num_states
 
 
 METHODS = table(
@@ -148,6 +153,7 @@ METHODS = table(
         direction=lambda momentum: _optax().trace(decay=momentum),
         stable_factor=lambda momentum: 1 + momentum,
         batches="if asked",
+        takes_momentum=True,
     ),
     Method(
         "adam",
@@ -156,5 +162,6 @@ METHODS = table(
         direction=lambda momentum: _optax().scale_by_adam(),
         is_linear=False,
         batches="if asked",
+        num_states=2,
     ),
 )

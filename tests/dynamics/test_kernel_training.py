@@ -27,7 +27,7 @@ def trained(params, threshold, rate=RATE, max_steps=40, num_records=4, outputs=(
     """Records of one seed per first index of the parameters, up to its end."""
     _, x, y, _, _ = problem()
     options = TrainOptions(
-        learning_rate=rate if rate == "auto" else np.full(len(jax.tree.leaves(params)[0]), rate),
+        learning_rate=rate,
         loss_threshold=threshold,
         max_steps=max_steps,
         num_records=num_records,

@@ -24,7 +24,7 @@ from linearity_lab.runs import (
 )
 from linearity_lab.runs.columns import Column, runs_of, text_table
 from linearity_lab.settings.part import Once, Width
-from linearity_lab.settings.training import TrainingSpec
+from linearity_lab.settings.training import DescentSettings, DescentSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.fits import exponent_line, fit_power_law
 from ntk_core.networks.choices import almost_everywhere
@@ -91,7 +91,7 @@ class DAGSpec(SweepSpec, SpecOf["DAGResult"]):
         "Widths m: a group without a size has m neurons, or factor · m^power of them.",
     )
     num_seeds: int = SweepSpec.field("num_seeds", 3)
-    training: TrainingSpec = TrainingSpec()
+    training: DescentSettings = DescentSpec()
     num_hessians: int = Field(default=2, ge=0, le=16, title="Inputs for ‖H‖")
     """Inputs over which ‖H‖ at w₀ is averaged; 0 for none."""
     pre_activations: bool = Field(default=False, title="Pre-activations")

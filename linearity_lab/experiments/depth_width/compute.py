@@ -12,9 +12,9 @@ from linearity_lab.data import Dataset
 from linearity_lab.experiments.depth_width import point as depth_width
 from linearity_lab.experiments.depth_width.point import DepthRun, DepthWidthPoint, DepthWidthSpec
 from linearity_lab.experiments.depth_width.random_kernels import Scatter, random_kernels, scatter
-from linearity_lab.experiments.train_options import train_options
+from linearity_lab.experiments.train_options import loss_of, train_options
 from linearity_lab.networks.build import build_network
-from ntk_core.dynamics import KernelChangeMeasure, Loss, descend, network_of_seeds
+from ntk_core.dynamics import KernelChangeMeasure, descend, network_of_seeds
 from ntk_core.hessians import hessian_norm
 from ntk_core.networks.architectures import NetworkParams
 from ntk_core.networks.keys import initial_key
@@ -77,7 +77,9 @@ def _trained(
     progress.report(0.3, "initial kernel")
     together = jax.tree.map(lambda leaf: leaf[None], params)
     change = KernelChangeMeasure(("linear",))
-    models = network_of_seeds(net, together, data.x, data.y, Loss("linear", "square"))
+    targets = spec.training.targets_of(data.y)
+    loss = loss_of(spec.training, "linear")
+    models = network_of_seeds(net, together, data.x, targets, loss)
     options = train_options(spec.training, together=True)
     descend(*models, options, [change], progress.between(0.3, 1.0))
     assert change.kernel is not None

@@ -24,7 +24,7 @@ from linearity_lab.runs import (
 )
 from linearity_lab.runs.columns import Column, text_table
 from linearity_lab.settings.part import Ascending, Width
-from linearity_lab.settings.training import TrainingSpec
+from linearity_lab.settings.training import SquareTrainingSpec
 from ntk_core.numbers import percent
 
 # Deeper than other pages allow, so its depth is not validated.
@@ -68,13 +68,20 @@ class DepthWidthSpec(SweepSpec, SpecOf["DepthWidthResult"]):
     hessian_depth: int = Field(default=64, ge=0, le=64, title="‖H‖ up to depth")
     """‖H‖ is measured up to this depth; 0 for none."""
     dataset: DatasetSpec = DatasetSpec(num_samples=8, num_classes=2, noise=0.5)
-    training: TrainingSpec = TrainingSpec(loss_threshold=0.03, max_steps=500, num_records=12)
+    training: SquareTrainingSpec = SquareTrainingSpec(
+        loss_threshold=0.03, max_steps=500, num_records=12
+    )
 
     @model_validator(mode="after")
     def _takes_inputs(self) -> Self:
         shapes = self.dataset.known_shapes()
         if shapes is not None:
             self.architecture(1).check_inputs(shapes.input_shape, "dataset")
+        self.training.check_data(
+            has_classes=shapes is None or bool(shapes.class_names),
+            num_outputs=None if shapes is None else shapes.num_outputs,
+            num_points=self.dataset.num_points,
+        )
         return self
 
     def architecture(self, depth: int) -> ArchitectureSpec:
@@ -136,7 +143,7 @@ def counts(spec: DepthWidthSpec, key: str, most: bool = False) -> tuple[costs.Co
         kernels=spec.training.num_records,
         products=INPUTS * costs.MATVECS * (curves and unrolled),
         more=loop if curves and not unrolled else costs.Work(),
-        copies=5,
+        copies=5 + spec.training.method.num_copies,
         views=1,
         matrices=20,
         numbers=curves * costs.HESSIAN_BASIS * direction,

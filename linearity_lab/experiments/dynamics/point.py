@@ -32,7 +32,13 @@ from linearity_lab.runs import (
 )
 from linearity_lab.runs.columns import Column, text_table
 from linearity_lab.settings.part import Once, Width
-from linearity_lab.settings.training import LossName, MethodName, TrainingSpec, check_targets
+from linearity_lab.settings.training import (
+    DescentSettings,
+    DescentSpec,
+    LossName,
+    MethodName,
+    check_targets,
+)
 from ntk_core.dynamics.choices import METHODS
 from ntk_core.errors import InvalidInput
 from ntk_core.fits import PowerLaw, exponent_line, fit_runs
@@ -78,13 +84,14 @@ class DynamicsSpec(TrainedSweep, SpecOf["DynamicsResult"]):
     """Number of training and of test points whose outputs are kept; all for the sine."""
     infinite_width: bool = Field(default=True, title="Infinite-width prediction")
     """Add the prediction of infinite width, where it is known: linear outputs, not with Adam."""
-    training: TrainingSpec = TrainingSpec(max_steps=3000, loss_threshold=0.01, num_records=20)
+    training: DescentSettings = DescentSpec(max_steps=3000, loss_threshold=0.01, num_records=20)
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
         shapes = self.shapes()
-        if shapes is not None and not shapes.class_names:
-            check_targets(self.loss)
+        if shapes is not None:
+            has_classes = bool(shapes.class_names)
+            check_targets(self.loss, has_classes=has_classes, num_outputs=shapes.num_outputs)
         if self.infinite_width:
             self.architecture.check_infinite_width()
         count = self.dataset.num_points

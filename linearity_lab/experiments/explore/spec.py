@@ -14,7 +14,7 @@ from linearity_lab.networks.spec import ArchitectureSpec
 from linearity_lab.runs import Counted, Counts, SpecOf
 from linearity_lab.runs.costs import HESSIAN_BASIS, MATVECS
 from linearity_lab.settings.part import Width
-from linearity_lab.settings.training import TrainingSpec
+from linearity_lab.settings.training import DescentSettings, DescentSpec
 from ntk_core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class ExploreSpec(TrainedSweep, SpecOf["ExploreResult"]):
     """Number of training inputs over which ‖H(w₀)‖ is averaged; 0 skips it."""
     num_drawn: int = Field(default=12, ge=0, le=60, title="Points of the drawn kernel")
     """Number of training points in the drawn kernels K₀ and K_t; 0 skips them."""
-    training: TrainingSpec = TrainingSpec(
+    training: DescentSettings = DescentSpec(
         max_steps=DENSE.max_steps, loss_threshold=0.1, num_records=12
     )
 

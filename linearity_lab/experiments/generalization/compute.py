@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -77,7 +78,7 @@ def _run(
     given = spec.training.learning_rate
     options = train_options(
         spec.training,
-        loss=SQUARE,
+        key=initial_key(seed, width),
         loss_threshold=spec.training.loss_threshold / factor**2,
         learning_rate=given if given == "auto" else given * factor**2,
     )
@@ -88,7 +89,7 @@ def _run(
     records = _Predictions(net, data, factor, spec.ridge)
     beside.descend([history, records], progress.between(0.0, TRAINING_SHARE))
     of_linear = progress.between(TRAINING_SHARE, 1.0).named("linear model")
-    linear = records.linear_model(beside.learning_rate, history.steps[-1], of_linear)
+    linear = records.linear_model(beside.options, history.steps[-1], of_linear)
     path = history.result().network
     assert path.outcome != "finished"  # a threshold is always set
     has_limit = spec.infinite_width and spec.architecture.has_infinite_width
@@ -200,11 +201,12 @@ class _Predictions(Measure[dict[str, tuple[object, ...]]]):
             "angles": angles,
         }
 
-    def linear_model(self, rate: float, num_steps: int, progress: Progress) -> Predictor:
+    def linear_model(self, options: TrainOptions, num_steps: int, progress: Progress) -> Predictor:
         """Train the linear model of f at w₀ through its kernel, and return its predictions."""
         assert self._start is not None
         y = jnp.asarray(self._y, self._x.dtype)
-        options = TrainOptions(learning_rate=rate, recorded_steps=(num_steps,) if num_steps else ())
+        recorded_steps = (num_steps,) if num_steps else ()
+        options = replace(options, loss_threshold=None, recorded_steps=recorded_steps)
         model = KernelModel(SQUARE)
         start = Start(jnp.zeros_like(y), self._start)
         trained = descend(

@@ -24,7 +24,7 @@ from linearity_lab.runs import (
 )
 from linearity_lab.runs.columns import Column, text_table
 from linearity_lab.settings.part import Ascending, Width
-from linearity_lab.settings.training import TrainingSpec
+from linearity_lab.settings.training import SquareTrainingSpec
 from ntk_core.errors import InvalidInput
 
 MAX_ROWS = 5000  # largest n·C of an inverted kernel
@@ -77,7 +77,23 @@ class GeneralizationSpec(TrainedSweep, SpecOf["GeneralizationResult"]):
     """Term added to the diagonal of every inverted kernel: λ times its mean."""
     infinite_width: bool = Field(default=True, title="Infinite-width kernel")
     """Also regress with K_∞, where it is known."""
-    training: TrainingSpec = TrainingSpec(max_steps=20_000, loss_threshold=0.001, num_records=10)
+    training: SquareTrainingSpec = SquareTrainingSpec(
+        max_steps=20_000, loss_threshold=0.001, num_records=10
+    )
+
+    @model_validator(mode="after")
+    def _richness_scales_the_rate(self) -> Self:
+        # Training α f at the rate η is training f toward y/α at α² η, for these methods and this loss alone.
+        training = self.training
+        if not training.method.is_linear:
+            allowed = "a method whose steps are linear in the gradient: ρ scales its rate by m^(2ρ)"
+            raise InvalidInput(
+                "training.optimizer", training.optimizer, allowed, "gradient-descent"
+            )
+        if training.loss != "square":
+            allowed = "square, whose targets ρ scales by m^ρ"
+            raise InvalidInput("training.loss", training.loss, allowed, "square")
+        return self
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:

@@ -15,7 +15,7 @@ from linearity_lab.networks.sizes import LayerSize, layer_sizes, num_copies
 from linearity_lab.networks.spec import GROWN_TITLES, SizeNames, grown_size
 from linearity_lab.runs import Counted, Counts, SpecOf, SweepSpec, typical_steps
 from linearity_lab.settings.part import Ascending, Width
-from linearity_lab.settings.training import TrainingSpec
+from linearity_lab.settings.training import DescentSettings, DescentSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.counts import small_space_pays
 
@@ -107,7 +107,7 @@ class HessianSpec(SweepSpec, SpecOf["HessianResult"]):
     """Ascents, and random directions, in each ball."""
     num_ball_seeds: int = Field(default=3, ge=1, le=100, title="Seeds with balls")
     """Number of seeds with a search in their balls."""
-    training: TrainingSpec = TrainingSpec(loss_threshold=0.1, max_steps=1000, num_records=10)
+    training: DescentSettings = DescentSpec(loss_threshold=0.1, max_steps=1000, num_records=10)
 
     @model_validator(mode="after")
     def _takes_lengths(self) -> Self:

@@ -240,7 +240,7 @@ def _trained(
     params = jax.vmap(lambda seed: net.init(initial_key(seed, width), data.input_shape))(
         jnp.asarray(seeds)
     )
-    loss = Loss(group.loss_output)
+    loss = Loss(group.loss_output, group.loss)
     starts: list[KernelAtStart] = []
     if spec.takes_velocity or spec.ball_radius:
         # The share of a training counts its steps only.
@@ -251,16 +251,18 @@ def _trained(
     if spec.infinite_width and group.trained_output == "linear":
         infinite = np.asarray(infinite_width_ntk(net, data.x))
     is_streamed = costs.streams(spec)
-    options = train_options(spec.training, together=True)
+    options = train_options(spec.training, key=initial_key(seeds[0], width), together=True)
+    targets = spec.training.targets_of(data.y)
     is_dead = [False]
     if is_streamed:
         options, is_dead = streamed_start(net, params, data.x, loss, options, costs.STREAMED_BYTES)
     change = KernelChangeMeasure(group.observed, is_streamed=is_streamed)
     kept = _KeptKernels(group.observed)
     keeps = spec.keep_kernels and spec.seed in seeds
-    models = network_of_seeds(net, params, data.x, data.y, loss, is_dead)
+    models = network_of_seeds(net, params, data.x, targets, loss, is_dead)
     outputs_at_start = None
-    if not is_streamed and _compares_softmax(group, loss, data):
+    compares = spec.training.is_gradient_descent and _compares_softmax(group, loss, data)
+    if compares and not is_streamed:
         outputs_at_start = np.asarray(jax.vmap(net.apply, (0, None))(params, jnp.asarray(data.x)))
     del params
     progress.report(0.0, "step 0")
@@ -334,14 +336,14 @@ def _at_start(
 ) -> list[KernelAtStart]:
     """Measure the kernel velocity of all seeds together, and the largest kernel change in each ball."""
     found: list[KernelAtStart] = []
-    loss = Loss(group.loss_output)
+    loss = Loss(group.loss_output, group.loss)
     for output in group.observed:
         model = net.with_output(output)
         velocities: list[float | None] = [None] * len(seeds)
         if spec.takes_velocity:
             progress.report(0.0, "kernel velocity")
             velocities = np.asarray(
-                _velocities(model, loss, params, data.x, data.y), float
+                _velocities(model, loss, params, data.x, spec.training.targets_of(data.y)), float
             ).tolist()
         for index, seed in enumerate(seeds):
             largest = None

@@ -12,7 +12,8 @@ from linearity_lab.networks.sizes import num_copies
 from linearity_lab.networks.spec import ArchitectureSpec, SizeNames
 from linearity_lab.runs import BYTES, Counted, Counts, SpecOf, Work, typical_steps
 from linearity_lab.settings.part import Width
-from linearity_lab.settings.training import TrainingSpec
+from linearity_lab.settings.training import USUAL_LOSS, TrainingSpec
+from ntk_core.dynamics.choices import LOSSES
 from ntk_core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ class KernelChangeSpec(TrainedSweep, SpecOf["KernelChangeResult"]):
 
     ΔK = sup_t ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F over the recorded steps t.
 
-    Outputs ``linear`` and ``softmax`` share one set of parameters, trained by cross-entropy on softmax(f); every other
-    output φ, and ``linear`` without classes, has its own network, trained with ½‖φ(f) − y‖².
+    With the usual losses, outputs ``linear`` and ``softmax`` share one set of parameters, trained by cross-entropy on
+    softmax(f); every other output φ, and ``linear`` without classes, has its own network, trained with ½‖φ(f) − y‖².
 
     Source: Liu, Zhu & Belkin 2020, §6, Figs. 1 and 2, App. B; kernel velocity: docs/math/kernel-velocity.md.
 
@@ -92,7 +93,8 @@ class KernelChangeSpec(TrainedSweep, SpecOf["KernelChangeResult"]):
     def groups(self) -> tuple["TrainingGroup", ...]:
         """Groups of outputs that share one training."""
         shapes = self.dataset.known_shapes()
-        return training_groups(self.outputs, classes=shapes is None or bool(shapes.class_names))
+        has_classes = shapes is None or bool(shapes.class_names)
+        return training_groups(self.outputs, self.training.loss, classes=has_classes)
 
     @property
     def trains(self) -> bool:
@@ -135,26 +137,32 @@ class TrainingGroup:
     Attributes:
         trained_output: output of the network that is built.
         loss_output: the output whose loss is minimized.
+        loss: its name; empty for the usual loss of the output.
         observed: outputs whose kernels are followed on these parameters.
     """
 
     trained_output: str
     loss_output: str
     observed: tuple[str, ...]
+    loss: str = ""
 
 
-def training_groups(outputs: tuple[str, ...], *, classes: bool = True) -> tuple[TrainingGroup, ...]:
+def training_groups(
+    outputs: tuple[str, ...], loss: str = USUAL_LOSS, *, classes: bool = True
+) -> tuple[TrainingGroup, ...]:
     """Group outputs by parameters: linear and softmax share theirs (Liu, Zhu & Belkin 2020, Eq. 46).
 
-    Without ``classes`` each output has its own parameters and the square loss.
+    Without ``classes`` each output has its own parameters and the square loss, and so it has with any other loss than
+    the one that applies the softmax itself.
     """
-    shared = (
-        tuple(output for output in outputs if output in ("linear", "softmax")) if classes else ()
-    )
-    own = tuple(
-        TrainingGroup(output, output, (output,)) for output in outputs if output not in shared
-    )
-    return ((TrainingGroup("linear", "softmax", shared),) if shared else ()) + own
+    name = "" if loss == USUAL_LOSS else loss
+    shares = classes and (not name or LOSSES[name].applies == "softmax")
+    shared = tuple(output for output in outputs if shares and output in ("linear", "softmax"))
+    groups = [TrainingGroup("linear", "softmax", shared, name)] if shared else []
+    for output in outputs:
+        if output not in shared:
+            groups.append(TrainingGroup(output, output, (output,), name))
+    return tuple(groups)
 
 
 BALL_STARTS, BALL_STEPS = 3, 8  # of the search in a ball; our choice
@@ -192,9 +200,11 @@ def counts(spec: KernelChangeSpec, key: str, most: bool = False) -> tuple[Counts
     derivatives = len(spec.outputs) * (spec.takes_velocity + places)
     # A derivative is as large as every view; a search stores its center, its best point, and a point with its gradient.
     copies, views = (6, 3) if places else (4, 2) if spec.takes_velocity else (3, 1)
+    copies += spec.trains * spec.training.method.num_copies
     numbers, blocks = 0, 0.0
     if streamed:
-        copies, views = 6 + spec.training.num_records, 0
+        copies = 6 + spec.training.num_records + spec.training.method.num_copies
+        views = 0
         numbers = network.num_seen + 2 * (2 * spec.probes + 50) * network.kernel_rows
         blocks = (
             max(STREAMED_BYTES, BYTES * 2 * network.num_views / network.num_samples) + BESIDE_BYTES

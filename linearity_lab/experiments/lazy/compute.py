@@ -13,7 +13,7 @@ from linearity_lab.experiments.lazy.point import LazyPoint, LazyRun, LazySpec
 from linearity_lab.experiments.train_options import train_options
 from linearity_lab.networks.build import build_network
 from linearity_lab.runs import finite_or_none, finite_sup
-from ntk_core.dynamics import BesideLinear, HistoryMeasure, KernelPath, Loss, TrainData
+from ntk_core.dynamics import BesideLinear, HistoryMeasure, KernelPath, TrainData
 from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk, least_distance
 from ntk_core.networks.architectures import (
@@ -57,8 +57,8 @@ def _run(
     params = draw()
     found = laziness(net, params, data)
     progress.report(0.3, "initial kernel")
-    options = train_options(spec.training, loss=Loss(output, "square"))
-    points = TrainData(data.x, data.y, followed=())
+    options = train_options(spec.training)
+    points = TrainData(data.x, spec.training.targets_of(data.y), followed=())
     beside = BesideLinear(net, params, points, options, linearized=False)
     x = beside.points.x
     before = pre_activations(hidden, params, x)

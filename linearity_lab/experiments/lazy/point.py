@@ -30,7 +30,7 @@ from linearity_lab.runs import (
 )
 from linearity_lab.runs.columns import Column
 from linearity_lab.settings.part import Ascending, Once, Width
-from linearity_lab.settings.training import TrainingSpec
+from linearity_lab.settings.training import SquareTrainingSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.fits import PowerLaw, exponent_line, fit_runs
 from ntk_core.networks.choices import OUTPUTS
@@ -80,7 +80,9 @@ class LazySpec(TrainedSweep, SpecOf["LazyResult"]):
     outputs: Outputs = outputs_field(
         ("linear", "swish"), ", each trained with the square loss of φ(α f)"
     )
-    training: TrainingSpec = TrainingSpec(max_steps=5000, loss_threshold=1e-3, num_records=12)
+    training: SquareTrainingSpec = SquareTrainingSpec(
+        max_steps=5000, loss_threshold=1e-3, num_records=12
+    )
 
     @model_validator(mode="after")
     def _starts_are_compared(self) -> Self:

@@ -18,7 +18,9 @@ from linearity_lab.experiments.learning_rate.point import (
     RateRun,
 )
 from linearity_lab.networks.build import build_network
+from linearity_lab.settings.training import USUAL_LOSS
 from ntk_core import dynamics
+from ntk_core.dynamics.choices import LOSSES
 from ntk_core.networks.keys import initial_key
 from ntk_core.progress import Progress
 
@@ -62,11 +64,13 @@ class _Start:
 
     def __init__(self, spec: LearningRateSpec, data: Dataset, width: int):
         net = build_network(spec.architecture, width, data.num_outputs, spec.output)
-        self.model = dynamics.NetworkModel(net, dynamics.Loss(spec.output))
-        self.x, self.y = jnp.asarray(data.x), jnp.asarray(data.y)
-        self.optimizer = dynamics.Optimizer(
-            spec.method, batch_size=spec.batch_size if spec.takes_batches else None
-        )
+        is_usual = spec.loss == USUAL_LOSS
+        loss = dynamics.Loss(spec.output, "" if is_usual else spec.loss)
+        self.model = dynamics.NetworkModel(net, loss)
+        self.x = jnp.asarray(data.x)
+        self.y = jnp.asarray(data.y if is_usual else LOSSES[spec.loss].targets_of(data.y))
+        batch_size = spec.batch_size if spec.takes_batches else None
+        self.optimizer = dynamics.Optimizer(spec.method, spec.momentum, batch_size)
         self.key = initial_key(spec.seed, width)
         params = jax.vmap(lambda seed: net.init(initial_key(seed, width), data.input_shape))(
             jnp.asarray(spec.seeds)

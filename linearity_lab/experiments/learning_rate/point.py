@@ -26,7 +26,12 @@ from linearity_lab.runs import (
 )
 from linearity_lab.runs.columns import Column, text_table
 from linearity_lab.settings.part import Ascending, Once, Width
-from linearity_lab.settings.training import PlainMethodName
+from linearity_lab.settings.training import (
+    USUAL_LOSS,
+    AnyLossName,
+    LinearMethodName,
+    check_targets,
+)
 from ntk_core.dynamics.choices import METHODS
 from ntk_core.errors import InvalidInput
 from ntk_core.fits import PowerLaw, fit_runs, law_words
@@ -52,7 +57,8 @@ class LearningRateSpec(TrainedSweep, SpecOf["LearningRateResult"]):
     max_kernel_rows: ClassVar[int | None] = 400
     selector: ClassVar[str] = "method"
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {
-        "batch_size": tuple(name for name, each in METHODS.items() if each.batches == "always")
+        "batch_size": tuple(name for name, each in METHODS.items() if each.batches == "always"),
+        "momentum": tuple(name for name, each in METHODS.items() if each.takes_momentum),
     }
 
     experiment: Literal["learning_rate"] = "learning_rate"
@@ -73,8 +79,12 @@ class LearningRateSpec(TrainedSweep, SpecOf["LearningRateResult"]):
     """The linear model, the quadratic model, and the network itself, from the same w₀."""
     output: OutputName = Field(default="linear", title="Output φ")
     """Output nonlinearity φ; cross-entropy for softmax, the square loss of φ(f) otherwise."""
-    method: PlainMethodName = Field(default="gradient-descent", title="Method")
-    """All samples in each step, or batches redrawn each epoch."""
+    loss: AnyLossName = Field(default=USUAL_LOSS, title="Loss")
+    """Training loss of the output."""
+    method: LinearMethodName = Field(default="gradient-descent", title="Method")
+    """Methods with a stable rate: all samples in each step, batches redrawn each epoch, or momentum."""
+    momentum: float = Field(default=0.9, ge=0, lt=1, title="Momentum μ")
+    """Fraction μ of the last step that momentum keeps. It multiplies η₀ by 1 + μ."""
     batch_size: int = Field(default=5, ge=1, le=10_000, title="Batch size")
     """Samples per step."""
     loss_threshold: float = Field(default=0.001, gt=0, le=10, title="Loss threshold")
@@ -86,6 +96,10 @@ class LearningRateSpec(TrainedSweep, SpecOf["LearningRateResult"]):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
+        shapes = self.shapes()
+        if self.loss != USUAL_LOSS and shapes is not None:
+            has_classes = bool(shapes.class_names)
+            check_targets(self.loss, has_classes=has_classes, num_outputs=shapes.num_outputs)
         if self.takes_batches and self.batch_size > self.dataset.num_points:
             allowed = f"at most {self.dataset.num_points}, the number of samples"
             raise InvalidInput("batch_size", self.batch_size, allowed)

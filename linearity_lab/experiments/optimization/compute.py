@@ -1,5 +1,7 @@
 """Gradient descent with nonlinear outputs, with the spectrum of the kernel along the path, one width at a time."""
 
+import math
+
 from linearity_lab.data import Dataset
 from linearity_lab.experiments.optimization.point import (
     OptimizationPoint,
@@ -8,7 +10,7 @@ from linearity_lab.experiments.optimization.point import (
 )
 from linearity_lab.experiments.train_options import train_options
 from linearity_lab.networks.build import build_network
-from ntk_core.dynamics import BesideLinear, HistoryMeasure, Loss, TrainData
+from ntk_core.dynamics import BesideLinear, HistoryMeasure, TrainData
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.keys import initial_key
 from ntk_core.progress import Progress
@@ -36,8 +38,8 @@ def _run(
     progress.report(0.0, "initial kernel")
     net = build_network(spec.architecture, width, data.num_outputs, output)
     params = net.init(initial_key(seed, width), data.input_shape)
-    options = train_options(spec.training, loss=Loss(output, "square"), rate_factor=rate)
-    points = TrainData(data.x, data.y, followed=())
+    options = train_options(spec.training, rate_factor=rate)
+    points = TrainData(data.x, spec.training.targets_of(data.y), followed=())
     beside = BesideLinear(net, params, points, options, linearized=False)
     del params
     measure = HistoryMeasure(beside, num_kernel_points=len(data.x))
@@ -51,4 +53,6 @@ def _run(
         rate=rate,
         seed=seed,
         steps=measure.steps,
+        stable_rate=math.inf if history.stable_rate is None else history.stable_rate,
+        is_covered=spec.training.is_gradient_descent and spec.training.loss == "square",
     )

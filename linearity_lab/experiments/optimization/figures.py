@@ -213,11 +213,13 @@ def _caption(point: OptimizationPoint, output: str) -> list[str]:
         "swish": ": its slope vanishes near f = −1.28",
         "softmax": ": its Jacobian maps (1, …, 1) to 0",
     }
-    sentences = [
-        f"{title}: slope at least ρ = {slope:g} everywhere, so the bound holds at small rates."
-        if slope > 0
-        else f"{title}: no ρ > 0{why.get(output, '')}. The theorem does not apply, so no bound is drawn."
-    ]
+    if slope <= 0:
+        reason = f"no ρ > 0{why.get(output, '')}. The theorem does not apply, so no bound is drawn."
+    elif not slow_runs(point, output)[0].is_covered:
+        reason = "the theorem is about gradient descent on the square loss, so no bound is drawn."
+    else:
+        reason = f"slope at least ρ = {slope:g} everywhere, so the bound holds at small rates."
+    sentences = [f"{title}: {reason}"]
     fast = [run for run in point.of(output) if run.learning_rate > run.stable_rate]
     if fast:
         sentences.append(
@@ -229,13 +231,14 @@ def _caption(point: OptimizationPoint, output: str) -> list[str]:
         diverged = [run for run in runs if run.outcome == "diverged"]
         if diverged:
             steps = ", ".join(f"{run.last_finite_step:,} (seed {run.seed})" for run in diverged)
-            stable, used = (
-                min(run.stable_rate for run in diverged),
-                max(run.learning_rate for run in diverged),
-            )
+            stable = min(run.stable_rate for run in diverged)
+            used = max(run.learning_rate for run in diverged)
+            known = ""
+            if math.isfinite(stable):
+                known = f", and the linear model at w₀ is stable below {number(stable, 3)}"
             sentences.append(
-                f"{_rate_title(rate, runs)} diverged, last finite step {steps}: the rate was {number(used, 3)}, "
-                f"and the linear model at w₀ is stable below {number(stable, 3)}."
+                f"{_rate_title(rate, runs)} diverged, last finite step {steps}: "
+                f"the rate was {number(used, 3)}{known}."
             )
         for outcome in ("over-budget", "stuck", "dead"):
             missed = [run for run in runs if run.outcome == outcome]

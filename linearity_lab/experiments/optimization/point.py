@@ -19,7 +19,7 @@ from linearity_lab.networks.spec import ArchitectureSpec
 from linearity_lab.runs import Counts, Experiment, ResultValue, SpecOf, columns, finite_or_none
 from linearity_lab.runs.columns import Column
 from linearity_lab.settings.part import Ascending, Width
-from linearity_lab.settings.training import TrainingSpec
+from linearity_lab.settings.training import SquareTrainingSpec
 from ntk_core.networks.choices import OUTPUTS
 
 
@@ -52,7 +52,9 @@ class OptimizationSpec(TrainedSweep, SpecOf["OptimizationResult"]):
         default=(2.0, 20.0, 60.0), min_length=1, max_length=6, title="Learning rates (×η)"
     )
     """Multiples of the learning rate η; with η auto, 2 is small in the theorem's sense."""
-    training: TrainingSpec = TrainingSpec(max_steps=3000, loss_threshold=1e-3, num_records=24)
+    training: SquareTrainingSpec = SquareTrainingSpec(
+        max_steps=3000, loss_threshold=1e-3, num_records=24
+    )
 
     def num_records(self, key: str) -> Mapping[str, int]:
         """One run per output, learning rate and seed."""
@@ -71,12 +73,13 @@ def counts(spec: OptimizationSpec, key: str, most: bool = False) -> tuple[Counts
 
 
 class OptimizationRun(TrainedRun):
-    """One training with the square loss L = (1/2n) Σ ‖φ(f) − y‖²; entries after a divergence are not finite.
+    """One training, usually with the square loss (1/2n) Σ ‖φ(f) − y‖²; entries after a divergence are not finite.
 
     Attributes:
         output: output nonlinearity φ.
         rate: multiple of the spec's learning rate.
-        stable_rate: 2n/λ_max of the kernel of φ(f) at w₀: above it the linear model at w₀ diverges.
+        stable_rate: 2n/λ_max of the kernel of φ(f) at w₀: above it the linear model diverges; infinite for Adam.
+        is_covered: whether the theorem covers the training: gradient descent with the square loss.
         last_finite_step: the last step whose loss was finite.
         change: ΔK(t) of the kernel of φ(f).
         smallest, largest: λ_min and λ_max of that kernel.
@@ -92,6 +95,7 @@ class OptimizationRun(TrainedRun):
     largest: tuple[float, ...]
     pre_output_smallest: tuple[float, ...]
     pl_ratio: tuple[float, ...]
+    is_covered: bool = True
 
     @property
     def min_eigenvalue(self) -> float:
@@ -114,14 +118,16 @@ class OptimizationRun(TrainedRun):
         η here is the rate for the mean loss, n times that of Liu, Zhu & Belkin 2020, Eq. 34, whose loss is the sum.
         """
         slope = OUTPUTS[self.output].min_slope
-        if not (slope > 0 and self.min_eigenvalue > 0):
+        if not (self.is_covered and slope > 0 and self.min_eigenvalue > 0):
             return None
         return self._geometric(self.learning_rate * self.min_eigenvalue * slope**2 / num_samples)
 
     def pl_bound(self) -> tuple[float, ...] | None:
         """(1 − ημ*)^t L₀ with the measured PL* constant μ*; None unless μ* > 0."""
         return (
-            self._geometric(self.learning_rate * self.pl_constant) if self.pl_constant > 0 else None
+            self._geometric(self.learning_rate * self.pl_constant)
+            if self.is_covered and self.pl_constant > 0
+            else None
         )
 
     def _geometric(self, share: float) -> tuple[float, ...] | None:

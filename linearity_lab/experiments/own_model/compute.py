@@ -30,7 +30,7 @@ def computed_by(model: OwnModel, path: Path) -> Computation:
         width = spec.value_of(key)
         progress.report(0.0, f"width {width:,}: layers")
         if not data.class_names:
-            check_targets(spec.loss)
+            check_targets(spec.loss, has_classes=False)
         targets = LOSSES[spec.loss].targets_of(data.y)
         with their_errors(path):
             made, found = made_at(model, spec, data, width), None

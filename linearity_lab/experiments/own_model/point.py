@@ -23,7 +23,7 @@ from linearity_lab.runs import (
 from linearity_lab.runs.columns import Column
 from linearity_lab.settings.grammar import text_of
 from linearity_lab.settings.part import Width
-from linearity_lab.settings.training import LossName, TrainingSpec
+from linearity_lab.settings.training import DescentSettings, DescentSpec, LossName
 from linearity_lab.settings.walk import values_of
 from ntk_core.errors import InvalidInput
 from ntk_core.fits import PowerLaw, exponent_line, fit_runs
@@ -60,7 +60,7 @@ class OwnModelSpec(SweepSpec, SpecOf["OwnModelResult"]):
     num_seeds: int = SweepSpec.field("num_seeds", 3)
     loss: LossName = Field(default="square", title="Loss")
     """Training loss of the model's outputs."""
-    training: TrainingSpec = TrainingSpec(max_steps=1000, num_records=10)
+    training: DescentSettings = DescentSpec(max_steps=1000, num_records=10)
     num_inputs: int = Field(default=2, ge=0, le=1000, title="Inputs for ‖H‖")
     """How many inputs ‖H‖ is averaged over; 0 for none."""
 
