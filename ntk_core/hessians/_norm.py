@@ -158,7 +158,7 @@ def hessian_norm(
         net: a network, or any callable.
         params: its parameters, or a list of them, one per seed.
         x: one input, or a batch (n, *input_shape).
-        output_index: a, which of the C outputs; a = t·C + c for a callable with outputs (n, T, C).
+        output_index: a, which of the C outputs, −1 for the last; a = t·C + c for a callable with outputs (n, T, C).
         batched: whether ``x`` is a batch; by default as the model accepts. If it accepts both, a leading axis of 1 is
             a batch of one.
         tolerance: stop at residual <= tolerance · value; by default √eps of the dtype. The error of an isolated

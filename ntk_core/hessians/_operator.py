@@ -180,8 +180,9 @@ def check_request(
         InvalidInput: for an ``output_index`` outside the outputs.
         TooLarge: if the Lanczos basis of the generic route does not fit into memory.
     """
-    if not (is_integer(output_index) and 0 <= output_index < num_outputs):
-        raise InvalidInput("output_index", output_index, f"an integer from 0 to {num_outputs - 1}")
+    if not (is_integer(output_index) and -num_outputs <= output_index < num_outputs):
+        allowed = f"an integer from 0 to {num_outputs - 1}, or from -1 (the last) to {-num_outputs}"
+        raise InvalidInput("output_index", output_index, allowed)
     if not isinstance(net, Network) and not (isinstance(net, Program) and net.layers):
         check_memory(moving_of(net, params)[0], max_steps)
 

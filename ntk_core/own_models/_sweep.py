@@ -188,9 +188,11 @@ def sweep_widths(
     ):
         if isinstance(given, bool) or not isinstance(given, int) or given < lowest:
             raise InvalidInput(name, given, f"an integer, at least {lowest}")
-    if not 0 <= output_index < targets.shape[1]:
+    if not -targets.shape[1] <= output_index < targets.shape[1]:
         raise InvalidInput(
-            "output_index", output_index, f"0 to {targets.shape[1] - 1}, one of the outputs"
+            "output_index",
+            output_index,
+            f"0 to {targets.shape[1] - 1}, one of the outputs, or -1 for the last",
         )
     if learning_rate != "auto" and not (
         isinstance(learning_rate, int | float) and 0 < learning_rate < math.inf

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from ntk_core import hessians
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians import (
     ball_sup,
@@ -107,3 +108,20 @@ def test_impossible_requests_are_refused_by_name(field, call):
     with pytest.raises(InvalidInput) as refused:
         call()
     assert refused.value.field == field
+
+
+LAST = FullyConnected(width=4, depth=1, num_outputs=3, activation="tanh")
+OF_LAST = {
+    "norm": lambda w, a: hessians.hessian_norm(LAST, w, np.ones(2), a).value,
+    "eigenpairs": lambda w, a: (
+        hessians.hessian_eigenpairs(LAST, w, np.ones(2), a, num_wanted=1).eigenvalues
+    ),
+    "quantities": lambda w, a: hessians.layer_quantities(LAST, w, np.ones(2), a).bound,
+    "blocks": lambda w, a: hessians.hessian_block_norms(LAST, w, np.ones(2), a).values,
+}
+
+
+@pytest.mark.parametrize("name", OF_LAST)
+def test_output_minus_one_is_the_last(name):
+    params = LAST.init(jax.random.key(0), 2)
+    np.testing.assert_array_equal(OF_LAST[name](params, -1), OF_LAST[name](params, 2))

@@ -41,7 +41,7 @@ CALLS = {
 }
 WRONG = [
     ("norm", "tolerance", ["a", None.__class__, np.nan, -1.0, True]),
-    ("norm", "output_index", ["1", 1.5, 2, -1, True]),
+    ("norm", "output_index", ["1", 1.5, 2, -3, True]),
     ("norm", "max_matvecs", ["9", 2.5, 0, None]),
     ("norm", "key", [3, "key", [0, 1], jax.random.split(jax.random.key(0))]),
     ("eigenpairs", "num_wanted", ["2", 0, 1.5, None]),
