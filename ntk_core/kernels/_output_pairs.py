@@ -3,12 +3,12 @@
 from enum import Enum
 from functools import partial
 
-import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jaxtyping import Float
 
 from ntk_core.kernels._blocks import in_blocks, rows_within
-from ntk_core.traced import Program, summed_kernels
+from ntk_core.traced import Program, summed_kernels, wide
 
 VIEW_COPIES = 4  # views of both sides, with temporaries
 STRETCH_ENTRIES = (
@@ -51,10 +51,14 @@ def same_output_kernel(
     size = rows_within(memory_limit, VIEW_COPIES * program.row_bytes_of(stretch))
     each = pairs is OutputPairs.EQUAL
     of_rows = partial(
-        summed_kernels, program, each, leaves, seeds=jnp.eye(num_outputs), stretch=stretch
+        summed_kernels, program, each, leaves, seeds=_seeds(program, each), stretch=stretch
     )
     if size >= rows:
-        total = of_rows(x1, x2)
-        return total if each else total / num_outputs
-    total = in_blocks(lambda rows: rows, of_rows, x1, x2, size)
-    return total if each else total / num_outputs
+        return of_rows(x1, x2)
+    return in_blocks(lambda rows: rows, of_rows, x1, x2, size)
+
+
+def _seeds(program: Program, each: bool) -> Float[np.ndarray, "C C"]:
+    """Return the unit vectors; divided by √C for the mean, which is quadratic in them."""
+    scale = 1.0 if each else program.num_outputs**-0.5
+    return scale * np.eye(program.num_outputs, dtype=wide(program.roughest))
