@@ -311,7 +311,7 @@ class DAGResult(ResultValue):
     >>> from linearity_lab.runs.gallery import GALLERY
     >>> result = DAGResult.model_validate_json((GALLERY / "zhu-fig2.json").read_bytes())
     >>> result.points[0].width, result.points[0].runs[0].min_in_degree
-    (32, 93)
+    (32, 19)
     """
 
     columns = COLUMNS
