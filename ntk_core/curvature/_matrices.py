@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Float, PyTree, Shaped
+from jaxtyping import Float, PyTree
 
 from ntk_core.curvature._operator import CurvatureOperator, MeanLoss, OwnLoss, Request
 from ntk_core.dynamics import Loss, LossOfParameters, accepted_loss
@@ -14,7 +14,14 @@ from ntk_core.dynamics.choices import LOSSES
 from ntk_core.errors import InvalidInput, kind_of
 from ntk_core.kernels import refuse_traced
 from ntk_core.networks.architectures import Network
-from ntk_core.traced import Apply, Rows, refuse_asymmetric, with_usual_settings
+from ntk_core.traced import (
+    Apply,
+    Inputs,
+    Rows,
+    Trainable,
+    refuse_asymmetric,
+    with_usual_settings,
+)
 
 LossGiven = str | MeanLoss
 ROWS_TRIED = 4  # of random outputs, at which a loss must have a second derivative
@@ -24,9 +31,11 @@ ROWS_TRIED = 4  # of random outputs, at which a loss must have a second derivati
 def loss_hessian(
     net: Network | Apply,
     params: PyTree,
-    x: Shaped[ArrayLike, "n ..."],
+    x: Inputs,
     y: Float[ArrayLike, "n C"],
     loss: LossGiven = "",
+    *,
+    trainable: Trainable = None,
 ) -> CurvatureOperator:
     """Return the Hessian of a training loss as an operator.
 
@@ -46,6 +55,7 @@ def loss_hessian(
         y: targets, of the shape of the outputs.
         loss: one of ``LOSSES``, such as ``square`` or ``cross-entropy``, by default that of the output; or a function
             (F, y) → the mean loss of outputs F and targets y, both (n, C).
+        trainable: the parameters w of this matrix, as for ``empirical_ntk``; all others are constants.
 
     Returns:
         An operator with ``norm``, ``eigenpairs``, ``density``, ``trace`` and products.
@@ -56,7 +66,7 @@ def loss_hessian(
 
     Source: Pearlmutter 1994.
     """
-    request, rows, targets = _asked("hessian", net, params, x, y, loss)
+    request, rows, targets = _asked("hessian", net, params, x, y, loss, trainable)
     value = LossOfParameters(request.apply, request.loss)
     refuse_asymmetric(request.apply, params, rows, targets, value)
     return CurvatureOperator(request, params, rows, targets)
@@ -66,9 +76,11 @@ def loss_hessian(
 def gauss_newton(
     net: Network | Apply,
     params: PyTree,
-    x: Shaped[ArrayLike, "n ..."],
+    x: Inputs,
     y: Float[ArrayLike, "n C"],
     loss: LossGiven = "",
+    *,
+    trainable: Trainable = None,
 ) -> CurvatureOperator:
     """Return the Gauss–Newton matrix of a training loss as an operator.
 
@@ -82,7 +94,7 @@ def gauss_newton(
     36.0
 
     Args:
-        net, params, x, y, loss: as for :func:`loss_hessian`.
+        net, params, x, y, loss, trainable: as for :func:`loss_hessian`.
 
     Returns:
         An operator, as :func:`loss_hessian`.
@@ -92,7 +104,7 @@ def gauss_newton(
 
     Source: Schraudolph 2002.
     """
-    request, rows, targets = _asked("gauss-newton", net, params, x, y, loss)
+    request, rows, targets = _asked("gauss-newton", net, params, x, y, loss, trainable)
     return CurvatureOperator(request, params, rows, targets)
 
 
@@ -100,11 +112,12 @@ def gauss_newton(
 def fisher(
     net: Network | Apply,
     params: PyTree,
-    x: Shaped[ArrayLike, "n ..."],
+    x: Inputs,
     y: Float[ArrayLike, "n C"] | None = None,
     loss: LossGiven = "",
     *,
     empirical: bool = False,
+    trainable: Trainable = None,
 ) -> CurvatureOperator:
     """Return the Fisher information of a model as an operator.
 
@@ -119,7 +132,7 @@ def fisher(
     36.0
 
     Args:
-        net, params, x: as for :func:`loss_hessian`.
+        net, params, x, trainable: as for :func:`loss_hessian`.
         y: targets, of the empirical Fisher information alone.
         loss: one of ``LOSSES``; by default that of the output.
         empirical: return (1/n) Σ_i ∇ℓ_i ∇ℓ_iᵀ of the given targets instead.
@@ -138,10 +151,10 @@ def fisher(
     if empirical:
         if y is None:
             raise InvalidInput("y", None, "the targets (n, C), with empirical=True")
-        request, rows, targets = _asked("empirical-fisher", net, params, x, y, loss)
+        request, rows, targets = _asked("empirical-fisher", net, params, x, y, loss, trainable)
         return CurvatureOperator(request, params, rows, targets)
     refuse_traced((params, x), "x")
-    found = accepted_loss(net, params, x, loss)
+    found = accepted_loss(net, params, x, loss, trainable)
     term = LOSSES[found.loss.kind]
     if not term.is_likelihood:
         allowed = [each.name for each in LOSSES.values() if each.is_likelihood]
@@ -152,7 +165,7 @@ def fisher(
         targets[:, 0] = 1
     elif term.targets == "plus-minus":
         targets += 1
-    request, rows, targets = _asked("gauss-newton", net, params, x, targets, loss)
+    request, rows, targets = _asked("gauss-newton", net, params, x, targets, loss, trainable)
     return CurvatureOperator(request._replace(matrix="fisher"), params, rows, targets)
 
 
@@ -160,16 +173,17 @@ def _asked(
     matrix: str,
     net: Network | Apply,
     params: PyTree,
-    x: ArrayLike,
+    x: Inputs,
     y: ArrayLike,
     loss: LossGiven,
+    trainable: Trainable,
 ) -> tuple[Request, Rows, Rows]:
     """Return (validated request, inputs, targets)."""
     refuse_traced((params, x, y), "x")
     own = None if isinstance(loss, str) else loss
     if own is not None and not callable(own):
         raise InvalidInput("loss", kind_of(own), f"a function, or one of {', '.join(LOSSES)}")
-    found = accepted_loss(net, params, x, loss if isinstance(loss, str) else "square")
+    found = accepted_loss(net, params, x, loss if isinstance(loss, str) else "square", trainable)
     targets = found.targets(y)
     rule = found.loss if own is None else OwnLoss(found.loss.output, own)
     if matrix != "empirical-fisher":

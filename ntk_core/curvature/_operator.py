@@ -22,7 +22,7 @@ from ntk_core.hessians._lanczos import Extreme, lanczos_extreme, lanczos_quadrat
 from ntk_core.hessians._norm import MAX_MATVECS, relative_tolerance
 from ntk_core.hessians._operator import check_memory
 from ntk_core.hessians._requests import check_count, checked_key
-from ntk_core.kernels import moving_of
+from ntk_core.kernels import direction_of, moving_of
 from ntk_core.networks.architectures import Network, output_function
 from ntk_core.traced import Apply, Rows, like_params, linearized, wide, with_usual_settings
 
@@ -216,7 +216,7 @@ class CurvatureOperator:
         """
         for field, given in (("num_probes", num_probes), ("num_steps", num_steps)):
             check_count(field, given, 1)
-        check_memory(self._params, num_steps)
+        check_memory(moving_of(self._request.model, self._params)[0], num_steps)
         keys = jax.random.split(checked_key(key), num_probes)
         steps = min(num_steps, self.shape[0])
         nodes, weights = _sampled(self._request, steps, *self._arrays, keys)
@@ -250,7 +250,7 @@ class CurvatureOperator:
         """
         check_count("num_products", num_products, MIN_PRODUCTS)
         check_count("seed", seed, 0)
-        check_memory(self._params, 3 * num_products)
+        check_memory(moving_of(self._request.model, self._params)[0], 3 * num_products)
         if method not in ("hutch++", "hutchinson"):
             raise InvalidInput("method", method, "hutch++ or hutchinson")
         found = estimated_trace(
@@ -276,7 +276,7 @@ class CurvatureOperator:
         moved = self._unravel(flat)
         if isinstance(self._request.model, Network):
             return moved
-        return moving_of(self._request.model, self._params)[1](moved)
+        return direction_of(self._request.model, self._params, moved)
 
     def _images(self, vectors: Float[Rows, "k p"]) -> Float[Array, "k p"]:
         found: Array = _images(self._request, *self._arrays, jnp.asarray(vectors, self.dtype))
@@ -292,7 +292,7 @@ class CurvatureOperator:
         check_count("max_matvecs", max_matvecs, num_wanted)
         if num_wanted > self.shape[0]:
             raise InvalidInput("num_wanted", num_wanted, f"an integer from 1 to {self.shape[0]}")
-        check_memory(self._params, max_matvecs)
+        check_memory(moving_of(self._request.model, self._params)[0], max_matvecs)
         relative = relative_tolerance(tolerance, self.dtype)
         most = min(max_matvecs, self.shape[0])
         keys = checked_key(key)

@@ -167,3 +167,12 @@ def test_rows_of_trees_that_interact(problem):
     params, x, _ = problem
     with pytest.raises(InvalidInput, match="mixes the rows"):
         ntk_core.empirical_ntk(mean_of_rows, params, x)
+
+
+@pytest.mark.slow  # compiles two matrices
+def test_matrices_of_losses_on_trees(problem):
+    params, x, packed = problem
+    y = packed[:, :C] / WORDS
+    found = ntk_core.gauss_newton(of_tree, params, x, y).norm().value
+    expected = ntk_core.gauss_newton(of_array, params, packed, y).norm().value
+    np.testing.assert_allclose(found, expected, rtol=1e-6)

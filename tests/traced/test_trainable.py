@@ -282,3 +282,28 @@ def test_curvature_of_losses_in_chosen_parameters(problem):
         expected = product(closed, own, x, y, vector["lora"])
         np.testing.assert_allclose(found["lora"]["a"], expected["a"], rtol=1e-9)
         assert not np.any(found["head"]["w"])
+
+
+@pytest.mark.slow  # compiles three matrices twice
+def test_matrices_of_losses_in_chosen_parameters(problem):
+    params, x, y = problem
+    closed, own = chosen(params, "lora")
+    for matrix in (ntk_core.loss_hessian, ntk_core.gauss_newton, ntk_core.fisher):
+        targets = {} if matrix is ntk_core.fisher else {"y": y}
+        found = matrix(model, params, x, loss="square", trainable="lora", **targets)
+        expected = matrix(closed, own, x, loss="square", **targets)
+        assert found.shape == expected.shape == (D + M, D + M)
+        np.testing.assert_allclose(found.norm().value, expected.norm().value, rtol=1e-6)
+        product = found.product(jax.tree.map(jnp.ones_like, params))
+        own_product = expected.product(jax.tree.map(jnp.ones_like, own))
+        np.testing.assert_allclose(product["lora"]["b"], own_product["b"], rtol=1e-8)
+        assert not np.any(product["head"]["w"])
+    net = ntk_core.FullyConnected(width=5, num_outputs=C, activation="tanh", output="softmax")
+    weights = net.init(jax.random.key(0), (D,))
+    classes = jax.nn.one_hot(jnp.arange(N) % C, C)
+    last = ntk_core.loss_hessian(net, weights, x, classes, trainable="output")
+    whole = ntk_core.loss_hessian(net, weights, x, classes)
+    vector = jax.tree.map(jnp.zeros_like, weights)
+    vector["output"]["weight"] = jnp.ones_like(vector["output"]["weight"])
+    found = last.product(vector)["output"]["weight"]
+    np.testing.assert_allclose(found, whole.product(vector)["output"]["weight"], rtol=1e-9)
