@@ -163,7 +163,10 @@ def _finding(lines: Sequence[Line], axis: Axis, symbol: str) -> str:
         if not (line.law and line.means):
             continue
         law = f"{plain_symbols(symbol)} ∝ {axis.letter}^({exponent_words(line.law)})"
-        if math.isfinite(line.law.interval) and line.law.interval > RESOLVED:
+        if not math.isfinite(line.law.interval):
+            ends = [number(line.means[at][1].value) for at in (0, -1)]
+            law = f"{plain_symbols(symbol)} from {ends[0]} to {ends[1]}"
+        elif line.law.interval > RESOLVED:
             law = f"exponent of {plain_symbols(symbol)} not resolved"
         found.append(f"{plain_symbols(line.style.title)}: {law}")
     if not found:

@@ -19,11 +19,19 @@ def _divided(what: str, by: str) -> Callable[[float], str]:
     return words
 
 
+def _widths(factors: Sequence[float] | None) -> str:
+    """Return the widths of hidden layers, such as ``widths m, 8 m``."""
+    if factors is None:
+        return "equal widths"
+    return "widths " + ", ".join("m" if factor == 1 else f"{factor:g} m" for factor in factors)
+
+
 # Setting → words for one of its values; others are named by their title.
 _WORDS: Mapping[str, Callable[..., str]] = {
     "activation": lambda name: ACTIVATIONS[name].title,
     "sub_model": lambda name: SUB_MODELS[name].title,
     "adapter_rank": "rank {}".format,
+    "relative_widths": _widths,
     "depth": "{} hidden layers".format,
     "num_heads": "{} heads".format,
     "head_dim": "head dimension {}".format,
