@@ -13,6 +13,7 @@ from linearity_lab.dashboard.own_data import upload_chooser, uploaded
 from linearity_lab.dashboard.smaller_runs import largest_fit
 from linearity_lab.runs import PRESETS, Preset, SeededSpec, Spec
 from linearity_lab.runs.repairs import Repaired, repaired
+from linearity_lab.settings.aliases import PICKS, setting_named, usual_texts
 from linearity_lab.settings.grammar import (
     InvalidSpec,
     Setting,
@@ -30,6 +31,7 @@ from linearity_lab.words.markdown import plain
 from ntk_core.errors import InvalidInput
 
 AnySpec = TypeVar("AnySpec", bound=Spec)
+PICKS_KEY = "picks"  # session entry: pick → its text, for all pages
 MAX_SHOWN = 60  # characters of a setting inside a sentence
 ENTRY_PIXELS = 210
 
@@ -45,6 +47,7 @@ class _FormState:
     )  # (widget value at that time, error in the URL)
     mended: tuple[str, ...] = ()  # sentences on the settings that followed the last pick
     before: Values = field(default_factory=dict)  # widget values before that pick
+    picks: dict[str, str] = field(default_factory=dict)  # of the session, as last seen by this page
 
 
 # Changed settings by dotted name → values of the settings that follow them.
@@ -81,11 +84,13 @@ class SpecForm(Generic[AnySpec]):
         before = dict(self._state.raw)
         changed: set[str] = set()
         if address is not None:
-            self._read(address, job_spec)
-            changed = {name for name in address if name in self._state.raw}
+            moved = self._read(address, job_spec, mends=follow is not None)
+            named = (setting_named(type(self.preset.spec), name) for name in address)
+            changed = {name for name in (*named, *moved) if name in self._state.raw}
         self._collect()
         if before and address is None:
             changed = {name for name in before if before[name] != self._state.raw[name]}
+        self._travel(changed if before else set(), is_asked=bool(address))
         if follow is not None and changed:
             self._follow(follow, changed, before)
         self.spec, self.sentences = self._validate()
@@ -109,6 +114,32 @@ class SpecForm(Generic[AnySpec]):
         self._state.before = before
         self.put(moved)
         self._collect()
+
+    def _travel(self, changed: set[str], *, is_asked: bool) -> None:
+        """Keep the picks of data, network, outputs and activation for other pages, and take theirs.
+
+        A URL with settings of its own takes none.
+        """
+        picks: dict[str, str] = st.session_state.setdefault(PICKS_KEY, {})
+        model = type(self.preset.spec)
+        names = {pick: setting_named(model, pick) for pick in PICKS}
+        values = self._values()
+        for pick, name in names.items():
+            if name in changed and name in values and values[name] != "upload":
+                picks[pick] = text_of(values[name])
+        if not changed and not is_asked and picks != self._state.picks:
+            texts = usual_texts(model, picks)
+            known = {setting.name: setting for setting in self._settings}
+            given = {
+                name: value_of(known[name], text) for name, text in texts.items() if name in known
+            }
+            found = repaired(self.preset.spec, given, given.keys())
+            if found is not None and found.spec != self.preset.spec:
+                self._state.before = dict(self._state.raw)
+                self.fill(found.spec)
+                self._collect()
+                self._state.mended = ("Your picks from the other pages", *found.sentences)
+        self._state.picks = dict(picks)
 
     def mended(self) -> None:
         """Show what moved with the last pick, and Undo."""
@@ -270,8 +301,16 @@ class SpecForm(Generic[AnySpec]):
         """Keep an error in the URL until its widget changes or another URL is opened."""
         self._state.notes[name] = (self._state.raw.get(name), sentence)
 
-    def _read(self, address: Mapping[str, str], job_spec: AnySpec | None) -> None:
-        texts = {name: text for name, text in address.items() if name not in ("preset", "job")}
+    def _read(
+        self, address: Mapping[str, str], job_spec: AnySpec | None, *, mends: bool
+    ) -> tuple[str, ...]:
+        """Fill the form from a URL; with ``mends`` other settings move so that those of the URL fit.
+
+        Returns:
+            The names of the moved settings.
+        """
+        given = {name: text for name, text in address.items() if name not in ("preset", "job")}
+        texts = usual_texts(type(self.preset.spec), given)
         name = address.get("preset", self._preset_names[0])
         # "adapter-rank" is *Hessian*'s; on *Architectures* a link to it leads to "adapter-rank-change".
         known = [each for each in self._preset_names if each == name or each.startswith(f"{name}-")]
@@ -279,6 +318,11 @@ class SpecForm(Generic[AnySpec]):
         self._state.preset = name if name in known else next(iter(known), self._preset_names[0])
         base = job_spec if job_spec is not None and not texts else self.preset.spec
         spec, problems = spec_from_texts(texts, base)
+        found = self._mended_address(texts, base) if mends and problems else None
+        if found is not None:
+            spec = found.spec
+            names = {setting.name for setting in self._settings}
+            problems = tuple(problem for problem in problems if problem.field not in names)
         self.fill(spec)
         titled = {setting.name: setting for setting in self._settings}
         for problem in problems:
@@ -297,6 +341,14 @@ class SpecForm(Generic[AnySpec]):
         if not known:
             unknown = InvalidInput("preset", name, "one of " + ", ".join(self._preset_names))
             self._note("preset", f"In the URL, {unknown}. {self._state.preset} is used instead.")
+        return tuple(found.changes) if found is not None else ()
+
+    def _mended_address(self, texts: Mapping[str, str], base: AnySpec) -> Repaired[AnySpec] | None:
+        """Return a spec with all settings of the URL, and others moved to fit; None if there is none."""
+        known = {setting.name: setting for setting in self._settings}
+        given = {name: value_of(known[name], text) for name, text in texts.items() if name in known}
+        found = repaired(base, given, given.keys())
+        return None if found is None or given.keys() & found.changes.keys() else found
 
     def fill(self, spec: SpecPart) -> None:
         """Fill the widgets from a spec; for callbacks, which run before widgets are drawn."""

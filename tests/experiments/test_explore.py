@@ -132,6 +132,8 @@ def test_sentence_states_level_or_decrease_of_these_runs():
     sentence = change_finding(["linear", "swish"], lines)
     assert "falls from 0.4 to 0.02 with a linear output" in sentence
     assert "about 0.91 at every width with a swish output" in sentence
+    large = change_finding(["linear"], [_line("linear", {4: 5.1, 12: 1.2, 36: 0.96})])
+    assert "still 0.96 at m = 36" in large
     rising = change_finding(["linear"], [_line("linear", {30: 0.1, 300: 0.4})])
     assert "between 0.1 and 0.4" in rising
     assert "falls" not in rising

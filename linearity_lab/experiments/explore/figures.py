@@ -40,7 +40,7 @@ def change_lines(points: Sequence[ExplorePoint], kind: str) -> list[Line]:
             for point in points
             for run in point.of(output)
         ]
-        lines.append(Line(network_style(kind, output), dots))
+        lines.append(Line(network_style(kind, output, output_title(output)), dots))
     return lines
 
 
@@ -74,7 +74,8 @@ def hessian_against_width(shown: Runs) -> Chart:
                 if run.hessian is not None:
                     why = "" if run.hessian_converged else "did not converge"
                     dots.append(Dot(point.width, run.hessian, run.seed, why))
-        lines.append(Line(network_style(shown.spec.architecture.kind, output), dots))
+        style = network_style(shown.spec.architecture.kind, output, output_title(output))
+        lines.append(Line(style, dots))
     note = shown.spec.almost_everywhere
     chart = sweep(
         lines,
@@ -208,7 +209,7 @@ def training(shown: Runs, output: str, width: int, index: int) -> Chart:
     point = shown.point(width)
     curves = []
     for place, run in enumerate(point.of(output)):
-        style = network_style(kind, output)
+        style = network_style(kind, output, output_title(output))
         linear = model_style("linearized")
         rows = (
             (1, style, "ΔK(t)", run.change),

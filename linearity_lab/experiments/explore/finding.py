@@ -10,6 +10,7 @@ from ntk_core.fits import exponent_words
 from ntk_core.numbers import number, width_label
 
 FLAT = 1.25  # largest ratio of two means that are called equal; our choice
+STILL_LARGE = 0.5  # last mean from which a kernel is said to move even when it falls; our choice
 FALLING = 0.67  # largest ratio of the last to the first mean that is called a decrease; our choice
 
 
@@ -45,6 +46,9 @@ def behavior(line: Line) -> str:
     if high <= FLAT * low:
         return f"about {number(sum(values) / len(values))} at every width"
     is_monotone = all(after <= before for before, after in pairwise(values))
+    if last >= STILL_LARGE:
+        where = f"at m = {width_label(line.means[-1][0])}"
+        return f"still {number(last)} {where} ({number(low)} to {number(high)} over all widths)"
     if line.law is not None and line.law.interval < abs(line.law.exponent):
         return f"∝ m^({exponent_words(line.law)})"
     if is_monotone and last <= FALLING * first:
