@@ -215,7 +215,7 @@ def compute("""
 def test_one_class_adds_a_measure(copy: Path) -> None:
     place = "linearity_lab/experiments/optimization/compute.py"
     edit(copy, place, "\ndef compute(", MEASURED_CLASS)
-    edit(copy, place, "HistoryMeasure, Loss,", "HistoryMeasure, Loss, Measure,")
+    edit(copy, place, "HistoryMeasure, TrainData", "HistoryMeasure, Measure, TrainData")
     train = "    beside.descend([measure], progress)\n"
     more = "    sizes = Sizes()\n    beside.descend([measure, sizes], progress)\n"
     edit(copy, place, train, f"{more}    MEASURED.append(sizes.result())\n")
@@ -241,7 +241,7 @@ assert method_style("nesterov").title == "Nesterov momentum"
 for kind in (KernelChangeSpec, LazySpec, OptimizationSpec, GeneralizationSpec, DepthWidthSpec):
     names = {each.name: each for each in settings(kind)}
     assert names["training.optimizer"].label("nesterov") == "Nesterov momentum"
-    assert "nesterov" in dict(names["training.momentum"].needs)["training.optimizer"]
+    assert "nesterov" in dict(names["training.momentum"].conditions)["training.optimizer"]
 tiny = {"widths": (4,), "num_seeds": 1, "outputs": ("linear",), "training.max_steps": 3,
         "training.optimizer": "nesterov", "training.momentum": 0.5}
 (run,) = linearity_lab.compute(with_settings(KernelChangeSpec(), tiny)).points[0].runs
