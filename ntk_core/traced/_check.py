@@ -20,6 +20,7 @@ from ntk_core.networks.architectures import Network
 from ntk_core.traced._contractions import whole
 from ntk_core.traced._derivatives import transposed
 from ntk_core.traced._drawn import EachLeaf, draws
+from ntk_core.traced._layers import wide
 from ntk_core.traced._of_network import program_of_network
 from ntk_core.traced._program import Model, Program, Rows, Views, summed_kernels
 from ntk_core.traced._row_axes import Proof
@@ -503,9 +504,10 @@ def _compared(
     together = plain.total(len(sums))
     difference = _largest_gap(*together, sums, blocks.dtype)
     gaps = []
+    types = _types_of_parts(program, leaves, blocks.dtype)
     for number in range(len(program.names)):
         own = _of_mixture(entries[number], inside)
-        gaps.append(_largest_gap(*plain.of(number), own, blocks.dtype))
+        gaps.append(_largest_gap(*plain.of(number), own, types[number]))
     if not difference <= tolerance or not max(gaps) <= tolerance:
         # Relative to the largest entry, which rounding of a constant output does not affect.
         unit = together[1].max()
@@ -557,6 +559,15 @@ def _compare_same_outputs(
 
 def _same_outputs(program: Program, leaves: list[Array], rows: Array, seeds: Array) -> Array:
     return summed_kernels(program, True, leaves, rows, None, seeds)
+
+
+def _types_of_parts(program: Program, leaves: list[Array], dtype: np.dtype) -> list[np.dtype]:
+    """Return the type in which each parameter's part is summed; a kernel of type ``dtype`` may be wider."""
+    found = []
+    for at in program.names:
+        own = np.dtype(wide(leaves[at].dtype))
+        found.append(max(np.dtype(dtype), own, key=lambda each: float(jnp.finfo(each).eps)))
+    return found
 
 
 class _Place(NamedTuple):
@@ -652,11 +663,12 @@ def _explain(
     tolerance = program.epsilon**0.5
     rounding = np.zeros(len(gaps))
     of_sum = 0.0
+    types = _types_of_parts(program, program.leaves(params), dtype)
     for seed in range(NUM_ROUNDINGS):
         moved = program.leaves(perturbed(params, program.epsilon, seed))
         other = _plain_products(program, moved, at)
         for number in range(len(gaps)):
-            moves = _largest_gap(*plain.of(number), other.values[number], dtype)
+            moves = _largest_gap(*plain.of(number), other.values[number], types[number])
             rounding[number] = max(rounding[number], moves)
         of_sum = max(of_sum, _largest_gap(*plain.total(size), other.total(size)[0], dtype))
     part = ""
@@ -673,7 +685,7 @@ def _explain(
                 break
     if not is_wrong:
         return
-    _refuse_factors(program, program.leaves(params), at.rows, dtype)
+    _refuse_factors(program, program.leaves(params), at.rows)
     if not part:
         refuse_imprecise(program, difference, of_sum)
     raise TracingDisagrees(
@@ -682,17 +694,15 @@ def _explain(
     )
 
 
-def _refuse_factors(
-    program: Program, leaves: list[Array], rows: np.ndarray, dtype: np.dtype
-) -> None:
+def _refuse_factors(program: Program, leaves: list[Array], rows: np.ndarray) -> None:
     """Refuse a layer whose products a·a' or δ·δ' are outside of their type, even if the product of both is not.
 
     Raises:
         InvalidInput: with the parameter and the sizes.
     """
-    limits = jnp.finfo(dtype)
     views = quickly(_views)(program, leaves, rows)
     for layer in program.layers:
+        limits = jnp.finfo(layer.dtype)
         factors = []
         for use in layer.uses:
             if use.kind != "look-up":
@@ -707,7 +717,7 @@ def _refuse_factors(
             raise OutOfRange(
                 "net",
                 f"{what} around {largest:.0e} at the layer {layer.name}",
-                f"inputs and outputs in other units or a wider type: products are outside of {dtype}",
+                f"inputs and outputs in other units or a wider type: products are outside of {np.dtype(layer.dtype)}",
             )
 
 
