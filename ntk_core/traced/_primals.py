@@ -19,6 +19,7 @@ from ntk_core.traced._custom_rules import has_rules
 from ntk_core.traced._drawn import draws
 from ntk_core.traced._layers import wide
 from ntk_core.traced._program import Rows, roughest_type
+from ntk_core.traced._row_trees import layout_of
 from ntk_core.traced._trace import Seen
 
 ROWS_COMPARED = 2
@@ -58,7 +59,9 @@ def refuse_other_values(net: Seen, program: Jaxpr, params: PyTree, x: Rows) -> N
         _refuse_at(net, params, rows, epsilon)
         if any(each == net for each in _COMPARED):
             return
-        for drawn, (others,) in draws(params, rows):
+        layout = layout_of(net)
+        each_leaf = None if layout is None else layout.each
+        for drawn, (others,) in draws(params, rows, each_leaf=each_leaf):
             if _refuse_at(net, drawn, others, epsilon):
                 break
     _COMPARED[:] = [net, *_COMPARED][:NUM_KEPT]
@@ -90,8 +93,8 @@ def _refuse_at(net: Seen, params: PyTree, rows: Rows, epsilon: float) -> bool:
             size = float(np.max(np.broadcast_to(sizes, gaps.shape)[wrong]))
             raise OtherValues(
                 "net",
-                f"a custom rule whose values differ from its function by {largest:.1e}, of {size:.1e},",
-                "a custom_jvp or custom_vjp whose first result is the value of the function",
+                f"a custom rule whose values differ by {largest:.0e} of {size:.0e}",
+                "a custom_jvp or custom_vjp whose first result is the value of its function",
             )
     return bool(finite.all())
 
