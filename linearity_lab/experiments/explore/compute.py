@@ -131,15 +131,16 @@ def _trained(plan: _Plan, group: TrainingGroup, index: int, progress: Progress) 
     f = jnp.stack(path.pre_outputs)  # (T, n, C)
     kept = path.kernels if index == 0 else []
     assert change.kernel is not None
-    trained_linear = linear_path(loss, change.kernel[0], f[0], data.y, rate, steps)
-    losses = [float(loss.of_model(each, jnp.asarray(data.y))) for each in trained_linear]
+    y = jnp.asarray(data.y)
+    trained_linear = linear_path(loss, change.kernel[0], f[0], y, rate, steps)
+    losses = [float(loss.of_model(each, y)) for each in trained_linear]
     runs = []
     for output in group.observed:
         outputs = np.asarray(output_function(output)(f), np.float64)
-        linear = trained_linear
+        of_output = trained_linear
         if output != loss.model_output:  # a softmax output, which the loss applies itself
-            linear = expanded(output, f[0], trained_linear)
-        linear = np.asarray(linear, np.float64)
+            of_output = expanded(output, f[0], trained_linear)
+        linear = np.asarray(of_output, np.float64)
         is_first = index == 0
         runs.append(
             ExploreRun.read_off(

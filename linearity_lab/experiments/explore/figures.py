@@ -228,7 +228,7 @@ def training(shown: Runs, output: str, width: int, index: int) -> Chart:
     figure.update_layout(height=1.3 * HEIGHT)
     ends = [number(run.change[-1]) for run in point.of(output)]
     words = f"{beginning(output_title(output))} at width {width:,}: kernel change at the end {', '.join(ends)}."
-    table = [
+    table: list[dict[str, object]] = [
         {
             "seed": run.seed,
             "step": step,
