@@ -176,3 +176,23 @@ def test_matrices_of_losses_on_trees(problem):
     found = ntk_core.gauss_newton(of_tree, params, x, y).norm().value
     expected = ntk_core.gauss_newton(of_array, params, packed, y).norm().value
     np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_custom_rules_are_checked_at_rows_of_a_tree(x64):
+    """Random rows are drawn leaf by leaf; random bits would be no numbers."""
+
+    @jax.custom_jvp
+    def cube(z):
+        return z**3
+
+    @cube.defjvp
+    def shifted(primals, tangents):
+        return primals[0] ** 3 + 1, 3 * primals[0] ** 2 * tangents[0]
+
+    x = {"ids": jnp.array([[0], [2]]), "z": jnp.zeros((2, 1))}
+
+    def wrong_off_zero(w, x):
+        return jnp.where(x["z"] == 0, w[x["ids"]], cube(w[x["ids"]]))
+
+    with pytest.raises(InvalidInput, match="a custom rule whose values differ"):
+        ntk_core.empirical_ntk(wrong_off_zero, jnp.arange(1.0, 4.0), x)
