@@ -84,6 +84,7 @@ REWRITTEN = {
             "page-departure",
             "peak-grows-like-the-width",
             "same-losses",
+            "supremum-stays",
             "the-map",
         ),
         2000,
@@ -111,6 +112,7 @@ PARTS: dict[str, dict[str, Any]] = {
     "liu-distance from 3000": {"num_seeds": LEAST, "widths": [30, 100, 300, 3000]},
     "liu-fig1-left from 3000": {"widths": [10_000], "outputs": ["linear", "softmax"]},
     "zhu-ball from 2000": {"widths": [50, 200]},
+    "liu-theorem41-ball from 2000": {"num_seeds": 16},
     "zhu-fig2 from 2000": {"num_seeds": 5, "widths": [32, 128, 256, 512]},
     "price-of-linearity from 3000": {"num_seeds": 24, "richness": [0.5]},
 }
