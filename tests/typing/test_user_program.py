@@ -36,6 +36,9 @@ def measured(net: ntk_core.FullyConnected, key: Array, x: Array, y: Array) -> tu
     history = ntk_core.train(net, net.init(key, 3), x, y, max_steps=20, learning_rate=0.1)
     before: Array = ntk_core.empirical_ntk(net, net.init(key, 3), x)
     change = ntk_core.kernel_change(ntk_core.empirical_ntk(net, history.params, x), before)
+    mean: Array = ntk_core.empirical_ntk(net, history.params, x, trace_outputs=True)
+    each: Array = ntk_core.empirical_ntk(net, history.params, x, equal_outputs=True)
+    trace: float = ntk_core.gauss_newton(net, history.params, x, y).trace().value
     norms = ntk_core.hessian_norm(net, history.params, x)
     assert bool(norms.converged.all())
     return float(change), float(norms.value.mean())
