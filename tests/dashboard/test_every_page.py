@@ -134,7 +134,7 @@ def test_everything_can_be_taken_along(page, exported):
     assert set(given["charts"]) == {KEY.sub("", chart.id) for chart in charts(app)} != set()
     labels = {button.proto.label for button in app.get("download_button")}
     taken = {
-        "Figures, HTML",
+        "Figures, HTML and PDF",
         "Numbers, CSV",
         "Result, JSON",
         "Settings, JSON",

@@ -266,6 +266,13 @@ def test_functions_that_differ_in_a_rule_have_their_own_kernels(case, x64):
     assert np.abs(expected[0] - expected[1]).max() > 1e-2
 
 
+def relu_with_slope(factor, primals, tangents):
+    """The value of ReLU, and a derivative that is ``factor`` everywhere."""
+    (a,) = primals
+    (t,) = tangents
+    return jnp.maximum(a, 0), factor * t
+
+
 @pytest.mark.parametrize("define", ["defjvp", "defjvps"])
 def test_a_redefined_rule_of_jax_is_measured(define, x64, monkeypatch):
     apply = with_rule(jax.nn.relu)
@@ -273,7 +280,7 @@ def test_a_redefined_rule_of_jax_is_measured(define, x64, monkeypatch):
     monkeypatch.setattr(RELU, "jvp", RELU.jvp)  # restored afterwards
     for factor in (0.5, 0.25):
         if define == "defjvp":
-            RELU.defjvp(partial(jax.jvp, lambda a, factor=factor: jnp.maximum(factor * a, 0)))
+            RELU.defjvp(partial(relu_with_slope, factor))
         else:
             RELU.defjvps(lambda t, y, a, factor=factor: factor * t)
         after = np.asarray(empirical_ntk(apply, PARAMS, X))
@@ -336,6 +343,7 @@ def test_programs_with_equal_rules_are_reused(x64):
 
 def of_other_values(shift, mode, hidden=False):
     """tanh with a rule that returns tanh + shift; an unused one is hidden by a gate of zero."""
+    rule: Any
     if mode == "jvp":
         rule = jax.custom_jvp(jnp.tanh)
         rule.defjvp(lambda p, t: (jnp.tanh(p[0]) + shift, slope(1, p[0]) * t[0]))

@@ -28,7 +28,7 @@ STOPPED = "stopped by the server; run it again to continue from its finished poi
 MADE_WAY = "waiting again, since no one followed it and others waited"
 YIELD_S = 60.0  # without a viewer, after which a run makes way for waiting ones; our choice
 LEAST_BYTES = 20_000  # of an ended job in memory, beside its points; our choice
-# A run is late if it takes so many times the estimated seconds, and so many more: our choice.
+# A run is late if it takes this multiple of the estimated seconds, and these seconds more: our choice.
 FAR_OFF, FAR_OFF_S = 2.0, 20.0
 # Python objects of a point take about three times the bytes of its JSON (measured on 400 MB of numbers).
 OBJECT_FACTOR = 3

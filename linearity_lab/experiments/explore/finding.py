@@ -10,7 +10,7 @@ from ntk_core.fits import exponent_words
 from ntk_core.numbers import number, width_label
 
 FLAT = 1.25  # largest ratio of two means that are called equal; our choice
-STILL_LARGE = 0.5  # last mean from which a kernel is said to move even when it falls; our choice
+STILL_LARGE = 0.5  # last mean from which a falling kernel change still counts as large; our choice
 FALLING = 0.67  # largest ratio of the last to the first mean that is called a decrease; our choice
 
 
