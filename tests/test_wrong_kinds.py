@@ -373,11 +373,17 @@ def answers(
         try:
             call(value)
         except InvalidInput as error:
-            if error.field not in fields:
+            if error.field not in fields and error.field not in leaves_of(value, fields):
                 found[kind] = f"names {error.field}: {error}"
         except Exception as error:
             found[kind] = f"{type(error).__name__}: {str(error)[:160]}"
     return found
+
+
+def leaves_of(value: Any, fields: tuple[str, ...]) -> list[str]:
+    """Return the names of the leaves of a dictionary given for a field, such as ``x.a``."""
+    names = value if isinstance(value, dict) else {}
+    return [f"{field}.{name}" for field in fields for name in names]
 
 
 def wrong_kinds(right: Any) -> dict[str, Any]:
