@@ -125,7 +125,7 @@ def test_deleted_runs_are_gone_and_an_unknown_one_deletes_none(store, capsys):
         (["export", "--out", "x.jsonl"], "or --all"),
         (["import", "/nowhere"], "No such file"),
         (["import", "/dev/zero"], "ordinary file"),
-        (["gallery", "nothing"], "one of liu-fig1-left"),
+        (["gallery", "nothing"], "one of explore, liu-fig1-left"),
     ],
 )
 def test_whatever_is_wrong_is_one_sentence(store, capsys, arguments, part):

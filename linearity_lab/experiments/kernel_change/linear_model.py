@@ -1,5 +1,6 @@
 """Kernel change of softmax(f_lin): how much of ΔK(softmax) a linear model has too."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -27,7 +28,7 @@ def softmax_changes(
         steps: recorded steps, ascending from 0.
 
     Returns:
-        One change per step; NaN from a divergence on.
+        One change per step; NaN from a divergence on, and for a kernel that is 0, as of a dead network.
 
     Source: Liu, Zhu & Belkin 2020, App. B, Eq. 46, with f_lin in place of f.
     """
@@ -38,6 +39,8 @@ def softmax_changes(
     targets = np.asarray(y, np.float64)
     first = _softmax_kernel(whole, outputs)
     size = np.linalg.norm(first)
+    if size == 0:
+        return (math.nan,) * len(steps)
     changes = []
     step = 0
     for recorded in steps:

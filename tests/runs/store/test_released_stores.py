@@ -24,6 +24,8 @@ RELEASED = sorted(
 )
 # Runs of the user's own models are resumed by the command that computed them.
 OWN = ("own_model", "linearity_report")
+# Experiments that a released version did not have yet.
+LATER = {"0.2.0": frozenset({"explore"})}
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,8 @@ def opened(tmp_path_factory):
 @pytest.mark.parametrize("folder", RELEASED, ids=lambda folder: folder.name)
 def test_every_run_is_listed(opened, folder):
     expected = written_runs(folder)
-    assert {each.experiment for each in expected} == {*EXPERIMENTS, *OWN}
+    later = LATER.get(folder.name, frozenset())
+    assert {each.experiment for each in expected} == {*EXPERIMENTS, *OWN} - later
     listed = opened[folder].runs(limit=1000).runs
     assert all(entry.reading is Reading.READABLE for entry in listed)
     found = sorted((entry.experiment, entry.status, entry.num_points) for entry in listed)
