@@ -260,14 +260,14 @@ def _trained(
     kept = _KeptKernels(group.observed)
     keeps = spec.keep_kernels and spec.seed in seeds
     models = network_of_seeds(net, params, data.x, targets, loss, is_dead)
-    outputs_at_start = None
-    compares = spec.training.is_gradient_descent and _compares_softmax(group, loss, data)
-    if compares and not is_streamed:
-        outputs_at_start = np.asarray(jax.vmap(net.apply, (0, None))(params, jnp.asarray(data.x)))
     del params
     progress.report(0.0, "step 0")
     first = costs.training_share(spec, key)
     measures: list[Measure[Any]] = [change, kept] if keeps else [change]
+    at_start = _PreOutputsAtStart()
+    compares = spec.training.is_gradient_descent and _compares_softmax(group, loss, data)
+    if compares and not is_streamed:
+        measures.append(at_start)
     descend(*models, options, measures, progress.between(0.0, first))
     if is_streamed:
         change.stream(
@@ -282,11 +282,11 @@ def _trained(
         for index, seed in enumerate(seeds):
             limit = infinite if output == "linear" else None
             of_linear_model: tuple[float, ...] = ()
-            if output == "softmax" and outputs_at_start is not None:
+            if output == "softmax" and at_start.pre_outputs is not None:
                 assert change.kernel is not None
-                at_start = change.kernel[index], outputs_at_start[index]
+                kernel, f = change.kernel[index], at_start.pre_outputs[index]
                 rate, steps = recorded[index].learning_rate, recorded[index].steps
-                of_linear_model = softmax_changes(*at_start, data.y, rate, steps)
+                of_linear_model = softmax_changes(kernel, f, data.y, rate, steps)
             run = KernelChangeRun.read_off(
                 recorded[index],
                 output=output,
@@ -298,6 +298,16 @@ def _trained(
             runs.append(run)
     snapshots = _snapshots(spec, data, kept, infinite) if keeps else []
     return _Trained(runs, snapshots, starts)
+
+
+class _PreOutputsAtStart(Measure[None]):
+    """Pre-outputs f at w₀, (seeds, n, C), as the descent has computed them."""
+
+    pre_outputs: np.ndarray | None = None
+
+    def record(self, step: int, models: Mapping[str, Descent]) -> None:
+        if self.pre_outputs is None:
+            self.pre_outputs = np.asarray(models["network"].pre_outputs)
 
 
 class _KeptKernels(Measure[None]):
