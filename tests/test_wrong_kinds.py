@@ -311,6 +311,8 @@ WRONG_ARRAYS: dict[str, Any] = {
     "four axes": np.ones((3, 4, 2, 2), np.float32),
     "complex": X + 1j,
     "a dictionary": {"a": 1},
+    "a dictionary without rows": {"a": np.zeros((0, 4), np.float32)},
+    "a dictionary of text": {"a": "abc"},
     "a typed key": jax.random.key(0),
     "a raw key": jax.random.PRNGKey(0),
     "infinite times": [np.inf],

@@ -27,7 +27,7 @@ from ntk_core.traced._of_network import Shapes, avals_of, shapes_of
 from ntk_core.traced._overwrites import Plain, overwrites
 from ntk_core.traced._primals import refuse_other_values
 from ntk_core.traced._program import Apply, Model, Program, Rows
-from ntk_core.traced._row_trees import is_tree, layout_of, packed_rows
+from ntk_core.traced._row_trees import is_tree, layout_of, one_row, packed_rows
 from ntk_core.traced._trace import Frozen, Seen, rules_of, trace
 from ntk_core.traced._transposes import refuse_other_transposes
 
@@ -162,7 +162,7 @@ def accepted_input(net: Model, params: PyTree, x: PyTree) -> AcceptedInput:
     """Validate like :func:`accepted`, for one input x without a batch axis."""
     check_model(net, params)
     if is_tree(x):
-        net, rows = packed_rows(net, jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], x))
+        net, rows = packed_rows(net, one_row(x))
         x = rows[0]
     one = checked_array(x, "x")
     try:

@@ -181,8 +181,18 @@ def num_rows(x: PyTree, field: str = "x") -> int:
     return len(leaves[0])
 
 
-def _read(x: PyTree, field: str) -> tuple[list[Rows], Layout]:
-    """Return the leaves as arrays, and their layout."""
+def one_row(x: PyTree, field: str = "x") -> PyTree:
+    """Return one input without a batch axis as a tree of one row.
+
+    Raises:
+        InvalidInput: for a leaf that is no array of real numbers.
+    """
+    _, leaves, structure = _arrays(x, field)
+    return jax.tree.unflatten(structure, [leaf[None] for leaf in leaves])
+
+
+def _arrays(x: PyTree, field: str) -> tuple[list[str], list[Rows], PyTreeDef]:
+    """Return (names, leaves as arrays, structure); lists of numbers are leaves."""
     paths, structure = jax.tree_util.tree_flatten_with_path(
         x, is_leaf=lambda each: isinstance(each, list) and not is_tree(each)
     )
@@ -193,13 +203,24 @@ def _read(x: PyTree, field: str) -> tuple[list[Rows], Layout]:
     for path, leaf in paths:
         name = jax.tree_util.keystr(path, simple=True, separator=".")
         names.append(name)
-        leaves.append(_leaf(leaf, f"{field}.{name}"))
+        leaves.append(_array(leaf, f"{field}.{name}"))
+    return names, leaves, structure
+
+
+def _read(x: PyTree, field: str) -> tuple[list[Rows], Layout]:
+    """Return the leaves as arrays, and their layout."""
+    names, leaves, structure = _arrays(x, field)
+    for name, leaf in zip(names, leaves, strict=True):
+        if not leaf.ndim:
+            raise InvalidInput(f"{field}.{name}", "a number without rows", "an array (n, …)")
     counts = {name: len(leaf) for name, leaf in zip(names, leaves, strict=True)}
     first = counts[names[0]]
     other = next((name for name in names if counts[name] != first), None)
     if other is not None:
         given = f"{first} rows in {names[0]} and {counts[other]} in {other}"
         raise InvalidInput(field, given, "arrays with one number of rows, their leading axis")
+    if not first:
+        raise InvalidInput(field, "arrays without rows", "arrays (n, …) with at least one input")
     shapes = tuple(tuple(leaf.shape[1:]) for leaf in leaves)
     dtypes = tuple(np.dtype(jax.dtypes.canonicalize_dtype(leaf.dtype)) for leaf in leaves)
     if not sum(math.prod(shape) for shape in shapes):
@@ -207,7 +228,7 @@ def _read(x: PyTree, field: str) -> tuple[list[Rows], Layout]:
     return leaves, Layout(structure, tuple(names), shapes, dtypes)
 
 
-def _leaf(leaf: object, field: str) -> Rows:
+def _array(leaf: object, field: str) -> Rows:
     try:
         array = leaf if isinstance(leaf, Rows) else np.asarray(leaf)
     except ValueError:
@@ -217,8 +238,6 @@ def _leaf(leaf: object, field: str) -> Rows:
     if not (is_real or array.dtype == bool):
         given = f"{kind_of(leaf)} of type {array.dtype}"
         raise InvalidInput(field, given, "an array of real numbers")
-    if not array.ndim:
-        raise InvalidInput(field, "a number without rows", "an array (n, …)")
     return array
 
 

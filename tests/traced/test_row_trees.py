@@ -149,6 +149,7 @@ def test_trees_that_cannot_be_used(problem):
             "4 rows in ids and 2 in text.0",
         ),
         ({}, "a tree without arrays"),
+        (rows(x, slice(0)), "arrays without rows"),
         ({"ids": 3}, "x1.ids: a number without rows"),
         ({"ids": ["a", "b"]}, "x1.ids: list of type"),
         ({"ids": x["ids"] * 1j}, "an array of real numbers"),
@@ -160,6 +161,18 @@ def test_trees_that_cannot_be_used(problem):
         ntk_core.empirical_ntk(net, net.init(jax.random.key(0), (3,)), x)
     with pytest.raises(InvalidInput, match="as in the other inputs"):
         ntk_core.empirical_ntk(of_tree, params, x, {**x, "ids": x["ids"] * 1.0})
+
+
+def test_one_input_of_lists(x64):
+    def apply(w, x):
+        return ((x["a"] @ w) ** 2)[:, None]
+
+    # ∂²(aᵀw)² = 2 a aᵀ has the norm 2 |a|² = 10 at a = (1, 2)
+    found = ntk_core.hessian_norm(apply, jnp.ones(2), {"a": [1.0, 2.0]}, batched=False)
+    np.testing.assert_allclose(found.value, 10, rtol=1e-6)
+    for wrong in ("abc", np.full(2, None), [1j, 2j], [[1.0], [1.0, 2.0]]):
+        with pytest.raises(InvalidInput, match=r"x\.a"):
+            ntk_core.hessian_norm(apply, jnp.ones(2), {"a": wrong}, batched=False)
 
 
 @pytest.mark.slow  # traces both batches of attention
