@@ -75,7 +75,7 @@ while time.monotonic() < deadline and not any("seed 0" in text.value for text in
 assert not app.exception and len(app.get("plotly_chart")) == 2, app.exception
 assert app.query_params["widths"] in ("5", ["5"]) and app.query_params["job"]
 shown = [element.value for element in (*app.caption, *app.markdown, *app.code, *app.error, *app.warning)]
-for words in ("A flat line.", "order one", "linearity-lab run toy-first --set widths=5"):
+for words in ("Each line joins the means over seeds.", "order one", "linearity-lab run toy-first --set widths=5"):
     assert any(words in text for text in shown), words
 assert "Numbers, CSV" in [link.proto.label for link in app.get("download_button")]
 """

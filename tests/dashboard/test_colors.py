@@ -33,6 +33,12 @@ SHARING = tuple(f"network {kind} " for kind in ("attention", "transformer", "ada
 DISTINCT = {
     meaning: look for meaning, look in registry().items() if not meaning.startswith(SHARING)
 }
+# Pairs of networks draw kernels before training with open marks.
+SHARED_LOOKS = {
+    (look.color, look.dash, f"{look.symbol}-open")
+    for meaning, look in registry().items()
+    if meaning.startswith(SHARING)
+}
 STYLES = {(look.color, look.dash, look.symbol): meaning for meaning, look in DISTINCT.items()}
 RAMP = {(look.color, look.dash, look.symbol) for count in range(1, 9) for index in range(count)
         for look in [width_style(index, count, "")]}  # fmt: skip
@@ -113,10 +119,13 @@ def test_a_name_has_one_style_in_every_figure_of_every_result(figures):
     known = {module.GUIDE_COLOR, *OUTPUT_COLORS, *(each[0] for each in RAMP)}
     colors: dict[str, set[str]] = {}
     marks: dict[str, set[tuple]] = {}
-    for _, name, trace in legend(figures):
+    for preset, name, trace in legend(figures):
         color = str((trace.get("line") or trace.get("marker") or {}).get("color"))
+        # Names without a network belong to the network of their result, whose color they have.
+        network = getattr(getattr(PRESETS.get(preset), "spec", None), "architecture", None)
+        named = name if name in networks else f"{getattr(network, 'kind', '')}: {name}"
         if not name.startswith("point "):  # point names depend on the data
-            colors.setdefault(name, set()).add(color)
+            colors.setdefault(named, set()).add(color)
         if name in networks and trace["mode"] == "lines+markers":
             marks.setdefault(name, set()).add(
                 (trace["line"]["dash"], str(trace["marker"]["symbol"]))
@@ -190,7 +199,8 @@ def test_no_look_has_two_names(figures):
     everywhere: dict[tuple, set[str]] = {}
     for _, name, trace in legend(figures):
         style = look_of(trace) if "lines" in trace["mode"] else ("", "", "")
-        if style[2] and style[0] != module.GUIDE_COLOR and style not in {*STYLES, *RAMP}:
+        registered = {*STYLES, *RAMP, *SHARED_LOOKS}
+        if style[2] and style[0] != module.GUIDE_COLOR and style not in registered:
             everywhere.setdefault(style, set()).add(name)
     assert {style: found for style, found in everywhere.items() if len(found) > 1} == {}
 
