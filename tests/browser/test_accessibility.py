@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,9 +37,14 @@ INSIDE = "([element, place]) => Boolean(document.querySelector(element)?.closest
 
 
 @pytest.fixture(scope="module")
-def dashboard_url(tmp_path_factory) -> Iterator[str]:
+def dashboard_folder(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("empty")
+
+
+@pytest.fixture(scope="module")
+def dashboard_url(dashboard_folder) -> Iterator[str]:
     """An empty server, since cards of stored runs add controls to the page of results."""
-    with serving(tmp_path_factory.mktemp("empty")) as url:
+    with serving(dashboard_folder) as url:
         yield url
 
 
@@ -126,7 +132,10 @@ def test_every_page_is_accessible_and_shows_its_figure_first(opened, entry, scre
             "–" if found[each] is None else str(found[each]) for each in ("controls", "curves")
         ]
         assert counts == written(entry.name)
-    assert found["before_tabs"] <= MAX_SCREENS * height
+    if (
+        entry.name != "glossary"
+    ):  # its entries are open, so that the browser's search finds every word
+        assert found["before_tabs"] <= MAX_SCREENS * height
     if has_figure or entry.name == "own_data":
         assert found["figure"] <= height
     if has_figure and not is_phone:
