@@ -54,6 +54,7 @@ def sweep(
     rows: Sequence[dict[str, object]] | None = None,
     first: Sequence[int] = range(MOST_CURVES),
     finding: str | None = None,
+    height: int | None = None,
 ) -> Chart:
     """Draw all lines against the swept setting, log–log, with words and numbers.
 
@@ -71,6 +72,7 @@ def sweep(
         rows: table rows; by default one per value and line.
         first: indices of the initially visible lines; the legend shows the others.
         finding: first sentence of the takeaway; by default from the lines.
+        height: pixels of the figure, in which its labels find their places.
     """
     symbol = symbol or title
     traces = [trace for line in lines for trace in _line(line, axis, symbol, is_log=is_log)]
@@ -86,6 +88,8 @@ def sweep(
         traces += drawn
     begun = sorted({place for line in seen for place in line.places})
     layout = look({"xaxis": True, "yaxis": is_log}) | {"meta": {"cursor": axis.word}}
+    if height is not None:
+        layout["height"] = height
     layout["xaxis"] |= swept_ticks(shown, begun)
     layout["yaxis"] |= _vertical(
         [y for trace in traces for y in trace["y"] if y is not None], is_log=is_log

@@ -264,7 +264,7 @@ def _menus(page: str, text: str) -> None:
             list(GRAPH_TITLES),
             format_func=GRAPH_TITLES.__getitem__,
             index=None if name is None else list(GRAPH_TITLES).index(name),
-            placeholder="Your own graph",
+            placeholder="Another graph",
             key=f"{page}.gallery",
             on_change=_take_example,
             args=(page,),

@@ -49,7 +49,7 @@ def change_against_width(shown: Runs) -> Chart:
     spec = shown.spec
     lines = change_lines(shown.points, spec.architecture.kind)
     outputs = occurring(shown.points, "output")
-    chart = sweep(
+    return sweep(
         lines,
         width_axis(spec.widths),
         "kernel change ΔK",
@@ -59,9 +59,8 @@ def change_against_width(shown: Runs) -> Chart:
         name="against_width",
         heading="ΔK against width",
         finding=change_finding(outputs, lines),
+        height=HEIGHT,
     )
-    chart.figure.update_layout(height=HEIGHT)
-    return chart
 
 
 def hessian_against_width(shown: Runs) -> Chart:
@@ -77,7 +76,7 @@ def hessian_against_width(shown: Runs) -> Chart:
         style = network_style(shown.spec.architecture.kind, output, output_title(output))
         lines.append(Line(style, dots))
     note = shown.spec.almost_everywhere
-    chart = sweep(
+    return sweep(
         lines,
         width_axis(shown.spec.widths),
         "Hessian norm ‖H(w₀)‖",
@@ -87,9 +86,8 @@ def hessian_against_width(shown: Runs) -> Chart:
         name="hessian",
         heading="‖H‖ against width",
         caption=[note] if note else [],
+        height=HEIGHT,
     )
-    chart.figure.update_layout(height=HEIGHT)
-    return chart
 
 
 def first_run(point: ExplorePoint, output: str) -> ExploreRun | None:
