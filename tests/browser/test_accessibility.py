@@ -125,7 +125,8 @@ def test_every_page_is_accessible_and_shows_its_figure_first(opened, entry, scre
     is_phone, height, has_figure = screen == "phone", SCREENS[screen][1], entry.name in WITH_FIGURE
     assert violations(page, *(PHONE_RULES if is_phone else ())) == []
     assert faults(page) == []
-    assert found["controls"] <= MAX_CONTROLS
+    # Explore has all picks in sight, and the choice of output, width and point above its two figures.
+    assert found["controls"] <= (9 if entry.name == "explore" else MAX_CONTROLS)
     assert (found["curves"] or 0) <= MOST_CURVES
     if not is_phone:
         counts = [

@@ -98,9 +98,8 @@ def test_clicks_show_runs_and_zoom_stays_until_a_double_click(open_page):
     expect(beside).to_contain_text("at width 300.")
     box = beside.bounding_box()
     assert box["y"] + box["height"] <= SCREEN["height"], "the answer is on the screen of the click"
-    expect(beside.locator("svg path")).to_have_count(
-        8
-    )  # two axes (ΔK and loss) with three outputs each
+    # Two axes (ΔK and loss) with three outputs each, and ΔK of the softmax of the linear model.
+    expect(beside.locator("svg path")).to_have_count(9)
 
     seen = zoom_into(page, 0)
     click_on(page, 1000)
@@ -123,15 +122,13 @@ def test_clicks_show_runs_and_zoom_stays_until_a_double_click(open_page):
     wait_until(page, f"{ranges(SWEPT)} === '{home}'")
 
 
-def test_play_shows_recorded_steps_and_moves_the_cursor(open_page):
+def test_play_shows_recorded_steps_and_ends_at_the_last(open_page):
     page = open_page("/dynamics?preset=curves-in-one-dimension")
     wait_until(page, f"{MOVING} !== undefined")
     last, at_end = page.evaluate(SHOWN_STEP), page.evaluate(CURVE)
-    page.get_by_role("tab", name="In motion").click()
     page.get_by_text("▶", exact=True).click()
     wait_until(page, f"{SHOWN_STEP} < {last}")
     assert page.evaluate(CURVE) != at_end
-    wait_until(page, f"{LINE} > 1 && {BESIDE}.querySelector('.linked-line')?.dataset.at === {LINE}")
     wait_until(page, f"{SHOWN_STEP} === {last} && {CURVE} === '{at_end}'")
 
 
