@@ -3,19 +3,14 @@
 docs/architecture.md names the places; each test edits exactly these and uses the new name.
 """
 
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.compiler_flags import QUICK_ENVIRONMENT
+from tests.copied_product import copy_product, edit, run
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[1]
 CHOICES = "ntk_core/networks/choices.py"
 LAWS = "linearity_lab/data/_laws.py"
 DATASETS = "linearity_lab/data/datasets.toml"
@@ -26,38 +21,7 @@ FUNCTIONS = "linearity_lab/dashboard/live/functions.js"
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     """A copy of both packages."""
-    for name in ("ntk_core", "linearity_lab"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-    return tmp_path
-
-
-def edit(copy: Path, file: str, before: str, after: str) -> None:
-    """Replace a text that the file contains once."""
-    text = (copy / file).read_text(encoding="utf-8")
-    assert text.count(before) == 1
-    (copy / file).write_text(text.replace(before, after), encoding="utf-8")
-
-
-def run(copy: Path, program: str) -> None:
-    """Run a program that imports the copy, and no other version of the packages."""
-    environment = {
-        **os.environ,
-        **QUICK_ENVIRONMENT,
-        "PYTHONPATH": str(copy),
-        "XDG_DATA_HOME": str(copy / "data"),
-        "LINEARITY_LAB_STORE": f"sqlite:///{copy}/runs.db",
-    }
-    check = f"import ntk_core; assert ntk_core.__file__.startswith({str(copy)!r})\n"
-    done = subprocess.run(
-        [sys.executable, "-c", check + program],
-        cwd=copy,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=280,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    return copy_product(tmp_path)
 
 
 OUTPUT = """

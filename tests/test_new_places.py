@@ -3,20 +3,16 @@
 Each test edits a copy of the product at these places alone, and opens it as a visitor would.
 """
 
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.compiler_flags import QUICK_ENVIRONMENT
+from tests.copied_product import PACKAGES, ROOT, copy_product, edit, run
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[1]
-FOLDERS = ("ntk_core", "linearity_lab", "pages", "gallery", ".streamlit")
+FOLDERS = (*PACKAGES, "pages", "gallery", ".streamlit")
 LAZY = "linearity_lab/experiments/lazy"
 PROFILE = "linearity_lab/dashboard/jobs/profile.py"
 OPENED = """
@@ -41,40 +37,9 @@ def opened(name, **state):
 @pytest.fixture
 def product(tmp_path: Path) -> Path:
     """A copy of everything that the dashboard needs."""
-    ignored = shutil.ignore_patterns("__pycache__", ".runs")
-    for name in FOLDERS:
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
+    copy_product(tmp_path, FOLDERS)
     shutil.copy(ROOT / "app.py", tmp_path)
     return tmp_path
-
-
-def edit(product: Path, file: str, before: str, after: str) -> None:
-    """Replace a text that the file contains once."""
-    text = (product / file).read_text(encoding="utf-8")
-    assert text.count(before) == 1
-    (product / file).write_text(text.replace(before, after), encoding="utf-8")
-
-
-def run(product: Path, program: str) -> None:
-    """Run a program that imports the copy, and no other version of the packages."""
-    environment = {
-        **os.environ,
-        **QUICK_ENVIRONMENT,
-        "PYTHONPATH": str(product),
-        "XDG_DATA_HOME": str(product / "data"),
-        "LINEARITY_LAB_STORE": f"sqlite:///{product}/runs.db",
-    }
-    check = f"import linearity_lab; assert linearity_lab.__file__.startswith({str(product)!r})\n"
-    done = subprocess.run(
-        [sys.executable, "-c", check + program],
-        cwd=product,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=280,
-    )
-    assert done.returncode == 0, done.stderr[-6000:]
 
 
 def test_one_field_and_its_name_add_a_setting_with_its_control(product: Path) -> None:

@@ -190,7 +190,8 @@ def compared_styles(kinds: Mapping[str, str], output: str) -> dict[str, Style]:
 
 def distinct(styles: Mapping[str, Style]) -> dict[str, Style]:
     """Give lines of one color colors of their own, if there are enough; names → styles."""
-    spare = [color for color in _OTHERS if color not in {s.color for s in styles.values()}]
+    in_use = {style.color for style in styles.values()}
+    spare = [color for color in _OTHERS if color not in in_use]
     found: dict[str, Style] = {}
     for name, style in styles.items():
         is_taken = any(other.color == style.color for other in found.values())

@@ -340,7 +340,8 @@ def _stepper(choice: Choice, key: str, chosen: str) -> None:
     """Show ◀ option ▶; the arrows turn around at both ends."""
     options = list(choice.options)
     at = options.index(st.session_state[key])
-    previous, following = options[at - 1], options[(at + 1) % len(options)]
+    previous = options[at - 1]  # of the first option, the last one
+    following = options[(at + 1) % len(options)]
 
     def choose(option: object) -> None:
         st.session_state[chosen] = option

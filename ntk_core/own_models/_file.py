@@ -13,7 +13,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import PyTree
 
-from ntk_core.errors import InvalidInput, kind_of
+from ntk_core.errors import InvalidInput, kind_of, reason_of
 from ntk_core.kernels import as_function
 from ntk_core.markup import shortened
 from ntk_core.own_models._torch import from_torch
@@ -145,6 +145,5 @@ def _sentence(error: BaseException, path: Path) -> str:
     line = frames[-1].lineno if frames else None
     if isinstance(error, SyntaxError) and error.filename and Path(error.filename).name == path.name:
         line = error.lineno
-    text = next((part.strip() for part in str(error).splitlines() if part.strip()), "no message")
     where = f"{path.name}, line {line}" if line else path.name
-    return f"{where}: {type(error).__name__}: {shortened(text, _SHORTEST)}"
+    return f"{where}: {type(error).__name__}: {shortened(reason_of(error), _SHORTEST)}"

@@ -18,6 +18,7 @@ from linearity_lab.experiments.dag.point import (
     DAGSpec,
     LayerLinearity,
 )
+from linearity_lab.experiments.kernel_change.compute import PreOutputsAtStart
 from linearity_lab.experiments.kernel_change.linear_model import MAX_ROWS, softmax_changes
 from linearity_lab.experiments.train_options import train_options
 from ntk_core.dynamics import (
@@ -121,7 +122,9 @@ def _run(
     moved = _ViewChange(views, first_kernels, x)
     models = network_of_seeds(net, together, x, data.y, Loss(output))
     options = train_options(spec.training, together=True)
-    descend(*models, options, [change, spectrum, moved], progress.between(0.4, 1.0))
+    at_start = PreOutputsAtStart()
+    measures = [change, spectrum, moved, at_start]
+    descend(*models, options, measures, progress.between(0.4, 1.0))
     for group, largest in moved.result().items():
         layers[group] = layers[group].model_copy(update={"change": largest})
     fewest, most = net.in_degree_range(params)
@@ -129,9 +132,14 @@ def _run(
     of_linear_model: tuple[float, ...] = ()
     if output == "softmax" and len(x) * net.num_outputs <= MAX_ROWS:
         assert change.kernel is not None
-        f = net.with_output("linear").apply(params, x)
-        rate, steps = recorded.learning_rate, recorded.steps
-        of_linear_model = softmax_changes(change.kernel[0], f, data.y, rate, steps)
+        assert at_start.pre_outputs is not None
+        of_linear_model = softmax_changes(
+            change.kernel[0],
+            at_start.pre_outputs[0],
+            data.y,
+            recorded.learning_rate,
+            recorded.steps,
+        )
     return DAGRun.read_off(
         recorded,
         graph=name,

@@ -49,12 +49,16 @@ def compute(spec: ExploreSpec, data: Dataset, key: str, progress: Progress) -> E
     found: list[_Found] = []
 
     def point() -> ExplorePoint:
-        norms = {each: norm for one in found for each, norm in one.norms.items()}
+        norms: dict[tuple[str, int], Mapping[str, object]] = {}  # by output and seed
+        kernels: list[DrawnKernel] = []
+        for one in found:
+            norms.update(one.norms)
+            kernels.extend(one.kernels)
         runs = []
         for one in found:
             for run in one.runs:
-                runs.append(run.model_copy(update=norms.get((run.output, run.seed), {})))
-        kernels = [kernel for one in found for kernel in one.kernels]
+                of_run = norms.get((run.output, run.seed), {})
+                runs.append(run.model_copy(update=of_run))
         return ExplorePoint(
             width=width,
             num_params=num_params,
@@ -219,8 +223,9 @@ def expanded(output: str, start: Array, linear: Array) -> Array:
     function = output_function(output)
 
     def at(now: Array) -> Array:
-        value, along = jax.jvp(function, (start,), (now - start,))
-        return value + along
+        change = now - start
+        value, along_change = jax.jvp(function, (start,), (change,))
+        return value + along_change
 
     return jax.vmap(at)(linear)
 

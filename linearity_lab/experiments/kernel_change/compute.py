@@ -264,7 +264,7 @@ def _trained(
     progress.report(0.0, "step 0")
     first = costs.training_share(spec, key)
     measures: list[Measure[Any]] = [change, kept] if keeps else [change]
-    at_start = _PreOutputsAtStart()
+    at_start = PreOutputsAtStart()
     compares = spec.training.is_gradient_descent and _compares_softmax(group, loss, data)
     if compares and not is_streamed:
         measures.append(at_start)
@@ -284,9 +284,13 @@ def _trained(
             of_linear_model: tuple[float, ...] = ()
             if output == "softmax" and at_start.pre_outputs is not None:
                 assert change.kernel is not None
-                kernel, f = change.kernel[index], at_start.pre_outputs[index]
-                rate, steps = recorded[index].learning_rate, recorded[index].steps
-                of_linear_model = softmax_changes(kernel, f, data.y, rate, steps)
+                of_linear_model = softmax_changes(
+                    change.kernel[index],
+                    at_start.pre_outputs[index],
+                    data.y,
+                    recorded[index].learning_rate,
+                    recorded[index].steps,
+                )
             run = KernelChangeRun.read_off(
                 recorded[index],
                 output=output,
@@ -300,7 +304,7 @@ def _trained(
     return _Trained(runs, snapshots, starts)
 
 
-class _PreOutputsAtStart(Measure[None]):
+class PreOutputsAtStart(Measure[None]):
     """Pre-outputs f at w₀, (seeds, n, C), as the descent has computed them."""
 
     pre_outputs: np.ndarray | None = None

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ntk_core.errors import InvalidInput, check_choice, kind_of
+from ntk_core.errors import InvalidInput, check_choice, kind_of, reason_of
 from ntk_core.networks.choices import ACTIVATIONS, ALIASES, KINKED, OUTPUTS, Function
 
 Pointwise = Callable[[Array], Array]
@@ -39,7 +39,7 @@ def activation_of(given: Activation, field: str = "activation") -> Function:
         )
         raise InvalidInput(field, given, allowed)
     problem = _problem(given)
-    if problem:
+    if problem is not None:
         raise InvalidInput(
             field,
             f"{kind_of(given)}, {problem}",
@@ -54,8 +54,8 @@ def activation_function(given: Activation, field: str = "activation") -> Pointwi
 
 
 @lru_cache(maxsize=256)
-def _problem(function: Pointwise) -> str:
-    """Why it is not an elementwise function; empty if it is."""
+def _problem(function: Pointwise) -> str | None:
+    """Why it is not an elementwise function; None if it is."""
     z = np.random.default_rng(0).uniform(-REACH, REACH, (4, 5))
     with jax.ensure_compile_time_eval(), jax.enable_x64(True):
         try:
@@ -63,18 +63,14 @@ def _problem(function: Pointwise) -> str:
             alone = np.asarray(jax.vmap(function)(jnp.asarray(z).ravel())).reshape(z.shape)
             slopes = np.asarray(jax.vmap(jax.grad(function))(jnp.asarray(z).ravel()))
         except Exception as error:  # any error of a function that does not take one array
-            first = next(
-                (line.strip() for line in str(error).splitlines() if line.strip()),
-                type(error).__name__,
-            )
-            return f"which fails on an array, a number or its derivative ({first})"
+            return f"which fails on an array, a number or its derivative ({reason_of(error)})"
     if together.shape != z.shape or not np.allclose(
         together, alone, rtol=1e-9, atol=1e-12, equal_nan=True
     ):
         return "which mixes the entries of an array"
     if not (np.isfinite(together).all() and np.isfinite(slopes).all()):
         return f"which is not finite everywhere from {-REACH:g} to {REACH:g}"
-    return ""
+    return None
 
 
 @lru_cache(maxsize=256)
