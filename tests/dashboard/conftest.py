@@ -166,12 +166,5 @@ def _through_the_menu() -> Iterator[None]:
 
 
 def _put_in_place(patch: pytest.MonkeyPatch, fake: FakeJobs) -> None:
-    users = (
-        "dashboard.run_panel",
-        "dashboard.job_status",
-        "dashboard.shown",
-        "dashboard.pages.results.run_list",
-        "dashboard.pages.own_data.page",
-    )
-    for module in ("dashboard.jobs", *users):
-        patch.setattr(f"linearity_lab.{module}.shared_jobs", lambda: fake)
+    """Let ``shared_jobs`` return the fake, wherever it was imported."""
+    patch.setattr("linearity_lab.dashboard.jobs._shared", lambda: fake)
