@@ -36,6 +36,7 @@ from ntk_core.dynamics import (
     KernelChangeMeasure,
     Loss,
     Measure,
+    RecordedChange,
     descend,
     eigenvalues,
     kernel_velocity,
@@ -279,25 +280,17 @@ def _trained(
         )
     runs = []
     for output, recorded in change.result().items():
+        limit = infinite if output == "linear" else None
         for index, seed in enumerate(seeds):
-            limit = infinite if output == "linear" else None
-            of_linear_model: tuple[float, ...] = ()
-            if output == "softmax" and at_start.pre_outputs is not None:
-                assert change.kernel is not None
-                of_linear_model = softmax_changes(
-                    change.kernel[index],
-                    at_start.pre_outputs[index],
-                    data.y,
-                    recorded[index].learning_rate,
-                    recorded[index].steps,
-                )
             run = KernelChangeRun.read_off(
                 recorded[index],
                 output=output,
                 seed=seed,
                 infinite_distance=_distance(change.kernel, index, limit),
                 error=recorded[index].error if spec.probes else (),
-                linear_model_change=of_linear_model,
+                linear_model_change=_softmax_of_linear_model(
+                    output, index, change, at_start, recorded[index], data.y
+                ),
             )
             runs.append(run)
     snapshots = _snapshots(spec, data, kept, infinite) if keeps else []
@@ -312,6 +305,27 @@ class PreOutputsAtStart(Measure[None]):
     def record(self, step: int, models: Mapping[str, Descent]) -> None:
         if self.pre_outputs is None:
             self.pre_outputs = np.asarray(models["network"].pre_outputs)
+
+
+def _softmax_of_linear_model(
+    output: str,
+    index: int,
+    change: KernelChangeMeasure,
+    at_start: PreOutputsAtStart,
+    recorded: RecordedChange,
+    y: np.ndarray,
+) -> tuple[float, ...]:
+    """ΔK of the softmax of the linear model of one seed; empty where it is not compared."""
+    if output != "softmax" or at_start.pre_outputs is None:
+        return ()
+    assert change.kernel is not None
+    return softmax_changes(
+        change.kernel[index],
+        at_start.pre_outputs[index],
+        y,
+        recorded.learning_rate,
+        recorded.steps,
+    )
 
 
 class _KeptKernels(Measure[None]):
