@@ -25,6 +25,10 @@ SWEPT, BESIDE = (f"document.querySelectorAll('.js-plotly-plot')[{index}]" for in
 LINE = f"{SWEPT}?.querySelector('.linked-line')?.dataset.at"
 LABEL = "document.querySelectorAll('[role=figure]')[1]?.ariaLabel ?? ''"
 MOVING = "Array.from(document.querySelectorAll('.js-plotly-plot')).find(chart => chart.layout?.sliders?.length)"
+# Steps of the cursor in all figures along training.
+CURSORS = (
+    "Array.from(document.querySelectorAll('.linked-line')).map(line => Number(line.dataset.at))"
+)
 SHOWN_STEP, CURVE = f"{MOVING}.layout.sliders[0].active", f"Array.from({MOVING}.data[1].y).join()"
 GHOSTS = f"{SWEPT}?.data?.filter(trace => trace.meta?.ghost).length"
 PALE = f"getComputedStyle({SWEPT}.querySelector('.overplot')).opacity"
@@ -122,13 +126,16 @@ def test_clicks_show_runs_and_zoom_stays_until_a_double_click(open_page):
     wait_until(page, f"{ranges(SWEPT)} === '{home}'")
 
 
-def test_play_shows_recorded_steps_and_ends_at_the_last(open_page):
+def test_play_shows_recorded_steps_and_moves_the_cursor(open_page):
     page = open_page("/dynamics?preset=curves-in-one-dimension")
     wait_until(page, f"{MOVING} !== undefined")
     last, at_end = page.evaluate(SHOWN_STEP), page.evaluate(CURVE)
     page.get_by_text("▶", exact=True).click()
     wait_until(page, f"{SHOWN_STEP} < {last}")
     assert page.evaluate(CURVE) != at_end
+    wait_until(
+        page, f"{CURSORS}.length > 0 && {CURSORS}.every(at => at > 1 && at === {CURSORS}[0])"
+    )
     wait_until(page, f"{SHOWN_STEP} === {last} && {CURVE} === '{at_end}'")
 
 
