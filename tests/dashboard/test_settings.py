@@ -4,6 +4,7 @@ import shlex
 from typing import Any
 
 import hypothesis
+import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -131,8 +132,10 @@ def test_any_text_gives_a_spec_and_reports_unused_parts(texts, base):
 
 
 def settled(setting, text):
-    """The value in a spec: lists without duplicates, widths ascending."""
+    """The value in a spec: lists without duplicates, widths ascending, 0 and 1 of switches as truth values."""
     value = value_of(setting, text)
+    if setting.info.annotation is bool:
+        return pydantic.TypeAdapter(bool).validate_python(value)
     if not isinstance(value, list):
         return value
     return tuple(sorted(set(value))) if setting.name == "widths" else tuple(dict.fromkeys(value))
