@@ -52,6 +52,33 @@ def test_imports_are_quick_and_describing_work_starts_no_jax() -> None:
     assert shown[0][1:] == ["", "False"]
 
 
+def test_every_public_name_is_on_a_page_of_the_api() -> None:
+    """The site of documentation fails on such a name as well, long after the tests."""
+    pages = "\n".join(path.read_text() for path in (ROOT / "docs/api").glob("*.md"))
+    shown = set(re.findall(r"^\.\. auto\w+:: (\S+)", pages, re.MULTILINE))
+    missing = []
+    for package in (ntk_core, linearity_lab):
+        for name in package.__all__:
+            for each in _names_with_page(package, name):
+                if each not in shown:
+                    missing.append(each)
+    assert missing == []
+
+
+def _names_with_page(package: ModuleType, name: str) -> list[str]:
+    """Return a public name, or for a submodule its names that the package itself lacks."""
+    value = getattr(package, name)
+    if not isinstance(value, ModuleType):
+        return [f"{package.__name__}.{name}"]
+    top = [getattr(package, each) for each in package.__all__]
+    inner = list(getattr(value, "__all__", ()))
+    return [
+        f"{package.__name__}.{name}.{each}"
+        for each in inner
+        if all(getattr(value, each) is not known for known in top)
+    ]
+
+
 def test_every_public_name_resolves_and_no_other() -> None:
     names = dir(ntk_core)
     assert 30 < len(names) <= 60

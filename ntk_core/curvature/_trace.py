@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
@@ -12,7 +12,8 @@ MIN_PRODUCTS = 6  # two vectors of each of the three parts of Hutch++
 Vectors = Float[np.ndarray, "k p"]
 
 
-class TraceEstimate(NamedTuple):
+@dataclass(frozen=True)
+class TraceEstimate:
     """An estimated trace.
 
     tr A = E vᵀA v for random signs v.
