@@ -29,6 +29,8 @@ from .kernels import infinite_width_ntk as infinite_width_ntk
 from .kernels import kernel_change as kernel_change
 from .kernels import kernel_change_between as kernel_change_between
 from .kernels import kernel_regression as kernel_regression
+from .linearity import linearity_report as linearity_report
+from .linearity import sweep_widths as sweep_widths
 from .networks.architectures import Adapted as Adapted
 from .networks.architectures import Assembly as Assembly
 from .networks.architectures import Attention as Attention
@@ -41,9 +43,7 @@ from .networks.architectures import MixedNet as MixedNet
 from .networks.architectures import Network as Network
 from .networks.architectures import ResNet as ResNet
 from .networks.architectures import Transformer as Transformer
-from .own_models import from_torch as from_torch
-from .own_models import linearity_report as linearity_report
-from .own_models import sweep_widths as sweep_widths
+from .torch import from_torch as from_torch
 from .traced import TracingDisagrees as TracingDisagrees
 from .traced import freeze as freeze
 from .traced import layers_of as layers_of

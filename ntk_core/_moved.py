@@ -10,6 +10,7 @@ _NEW = {
     "Scaled": "ntk_core.networks.ScaledNetwork",
     "verdict": "ntk_core.graphs.graph_verdict",
     "hessian_norms": "ntk_core.hessian_norm, which takes a batch of inputs",
+    "own_models": "ntk_core.linearity, ntk_core.torch and linearity_lab.model_files",
     "ball_sups": "ntk_core.ball_sup, which takes several radii",
 }
 _MOVED = {

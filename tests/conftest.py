@@ -24,7 +24,7 @@ settings.load_profile("project")
 # Folders whose tests compare numbers within this process and measure no speed.
 QUICK_FOLDERS = frozenset({
     "cli", "curvature", "dashboard", "data", "dynamics", "early_time", "examples", "experiments", "hessians", "kernels",
-    "networks", "own_models", "runs", "traced",
+    "linearity", "model_files", "networks", "runs", "traced",
 })  # fmt: skip
 TESTS = Path(__file__).resolve().parent
 _ENDED = itertools.count(1)  # tests

@@ -17,7 +17,7 @@ from docs.readable_types import readable
 from tests.compiler_flags import QUICK_ENVIRONMENT
 from tests.documents import ROOT, SETTINGS, documents, program
 
-NEEDS_TORCH = ROOT / "ntk_core/own_models/_torch.py"  # tests/libraries runs its example
+NEEDS_TORCH = ROOT / "ntk_core/torch/_module.py"  # tests/libraries runs its example
 WITH_EXAMPLES = (
     path
     for package in ("ntk_core", "linearity_lab")
@@ -29,7 +29,7 @@ RUNS = frozenset(
     ROOT / name
     for name in (
         "linearity_lab/experiments/_compute.py",
-        "ntk_core/own_models/_sweep.py",
+        "ntk_core/linearity/_width_sweep.py",
         "linearity_lab/runs/_run.py",
     )
 )

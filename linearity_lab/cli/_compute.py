@@ -83,7 +83,7 @@ def own(
         json: Print one JSON event per line.
     """
     from linearity_lab.experiments.own_model.compute import computed_by, made_at  # starts JAX
-    from ntk_core.own_models import load_model, their_errors
+    from linearity_lab.model_files import load_model, their_errors
 
     texts = {_OWN_SETTINGS[name]: text for name, text in given.items() if text is not None}
     if "dataset.digest" in texts:
@@ -130,8 +130,13 @@ def report(
         reported_by,
         same_weights,
     )
+    from linearity_lab.model_files import (
+        load_model,
+        read_checkpoint,
+        their_errors,
+        with_checkpoints,
+    )
     from ntk_core.networks.keys import initial_key
-    from ntk_core.own_models import load_model, read_checkpoint, their_errors, with_checkpoints
 
     is_digest = data is not None and len(data) == 64
     chosen = (

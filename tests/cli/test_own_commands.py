@@ -16,11 +16,11 @@ from linearity_lab.cli import main
 from linearity_lab.cli._targets import assignment
 from linearity_lab.dashboard.export_formats import command_line
 from linearity_lab.data import data_fingerprint, load_dataset
+from linearity_lab.model_files import read_checkpoint
 from linearity_lab.runs import PRESETS, canonical_json, load_data, run
 from linearity_lab.runs.store import Store, read_runs
 from linearity_lab.settings.grammar import with_settings
 from ntk_core.errors import InvalidInput
-from ntk_core.own_models import read_checkpoint
 from tests.data.uploads.files import blobs, flowers, pets
 
 MODEL = """

@@ -18,9 +18,9 @@ if find_spec("torchax") is None:  # an import would register its device in PyTor
 safetensors: Any = pytest.importorskip("safetensors.torch", reason="make torch installs it")
 nbformat: Any = pytest.importorskip("nbformat", reason="make torch installs it")
 
+from linearity_lab.model_files import read_checkpoint, with_checkpoints  # noqa: E402
 from ntk_core import from_torch, linearity_report  # noqa: E402
 from ntk_core.errors import InvalidInput  # noqa: E402
-from ntk_core.own_models import read_checkpoint, with_checkpoints  # noqa: E402
 from tests.examples.notebooks import WITH_TORCH, executed, shown_in  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("default")  # warnings of other libraries

@@ -18,10 +18,10 @@ if find_spec("torchax") is None:  # an import would register its device in PyTor
     pytest.skip("make torch installs torchax", allow_module_level=True)
 
 import ntk_core  # noqa: E402
+from ntk_core import from_torch, linearity_report  # noqa: E402
 from ntk_core.dynamics import linearize  # noqa: E402
 from ntk_core.errors import InvalidInput  # noqa: E402
 from ntk_core.kernels import empirical_ntk, generic_ntk  # noqa: E402
-from ntk_core.own_models import from_torch, linearity_report  # noqa: E402
 from ntk_core.traced import layers_of  # noqa: E402
 from tests.documents import ROOT, blocks_of  # noqa: E402
 

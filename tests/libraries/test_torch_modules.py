@@ -14,9 +14,10 @@ if find_spec("torchax") is None:  # an import would register its device in PyTor
 safetensors: Any = pytest.importorskip("safetensors.torch", reason="make torch installs it")
 
 import ntk_core  # noqa: E402
+from linearity_lab.model_files import read_checkpoint, with_checkpoints  # noqa: E402
 from ntk_core.errors import InvalidInput  # noqa: E402
-from ntk_core.own_models import from_torch, read_checkpoint, with_checkpoints  # noqa: E402
-from ntk_core.own_models._torchax import without_fastpath  # noqa: E402
+from ntk_core.torch import from_torch  # noqa: E402
+from ntk_core.torch._torchax import without_fastpath  # noqa: E402
 
 nn: Any = torch.nn
 pytestmark = pytest.mark.filterwarnings("default")  # warnings of other libraries

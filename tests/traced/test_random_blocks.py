@@ -25,7 +25,7 @@ from ntk_core.dynamics import linearize
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk
-from ntk_core.own_models import linearity_report
+from ntk_core.linearity import linearity_report
 from ntk_core.traced import layers_of
 from tests.cases import EXHAUSTIVE
 from tests.plain_derivatives import dense_hessian, largest, normal, plain_kernel

@@ -12,8 +12,9 @@ from linearity_lab.experiments.linearity_report.point import (
     LinearityReportPoint,
     LinearityReportSpec,
 )
+from linearity_lab.model_files import their_errors
 from linearity_lab.runs import Computation, load_data
-from ntk_core.own_models import linearity_report, their_errors
+from ntk_core.linearity import linearity_report
 from ntk_core.progress import Progress
 from ntk_core.traced import Apply, accepted
 

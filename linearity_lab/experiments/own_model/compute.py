@@ -13,12 +13,13 @@ from linearity_lab.experiments.own_model.point import (
     OwnModelRun,
     OwnModelSpec,
 )
+from linearity_lab.model_files import their_errors
 from linearity_lab.runs import Computation, load_data
 from linearity_lab.settings.training import check_targets
 from ntk_core.dynamics.choices import LOSSES
 from ntk_core.errors import InvalidInput, RowsMix
+from ntk_core.linearity import OwnModel, checked_own_model, runs_at
 from ntk_core.networks.keys import initial_key
-from ntk_core.own_models import OwnModel, checked_model, runs_at, their_errors
 from ntk_core.progress import Progress
 from ntk_core.traced import Apply, layers_of
 
@@ -66,4 +67,4 @@ def made_at(
 ) -> tuple[Apply, PyTree, Array]:
     """Return (apply, params, inputs) of the first seed; only shapes of apply are computed."""
     x = jnp.asarray(data.x)
-    return *checked_model(model, width, initial_key(spec.seed, width), x, data.num_outputs), x
+    return *checked_own_model(model, width, initial_key(spec.seed, width), x, data.num_outputs), x

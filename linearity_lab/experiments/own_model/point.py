@@ -110,7 +110,7 @@ class OwnLayer(Value):
 
 
 class OwnModelRun(KernelChangeRun):
-    """One initialization; see ``ntk_core.own_models.OwnRun``."""
+    """One initialization; see ``ntk_core.linearity.OwnRun``."""
 
     output: str = "linear"
     hessian_norm: float | None = None

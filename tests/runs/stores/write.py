@@ -35,8 +35,8 @@ from ntk_core.runs.events import Ended, PointFinished
 from ntk_core.runs.store import Mark, Store, UnfinishedJob
 from ntk_core.settings.grammar import with_settings
 
+from linearity_lab.model_files import load_model
 from ntk_core._version import __version__
-from ntk_core.own_models import load_model
 from tests.smallest import smallest
 
 HERE = Path(__file__).parent

@@ -9,9 +9,9 @@ import pytest
 
 from ntk_core.errors import InvalidInput, RowsMix
 from ntk_core.hessians import hessian_norm
+from ntk_core.linearity import sweep_widths
 from ntk_core.networks.architectures import FullyConnected
 from ntk_core.networks.keys import initial_key
-from ntk_core.own_models import OwnModelError, load_model, sweep_widths, their_errors
 from ntk_core.traced import layers_of
 
 RNG = np.random.default_rng(0)
@@ -176,71 +176,6 @@ def test_a_setting_outside_its_range_is_named(changes, field):
     with pytest.raises(InvalidInput) as error:
         sweep_widths(model, **{"widths": [4], "x": X, "y": Y, **changes})
     assert error.value.field == field
-
-
-FILE = """
-import jax.numpy as jnp
-def network(width, key):
-    return lambda p, x: x @ p, jnp.ones((3, 1))
-def broken(width, key):
-    raise KeyError("weights\\nof the second layer")
-def stops(width, key):
-    raise SystemExit(3)
-number = 3
-"""
-
-
-@pytest.fixture
-def file(tmp_path):
-    path = tmp_path / "own.py"
-    path.write_text(FILE)
-    return path
-
-
-@pytest.mark.parametrize(
-    ("target", "words"),
-    [
-        ("own.py", "a file that exists"),
-        ("own.txt:network", "a Python file and a name in it"),
-        ("{folder}/own.py:nothing", "one of network, broken, stops"),
-        ("{folder}/own.py:number", "number, int"),
-    ],
-)
-def test_a_target_that_is_no_model_is_refused(file, target, words):
-    with pytest.raises(InvalidInput, match=words):
-        load_model(target.format(folder=file.parent))
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("def f(:\n", "own.py, line 1: SyntaxError: "),
-        (
-            "x = 1\nimport nothing_of_that_name\n",
-            "own.py, line 2: ModuleNotFoundError: No module named",
-        ),
-        (
-            FILE.replace("network", "unused").replace("broken", "network"),
-            "own.py, line 6: KeyError: 'weights",
-        ),
-        (
-            FILE.replace("network", "unused").replace("stops", "network"),
-            "own.py, line 8: SystemExit: 3",
-        ),
-    ],
-)
-def test_error_in_a_file_or_model_is_one_sentence_with_its_line(file, text, sentence):
-    file.write_text(text)
-
-    def swept():
-        own, path, _ = load_model(f"{file}:network")
-        with their_errors(path):
-            sweep_widths(own, [4], X, Y)
-
-    with pytest.raises(OwnModelError) as error:
-        swept()
-    assert str(error.value).startswith(sentence)
-    assert "\n" not in str(error.value)
 
 
 def test_interacting_rows_are_an_error_of_their_own_type():

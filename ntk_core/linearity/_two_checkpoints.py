@@ -27,7 +27,7 @@ from ntk_core.kernels import (
     unchecked_ntk,
     widened,
 )
-from ntk_core.linearity import LayerReport, LinearityReport, ratio
+from ntk_core.linearity._report import LayerReport, LinearityReport, ratio
 from ntk_core.networks.architectures import Network, merge
 
 Function = Callable[[list[Array], Array], Array]

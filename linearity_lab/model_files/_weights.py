@@ -13,9 +13,9 @@ import numpy as np
 from jaxtyping import PyTree
 
 from ntk_core.errors import InvalidInput, kind_of, reason_of
+from ntk_core.linearity import CONTRACT
 from ntk_core.machine import how_to_install
-from ntk_core.own_models._file import CONTRACT
-from ntk_core.own_models._torch import from_torch
+from ntk_core.torch import from_torch
 from ntk_core.traced import Apply, leaf_name
 
 Weights = dict[str, np.ndarray]

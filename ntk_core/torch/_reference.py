@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ntk_core.errors import InvalidInput, kind_of, reason_of
-from ntk_core.own_models._torchax import without_fastpath
+from ntk_core.torch._torchax import without_fastpath
 
 if TYPE_CHECKING:
     import torch

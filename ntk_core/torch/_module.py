@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike
 
 from ntk_core.errors import InvalidInput, kind_of, reason_of
 from ntk_core.machine import how_to_install
-from ntk_core.own_models._torch_reference import (
+from ntk_core.torch._reference import (
     Reference,
     outputs_of,
     reference,
     unchanged,
 )
-from ntk_core.own_models._torchax import as_array, call_on_arrays, torch_environment
+from ntk_core.torch._torchax import as_array, call_on_arrays, torch_environment
 
 if TYPE_CHECKING:
     import torch

@@ -1,60 +1,20 @@
-"""Custom models: ``model(width, key)`` returns ``(apply, params)``; loaded from local files, never from a page."""
+"""Models in Python files, which are run with the caller's rights: never from a page."""
 
 import importlib.util
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
-import jax
-import numpy as np
-from jax import Array
-from jaxtyping import PyTree
-
-from ntk_core.errors import InvalidInput, kind_of, reason_of
-from ntk_core.kernels import as_function
+from ntk_core.errors import InvalidInput, reason_of
+from ntk_core.linearity import CONTRACT, OwnModel
 from ntk_core.markup import shortened
-from ntk_core.own_models._torch import from_torch
-from ntk_core.traced import Apply, ModelFails, Trainable, accepted, restricted
+from ntk_core.traced import ModelFails
 
-OwnModel = Callable[[int, Array], tuple[Apply, PyTree]]
-CONTRACT = "a function of (width, key) that returns (apply, params), with apply(params, x) of shape (n, C) or (n,)"
-# A torch.nn.Module may replace (apply, params); its weights then follow the key.
 _MODULE = "_linearity_lab_own_model"
 _SHORTEST = 160
-
-
-def checked_model(
-    model: OwnModel,
-    width: int,
-    key: Array,
-    x: PyTree,
-    num_outputs: int,
-    trainable: Trainable = None,
-) -> tuple[Apply, PyTree]:
-    """Return (apply, params) of this width and key after checking outputs."""
-    if "torch" in sys.modules:
-        sys.modules["torch"].manual_seed(int(jax.random.bits(key)))
-    made = model(width, key)
-    if hasattr(made, "named_parameters") and hasattr(made, "state_dict"):
-        made = from_torch(made, np.asarray(x))
-    if not (isinstance(made, tuple) and len(made) == 2 and callable(made[0])):
-        raise InvalidInput("model", f"a model that returns {kind_of(made)}", CONTRACT)
-    apply, params = made
-    try:
-        found = accepted(restricted(apply, params, trainable), params, x)
-    except ModelFails:
-        raise
-    except InvalidInput as error:
-        raise InvalidInput(
-            "model" if error.field == "net" else error.field, error.given, error.allowed
-        ) from None
-    if found.num_outputs != num_outputs:
-        labels = f"as many as targets have; class labels become targets by jax.nn.one_hot(y, {found.num_outputs})"
-        raise InvalidInput("model", f"{found.num_outputs} outputs", f"{num_outputs}, {labels}")
-    return as_function(found.net), params
 
 
 class OwnModelError(InvalidInput):

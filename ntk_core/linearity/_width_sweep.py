@@ -19,9 +19,9 @@ from ntk_core.errors import InvalidInput, check_choice
 from ntk_core.fits import PowerLaw, exponent_line, fit_runs
 from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk, kernel_change, moving_of, real_array, unchecked_ntk
+from ntk_core.linearity._contract import OwnModel, checked_own_model
 from ntk_core.markup import paragraph, table
 from ntk_core.networks.keys import initial_key
-from ntk_core.own_models._file import OwnModel, checked_model
 from ntk_core.progress import Progress
 from ntk_core.traced import (
     Apply,
@@ -251,7 +251,7 @@ def runs_at(
     for index, seed in enumerate(seeds):
         of_run = progress.part(index, len(seeds)).named(f"seed {seed}")
         key = initial_key(seed, width)
-        apply, params = checked_model(model, width, key, inputs, targets.shape[1], trainable)
+        apply, params = checked_own_model(model, width, key, inputs, targets.shape[1], trainable)
         _, packed = packed_rows(apply, inputs)
         rows = jnp.asarray(packed)
         if program is None or not program.serves(apply, params):

@@ -1,0 +1,13 @@
+from ._contract import CONTRACT as CONTRACT
+from ._contract import OwnModel as OwnModel
+from ._contract import checked_own_model as checked_own_model
+from ._report import LAYER_HEAD as LAYER_HEAD
+from ._report import LINEAR as LINEAR
+from ._report import PARTLY as PARTLY
+from ._report import LayerReport as LayerReport
+from ._report import LinearityReport as LinearityReport
+from ._two_checkpoints import linearity_report as linearity_report
+from ._width_sweep import OwnRun as OwnRun
+from ._width_sweep import OwnSweep as OwnSweep
+from ._width_sweep import runs_at as runs_at
+from ._width_sweep import sweep_widths as sweep_widths
