@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import pairwise
 from typing import NamedTuple
 
 import jax
@@ -24,7 +23,6 @@ from ntk_core.dynamics import (
     Loss,
     Measure,
     descend,
-    kernel_matrix,
     network_of_seeds,
 )
 from ntk_core.hessians import hessian_norm
@@ -42,8 +40,8 @@ def compute(spec: ExploreSpec, data: Dataset, key: str, progress: Progress) -> E
     """Compute one width, all outputs and seeds; show the point after each training."""
     width = spec.value_of(key)
     net = build_network(spec.architecture, width, data.num_outputs, "linear")
-    draw = jax.jit(net.init, static_argnums=1)
-    params = [draw(initial_key(seed, width), data.input_shape) for seed in spec.seeds]
+    # Not compiled as a whole: the drawing programs serve all widths.
+    params = [net.init(initial_key(seed, width), data.input_shape) for seed in spec.seeds]
     plan = _Plan(spec, data, net, params, followed_points(data, spec.num_followed))
     num_params = net.num_params(data.input_shape, only_trained=True)
     found: list[_Found] = []
@@ -125,38 +123,41 @@ def _trained(plan: _Plan, group: TrainingGroup, index: int, progress: Progress) 
     loss = Loss(group.loss_output)
     change = KernelChangeMeasure(group.observed)
     path = _Path(group.observed)
-    params = jax.tree.map(lambda leaf: leaf[None], plan.params[index])
+    # Copies, since training overwrites them; on the host, where a new shape compiles nothing.
+    params = jax.tree.map(lambda leaf: jnp.array(np.asarray(leaf)[None]), plan.params[index])
     models = network_of_seeds(net, params, data.x, data.y, loss)
     options = train_options(spec.training, together=True)
     descend(*models, options, [change, path], progress)
     recorded = change.result()
     steps = recorded[group.observed[0]][0].steps
     rate = recorded[group.observed[0]][0].learning_rate
-    f = jnp.stack(path.pre_outputs)  # (T, n, C)
-    kept = path.kernels if index == 0 else []
     assert change.kernel is not None
-    y = jnp.asarray(data.y)
-    trained_linear = linear_path(loss, change.kernel[0], f[0], y, rate, steps)
-    losses = [float(loss.of_model(each, y)) for each in trained_linear]
+    beside = beside_linear_model(
+        loss,
+        group.observed,
+        np.asarray(change.kernel)[0],
+        np.stack(path.pre_outputs),
+        np.asarray(data.y),
+        rate,
+        steps,
+        spec.training.num_records + 1,
+    )
     runs = []
     for output in group.observed:
-        outputs = np.asarray(output_function(output)(f), np.float64)
-        of_output = trained_linear
-        if output != loss.model_output:  # a softmax output, which the loss applies itself
-            of_output = expanded(output, f[0], trained_linear)
-        linear = np.asarray(of_output, np.float64)
+        outputs, linear = beside.outputs[output]
         is_first = index == 0
         runs.append(
             ExploreRun.read_off(
                 recorded[output][0],
                 output=output,
                 seed=spec.seeds[index],
-                loss_linear=tuple(losses),
+                loss_linear=beside.losses,
                 difference=_relative(outputs, linear),
                 outputs=_blocks(outputs[:, followed]) if is_first else (),
                 outputs_linear=_blocks(linear[:, followed]) if is_first else (),
             )
         )
+    kept = path.kernels if index == 0 else []
     drawn = drawn_points(data, spec.num_drawn)
     return _Found(runs, _drawn_kernels(kept, drawn) if kept and drawn else ())
 
@@ -166,56 +167,107 @@ class _Path(Measure[None]):
 
     Attributes:
         pre_outputs: f on all training points at every record, (n, C) each.
-        kernels: at w₀ and at the last record, by output.
+        kernels: at w₀ and at the last record, by output, (n, n, C, C) each.
     """
 
     def __init__(self, outputs: tuple[str, ...]):
-        self.pre_outputs: list[Array] = []
-        self.kernels: list[dict[str, Array]] = []
+        self.pre_outputs: list[np.ndarray] = []
+        self.kernels: list[dict[str, np.ndarray]] = []
         self._outputs = outputs
 
     def record(self, step: int, models: Mapping[str, Descent]) -> None:
         network = models["network"]
         kernels = network.kernels_of(self._outputs)
-        self.kernels[1:] = [{output: kernel[0] for output, kernel in kernels.items()}]
-        self.pre_outputs.append(network.pre_outputs[0])
+        at_record = {output: np.asarray(kernel)[0] for output, kernel in kernels.items()}
+        self.kernels[1:] = [at_record]
+        self.pre_outputs.append(np.asarray(network.pre_outputs)[0])
 
 
-def linear_path(
-    loss: Loss, kernel: Array, start: Array, y: Array, rate: float, steps: Sequence[int]
-) -> Array:
-    """Train the linear model of F by its kernel; return F_lin at the steps, (T, n, C).
+class BesideLinearModel(NamedTuple):
+    """A trained linear model beside its network, at the recorded steps.
+
+    Attributes:
+        losses: of the trained linear model.
+        outputs: F of the network and F_lin, (T, n, C) each in float64, by output φ.
+    """
+
+    losses: tuple[float, ...]
+    outputs: Mapping[str, tuple[np.ndarray, np.ndarray]]
+
+
+def beside_linear_model(
+    loss: Loss,
+    observed: tuple[str, ...],
+    kernel: np.ndarray,
+    f: np.ndarray,
+    y: np.ndarray,
+    rate: float,
+    steps: Sequence[int],
+    num_records: int,
+) -> BesideLinearModel:
+    """Train the linear model of F by its kernel, and evaluate it beside the network.
 
     F_lin ← F_lin − η K ∂L/∂F, with the kernel K of F at w₀: the outputs of gradient descent in its weights.
 
     Args:
         loss: with its F, the pre-outputs or φ of them.
+        observed: outputs φ. One that the loss applies itself is expanded to first order.
         kernel: of the pre-outputs at w₀, (n, n, C, C).
-        start: pre-outputs at w₀, (n, C).
+        f: pre-outputs of the network at the recorded steps, (T, n, C).
         y: targets, (n, C).
+        steps: recorded steps, T of them, starting at 0.
+        num_records: usual T. Shorter records are repeated to this length, so that one program serves all runs.
     """
+    num_kept = len(steps)
+    num_missing = max(0, num_records - num_kept)
+    gaps = np.diff(np.asarray(steps, np.int32))
+    gaps = np.concatenate([gaps, np.zeros(num_missing, np.int32)])  # no further steps
+    padded = np.concatenate([f, np.repeat(f[-1:], num_missing, axis=0)])
+    losses, found = _beside_linear_model(loss, observed, kernel, padded, y, rate, gaps)
+    outputs = {}
+    for output, pair in found.items():
+        network, linear = (np.asarray(each[:num_kept], np.float64) for each in jax.device_get(pair))
+        outputs[output] = network, linear
+    return BesideLinearModel(tuple(np.asarray(losses, float)[:num_kept].tolist()), outputs)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _beside_linear_model(
+    loss: Loss,
+    observed: tuple[str, ...],
+    kernel: Array,
+    f: Array,
+    y: Array,
+    rate: Array | float,
+    gaps: Array,
+) -> tuple[Array, dict[str, tuple[Array, Array]]]:
+    """One program for all widths: its shapes are those of the data and the records."""
+    start = f[0]
     of_model = through_output(loss.model_output, kernel, start, start)
-    matrix = jnp.asarray(kernel_matrix(of_model))
-    outputs = loss.model(start)
-    found = [outputs]
-    for before, after in pairwise(steps):
-        outputs = _descended(loss, matrix, outputs, jnp.asarray(y), rate, after - before)
-        found.append(outputs)
-    return jnp.stack(found)
-
-
-@partial(jax.jit, static_argnums=0)
-def _descended(
-    loss: Loss, matrix: Array, outputs: Array, y: Array, rate: float, num_steps: int
-) -> Array:
-    """Take steps of the linear model; the matrix is (n C, n C), rows sample by sample."""
+    num_rows = start.size
+    matrix = jnp.transpose(of_model, (0, 2, 1, 3)).reshape(num_rows, num_rows)  # rows (i, a)
 
     def step(_: int, outputs: Array) -> Array:
         slopes = jax.grad(lambda outputs: loss.of_model(outputs, y))(outputs)
         moved = jnp.dot(matrix, slopes.ravel(), precision="highest")
         return outputs - rate * moved.reshape(outputs.shape)
 
-    return jax.lax.fori_loop(0, num_steps, step, outputs)
+    def to_next_record(outputs: Array, num_steps: Array) -> tuple[Array, Array]:
+        after = jax.lax.fori_loop(0, num_steps, step, outputs)
+        return after, after
+
+    at_start = loss.model(start)
+    _, later = jax.lax.scan(to_next_record, at_start, gaps)
+    trained = jnp.concatenate([at_start[None], later])  # (T, n, C)
+    losses = jax.vmap(lambda outputs: loss.of_model(outputs, y))(trained)
+    found = {}
+    for output in observed:
+        linear = trained
+        if output != loss.model_output:  # a softmax output, which the loss applies itself
+            linear = expanded(output, start, trained)
+        network = jax.vmap(output_function(output))(f)
+        found[output] = network, linear
+    return losses, found
 
 
 def expanded(output: str, start: Array, linear: Array) -> Array:
@@ -276,9 +328,11 @@ def drawn_points(data: Dataset, count: int) -> list[int]:
     return [int(index) for index in order[chosen]]
 
 
-def _drawn_kernels(kept: Sequence[dict[str, Array]], drawn: Sequence[int]) -> list[DrawnKernel]:
-    def mean_over_outputs(kernel: Array) -> Rows:
-        part = np.asarray(kernel, np.float64)[np.ix_(drawn, drawn)]  # (k, k, C, C)
+def _drawn_kernels(
+    kept: Sequence[dict[str, np.ndarray]], drawn: Sequence[int]
+) -> list[DrawnKernel]:
+    def mean_over_outputs(kernel: np.ndarray) -> Rows:
+        part = kernel[np.ix_(drawn, drawn)].astype(np.float64)  # (k, k, C, C)
         return _digits(np.einsum("ijaa->ij", part) / part.shape[-1], 3)
 
     return [
