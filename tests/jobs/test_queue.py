@@ -270,21 +270,21 @@ def test_previews_wait_behind_runs(unattended, tiny):
 
 
 def test_running_preview_makes_way_for_a_run(unattended, tiny):
-    class Killed:
-        was_killed = False
+    class Computed:
+        was_asked = False
 
-        def kill(self) -> None:
-            self.was_killed = True
+        def ask_to_end(self) -> None:
+            self.was_asked = True
 
     jobs = unattended("classroom")
     preview = jobs.submit(tiny(0), "ann", is_preview=True)
     job = jobs._begun()
-    job.computation = computation = Killed()
+    job.computation = computation = Computed()
     jobs._make_way()
     assert jobs.snapshot(preview).status == "running"
     run = jobs.submit(tiny(1), "ann")  # of the same visitor, too
     jobs._make_way()
-    assert computation.was_killed
+    assert computation.was_asked
     assert jobs.snapshot(preview).status == "queued"
     assert jobs._begun().now.job_id == run
 

@@ -25,6 +25,35 @@ ROOT = Path(__file__).resolve().parents[2]
 posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 
 
+@pytest.mark.slow  # starts workers
+def test_ended_preview_keeps_its_worker(jobs, long, tiny, wait_for):
+    preview = jobs.submit(long(seed=31), is_preview=True)
+    wait_for(jobs, preview, has_a_point)
+    pid = worker_pid(jobs, preview)
+    assert jobs.stop(preview)
+    assert jobs.snapshot(preview).status == "cancelled"
+    following = jobs.submit(tiny(seed=31), is_preview=True)
+    assert wait_for(jobs, following, ended).status == "completed"
+    assert pid in jobs.worker_pids()
+
+
+def test_worker_that_does_not_end_is_killed(monkeypatch):
+    pool = Mock()
+    pool.schedule.return_value.done.return_value = False
+    monkeypatch.setattr(worker, "GRACE_S", -1.0)
+    computation = worker.Computation(pool, "{}", 1e9)
+    computation.kill_if_late()
+    computation.ask_to_end()  # before any worker has begun it
+    assert pool.schedule.return_value.cancel.call_count == 1
+    computation.pid = os.getpid()
+    computation.kill_if_late()
+    assert pool.schedule.return_value.cancel.call_count == 1
+    computation.ask_to_end()
+    assert computation._writer.recv_bytes() == b"end"
+    computation.kill_if_late()
+    assert pool.schedule.return_value.cancel.call_count == 2
+
+
 @pytest.mark.slow
 @posix
 def test_killed_workers_and_a_broken_pool_lose_no_point(jobs, long, tiny, wait_for):
@@ -138,7 +167,7 @@ def sent(monkeypatch, tmp_path):
     monkeypatch.setattr(worker, "limit_memory", lambda max_bytes: None)
 
     def send(spec_json: str) -> list[bytes]:
-        reader, writer = Pipe(duplex=False)
+        reader, writer = Pipe()
         worker.compute(spec_json, writer, 2**40)
         found: list[bytes] = []
         with reader, suppress(EOFError):

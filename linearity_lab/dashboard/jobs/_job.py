@@ -174,10 +174,18 @@ class Job:
         elif self.left_s is None and self.viewers:
             self.left_s = time.monotonic()
 
+    def leave_worker(self, *, keep: bool) -> None:
+        """End the computation, with its worker or without."""
+        if self.computation is None:
+            return
+        if keep:
+            self.computation.ask_to_end()
+        else:
+            self.computation.kill()
+
     def make_way(self) -> None:
         """End the computation and wait again; finished points are kept."""
-        if self.computation is not None:
-            self.computation.kill()
+        self.leave_worker(keep=self.is_preview)
         self.computation = None
         self.now = replace(
             self.now, status="queued", message=MADE_WAY, growing=(), grown=0, remaining_s=None

@@ -344,6 +344,7 @@ class Jobs:
                 grown, is_over = computation.grown_bytes(), computation.is_over()
                 if is_over:
                     running.pop(computation)
+                computation.kill_if_late()
                 with self._changed:
                     if job.computation is not computation:  # it has ended
                         continue
@@ -429,8 +430,8 @@ class Jobs:
         self, job: Job, status: EndStatus, reason: str = "", cause: Cause | None = None
     ) -> None:
         """End a job immediately; its finished points are in the store."""
-        if job.computation is not None:
-            job.computation.kill()
+        # Previews end with every pick; the next one finds a warm worker with their programs.
+        job.leave_worker(keep=job.is_preview and status == "cancelled")
         job.end(status, reason, cause)
         self._settle(job)
 

@@ -5,7 +5,8 @@ import logging
 import math
 import os
 import signal
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 
@@ -33,11 +34,14 @@ from ntk_core.numbers import size
 # The system refuses memory beyond the job's limit plus this margin; the server ends a job over its limit.
 BURST_BYTES = 2**29
 MESSAGE_MARGIN = 2**16  # for the rest of a message whose point has just the allowed size
+# A worker that is asked to end a preview has this time; programs compile for up to as long. A new worker takes
+# three seconds to import JAX and loses its compiled programs. Our choice.
+GRACE_S = 5.0
 _LOG = logging.getLogger(__name__)
 
 
 def start(store: str, is_quiet: bool) -> None:
-    """Prepare the process: low priority, JAX imported, the first point of the first figure compiled."""
+    """Prepare the process: low priority, JAX imported, the first points of *Kernel* and *Explore* compiled."""
     prepare_child()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # pebble's handler would wait for compiled code
     os.environ.update({VARIABLE: store, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"})
@@ -47,13 +51,11 @@ def start(store: str, is_quiet: bool) -> None:
             os.dup2(silent, stream)
     keep_compiled_code()
     try:
-        figure = next(iter(PRESETS.values())).spec
-        first = getattr(figure, figure.swept_field)[:1]
-        for _ in run(
-            with_settings(figure, {figure.swept_field: first, "training.max_steps": 1}),
-            scheduler="",
-        ):
-            pass
+        for preset in (next(iter(PRESETS.values())), PRESETS["explore"]):
+            first = getattr(preset.spec, preset.spec.swept_field)[:1]
+            small = {preset.spec.swept_field: first, "num_seeds": 1, "training.max_steps": 1}
+            for _ in run(with_settings(preset.spec, small), scheduler=""):
+                pass
     except Exception:
         _LOG.exception("The worker could not warm up.")
 
@@ -66,7 +68,7 @@ def compute(
     Messages contain neither the arrays that the store keeps beside a point, nor points again in ``Ended``.
 
     Args:
-        out: pipe for events, after a first message ``pid resident_bytes``.
+        out: pipe for events, after a first message ``pid resident_bytes``. A message from the server ends the run.
         max_bytes: memory limit of the job.
         max_result_bytes: limit of all finished points in messages; beyond it the run ends as ``stopped``.
     """
@@ -74,7 +76,7 @@ def compute(
         out.send_bytes(f"{os.getpid()} {psutil.Process().memory_info().rss}".encode())
         limit_memory(max_bytes + BURST_BYTES)
         try:
-            for message in _messages(_events(spec_json, max_bytes), max_result_bytes):
+            for message in _messages(_events(spec_json, max_bytes, out.poll), max_result_bytes):
                 out.send_bytes(message)
         finally:
             limit_memory(math.inf)
@@ -120,13 +122,13 @@ def over_memory(max_bytes: float) -> str:
     return f"over memory: {max_bytes / 2**30:.3g} GiB allowed"
 
 
-def _events(spec_json: str, max_bytes: float) -> Iterator[Event]:
+def _events(spec_json: str, max_bytes: float, should_stop: Callable[[], bool]) -> Iterator[Event]:
     """Yield the events of a run; the last one is always ``Ended``."""
     out_of_memory = Ended(status="stopped", reason=over_memory(max_bytes), cause=Cause.OVER_MEMORY)
     try:
         spec = parse_spec(spec_json)
         store = Store()
-        for event in run(spec, points=store.points(spec)):
+        for event in run(spec, points=store.points(spec), should_stop=should_stop):
             if isinstance(event, Ended) and event.result is not None:
                 store.save_result(event.result)
             yield event
@@ -164,7 +166,8 @@ class Computation:
     def __init__(
         self, pool: LivePool, spec_json: str, max_bytes: float, max_result_bytes: int = 2**30
     ):
-        self.reader, self._writer = Pipe(duplex=False)
+        self.reader, self._writer = Pipe()
+        self._kill_at = math.inf
         self.max_bytes, self._bytes_at_start = max_bytes, 0
         self.max_result_bytes = max_result_bytes
         self.num_bytes = 0
@@ -207,6 +210,20 @@ class Computation:
                 self._process = self._process or psutil.Process(self.pid)
                 return int(self._process.memory_info().rss) - self._bytes_at_start
         return 0
+
+    def ask_to_end(self) -> None:
+        """Let the worker end this computation at its next report, and keep its compiled programs."""
+        if self.pid is None:  # no worker has begun it
+            self.kill()
+            return
+        self._kill_at = time.monotonic() + GRACE_S
+        with contextlib.suppress(OSError):  # it has just ended
+            self.reader.send_bytes(b"end")
+
+    def kill_if_late(self) -> None:
+        """Kill the worker if it was asked to end and has not."""
+        if time.monotonic() > self._kill_at and not self._future.done():
+            self.kill()
 
     def kill(self) -> None:
         """End the computation and its worker; pebble starts another one."""
