@@ -174,9 +174,9 @@ def _sentence(
     if problem.field in classes_needed and DATA in known:
         data = known[DATA].label(given.get(DATA, "these data"))
         return f"{data} has no classes: {now}"
-    if problem.field.endswith(".kind"):
-        chosen = given.get(problem.field, problem.given)
-        is_of_sequences = "num_heads" in ARCHITECTURES[str(chosen)].settings
+    chosen = str(given.get(problem.field, problem.given))
+    if problem.field.endswith(".kind") and chosen in ARCHITECTURES:
+        is_of_sequences = "num_heads" in ARCHITECTURES[chosen].settings
         needed = "sequences" if is_of_sequences else "images"
         return f"{cause.label(chosen)} needs {needed}: {now}"
     return f"{title} changed to {_words(moved, value)} (allowed: {problem.allowed})"
