@@ -373,7 +373,7 @@ def submit(page: str, spec: Spec, *, is_preview: bool = False, quick_s: float = 
     """
     try:
         if (known := gallery_result_of(spec)) is not None:
-            shared_jobs().adopt(known)
+            shared_jobs().adopt(known, is_preview=is_preview)
         address = session.network_address()
         job_id = shared_jobs().submit(
             spec,

@@ -298,6 +298,18 @@ def test_equal_previews_are_one_job_that_a_run_takes_over(unattended, tiny):
     assert not jobs._jobs[preview].is_preview
 
 
+@pytest.mark.parametrize("profile", ["local", "classroom"])
+def test_preview_is_listed_after_run_is_pressed(unattended, tiny, profile):
+    jobs = unattended(profile)
+    jobs.submit(tiny(0), "ann", visitor="ann", is_preview=True)
+    jobs.submit(tiny(1), "ann", visitor="ann")
+    owner = "ann" if profile == "classroom" else None
+    jobs._store.save_spec(tiny(1))  # as a worker does
+    assert [run.spec for run in jobs._store.runs(owner=owner).runs] == [tiny(1)]
+    jobs.submit(tiny(0), "ann", visitor="ann")
+    assert jobs._store.runs(owner=owner).total == 2
+
+
 def test_visitor_has_two_previews_beside_two_runs(unattended, tiny):
     jobs = unattended("classroom")
     for seed in range(2):

@@ -89,8 +89,10 @@ class Jobs:
         job_id = self._accept(
             spec, owner, address, viewer=viewer, is_preview=is_preview, quick_s=quick_s
         )
-        if self._limits.is_shared and owner and not is_preview:
-            with suppress(InvalidInput):  # the database logs its errors
+        with suppress(InvalidInput):  # the database logs its errors
+            if not is_preview:
+                self._store.note_asked(spec_digest(spec))
+            if self._limits.is_shared and owner and not is_preview:
                 self._store.add_owner(spec_digest(spec), owner)
         self._record()
         return job_id
@@ -129,9 +131,11 @@ class Jobs:
         run = spec_digest(spec)
         return tuple(self._store.whole(run, each) if each.is_apart else each for each in points)
 
-    def adopt(self, result: Result) -> None:
-        """Store a result computed elsewhere."""
+    def adopt(self, result: Result, *, is_preview: bool = False) -> None:
+        """Store a result computed elsewhere; that of a preview is not listed."""
         self.forget(spec_digest(result.spec)[:MIN_PREFIX])
+        if is_preview:
+            self._store.save_preview(result.spec)
         self._store.save_result(result, imported=True)
 
     def stop(self, job_id: str, viewer: str = "", visitor: str = "") -> bool:
@@ -308,6 +312,8 @@ class Jobs:
     ) -> str:
         """Queue the job of a spec unless it is unfinished or completed; return its id."""
         check_limits(spec, self._limits)
+        if is_preview:
+            self._store.save_preview(spec)
         # Not under the lock: another process may be writing to the store.
         recalled = self._jobs.get(spec_digest(spec)[:MIN_PREFIX]) or self._recalled(spec)
         with self._changed:

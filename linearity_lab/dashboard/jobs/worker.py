@@ -128,7 +128,8 @@ def _events(spec_json: str, max_bytes: float, should_stop: Callable[[], bool]) -
     try:
         spec = parse_spec(spec_json)
         store = Store()
-        for event in run(spec, points=store.points(spec), should_stop=should_stop):
+        points = store.points(spec, of_job=True)
+        for event in run(spec, points=points, should_stop=should_stop):
             if isinstance(event, Ended) and event.result is not None:
                 store.save_result(event.result)
             yield event

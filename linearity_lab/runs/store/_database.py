@@ -553,6 +553,12 @@ OWNERS = sa.Table(
     sa.Column("owner", sa.String(64), primary_key=True),
     sa.Index("lab_owners_by_owner", "owner"),
 )
+# Runs that started by themselves and that no user has asked for; not listed, and the first to be deleted.
+PREVIEWS = sa.Table(
+    "lab_previews",
+    TABLES,
+    sa.Column("digest", sa.String(64), primary_key=True),
+)
 ALIASES = sa.Table(
     "lab_aliases",
     TABLES,

@@ -32,6 +32,7 @@ from linearity_lab.runs.store._database import (
     JOBS,
     OWNERS,
     POINTS,
+    PREVIEWS,
     RUNS,
     alone,
     insert,
@@ -395,7 +396,10 @@ def _rename(connection: sa.Connection, row: sa.Row[Any], spec: Spec) -> None:
     if connection.scalar(sa.select(JOBS.c.digest).where(JOBS.c.digest == new)) is None:
         connection.execute(sa.update(JOBS).where(JOBS.c.digest == old).values(digest=new))
     connection.execute(sa.update(ALIASES).where(ALIASES.c.run == old).values(run=new))
-    for table in (RUNS, POINTS, ARRAYS, OWNERS, JOBS):
+    is_preview = sa.select(PREVIEWS.c.digest).where(PREVIEWS.c.digest == old)
+    if connection.scalar(is_preview) is not None:
+        insert(connection, PREVIEWS, {"digest": new})
+    for table in (RUNS, POINTS, ARRAYS, OWNERS, JOBS, PREVIEWS):
         connection.execute(sa.delete(table).where(table.c.digest == old))
     connection.execute(sa.delete(ALIASES).where(ALIASES.c.digest == new))
     insert(connection, ALIASES, {"digest": old, "run": new}, update=["run"])
@@ -444,7 +448,7 @@ def delete_run(connection: sa.Connection, run: str) -> None:
     """Delete a run, its points and its job."""
     names = {run, *connection.scalars(sa.select(ALIASES.c.digest).where(ALIASES.c.run == run))}
     # The run first, since other transactions lock its row.
-    for table in (RUNS, POINTS, ARRAYS, OWNERS, JOBS):
+    for table in (RUNS, POINTS, ARRAYS, OWNERS, JOBS, PREVIEWS):
         connection.execute(sa.delete(table).where(table.c.digest.in_(names)))
     connection.execute(sa.delete(ALIASES).where(ALIASES.c.run == run))
 
@@ -475,7 +479,7 @@ def mark_as_used(connection: sa.Connection, run: str) -> None:
 
 
 def evict(connection: sa.Connection, most: int, spared: str) -> None:
-    """Delete the least recently used runs of the heaviest owner until ``most`` bytes are left.
+    """Delete previews, then the least recently used runs of the heaviest owner, until ``most`` bytes are left.
 
     Runs with unfinished jobs, and the run ``spared``, are kept. Runs without an owner count as those of one owner, so
     on a local server the least recently used run goes first. On a shared server a visitor with many or large runs
@@ -495,14 +499,27 @@ def evict(connection: sa.Connection, most: int, spared: str) -> None:
     busy = {
         actual_digest(connection, job) for job in connection.scalars(sa.select(JOBS.c.digest)).all()
     }
+    previews = set(connection.scalars(sa.select(PREVIEWS.c.digest)))
     held: dict[str, int] = {}  # owner → bytes of all runs, also of those that stay
     idle: dict[str, list[tuple[str, int]]] = {}  # owner → (digest, bytes), oldest first
+    idle_previews: list[tuple[str, int]] = []
     for row in connection.execute(sizes.order_by(RUNS.c.used, RUNS.c.digest)):
         owner = row.owner or ""
-        held[owner] = held.get(owner, 0) + int(row.num_bytes)
-        if row.digest not in busy and row.digest != spared:
-            idle.setdefault(owner, []).append((row.digest, int(row.num_bytes)))
+        num_bytes = int(row.num_bytes)
+        held[owner] = held.get(owner, 0) + num_bytes
+        if row.digest in busy or row.digest == spared:
+            continue
+        if row.digest in previews:
+            idle_previews.append((row.digest, num_bytes))
+        else:
+            idle.setdefault(owner, []).append((row.digest, num_bytes))
     left = sum(held.values())
+    for digest, num_bytes in idle_previews:
+        if left <= most:
+            return
+        delete_run(connection, digest)
+        held[""] = held.get("", 0) - num_bytes
+        left -= num_bytes
     while left > most and idle:
         heaviest = max(idle, key=lambda owner: held[owner])
         digest, num_bytes = idle[heaviest].pop(0)

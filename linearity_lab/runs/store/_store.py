@@ -32,6 +32,7 @@ from linearity_lab.runs.store._database import (
     JOBS,
     OWNERS,
     POINTS,
+    PREVIEWS,
     RUNS,
     Database,
     insert,
@@ -123,9 +124,36 @@ class Store(Database):
             self.check_disk()
             self._written_at = time.monotonic()
 
-    def points(self, spec: Spec) -> StoredPoints:
-        """Return the storage for the finished points of ``spec``."""
-        return StoredPoints(self, spec)
+    def points(self, spec: Spec, *, of_job: bool = False) -> StoredPoints:
+        """Return the storage for the finished points of ``spec``.
+
+        Args:
+            of_job: whether a job of a server computes them; its server records who asked for the run.
+        """
+        points = StoredPoints(self, spec)
+        if not of_job:
+            self.note_asked(spec_digest(spec))
+        return points
+
+    def save_preview(self, spec: Spec) -> None:
+        """Store the settings of a run that starts by itself. Unless it is stored already, it is not listed."""
+
+        def save(connection: sa.Connection) -> None:
+            stored = actual_digest(connection, spec_digest(spec))
+            known = sa.select(RUNS.c.digest).where(RUNS.c.digest == stored)
+            if connection.scalar(known) is None:
+                insert(connection, PREVIEWS, {"digest": begin_run(connection, spec)})
+
+        self.do(save)
+
+    def note_asked(self, run: str) -> None:
+        """Record that a user asked for this run; it is listed from now on."""
+
+        def note(connection: sa.Connection) -> None:
+            stored = actual_digest(connection, run)
+            connection.execute(sa.delete(PREVIEWS).where(PREVIEWS.c.digest == stored))
+
+        self.do(note)
 
     def save_spec(self, spec: Spec) -> None:
         """Store ``spec`` for lookup by its digest."""
@@ -409,7 +437,7 @@ class Store(Database):
         limit: int = 50,
         offset: int = 0,
     ) -> RunList:
-        """Return a page of the stored runs, most recently used first.
+        """Return a page of the stored runs without previews, most recently used first.
 
         Args:
             text: words that must all occur in the digest, experiment, settings or mark of a run.
@@ -419,7 +447,8 @@ class Store(Database):
             limit, offset: size and start of the page.
         """
         marked = marked or {}
-        wanted = [RUNS.c.experiment == experiment] if experiment else []
+        wanted = [RUNS.c.digest.not_in(sa.select(PREVIEWS.c.digest))]
+        wanted += [RUNS.c.experiment == experiment] if experiment else []
         wanted += [RUNS.c.status == status] if status else []
         for word in text[:MAX_SEARCH].replace("\0", " ").split()[:MAX_WORDS]:
             columns = (RUNS.c.experiment, RUNS.c.swept, RUNS.c.spec)

@@ -208,6 +208,31 @@ def test_heaviest_visitor_displaces_own_runs_first(location):
     store.close()
 
 
+def test_preview_is_listed_once_someone_asks_for_it(store):
+    store.save_result(result(spec=spec(0)))
+    store.save_preview(spec(0))  # it was a run before
+    store.save_preview(spec(1))
+    store.points(spec(1), of_job=True).save("width=10", point(10))
+    assert kept(store) == {0}
+    assert store.points_of(spec_digest(spec(1))) == {"width=10": point(10)}
+    store.points(spec(1))  # as the command line does
+    assert kept(store) == {0, 1}
+
+
+def test_previews_leave_a_full_store_before_runs(location):
+    store = Store(location)
+    store.save_result(result(spec=spec(0)))
+    for number in (1, 2):
+        store.save_preview(spec(number))
+        store.save_result(result(spec=spec(number)))
+    store.max_bytes = store.num_bytes()
+    store.save_result(result(spec=spec(3)))
+    assert kept(store) == {0, 3}
+    assert store.find(spec_digest(spec(1))) == ()
+    assert store.find(spec_digest(spec(2))) == (spec_digest(spec(2)),)
+    store.close()
+
+
 def test_runs_are_listed_by_owner_and_leave_with_the_last_one(location):
     store = Store(location)
     mine, shared = spec_digest(spec(0)), spec_digest(spec(1))
