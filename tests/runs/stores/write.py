@@ -17,12 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from ntk_core.cli import main
-from ntk_core.cli.run_directory import RunDirectory
-from ntk_core.experiments.linearity_report import LinearityReportSpec
-from ntk_core.experiments.own_model import OwnModelSpec
-from ntk_core.experiments.own_model.compute import computed_by
-from ntk_core.runs import (
+
+from linearity_lab.cli import main
+from linearity_lab.cli.run_directory import RunDirectory
+from linearity_lab.experiments.linearity_report.point import LinearityReportSpec
+from linearity_lab.experiments.own_model.compute import computed_by
+from linearity_lab.experiments.own_model.point import OwnModelSpec
+from linearity_lab.model_files import load_model
+from linearity_lab.runs import (
     EXPERIMENTS,
     Computation,
     ExperimentSpec,
@@ -31,11 +33,9 @@ from ntk_core.runs import (
     run,
     spec_digest,
 )
-from ntk_core.runs.events import Ended, PointFinished
-from ntk_core.runs.store import Mark, Store, UnfinishedJob
-from ntk_core.settings.grammar import with_settings
-
-from linearity_lab.model_files import load_model
+from linearity_lab.runs.events import Ended, PointFinished
+from linearity_lab.runs.store import Mark, Store, UnfinishedJob
+from linearity_lab.settings.grammar import with_settings
 from ntk_core._version import __version__
 from tests.smallest import smallest
 
@@ -151,7 +151,7 @@ class Writer:
 def write(folder: Path) -> None:
     """Write all files of the current version into an empty folder."""
     folder.mkdir(parents=True)
-    os.environ["LINEARITY_LAB_STORE"] = str(folder / STORE)
+    os.environ["LINEARITY_LAB_STORE"] = str(folder.with_name("in-use.sqlite"))
     writer = Writer(folder)
     for number, name in enumerate(EXPERIMENTS):
         writer.finish(finished_spec(name))
@@ -163,7 +163,7 @@ def write(folder: Path) -> None:
     assert main(["export", "--all", "--out", str(folder / EXPORT)]) == 0
     expected = [each.__dict__ for each in writer.written]
     (folder / RUNS).write_text(json.dumps(expected, indent=1) + "\n")
-    _checkpoint(folder / STORE)
+    _copy_store(folder / STORE)
 
 
 def _write_own_models(writer: Writer) -> None:
@@ -221,14 +221,12 @@ def _write_job(runs: list[WrittenRun]) -> None:
     Store().write_jobs([UnfinishedJob(spec, "owner", submitted_s=1.0, spent_s=2.0, allowed_s=60.0)])
 
 
-def _checkpoint(file: Path) -> None:
-    """Move the write-ahead log into the file."""
+def _copy_store(file: Path) -> None:
+    """Write the store as one small file, without a write-ahead log."""
+    Store().back_up(file)
     with contextlib.closing(sqlite3.connect(file)) as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        connection.execute("PRAGMA journal_mode=DELETE")
         connection.execute("VACUUM")
-    for other in file.parent.glob(f"{file.name}.*lock"):
-        other.unlink()
+        connection.execute("PRAGMA journal_mode=DELETE")
 
 
 if __name__ == "__main__":
