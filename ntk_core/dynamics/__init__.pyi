@@ -22,6 +22,8 @@ from ._kernel_change import streamed_start as streamed_start
 from ._kernel_velocity import kernel_velocity as kernel_velocity
 from ._linear_pair import LinearPair as LinearPair
 from ._linear_pair import log_loss as log_loss
+from ._linear_path import linear_path as linear_path
+from ._linear_path import softmax_changes as softmax_changes
 from ._linearize import derivatives_along as derivatives_along
 from ._linearize import linearize as linearize
 from ._linearize import quadratic_model as quadratic_model

@@ -1,6 +1,7 @@
 """A network and its linear model in float64, compared at equal step or equal loss."""
 
 import math
+from dataclasses import dataclass
 from functools import partial
 
 import jax
@@ -8,12 +9,20 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
-from jaxtyping import PyTree
+from jaxtyping import Float, PyTree, Shaped
 from numpy.linalg import norm
 
 from ntk_core.dynamics._losses import Loss
-from ntk_core.dynamics._models import Model, NetworkModel, Origin, TangentModel
+from ntk_core.dynamics._models import (
+    Decay,
+    DecayedModel,
+    NetworkModel,
+    Origin,
+    TangentModel,
+)
+from ntk_core.dynamics._optimizer import Optimizer
 from ntk_core.dynamics._rates import kernel_matrix
+from ntk_core.dynamics._steps import advance, start
 from ntk_core.kernels import pre_output_ntk
 from ntk_core.networks.architectures import Network, NetworkParams, merge
 
@@ -22,6 +31,9 @@ Rates = tuple[float, float]  # of the network and of its linear model
 
 class LinearPair:
     """A network and its linear model, trained by w ← (1 − decay) w − η ∇L in float64.
+
+    The steps are those of every training (:func:`advance`). The loop around them is not :func:`descend`: the rate
+    follows the kernel, and the linear model takes further steps alone until its loss is the network's.
 
     Attributes:
         kernel: K(w) of the network as a matrix.
@@ -41,28 +53,55 @@ class LinearPair:
         decay: float,
     ):
         """Start both at ``params``; ``is_log`` minimizes :func:`log_loss` instead of the square loss."""
-        self._net, self._is_log, self._decay = net, is_log, decay
-        self._points = tuple(np.asarray(each, np.float64) for each in (x, x_test, y))
+        network = NetworkModel(net, _LogLoss("linear") if is_log else Loss("linear"))
+        self._models = DecayedModel(network), DecayedModel(TangentModel(network))
+        self._decay = decay
         with jax.enable_x64(True):
-            origin, self._fixed = net.partition(jax.tree.map(_in_float64, params))
-        self._origin, self._weights = origin, (origin, origin)
+            self._points = tuple(jnp.asarray(each, jnp.float64) for each in (x, x_test, y))
+            origin, fixed = net.partition(jax.tree.map(_in_float64, params))
+            self._fixed = fixed, Origin(origin, fixed)
+            # Steps overwrite their weights, so each model has its own w₀.
+            self._states = [
+                start(model, Optimizer(), jax.tree.map(jnp.copy, origin), len(self._points[2]))
+                for model in self._models
+            ]
         self._records: list[tuple[float, np.ndarray]] = []  # log L and outputs of the linear model
-        self.advance((0.0, 0.0), 0, 0)
+        self._measure_network()
+        self._measure_linear()
         self.first = self.kernel
 
     def advance(self, rates: Rates, *counts: int) -> None:
         """Take ``counts`` steps of the network and of its linear model, at these rates."""
+        x, _, y = self._points
         with jax.enable_x64(True):
-            self._weights, losses, outputs, kernel = _advance(
-                self._net, self._is_log, self._weights, self._origin, self._fixed, self._points, rates, self._decay,
-                counts,
-            )  # fmt: skip
-        self.kernel, self.outputs, self.log_loss = (
-            kernel_matrix(kernel),
-            np.asarray(outputs[0]),
-            float(losses[0]),
-        )
-        self._linear = float(losses[1]), np.asarray(outputs[1])
+            for index, (rate, count) in enumerate(zip(rates, counts, strict=True)):
+                model = self._models[index]
+                state = self._states[index]
+                fixed = Decay(self._fixed[index], self._decay / rate)
+                until = state.step + count
+                self._states[index] = advance(model, Optimizer(), state, fixed, x, y, rate, until)
+        if counts[0]:
+            self._measure_network()
+        self._measure_linear()
+
+    def _measure_network(self) -> None:
+        """Record log L, outputs and kernel of the network."""
+        self.log_loss, self.outputs, kernel = self._measured(0)
+        assert kernel is not None
+        self.kernel = kernel_matrix(kernel)
+
+    def _measure_linear(self) -> None:
+        """Record log L and outputs of the linear model."""
+        loss, outputs, _ = self._measured(1)
+        self._linear = loss, outputs
+
+    def _measured(self, index: int) -> tuple[float, np.ndarray, Array | None]:
+        model = self._models[index].model
+        with jax.enable_x64(True):
+            loss, outputs, kernel = _measured(
+                model, self._states[index].trained, self._fixed[index], *self._points
+            )
+        return float(loss), np.asarray(outputs), kernel
 
     @property
     def is_finite(self) -> bool:
@@ -93,11 +132,19 @@ class LinearPair:
         while records[-1][0] > loss and len(records) <= most:
             self.advance(rates, 0, count)
             self.linear_outputs()
-        at = next(
-            (index for index in reversed(range(len(records))) if records[index][0] >= loss), 0
-        )
-        (high, before), (low, after) = records[at], records[min(at + 1, len(records) - 1)]
-        share = math.nan if low > loss else (high - loss) / (high - low) if high > low else 0.0
+        # The last record with at least the network's loss, and the one after it.
+        at = 0
+        for index, (recorded, _) in enumerate(records):
+            if recorded >= loss:
+                at = index
+        high, before = records[at]
+        low, after = records[min(at + 1, len(records) - 1)]
+        if low > loss:
+            share = math.nan
+        elif high > low:
+            share = (high - loss) / (high - low)
+        else:
+            share = 0.0
         return before + share * (after - before)
 
 
@@ -115,32 +162,27 @@ def log_loss(f: Array, y: Array) -> Array:
     return jax.nn.logsumexp(each) - math.log(each.size)
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def _advance(
-    net: Network, is_log: bool, weights: tuple[NetworkParams, ...], origin: NetworkParams, fixed: NetworkParams,
-    points: tuple[Array, ...], rates: tuple[ArrayLike, ...], decay: ArrayLike, counts: tuple[ArrayLike, ...],
-) -> tuple[tuple[NetworkParams, ...], tuple[Array, ...], tuple[Array, ...], Array]:  # fmt: skip
-    """Train both, then return weights, log L, test outputs and the network's K; one program per run."""
-    x, x_test, y = points
-    network = NetworkModel(net, Loss("linear"))
+@dataclass(frozen=True)
+class _LogLoss(Loss):
+    """log L of the logistic loss, whose gradient keeps its size as L vanishes."""
 
-    def after(
-        model: Model, stays: PyTree, start: NetworkParams, rate: ArrayLike, count: ArrayLike
-    ) -> tuple[NetworkParams, Array, Array]:
-        def objective(w: NetworkParams) -> Array:
-            f = model.outputs(w, stays, x)
-            return log_loss(f, y) if is_log else jnp.sum((f - y) ** 2) / (2 * len(y))
+    def of_model(self, outputs: Float[Array, "n C"], y: Shaped[Array, "n C"]) -> Float[Array, ""]:
+        return log_loss(outputs, y)
 
-        def step(_: Array, w: NetworkParams) -> NetworkParams:
-            return jax.tree.map(
-                lambda each, g: (1 - decay) * each - rate * g, w, jax.grad(objective)(w)
-            )
 
-        trained = jax.lax.fori_loop(0, count, step, start)
-        loss = objective(trained)
-        return trained, loss if is_log else jnp.log(loss), model.outputs(trained, stays, x_test)
-
-    one = after(network, fixed, weights[0], rates[0], counts[0])
-    linear = after(TangentModel(network), Origin(origin, fixed), weights[1], rates[1], counts[1])
-    kernel, _, _ = pre_output_ntk(net, merge(one[0], fixed), x)
-    return (one[0], linear[0]), (one[1], linear[1]), (one[2], linear[2]), kernel
+@partial(jax.jit, static_argnums=0)
+def _measured(
+    model: NetworkModel | TangentModel,
+    trained: NetworkParams,
+    fixed: PyTree,
+    x: Array,
+    x_test: Array,
+    y: Array,
+) -> tuple[Array, Array, Array | None]:
+    """Return log L, outputs at the test points, and the kernel of a network."""
+    loss = model.loss.of_model(model.outputs(trained, fixed, x), y)
+    is_log = isinstance(model.loss, _LogLoss)
+    kernel = None
+    if isinstance(model, NetworkModel):
+        kernel, _, _ = pre_output_ntk(model.net, merge(trained, fixed), x)
+    return loss if is_log else jnp.log(loss), model.outputs(trained, fixed, x_test), kernel

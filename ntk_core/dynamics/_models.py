@@ -11,6 +11,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.typing import ArrayLike
 from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core.dynamics._linearize import first_order, second_order
@@ -176,6 +177,39 @@ class TangentModel(_Expansion):
                 value + push(direction), targets
             )
             return loss, pull(cotangent)[0]
+
+        return at
+
+
+class Decay(NamedTuple):
+    """Fixed values of a model with weight decay, and the decay of a step divided by its learning rate."""
+
+    fixed: PyTree
+    share: ArrayLike
+
+
+@dataclass(frozen=True)
+class DecayedModel(_Expansion):
+    """Another model with weight decay: w ← (1 − decay) w − η ∇L, as ∇L + (decay / η) w; ``fixed`` is a Decay."""
+
+    def outputs(
+        self, trained: PyTree, fixed: Decay, x: Shaped[Array, "n ..."]
+    ) -> Float[Array, "n C"]:
+        return self.model.outputs(trained, fixed.fixed, x)
+
+    def pack(self, trained: PyTree) -> PyTree:
+        return self.model.pack(trained)
+
+    def unpack(self, packed: PyTree) -> PyTree:
+        return self.model.unpack(packed)
+
+    def loss_and_gradient(self, fixed: Decay, x: Array, y: Array) -> LossAndGradient:
+        without_decay = self.model.loss_and_gradient(fixed.fixed, x, y)
+
+        def at(packed: PyTree, rows: Rows) -> tuple[Array, PyTree]:
+            loss, gradient = without_decay(packed, rows)
+            # Packing changes the order of weights only.
+            return loss, jax.tree.map(lambda g, w: g + fixed.share * w, gradient, packed)
 
         return at
 

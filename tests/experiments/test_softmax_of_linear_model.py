@@ -5,8 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from linearity_lab.experiments.kernel_change.linear_model import softmax_changes
-from ntk_core.dynamics import linearize
+from ntk_core.dynamics import linearize, softmax_changes
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import FullyConnected
 

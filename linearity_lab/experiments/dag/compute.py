@@ -19,7 +19,7 @@ from linearity_lab.experiments.dag.point import (
     LayerLinearity,
 )
 from linearity_lab.experiments.kernel_change.compute import PreOutputsAtStart
-from linearity_lab.experiments.kernel_change.linear_model import MAX_ROWS, softmax_changes
+from linearity_lab.experiments.kernel_change.linear_model import MAX_ROWS
 from linearity_lab.experiments.train_options import train_options
 from ntk_core.dynamics import (
     Descent,
@@ -29,6 +29,7 @@ from ntk_core.dynamics import (
     descend,
     eigenvalues,
     network_of_seeds,
+    softmax_changes,
 )
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians import hessian_norm, smallest_eigenvalue_in_ball

@@ -23,6 +23,7 @@ from ntk_core.dynamics import (
     Loss,
     Measure,
     descend,
+    linear_path,
     network_of_seeds,
 )
 from ntk_core.hessians import hessian_norm
@@ -30,7 +31,6 @@ from ntk_core.networks.architectures import Network, NetworkParams, output_funct
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.keys import initial_key
 from ntk_core.progress import Progress
-from ntk_core.traced import through_output
 
 TOLERANCE = 1e-2  # of ‖H‖, drawn on a logarithmic axis; our choice
 MAX_MATVECS = 128
@@ -207,8 +207,6 @@ def beside_linear_model(
 ) -> BesideLinearModel:
     """Train the linear model of F by its kernel, and evaluate it beside the network.
 
-    F_lin ← F_lin − η K ∂L/∂F, with the kernel K of F at w₀: the outputs of gradient descent in its weights.
-
     Args:
         loss: with its F, the pre-outputs or φ of them.
         observed: outputs φ. One that the loss applies itself is expanded to first order.
@@ -220,10 +218,9 @@ def beside_linear_model(
     """
     num_kept = len(steps)
     num_missing = max(0, num_records - num_kept)
-    gaps = np.diff(np.asarray(steps, np.int32))
-    gaps = np.concatenate([gaps, np.zeros(num_missing, np.int32)])  # no further steps
+    padded_steps = np.asarray([*steps] + [steps[-1]] * num_missing, np.int32)
     padded = np.concatenate([f, np.repeat(f[-1:], num_missing, axis=0)])
-    losses, found = _beside_linear_model(loss, observed, kernel, padded, y, rate, gaps)
+    losses, found = _beside_linear_model(loss, observed, kernel, padded, y, rate, padded_steps)
     outputs = {}
     for output, pair in found.items():
         network, linear = (np.asarray(each[:num_kept], np.float64) for each in jax.device_get(pair))
@@ -239,26 +236,11 @@ def _beside_linear_model(
     f: Array,
     y: Array,
     rate: Array | float,
-    gaps: Array,
+    steps: Array,
 ) -> tuple[Array, dict[str, tuple[Array, Array]]]:
     """One program for all widths: its shapes are those of the data and the records."""
     start = f[0]
-    of_model = through_output(loss.model_output, kernel, start, start)
-    num_rows = start.size
-    matrix = jnp.transpose(of_model, (0, 2, 1, 3)).reshape(num_rows, num_rows)  # rows (i, a)
-
-    def step(_: int, outputs: Array) -> Array:
-        slopes = jax.grad(lambda outputs: loss.of_model(outputs, y))(outputs)
-        moved = jnp.dot(matrix, slopes.ravel(), precision="highest")
-        return outputs - rate * moved.reshape(outputs.shape)
-
-    def to_next_record(outputs: Array, num_steps: Array) -> tuple[Array, Array]:
-        after = jax.lax.fori_loop(0, num_steps, step, outputs)
-        return after, after
-
-    at_start = loss.model(start)
-    _, later = jax.lax.scan(to_next_record, at_start, gaps)
-    trained = jnp.concatenate([at_start[None], later])  # (T, n, C)
+    trained = linear_path(loss, kernel, start, y, rate, steps)  # (T, n, C)
     losses = jax.vmap(lambda outputs: loss.of_model(outputs, y))(trained)
     found = {}
     for output in observed:

@@ -17,7 +17,7 @@ from jax import Array
 
 from linearity_lab.data import Dataset
 from linearity_lab.experiments.kernel_change import spec as costs
-from linearity_lab.experiments.kernel_change.linear_model import MAX_ROWS, softmax_changes
+from linearity_lab.experiments.kernel_change.linear_model import MAX_ROWS
 from linearity_lab.experiments.kernel_change.point import (
     KernelAtStart,
     KernelChangePoint,
@@ -42,6 +42,7 @@ from ntk_core.dynamics import (
     kernel_velocity,
     network_of_seeds,
     over_seeds,
+    softmax_changes,
     streamed_start,
 )
 from ntk_core.hessians import ball_sup
