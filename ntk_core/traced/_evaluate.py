@@ -3,14 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import Array, lax
-from jax.extend.core import DropVar, Jaxpr, JaxprEqn, Literal, Var
+from jax.extend.core import Jaxpr, JaxprEqn
 from jaxtyping import PyTree
 
 from ntk_core.traced._positions import row_numbers
 from ntk_core.traced._uses import Site, Use, inner_program
+from ntk_core.traced._walk import evaluated_alone, value_of, walk
 
 Touch = Callable[[Use, Array, Array, PyTree], Array]
 Threaded = Callable[[Use, int], bool]
@@ -44,44 +44,40 @@ def evaluate(
     level: int = 0,
 ) -> tuple[list[Array], dict[str, Array]]:
     """Return (outputs, input a of each use, with a leading axis per enclosing scan) of the program at ``place``."""
-    env: dict[Var, Array] = dict(zip(jaxpr.constvars, consts, strict=True))
-    env.update(zip(jaxpr.invars, inputs, strict=True))
     seen: dict[str, Array] = {}
 
-    def read(atom: Var | Literal) -> Array:
-        return atom.val if isinstance(atom, Literal) else env[atom]
-
-    for index, eqn in enumerate(jaxpr.eqns):
-        here, use = (*place, index), changes.uses.get((*place, index))
-        made = eqn.outvars
-        if use is None and any(site[: len(here)] == here for site in changes.uses):
-            values = [read(atom) for atom in eqn.invars]
+    def equation(index: int, eqn: JaxprEqn, operands: list[Array]) -> list[Array | None]:
+        here = (*place, index)
+        use = changes.uses.get(here)
+        results: list[Array | None]
+        if use is None and _has_uses(changes, here):
             run = _scan if eqn.primitive.name == "scan" else _call
-            results, inside = run(eqn, values, changes, here, level)
+            inner_results, inside = run(eqn, operands, changes, here, level)
+            results = [*inner_results]
             seen.update(inside)
         else:
-            made = [var for var in eqn.outvars if not isinstance(var, DropVar)]
-            names = list(
-                dict.fromkeys(atom for atom in eqn.invars if not isinstance(atom, Literal))
-            )
-            alone = jaxpr.replace(constvars=[], invars=names, outvars=made, eqns=[eqn])
-            results = jax.core.eval_jaxpr(alone, (), *map(read, names))
+            results = evaluated_alone(jaxpr, eqn, operands)
         if use is not None:
-            a = jnp.asarray(read(eqn.invars[1 - use.operand]))
-            a = (
-                row_numbers(use, a)
-                if use.kind == "look-up"
-                else a.astype(jnp.result_type(a, results[0]))
-            )
-            seen[use.name] = a
+            a = jnp.asarray(operands[1 - use.operand])
+            if use.kind == "look-up":
+                seen[use.name] = row_numbers(use, a)
+            else:
+                seen[use.name] = a.astype(jnp.result_type(a, results[0]))
         tapped = changes.taps.get(here)
         if tapped is not None and tapped.name in changes.belongings:
-            z = changes.touch(
-                tapped, seen[tapped.name], results[0], changes.belongings[tapped.name]
-            )
-            results = [z]
-        env.update(zip(made, results, strict=True))
-    return [read(atom) for atom in jaxpr.outvars], seen
+            z = results[0]
+            assert z is not None
+            belongings = changes.belongings[tapped.name]
+            results = [changes.touch(tapped, seen[tapped.name], z, belongings)]
+        return results
+
+    outputs = walk(jaxpr, consts, inputs, value_of, equation)
+    return outputs, seen
+
+
+def _has_uses(changes: Changes, place: Site) -> bool:
+    """Whether the equation at a place contains uses in an inner program."""
+    return any(site[: len(place)] == place for site in changes.uses)
 
 
 def _call(

@@ -13,10 +13,11 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.extend.core import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, subjaxprs
 from jaxtyping import PyTree
 
 from ntk_core.traced._views import aval_of
+from ntk_core.traced._walk import evaluated_alone, value_of, walk
 
 
 def overwrites(jaxpr: Jaxpr) -> bool:
@@ -61,29 +62,14 @@ class Plain:
 
 
 def _evaluated(jaxpr: Jaxpr, consts: Sequence[Array], *inputs: Array) -> list[Array]:
-    known: dict[Var, Array] = dict(
-        zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *inputs), strict=True)
-    )
-
-    def read(atom: Var | Literal) -> Array:
-        return atom.val if isinstance(atom, Literal) else known[atom]
-
-    for eqn in jaxpr.eqns:
-        made = [var for var in eqn.outvars if not isinstance(var, DropVar)]
+    def equation(place: int, eqn: JaxprEqn, operands: list[Array]) -> list[Array | None]:
         if _is_whole(eqn):
-            old, _, new = map(read, eqn.invars)
-            results = [_written(eqn, jnp.asarray(old), jnp.asarray(new))]
-        else:
-            names = list(
-                dict.fromkeys(atom for atom in eqn.invars if not isinstance(atom, Literal))
-            )
-            params = {key: _rewritten(value) for key, value in eqn.params.items()}
-            alone = jaxpr.replace(
-                constvars=[], invars=names, outvars=made, eqns=[eqn.replace(params=params)]
-            )
-            results = jax.core.eval_jaxpr(alone, (), *map(read, names))
-        known.update(zip(eqn.outvars if _is_whole(eqn) else made, results, strict=True))
-    return [read(atom) for atom in jaxpr.outvars]
+            old, _, new = operands
+            return [_written(eqn, jnp.asarray(old), jnp.asarray(new))]
+        params = {key: _rewritten(value) for key, value in eqn.params.items()}
+        return evaluated_alone(jaxpr, eqn.replace(params=params), operands)
+
+    return walk(jaxpr, consts, inputs, value_of, equation)
 
 
 def _rewritten(value: object) -> object:

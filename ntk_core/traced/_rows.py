@@ -26,6 +26,7 @@ from ntk_core.traced._row_axes import (
     alike_along,
 )
 from ntk_core.traced._views import shape_of
+from ntk_core.traced._walk import walk
 
 Carry = list[Known]  # of a loop
 
@@ -46,24 +47,23 @@ def operation_between_rows(closed: ClosedJaxpr, proof: Proof) -> str | None:
 
 
 def _walk(jaxpr: Jaxpr, inputs: Sequence[Known], proof: Proof) -> list[Known]:
-    known: dict[Var, Known] = dict.fromkeys(jaxpr.constvars, NOTHING)
-    known.update(zip(jaxpr.invars, inputs, strict=True))
-
-    def read(atom: Var | Literal) -> Known:
-        return (
-            Alike(frozenset(range(len(shape_of(atom)))))
-            if isinstance(atom, Literal)
-            else known[atom]
-        )
-
-    for var, each in known.items():
+    for var, each in zip(jaxpr.invars, inputs, strict=True):
         proof.record(var, each)
-    for eqn in jaxpr.eqns:
-        operands = [read(atom) for atom in eqn.invars]
-        for var, result in zip(eqn.outvars, _equation(eqn, operands, proof), strict=True):
-            known[var] = result
+    for var in jaxpr.constvars:
+        proof.record(var, NOTHING)
+
+    def equation(place: int, eqn: JaxprEqn, operands: list[Known]) -> Sequence[Known]:
+        results = _equation(eqn, operands, proof)
+        for var, result in zip(eqn.outvars, results, strict=True):
             proof.record(var, result)
-    return [read(atom) for atom in jaxpr.outvars]
+        return results
+
+    constants = [NOTHING] * len(jaxpr.constvars)
+    return walk(jaxpr, constants, inputs, _alike_along_all, equation)
+
+
+def _alike_along_all(literal: Literal) -> Known:
+    return Alike(frozenset(range(len(shape_of(literal)))))
 
 
 def _equation(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Sequence[Known]:

@@ -28,6 +28,7 @@ from ntk_core.traced._views import (
     times_number,
     whole,
 )
+from ntk_core.traced._walk import walk
 
 Site = tuple[int, ...]  # place of an equation: its number after those of enclosing calls and scans
 # Inlined calls; calls with custom derivatives are kept whole.
@@ -167,30 +168,29 @@ def _walk(
     found: Found,
 ) -> list[Known]:
     """Return descriptions of the outputs: a View, a constant, or None."""
-    known: dict[Var, Known] = dict(zip(jaxpr.invars, inputs, strict=True))
-    known.update((var, _number(const)) for var, const in zip(jaxpr.constvars, consts, strict=True))
-
-    def read(atom: Var | Literal) -> Known:
-        return _number(atom.val) if isinstance(atom, Literal) else known.get(atom)
-
-    read_times: Counter[Var | Literal] = Counter(
-        atom for eqn in jaxpr.eqns for atom in eqn.invars if not isinstance(atom, Literal)
-    )
+    read_times: Counter[Var | Literal] = Counter()
+    for eqn in jaxpr.eqns:
+        read_times.update(atom for atom in eqn.invars if not isinstance(atom, Literal))
     read_times.update(atom for atom in jaxpr.outvars if not isinstance(atom, Literal))
-    for index, eqn in enumerate(jaxpr.eqns):
-        operands, site = [read(atom) for atom in eqn.invars], (*place, index)
+
+    def equation(index: int, eqn: JaxprEqn, operands: list[Known]) -> Sequence[Known]:
+        site = (*place, index)
         image = times_number(eqn.primitive.name, operands, Image)
         if image is not None:
             results: Sequence[Known] = [_behind(found, image, site) if image.alone else image]
         else:
             results = _equation(eqn, operands, site, lengths, found)
+        fitting = []
         for var, result in zip(eqn.outvars, results, strict=True):
             if isinstance(result, Image) and read_times[var] != 1:
                 result = replace(result, alone=False)
-            known[var] = _fitting(result, shape_of(var))
+            fitting.append(_fitting(result, shape_of(var)))
             if result is None or isinstance(result, Image):
                 found.largest = max(found.largest, math.prod(shape_of(var)))
-    return [read(atom) for atom in jaxpr.outvars]
+        return fitting
+
+    numbers = [_number(const) for const in consts]
+    return walk(jaxpr, numbers, inputs, lambda literal: _number(literal.val), equation)
 
 
 def _equation(

@@ -1,0 +1,57 @@
+"""The one loop over the equations of a program: what a reader knows of operands becomes what it knows of results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import jax
+from jax import Array
+from jax.extend.core import DropVar, Jaxpr, JaxprEqn, Literal, Var
+
+Known = TypeVar("Known")
+
+
+def walk(
+    jaxpr: Jaxpr,
+    consts: Sequence[Known],
+    inputs: Sequence[Known],
+    of_literal: Callable[[Literal], Known],
+    equation: Callable[[int, JaxprEqn, list[Known]], Sequence[Known]],
+) -> list[Known]:
+    """Follow values, or what is known of them, through a program in order; return those of its outputs.
+
+    Args:
+        consts, inputs: of the program's constants and inputs.
+        of_literal: of a number that stands in an equation.
+        equation: (place, equation, operands) ↦ results, one for each output of the equation. It enters inner programs
+            (calls, scans) itself.
+    """
+    known: dict[Var, Known] = dict(zip(jaxpr.constvars, consts, strict=True))
+    known.update(zip(jaxpr.invars, inputs, strict=True))
+
+    def read(atom: Var | Literal) -> Known:
+        return of_literal(atom) if isinstance(atom, Literal) else known[atom]
+
+    for place, eqn in enumerate(jaxpr.eqns):
+        operands = [read(atom) for atom in eqn.invars]
+        results = equation(place, eqn, operands)
+        known.update(zip(eqn.outvars, results, strict=True))
+    return [read(atom) for atom in jaxpr.outvars]
+
+
+def value_of(literal: Literal) -> Any:
+    """Return the number of a literal, for walks that evaluate."""
+    return literal.val
+
+
+def evaluated_alone(jaxpr: Jaxpr, eqn: JaxprEqn, operands: Sequence[Array]) -> list[Array | None]:
+    """Evaluate one equation of a program; None for results that are dropped."""
+    values = {}
+    for atom, value in zip(eqn.invars, operands, strict=True):
+        if not isinstance(atom, Literal):
+            values[atom] = value
+    kept = [var for var in eqn.outvars if not isinstance(var, DropVar)]
+    alone = jaxpr.replace(constvars=[], invars=list(values), outvars=kept, eqns=[eqn])
+    found = iter(jax.core.eval_jaxpr(alone, (), *values.values()))
+    return [None if isinstance(var, DropVar) else next(found) for var in eqn.outvars]
