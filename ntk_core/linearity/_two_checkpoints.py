@@ -1,7 +1,9 @@
 """Measure how linear a model is between two checkpoints, without training."""
 
+from __future__ import annotations
+
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 import jax
@@ -80,6 +82,84 @@ def linearity_report(
     """
     if kernel not in ("auto", "exact", "estimated"):
         raise InvalidInput("kernel", kernel, "auto, exact or estimated")
+    given = _accepted(apply, params0, params1, x, y, trainable)
+    net = given.net
+    names, w0, w1, function = _differentiated(net, params0, params1)
+    with traced.compiling(f"the linearity of {traced.name_of(net)}"):
+        found = traced.quickly(_derivatives)(function, w0, w1, given.inputs)
+        norms = traced.quickly(_gradient_norms)(function, w0, given.inputs, jax.random.key(seed))
+
+    # Each (n, C).
+    f0, f1, linear, curvature, later = (np.asarray(each, np.float64) for each in found.values)
+    if not _has_symmetric_hessian(given, params0):
+        # All other numbers need first derivatives only.
+        curvature = np.full_like(curvature, np.nan)
+    if not (np.isfinite(f0).all() and np.isfinite(f1).all()):
+        allowed = "inputs that both checkpoints can take"
+        raise InvalidInput("x", "inputs with outputs that are not finite", allowed)
+
+    is_exact = kernel == "exact" or (kernel == "auto" and f0.size <= MOST_ROWS)
+    change = kernel_change_between(
+        net,
+        params0,
+        params1,
+        given.inputs,
+        probes=None if is_exact else PROBES,
+        memory_limit=memory_limit,
+        seed=seed,
+    )
+    losses = {}
+    if given.targets is not None:
+        losses = _losses(given, params0, (f0, f1, linear), is_exact)
+
+    along = float(np.linalg.norm(linear))  # ‖J₀δ‖
+    layers = _layers(names, w0, found, norms, along)
+    moved = float(np.linalg.norm(f1 - f0))
+    missed = float(np.linalg.norm(f1 - f0 - linear))
+    # Each output is rounded relative to its size.
+    precision = float(jnp.finfo(found.values[0].dtype).eps)
+    rounding = precision * float(np.linalg.norm(np.abs(f0) + np.abs(f1)))
+    return LinearityReport(
+        num_inputs=len(given.inputs),
+        num_outputs=given.num_outputs,
+        num_params=sum(layer.num_params for layer in layers),
+        output_change=ratio(moved, float(np.linalg.norm(f0))),
+        output_error=ratio(missed, moved),
+        second_order_share=ratio(float(np.linalg.norm(curvature)) / 2, along),
+        derivative_change=ratio(float(np.linalg.norm(later - linear)), along),
+        rounding=ratio(rounding, moved),
+        kernel_change=change.change,
+        kernel_interval=change.interval,
+        kernel_distance=change.distance,
+        layers=layers,
+        **losses,
+    )
+
+
+class _Given(NamedTuple):
+    """Accepted arguments.
+
+    Attributes:
+        net: the model, of the differentiated parameters.
+        inputs: rows, (n, …).
+        targets: (n, C), or None.
+    """
+
+    net: traced.Model
+    inputs: Array
+    targets: np.ndarray | None
+    num_outputs: int
+
+
+def _accepted(
+    apply: traced.Model,
+    params0: PyTree,
+    params1: PyTree,
+    x: traced.Inputs,
+    y: ArrayLike | None,
+    trainable: traced.Trainable,
+) -> _Given:
+    """Return the checked arguments of a report; see :func:`linearity_report` for the refusals."""
     chosen = traced.restricted(apply, params0, trainable)
     net, rows, num_outputs = traced.accepted(chosen, params0, x)
     traced.like_params(params1, params0, "params1")
@@ -92,70 +172,45 @@ def linearity_report(
     traced.checked(net, params0, inputs)
     targets = None
     if y is not None:
-        axes = traced.axes_of(net)
-        targets = np.asarray(
-            traced.accepted_targets(y, len(inputs), num_outputs, axes=axes), np.float64
-        )
-    names, *weights, function = _differentiated(net, params0, params1)
-    w0, w1 = (
-        [jnp.asarray(leaf) for leaf in each] for each in weights
-    )  # NumPy types may be wider than JAX's
-    with traced.compiling(f"the linearity of {traced.name_of(net)}"):
-        found = traced.quickly(_derivatives)(function, w0, w1, inputs)
-        norms = traced.quickly(_gradient_norms)(function, w0, inputs, jax.random.key(seed))
-    sizes_of_gradients = np.ldexp(np.asarray(norms.size, np.float64), np.asarray(norms.exponent))
-    traces = np.sum(sizes_of_gradients**2, axis=(0, 1))  # tr K_l of each leaf
-    f0, f1, linear, curvature, later = (np.asarray(each, np.float64) for each in found.values)
+        found = traced.accepted_targets(y, len(inputs), num_outputs, axes=traced.axes_of(net))
+        targets = np.asarray(found, np.float64)
+    return _Given(net, inputs, targets, num_outputs)
+
+
+def _has_symmetric_hessian(given: _Given, params: PyTree) -> bool:
+    """Whether second derivatives are symmetric, which custom rules may prevent."""
+    mixture = traced.random_weights(len(given.inputs), given.num_outputs)
     try:
-        mixture = traced.random_weights(len(inputs), num_outputs)
-        traced.refuse_asymmetric(net, params0, inputs, mixture)
+        traced.refuse_asymmetric(given.net, params, given.inputs, mixture)
     except traced.AsymmetricHessian:
-        # All other numbers need first derivatives only.
-        curvature = np.full_like(curvature, np.nan)
-    if not (np.isfinite(f0).all() and np.isfinite(f1).all()):
-        raise InvalidInput(
-            "x", "inputs with outputs that are not finite", "inputs that both checkpoints can take"
-        )
-    is_exact = kernel == "exact" or (kernel == "auto" and f0.size <= MOST_ROWS)
-    probes = None if is_exact else PROBES
-    change = kernel_change_between(
-        net, params0, params1, inputs, probes=probes, memory_limit=memory_limit, seed=seed
-    )
-    moved, along = float(np.linalg.norm(f1 - f0)), float(np.linalg.norm(linear))
-    precision = float(jnp.finfo(found.values[0].dtype).eps)
-    layers = tuple(
-        LayerReport(
+        return False
+    return True
+
+
+def _layers(
+    names: Sequence[str],
+    w0: Sequence[Array],
+    found: _Derivatives,
+    norms: ScaledNorm,
+    along: float,
+) -> tuple[LayerReport, ...]:
+    """Return the shares of all parameters; ``norms`` are those of gradients, ``along`` is ‖J₀δ‖."""
+    sizes = np.asarray(norms.size, np.float64)  # (n, C, leaves)
+    gradients = np.ldexp(sizes, np.asarray(norms.exponent))
+    traces = np.sum(gradients**2, axis=(0, 1))  # tr K_l of each leaf
+    total = float(traces.sum())
+    layers = []
+    for index, name in enumerate(names):
+        moved, size = found.sizes[index]
+        layer = LayerReport(
             name=name,
-            num_params=int(np.size(leaf)),
-            distance=ratio(*map(_norm, sizes)),
-            output_share=ratio(float(part), along),
-            kernel_share=ratio(trace, total),
+            num_params=int(np.size(w0[index])),
+            distance=ratio(_norm(moved), _norm(size)),
+            output_share=ratio(float(found.parts[index]), along),
+            kernel_share=ratio(float(traces[index]), total),
         )
-        for total in [float(traces.sum())]
-        for name, leaf, sizes, part, trace in zip(
-            names, w0, found.sizes, found.parts, traces.tolist(), strict=True
-        )
-    )
-    losses = (
-        {}
-        if targets is None
-        else _losses(net, params0, inputs, targets, (f0, f1, linear), is_exact)
-    )
-    return LinearityReport(
-        num_inputs=len(inputs),
-        num_outputs=num_outputs,
-        num_params=sum(layer.num_params for layer in layers),
-        output_change=ratio(moved, float(np.linalg.norm(f0))),
-        output_error=ratio(float(np.linalg.norm(f1 - f0 - linear)), moved),
-        second_order_share=ratio(float(np.linalg.norm(curvature)) / 2, along),
-        derivative_change=ratio(float(np.linalg.norm(later - linear)), along),
-        rounding=ratio(precision * float(np.linalg.norm(np.abs(f0) + np.abs(f1))), moved),
-        kernel_change=change.change,
-        kernel_interval=change.interval,
-        kernel_distance=change.distance,
-        layers=layers,
-        **losses,
-    )
+        layers.append(layer)
+    return tuple(layers)
 
 
 def _norm(scaled: ScaledNorm) -> float:
@@ -210,19 +265,30 @@ def _differentiated(
 ) -> tuple[list[str], list[Array], list[Array], Function]:
     """Return (names, w₀, w₁, outputs as a function) of the differentiated parameters."""
     if isinstance(net, Network):
-        (trained, fixed), (later, _) = net.partition(params0), net.partition(params1)
+        trained, fixed = net.partition(params0)
+        later, _ = net.partition(params1)
         structure = jax.tree.structure(trained)
-        names = [traced.leaf_name(path) for path, _ in jax.tree_util.tree_leaves_with_path(trained)]
-        outputs = lambda w, x: net.apply(merge(jax.tree.unflatten(structure, w), fixed), x)  # noqa: E731
-        return names, jax.tree.leaves(trained), jax.tree.leaves(later), outputs
-    (w0, restore), (w1, _) = moving_of(net, params0), moving_of(net, params1)
+        paths = jax.tree_util.tree_leaves_with_path(trained)
+        names = [traced.leaf_name(path) for path, _ in paths]
+
+        def outputs(w: list[Array], x: Array) -> Array:
+            return net.apply(merge(jax.tree.unflatten(structure, w), fixed), x)
+
+        return names, _in_jax(jax.tree.leaves(trained)), _in_jax(jax.tree.leaves(later)), outputs
+    w0, restore = moving_of(net, params0)
+    w1, _ = moving_of(net, params1)
     paths = jax.tree_util.tree_leaves_with_path(params0)
     moves = traced.moving_leaves(net, params0)
     names = []
     for (path, _), is_moving in zip(paths, moves, strict=True):
         if is_moving:
             names.append(traced.leaf_name(path))
-    return names, w0, w1, lambda w, x: net(restore(w), x)
+    return names, _in_jax(w0), _in_jax(w1), lambda w, x: net(restore(w), x)
+
+
+def _in_jax(leaves: Sequence[ArrayLike]) -> list[Array]:
+    """Return arrays of JAX's types; NumPy's may be wider."""
+    return [jnp.asarray(leaf) for leaf in leaves]
 
 
 class _Derivatives(NamedTuple):
@@ -265,9 +331,8 @@ def _gradient_norms(function: Function, w0: list[Array], x: Array, key: Array) -
         outputs, pull = jax.vjp(lambda w: function(w, one[None])[0], w0)
         seeds = jnp.eye(outputs.size)
         if outputs.size > MOST_SEEDS:
-            seeds = jax.random.rademacher(
-                key, (MOST_SEEDS, outputs.size), outputs.dtype
-            ) / math.sqrt(MOST_SEEDS)
+            signs = jax.random.rademacher(key, (MOST_SEEDS, outputs.size), outputs.dtype)
+            seeds = signs / math.sqrt(MOST_SEEDS)
 
         def norms(seed: Array) -> ScaledNorm:
             found = [scaled_norm(leaf) for leaf in pull(seed.astype(outputs.dtype))[0]]
@@ -282,21 +347,26 @@ def _gradient_norms(function: Function, w0: list[Array], x: Array, key: Array) -
 
 
 def _losses(
-    net: traced.Model,
+    given: _Given,
     params0: PyTree,
-    x: Array,
-    y: np.ndarray,
     outputs: tuple[np.ndarray, ...],
     is_exact: bool,
 ) -> dict[str, float]:
-    """Mean of ½‖f − y‖² of the model, of its linear model, and of kernel regression."""
+    """Mean of ½‖f − y‖² of the model, of its linear model, and of kernel regression; outputs f₀, f₁, J₀δ."""
     f0, f1, linear = outputs
+    y = given.targets
+    assert y is not None
     fits = {"loss": f1, "linear_loss": f0 + linear}
     if is_exact:
-        kernel = unchecked_ntk(net, params0, x)
-        if has_entries_beyond(net, params0, x, kernel):
+        kernel = unchecked_ntk(given.net, params0, given.inputs)
+        if has_entries_beyond(given.net, params0, given.inputs, kernel):
             # The fit does not depend on the scale of the kernel.
-            kernel = unchecked_ntk(scaled_model(net, params0, x)[0], params0, x)
-        kernel = np.asarray(kernel)
-        fits["regression_loss"] = f0 + kernel_regression(kernel, y - f0, kernel).outputs
-    return {name: float(np.mean(np.sum((fit - y) ** 2, axis=1))) / 2 for name, fit in fits.items()}
+            scaled_net, _ = scaled_model(given.net, params0, given.inputs)
+            kernel = unchecked_ntk(scaled_net, params0, given.inputs)
+        regression = kernel_regression(np.asarray(kernel), y - f0, np.asarray(kernel))
+        fits["regression_loss"] = f0 + regression.outputs
+    losses = {}
+    for name, fit in fits.items():
+        squares = np.sum((fit - y) ** 2, axis=1)  # of each input
+        losses[name] = float(np.mean(squares)) / 2
+    return losses
