@@ -227,41 +227,68 @@ def _ball_sups(
     found = []
     for number, radius in enumerate(radii):
         of_ball = progress.part(number, len(radii)).named(f"ball of radius {radius:g}")
-        random = []
-        ascent = []
-        converged = origin.converged
-        for index in range(num_starts):
-            place = measure(
-                sphere_point(measure.net, params, jax.random.fold_in(key, index), radius)
-            )
-            random.append(place.value)
-            converged = converged and place.converged
-            start = place
-            # The first ascent continues from the best point of the smaller ball if that exceeds its random direction.
-            if index == 0 and best.value > place.value:
-                start = best
-            visited = ascend(measure, params, start, radius, num_steps)
-            ascent.append([each.value for each in visited])
-            converged = converged and all(each.converged for each in visited)
-            best = max(best, place, visited[-1], key=lambda each: each.value)
-            of_ball.report((index + 1) / (num_starts + 1), f"ascent {index + 1}")
+        ascents = _ascents(measure, params, best, radius, num_starts, num_steps, key, of_ball)
+        best = max([best, *ascents.starts, *ascents.ends], key=lambda place: place.value)
         further, last_gain = continued(measure, params, best, radius, max_further_steps)
-        converged = converged and all(each.converged for each in further)
         best = further[-1] if further else best
-        found.append(
-            BallSup(
-                value=best.value,
-                at_center=origin.value,
-                random=np.asarray(random),
-                ascent=np.asarray(ascent),
-                radius=float(radius),
-                quantity=quantity,
-                num_starts=num_starts,
-                converged=converged,
-                further=np.asarray([each.value for each in further]),
-                last_gain=last_gain,
-            )
+        visited = [origin, *ascents.starts, *ascents.visited, *further]
+        of_radius = BallSup(
+            value=best.value,
+            at_center=origin.value,
+            random=np.asarray([place.value for place in ascents.starts]),
+            ascent=np.asarray(ascents.values),
+            radius=float(radius),
+            quantity=quantity,
+            num_starts=num_starts,
+            converged=all(place.converged for place in visited),
+            further=np.asarray([place.value for place in further]),
+            last_gain=last_gain,
         )
+        found.append(of_radius)
+    return found
+
+
+class _Ascents(NamedTuple):
+    """Ascents in one ball.
+
+    Attributes:
+        starts: a random point of the sphere for each ascent.
+        ends: the last point of each ascent.
+        visited: all points of all ascents.
+        values: of these points, one list for each ascent.
+    """
+
+    starts: list[Place]
+    ends: list[Place]
+    visited: list[Place]
+    values: list[list[float]]
+
+
+def _ascents(
+    measure: Measure,
+    center: PyTree,
+    best: Place,
+    radius: float,
+    num_starts: int,
+    num_steps: int,
+    key: Array,
+    progress: Progress,
+) -> _Ascents:
+    """Ascend from random points of the sphere; ``best`` is the best point of the smaller ball."""
+    found = _Ascents([], [], [], [])
+    for index in range(num_starts):
+        direction_key = jax.random.fold_in(key, index)
+        random = measure(sphere_point(measure.net, center, direction_key, radius))
+        start = random
+        # The first ascent continues from the best point of the smaller ball if that exceeds its random direction.
+        if index == 0 and best.value > random.value:
+            start = best
+        visited = ascend(measure, center, start, radius, num_steps)
+        found.starts.append(random)
+        found.ends.append(visited[-1])
+        found.visited.extend(visited)
+        found.values.append([place.value for place in visited])
+        progress.report((index + 1) / (num_starts + 1), f"ascent {index + 1}")
     return found
 
 
