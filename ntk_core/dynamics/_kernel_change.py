@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -152,22 +152,24 @@ class KernelChangeMeasure(Measure[dict[str, list[RecordedChange]]]):
         outcomes = self._descent.outcomes()
         found: dict[str, list[RecordedChange]] = {}
         for index, output in enumerate(self.observed):
-            found[output] = [
-                RecordedChange(
+            found[output] = []
+            for seed, rows in enumerate(self._rows):
+                of_seed = RecordedChange(
                     learning_rate=float(self._descent.learning_rate[seed]),
                     outcome=outcomes[seed],
                     steps=tuple(row.step for row in rows),
                     change=tuple(row.changes[index] for row in rows),
                     loss=tuple(row.loss for row in rows),
-                    # The shortest digits that read back as the same number.
-                    followed=tuple(
-                        tuple(float(str(value)) for value in row.followed[index]) for row in rows
-                    ),
+                    followed=tuple(_shortest(row.followed[index]) for row in rows),
                     error=tuple(row.errors[index] if row.errors else 0.0 for row in rows),
                 )
-                for seed, rows in enumerate(self._rows)
-            ]
+                found[output].append(of_seed)
         return found
+
+
+def _shortest(values: Iterable[np.floating]) -> tuple[float, ...]:
+    """Return numbers with the shortest digits that read back as the same number."""
+    return tuple(float(str(value)) for value in values)
 
 
 def network_of_seeds(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -79,11 +79,10 @@ class PathMeasure(Measure[Path]):
 
     def result(self) -> Path:
         """All records so far."""
-        columns = {name: np.asarray([row[name] for row in self._rows]) for name in self._rows[0]}
         last_finite_step = self._last_finite_step
         crossing = self._descent.crossing
         return Path(
-            **columns,
+            **_columns(self._rows),
             outcome=self._descent.outcomes()[0],
             last_finite_step=self._steps[-1] if last_finite_step is None else last_finite_step,
             crossing_step=None if crossing is None else self._steps[crossing],
@@ -168,15 +167,22 @@ class KernelPathMeasure(Measure[KernelPath]):
         self._precision = max(float(jnp.finfo(part.dtype).eps) for part in parts.values())
         now = {name: np.asarray(part, np.float64) for name, part in parts.items()}
         self._first = self._first or now
-        first, total = (np.asarray(sum(each.values())) for each in (self._first, now))
+        first = np.asarray(sum(self._first.values()))  # (n, n, C, C)
+        total = np.asarray(sum(now.values()))
         spectrum = eigenvalues(total)
         self._num_rows = len(spectrum)
-        pre = total if output == "linear" else np.asarray(sum(pre_parts.values()), np.float64)
-        self._first_pre = pre if self._first_pre is None else self._first_pre
-        pre_spectrum = spectrum if output == "linear" else eigenvalues(pre)
-        self._layers.append(
-            {name: _share(part - self._first[name], first) for name, part in now.items()}
-        )
+        # Before φ.
+        pre = total
+        pre_spectrum = spectrum
+        if output != "linear":
+            pre = np.asarray(sum(pre_parts.values()), np.float64)
+            pre_spectrum = eigenvalues(pre)
+        if self._first_pre is None:
+            self._first_pre = pre
+        of_layers = {}
+        for name, part in now.items():
+            of_layers[name] = _share(part - self._first[name], first)
+        self._layers.append(of_layers)
         self._rows.append({
             "change": _share(total - first, first),
             "smallest": spectrum[-1],
@@ -189,12 +195,20 @@ class KernelPathMeasure(Measure[KernelPath]):
         """All records so far."""
         layers = self._layers if self._is_layered else [{}]
         return KernelPath(
-            **{name: np.asarray([row[name] for row in self._rows]) for name in self._rows[0]},
-            layer_change={name: np.array([row[name] for row in layers]) for name in layers[0]},
+            **_columns(self._rows),
+            layer_change=_columns(layers),
             num_points=len(self._x),
             num_rows=self._num_rows,
             precision=self._precision,
         )
+
+
+def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, np.ndarray]:
+    """Return the values of all records by name, with a leading axis of records."""
+    columns = {}
+    for name in rows[0]:
+        columns[name] = np.asarray([row[name] for row in rows])
+    return columns
 
 
 def _share(part: FloatArray, whole: FloatArray) -> float:

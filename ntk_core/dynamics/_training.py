@@ -225,19 +225,12 @@ class BesideLinear:
             self.network = models.CallableModel(function, self._loss)
             self.origin = models.Origin([jnp.asarray(w) for w in leaves], ())
 
-        start = pre_outputs(self.network, *self.origin, self.points.all_x)
-        pre_kernel = unchecked_ntk(
-            *self.network.traced(*self.origin), self.points.all_x, self.points.x
-        )
-        at_start = models.KernelAndStart(
-            through_output(self._loss.model_output, pre_kernel, start, start[:n]),
-            self._loss.model(start),
-        )
-        self.stable_rate = options.method.stable_rate(
-            largest_eigenvalue(at_start.kernel[:n]), n, self._loss.model_curvature
-        )
-        self._is_dead = not pre_kernel[:n].any()
-        rate = options.rate_factor * self._rate(options, pre_kernel[:n])
+        at_start, pre_kernel = self._kernels_at_start()
+        kernel = at_start.kernel[:n]  # of F at the training points, (n, n, C, C)
+        largest = largest_eigenvalue(kernel)
+        self.stable_rate = options.method.stable_rate(largest, n, self._loss.model_curvature)
+        self._is_dead = not pre_kernel.any()
+        rate = options.rate_factor * self._rate(options, pre_kernel)
         self.options = options.at_rate(rate)
         self.models: dict[str, models.Model] = {"network": self.network}
         self.params: dict[str, Start] = {"network": self._copied(self.origin.fixed)}
@@ -257,6 +250,16 @@ class BesideLinear:
         """Train all models by the same steps, see :func:`ntk_core.dynamics.descend`."""
         data = Samples(self.points.x, self.points.y)
         return descend(self.models, self.params, data, self.options, measures, progress)
+
+    def _kernels_at_start(self) -> tuple[models.KernelAndStart, Array]:
+        """Return kernel and outputs F at all points, and the kernel of f at the training points."""
+        all_x = self.points.all_x  # training points first
+        n = len(self.points.y)
+        f = pre_outputs(self.network, *self.origin, all_x)
+        net, params = self.network.traced(*self.origin)
+        pre_kernel = unchecked_ntk(net, params, all_x, self.points.x)  # (N, n, C, C)
+        kernel = through_output(self._loss.model_output, pre_kernel, f, f[:n])
+        return models.KernelAndStart(kernel, self._loss.model(f)), pre_kernel[:n]
 
     def _rate(self, options: TrainOptions, pre_kernel: Array) -> float:
         given = options.learning_rate

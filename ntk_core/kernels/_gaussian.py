@@ -5,6 +5,7 @@ functions with a kink at 0 by quadrature between the kinks, else by Gauss–Herm
 (docs/math/infinite_width.md). Everything here runs under ``float64``.
 """
 
+import itertools
 import math
 from functools import cache
 
@@ -31,8 +32,8 @@ def pair_expectations(
 ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
     """(E[σ(u)σ(v)], E[σ'(u)σ'(v)]) for covariances and variances of shapes that broadcast to that of ``cov``."""
     sigma = activation_of(activation)
-    if (slope := sigma.negative_slope) is not None:
-        return _leaky_relu(slope, cov, variance1, variance2)
+    if sigma.negative_slope is not None:
+        return _leaky_relu(sigma.negative_slope, cov, variance1, variance2)
     if sigma.name == "erf":
         return _erf(cov, variance1, variance2)
     if any(slope_jumps(sigma.apply)):
@@ -43,13 +44,12 @@ def pair_expectations(
 def mean(activation: Activation, variance: Array, num_nodes: int = NUM_NODES) -> Array:
     """E[σ(u)] for u ~ N(0, variance)."""
     sigma = activation_of(activation)
-    if (slope := sigma.negative_slope) is not None:
-        return (1 - slope) * jnp.sqrt(variance / (2 * math.pi))
+    if sigma.negative_slope is not None:
+        return (1 - sigma.negative_slope) * jnp.sqrt(variance / (2 * math.pi))
     nodes, weights = _half_line(num_nodes // 2)
+    normal_weights = weights * np.exp(-(nodes**2) / 2) / math.sqrt(2 * math.pi)
     scaled = jnp.sqrt(variance)[..., None] * nodes
-    return (sigma.apply(scaled) + sigma.apply(-scaled)) @ (
-        weights * np.exp(-(nodes**2) / 2) / math.sqrt(2 * math.pi)
-    )
+    return (sigma.apply(scaled) + sigma.apply(-scaled)) @ normal_weights
 
 
 def has_closed_form(activation: Activation) -> bool:
@@ -125,27 +125,28 @@ def _by_angles(
     radii, of_radii = _half_line(num_nodes // 4)
     of_radii = of_radii * radii * np.exp(-(radii**2) / 2)
     places, of_places = leggauss(num_nodes // 10)
-    parts = [
-        (first, second) for first in (0, 1) for second in (0, 1)
-    ]  # of the circle: half turns, narrow and wide
 
     def add(sums: tuple[Array, Array], node: tuple[Array, ...]) -> tuple[tuple[Array, Array], None]:
         half, wide, place, r, weight = node
         length = jnp.where(wide == 0, phi, math.pi - phi)
         theta = -math.pi / 2 + math.pi * half + jnp.where(wide == 0, 0.0, phi) + length * place
-        u, v = r * scales[0] * jnp.cos(theta), r * scales[1] * jnp.cos(theta - phi)
+        u = r * scales[0] * jnp.cos(theta)
+        v = r * scales[1] * jnp.cos(theta - phi)
         share = weight * length
-        return (sums[0] + share * sigma(u) * sigma(v), sums[1] + share * slope(u) * slope(v)), None
+        value = sums[0] + share * sigma(u) * sigma(v)
+        derivative = sums[1] + share * slope(u) * slope(v)
+        return (value, derivative), None
 
-    grid = [
-        (half, wide, (place + 1) / 2, r, of_place / 2 * of_r / (2 * math.pi))
-        for half, wide in parts
-        for place, of_place in zip(places, of_places, strict=True)
-        for r, of_r in zip(radii, of_radii, strict=True)
-    ]
-    found, _ = jax.lax.scan(
-        add, (jnp.zeros(phi.shape),) * 2, tuple(jnp.asarray(each) for each in np.transpose(grid))
-    )
+    grid = []  # rows (half, wide, place, r, weight)
+    # Four parts of the circle: half turns, narrow and wide.
+    for half, wide in itertools.product((0, 1), (0, 1)):
+        for place, of_place in zip(places, of_places, strict=True):
+            for r, of_r in zip(radii, of_radii, strict=True):
+                weight = of_place / 2 * of_r / (2 * math.pi)
+                grid.append((half, wide, (place + 1) / 2, r, weight))
+    nodes = tuple(jnp.asarray(each) for each in np.transpose(grid))
+    zeros = jnp.zeros(phi.shape)
+    found, _ = jax.lax.scan(add, (zeros, zeros), nodes)
     return found[0].reshape(shape), found[1].reshape(shape)
 
 

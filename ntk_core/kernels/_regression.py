@@ -86,20 +86,33 @@ def kernel_regression(
         raise InvalidInput(
             "cross", f"shape {np.shape(cross)}", f"shape (others, {rows}), as in the kernel"
         )
-    targets = np.asarray(accepted_targets(targets, rows, None, "targets"))
+    targets = np.asarray(accepted_targets(targets, rows, None, "targets"), np.float64)
     if prior is not None and np.shape(prior) != (len(cross),):
         raise InvalidInput(
             "prior", f"shape {np.shape(prior)}", f"shape ({len(cross)},), one number a row of cross"
         )
     nothing = np.full((len(cross), targets.shape[1]), np.nan)
     if not all(np.isfinite(each).all() for each in (kernel, targets, cross)):
-        return KernelRegression(
-            nothing, math.nan, math.nan, None if prior is None else nothing[:, 0]
-        )
+        no_variance = None if prior is None else nothing[:, 0]
+        return KernelRegression(nothing, math.nan, math.nan, no_variance)
     scale = float(np.trace(kernel)) / len(kernel)
     if scale <= 0:
         return KernelRegression(np.zeros_like(nothing), 0.0, math.inf, prior)
-    diagonal, jitter = np.diag_indices(len(kernel)), JITTER
+    factor, jitter, condition = _factorized(kernel, ridge, scale)
+    solved = cho_solve((factor, True), targets, check_finite=False)
+    variance = None
+    if prior is not None:
+        # With the factor L, L⁻¹ K(X, x): its squares sum to the variance that the targets remove.
+        half = solve_triangular(factor, cross.T, lower=True, check_finite=False)
+        removed = np.einsum("ri,ri->i", half, half)
+        variance = np.maximum(prior - removed, 0.0)
+    return KernelRegression(cross @ solved, jitter, condition, variance)
+
+
+def _factorized(kernel: np.ndarray, ridge: float, scale: float) -> tuple[np.ndarray, float, float]:
+    """Return the Cholesky factor of K + (λ + ε) k̄ 1, the jitter ε, and the condition number."""
+    diagonal = np.diag_indices(len(kernel))
+    jitter = JITTER
     while True:
         matrix = np.array(kernel, np.float64, order="F")
         matrix[diagonal] += (ridge + jitter) * scale
@@ -109,18 +122,8 @@ def kernel_regression(
             break
         jitter *= 10
     reciprocal, _ = lapack.dpocon(factor, norm, uplo="L")
-    solved = cho_solve((factor, True), np.asarray(targets, np.float64), check_finite=False)
-    variance = None
-    if prior is not None:
-        half = solve_triangular(
-            factor, np.asarray(cross, np.float64).T, lower=True, check_finite=False
-        )
-        variance = np.maximum(
-            np.asarray(prior, np.float64) - np.einsum("ri,ri->i", half, half), 0.0
-        )
-    return KernelRegression(
-        cross @ solved, jitter, 1 / reciprocal if reciprocal else math.inf, variance
-    )
+    condition = 1 / reciprocal if reciprocal else math.inf
+    return factor, jitter, condition
 
 
 def _over_outputs(
