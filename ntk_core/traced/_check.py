@@ -26,7 +26,7 @@ from ntk_core.traced._program import Model, Program, Rows, Views, summed_kernels
 from ntk_core.traced._row_axes import Proof
 from ntk_core.traced._rows import operation_between_rows
 from ntk_core.traced._same import Comparison
-from ntk_core.traced._trace import Batch, traced_batch
+from ntk_core.traced._trace import Batch, Independence, traced_batch
 
 EXPLAINED = 30  # differences up to this multiple of one rounding are the program's precision
 ROWS_SEARCHED = 64  # for two that differ
@@ -39,7 +39,6 @@ LARGEST_DRIFT = (
     16.0  # of log2 of all sizes together; products of a layer have 100 more bits of range
 )
 # Evidence of independent rows: by proof, at random numbers, or at the given ones alone, so that each call repeats it.
-PROVEN, COMPARED, AS_GIVEN = "proven", "compared", "compared as given"
 Result = TypeVar("Result")
 
 
@@ -103,9 +102,10 @@ def checked(apply: Model, params: PyTree, x: Rows) -> Program | None:
     batch = traced_batch(apply, params, x)
     if batch is None or not len(x):
         return None
-    if batch.apart in ("", AS_GIVEN):  # numbers that no check has seen
-        batch.apart = _how_apart(batch, params, x)
-    if not batch.program.num_outputs or not batch.apart:
+    if batch.independence in (Independence.UNCHECKED, Independence.COMPARED_AS_GIVEN):
+        # No check has seen these numbers.
+        batch.independence = _independence(batch, params, x)
+    if not batch.program.num_outputs or batch.independence is Independence.UNCHECKED:
         return None
     unknown = any(isinstance(each, jax.core.Tracer) for each in (*jax.tree.leaves(params), x))
     if unknown and not compared_once(batch.program, "kernel", compare_rows, params, x[:2]):
@@ -198,8 +198,8 @@ def _random(rng: np.random.Generator, leaf: Rows) -> Array:
     )
 
 
-def _how_apart(batch: Batch, params: PyTree, x: Rows) -> str:
-    """Return ``proven``, ``compared`` or ``compared as given``; empty if none is possible.
+def _independence(batch: Batch, params: PyTree, x: Rows) -> Independence:
+    """Return the evidence that rows are independent; ``UNCHECKED`` if there are no numbers to compare.
 
     Raises:
         InvalidInput: if rows interact.
@@ -207,20 +207,20 @@ def _how_apart(batch: Batch, params: PyTree, x: Rows) -> str:
     proof = Proof(batch.size)
     operation = operation_between_rows(batch.closed, proof)
     if operation is None and Comparison(proof).alike(batch.closed, batch.program.single):
-        return PROVEN
+        return Independence.PROVEN
     with jax.core.eval_context():
         each_leaf = batch.program.each_leaf
         numbers = _numbers(params, x, each_leaf)
         if numbers is None:
-            return ""
+            return Independence.UNCHECKED
         batches = _batches(numbers[1], batch.size, each_leaf)
         mixes = f"a function in which {operation or 'the size of the batch'} mixes the rows of x"
         for rows in batches:
             _refuse_mixed_rows(batch, numbers[0], rows, mixes)
         for drawn, (others,) in draws(numbers[0], batches[-1], each_leaf=each_leaf):
             if _refuse_mixed_rows(batch, drawn, jnp.asarray(others), mixes):
-                return COMPARED
-    return AS_GIVEN
+                return Independence.COMPARED
+    return Independence.COMPARED_AS_GIVEN
 
 
 def _refuse_mixed_rows(batch: Batch, params: PyTree, rows: Array, mixes: str) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import jax
@@ -30,6 +31,22 @@ BATCHES_KEPT = 64
 Key = tuple[PyTreeDef, Avals, tuple[bool, ...], tuple[int, ...], np.dtype, str]
 
 
+class Independence(Enum):
+    """Evidence that a function treats each row of x for itself.
+
+    Attributes:
+        UNCHECKED: none so far.
+        PROVEN: by the equations of its program.
+        COMPARED: a batch agrees with its rows at random numbers.
+        COMPARED_AS_GIVEN: only at the numbers of a call, since random ones give no finite outputs.
+    """
+
+    UNCHECKED = "unchecked"
+    PROVEN = "proven"
+    COMPARED = "compared"
+    COMPARED_AS_GIVEN = "compared as given"
+
+
 @dataclass(eq=False)
 class Batch:
     """A function traced for a batch of one size.
@@ -39,14 +56,14 @@ class Batch:
         closed: the program of (*parameters, x) for the whole batch.
         rules: the program of its derivatives, if it has custom ones.
         program: of one row.
-        apart: evidence of independent rows, see ``_check``; empty before.
+        independence: evidence that rows are independent, which ``_check`` finds.
     """
 
     key: Key
     closed: ClosedJaxpr
     rules: ClosedJaxpr | None
     program: Program
-    apart: str = field(default="")
+    independence: Independence = Independence.UNCHECKED
 
     @property
     def size(self) -> int:

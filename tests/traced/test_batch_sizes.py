@@ -13,8 +13,8 @@ from ntk_core.errors import InvalidInput
 from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk
 from ntk_core.traced import layers_of
-from ntk_core.traced._check import PROVEN, checked
-from ntk_core.traced._trace import traced_batch
+from ntk_core.traced._check import checked
+from ntk_core.traced._trace import Independence, traced_batch
 from tests.plain_derivatives import normal, plain_kernel
 
 # Each test runs with its first case in the fast tier.
@@ -135,7 +135,8 @@ def test_batch_sizes_in_shapes_of_rows_are_proven(x64):
             expected = plain_kernel(apply, P, X[:size])
             np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12, err_msg=name)
             checked(apply, P, jnp.asarray(X[:size]))
-            assert traced_batch(apply, P, jnp.asarray(X[:size])).apart == PROVEN, name
+            batch = traced_batch(apply, P, jnp.asarray(X[:size]))
+            assert batch.independence is Independence.PROVEN, name
 
 
 SQUEEZED = {
