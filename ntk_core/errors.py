@@ -8,6 +8,8 @@ from typing import Any, Self
 from ntk_core.markup import without_marks
 from ntk_core.numbers import duration, size
 
+LONGEST_FAILURE = 600  # characters of an error's message in a stored run
+
 
 class InvalidInput(ValueError):
     """Error for an invalid value from outside.
@@ -177,14 +179,18 @@ def reason_of(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def first_line(error: BaseException) -> str:
-    """Return the class and the first line of an error's message, at most 200 characters of it.
+def failure(error: BaseException) -> str:
+    """Return the class and the whole message of an error in one line; very long messages lose their middle.
 
-    >>> first_line(ValueError("shapes differ\\n  in line 3")), first_line(KeyError())
-    ('ValueError: shapes differ', 'KeyError: no message')
+    >>> failure(ValueError("shapes differ\\n  in line 3")), failure(KeyError())
+    ('ValueError: shapes differ in line 3', 'KeyError: no message')
     """
-    lines = str(error).strip().splitlines() or ["no message"]
-    return f"{type(error).__name__}: {lines[0][:200]}"
+    words = " ".join(str(error).split()) or "no message"
+    if len(words) > LONGEST_FAILURE:
+        half = LONGEST_FAILURE // 2
+        # The line that helps is often the last one.
+        words = f"{words[:half]} … {words[-half:]}"
+    return f"{type(error).__name__}: {words}"
 
 
 def _shorten(value: object, limit: int) -> str:

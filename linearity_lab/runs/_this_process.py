@@ -23,7 +23,7 @@ from linearity_lab.runs.events import (
     PointStarted,
 )
 from ntk_core._version import __version__
-from ntk_core.errors import InvalidInput, first_line
+from ntk_core.errors import InvalidInput, failure
 from ntk_core.progress import Progress
 
 _OUT_OF_MEMORY_CODE = "RESOURCE_EXHAUSTED:"  # an absl status code
@@ -175,4 +175,4 @@ def sentence(error: BaseException) -> str:
         case Cause.INVALID_INPUT:
             return str(error)
         case _:
-            return f"the computation failed ({first_line(error)})"
+            return f"the computation failed ({failure(error)})"

@@ -28,7 +28,7 @@ from linearity_lab.runs.events import (
 )
 from linearity_lab.runs.store import VARIABLE, RunTooLarge, Store
 from linearity_lab.settings.grammar import InvalidSpec, with_settings
-from ntk_core.errors import InvalidInput, first_line
+from ntk_core.errors import InvalidInput, failure
 from ntk_core.numbers import size
 
 # The system refuses memory beyond the job's limit plus this margin; the server ends a job over its limit.
@@ -148,7 +148,7 @@ def _events(spec_json: str, max_bytes: float, should_stop: Callable[[], bool]) -
         yield out_of_memory
     except Exception as error:
         _LOG.exception("A run failed.")
-        reason = f"the computation failed ({first_line(error)})"
+        reason = f"the computation failed ({failure(error)})"
         yield Ended(status="failed", reason=reason, cause=Cause.ERROR)
 
 
