@@ -19,8 +19,8 @@ from ntk_core.dynamics._losses import Loss
 from ntk_core.networks.architectures import Network, NetworkParams, merge
 from ntk_core.traced import Apply, linearized
 
-Rows = Array | None  # indices of a batch, or None for all samples
-LossAndGradient = Callable[[PyTree, Rows], tuple[Array, PyTree]]
+BatchRows = Array | None  # indices of a batch, or None for all samples
+LossAndGradient = Callable[[PyTree, BatchRows], tuple[Array, PyTree]]
 
 
 class Model:
@@ -57,7 +57,7 @@ class Model:
     def loss_and_gradient(self, fixed: PyTree, x: Array, y: Array) -> LossAndGradient:
         """Return (packed, rows) ↦ (loss, gradient); precomputes everything constant across steps."""
 
-        def at(packed: PyTree, rows: Rows) -> tuple[Array, PyTree]:
+        def at(packed: PyTree, rows: BatchRows) -> tuple[Array, PyTree]:
             batch, targets = (x, y) if rows is None else (x[rows], y[rows])
             return jax.value_and_grad(
                 lambda w: self.loss.of_model(self.packed_outputs(w, fixed, batch), targets)
@@ -169,7 +169,7 @@ class TangentModel(_Expansion):
 
         whole = derivative(x)
 
-        def at(trained: PyTree, rows: Rows) -> tuple[Array, PyTree]:
+        def at(trained: PyTree, rows: BatchRows) -> tuple[Array, PyTree]:
             value, push, pull = whole if rows is None else derivative(x[rows])
             direction = jax.tree.map(jnp.subtract, trained, fixed.trained)
             targets = y if rows is None else y[rows]
@@ -206,7 +206,7 @@ class DecayedModel(_Expansion):
     def loss_and_gradient(self, fixed: Decay, x: Array, y: Array) -> LossAndGradient:
         without_decay = self.model.loss_and_gradient(fixed.fixed, x, y)
 
-        def at(packed: PyTree, rows: Rows) -> tuple[Array, PyTree]:
+        def at(packed: PyTree, rows: BatchRows) -> tuple[Array, PyTree]:
             loss, gradient = without_decay(packed, rows)
             # Packing changes the order of weights only.
             return loss, jax.tree.map(lambda g, w: g + fixed.share * w, gradient, packed)
@@ -232,7 +232,7 @@ class QuadraticModel(_Expansion):
         )
 
     def loss_and_gradient(self, fixed: Origin, x: Array, y: Array) -> LossAndGradient:
-        def at(trained: PyTree, rows: Rows) -> tuple[Array, PyTree]:
+        def at(trained: PyTree, rows: BatchRows) -> tuple[Array, PyTree]:
             batch, targets = (x, y) if rows is None else (x[rows], y[rows])
             loss, cotangent = jax.value_and_grad(self.loss.of_model)(
                 self.outputs(trained, fixed, batch), targets
@@ -289,7 +289,7 @@ class KernelModel(Model):
             n, num_outputs, n * num_outputs
         )
 
-        def at(trained: Array, rows: Rows) -> tuple[Array, Array]:
+        def at(trained: Array, rows: BatchRows) -> tuple[Array, Array]:
             part, start, targets = (
                 (each if rows is None else each[rows]) for each in (matrix, fixed.start[:n], y)
             )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-Kind = TypeVar("Kind")
+Wrapper = TypeVar("Wrapper")
 
 
-def unwrapped(apply: object, kind: type[Kind]) -> tuple[Kind | None, tuple[type, ...]]:
+def unwrapped(apply: object, kind: type[Wrapper]) -> tuple[Wrapper | None, tuple[type, ...]]:
     """Return (the inner object of this kind, the kinds around it)."""
     kinds: tuple[type, ...] = ()
     while apply is not None and not isinstance(apply, kind):
@@ -15,6 +15,6 @@ def unwrapped(apply: object, kind: type[Kind]) -> tuple[Kind | None, tuple[type,
     return apply, kinds
 
 
-def inner(apply: object, kind: type[Kind]) -> Kind | None:
+def inner(apply: object, kind: type[Wrapper]) -> Wrapper | None:
     """Return the object of this kind inside of a wrapped function, or None."""
     return unwrapped(apply, kind)[0]

@@ -19,8 +19,11 @@ from ntk_core.networks.graphs import CopiesBlock, Step
 from ntk_core.networks.kinds import ARCHITECTURES, Kind
 
 
-class Model(NamedTuple):
-    """Your own model: ``init(key, num_inputs)`` draws its parameters, ``apply(params, x)`` maps (n, d) to (n,)."""
+class CopiedModel(NamedTuple):
+    """The model that an assembly copies.
+
+    ``init(key, num_inputs)`` draws its parameters, ``apply(params, x)`` maps (n, d) to (n,).
+    """
 
     init: Callable[[Array, int], PyTree]
     apply: Callable[[PyTree, Array], Array]
@@ -48,16 +51,17 @@ def _drawn(name: str) -> Callable[[Array, int], PyTree]:
 
     def init(key: Array, num_inputs: int) -> PyTree:
         first, second = jax.random.split(key)
-        return jax.random.normal(first, (size.per_input, num_inputs)), jax.random.normal(
-            second, (1, size.others)
-        )
+        of_inputs = jax.random.normal(first, (size.per_input, num_inputs))
+        others = jax.random.normal(second, (1, size.others))
+        return of_inputs, others
 
     return init
 
 
 MODELS = {
-    name: Model(_drawn(name), g)
-    for name, g in {"neurons": _neurons, "tree": _tree, "sines": _sines}.items()
+    "neurons": CopiedModel(_drawn("neurons"), _neurons),
+    "tree": CopiedModel(_drawn("tree"), _tree),
+    "sines": CopiedModel(_drawn("sines"), _sines),
 }
 
 
@@ -69,7 +73,7 @@ class Copies(Layer):
     """
 
     num_features: int
-    model: Model
+    model: CopiedModel
     scaling: Scaling = NTK_SCALING
 
     def output_shape(self, input_shape: Shape) -> Shape:
@@ -146,6 +150,8 @@ class Assembly(Listed):
         if not isinstance(step.block, CopiesBlock):
             return super()._layer(step, is_last_hidden)
         model = (
-            MODELS[self.sub_model] if isinstance(self.sub_model, str) else Model(*self.sub_model)
+            MODELS[self.sub_model]
+            if isinstance(self.sub_model, str)
+            else CopiedModel(*self.sub_model)
         )
         return Copies(self.unit, model, self.hidden_scaling, trainable=self.trained != "last")
