@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import jax
@@ -14,7 +13,6 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, PyTree
 
 from ntk_core import traced
-from ntk_core.dynamics import derivatives_along
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels import (
     ScaledNorm,
@@ -23,19 +21,20 @@ from ntk_core.kernels import (
     kernel_regression,
     moving_of,
     refuse_traced,
-    scaled,
     scaled_model,
-    scaled_norm,
     unchecked_ntk,
-    widened,
+)
+from ntk_core.linearity._derivatives import (
+    Derivatives,
+    Function,
+    derivatives,
+    gradient_norms,
 )
 from ntk_core.linearity._report import LayerReport, LinearityReport, ratio
 from ntk_core.networks.architectures import Network, merge
 
-Function = Callable[[list[Array], Array], Array]
 MOST_ROWS = 2048  # (input, output) pairs; beyond, kernels are estimated
 PROBES = 32
-MOST_SEEDS = 16  # backward passes per input; with more outputs, random signs of them
 
 
 @traced.with_usual_settings
@@ -86,8 +85,8 @@ def linearity_report(
     net = given.net
     names, w0, w1, function = _differentiated(net, params0, params1)
     with traced.compiling(f"the linearity of {traced.name_of(net)}"):
-        found = traced.quickly(_derivatives)(function, w0, w1, given.inputs)
-        norms = traced.quickly(_gradient_norms)(function, w0, given.inputs, jax.random.key(seed))
+        found = traced.quickly(derivatives)(function, w0, w1, given.inputs)
+        norms = traced.quickly(gradient_norms)(function, w0, given.inputs, jax.random.key(seed))
 
     # Each (n, C).
     f0, f1, linear, curvature, later = (np.asarray(each, np.float64) for each in found.values)
@@ -190,7 +189,7 @@ def _has_symmetric_hessian(given: _Given, params: PyTree) -> bool:
 def _layers(
     names: Sequence[str],
     w0: Sequence[Array],
-    found: _Derivatives,
+    found: Derivatives,
     norms: ScaledNorm,
     along: float,
 ) -> tuple[LayerReport, ...]:
@@ -289,61 +288,6 @@ def _differentiated(
 def _in_jax(leaves: Sequence[ArrayLike]) -> list[Array]:
     """Return arrays of JAX's types; NumPy's may be wider."""
     return [jnp.asarray(leaf) for leaf in leaves]
-
-
-class _Derivatives(NamedTuple):
-    """Values f(w₀), f(w₁), J₀δ, δᵀH(w₀)δ, J₁δ; by leaf ⟨J₀δ_l, J₀δ⟩ / ‖J₀δ‖ and (‖δ_l‖, ‖w₀_l‖)."""
-
-    values: tuple[Float[Array, "n C"], ...]
-    parts: list[Array]
-    sizes: list[tuple[ScaledNorm, ScaledNorm]]
-
-
-def _derivatives(function: Function, w0: list[Array], w1: list[Array], x: Array) -> _Derivatives:
-    with jax.default_matmul_precision("highest"):
-        delta = [after - before for before, after in zip(w0, w1, strict=True)]
-
-        def outputs(w: list[Array]) -> Array:
-            return function(w, x)
-
-        f0, linear, curvature = derivatives_along(outputs, w0, delta)
-        # The unit vector along J₀δ, without squares that overflow.
-        norm = scaled_norm(linear)
-        unit = scaled(widened(linear), norm.exponent) / jnp.where(norm.size, norm.size, 1)
-        pulled = jax.vjp(outputs, w0)[1](unit.astype(linear.dtype))[0]
-        parts = [
-            jnp.sum(gradient.astype(float) * step.astype(float))
-            for gradient, step in zip(pulled, delta, strict=True)
-        ]
-        sizes = [(scaled_norm(step), scaled_norm(w)) for step, w in zip(delta, w0, strict=True)]
-        f1, later = traced.value_and_slope(outputs, w1, delta)
-        return _Derivatives((f0, f1, linear, curvature, later), parts, sizes)
-
-
-def _gradient_norms(function: Function, w0: list[Array], x: Array, key: Array) -> ScaledNorm:
-    """‖∂f_c(x_i)/∂w_l‖, (n, C, leaves), of each input and output, or of random signs of the outputs.
-
-    The sum of their squares over inputs and outputs is tr K_l, in double precision.
-    """
-
-    def row(given: tuple[Array, Array]) -> ScaledNorm:
-        one, key = given
-        outputs, pull = jax.vjp(lambda w: function(w, one[None])[0], w0)
-        seeds = jnp.eye(outputs.size)
-        if outputs.size > MOST_SEEDS:
-            signs = jax.random.rademacher(key, (MOST_SEEDS, outputs.size), outputs.dtype)
-            seeds = signs / math.sqrt(MOST_SEEDS)
-
-        def norms(seed: Array) -> ScaledNorm:
-            found = [scaled_norm(leaf) for leaf in pull(seed.astype(outputs.dtype))[0]]
-            sizes = jnp.stack([each.size for each in found])
-            exponents = jnp.stack([each.exponent for each in found])
-            return ScaledNorm(sizes, exponents)
-
-        return jax.lax.map(norms, seeds)
-
-    with jax.default_matmul_precision("highest"):
-        return jax.lax.map(row, (x, jax.random.split(key, len(x))))
 
 
 def _losses(

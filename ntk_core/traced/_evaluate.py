@@ -10,7 +10,7 @@ from jaxtyping import PyTree
 
 from ntk_core.traced._positions import row_numbers
 from ntk_core.traced._uses import Site, Use, inner_program
-from ntk_core.traced._walk import evaluated_alone, value_of, walk
+from ntk_core.traced._walk import Value, evaluated_alone, value_of, walk
 
 Touch = Callable[[Use, Array, Array, PyTree], Array]
 Threaded = Callable[[Use, int], bool]
@@ -37,23 +37,21 @@ class Changes(NamedTuple):
 
 def evaluate(
     jaxpr: Jaxpr,
-    consts: Sequence[Array],
-    inputs: Sequence[Array],
+    consts: Sequence[Value],
+    inputs: Sequence[Value],
     changes: Changes,
     place: Site = (),
     level: int = 0,
-) -> tuple[list[Array], dict[str, Array]]:
+) -> tuple[list[Value], dict[str, Array]]:
     """Return (outputs, input a of each use, with a leading axis per enclosing scan) of the program at ``place``."""
     seen: dict[str, Array] = {}
 
-    def equation(index: int, eqn: JaxprEqn, operands: list[Array]) -> list[Array | None]:
+    def equation(index: int, eqn: JaxprEqn, operands: list[Value]) -> list[Value]:
         here = (*place, index)
         use = changes.uses.get(here)
-        results: list[Array | None]
         if use is None and _has_uses(changes, here):
             run = _scan if eqn.primitive.name == "scan" else _call
-            inner_results, inside = run(eqn, operands, changes, here, level)
-            results = [*inner_results]
+            results, inside = run(eqn, operands, changes, here, level)
             seen.update(inside)
         else:
             results = evaluated_alone(jaxpr, eqn, operands)
@@ -65,10 +63,8 @@ def evaluate(
                 seen[use.name] = a.astype(jnp.result_type(a, results[0]))
         tapped = changes.taps.get(here)
         if tapped is not None and tapped.name in changes.belongings:
-            z = results[0]
-            assert z is not None
             belongings = changes.belongings[tapped.name]
-            results = [changes.touch(tapped, seen[tapped.name], z, belongings)]
+            results = [changes.touch(tapped, seen[tapped.name], results[0], belongings)]
         return results
 
     outputs = walk(jaxpr, consts, inputs, value_of, equation)
@@ -81,31 +77,29 @@ def _has_uses(changes: Changes, place: Site) -> bool:
 
 
 def _call(
-    eqn: JaxprEqn, values: list[Array], changes: Changes, here: Site, level: int
-) -> tuple[list[Array], dict[str, Array]]:
+    eqn: JaxprEqn, values: list[Value], changes: Changes, here: Site, level: int
+) -> tuple[list[Value], dict[str, Array]]:
     inner = inner_program(eqn)
     assert inner is not None
     return evaluate(*inner, values, changes, here, level)
 
 
 def _scan(
-    eqn: JaxprEqn, values: list[Array], changes: Changes, here: Site, level: int
-) -> tuple[list[Array], dict[str, Array]]:
-    num_consts, num_carry = eqn.params["num_consts"], eqn.params["num_carry"]
-    consts, carry, xs = (
-        values[:num_consts],
-        values[num_consts:][:num_carry],
-        values[num_consts + num_carry :],
-    )
-    within = [use for site, use in changes.uses.items() if site[: len(here)] == here]
-    own = [
-        use.name
-        for use in within
-        if use.name in changes.belongings and changes.threaded(use, level)
-    ]
-    stepwise = {name: changes.belongings[name] for name in own}
+    eqn: JaxprEqn, values: list[Value], changes: Changes, here: Site, level: int
+) -> tuple[list[Value], dict[str, Array]]:
+    num_consts = eqn.params["num_consts"]
+    num_carry = eqn.params["num_carry"]
+    consts = values[:num_consts]
+    carry = values[num_consts:][:num_carry]
+    xs = values[num_consts + num_carry :]
+    # Belongings with an axis of this scan's steps; each step takes its own.
+    stepwise = {}
+    for site, use in changes.uses.items():
+        is_inside = site[: len(here)] == here
+        if is_inside and use.name in changes.belongings and changes.threaded(use, level):
+            stepwise[use.name] = changes.belongings[use.name]
 
-    def body(carry: tuple[Array, ...], both: PyTree) -> tuple[tuple[Array, ...], PyTree]:
+    def body(carry: tuple[Value, ...], both: PyTree) -> tuple[tuple[Value, ...], PyTree]:
         xs, own = both
         there = changes._replace(belongings={**changes.belongings, **own})
         outputs, seen = _call(eqn, [*consts, *carry, *xs], there, here, level + 1)

@@ -17,7 +17,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, subjaxprs
 from jaxtyping import PyTree
 
 from ntk_core.traced._views import aval_of
-from ntk_core.traced._walk import evaluated_alone, value_of, walk
+from ntk_core.traced._walk import Value, evaluated_alone, value_of, walk
 
 
 def overwrites(jaxpr: Jaxpr) -> bool:
@@ -61,8 +61,8 @@ class Plain:
         return jax.tree.unflatten(jax.tree.structure(outputs), found)
 
 
-def _evaluated(jaxpr: Jaxpr, consts: Sequence[Array], *inputs: Array) -> list[Array]:
-    def equation(place: int, eqn: JaxprEqn, operands: list[Array]) -> list[Array | None]:
+def _evaluated(jaxpr: Jaxpr, consts: Sequence[Value], *inputs: Value) -> list[Value]:
+    def equation(place: int, eqn: JaxprEqn, operands: list[Value]) -> list[Value]:
         if _is_whole(eqn):
             old, _, new = operands
             return [_written(eqn, jnp.asarray(old), jnp.asarray(new))]

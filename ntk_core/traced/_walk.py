@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import jax
-from jax import Array
 from jax.extend.core import DropVar, Jaxpr, JaxprEqn, Literal, Var
 
 Known = TypeVar("Known")
+Value = Any  # an array of JAX or NumPy; None for a dropped result
 
 
 def walk(
@@ -40,12 +40,12 @@ def walk(
     return [read(atom) for atom in jaxpr.outvars]
 
 
-def value_of(literal: Literal) -> Any:
+def value_of(literal: Literal) -> Value:
     """Return the number of a literal, for walks that evaluate."""
     return literal.val
 
 
-def evaluated_alone(jaxpr: Jaxpr, eqn: JaxprEqn, operands: Sequence[Array]) -> list[Array | None]:
+def evaluated_alone(jaxpr: Jaxpr, eqn: JaxprEqn, operands: Sequence[Value]) -> list[Value]:
     """Evaluate one equation of a program; None for results that are dropped."""
     values = {}
     for atom, value in zip(eqn.invars, operands, strict=True):
