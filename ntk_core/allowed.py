@@ -33,7 +33,8 @@ def limits(metadata: list[object]) -> tuple[float | None, float | None]:
 
 def field_lengths(metadata: list[object]) -> tuple[int, int | None]:
     """(fewest, most) entries of a list; None without a bound."""
-    low, high = 0, None
+    low = 0
+    high = None
     for item in metadata:
         low = getattr(item, "min_length", None) or low
         high = getattr(item, "max_length", None) or high
@@ -42,7 +43,8 @@ def field_lengths(metadata: list[object]) -> tuple[int, int | None]:
 
 def _describe(annotation: Any, metadata: typing.Iterable[object]) -> str:
     flat = flatten(metadata)
-    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    origin = typing.get_origin(annotation)
+    arguments = typing.get_args(annotation)
     if origin is Annotated:
         return _describe(arguments[0], [*annotation.__metadata__, *flat])
     if origin is Literal:

@@ -132,10 +132,12 @@ def fit_power_law(
         raise InvalidInput("confidence", confidence, "a number between 0 and 1")
     finite = np.isfinite(x) & np.isfinite(y) & (y > 0) & (x > 0)
     keep = finite if usable is None else finite & np.asarray(usable, bool)
-    num, excluded = int(keep.sum()), int((~keep).sum())
+    num = int(keep.sum())
+    excluded = int((~keep).sum())
     if num < 3 or np.unique(x[keep]).size < 2:
         return None
-    log_x, log_y = np.log(x[keep]), np.log(y[keep])
+    log_x = np.log(x[keep])
+    log_y = np.log(y[keep])
     center = log_x.mean()
     labels = list(range(x.size)) if seeds is None else list(seeds)
     clusters = [label for label, kept in zip(labels, keep, strict=True) if kept]
@@ -143,11 +145,14 @@ def fit_power_law(
     found = np.unique(at[keep])
     powers = np.stack([np.ones(num), log_x - center, (log_x - center) ** 2], axis=1)
     (offset, exponent), estimate = least_squares(powers[:, :2], log_y, clusters, 1)
-    num_seeds, half, bends = len(set(clusters)), math.nan, False
+    num_seeds = len(set(clusters))
+    half = math.nan
+    bends = False
     if num_seeds >= LEAST_SEEDS and found.size >= LEAST_WIDTHS and estimate is not None:
         half = estimate.half_width(confidence)
         # Whether the slope changes over the sweep by more than its error and by a visible amount.
-        square, length = least_squares(powers, log_y, clusters, 2)[1], float(np.ptp(log_x))
+        square = least_squares(powers, log_y, clusters, 2)[1]
+        length = float(np.ptp(log_x))
         is_seen = square is not None and 2 * abs(square.value) * length >= LEAST_BEND
         bends = is_seen and square is not None and abs(square.value) > square.half_width(confidence)
     else_kept = finite if diverged is None else finite & (keep | ~np.asarray(diverged, bool))
@@ -173,7 +178,8 @@ def fit_runs(
     runs: Sequence[tuple[float, Run]], value: Callable[[Run], float], usable: Callable[[Run], bool]
 ) -> PowerLaw | None:
     """Apply :func:`fit_power_law` to the ``value`` of each (width, run)."""
-    widths, found = [width for width, _ in runs], [run for _, run in runs]
+    widths = [width for width, _ in runs]
+    found = [run for _, run in runs]
     return fit_power_law(
         widths,
         list(map(value, found)),
@@ -303,10 +309,13 @@ def least_squares(
     """
     inverse = np.linalg.inv(design.T @ design)
     coefficients = inverse @ (design.T @ y)
-    residual, direction = y - design @ coefficients, inverse[index]
+    residual = y - design @ coefficients
+    direction = inverse[index]
     numbers: dict[Hashable, int] = {}
     labels = np.array([numbers.setdefault(each, len(numbers)) for each in clusters])
-    weights, products, variance = [], [], 0.0
+    weights = []
+    products = []
+    variance = 0.0
     for label in range(len(numbers)):
         rows = labels == label
         own = design[rows]
@@ -319,7 +328,8 @@ def least_squares(
         products.append(own.T @ weight)
     stacked = np.array(products)
     form = np.diag(weights) - stacked @ inverse @ stacked.T
-    total, squares = float(np.trace(form)), float((form**2).sum())
+    total = float(np.trace(form))
+    squares = float((form**2).sum())
     if len(weights) < 2 or not total > 1e-12 * sum(weights):
         return coefficients, None
     return coefficients, Estimate(

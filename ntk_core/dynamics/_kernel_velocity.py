@@ -68,7 +68,8 @@ def kernel_velocity(
     if trainable is not None and isinstance(net, Network) and net.output != "linear":
         raise InvalidInput("trainable", kind_of(trainable), "None with an output other than linear")
     net, rows, num_outputs = accepted(restricted(net, params, trainable), params, x)
-    inputs, targets = jnp.asarray(rows), jnp.asarray(accepted_targets(y, len(rows), num_outputs))
+    inputs = jnp.asarray(rows)
+    targets = jnp.asarray(accepted_targets(y, len(rows), num_outputs))
     mean_loss = loss or Loss(net.output if isinstance(net, Network) else "linear")
     moving, restore = moving_of(net, params)
     outputs = net.pre_outputs if isinstance(net, Network) else net

@@ -127,7 +127,8 @@ class LinearPair:
 
         A linear model with a larger loss takes ``count`` steps at a time, up to ``most`` records in all.
         """
-        loss, records = self.log_loss, self._records
+        loss = self.log_loss
+        records = self._records
         self.linear_outputs()
         while records[-1][0] > loss and len(records) <= most:
             self.advance(rates, 0, count)

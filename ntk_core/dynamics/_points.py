@@ -30,7 +30,8 @@ class Points:
         axes: tuple[int, ...] = (),
         net: Network | Apply | None = None,
     ):
-        floats, self.x = jnp.result_type(float), jnp.asarray(x)
+        floats = jnp.result_type(float)
+        self.x = jnp.asarray(x)
         n = len(self.x)
         if not n:
             raise InvalidInput(

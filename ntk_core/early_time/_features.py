@@ -109,7 +109,8 @@ def _two_sides() -> tuple[np.ndarray, np.ndarray]:
 
 
 # Derivatives at 0 of analytic functions come from their Chebyshev interpolant on this interval.
-_REACH, _DEGREE = 0.4, 24
+_REACH = 0.4
+_DEGREE = 24
 
 
 @dataclass(frozen=True)
@@ -260,7 +261,8 @@ def deep_features(
 def _expansion(net: FullyConnected) -> NDArray[np.float64]:
     """(h, ∂h/∂ρ, ∂²h/∂ρ², ∂h/∂s, ½ ∂²h/∂s²) of the infinite-width kernel at s = s' = ρ = 0."""
     grid = _REACH * np.cos(np.pi * (np.arange(_DEGREE + 1) + 0.5) / (_DEGREE + 1))
-    ones, zeros = np.ones_like(grid), np.zeros_like(grid)
+    ones = np.ones_like(grid)
+    zeros = np.zeros_like(grid)
     turned = np.stack([grid, np.sqrt(1 - grid**2)], axis=1)
     stretched = np.stack([zeros, ones + grid], axis=1)
     reference = np.array([[1.0, 0.0]])

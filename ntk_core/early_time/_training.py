@@ -112,7 +112,8 @@ class LinearModel:
         n, k = self._psi.shape
         if n < k:
             _, singular, rows = np.linalg.svd(self._psi, full_matrices=False)
-            eigenvalues, basis = singular[::-1] ** 2 / n, rows[::-1].T
+            eigenvalues = singular[::-1] ** 2 / n
+            basis = rows[::-1].T
         else:
             eigenvalues, basis = np.linalg.eigh(self._psi.T @ self._psi / n)
         kept = eigenvalues > _RANK_SHARE * max(eigenvalues[-1], 0.0)

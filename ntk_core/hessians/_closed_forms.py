@@ -64,7 +64,8 @@ def shallow_hessian_blocks(
     _, x, num_outputs = accepted_input(net, params, x)
     check_request(net, params, num_outputs, output_index)
     hidden, output = tuple(net.layer_input_shapes(x.shape))
-    layer, head = net.layers[hidden], net.layers[output]
+    layer = net.layers[hidden]
+    head = net.layers[output]
     sigma = activation_function(net.activation)
     a = x.ravel()
     with jax.default_matmul_precision("highest"):

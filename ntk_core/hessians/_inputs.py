@@ -67,7 +67,8 @@ def accepted_rows(
 
 
 def _rows(net: Model, params: PyTree, x: Inputs, batched: bool | None) -> Rows:
-    reasons, readings = [], []
+    reasons = []
+    readings = []
     for is_batch in (False, True) if batched is None else (batched,):
         try:
             readings.append(_read(net, params, x, is_batch))

@@ -233,7 +233,8 @@ def _comparison(
     sums: Sums, size_of_targets: float, error: float, interval: float, num_pairs: int
 ) -> KernelComparison:
     square, cross, moved, seen, seen_moved = sums
-    norm0, norm1 = math.sqrt(square), math.sqrt(max(square + 2 * cross + moved, 0.0))
+    norm0 = math.sqrt(square)
+    norm1 = math.sqrt(max(square + 2 * cross + moved, 0.0))
 
     def share(above: float, below: float) -> float:
         return above / below if below else math.nan
@@ -294,11 +295,13 @@ def _summed(
 
 def _rows_of_a_pair(problem: _Problem, memory_limit: float) -> int:
     """Return the most rows per side with b rows + a rows² bytes below the limit."""
-    net, x = problem.net, problem.x
+    net = problem.net
+    x = problem.x
     rows = rows_of(net, x[:2])
     program = checked(net, problem.params[0], rows)
     outputs = jax.eval_shape(program or as_function(net), problem.params[0], rows[:1])
-    num_outputs, itemsize = outputs.shape[-1], outputs.dtype.itemsize
+    num_outputs = outputs.shape[-1]
+    itemsize = outputs.dtype.itemsize
     a = (PAIR_COPIES + 2 * len(problem.outputs)) * itemsize * num_outputs**2
     if program is not None and program.is_structured:
         b = (2 if program.stated.layers else VIEW_COPIES) * program.row_bytes
@@ -310,7 +313,8 @@ def _rows_of_a_pair(problem: _Problem, memory_limit: float) -> int:
 def sums_of_pair(problem: _Problem, pair: Pair) -> Sums:
     """Return the contribution of one pair of blocks to the sums, doubled off the diagonal."""
     (left, right), size, x = pair, problem.size, problem.x
-    rows, others = block_of(x, left, size), None if left == right else block_of(x, right, size)
+    rows = block_of(x, left, size)
+    others = None if left == right else block_of(x, right, size)
     counts = [
         (np.arange(index * size, (index + 1) * size) < len(x)).astype(float) for index in pair
     ]
@@ -373,7 +377,8 @@ def _row_sums(
     first = scaled(k0, exponent0)
     moved = scaled(moved, own_exponent)
     exponent = common + own_exponent
-    sums, exponents = [], []
+    sums = []
+    exponents = []
     with jax.default_matmul_precision("highest"):
         for one, two, power in (
             (first, first, 2 * exponent0),
@@ -404,8 +409,10 @@ class _Finished:
     """
 
     def __init__(self, path: Path | None, problem: _Problem, size: int):
-        self.size, self.sums = size, dict[Pair, Sums]()
-        self._path, self._trouble = path, tuple[type[OSError], ...]()
+        self.size = size
+        self.sums = dict[Pair, Sums]()
+        self._path = path
+        self._trouble = tuple[type[OSError], ...]()
         if path is None:
             return
         digest = _digest(problem.net, problem[1:-1])
@@ -419,7 +426,8 @@ class _Finished:
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
         found = _parsed(lines[0]) if lines else None
         if isinstance(found, dict) and found.get("kernels") == header["kernels"]:
-            header, self.size = found, int(found["rows"])
+            header = found
+            self.size = int(found["rows"])
         elif lines and not self._trouble:
             raise InvalidInput("kept", str(path), "a new file, or one of the same kernels")
         else:

@@ -54,7 +54,8 @@ def in_blocks(
             elif j > i:
                 grid[i][j] = contract(left, view(others))
                 grid[j][i] = jax.tree.map(_mirrored, grid[i][j])
-    n1, n2 = x1.shape[0], x1.shape[0] if x2 is None else x2.shape[0]
+    n1 = x1.shape[0]
+    n2 = x1.shape[0] if x2 is None else x2.shape[0]
     rows_of = [jax.tree.map(lambda *parts: jnp.concatenate(parts, axis=1), *row) for row in grid]
     return jax.tree.map(lambda *parts: jnp.concatenate(parts, axis=0)[:n1, :n2], *rows_of)
 

@@ -35,7 +35,8 @@ def callable_ntk(
     num_outputs = row.shape[-1]
     jacobian_bytes = num_outputs * sum(leaf.size * leaf.dtype.itemsize for leaf in moving)
     num_params = sum(leaf.size for leaf in moving)
-    n1, n2 = x1.shape[0], x1.shape[0] if x2 is None else x2.shape[0]
+    n1 = x1.shape[0]
+    n2 = x1.shape[0] if x2 is None else x2.shape[0]
     size = max(n1, n2) if memory_limit is None else rows_within(memory_limit, 2 * jacobian_bytes)
     forward = forward_multiplications(function, params, x1[:1], num_params)
     partners = num_outputs if pairs is OutputPairs.ALL else 1  # of each output
@@ -60,7 +61,8 @@ def vector_products_are_cheaper(
 ) -> bool:
     """Whether vector products need fewer multiplications than Jacobians in blocks of rows; n2 = 0 for x2 = x1."""
     others = n2 or n1
-    blocks1, blocks2 = math.ceil(n1 / block), math.ceil(others / block)
+    blocks1 = math.ceil(n1 / block)
+    blocks2 = math.ceil(others / block)
     # Each block of x1 recomputes the Jacobians of all blocks of x2; half of them if x2 is x1.
     recomputed = n1 + (others * blocks1 if n2 else (blocks2 - 1) * n1 / 2)
     by_jacobians = (

@@ -58,20 +58,17 @@ def kernel_derivative(
     view: Callable[[Array], Moving]
     contract: Callable[[Moving, Moving | None], Moving]
     if program is not None and program.is_structured:
-        leaves, moves = program.leaves(params), program.leaves(direction)
+        leaves = program.leaves(params)
+        moves = program.leaves(direction)
         row_bytes = 2 * VIEW_COPIES * program.row_bytes
-        view, contract = (
-            partial(_views, program, leaves, moves),
-            partial(_contract, program, leaves),
-        )
+        view = partial(_views, program, leaves, moves)
+        contract = partial(_contract, program, leaves)
     else:
         function = program or as_it_is(as_function(net))
         moving, moves = (moving_of(function, tree)[0] for tree in (params, direction))
         row_bytes = 2 * 2 * num_outputs * sum(leaf.size * leaf.dtype.itemsize for leaf in moving)
-        view, contract = (
-            partial(_jacobians, function, params, moves),
-            _contract_jacobians,
-        )
+        view = partial(_jacobians, function, params, moves)
+        contract = _contract_jacobians
     size = min(len(rows), rows_within(memory_limit or DEFAULT_MEMORY, row_bytes))
     pair: KernelPair = in_blocks(view, contract, rows, None, size)
     if program is not None:

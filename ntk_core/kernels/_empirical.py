@@ -237,10 +237,8 @@ def _kernel(
     elif size >= max(len(left), 0 if right is None else len(right)):
         kernel = whole_kernels(program, per_layer, leaves, left, right)
     else:
-        views, contract = (
-            partial(views_of, program, leaves),
-            partial(kernels_of, program, per_layer, leaves),
-        )
+        views = partial(views_of, program, leaves)
+        contract = partial(kernels_of, program, per_layer, leaves)
         kernel = in_blocks(views, contract, left, right, size)
     if _lost_entries(program, params, left, kernel):
         # Plain derivatives are their own oracle, so no comparison follows.
@@ -338,7 +336,8 @@ def kernel_change(k: Shaped[ArrayLike, "..."], k0: Shaped[ArrayLike, "..."]) -> 
 
     Source: Liu, Zhu & Belkin 2020, §6.
     """
-    now, origin = real_array(k, "k"), real_array(k0, "k0")
+    now = real_array(k, "k")
+    origin = real_array(k0, "k0")
     if now.shape != origin.shape:
         raise InvalidInput("k", f"shape {now.shape}", f"shape {origin.shape}, that of k0")
     both_numpy = isinstance(now, np.ndarray) and isinstance(origin, np.ndarray)

@@ -69,7 +69,8 @@ def diagonal_ntk(
     Source: Jacot, Gabriel & Hongler 2018.
     """
     net, inputs, _ = accepted(restricted(net, params, trainable), params, x)
-    same, rows = checked_model(net, params, inputs), jnp.asarray(inputs)
+    same = checked_model(net, params, inputs)
+    rows = jnp.asarray(inputs)
     found: Array = jax.lax.map(
         lambda row: unchecked_ntk(same, params, row[None])[0, 0],
         rows,

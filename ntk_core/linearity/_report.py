@@ -71,7 +71,8 @@ class LinearityReport(_Stored):
     @property
     def verdict(self) -> str:
         """One sentence."""
-        error, change = self.output_error, percent(self.kernel_change)
+        error = self.output_error
+        change = percent(self.kernel_change)
         if self.rounding > LINEAR or math.isnan(error):
             moved = percent(self.output_change)
             return (

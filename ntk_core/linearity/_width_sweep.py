@@ -34,7 +34,8 @@ from ntk_core.traced import (
     same_program,
 )
 
-TOLERANCE, MAX_MATVECS = 1e-3, 128
+TOLERANCE = 1e-3
+MAX_MATVECS = 128
 
 
 @dataclass(frozen=True)
@@ -285,7 +286,9 @@ class _Program:
 
     def __init__(self, apply: Apply, params: PyTree, loss: dynamics.Loss, x: Array, y: Array):
         moving, self.restore = moving_of(apply, params)
-        self.apply, self.x, self.y = apply, x, y
+        self.apply = apply
+        self.x = x
+        self.y = y
         self._structure: object = jax.tree.structure(params)
         self._has_others = len(moving) < len(jax.tree.leaves(params))
         self.model = dynamics.CallableModel(

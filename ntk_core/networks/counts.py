@@ -14,7 +14,9 @@ def small_space_pays(positions: int, fan_in: int, features: int) -> bool:
     product passes through it four times, with 2 P² (k + F) multiplications via the bases or P k F directly, and is
     orthogonalized twice: docs/math/hessian_in_a_small_space.md.
     """
-    k, f, p = fan_in, features, positions
+    k = fan_in
+    f = features
+    p = positions
     if p >= min(k, f):
         return False
     return (

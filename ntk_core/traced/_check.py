@@ -807,7 +807,8 @@ def quick_options(backend: str, level: int = 0) -> dict[str, int | bool] | None:
 
 def difference_of(expected: ArrayLike, found: ArrayLike, scale: float = 0.0) -> float:
     """Return the largest difference relative to the largest entry; infinite if nonfinite entries differ."""
-    one, other = np.asarray(expected).astype(np.float64), np.asarray(found).astype(np.float64)
+    one = np.asarray(expected).astype(np.float64)
+    other = np.asarray(found).astype(np.float64)
     if not np.array_equal(np.isfinite(one), np.isfinite(other)):
         return np.inf
     one, other = (np.where(np.isfinite(each), each, 0) for each in (one, other))

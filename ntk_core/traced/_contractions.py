@@ -65,7 +65,8 @@ def gram(left: Cotangents, right: Cotangents) -> Float[Array, "..."]:
     the rest is the transpose. Finer halving does not pay. On a CPU long rows, and rows that are products, are processed
     in stretches that stay in the cache.
     """
-    rows1, rows2 = _row_axes(left), _row_axes(right)
+    rows1 = _row_axes(left)
+    rows2 = _row_axes(right)
     num1 = math.prod(rows1)
     half = num1 // 2 if right is left and num1 >= MIN_HALVED_ROWS else 0
 
@@ -113,7 +114,8 @@ def cotangent_products(d1: Cotangents, d2: Cotangents) -> Array:
     """
     if not isinstance(d1, FactoredCotangents) or not isinstance(d2, FactoredCotangents):
         return gram(whole(d1), d1 if d2 is d1 else whole(d2))
-    num_outputs, n1 = len(d1.weights), len(d1.slopes)
+    num_outputs = len(d1.weights)
+    n1 = len(d1.slopes)
     upper, lower = np.triu_indices(num_outputs)
     fewer = len(upper) < (0.75 if d2 is d1 else 1) * num_outputs**2
     if not (
@@ -131,14 +133,17 @@ def blocked(kernel: BlockKernel, left: Side, right: Side, entries_per_pair: int)
 
     ``entries_per_pair`` is the number of intermediate numbers per pair of inputs.
     """
-    n1, n2 = left[0].shape[0], right[0].shape[0]
+    n1 = left[0].shape[0]
+    n2 = right[0].shape[0]
     largest = max(1, math.isqrt(BLOCK_ENTRIES // max(entries_per_pair, 1)))
     if max(n1, n2) <= min(largest, MIN_BLOCKS):
         return kernel(left, right)
     num_blocks = max(MIN_BLOCKS if left is right else 1, math.ceil(max(n1, n2) / largest))
     size = math.ceil(max(n1, n2) / num_blocks)
-    blocks1, blocks2 = math.ceil(n1 / size), math.ceil(n2 / size)
-    padded1, padded2 = _padded_rows(left, blocks1 * size), _padded_rows(right, blocks2 * size)
+    blocks1 = math.ceil(n1 / size)
+    blocks2 = math.ceil(n2 / size)
+    padded1 = _padded_rows(left, blocks1 * size)
+    padded2 = _padded_rows(right, blocks2 * size)
     pairs = [(i, j) for i in range(blocks1) for j in range(blocks2) if left is not right or i <= j]
     index = jnp.array(pairs)
     parts = jax.lax.map(
@@ -241,7 +246,8 @@ def convolution_kernel(
     """
     (a1, d1), (a2, d2) = left, right
     num_outputs, n1, positions, num_features = d1.shape
-    n2, channels = a2.shape[0], patches.channels
+    n2 = a2.shape[0]
+    channels = patches.channels
     same = left is right
     pairs = n1 * n2 * (0.5 + 0.5 / MIN_BLOCKS if same else 1)
     pixels = math.prod(a1.shape[1:-1])

@@ -302,10 +302,12 @@ def layer_kernel(
     crossed = _crossed_summed if summed else _crossed
 
     def block(sides: tuple[tuple[Side | None, Side | None], ...]) -> Array:
-        one, two = sides[0], sides[-1]
+        one = sides[0]
+        two = sides[-1]
         total = jnp.zeros(())
         for orientation in (False, True):
-            mine, other = one[orientation], two[orientation]
+            mine = one[orientation]
+            other = two[orientation]
             if mine is not None and other is not None:
                 table = num_rows if looked_up and not orientation else None
                 total = total + own(mine, mine if same else other, table, patches)

@@ -20,7 +20,8 @@ class _Block:
     """A computation, its start, and the timer that reports it."""
 
     def __init__(self, what: str) -> None:
-        self.what, self.start = what, time.monotonic()
+        self.what = what
+        self.start = time.monotonic()
         self.timer: threading.Timer | None = None
         self.show: Callable[[str], None] | None = None
         self.named = False
@@ -71,7 +72,8 @@ def compiling(what: str) -> Iterator[None]:
         what: such as "the tangent kernel of my_model".
     """
     _listen()
-    outer, block = _here.block, _Block(what)
+    outer = _here.block
+    block = _Block(what)
     _here.block = outer or block
     try:
         yield

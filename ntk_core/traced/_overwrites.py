@@ -42,7 +42,8 @@ def _is_whole(eqn: JaxprEqn) -> bool:
 
 def _written(eqn: JaxprEqn, old: Array, new: Array) -> Array:
     """Combine or replace every entry of ``old`` by that of ``new``."""
-    rule, consts = eqn.params["update_jaxpr"], eqn.params["update_consts"]
+    rule = eqn.params["update_jaxpr"]
+    consts = eqn.params["update_consts"]
     if rule is None:
         return new
     (found,) = jax.vmap(partial(jax.core.eval_jaxpr, rule, consts))(old.ravel(), new.ravel())

@@ -55,7 +55,8 @@ def refuse_other_values(net: Seen, program: Jaxpr, params: PyTree, x: Rows) -> N
         numbers = numbers_for((params, x))
         if numbers is None:
             return
-        params, rows = numbers[0], _some_rows(net, *numbers)
+        params = numbers[0]
+        rows = _some_rows(net, *numbers)
         _refuse_at(net, params, rows, epsilon)
         if any(each == net for each in _COMPARED):
             return

@@ -122,7 +122,9 @@ class Program:
         row: jax.ShapeDtypeStruct,
         stated: Stated = FUNCTION,
     ):
-        self.single, self._structure, self.stated = single, structure, stated
+        self.single = single
+        self._structure = structure
+        self.stated = stated
         self.moving = tuple(moving)
 
         def one_row(leaves: list[Array], row: Array) -> Array:
@@ -156,7 +158,8 @@ class Program:
         (output,) = self.closed.out_avals
         self.num_outputs = output.shape[0] if len(output.shape) == 1 else 0
         self.roughest = roughest_type(self.closed.jaxpr)
-        self.avals, self._largest = tuple(avals), found.largest
+        self.avals = tuple(avals)
+        self._largest = found.largest
         self.kept: dict[str, object] = {}  # results of checks by name
         self.only_as_given: set[str] = set()  # checks that random numbers could not decide
         self.sizes_compared: list[np.ndarray] = []
@@ -335,10 +338,8 @@ class Program:
         with jax.default_matmul_precision("highest"):
             for layer in self.layers:
                 if layer.is_dense:
-                    name, mask = (
-                        layer.uses[0].name,
-                        None if layer.mask is None else leaves[layer.mask],
-                    )
+                    name = layer.uses[0].name
+                    mask = None if layer.mask is None else leaves[layer.mask]
                     sides = [
                         dense_side(layer, each.inputs[name], each.cotangents[name])
                         for each in (views1, views2)
@@ -383,7 +384,8 @@ class Program:
         """Return the kernel of f, (n1, n2, C, C), by layer of a network or parameter of a function."""
         found: dict[str, Array] = {}
         for name, part in self.kernels(leaves, views1, views2).items():
-            group, kernel = self.layer_of(name), jnp.transpose(part, (1, 3, 0, 2))
+            group = self.layer_of(name)
+            kernel = jnp.transpose(part, (1, 3, 0, 2))
             found[group] = found[group] + kernel if group in found else kernel
         return found
 

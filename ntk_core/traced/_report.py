@@ -158,7 +158,8 @@ def layers_of(
 
 def _structured(program: Program, layer: TracedLayer, n: int) -> LayerFound:
     blocks, fan_in, features = layer.sizes
-    outputs, positions = program.num_outputs, layer.positions
+    outputs = program.num_outputs
+    positions = layer.positions
     size = blocks * fan_in * features
     itemsize = program.avals[layer.leaf].dtype.itemsize
     dense = positions == 1
@@ -173,12 +174,11 @@ def _structured(program: Program, layer: TracedLayer, n: int) -> LayerFound:
 
 
 def _by_jacobian(program: Program, leaf: int, n: int) -> LayerFound:
-    reasons, aval = program.escapes[leaf], program.avals[leaf]
+    reasons = program.escapes[leaf]
+    aval = program.avals[leaf]
     kind = "addition" if reasons <= ADDED else "gain" if reasons <= MULTIPLIED else "jacobian"
-    products, num_bytes = (
-        program.num_outputs**2 * n**2 * aval.size,
-        n * program.num_outputs * aval.size,
-    )
+    products = program.num_outputs**2 * n**2 * aval.size
+    num_bytes = n * program.num_outputs * aval.size
     num_bytes *= aval.dtype.itemsize
     shown = tuple(sorted(reasons))
     return LayerFound(

@@ -93,7 +93,8 @@ def _without_rows(eqn: JaxprEqn, operands: list[Known]) -> Known:
             )
         )
     if name == "broadcast_in_dim":
-        shape, places = eqn.params["shape"], eqn.params["broadcast_dimensions"]
+        shape = eqn.params["shape"]
+        places = eqn.params["broadcast_dimensions"]
         (old, *_), (operand, *_) = operands, eqn.invars
         kept = {new for at, new in enumerate(places) if not alike_along(at)(operand, old)}
         return Alike(frozenset(range(len(shape))) - kept)
@@ -140,14 +141,16 @@ def _kept_along(key: str) -> Callable[..., Known | None]:
     """Rule for operations along one axis other than the rows."""
 
     def rule(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None:
-        rows, rank = _only(operands, eqn), len(shape_of(eqn.invars[0]))
+        rows = _only(operands, eqn)
+        rank = len(shape_of(eqn.invars[0]))
         return rows if rows is not None and rows.axis != eqn.params[key] % rank else None
 
     return rule
 
 
 def _reduced(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None:
-    rows, axes = _first(operands), eqn.params["axes"]
+    rows = _first(operands)
+    axes = eqn.params["axes"]
     if rows is None or rows.axis in axes:
         return None
     return rows._replace(axis=rows.axis - sum(axis < rows.axis for axis in axes))
@@ -161,10 +164,13 @@ def _broadcast(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | No
 
 
 def _reshaped(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None:
-    rows, shape, size = _first(operands), shape_of(eqn.invars[0]), proof.size
+    rows = _first(operands)
+    shape = shape_of(eqn.invars[0])
+    size = proof.size
     if rows is None or eqn.params.get("dimensions") is not None:
         return None
-    before, before_out = math.prod(shape[: rows.axis]) * rows.outer, 1
+    before = math.prod(shape[: rows.axis]) * rows.outer
+    before_out = 1
     for axis, length in enumerate(eqn.params["new_sizes"]):
         after = before_out * length
         if before % before_out == 0 and after % (before * size) == 0 and after >= before * size:
@@ -183,7 +189,8 @@ def _transposed(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | N
 
 
 def _squeezed(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None:
-    rows, gone = _first(operands), eqn.params["dimensions"]
+    rows = _first(operands)
+    gone = eqn.params["dimensions"]
     if rows is None or rows.axis in gone:
         return None
     return rows._replace(axis=rows.axis - sum(axis < rows.axis for axis in gone))
@@ -191,7 +198,8 @@ def _squeezed(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | Non
 
 def _sliced(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None:
     """Accept slices that keep all rows."""
-    rows, shape = _first(operands), shape_of(eqn.invars[0])
+    rows = _first(operands)
+    shape = shape_of(eqn.invars[0])
     if rows is None:
         return None
     strides = eqn.params.get("strides")
@@ -222,7 +230,8 @@ def _stacked(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None
 
 
 def _unstacked(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None:
-    rows, axis = _first(operands), eqn.params["axis"]
+    rows = _first(operands)
+    axis = eqn.params["axis"]
     return (
         None
         if rows is None or rows.axis == axis
@@ -257,7 +266,8 @@ def _multiplied(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | N
             return None
         if known.axis in batch[at]:
             place = list(batch[at]).index(known.axis)
-            other, axis = operands[1 - at], batch[1 - at][place]
+            other = operands[1 - at]
+            axis = batch[1 - at][place]
             if other != known._replace(axis=axis) and not alike_along(axis)(
                 eqn.invars[1 - at], other
             ):
@@ -273,7 +283,8 @@ def _multiplied(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | N
 
 
 def _convolved(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None:
-    rows, numbers = _first(operands), eqn.params["dimension_numbers"]
+    rows = _first(operands)
+    numbers = eqn.params["dimension_numbers"]
     if rows is None or rows.axis != numbers.lhs_spec[0] or eqn.params["batch_group_count"] != 1:
         return None
     return rows._replace(axis=numbers.out_spec[0])
@@ -282,7 +293,8 @@ def _convolved(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | No
 def _gathered(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None:
     """Accept look-ups of own indices in a shared table or own row, or of shared indices in each row."""
     (table, indices), numbers = operands, eqn.params["dimension_numbers"]
-    shape, rank = shape_of(eqn.invars[0]), len(shape_of(eqn.outvars[0]))
+    shape = shape_of(eqn.invars[0])
+    rank = len(shape_of(eqn.outvars[0]))
     own = [
         axis for axis in range(rank) if axis not in numbers.offset_dims
     ]  # in the order of the axes of the indices
@@ -326,7 +338,8 @@ def _windowed(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | Non
 
 
 def _transformed(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None:
-    rows, rank = _first(operands), len(shape_of(eqn.invars[0]))
+    rows = _first(operands)
+    rank = len(shape_of(eqn.invars[0]))
     return rows if rows is not None and rows.axis < rank - len(eqn.params["fft_lengths"]) else None
 
 
@@ -410,12 +423,11 @@ def _either(
 
 
 def _scanned(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Sequence[Known]:
-    num_consts, num_carry = eqn.params["num_consts"], eqn.params["num_carry"]
-    consts, carry, xs = (
-        operands[:num_consts],
-        operands[num_consts:][:num_carry],
-        operands[num_consts + num_carry :],
-    )
+    num_consts = eqn.params["num_consts"]
+    num_carry = eqn.params["num_carry"]
+    consts = operands[:num_consts]
+    carry = operands[num_consts:][:num_carry]
+    xs = operands[num_consts + num_carry :]
     if any(isinstance(each, Rows) and each.axis == 0 for each in xs):
         raise Unproven("scan")
     inside = [_moved(each, -1) for each in xs]
@@ -449,8 +461,10 @@ def _chosen(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Sequence[Know
 
 
 def _repeated(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Sequence[Known]:
-    asked, done = eqn.params["cond_nconsts"], eqn.params["body_nconsts"]
-    body, condition = eqn.params["body_jaxpr"].jaxpr, eqn.params["cond_jaxpr"].jaxpr
+    asked = eqn.params["cond_nconsts"]
+    done = eqn.params["body_nconsts"]
+    body = eqn.params["body_jaxpr"].jaxpr
+    condition = eqn.params["cond_jaxpr"].jaxpr
     consts = operands[asked:][:done]
     atoms = body.invars[done:]
 

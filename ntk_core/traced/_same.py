@@ -64,7 +64,8 @@ class Comparison:
             if not self._shapes(left, right):
                 return False
             first[left] = second[right] = next(numbers)
-        ones, others = list(self._counting(one, first)), list(self._counting(two, second))
+        ones = list(self._counting(one, first))
+        others = list(self._counting(two, second))
         if len(ones) != len(others):
             return False
         for eqn, other in zip(ones, others, strict=True):
@@ -137,7 +138,8 @@ class Comparison:
     def _batch_axes(self, one: Var | Literal, two: Var | Literal) -> set[int] | None:
         """Return the axes along which the shapes differ by the size of the batch; None if others differ."""
         assert self.proof is not None
-        shape, single = shape_of(one), shape_of(two)
+        shape = shape_of(one)
+        single = shape_of(two)
         if len(shape) != len(single):
             return None
         axes = {axis for axis in range(len(shape)) if shape[axis] != single[axis]}
@@ -251,7 +253,8 @@ def _equal(one: object, two: object) -> bool:
         return False
     if jax.dtypes.issubdtype(one.dtype, jax.dtypes.extended):
         return False
-    left, right = np.asarray(one), np.asarray(two)
+    left = np.asarray(one)
+    right = np.asarray(two)
     return bool(np.array_equal(np.ascontiguousarray(left).view(np.uint8), np.ascontiguousarray(right).view(np.uint8))
                 if left.ndim else left.tobytes() == right.tobytes())  # fmt: skip
 

@@ -62,7 +62,8 @@ def summed_convolution(
     """
     (a1, d1), (a2, d2) = left, right
     num_outputs, n1, positions, num_features = d1.shape
-    n2, channels = a2.shape[0], patches.channels
+    n2 = a2.shape[0]
+    channels = patches.channels
     same = left is right
     pairs = n1 * n2 * (0.5 + 0.5 / MIN_BLOCKS if same else 1)
     pixels = math.prod(a1.shape[1:-1])

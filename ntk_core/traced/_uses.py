@@ -40,7 +40,8 @@ INLINED = {
     "remat2": "jaxpr",
 }
 MOST_ROWS = 2**24  # of a table: row numbers are exact in float32
-ADDED, MULTIPLIED = frozenset({"add", "sub", "add_any"}), frozenset({"mul", "div"})
+ADDED = frozenset({"add", "sub", "add_any"})
+MULTIPLIED = frozenset({"mul", "div"})
 
 Avals = Sequence[ShapedArray | jax.ShapeDtypeStruct]
 
@@ -200,7 +201,8 @@ def _equation(
     views = [each for each in operands if isinstance(each, View)]
     if all(isinstance(var, DropVar) for var in eqn.outvars):
         return nothing
-    name, inner = eqn.primitive.name, inner_program(eqn)
+    name = eqn.primitive.name
+    inner = inner_program(eqn)
     if not views and inner is None:
         return _constant(eqn, operands) or nothing
     if (
@@ -211,7 +213,8 @@ def _equation(
     ):
         return views
     if name == "scan" and inner is not None:
-        num_consts, num_carry = eqn.params["num_consts"], eqn.params["num_carry"]
+        num_consts = eqn.params["num_consts"]
+        num_carry = eqn.params["num_carry"]
         for each in operands[num_consts : num_consts + num_carry]:
             _escape(found, each, "carry of scan")
         seen = [
@@ -369,11 +372,9 @@ def _look_up(eqn: JaxprEqn, view: View, operand: int) -> Parts | None:
     """Rows of a table: one index each, whole rows."""
     if eqn.params["mode"] == GatherScatterMode.ONE_HOT or shape_of(eqn.invars[0])[0] > MOST_ROWS:
         return None
-    numbers, shape, sizes = (
-        eqn.params["dimension_numbers"],
-        shape_of(eqn.invars[0]),
-        eqn.params["slice_sizes"],
-    )
+    numbers = eqn.params["dimension_numbers"]
+    shape = shape_of(eqn.invars[0])
+    sizes = eqn.params["slice_sizes"]
     rows_alone = (
         numbers.collapsed_slice_dims == numbers.start_index_map == (0,)
         and not numbers.operand_batching_dims

@@ -94,7 +94,8 @@ def _rearranged(view: View, axes: Sequence[Axes] | None) -> list[View]:
 def _reshape(view: View, params: EquationParams, shape: Shape) -> list[View]:
     if view.axes is None or params.get("dimensions") is not None:
         return [view.loose()]
-    rest, axes = list(view.ordered(range(len(view.axes)))), []
+    rest = list(view.ordered(range(len(view.axes))))
+    axes = []
     for size in params["new_sizes"]:
         taken: list[Atom] = []
         while num_entries(tuple(taken)) < size and rest:
@@ -137,7 +138,8 @@ def _cut(view: View, starts: Sequence[int], stops: Sequence[int], shape: Sequenc
     """Return entries ``starts`` to ``stops`` of an array of this shape."""
     if view.axes is None:
         return view
-    box, axes = list(view.box), list(view.axes)
+    box = list(view.box)
+    axes = list(view.axes)
     for at, (start, stop, size) in enumerate(zip(starts, stops, shape, strict=True)):
         if (start, stop) == (0, size):
             continue
@@ -160,9 +162,12 @@ def _slice(view: View, params: EquationParams, shape: Shape) -> list[View]:
 
 
 def _split(view: View, params: EquationParams, shape: Shape) -> list[View]:
-    axis, found, start = params["axis"], [], 0
+    axis = params["axis"]
+    found = []
+    start = 0
     for size in params["sizes"]:
-        starts, stops = [0] * len(shape), list(shape)
+        starts = [0] * len(shape)
+        stops = list(shape)
         starts[axis], stops[axis] = start, start + size
         found.append(_cut(view, starts, stops, shape))
         start += size

@@ -79,7 +79,8 @@ def _described(function: Pointwise) -> Function:
     name = kind_of(function)
     z = GRID[np.abs(GRID) <= REACH]
     with jax.ensure_compile_time_eval(), jax.enable_x64(True):
-        values, negative = np.asarray(function(jnp.asarray(z))), -float(function(jnp.asarray(-1.0)))
+        values = np.asarray(function(jnp.asarray(z)))
+        negative = -float(function(jnp.asarray(-1.0)))
         erf = np.asarray(jax.scipy.special.erf(jnp.asarray(z)))
         kinks = slope_jumps(function)
     if np.allclose(values, erf, rtol=1e-12, atol=1e-14):

@@ -81,7 +81,8 @@ class Convolution(Layer):
             z = z.reshape(a.shape[0], *self.output_shape(a.shape[1:]))
         else:
             strides = (self.stride,) * self.dimensions
-            numbers, padded = _AXES[self.dimensions], self.pad(a, range(1, a.ndim - 1))
+            numbers = _AXES[self.dimensions]
+            padded = self.pad(a, range(1, a.ndim - 1))
             z = jax.lax.conv_general_dilated(
                 padded, weight, strides, "VALID", dimension_numbers=numbers
             )
@@ -115,7 +116,8 @@ class Convolution(Layer):
         Patches overlap, so every pixel product is computed once and added kernel_size^dimensions times.
         """
         *sizes, channels = input_shape
-        before, d = (self.kernel_size - 1) // 2, self.dimensions
+        before = (self.kernel_size - 1) // 2
+        d = self.dimensions
         center = channels * sum(before * self.kernel_size**axis for axis in range(d))
         a1, a2 = (
             each[..., center : center + channels].reshape(-1, *input_shape)

@@ -87,12 +87,12 @@ class Layered(Network):
         }
 
     def _layer(self, step: Step, is_last_hidden: bool) -> Layer:
-        scaling, block, paired = self.hidden_scaling, step.block, self.symmetric and is_last_hidden
+        scaling = self.hidden_scaling
+        block = step.block
+        paired = self.symmetric and is_last_hidden
         if step.name == OUTPUT:
-            trained, scaling = (
-                trains_output(self.trained),
-                Scaling(self.parameterization, width=self.unit),
-            )
+            trained = trains_output(self.trained)
+            scaling = Scaling(self.parameterization, width=self.unit)
             if step.drops:
                 return MaskedDense(
                     self.num_outputs, self._parts(step), scaling=scaling, trainable=trained

@@ -218,7 +218,8 @@ class Dense(Layer):
         return packed
 
     def apply_packed(self, packed: Params, a: Shaped[Array, "..."]) -> Float[Array, "..."]:
-        weight, fan_in = packed["weight"], a.shape[-1]
+        weight = packed["weight"]
+        fan_in = a.shape[-1]
         multiplier = self.multiplier(packed, fan_in)
         if weight.shape[-1] != self.num_features:
             return self.biased(packed, multiplier * jnp.inner(a, weight))

@@ -13,7 +13,9 @@ from ntk_core.networks.graphs import _steps
 from ntk_core.networks.graphs._blocks import BLOCKS, Block, FunctionName, Nested, Trained
 from ntk_core.networks.graphs._written import Written, inner_problem, read_object
 
-MAX_BYTES, MAX_BLOCKS, MAX_NESTING = 20_000, 64, 4
+MAX_BYTES = 20_000
+MAX_BLOCKS = 64
+MAX_NESTING = 4
 ALLOWED = 'an object such as {"layers": [{"kind": "dense", "width": "m"}, {"kind": "activation", "function": "tanh"}]}'
 
 
@@ -96,7 +98,8 @@ class Composition(Written):
 
     def trains(self, choice: str) -> tuple[bool, ...]:
         """Whether each of :meth:`trained`, then the output layer, is trained under this choice."""
-        first, blocks = self.connections().first, self.trained()
+        first = self.connections().first
+        blocks = self.trained()
         hidden = (
             _steps.trains_hidden(choice, number in first) and not block.frozen
             for number, block in enumerate(blocks, start=1)
@@ -154,7 +157,9 @@ def positions(layers: tuple[Block, ...], prefix: str = "layers") -> Iterator[tup
 
 def _check_nesting(layers: object) -> None:
     """Refuse too deep or too long input before parsing."""
-    level, depth, total = [layers], 0, 0
+    level = [layers]
+    depth = 0
+    total = 0
     while level:
         lists = [each for each in level if isinstance(each, list | tuple)]
         blocks = [block for each in lists for block in each if isinstance(block, dict)]

@@ -21,9 +21,13 @@ else:
     ActivationName = Literal[tuple(ACTIVATIONS)]
     EdgeKind = Literal["dense", "shared", "skip"]
 
-INPUT, OUTPUT = "input", "output"
-MAX_BYTES, MAX_GROUPS, MAX_EDGES = 200_000, 64, 1000
-MAX_NAME, MAX_SIZE = 40, 10_000_000
+INPUT = "input"
+OUTPUT = "output"
+MAX_BYTES = 200_000
+MAX_GROUPS = 64
+MAX_EDGES = 1000
+MAX_NAME = 40
+MAX_SIZE = 10_000_000
 EDGE_KINDS = table(
     Term(
         "dense", "dense", "a weight of its own for each pair of neurons; some edges may be removed"
@@ -456,7 +460,8 @@ class Graph(Written):
         for edge in self.edges:
             if edge.trained or edge.source == INPUT:
                 continue
-            source, target = self.group[edge.source], self.group[edge.target]
+            source = self.group[edge.source]
+            target = self.group[edge.target]
             equal = (source.size, source.factor, source.power) == (
                 target.size,
                 target.factor,

@@ -92,12 +92,14 @@ def graph_steps(
         return at[source] if is_flat else add(registered.FlattenInputBlock(), at[source])
 
     for name in graph.depths:
-        edges, place = graph.parents[name], f"groups.{name}"
+        edges = graph.parents[name]
+        place = f"groups.{name}"
         sources = [value(edge.source, name) for edge in edges]
         if name == OUTPUT:
             block: Block = registered.DenseBlock()
         elif name in graph.positioned:
-            kernel_size, channels = edges[0].kernel_size, graph.group[name].size_at(width)
+            kernel_size = edges[0].kernel_size
+            channels = graph.group[name].size_at(width)
             block = registered.ConvolutionBlock.model_construct(
                 width=channels, bias=use_bias, kernel_size=kernel_size
             )
@@ -190,10 +192,12 @@ def lay_out(
     num_outputs: int = 1,
 ) -> tuple[LayerSize, ...]:
     """Return the layers of steps at width m, the output layer last; errors name places (``layers.3.layers``)."""
-    shapes, layers = [tuple(input_shape)], dict[int, LayerSize]()
+    shapes = [tuple(input_shape)]
+    layers = dict[int, LayerSize]()
     for number, step in enumerate(steps, start=1):
         seen = [shapes[source] for source in step.sources]
-        block, place = step.block, step.place
+        block = step.block
+        place = step.place
         if isinstance(block, Trained):
             below = seen[0] if len(seen) == 1 else (*seen[0][:-1], sum(shape[-1] for shape in seen))
             is_masked = any(step.drops) or isinstance(block, registered.CopiesBlock)
@@ -352,7 +356,10 @@ class Connections:
 def find_connections(steps: tuple[Step, ...]) -> Connections:
     """Find the skips of a composition by tracking the layers concatenated at each step."""
     seen: list[set[int]] = [{0}]
-    skips, first, mixing, number = list[Skip](), list[int](), set[int](), 0
+    skips = list[Skip]()
+    first = list[int]()
+    mixing = set[int]()
+    number = 0
     for step in steps:
         below = [seen[source] for source in step.sources]
         if step.name:

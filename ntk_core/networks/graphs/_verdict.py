@@ -42,7 +42,8 @@ def in_degrees(
     Maskable edges count by their probability of being kept, shared weights once per position of their kernel, fixed
     skips not at all. Source: Zhu, Liu & Belkin 2022, §2.1 and App. A, E.
     """
-    sizes, positions = graph.sizes(width), math.prod(input_shape[:-1])
+    sizes = graph.sizes(width)
+    positions = math.prod(input_shape[:-1])
 
     def num_neurons(name: str) -> int:
         if name == INPUT:

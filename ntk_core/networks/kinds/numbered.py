@@ -24,7 +24,8 @@ def _fully_connected(settings: Settings, hidden: Hidden) -> Composition:
 
 def _bottleneck(settings: Settings, hidden: Hidden) -> Composition:
     """Stack dense layers, one with its own width and activation."""
-    own, at = settings.bottleneck_activation, settings.bottleneck_layer - 1
+    own = settings.bottleneck_activation
+    at = settings.bottleneck_layer - 1
     activation = settings.activation if own in (None, "same") else own
     blocks = list(_fully_connected(settings, hidden).layers)
     blocks[1 + 2 * at : 3 + 2 * at] = dense(settings.bottleneck_width, hidden[at][1], activation)

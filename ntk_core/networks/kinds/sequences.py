@@ -59,7 +59,8 @@ def _check_attention(architecture: Settings) -> None:
 
 def _transformer(settings: Settings, hidden: Hidden) -> Composition:
     """Embedding with positions, pre-normalized blocks, a last normalization and the readout."""
-    heads, normalized = _heads(settings), _NORMALIZATION[settings.normalization]
+    heads = _heads(settings)
+    normalized = _NORMALIZATION[settings.normalization]
     features = TokenDenseBlock.model_construct(width=heads.width)
     mlp_width = getattr(settings, "mlp_width", None) or multiple(heads.width, settings.mlp_factor)
     if getattr(settings, "width_is", "") == "mlp_width":
