@@ -262,8 +262,10 @@ def _parts(
     output = output_scalar(net, output_index)
     kernel, f, _ = pre_output_ntk(net, params, x[None])
     values, vectors = jnp.linalg.eigh(kernel[0, 0])
-    root = vectors * jnp.sqrt(jnp.maximum(values, 0)) @ vectors.T
-    gradient_part = jnp.max(jnp.abs(jnp.linalg.eigvalsh(root @ jax.hessian(output)(f[0]) @ root)))
+    root = vectors * jnp.sqrt(jnp.maximum(values, 0)) @ vectors.T  # of the kernel, (C, C)
+    curvature = jax.hessian(output)(f[0])
+    eigenvalues = jnp.linalg.eigvalsh(root @ curvature @ root)
+    gradient_part = jnp.max(jnp.abs(eigenvalues))
     weights = jax.grad(output)(f[0])
     hessian = operator(net, params, x, lambda f: jnp.vdot(weights, f))
     found = hessian.leading(key, max_matvecs, tolerance)

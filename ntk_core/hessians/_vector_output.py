@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -106,25 +107,11 @@ def vector_hessian_norm(
     best = 0.0
     weights = starts[0]
     for start in starts:
-        value = 0.0
-        u = start
-        for _ in range(MAX_ROUNDS):
-            with jax.default_matmul_precision("highest"):
-                norm, bent, is_known = _round(
-                    net, params, x, jnp.asarray(u, x.dtype), relative, max_matvecs, key
-                )
-            converged = converged and bool(is_known)
-            # The value at the best u for this v, in double precision, whose squares do not overflow.
-            reached = float(np.linalg.norm(np.asarray(bent, np.float64)))
-            before = value
-            value = max(value, float(norm), reached)
-            if reached > 0:
-                u = np.asarray(bent) / reached
-            if value > best:
-                best = value
-                weights = u
-            if reached == 0 or value <= before * (1 + GAIN):
-                break
+        ascent = _ascended(net, params, x, start, relative, max_matvecs, key)
+        converged = converged and ascent.converged
+        if ascent.value > best:
+            best = ascent.value
+            weights = ascent.weights
     outputs = np.array([found.value for found in alone])
     return VectorHessianNorm(
         value=max(best, float(outputs.max())),
@@ -133,6 +120,47 @@ def vector_hessian_norm(
         weights=np.asarray(weights),
         converged=converged,
     )
+
+
+class _Ascent(NamedTuple):
+    """Largest value along one ascent, and the outputs' weights u there."""
+
+    value: float
+    weights: np.ndarray
+    converged: bool
+
+
+def _ascended(
+    net: Model,
+    params: PyTree,
+    x: Array,
+    start: np.ndarray,
+    tolerance: float,
+    max_matvecs: int,
+    key: Array,
+) -> _Ascent:
+    """Improve v for fixed u and u for fixed v by turns, until a round gains little."""
+    value = 0.0
+    u = start
+    best = start
+    converged = True
+    for _ in range(MAX_ROUNDS):
+        with jax.default_matmul_precision("highest"):
+            norm, bent, is_known = _round(
+                net, params, x, jnp.asarray(u, x.dtype), tolerance, max_matvecs, key
+            )
+        converged = converged and bool(is_known)
+        # The value at the best u for this v, in double precision, whose squares do not overflow.
+        reached = float(np.linalg.norm(np.asarray(bent, np.float64)))
+        before = value
+        value = max(value, float(norm), reached)
+        if reached > 0:
+            u = np.asarray(bent) / reached
+        if value > before:
+            best = u
+        if reached == 0 or value <= before * (1 + GAIN):
+            break
+    return _Ascent(value, best, converged)
 
 
 @partial(jax.jit, static_argnums=(0, 5))

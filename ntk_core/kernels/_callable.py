@@ -105,18 +105,16 @@ def contract_jacobians(
 ) -> Float[Array, "n1 n2 ..."]:
     other = left if right is None else right
     with jax.default_matmul_precision("highest"):
-        dtypes = [wide(leaf.dtype) for leaf in left]
-        sides = (
-            [leaf.astype(dtype) for leaf, dtype in zip(side, dtypes, strict=True)]
-            for side in (left, other)
-        )
         if pairs is OutputPairs.ALL:
             axes = "iap,jbp->ijab"
         elif pairs is OutputPairs.EQUAL:
             axes = "iap,jap->ija"
         else:
             axes = "iap,jap->ij"
-        parts = [jnp.einsum(axes, u, v) for u, v in zip(*sides, strict=True)]
+        parts = []
+        for u, v in zip(left, other, strict=True):
+            dtype = wide(u.dtype)
+            parts.append(jnp.einsum(axes, u.astype(dtype), v.astype(dtype)))
         total = jnp.asarray(sum(parts))
         return total / left[0].shape[1] if pairs is OutputPairs.MEAN else total
 

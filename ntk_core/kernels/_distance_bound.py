@@ -66,23 +66,22 @@ def least_distance(net: Model, start: PyTree, end: PyTree, x: Inputs) -> LeastDi
     net, x, _ = accepted(net, start, x)
     like_params(end, start, "end")
     apply = as_function(net)
-    moved = np.subtract(
-        *(np.asarray(apply(params, jnp.asarray(x)), np.float64).ravel() for params in (end, start))
-    )
+    rows = jnp.asarray(x)
+    outputs_end = np.asarray(apply(end, rows), np.float64)
+    outputs_start = np.asarray(apply(start, rows), np.float64)
+    moved = outputs_end.ravel() - outputs_start.ravel()
     if not np.isfinite(moved).all():
         return LeastDistance(math.nan, math.nan)
-    on_the_way = (
-        jax.tree.map(lambda w0, w, s=share: w0 + s * (w - w0), start, end) for share in SHARES
-    )
-    kernels = [
-        as_matrix(np.asarray(unchecked_ntk(net, params, x), np.float64)) for params in on_the_way
-    ]
+    kernels = []  # on the way from w₀ to w, each (n C, n C)
+    for share in SHARES:
+        between = jax.tree.map(lambda w0, w, s=share: w0 + s * (w - w0), start, end)
+        kernel = np.asarray(unchecked_ntk(net, between, x), np.float64)
+        kernels.append(as_matrix(kernel))
     if not all(np.isfinite(each).all() for each in kernels):
         return LeastDistance(math.nan, math.nan)
     squares = np.max([np.diagonal(kernel) for kernel in kernels], axis=0)
     one = np.divide(np.abs(moved), np.sqrt(squares), out=np.zeros_like(moved), where=squares > 0)
     u = np.linalg.pinv(kernels[0], rcond=SMALLEST, hermitian=True) @ moved
     largest = max(float(u @ kernel @ u) for kernel in kernels)
-    return LeastDistance(
-        float(one.max()), abs(float(u @ moved)) / math.sqrt(largest) if largest > 0 else 0.0
-    )
+    together = abs(float(u @ moved)) / math.sqrt(largest) if largest > 0 else 0.0
+    return LeastDistance(float(one.max()), together)

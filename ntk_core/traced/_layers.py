@@ -4,6 +4,7 @@ A layer's gradient is a sum over positions, ∂f_c(x_i)/∂W = Σ_p a_ip ⊗ δ^
 (a table for both looking up and comparing words) adds Σ_q δ^c_iq ⊗ a_iq. docs/math/traced-programs.md.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -119,14 +120,14 @@ def sorted_into_layers(
         if leaf in escapes or not uses:
             continue
         boxes = list(dict.fromkeys(use.view.box for use in uses))
-        made = [
-            _layer(name, [use for use in uses if use.view.box == box], wide(avals[leaf].dtype))
-            for box in boxes
-        ]
-        apart = all(not _overlap(one, two) for at, one in enumerate(boxes) for two in boxes[:at])
-        fitting = [
-            layer for layer in made if layer is not None and (leaf not in masks or layer.is_dense)
-        ]
+        # One layer for each part of the parameter that is read by itself.
+        fitting = []
+        for box in boxes:
+            of_box = [use for use in uses if use.view.box == box]
+            layer = _layer(name, of_box, wide(avals[leaf].dtype))
+            if layer is not None and (leaf not in masks or layer.is_dense):
+                fitting.append(layer)
+        apart = all(not _overlap(one, two) for one, two in itertools.combinations(boxes, 2))
         if not apart or len(fitting) < len(boxes):
             escapes[leaf] = {"uses of forms that do not fit together"}
             continue

@@ -23,8 +23,17 @@ def features_at(use: Use, a: Array) -> Array:
 def _product_features(use: Use, a: Array) -> Array:
     contracting, batch = (each[1 - use.operand] for each in use.params["dimension_numbers"])
     free = [at for at in range(a.ndim) if at not in (*contracting, *batch)]
-    sizes = [math.prod(a.shape[at] for at in part) for part in (batch, free, contracting)]
-    return a.transpose(*batch, *free, *contracting).reshape(sizes)
+    return _joined(a, batch, free, contracting)  # (blocks, positions, fan_in)
+
+
+def _joined(array: Array, *parts: Sequence[int]) -> Array:
+    """Return an array with one axis for each part of its axes."""
+    order = []
+    sizes = []
+    for part in parts:
+        order.extend(part)
+        sizes.append(math.prod(array.shape[at] for at in part))
+    return array.transpose(order).reshape(sizes)
 
 
 def _convolution_features(use: Use, a: Array) -> Array:
@@ -34,29 +43,32 @@ def _convolution_features(use: Use, a: Array) -> Array:
     inner = zip(params["padding"], params["lhs_dilation"], strict=True)
     a = a.transpose(numbers.lhs_spec)  # (n, channels, *sizes)
     zero = np.zeros((), a.dtype)
-    a = jax.lax.pad(
-        a, zero, [(0, 0, 0)] * 2 + [(low, high, step - 1) for (low, high), step in inner]
-    )
+    padding = [(0, 0, 0), (0, 0, 0)]  # of rows and channels
+    for (low, high), dilation in inner:
+        padding.append((low, high, dilation - 1))
+    a = jax.lax.pad(a, zero, padding)
     kernel = [use.shapes[1][at] for at in numbers.rhs_spec[2:]]
     out = [use.shapes[2][at] for at in numbers.out_spec[2:]]
     patches = [a[:, :, *window] for window in _windows(kernel, out, params)]
     n, channels = a.shape[:2]
-    stacked = jax.numpy.stack(patches, -1).reshape(
-        n, use.groups, channels // use.groups, math.prod(out), len(patches)
-    )
-    return stacked.transpose(1, 0, 3, 2, 4).reshape(use.groups, n * math.prod(out), -1)
+    num_positions = math.prod(out)
+    stacked = jnp.stack(patches, -1)  # (n, channels, *out, entries of the kernel)
+    grouped = stacked.reshape(n, use.groups, channels // use.groups, num_positions, len(patches))
+    return grouped.transpose(1, 0, 3, 2, 4).reshape(use.groups, n * num_positions, -1)
 
 
 def _windows(
     kernel: Sequence[int], out: Sequence[int], params: EquationParams
 ) -> Iterator[tuple[slice, ...]]:
+    """Yield, for each entry of the kernel, the places of a that it multiplies."""
+    axes = list(zip(out, params["window_strides"], params["rhs_dilation"], strict=True))
     for offset in np.ndindex(*kernel):
-        yield tuple(
-            slice(o * dilation, o * dilation + (size - 1) * stride + 1, stride)
-            for o, size, stride, dilation in zip(
-                offset, out, params["window_strides"], params["rhs_dilation"], strict=True
-            )
-        )
+        window = []
+        for at, (size, stride, dilation) in zip(offset, axes, strict=True):
+            first = at * dilation
+            last = first + (size - 1) * stride
+            window.append(slice(first, last + 1, stride))
+        yield tuple(window)
 
 
 def _look_up_features(use: Use, a: Array) -> Array:
@@ -102,9 +114,9 @@ def positions_of(use: Use, z: Array) -> Array:
     num_own = len(use.shapes[1]) - num_batch - len(use.params["dimension_numbers"][0][0])
     rest = list(range(num_batch, len(shape)))
     own = rest[:num_own] if use.operand == 0 else rest[len(rest) - num_own :]
-    parts = (list(range(num_batch)), [at for at in rest if at not in own], own)
-    sizes = [math.prod(shape[at] for at in part) for part in parts]
-    return z.transpose([at for part in parts for at in part]).reshape(sizes)
+    blocks = range(num_batch)
+    positions = [at for at in rest if at not in own]
+    return _joined(z, blocks, positions, own)
 
 
 def z_of(use: Use, positions: Array) -> Array:

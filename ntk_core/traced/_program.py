@@ -133,17 +133,18 @@ class Program:
         with jax.default_matmul_precision("highest"):  # which equations remember
             self.closed = jax.make_jaxpr(one_row)(list(avals), row)
             check_reversible(self.closed, moving)
-        paths = jax.tree_util.tree_flatten_with_path(
-            jax.tree.unflatten(structure, list(range(len(avals))))
-        )[0]
-        self.names = {
-            at: jax.tree_util.keystr(path) or "params"
-            for (path, at), moves in zip(paths, moving, strict=True)
-            if moves
-        }
-        self._groups = (
-            {name: paths[at][0][0].key for at, name in self.names.items()} if stated.layers else {}
-        )
+        numbered = jax.tree.unflatten(structure, list(range(len(avals))))
+        paths, _ = jax.tree_util.tree_flatten_with_path(numbered)
+        self.names: dict[int, str] = {}
+        for (path, at), moves in zip(paths, moving, strict=True):
+            if moves:
+                self.names[at] = jax.tree_util.keystr(path) or "params"
+        self._groups: dict[str, str] = {}
+        if stated.layers:
+            # Parameters of a network are {layer: {parameter: array}}.
+            for at, name in self.names.items():
+                path, _ = paths[at]
+                self._groups[name] = path[0].key
         found = find_uses(self.closed, {*self.names, *stated.readers.values()}, stated.masks)
         layers, self.escapes = sorted_into_layers(found, self.names, avals, stated.masks)
         self.layers = tuple(layers)
@@ -211,11 +212,11 @@ class Program:
         threaded: Threaded,
     ) -> Outputs:
         """Return (outputs (C,) of one row, inputs of all uses), see :func:`ntk_core.traced._evaluate.evaluate`."""
-        uses = [*self.uses.values(), *(use for uses in self.readers.values() for use in uses)]
-        by_site, by_tap = (
-            {place(use): use for use in uses}
-            for place in (lambda use: use.site, lambda use: use.tap)
-        )
+        uses = list(self.uses.values())
+        for readers in self.readers.values():
+            uses.extend(readers)
+        by_site = {use.site: use for use in uses}
+        by_tap = {use.tap: use for use in uses}
         changes = Changes(by_site, by_tap, touch, belongings, threaded)
         (outputs,), seen = evaluate(self.closed.jaxpr, self.closed.consts, [*leaves, row], changes)
         return outputs, seen
@@ -235,11 +236,10 @@ class Program:
         def touch(use: Use, a: Array, z: Array, tap: PyTree) -> Array:
             if use.name in taps:
                 return z + tap
-            reads = (
-                z_of(use, jnp.broadcast_to(indices(use, a), positions_of(use, z).shape))
-                < use.shapes[1][0]
-            )
-            return jnp.where(reads, z, jax.lax.stop_gradient(z))
+            shape = positions_of(use, z).shape
+            rows_read = z_of(use, jnp.broadcast_to(indices(use, a), shape))
+            num_rows = use.shapes[1][0]
+            return jnp.where(rows_read < num_rows, z, jax.lax.stop_gradient(z))
 
         return self.run(leaves, row, touch, {**look_ups, **taps}, lambda use, level: True)
 
@@ -267,11 +267,11 @@ class Program:
                 found = self.run(
                     values, row, lambda use, a, z, tap: z + tap, all_taps, lambda use, level: True
                 )
-                read = {
-                    name: [found[1][use.name].ravel() for use in uses]
-                    for name, uses in factored.items()
-                }
-                return {name: jnp.concatenate(parts) for name, parts in read.items()}, found
+                _, inputs = found
+                read = {}  # what the readers of each z take, one after another
+                for name, uses in factored.items():
+                    read[name] = jnp.concatenate([inputs[use.name].ravel() for use in uses])
+                return read, found
 
             _, slopes, (outputs, seen) = jax.jvp(
                 forward, (moved,), (jax.tree.map(jnp.ones_like, moved),), has_aux=True
@@ -370,9 +370,9 @@ class Program:
         self, leaves: Sequence[Array], views1: Views, views2: Views
     ) -> Float[Array, "n1 n2 C C"]:
         """Return the whole kernel of f, without φ."""
-        return jnp.transpose(
-            jnp.asarray(sum(self.kernels(leaves, views1, views2).values())), (1, 3, 0, 2)
-        )
+        parts = self.kernels(leaves, views1, views2)
+        total = jnp.asarray(sum(parts.values()))  # (C, n1, C, n2)
+        return jnp.transpose(total, (1, 3, 0, 2))
 
     def layer_of(self, name: str) -> str:
         """Return the layer of a network's parameter (part); for a function, the part itself."""

@@ -176,7 +176,11 @@ def _structured(program: Program, layer: TracedLayer, n: int) -> LayerFound:
 def _by_jacobian(program: Program, leaf: int, n: int) -> LayerFound:
     reasons = program.escapes[leaf]
     aval = program.avals[leaf]
-    kind = "addition" if reasons <= ADDED else "gain" if reasons <= MULTIPLIED else "jacobian"
+    kind = "jacobian"
+    if reasons <= ADDED:
+        kind = "addition"
+    elif reasons <= MULTIPLIED:
+        kind = "gain"
     products = program.num_outputs**2 * n**2 * aval.size
     num_bytes = n * program.num_outputs * aval.size
     num_bytes *= aval.dtype.itemsize

@@ -59,11 +59,12 @@ class View:
         """Return the parameter's axes along these axes of the array, in order, with adjacent parts merged."""
         assert self.axes is not None
         found: list[Atom] = []
-        for axis, stride, size in (atom for position in positions for atom in self.axes[position]):
-            if found and found[-1][:2] == (axis, stride * size):
-                found[-1] = (axis, stride, size * found[-1][2])
-            else:
-                found.append((axis, stride, size))
+        for position in positions:
+            for axis, stride, size in self.axes[position]:
+                if found and found[-1][:2] == (axis, stride * size):
+                    found[-1] = (axis, stride, size * found[-1][2])
+                else:
+                    found.append((axis, stride, size))
         return tuple(found)
 
     def inside_scan(self, stacked: bool) -> "View":
@@ -177,11 +178,10 @@ def _split(view: View, params: EquationParams, shape: Shape) -> list[View]:
 def _unstack(view: View, params: EquationParams, shape: Shape) -> list[View]:
     axis = params["axis"]
     ones = {"axis": axis, "sizes": (1,) * shape[axis]}
-    return [
-        one
-        for each in _split(view, ones, shape)
-        for one in _squeeze(each, {"dimensions": (axis,)}, shape)
-    ]
+    found = []
+    for part in _split(view, ones, shape):
+        found += _squeeze(part, {"dimensions": (axis,)}, shape)
+    return found
 
 
 def _convert(view: View, params: EquationParams, shape: Shape) -> list[View]:
@@ -220,7 +220,8 @@ def moved_on(
         shape: of the first operand.
     """
     first, *others = inputs
-    if (scaled := times_number(name, inputs, View)) is not None:
+    scaled = times_number(name, inputs, View)
+    if scaled is not None:
         return [scaled]
     if not isinstance(first, View):
         return None
