@@ -319,7 +319,8 @@ def least_squares(
     for label in range(len(numbers)):
         rows = labels == label
         own = design[rows]
-        # (I − H_gg)^{−1/2} · X_g (XᵀX)⁻¹ c, without directions determined by one cluster, which have no residual
+        # (I − H_gg)^{−1/2} · X_g (XᵀX)⁻¹ c, without directions determined by one cluster, which
+        # have no residual
         values, vectors = np.linalg.eigh(np.eye(len(own)) - own @ inverse @ own.T)
         scale = np.where(values > 1e-9, 1 / np.sqrt(np.maximum(values, 1e-9)), 0.0)
         weight = vectors @ (scale * (vectors.T @ (own @ direction)))

@@ -57,8 +57,9 @@ from ntk_core.traced import (
 QUANTITIES = ("hessian", "kernel")
 MAX_MATVECS = 64
 MAX_FURTHER_STEPS = 400  # of the best ascent in each ball
-# An ascent ends when a window of steps gains no more than this. The pace is 0.5% in 50 steps; as it varies from window
-# to window, 50 further steps then find at most about 1% (measured in docs/math/hessian_against_width.md).
+# An ascent ends when a window of steps gains no more than this. The pace is 0.5% in 50 steps; as it
+# varies from window to window, 50 further steps then find at most about 1% (measured in
+# docs/math/hessian_against_width.md).
 STEPS_OF_A_WINDOW = 10
 SMALL_GAIN = 1e-3
 
@@ -280,7 +281,8 @@ def _ascents(
         direction_key = jax.random.fold_in(key, index)
         random = measure(sphere_point(measure.net, center, direction_key, radius))
         start = random
-        # The first ascent continues from the best point of the smaller ball if that exceeds its random direction.
+        # The first ascent continues from the best point of the smaller ball if that exceeds its
+        # random direction.
         if index == 0 and best.value > random.value:
             start = best
         visited = ascend(measure, center, start, radius, num_steps)

@@ -12,7 +12,8 @@ from ntk_core.kernels._arrays import in_float64, real_array
 from ntk_core.kernels._outputs import as_matrix
 from ntk_core.traced import accepted_targets
 
-# Share of the mean diagonal, about the rounding of a float32 kernel with a thousand rows. Our choice.
+# Share of the mean diagonal, about the rounding of a float32 kernel with a thousand rows. Our
+# choice.
 JITTER = 1e-6
 
 

@@ -38,7 +38,8 @@ SIZES_KEPT = 8  # sizes of compared numbers; our choice
 LARGEST_DRIFT = (
     16.0  # of log2 of all sizes together; products of a layer have 100 more bits of range
 )
-# Evidence of independent rows: by proof, at random numbers, or at the given ones alone, so that each call repeats it.
+# Evidence of independent rows: by proof, at random numbers, or at the given ones alone, so that
+# each call repeats it.
 Result = TypeVar("Result")
 
 
@@ -328,7 +329,8 @@ def _both_ways(batch: Batch, leaves: list[Array], x: Array) -> BothWays:
 
     with jax.default_matmul_precision("highest"):
         apart = derived(single, None)
-        # A large output must not hide the gradient of a small one: both have about the same weight in the mixture.
+        # A large output must not hide the gradient of a small one: both have about the same weight
+        # in the mixture.
         weights = _reciprocal(jnp.max(jnp.abs(apart.slopes), 0))
         return derived(whole, weights), apart
 

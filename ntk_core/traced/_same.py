@@ -22,7 +22,8 @@ from ntk_core.traced._views import shape_of
 IGNORED = frozenset({"name", "debug_info"})
 SIZES = frozenset({"shape"})  # of results, whose shapes are compared
 PARTS = frozenset({"limit_indices", "slice_sizes"})  # of the first operand
-# Operations on arrays without rows, such as ``zeros((len(x), m))``, that treat all entries along the batch alike.
+# Operations on arrays without rows, such as ``zeros((len(x), m))``, that treat all entries along
+# the batch alike.
 SPREAD = ELEMENTWISE | CALLS.keys() | {"scan", "while", "cond", "dynamic_update_slice"}
 Numbered = dict[Var, int | JaxprEqn]  # variables by order of use, or the equation that copies them
 

@@ -175,7 +175,8 @@ _LARGEST = {
     },
     **{"dimensions": 2, "skip_every": 2},
 }
-# Setting of a network → check of (its name, its value); each network checks relations between its settings.
+# Setting of a network → check of (its name, its value); each network checks relations between its
+# settings.
 CHECKS: dict[str, Callable[[str, Any], object]] = {
     **{name: partial(check_choice, allowed=names) for name, names in _CHOICES.items()},
     **{name: partial(check_count, highest=most) for name, most in _LARGEST.items()},

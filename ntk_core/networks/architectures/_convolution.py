@@ -76,7 +76,8 @@ class Convolution(Layer):
         weight = params["weight"]
         check_inputs(a.shape[-1], weight.shape[-2])
         if jax.default_backend() == "cpu":
-            # As a product of patches: XLA's convolutions on a CPU are an order of magnitude slower inside loops.
+            # As a product of patches: XLA's convolutions on a CPU are an order of magnitude slower
+            # inside loops.
             z = self.features(params, a) @ weight.reshape(-1, weight.shape[-1])
             z = z.reshape(a.shape[0], *self.output_shape(a.shape[1:]))
         else:

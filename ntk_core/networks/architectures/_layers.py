@@ -201,7 +201,8 @@ class Dense(Layer):
         return self.biased(params, self.multiplier(params, a.shape[-1]) * product)
 
     def pack(self, params: Params) -> Params:
-        # One product for weights and biases, contiguous for few features (docs/math/linearized-training.md).
+        # One product for weights and biases, contiguous for few features
+        # (docs/math/linearized-training.md).
         fan_in = params["weight"].shape[0]
         if "bias" in params and ASPECT * fan_in <= self.num_features:
             return {"weight": jnp.concatenate([params["weight"], params["bias"][None]])}
