@@ -5,12 +5,8 @@ of one call, after imports, weights and inputs. ``python -m benchmarks.first_cal
 calls with those of an earlier commit, in turn: ten minutes.
 """
 
-import shutil
 import statistics
-import subprocess
-import tempfile
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import cyclopts
@@ -25,6 +21,7 @@ from benchmarks.measure import (
     Settings,
     Watch,
     alternate,
+    earlier,
     environment,
     isolated,
     local,
@@ -146,18 +143,8 @@ def main(revision: str, rounds: int = 7) -> None:
     from benchmarks.__main__ import keep
 
     conditions, watch, rows = environment(), Watch(), list[Row]()
-    with tempfile.TemporaryDirectory() as folder:
-        earlier = subprocess.run(
-            ["git", "archive", revision, "ntk_core", "linearity_lab"],
-            cwd=ROOT,
-            check=True,
-            stdout=subprocess.PIPE,
-        )
-        subprocess.run(
-            ["tar", "--extract", "--directory", folder], input=earlier.stdout, check=True
-        )
-        shutil.copytree(ROOT / "benchmarks", Path(folder) / "benchmarks")
-        trees = {"before": Path(folder), "now": ROOT}
+    with earlier(revision) as before:
+        trees = {"before": before, "now": ROOT}
         for name, what in product(NAMES, QUANTITIES):
             case = name, what, "own", False, WARM_S
             turns = [

@@ -7,10 +7,12 @@ import math
 import os
 import pkgutil
 import platform
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import metadata
@@ -188,6 +190,17 @@ def isolated(
     printed = subprocess.check_output(command, cwd=tree, env={**os.environ, **variables}, text=True)
     found: Row = json.loads(printed.splitlines()[-1])
     return found
+
+
+@contextlib.contextmanager
+def earlier(revision: str) -> Iterator[Path]:
+    """Write the code of an earlier commit, with the benchmarks of this one, to a temporary tree."""
+    with tempfile.TemporaryDirectory() as folder:
+        archive = ["git", "archive", revision, "ntk_core", "linearity_lab"]
+        packed = subprocess.run(archive, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout
+        subprocess.run(["tar", "--extract", "--directory", folder], input=packed, check=True)
+        shutil.copytree(ROOT / "benchmarks", Path(folder) / "benchmarks")
+        yield Path(folder)
 
 
 class Watch:

@@ -6,17 +6,19 @@ default sweep against a plain JAX script of the same science, whose numbers must
 
 import itertools
 import os
+import statistics
 import sys
 import tempfile
 import time
 
+import cyclopts
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
 import ntk_core
-from benchmarks.measure import Meter, Row, Settings, isolated
+from benchmarks.measure import ROOT, Meter, Row, Settings, Watch, earlier, environment, isolated
 from benchmarks.plain_sweep import sweep_widths
 from linearity_lab import load_dataset, presets
 from linearity_lab.experiments.generalization.point import GeneralizationResult
@@ -238,3 +240,45 @@ def sweep(settings: Settings) -> Row:
     }
     summary = {"preset": PRESET, "num_seeds": spec.num_seeds, **times, **faster}
     return {**summary, "relative_difference_of_sup_change": apart}
+
+
+def sweep_cost(small: bool) -> Row:
+    """Processor seconds of the default sweep in this process, compilation included and without it."""
+    spec = spec_of(PRESET, Settings(quick=small), {"num_seeds": NUM_SEEDS})
+    cold, _ = whole_run(spec)
+    warm, _ = whole_run(spec)
+    return {"cold": cold["processor_s"], "warm": warm["processor_s"]}
+
+
+def main(revision: str, rounds: int = 5) -> None:
+    """Compare the default sweep and its training steps with those of an earlier commit, in turn."""
+    from benchmarks.__main__ import keep
+    from benchmarks.training import step_cost
+
+    conditions = environment()
+    watch = Watch()
+    measured = {"sweep": (sweep_cost, False), "steps": (step_cost, 1_000)}
+    rows = []
+    with earlier(revision) as before:
+        trees = {"before": before, "now": ROOT}
+        for what, (work, argument) in measured.items():
+            turns = []
+            for _ in range(rounds):
+                turns.append(
+                    {side: isolated(work, argument, tree=at) for side, at in trees.items()}
+                )
+            for name in turns[0]["now"]:
+                row: Row = {"quantity": what, "kind": name}
+                for side in trees:
+                    row[side] = statistics.median(turn[side][name] for turn in turns)
+                ratios = [turn["now"][name] / turn["before"][name] for turn in turns]
+                rows.append({**row, "ratio": statistics.median(ratios), "ratios": sorted(ratios)})
+                print(rows[-1], flush=True)
+    found = {"environment": conditions, "load": {**watch.note(), "forced": True}}
+    keep("before_sweep", {**found, "revision": revision, "rounds": rounds, "rows": rows}, True)
+
+
+if __name__ == "__main__":
+    from benchmarks import whole_runs  # fresh processes find its functions by their module
+
+    cyclopts.run(whole_runs.main)
