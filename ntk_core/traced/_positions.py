@@ -28,7 +28,7 @@ def _product_features(use: Use, a: Array) -> Array:
 
 def _joined(array: Array, *parts: Sequence[int]) -> Array:
     """Return an array with one axis for each part of its axes."""
-    order = []
+    order: list[int] = []
     sizes = []
     for part in parts:
         order.extend(part)

@@ -186,7 +186,10 @@ def test_worker_reports_its_process_and_names_errors(sent, tiny, monkeypatch):
     assert (event.kind, event.status, event.reason[:8]) == ("ended", "failed", "widths: ")
     monkeypatch.setattr(worker, "run", Mock(side_effect=ValueError("why\nand a second line")))
     event = parse_event(sent(canonical_json(tiny(27)))[-1])
-    assert (event.status, event.reason) == ("failed", "the computation failed (ValueError: why)")
+    assert (event.status, event.reason) == (
+        "failed",
+        "the computation failed (ValueError: why and a second line)",
+    )
 
 
 def test_jobs_load_neither_jax_nor_streamlit():
