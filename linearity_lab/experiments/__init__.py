@@ -17,6 +17,7 @@ EXPERIMENTS = (
     "learning_rate",
     "horizon",
     "generalization",
+    "adding",
 )
 KEPT = (
     "own_model",

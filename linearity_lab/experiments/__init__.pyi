@@ -18,6 +18,8 @@ from ._specs import run as run
 from ._specs import run_summary as run_summary
 from ._specs import spec_digest as spec_digest
 from ._specs import with_settings as with_settings
+from .adding.point import AddingResult as AddingResult
+from .adding.point import AddingSpec as AddingSpec
 from .architectures.point import ArchitecturesResult as ArchitecturesResult
 from .architectures.point import ArchitecturesSpec as ArchitecturesSpec
 from .dag.point import DAGResult as DAGResult
@@ -181,6 +183,10 @@ def preset(
     ],
 ) -> Preset[GeneralizationSpec]: ...
 @typing.overload
+def preset(
+    name: typing.Literal["adding-networks", "adding-curves", "adding-adapters", "adding-many"],
+) -> Preset[AddingSpec]: ...
+@typing.overload
 def preset(name: str) -> Preset[ExperimentSpec]: ...
 @typing.overload
 def compute(
@@ -342,6 +348,13 @@ def compute(
     points: runs.Points | None = None,
     **settings: object,
 ) -> GeneralizationResult: ...
+@typing.overload
+def compute(
+    spec: typing.Literal["adding-networks", "adding-curves", "adding-adapters", "adding-many"],
+    *,
+    points: runs.Points | None = None,
+    **settings: object,
+) -> AddingResult: ...
 @typing.overload
 def compute(
     spec: runs.SpecOf[_Result] | Preset[runs.SpecOf[_Result]],

@@ -10,6 +10,7 @@ __all__ = (
     "ClosedForm",
     "Loss",
     "Optimizer",
+    "addition_error",
     "gauss_newton_product",
     "kernel_velocity",
     "linearize",

@@ -1,3 +1,4 @@
+from ._adding import addition_error as addition_error
 from ._closed_form import ClosedForm as ClosedForm
 from ._closed_form import one_sample_catapult as one_sample_catapult
 from ._condition import MAX_KERNEL_ROWS as MAX_KERNEL_ROWS

@@ -1,0 +1,209 @@
+"""Networks trained on several tasks from one start, and the sums of their changes; one network and width at a time."""
+
+import itertools
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+
+from linearity_lab.data import Dataset
+from linearity_lab.experiments.adding.point import (
+    KEPT_POINTS,
+    AddingPoint,
+    AddingRun,
+    AddingSpec,
+)
+from linearity_lab.experiments.train_options import train_options
+from linearity_lab.networks.build import build_network
+from linearity_lab.runs import Outcome
+from ntk_core.dynamics import BesideLinear, HistoryMeasure, Loss, TrainData, addition_error
+from ntk_core.networks.architectures import Network, NetworkParams
+from ntk_core.networks.choices import OUTPUTS
+from ntk_core.networks.keys import initial_key
+from ntk_core.progress import Progress
+
+TRAINING_SHARE = 0.95  # of a run's progress; the rest takes outputs
+Indices = NDArray[np.integer]
+Floats = NDArray[np.float64]
+
+
+def compute(spec: AddingSpec, data: Dataset, key: str, progress: Progress) -> AddingPoint:
+    """Compute one network at one width, all outputs and seeds."""
+    letter, width = spec.value_of(key)
+    parts = parts_of(data, spec.num_tasks)
+    plan = list(itertools.product(spec.outputs, spec.seeds))
+    runs = []
+    for index, (output, seed) in enumerate(plan):
+        runs.append(_run(spec, data, key, output, seed, progress.part(index, len(plan))))
+    net = build_network(spec.networks[letter], width, data.num_outputs, "linear")
+    is_curve = spec.is_curve
+    return AddingPoint(
+        network=letter,
+        width=width,
+        num_params=net.num_params(data.input_shape, only_trained=True),
+        runs=tuple(runs),
+        x=_row(data.x_test[:KEPT_POINTS]) if is_curve else (),
+        x_train=tuple(_row(data.x[part]) for part in parts) if is_curve else (),
+        y_train=tuple(_row(data.y[part]) for part in parts) if is_curve else (),
+    )
+
+
+def parts_of(data: Dataset, num_tasks: int) -> list[Indices]:
+    """Return the training points of each task: dealt in turn, or intervals of one-dimensional inputs."""
+    if data.input_shape == (1,):
+        return list(np.array_split(np.argsort(data.x[:, 0], kind="stable"), num_tasks))
+    return [np.arange(first, len(data.x), num_tasks) for first in range(num_tasks)]
+
+
+class _Task(NamedTuple):
+    """One trained task.
+
+    Attributes:
+        vector: τ = w − w₀, a tree like the parameters.
+    """
+
+    vector: NetworkParams
+    outcome: Outcome
+    num_steps: int
+
+
+def _run(
+    spec: AddingSpec, data: Dataset, key: str, output: str, seed: int, progress: Progress
+) -> AddingRun:
+    letter, width = spec.value_of(key)
+    net = build_network(spec.networks[letter], width, data.num_outputs, output)
+    start = net.init(initial_key(seed, width), data.input_shape)
+    progress = progress.named(
+        f"network {letter}, width {width:,}: {OUTPUTS[output].title}, seed {seed}"
+    )
+    tasks = []
+    for number, part in enumerate(parts_of(data, spec.num_tasks)):
+        share = progress.between(0.0, TRAINING_SHARE).part(number, spec.num_tasks)
+        # Training may reuse the memory of the weights that it is given.
+        given = jax.tree.map(jnp.copy, start)
+        tasks.append(_trained(spec, data, part, net, given, share.named(f"task {number + 1}")))
+    sums = sums_of(net, start, [task.vector for task in tasks], data.x_test, spec.scale)
+    return AddingRun(
+        output=output,
+        seed=seed,
+        outcome=next((t.outcome for t in tasks if t.outcome != "converged"), "converged"),
+        steps=tuple(task.num_steps for task in tasks),
+        error=sums.error,
+        linear=sums.linear,
+        **(sums.kept() if seed == spec.seed else {}),
+    )
+
+
+def _trained(
+    spec: AddingSpec,
+    data: Dataset,
+    part: Indices,
+    net: Network,
+    start: NetworkParams,
+    progress: Progress,
+) -> _Task:
+    """Train one task from w₀, and return how far it moved the weights."""
+    options = train_options(spec.training, loss=Loss(net.output, "square"))
+    points = TrainData(data.x[part], data.y[part], followed=())
+    beside = BesideLinear(net, start, points, options, linearized=False)
+    measure = HistoryMeasure(beside, kernels=False)
+    beside.descend([measure], progress)
+    history = measure.result()
+    vector = jax.tree.map(jnp.subtract, history.params, start)
+    outcome = history.network.outcome
+    assert outcome != "finished"  # a threshold is always set
+    return _Task(vector, outcome, int(history.steps[-1]))
+
+
+class Sums(NamedTuple):
+    """Outputs of the tasks and of their sums at test points.
+
+    Attributes:
+        start: f(w₀), (k, C).
+        tasks: f(w₀ + τ_k), (T, k, C).
+        together: f(w₀ + λ Σ τ_k) of the first 1, …, T tasks, (T, k, C).
+        of_linear: f(w₀) + J λ Σ τ_k of all tasks, (k, C).
+        scale: λ.
+    """
+
+    start: Floats
+    tasks: Floats
+    together: Floats
+    of_linear: Floats
+    scale: float
+
+    @property
+    def error(self) -> tuple[float | None, ...]:
+        """E of the first 1, …, T tasks; None if their changes add up to 0."""
+        found = []
+        for count, together in enumerate(self.together, start=1):
+            parts = self.scale * (self.tasks[:count] - self.start)
+            found.append(_known(addition_error(together - self.start, list(parts))))
+        return tuple(found)
+
+    @property
+    def linear(self) -> float | None:
+        """Distance of all changes together from those of the linear model with the same vectors."""
+        return _known(addition_error(self.together[-1] - self.start, [self.of_linear - self.start]))
+
+    def kept(self) -> dict[str, object]:
+        """Return the outputs that a run stores, at the first test points."""
+        return {
+            "start": _rows(self.start[:KEPT_POINTS]),
+            "tasks": tuple(_rows(task[:KEPT_POINTS]) for task in self.tasks),
+            "together": _rows(self.together[-1][:KEPT_POINTS]),
+            "of_linear": _rows(self.of_linear[:KEPT_POINTS]),
+        }
+
+
+def sums_of(
+    net: Network,
+    start: NetworkParams,
+    vectors: list[NetworkParams],
+    x: NDArray[np.floating],
+    scale: float,
+) -> Sums:
+    """Return the outputs at ``x`` after each task and after sums of the first tasks, (k, C) each."""
+    inputs = jnp.asarray(x, jnp.result_type(float))
+    at_start = _outputs(net, start, vectors[0], 0.0, inputs)
+    tasks, together = [], []
+    total = jax.tree.map(jnp.zeros_like, start)
+    for vector in vectors:
+        tasks.append(_outputs(net, start, vector, 1.0, inputs))
+        total = jax.tree.map(jnp.add, total, vector)
+        together.append(_outputs(net, start, total, scale, inputs))
+    of_linear = at_start + scale * _slope(net, start, total, inputs)
+    wide = partial(np.asarray, dtype=np.float64)
+    return Sums(wide(at_start), wide(tasks), wide(together), wide(of_linear), scale)
+
+
+@partial(jax.jit, static_argnums=0)
+def _outputs(
+    net: Network, start: NetworkParams, vector: NetworkParams, scale: float, x: Array
+) -> Array:
+    """f(w₀ + λ τ), (k, C)."""
+    return net.apply(jax.tree.map(lambda w, t: w + scale * t, start, vector), x)
+
+
+@partial(jax.jit, static_argnums=0)
+def _slope(net: Network, start: NetworkParams, vector: NetworkParams, x: Array) -> Array:
+    """J τ, the derivative of the outputs along τ, (k, C)."""
+    return jax.jvp(lambda w: net.apply(w, x), (start,), (vector,))[1]
+
+
+def _known(error: float) -> float | None:
+    """Return None for an error that is not a number."""
+    return None if np.isnan(error) else error
+
+
+def _row(values: NDArray[np.floating]) -> tuple[float, ...]:
+    """Flatten one-dimensional inputs or targets."""
+    return tuple(np.asarray(values, np.float64).ravel().tolist())
+
+
+def _rows(values: Floats) -> tuple[tuple[float, ...], ...]:
+    return tuple(map(_row, values))

@@ -1,0 +1,296 @@
+"""The error of adding against width and against the number of tasks, and the added functions."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import plotly.graph_objects as go
+
+from linearity_lab.charts.axes import GUIDE_LINE, beginning, finish
+from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.choices import Choice, output_choice, width_choice
+from linearity_lab.charts.figure import Figure, Shown
+from linearity_lab.charts.lines import (
+    GROWN_AXES,
+    Axis,
+    Line,
+    Measure,
+    trained_dot,
+    width_axis,
+)
+from linearity_lab.charts.style import (
+    GUIDE_COLOR,
+    Style,
+    model_style,
+    network_style,
+    nth_style,
+    output_title,
+    width_style,
+)
+from linearity_lab.charts.sweep import sweep
+from linearity_lab.experiments.adding.point import AddingPoint, AddingRun, AddingSpec
+from linearity_lab.networks.differences import differences
+from linearity_lab.networks.spec import grown_size
+from ntk_core.networks.kinds import ARCHITECTURES
+from ntk_core.numbers import number, width_label
+
+Runs = Shown[AddingSpec, AddingPoint]
+ERROR = Measure[AddingRun]("error of the sum E", "E", lambda run: run.last_error)
+
+
+def against_width(shown: Runs) -> Chart:
+    """Draw E of all tasks against width, a line for each network and output, log–log."""
+    spec = shown.spec
+    lines = []
+    for letter, output in line_names(shown):
+        runs = [
+            (float(point.width), run)
+            for point in points_of(shown, letter)
+            for run in point.of(output)
+        ]
+        lines.append(Line(line_style(spec, letter, output), ERROR.dots(runs)))
+    grown = grown_size(spec.architectures)
+    axis = replace(GROWN_AXES.get(grown, width_axis()), values=spec.widths)
+    return sweep(
+        lines,
+        axis,
+        ERROR.title,
+        ERROR.symbol,
+        slopes=() if grown else (-1.0,),
+        of="network and output",
+        name="error",
+        heading="Against width",
+        caption=[_tasks_words(spec)],
+        first=range(4),
+    )
+
+
+def against_count(shown: Runs, letter: str, output: str) -> Chart:
+    """Draw E of the first tasks against their number, a line for each width, log–log."""
+    spec = shown.spec
+    points = points_of(shown, letter)
+    lines = []
+    for index, point in enumerate(points):
+        dots = []
+        for run in point.of(output):
+            for count, error in enumerate(run.error, start=1):
+                if count > 1 and error is not None:
+                    dots.append(trained_dot(count, error, run))
+        title = f"m = {width_label(point.width)}"
+        lines.append(Line(width_style(index, len(points), title), dots, fit=False))
+    axis = Axis("number of tasks", "T", values=range(2, spec.num_tasks + 1), symbol="T")
+    caption = f"{beginning(network_title(spec, letter))}, {output_title(output)}."
+    return sweep(
+        lines,
+        axis,
+        ERROR.title,
+        ERROR.symbol,
+        of="width",
+        name="count",
+        heading="Against the number of tasks",
+        caption=[caption],
+    )
+
+
+def added_functions(shown: Runs, letter: str, output: str, width: int) -> Chart:
+    """Draw the functions after each task and after all, or outputs at test points without a curve."""
+    point = next(each for each in points_of(shown, letter) if each.width == width)
+    run = next(each for each in point.of(output) if each.together)
+    summed = sum_of_tasks(run, shown.spec.scale)
+    figure = _curves(point, run, summed) if point.x else _scatter(run, summed)
+    finish(figure)
+    error = "unknown" if run.error[-1] is None else number(run.error[-1])
+    title = f"{beginning(network_title(shown.spec, letter))}, {output_title(output)}"
+    finding = f"Seed {run.seed} at m = {width_label(width)}: the error of the sum is E = {error}."
+    if run.outcome != "converged":
+        finding += " Its tasks did not all converge."
+    return Chart(
+        figure,
+        f"Outputs after each task and after their sum. {title}. {finding}",
+        _rows(point, run, summed),
+        [f"{title}. {_tasks_words(shown.spec)}"],
+        "tasks",
+        "Tasks and their sum",
+        finding=finding,
+        label="Tasks and their sum",
+    )
+
+
+def sum_of_tasks(run: AddingRun, scale: float) -> list[list[float]]:
+    """Return f(w₀) + λ Σ F_k at the kept test points, (k, C)."""
+    summed = []
+    for index, start in enumerate(run.start):
+        row = []
+        for output, at_start in enumerate(start):
+            changes = [task[index][output] - at_start for task in run.tasks]
+            row.append(at_start + scale * sum(changes))
+        summed.append(row)
+    return summed
+
+
+def _curves(point: AddingPoint, run: AddingRun, summed: Sequence[Sequence[float]]) -> go.Figure:
+    figure = go.Figure()
+    for number_of_task, outputs in enumerate(run.tasks):
+        style = _task_style(number_of_task)
+        figure.add_scatter(
+            x=point.x_train[number_of_task],
+            y=point.y_train[number_of_task],
+            mode="markers",
+            marker={"color": style.color, "symbol": style.symbol, "size": 10},
+            name=f"data of {style.title}",
+        )
+        figure.add_scatter(
+            x=point.x,
+            y=[row[0] for row in outputs],
+            mode="lines",
+            line={"color": style.color, "dash": style.dash, "width": 2},
+            name=f"after {style.title}",
+        )
+    together, linear = model_style("network"), model_style("linearized")
+    figure.add_scatter(
+        x=point.x,
+        y=[row[0] for row in summed],
+        mode="lines",
+        line={"color": GUIDE_COLOR, "dash": "dot", "width": 6},
+        name="sum of the changes",
+    )
+    figure.add_scatter(
+        x=point.x,
+        y=[row[0] for row in run.together],
+        mode="lines",
+        line={"color": together.color, "dash": "solid", "width": 3},
+        name="network, all vectors",
+    )
+    figure.add_scatter(
+        x=point.x,
+        y=[row[0] for row in run.of_linear],
+        mode="lines",
+        line={"color": linear.color, "dash": linear.dash, "width": 2},
+        name="linear model, all vectors",
+    )
+    figure.update_xaxes(title="input x")
+    figure.update_yaxes(title="output f(x)")
+    return figure
+
+
+def _scatter(run: AddingRun, summed: Sequence[Sequence[float]]) -> go.Figure:
+    """Outputs of the network with all vectors against the sum of the changes, at test points."""
+    x = [value for row in summed for value in row]
+    y = [value for row in run.together for value in row]
+    figure = go.Figure()
+    ends = [min(x + y), max(x + y)]
+    figure.add_scatter(
+        x=ends, y=ends, mode="lines", line=GUIDE_LINE, name="equal", hoverinfo="skip"
+    )
+    for output in range(len(summed[0])):
+        style = nth_style(output, f"output {output + 1}", "class")
+        figure.add_scatter(
+            x=[row[output] for row in summed],
+            y=[row[output] for row in run.together],
+            mode="markers",
+            marker={"color": style.color, "symbol": style.symbol, "size": 8},
+            name=style.title,
+            hovertemplate=f"{style.title}<br>sum of the changes %{{x:.3f}}<br>network %{{y:.3f}}"
+            "<extra></extra>",
+        )
+    figure.update_xaxes(title="f(w<sub>0</sub>) + sum of the changes")
+    figure.update_yaxes(title="network with all vectors")
+    return figure
+
+
+def _rows(
+    point: AddingPoint, run: AddingRun, summed: Sequence[Sequence[float]]
+) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = []
+    for index, values in enumerate(summed):
+        for output, value in enumerate(values):
+            row: dict[str, object] = {"test point": index + 1, "output": output + 1}
+            if point.x:
+                row["x"] = point.x[index]
+            for task, outputs in enumerate(run.tasks, start=1):
+                row[f"after task {task}"] = outputs[index][output]
+            row["sum of the changes"] = value
+            row["network, all vectors"] = run.together[index][output]
+            row["linear model, all vectors"] = run.of_linear[index][output]
+            rows.append(row)
+    return rows
+
+
+def _task_style(index: int) -> Style:
+    return nth_style(index, f"task {index + 1}", "class")
+
+
+def _tasks_words(spec: AddingSpec) -> str:
+    """Return what is added."""
+    added = f"{spec.num_tasks} tasks from the same start"
+    return (
+        f"{beginning(added)}."
+        if spec.scale == 1
+        else f"{beginning(added)}, times λ = {spec.scale:g}."
+    )
+
+
+def network_title(spec: AddingSpec, letter: str) -> str:
+    """Return the letter, the kind and what differs from networks of this kind."""
+    network = spec.networks[letter]
+    alike = [other for other in spec.networks.values() if other.kind == network.kind]
+    words = [ARCHITECTURES[network.kind].title, *differences(network, alike, but=("grows",))]
+    return f"{letter}: {', '.join(words)}" if len(spec.networks) > 1 else ", ".join(words)
+
+
+def line_style(spec: AddingSpec, letter: str, output: str) -> Style:
+    """Return the style of a network with an output; networks of one kind are variants."""
+    letters = list(spec.networks)
+    kind = spec.networks[letter].kind
+    before = [spec.networks[each].kind for each in letters[: letters.index(letter)]]
+    title = network_title(spec, letter)
+    if len(spec.outputs) > 1:
+        title = f"{title}, {output_title(output)}"
+    return network_style(kind, output, title, variant=before.count(kind))
+
+
+def points_of(shown: Runs, letter: str) -> list[AddingPoint]:
+    """Return the points of a network, by width."""
+    return [point for point in shown.points if point.network == letter]
+
+
+def line_names(shown: Runs) -> list[tuple[str, str]]:
+    """Return (letter, output) of every network with points."""
+    return [
+        (letter, output)
+        for letter in shown.spec.networks
+        if points_of(shown, letter)
+        for output in shown.spec.outputs
+    ]
+
+
+def _choices(shown: Runs) -> list[Choice]:
+    letters = [letter for letter in shown.spec.networks if points_of(shown, letter)]
+    spec = shown.spec
+    return [
+        Choice(
+            "network",
+            "Network",
+            letters,
+            lambda letter: network_title(spec, letter),
+            220,
+            is_rare=len(letters) == 1,
+        ),
+        output_choice(spec.outputs, is_rare=True),
+    ]
+
+
+def _widths(shown: Runs, letter: str, output: str) -> list[Choice]:
+    return [width_choice(points_of(shown, letter))]
+
+
+FIGURES = (
+    Figure("error", "Against width", draw=against_width),
+    Figure("tasks", "Tasks and their sum", choices=[_choices, _widths], draw=added_functions),
+    Figure(
+        "count",
+        "Number of tasks",
+        choices=[_choices],
+        draw=against_count,
+        has_data=lambda shown: shown.spec.num_tasks > 2,
+    ),
+)

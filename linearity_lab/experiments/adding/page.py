@@ -1,0 +1,20 @@
+"""Adding networks (after Ilharco et al. 2023; Ortiz-Jimenez, Favero & Frossard 2023)."""
+
+from linearity_lab.dashboard.experiment_page import ExperimentPage
+from linearity_lab.experiments.adding.point import LETTERS, AddingPoint, AddingSpec
+
+PAGE = ExperimentPage[AddingSpec, AddingPoint](
+    "adding",
+    note=lambda shown: shown.spec.almost_everywhere,
+    controls=("architectures.0.kind", "widths", "num_tasks", "scale"),
+    groups={
+        **{
+            f"Network {letter}": (f"architectures.{index}.",)
+            for index, letter in enumerate(LETTERS)
+        },
+        "Tasks": ("num_tasks", "scale", "outputs"),
+        "Widths and seeds": ("architectures", "widths"),
+        "Data": ("dataset.", "num_test"),
+    },
+)
+show = PAGE.show

@@ -1,0 +1,140 @@
+"""Adding networks: the error against explicit weights in float64, tasks of a data set, and refusals."""
+
+import jax
+import numpy as np
+import pytest
+
+from linearity_lab.experiments.adding.compute import parts_of, sums_of
+from linearity_lab.experiments.adding.point import AddingSpec
+from linearity_lab.networks.build import build_network
+from linearity_lab.networks.spec import ArchitectureSpec
+from linearity_lab.runs import load_data
+from linearity_lab.settings.grammar import InvalidSpec, with_settings
+from ntk_core.dynamics import addition_error
+from ntk_core.errors import InvalidInput
+from ntk_core.networks.keys import initial_key
+from tests import running
+
+SMALL = {"widths": [8], "num_seeds": 1, "num_test": 5, "architectures": 1, "outputs": ["linear"]}
+
+
+def result_of(**settings):
+    return running.result_of(with_settings(AddingSpec(), {**SMALL, **settings}))
+
+
+class Naive:
+    """A network with one hidden layer of tanh in float64, with its gradient written out."""
+
+    def __init__(self, spec, data, width):
+        net = build_network(spec.architectures[0], width, data.num_outputs, "linear")
+        leaves = jax.tree.leaves(net.init(initial_key(spec.seed, width), data.input_shape))
+        shapes = [(data.x.shape[1], width), (width,), (width, data.num_outputs)]
+        self.start = []
+        for shape in shapes:
+            (found,) = [np.asarray(leaf, np.float64) for leaf in leaves if leaf.shape == shape]
+            self.start.append(found)
+
+    @staticmethod
+    def hidden(w, x):
+        return np.tanh(x @ w[0] / np.sqrt(x.shape[1]) + w[1])
+
+    def outputs(self, w, x):
+        return self.hidden(w, x) @ w[2] / np.sqrt(len(w[2]))
+
+    def gradient(self, w, x, y):
+        h = self.hidden(w, x)
+        off = (self.outputs(w, x) - y) / len(x)
+        back = off @ w[2].T / np.sqrt(len(w[2])) * (1 - h**2)
+        return [x.T @ back / np.sqrt(x.shape[1]), back.sum(0), h.T @ off / np.sqrt(len(w[2]))]
+
+    def trained(self, x, y, rate, num_steps):
+        w = self.start
+        for _ in range(num_steps):
+            w = [each - rate * slope for each, slope in zip(w, self.gradient(w, x, y), strict=True)]
+        return w
+
+
+def test_error_is_that_of_weights_trained_in_float64():
+    settings = {"num_tasks": 3, "scale": -0.5, "training.learning_rate": 0.3}
+    settings |= {"training.max_steps": 40, "training.loss_threshold": 1e-9}
+    spec = with_settings(AddingSpec(), {**SMALL, **settings})
+    (run,) = running.result_of(spec).points[0].runs
+    data = load_data(spec)
+    naive = Naive(spec, data, 8)
+    x = np.asarray(data.x_test, np.float64)
+    at_start = naive.outputs(naive.start, x)
+    vectors = []
+    for part in parts_of(data, 3):
+        w = naive.trained(data.x[part].astype(float), data.y[part].astype(float), 0.3, 40)
+        vectors.append([end - start for end, start in zip(w, naive.start, strict=True)])
+    for count in (1, 2, 3):
+        parts, total = [], [np.zeros_like(each) for each in naive.start]
+        for vector in vectors[:count]:
+            moved = [start + step for start, step in zip(naive.start, vector, strict=True)]
+            parts.append(naive.outputs(moved, x) - at_start)
+            total = [a + b for a, b in zip(total, vector, strict=True)]
+        moved = [start - 0.5 * step for start, step in zip(naive.start, total, strict=True)]
+        whole, summed = naive.outputs(moved, x) - at_start, -0.5 * sum(parts)
+        expected = np.linalg.norm(whole - summed) / np.linalg.norm(summed)
+        np.testing.assert_allclose(run.error[count - 1], expected, rtol=2e-3)
+    assert run.outcome != "converged"
+    assert run.steps == (40, 40, 40)
+    kept = np.asarray(run.together)
+    np.testing.assert_allclose(kept, at_start + whole, rtol=1e-3, atol=1e-5)
+
+
+def test_one_task_alone_adds_and_a_linear_model_adds_all():
+    run = result_of(num_tasks=2).points[0].runs[0]
+    assert run.error[0] == 0  # λ = 1: one task is its own sum
+    assert run.error[1] > 0
+    # Training the last layer alone is linear in the weights.
+    linear = result_of(**{"architectures.0.trained": "last"}).points[0].runs[0]
+    assert linear.error[1] < 1e-4
+    assert linear.linear < 1e-4
+
+
+def test_linear_model_of_sums_is_a_difference_quotient():
+    data = load_data(AddingSpec())
+    net = build_network(ArchitectureSpec(activation="tanh"), 8, data.num_outputs, "swish")
+    start = net.init(initial_key(0, 8), data.input_shape)
+    vector = net.init(initial_key(1, 8), data.input_shape)
+    found = sums_of(net, start, [vector], data.x[:4], 2.0)
+
+    def outputs(step):
+        moved = jax.tree.map(lambda w, t: w + step * t, start, vector)
+        return np.asarray(net.apply(moved, data.x[:4]), np.float64)
+
+    slope = (outputs(1e-2) - outputs(-1e-2)) / 2e-2
+    np.testing.assert_allclose(found.of_linear, outputs(0) + 2 * slope, rtol=2e-3, atol=2e-4)
+    np.testing.assert_allclose(found.together[0], outputs(2), rtol=1e-5)
+
+
+def test_tasks_share_no_point_and_curves_are_cut_into_intervals():
+    for settings in ({}, {"dataset.name": "sine", "outputs": ["linear"]}):
+        data = load_data(with_settings(AddingSpec(), settings))
+        parts = parts_of(data, 5)
+        assert sorted(np.concatenate(parts).tolist()) == list(range(len(data.x)))
+    ends = [(data.x[part].min(), data.x[part].max()) for part in parts]
+    assert all(left[1] <= right[0] for left, right in zip(ends, ends[1:], strict=False))
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"scale": 0}, "scale"),
+        ({"num_tasks": 7, "dataset.num_samples": 6}, "num_tasks"),
+        ({"architectures.0.kind": "convnet"}, "architectures.0.kind"),
+    ],
+)
+def test_tasks_that_do_not_fit_are_refused_by_name(settings, field):
+    with pytest.raises(InvalidSpec, match=field):
+        with_settings(AddingSpec(), settings)
+
+
+def test_addition_error_refuses_other_shapes_and_no_parts():
+    one, two = np.ones(1), np.ones(2)
+    assert np.isnan(addition_error(one, [one, -one]))
+    with pytest.raises(InvalidInput, match="parts"):
+        addition_error(one, [])
+    with pytest.raises(InvalidInput, match="parts"):
+        addition_error(one, [two])
