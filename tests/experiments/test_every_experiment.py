@@ -60,6 +60,12 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str, str]]] = {
         ({"dataset.name": "sine"}, "outputs", "other outputs, for data without classes"),
         ({"dataset.num_samples": 301}, "dataset.num_samples", "at most 300"),
     ],
+    "adding": [
+        ({"scale": 0}, "scale", "a number other than 0"),
+        ({"num_tasks": 9}, "num_tasks", "8"),
+        ({"dataset.num_samples": 3, "num_tasks": 4}, "num_tasks", "at most 3"),
+        ({"dataset.name": "sine", "outputs": ["softmax"]}, "outputs", ""),
+    ],
     "lazy": [
         ({"architecture.initial_output": "symmetric"}, "architecture.initial_output", "the compared outputs at w₀"),
         ({"richness": [0.6]}, "richness", ""),

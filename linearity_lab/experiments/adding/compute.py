@@ -27,6 +27,7 @@ from ntk_core.networks.keys import initial_key
 from ntk_core.progress import Progress
 
 TRAINING_SHARE = 0.95  # of a run's progress; the rest takes outputs
+DIGITS = 5  # of stored outputs
 Indices = NDArray[np.integer]
 Floats = NDArray[np.float64]
 
@@ -94,7 +95,7 @@ def _run(
         steps=tuple(task.num_steps for task in tasks),
         error=sums.error,
         linear=sums.linear,
-        **(sums.kept() if seed == spec.seed else {}),
+        **(sums.kept(spec.is_curve) if seed == spec.seed else {}),
     )
 
 
@@ -150,14 +151,21 @@ class Sums(NamedTuple):
         """Distance of all changes together from those of the linear model with the same vectors."""
         return _known(addition_error(self.together[-1] - self.start, [self.of_linear - self.start]))
 
-    def kept(self) -> dict[str, object]:
-        """Return the outputs that a run stores, at the first test points."""
-        return {
-            "start": _rows(self.start[:KEPT_POINTS]),
-            "tasks": tuple(_rows(task[:KEPT_POINTS]) for task in self.tasks),
-            "together": _rows(self.together[-1][:KEPT_POINTS]),
-            "of_linear": _rows(self.of_linear[:KEPT_POINTS]),
+    @property
+    def summed(self) -> Floats:
+        """f(w₀) + λ Σ F(w₀ + τ_k) of all tasks, (k, C)."""
+        return self.start + self.scale * (self.tasks - self.start).sum(axis=0)
+
+    def kept(self, is_curve: bool) -> dict[str, object]:
+        """Return the outputs that a run stores; curves have those of every model."""
+        found: dict[str, object] = {
+            "together": _rows(self.together[-1]),
+            "summed": _rows(self.summed),
         }
+        if is_curve:
+            found["tasks"] = tuple(map(_rows, self.tasks))
+            found["of_linear"] = _rows(self.of_linear)
+        return found
 
 
 def sums_of(
@@ -205,5 +213,6 @@ def _row(values: NDArray[np.floating]) -> tuple[float, ...]:
     return tuple(np.asarray(values, np.float64).ravel().tolist())
 
 
-def _rows(values: Floats) -> tuple[tuple[float, ...], ...]:
-    return tuple(map(_row, values))
+def _rows(outputs: Floats) -> tuple[tuple[float, ...], ...]:
+    """Return the outputs at the kept points, with the digits that a figure shows."""
+    return tuple(map(_row, np.round(outputs[:KEPT_POINTS], DIGITS)))

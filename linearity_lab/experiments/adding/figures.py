@@ -1,6 +1,5 @@
 """The error of adding against width and against the number of tasks, and the added functions."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import plotly.graph_objects as go
@@ -95,8 +94,7 @@ def added_functions(shown: Runs, letter: str, output: str, width: int) -> Chart:
     """Draw the functions after each task and after all, or outputs at test points without a curve."""
     point = next(each for each in points_of(shown, letter) if each.width == width)
     run = next(each for each in point.of(output) if each.together)
-    summed = sum_of_tasks(run, shown.spec.scale)
-    figure = _curves(point, run, summed) if point.x else _scatter(run, summed)
+    figure = _curves(point, run) if point.x else _scatter(run)
     finish(figure)
     error = "unknown" if run.error[-1] is None else number(run.error[-1])
     title = f"{beginning(network_title(shown.spec, letter))}, {output_title(output)}"
@@ -106,7 +104,7 @@ def added_functions(shown: Runs, letter: str, output: str, width: int) -> Chart:
     return Chart(
         figure,
         f"Outputs after each task and after their sum. {title}. {finding}",
-        _rows(point, run, summed),
+        _rows(point, run),
         [f"{title}. {_tasks_words(shown.spec)}"],
         "tasks",
         "Tasks and their sum",
@@ -115,19 +113,7 @@ def added_functions(shown: Runs, letter: str, output: str, width: int) -> Chart:
     )
 
 
-def sum_of_tasks(run: AddingRun, scale: float) -> list[list[float]]:
-    """Return f(w₀) + λ Σ F_k at the kept test points, (k, C)."""
-    summed = []
-    for index, start in enumerate(run.start):
-        row = []
-        for output, at_start in enumerate(start):
-            changes = [task[index][output] - at_start for task in run.tasks]
-            row.append(at_start + scale * sum(changes))
-        summed.append(row)
-    return summed
-
-
-def _curves(point: AddingPoint, run: AddingRun, summed: Sequence[Sequence[float]]) -> go.Figure:
+def _curves(point: AddingPoint, run: AddingRun) -> go.Figure:
     figure = go.Figure()
     for number_of_task, outputs in enumerate(run.tasks):
         style = _task_style(number_of_task)
@@ -148,7 +134,7 @@ def _curves(point: AddingPoint, run: AddingRun, summed: Sequence[Sequence[float]
     together, linear = model_style("network"), model_style("linearized")
     figure.add_scatter(
         x=point.x,
-        y=[row[0] for row in summed],
+        y=[row[0] for row in run.summed],
         mode="lines",
         line={"color": GUIDE_COLOR, "dash": "dot", "width": 6},
         name="sum of the changes",
@@ -172,19 +158,19 @@ def _curves(point: AddingPoint, run: AddingRun, summed: Sequence[Sequence[float]
     return figure
 
 
-def _scatter(run: AddingRun, summed: Sequence[Sequence[float]]) -> go.Figure:
+def _scatter(run: AddingRun) -> go.Figure:
     """Outputs of the network with all vectors against the sum of the changes, at test points."""
-    x = [value for row in summed for value in row]
+    x = [value for row in run.summed for value in row]
     y = [value for row in run.together for value in row]
     figure = go.Figure()
     ends = [min(x + y), max(x + y)]
     figure.add_scatter(
         x=ends, y=ends, mode="lines", line=GUIDE_LINE, name="equal", hoverinfo="skip"
     )
-    for output in range(len(summed[0])):
+    for output in range(len(run.summed[0])):
         style = nth_style(output, f"output {output + 1}", "class")
         figure.add_scatter(
-            x=[row[output] for row in summed],
+            x=[row[output] for row in run.summed],
             y=[row[output] for row in run.together],
             mode="markers",
             marker={"color": style.color, "symbol": style.symbol, "size": 8},
@@ -197,11 +183,9 @@ def _scatter(run: AddingRun, summed: Sequence[Sequence[float]]) -> go.Figure:
     return figure
 
 
-def _rows(
-    point: AddingPoint, run: AddingRun, summed: Sequence[Sequence[float]]
-) -> list[dict[str, object]]:
+def _rows(point: AddingPoint, run: AddingRun) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
-    for index, values in enumerate(summed):
+    for index, values in enumerate(run.summed):
         for output, value in enumerate(values):
             row: dict[str, object] = {"test point": index + 1, "output": output + 1}
             if point.x:
@@ -210,7 +194,8 @@ def _rows(
                 row[f"after task {task}"] = outputs[index][output]
             row["sum of the changes"] = value
             row["network, all vectors"] = run.together[index][output]
-            row["linear model, all vectors"] = run.of_linear[index][output]
+            if run.of_linear:
+                row["linear model, all vectors"] = run.of_linear[index][output]
             rows.append(row)
     return rows
 

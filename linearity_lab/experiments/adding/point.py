@@ -178,10 +178,10 @@ class AddingRun(Value):
         steps: steps of each task.
         error: E of the first 1, …, T tasks; None if the changes add up to 0.
         linear: ‖F − J Σ λ τ_k‖ / ‖J Σ λ τ_k‖ of all tasks, for the linear model at w₀ with the same vectors.
-        start: f(w₀) at the kept test points, (k, C); empty but for the first seed.
-        tasks: f(w₀ + τ_k) there, (T, k, C).
-        together: f(w₀ + λ Σ τ_k) there, (k, C).
-        of_linear: f(w₀) + J λ Σ τ_k there, (k, C).
+        together: f(w₀ + λ Σ τ_k) at the kept test points, (k, C); empty but for the first seed.
+        summed: f(w₀) + λ Σ F(w₀ + τ_k) there, (k, C).
+        tasks: f(w₀ + τ_k) there, (T, k, C), of curves.
+        of_linear: f(w₀) + J λ Σ τ_k there, (k, C), of curves.
     """
 
     output: str
@@ -190,9 +190,9 @@ class AddingRun(Value):
     steps: tuple[int, ...]
     error: tuple[float | None, ...]
     linear: float | None
-    start: tuple[tuple[float, ...], ...] = ()
-    tasks: tuple[tuple[tuple[float, ...], ...], ...] = ()
     together: tuple[tuple[float, ...], ...] = ()
+    summed: tuple[tuple[float, ...], ...] = ()
+    tasks: tuple[tuple[tuple[float, ...], ...], ...] = ()
     of_linear: tuple[tuple[float, ...], ...] = ()
 
     @property
