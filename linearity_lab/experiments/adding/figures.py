@@ -248,19 +248,31 @@ def line_names(shown: Runs) -> list[tuple[str, str]]:
     ]
 
 
-def _choices(shown: Runs) -> list[Choice]:
+def _network_choice(shown: Runs, name: str) -> Choice[str]:
+    """Return the choice of a network; ``name`` keeps those of several figures apart."""
     letters = [letter for letter in shown.spec.networks if points_of(shown, letter)]
     spec = shown.spec
+    return Choice(
+        name,
+        "Network",
+        letters,
+        lambda letter: network_title(spec, letter),
+        220,
+        is_rare=len(letters) == 1,
+    )
+
+
+def _choices_of_tasks(shown: Runs) -> list[Choice]:
     return [
-        Choice(
-            "network",
-            "Network",
-            letters,
-            lambda letter: network_title(spec, letter),
-            220,
-            is_rare=len(letters) == 1,
-        ),
-        output_choice(spec.outputs, is_rare=True),
+        _network_choice(shown, "network"),
+        output_choice(shown.spec.outputs, is_rare=True),
+    ]
+
+
+def _choices_of_count(shown: Runs) -> list[Choice]:
+    return [
+        _network_choice(shown, "counted_network"),
+        replace(output_choice(shown.spec.outputs, is_rare=True), name="counted_output"),
     ]
 
 
@@ -270,11 +282,13 @@ def _widths(shown: Runs, letter: str, output: str) -> list[Choice]:
 
 FIGURES = (
     Figure("error", "Against width", draw=against_width),
-    Figure("tasks", "Tasks and their sum", choices=[_choices, _widths], draw=added_functions),
+    Figure(
+        "tasks", "Tasks and their sum", choices=[_choices_of_tasks, _widths], draw=added_functions
+    ),
     Figure(
         "count",
         "Number of tasks",
-        choices=[_choices],
+        choices=[_choices_of_count],
         draw=against_count,
         has_data=lambda shown: shown.spec.num_tasks > 2,
     ),
