@@ -25,7 +25,7 @@ RELEASED = sorted(
 # Runs of the user's own models are resumed by the command that computed them.
 OWN = ("own_model", "linearity_report")
 # Experiments that a released version did not have yet.
-LATER = {"0.2.0": frozenset({"explore"})}
+LATER = {"0.2.0": frozenset({"explore", "adding"})}
 
 
 @dataclass(frozen=True)
