@@ -32,10 +32,10 @@ COVERED = (
     "adapter-width-change", "zhu-bottleneck-neurons", "zhu-unequal", "liu-fig1-right", "adapter-rank",
     "kernel-convergence-pair", "liu-fig1-wide", "liu-shallow", "liu-parameterization", "catapult-anew", "catapult-run",
     "richness-deep", "horizon-rate", "zhu-preactivations", "hu-fig3-cnn", "hu-fig5", "convolution", "zhu-pl",
-    "zhu-vector-output",
+    "zhu-vector-output", "adding-networks", "adding-curves", "adding-adapters",
 )  # fmt: skip
 TO_THE_END = [name for name in NAMES if SPECS[name].experiment in WHOLE and name not in COVERED]
-TO_THE_END += ["zhu-fig2", "hu-fig1"]
+TO_THE_END += ["zhu-fig2", "hu-fig1", "adding-many"]
 BEGUN = [
     name
     for name in NAMES
@@ -60,7 +60,7 @@ AT_START = {
 AT_THE_END = {
     name: {"rel": relative, "nan_ok": True}
     for relative, names in {
-        0.05: ("sup_change", "sup_difference", "ball_change"), 0.02: ("network.test_loss",),
+        0.05: ("sup_change", "sup_difference", "ball_change"), 0.02: ("network.test_loss", "error"),
         0.01: ("sup_distance", "hessian_norm"), 1e-3: ("norm", "kernel", "velocity", "linear.test_loss"),
         1e-4: ("learning_rate",),
     }.items()

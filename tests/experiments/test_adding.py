@@ -1,5 +1,7 @@
 """Adding networks: the error against explicit weights in float64, tasks of a data set, and refusals."""
 
+import itertools
+
 import jax
 import numpy as np
 import pytest
@@ -115,7 +117,7 @@ def test_tasks_share_no_point_and_curves_are_cut_into_intervals():
         parts = parts_of(data, 5)
         assert sorted(np.concatenate(parts).tolist()) == list(range(len(data.x)))
     ends = [(data.x[part].min(), data.x[part].max()) for part in parts]
-    assert all(left[1] <= right[0] for left, right in zip(ends, ends[1:], strict=False))
+    assert all(left[1] <= right[0] for left, right in itertools.pairwise(ends))
 
 
 @pytest.mark.parametrize(
