@@ -20,7 +20,7 @@ PAGES = (
 SWEEP = "widths=5,10&num_seeds=1&outputs=linear&training.max_steps=20"
 LIMIT_MIB = 60
 # Streamlit keeps a closed session for 30 s, and a page's run collects garbage at most once a minute.
-LEAVE_S = 180.0
+LEAVE_S = 100.0
 
 
 async def visit(address: str, number: int, num_pages: int) -> list[str]:

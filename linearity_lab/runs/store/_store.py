@@ -447,7 +447,8 @@ class Store(Database):
             limit, offset: size and start of the page.
         """
         marked = marked or {}
-        wanted = [RUNS.c.digest.not_in(sa.select(PREVIEWS.c.digest))]
+        is_listed = RUNS.c.digest.not_in(sa.select(PREVIEWS.c.digest))
+        wanted: list[sa.ColumnElement[bool]] = [is_listed]
         wanted += [RUNS.c.experiment == experiment] if experiment else []
         wanted += [RUNS.c.status == status] if status else []
         for word in text[:MAX_SEARCH].replace("\0", " ").split()[:MAX_WORDS]:
