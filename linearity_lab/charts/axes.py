@@ -76,7 +76,7 @@ def plain_symbols(text: str) -> str:
 
 def beginning(text: str) -> str:
     """Capitalize the first word of a sentence, unless it is a symbol."""
-    is_word = re.fullmatch(r"[A-Za-z]{2,}(-[a-z]+:?)?", text.partition(" ")[0])
+    is_word = re.fullmatch(r"[A-Za-z]{2,}(-[a-z]+)?[:,]?", text.partition(" ")[0])
     return text[0].upper() + text[1:] if is_word else text
 
 

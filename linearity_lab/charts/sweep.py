@@ -54,6 +54,7 @@ def sweep(
     rows: Sequence[dict[str, object]] | None = None,
     first: Sequence[int] = range(MOST_CURVES),
     finding: str | None = None,
+    names_quantities: bool = False,
     height: int | None = None,
 ) -> Chart:
     """Draw all lines against the swept setting, log–log, with words and numbers.
@@ -72,6 +73,7 @@ def sweep(
         rows: table rows; by default one per value and line.
         first: indices of the initially visible lines; the legend shows the others.
         finding: first sentence of the takeaway; by default from the lines.
+        names_quantities: whether the lines are different quantities, so that their names replace the symbol.
         height: pixels of the figure, in which its labels find their places.
     """
     symbol = symbol or title
@@ -111,7 +113,9 @@ def sweep(
     if finding is None:
         # Lines over different values have no common finding.
         sentences = line_sentences(lines, axis)
-        finding = _finding(seen, axis, symbol) or (leading(sentences) if sentences else words)
+        finding = _finding(seen, axis, symbol, names_quantities) or (
+            leading(sentences) if sentences else words
+        )
     below = [*caption, *left_out(lines, axis), *_last_slopes(seen, axis)]
     given = given_runs(line.law for line in lines)
     return Chart(
@@ -160,22 +164,24 @@ def line_sentences(lines: Sequence[Line], axis: Axis) -> list[str]:
     return sentences
 
 
-def _finding(lines: Sequence[Line], axis: Axis, symbol: str) -> str:
+def _finding(lines: Sequence[Line], axis: Axis, symbol: str, names_quantities: bool = False) -> str:
     """Return one sentence on the scaling of each line with its interval, or on its first and last values."""
     found = []
+    quantity = "" if names_quantities else f"{plain_symbols(symbol)} "
     for line in lines:
         if not (line.law and line.means):
             continue
-        law = f"{plain_symbols(symbol)} ∝ {axis.letter}^({exponent_words(line.law)})"
+        law = f"{quantity}∝ {axis.letter}^({exponent_words(line.law)})"
         if not math.isfinite(line.law.interval):
             ends = [number(line.means[at][1].value) for at in (0, -1)]
-            law = f"{plain_symbols(symbol)} from {ends[0]} to {ends[1]}"
+            law = f"{quantity}from {ends[0]} to {ends[1]}"
         elif line.law.interval > RESOLVED:
-            law = f"exponent of {plain_symbols(symbol)} not resolved"
-        found.append(f"{plain_symbols(line.style.title)}: {law}")
+            law = f"exponent{quantity and f' of {quantity}'.rstrip()} not resolved"
+        divider = " " if names_quantities else ": "
+        found.append(f"{plain_symbols(line.style.title)}{divider}{law}")
     if not found:
         return _from_to(lines, axis, symbol)
-    shown = "; ".join(found[each] for each in spread_out(len(found), 3))
+    shown = "; ".join(found[each] for each in spread_out(len(found)))
     lacks = any(line.law and not math.isfinite(line.law.interval) for line in lines)
     return f"{beginning(shown)}." + (" No interval yet: too few seeds or values." if lacks else "")
 

@@ -58,6 +58,7 @@ class Figures:
     in_sight: bool = True  # whether the tab that is being drawn is open
     targets: dict[str, _Target] = field(default_factory=dict)  # axis → target of clicks
     answer: dict[str, object] | None = None  # words and pictures of the clicked run
+    before_tabs: Callable[[], None] = lambda: None  # shows choices that only the tabs have
 
     def take(self, key: str, chart: Chart) -> go.Figure:
         """Record a chart; return its figure, above its ghost if there is one."""
@@ -93,6 +94,7 @@ def show_panels(figures: Figures, panels: Sequence[Panel], claim: Callable[[], N
     _show_panel(figures, first, claim)
     if not others:
         return
+    figures.before_tabs()
     titles = [each.title for each in others]
     wanted = st.session_state.get(f"{figures.page}.{OPENED_TAB}")
     tabs = st.tabs(

@@ -98,7 +98,11 @@ def _parsed(place: str, text: str, level: int) -> Section:
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|<>~$:&^-])")
 _ADDRESS = re.compile(r"(https?:(?=//)|\bwww(?=\.)|@)", re.IGNORECASE)
-_POWER = re.compile(r"(\b[A-Za-zα-ω]\^\([-−±\d./ ρ]+\))")
+# A letter with an index, a power or both: ``Q_L``, ``m^(-1/2)``, ``m_b^(-1/2)``.
+_INDEX, _EXPONENT = r"_(?:\{[\w, ]+\}|(?:[A-Za-z\d]+|∞)(?![A-Za-z\d_]))", r"\^\([-−±\d./ ρ]+\)"
+_SYMBOL = re.compile(rf"(\b[A-Za-zα-ω](?:{_INDEX})?{_EXPONENT}|(?:\b[A-Za-zα-ω]|‖){_INDEX})")
+RHO, INFINITY = r"\rho ", r"\infty "
+_PARTS = re.compile(rf"(?P<letter>.)(?P<index>{_INDEX})?(?P<power>{_EXPONENT})?")
 
 
 def plain(text: str) -> str:
@@ -115,18 +119,34 @@ def _one_line(text: str) -> str:
 
 
 def typeset(text: str) -> str:
-    """Escape ``text`` like :func:`plain`, with powers such as ``m^(-1/2)`` as formulas."""
-    pieces = _POWER.split(_one_line(text))
+    """Escape ``text`` like :func:`plain`, with symbols such as ``m^(-1/2)`` and ``Q_L`` as formulas."""
+    pieces = _SYMBOL.split(_one_line(text))
     pieces[::2] = [_MARKDOWN.sub(r"\\\1", each) for each in pieces[::2]]
-    formulas = (each.replace("ρ", r"\rho ") for each in pieces[1::2])
-    pieces[1::2] = [f"${each[0]}^{{{each[3:-1]}}}$" for each in formulas]
+    for at in range(1, len(pieces), 2):
+        letter, index, power = _symbol(pieces[at])
+        norm, letter = (letter, "{}") if letter == "‖" else ("", letter)
+        if index.isalpha() and len(index) > 1:
+            index = rf"\text{{{index}}}"
+        formula = letter + (f"_{{{index}}}" if index else "") + (f"^{{{power}}}" if power else "")
+        pieces[at] = norm + f"${formula.replace('ρ', RHO).replace('∞', INFINITY)}$"
     return "".join(pieces)
+
+
+def _symbol(text: str) -> tuple[str, str, str]:
+    """Return letter, index and power of a symbol."""
+    found = _PARTS.fullmatch(text)
+    if found is None:
+        raise ValueError(text)
+    index, power = (found[name] or "" for name in ("index", "power"))
+    return found["letter"], index[1:].strip("{}"), power[2:-1]
 
 
 def raised(text: str) -> str:
     """Return ``text`` as HTML with raised powers such as ``m^(-1/2)``, readable before the formula script loads."""
-    pieces = _POWER.split(html.escape(_one_line(text)))
-    pieces[1::2] = [
-        f"<i>{each[0]}</i><sup>{each[3:-1].replace('-', '−')}</sup>" for each in pieces[1::2]
-    ]
+    pieces = _SYMBOL.split(html.escape(_one_line(text)))
+    for at in range(1, len(pieces), 2):
+        letter, index, power = _symbol(pieces[at])
+        below = f"<sub>{index}</sub>" if index else ""
+        above = f"<sup>{power.replace('-', '−')}</sup>" if power else ""
+        pieces[at] = f"{letter if letter == '‖' else f'<i>{letter}</i>'}{below}{above}"
     return "".join(pieces)

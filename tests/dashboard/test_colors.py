@@ -29,7 +29,9 @@ THEMES = [
     if isinstance(theme, dict)
 ]
 # Their looks are those of other families, too; titles distinguish them.
-SHARING = tuple(f"network {kind} " for kind in ("attention", "transformer", "adapted", "assembly"))
+SHARING_KINDS = ("attention", "transformer", "adapted", "assembly")
+SHARING = tuple(f"network {kind} " for kind in SHARING_KINDS)
+SHARING_TITLES = tuple(network_style(kind, "linear").title for kind in SHARING_KINDS)
 DISTINCT = {
     meaning: look for meaning, look in registry().items() if not meaning.startswith(SHARING)
 }
@@ -202,10 +204,29 @@ def test_no_look_has_two_names(figures):
         registered = {*STYLES, *RAMP, *SHARED_LOOKS}
         if style[2] and style[0] != module.GUIDE_COLOR and style not in registered:
             # "B: low-rank adapters, rank 16": behind the comma is what differs within its preset.
-            is_of_pair = name[1:3] == ": "
+            is_of_pair = name[1:3] == ": " and name[3:].startswith(SHARING_TITLES)
             shown = name.partition(",")[0] if is_of_pair else name
             everywhere.setdefault(style, set()).add(shown)
     assert {style: found for style, found in everywhere.items() if len(found) > 1} == {}
+
+
+@pytest.mark.slow
+def test_named_lines_of_a_chart_look_and_read_differently(figures):
+    """Neither opacity nor width alone distinguishes two names."""
+    for preset, charts in figures.items():
+        for chart in charts:
+            names: dict[tuple, set[str]] = {}
+            looks: dict[tuple, set[tuple]] = {}
+            for trace in scatters(chart):
+                name = trace.get("name")
+                is_named = name and (trace.get("showlegend", True) or is_mean(trace))
+                if not is_named or "lines" not in trace["mode"] or not trace["line"].get("color"):
+                    continue
+                axes = (trace.get("xaxis"), trace.get("yaxis"))
+                names.setdefault((*axes, *look_of(trace)), set()).add(name)
+                looks.setdefault((*axes, name), set()).add(look_of(trace))
+            assert [found for found in names.values() if len(found) > 1] == [], (preset, chart.id)
+            assert [key for key, found in looks.items() if len(found) > 1] == [], (preset, chart.id)
 
 
 def test_lines_and_marks_contrast_with_both_backgrounds():

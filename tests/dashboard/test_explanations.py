@@ -214,6 +214,8 @@ def test_a_power_of_the_width_is_a_formula():
         raised("‖H‖ ∝ r^(-0.44 ± 0.09), <b>") == "‖H‖ ∝ <i>r</i><sup>−0.44 ± 0.09</sup>, &lt;b&gt;"
     )
     assert raised("ΔK ∝ α^(-1.04)") == "ΔK ∝ <i>α</i><sup>−1.04</sup>"
+    assert typeset("Q_{2,2,1}, m_b^(-1/2)") == "$Q_{2,2,1}$, $m_{b}^{-1/2}$"
+    assert raised("‖b‖_∞ of m_b") == "‖b‖<sub>∞</sub> of <i>m</i><sub>b</sub>"
 
 
 @pytest.mark.parametrize("text", ["[a](http://b)", "m^(x$y)", "*b* $c$", "![i](j)", "m^([a](b))"])

@@ -266,7 +266,7 @@ def _styles(shown: Runs, output: str) -> Styles:
     for letter, network in networks.items():
         alike = [other for other in networks.values() if other.kind == network.kind]
         words = [WIDTH_IS[network.grown]] if network.grown and not is_named else []
-        words += differences(network, alike, but=("width_is", "grows"))
+        words += differences(network, alike, but=("width_is", "grows", network.grown))
         styles[letter] = replace(styles[letter], title=", ".join([styles[letter].title, *words]))
     return distinct(styles)
 

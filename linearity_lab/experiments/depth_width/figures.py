@@ -6,7 +6,13 @@ from dataclasses import replace
 import numpy as np
 import plotly.graph_objects as go
 
-from linearity_lab.charts.axes import GUIDE_LINE, beginning, drawn_values, log_ticks
+from linearity_lab.charts.axes import (
+    GUIDE_LINE,
+    beginning,
+    drawn_values,
+    log_ticks,
+    plain_symbols,
+)
 from linearity_lab.charts.chart import Chart, ComparedAxis, leading
 from linearity_lab.charts.figure import Figure, Shown
 from linearity_lab.charts.labels import LEGEND_HEIGHTS, spread_out
@@ -116,7 +122,10 @@ def _random(
     if not sentences:
         return chart
     takeaway = f"{chart.title}. {' '.join(sentences)}{left_out}"
-    return replace(chart, finding=leading(sentences), takeaway=takeaway)
+    drawn = lines(points, axis, of)
+    visible = {plain_symbols(drawn[at].style.title) for at in _first(points)}
+    shown = [each for each in sentences if each.partition(":")[0] in visible]
+    return replace(chart, finding=leading(shown or sentences), takeaway=takeaway)
 
 
 def _is_ringed(point: DepthWidthPoint) -> bool:

@@ -40,9 +40,9 @@ def moving(
         else min(range(len(shown_at)), key=lambda each: abs(shown_at[each] - at))
     )
     shown = (
-        "The function of the network, its linear model"
+        "Network and linear model"
         if point.x_test
-        else "Outputs against the linear model"
+        else "Outputs of the network against those of its linear model"
     )
     figure = _curves(point, run, index) if point.x_test else _against_linear(run, index)
     names = [frame.name for frame in figure.frames]
@@ -51,7 +51,7 @@ def moving(
     )
     return Chart(
         figure,
-        f"{shown} at width {point.width:,}, step by step; relative difference at the end {number(run.difference[-1])}.",
+        f"{shown} at width {point.width:,}: relative difference at the end {number(run.difference[-1])}.",
         trajectory_rows(point, output, method, "test points"),
         name="figure.motion",
         heading="In motion",

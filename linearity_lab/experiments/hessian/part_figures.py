@@ -129,7 +129,7 @@ def _parts(
             if average.count:
                 row[plain_symbols(part.style.title)] = average.value
         rows.append(row)
-    return sweep(lines, axis_of(points), title, slopes=(-0.5,), rows=rows)
+    return sweep(lines, axis_of(points), title, slopes=(-0.5,), rows=rows, names_quantities=True)
 
 
 def bound_words(points: Sequence[HessianPoint], line: str) -> str:

@@ -130,6 +130,7 @@ def start_against_width(
         if changes or radius
         else "kernel velocity ‖K̇<sub>0</sub>‖ / ‖K<sub>0</sub>‖",
         "value" if changes or radius else "velocity",
+        names_quantities=bool(changes or radius),
         slopes=(-0.5, -1.0),
         of="measured",
         name="at_start",

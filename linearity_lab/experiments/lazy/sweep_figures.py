@@ -107,6 +107,7 @@ def distances(points: Sequence[LazyPoint], output: str, start: str) -> Chart:
         lines,
         AXES["width"],
         "how far the weights move",
+        names_quantities=True,
         slopes=(-0.5,),
         name="figure3",
         heading="How far the weights move",
