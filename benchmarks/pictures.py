@@ -18,6 +18,7 @@ from benchmarks.first_sight import SCREENS, THEMES, Screen, inspected
 from linearity_lab.dashboard.page_table import PAGES as ALL
 from linearity_lab.runs import PRESETS
 
+SCREEN_NAMES: tuple[Screen, Screen] = ("desktop", "phone")
 # Sentences beside the first figure: what is found, how to read it, the paper.
 WORDS = """() => {
   const text = (element) => {
@@ -69,7 +70,7 @@ def pages(browser: Browser, url: str, folder: Path, names: Sequence[str]) -> Non
     for entry in ALL:
         if names and entry.name not in names:
             continue
-        for screen in SCREENS:
+        for screen in SCREEN_NAMES:
             for theme in THEMES:
                 page = open_view(browser, f"{url}/{entry.name}", entry.name, screen, theme)
                 page.screenshot(path=folder / f"{entry.name}-{screen}-{theme}.png")

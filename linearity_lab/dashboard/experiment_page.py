@@ -34,7 +34,8 @@ from linearity_lab.settings.grammar import differences
 from linearity_lab.words.markdown import typeset
 from linearity_lab.words.pages import titled
 
-PAPER = "The paper"  # label of the claim of a preset
+# Labels of the claim of a preset: of its paper, or of this project.
+PAPER, OWN = "The paper", "Our claim"
 # The menu is in the header, which Streamlit itself leaves to an embedded page.
 ALONE = """<style>
 [data-testid="stHeader"] { display: none }
@@ -93,9 +94,16 @@ class ExperimentPage(Generic[AnySpec, AnyPoint]):
     def panels(
         self, shown: Shown[AnySpec, AnyPoint], drawn: Figures, first: str = ""
     ) -> list[Panel]:
-        """Show the choices that several figures share; return all panels, the figure ``first`` in front."""
+        """Return all panels, the figure ``first`` in front; show the choices that it shares with others.
+
+        Other shared choices are shown above the tabs, by ``drawn.before_tabs``.
+        """
         figures = figures_in(shown)
-        chosen = choose_shared(all_figures(self.name), figures, shown, drawn)
+        front = [each for each in figures if each[0].name == first] or figures[:1]
+        all_of_page = all_figures(self.name)
+        chosen: dict[Row, tuple[object, ...]] = {}
+        choose_shared(all_of_page, front, shown, drawn, chosen)
+        drawn.before_tabs = partial(choose_shared, all_of_page, figures, shown, drawn, chosen)
         if words := self.note(shown):
             st.caption(words)
         found: list[Panel] = []
@@ -111,7 +119,8 @@ class ExperimentPage(Generic[AnySpec, AnyPoint]):
 
     def panel(self, figure: Figure, shown: Shown[AnySpec, AnyPoint], drawn: Figures) -> Panel:
         """Show the choices that a figure shares with others; return its panel."""
-        chosen = choose_shared(all_figures(self.name), [(figure, shown)], shown, drawn)
+        chosen: dict[Row, tuple[object, ...]] = {}
+        choose_shared(all_figures(self.name), [(figure, shown)], shown, drawn, chosen)
         return self._panel(figure, shown, chosen)
 
     def _others(self, shown: Shown[AnySpec, AnyPoint], before: str) -> list[Panel]:
@@ -125,16 +134,19 @@ class ExperimentPage(Generic[AnySpec, AnyPoint]):
     def _panel(
         self, figure: Figure, shown: Shown[AnySpec, AnyPoint], shared: Mapping[Row, tuple]
     ) -> Panel:
-        """Return the panel of a figure, with the choices that only this figure has."""
+        """Return the panel of a figure, with the choices that only this figure has.
+
+        ``shared`` has all others when the panel is drawn.
+        """
         around = self.around.get(figure.name, Around[AnySpec, AnyPoint]())
-        own = [row for row in figure.choices if row not in shared]
-        above: tuple[object, ...] = ()
-        for row in figure.choices:
-            above += shared.get(row, ())
+
+        def above() -> tuple[object, ...]:
+            return tuple(option for row in figure.choices for option in shared.get(row, ()))
 
         def draw(drawn: Figures) -> list[Chart]:
-            chosen = above
-            for options in choose(drawn, own, shown, *above).values():
+            chosen = above()
+            own = [row for row in figure.choices if row not in shared]
+            for options in choose(drawn, own, shown, *chosen).values():
                 chosen += options
             charts = charts_once(figure, shown, *chosen)
             if around.above is not None:
@@ -143,7 +155,7 @@ class ExperimentPage(Generic[AnySpec, AnyPoint]):
 
         def below(drawn: Figures) -> None:
             if around.below is not None:
-                around.below(shown, above, drawn)
+                around.below(shown, above(), drawn)
 
         on_select = None if around.on_select is None else around.on_select(shown)
         return Panel(figure.title_of(shown), draw, on_select, below)
@@ -191,6 +203,7 @@ class ExperimentPage(Generic[AnySpec, AnyPoint]):
     def _alone(self, shown: Shown[AnySpec, AnyPoint], drawn: Figures) -> None:
         """Show the panel named by the link, else the first one."""
         panels = self.panels(shown, drawn)
+        drawn.before_tabs()
         wanted = st.session_state.get(f"{self.name}.{OPENED_TAB}")
         show_alone(drawn, next((each for each in panels if each.title == wanted), panels[0]))
 
@@ -203,6 +216,8 @@ class ExperimentPage(Generic[AnySpec, AnyPoint]):
             form.new_data()
             chips(form)
 
+        # Run is the first stop of the keyboard; the style sheet shows it below the controls.
+        run = st.container(key="run")
         if self.editor is None:
             settings_row(form, self.controls)
             form.mended()
@@ -213,7 +228,8 @@ class ExperimentPage(Generic[AnySpec, AnyPoint]):
         named = [each for each in self.controls if isinstance(each, str)]
         in_full = self.preview.in_full if self.preview is not None else None
         elsewhere = (*named, *(self.elsewhere if self.editor else ()))
-        run_bar(self.name, form, beside, elsewhere, in_full)
+        with run:
+            run_bar(self.name, form, beside, elsewhere, in_full)
         if self.editor is not None:
             settings_row(form, self.controls)
 
@@ -230,8 +246,9 @@ def _claim(form: SpecForm[AnySpec], shown: Spec) -> None:
             + (f" Training stops at a loss of {threshold:g}." if threshold else "")
         )
         other = "on other data: "
+    label = OWN if preset.source.startswith("Measured here") else PAPER
     st.markdown(
-        f"{titled(PAPER, other + typeset(preset.statement))} *{preset.source}.*",
+        f"{titled(label, other + typeset(preset.statement))} *{preset.source}.*",
         help=preset.our_choice,
     )
 
@@ -241,13 +258,12 @@ def choose_shared(
     figures: Sequence[tuple[Figure, Shown]],
     shown: Shown,
     drawn: Figures,
-) -> dict[Row, tuple[object, ...]]:
-    """Show the rows of choices that several figures of a page share; return the chosen options by row."""
+    chosen: dict[Row, tuple[object, ...]],
+) -> None:
+    """Show the rows of choices that several figures of a page share, and add their options to ``chosen``."""
     rows = [row for figure in all_of_page for row in figure.choices]
-    chosen: dict[Row, tuple[object, ...]] = {}
     for figure, _ in figures:
         shared = [row for row in figure.choices if rows.count(row) > 1]
         earlier = [option for row in shared for option in chosen.get(row, ())]
         new = [row for row in shared if row not in chosen]
         chosen.update(choose(drawn, new, shown, *earlier))
-    return chosen

@@ -17,6 +17,7 @@ from linearity_lab.settings.aliases import PICKS, setting_named, usual_texts
 from linearity_lab.settings.grammar import (
     InvalidSpec,
     Setting,
+    changed_values,
     differences,
     settings,
     spec_from_texts,
@@ -157,8 +158,18 @@ class SpecForm(Generic[AnySpec]):
             st.session_state[self._key(name)] = held
 
     def repair(self) -> Repaired[AnySpec] | None:
-        """Return settings that fit together instead of the invalid ones; None if nothing helps."""
-        return repaired(self.preset.spec, self._values())
+        """Return settings that fit together, and this server, instead of the invalid ones; None if nothing helps."""
+        found = repaired(self.preset.spec, self._values())
+        if found is None:
+            return None
+        smaller = cast(AnySpec | None, largest_fit(found.spec))
+        if smaller is None:
+            return None
+        sizes = differences(smaller, found.spec)
+        titles = {setting.name: setting.full_title for setting in self._settings}
+        words = [f"{titles[name]}: {text.replace(',', ', ')}" for name, text in sizes.items()]
+        changes = {**found.changes, **changed_values(smaller, found.spec)}
+        return Repaired(smaller, changes, (*found.sentences, *words))
 
     @property
     def preset(self) -> Preset[AnySpec]:

@@ -75,32 +75,24 @@ def run_bar(
     is_preview = in_full is not None and running is not None and running.spec != spec
     seconds, done = foreseen(spec) if spec is not None else (0.0, 0)
     notice = [sentence for name, sentence in form.sentences.items() if name not in elsewhere]
-    pressed = False
+    is_followed = running is not None and running.spec == spec
+    is_asked = not is_followed and spec is not None and _is_asked(page, spec)
+    is_wanted = False
     with st.container(horizontal=True, vertical_alignment="center"):
         with st.container(key=f"{page}.run_place", width=RUN_PIXELS):  # contains one button
-            is_followed = running is not None and running.spec == spec
             if is_followed and running is not None:
                 _stop_button(page, running)
+            elif is_asked and spec is not None:
+                _quick_button(page, form, spec)
             else:
-                pressed = st.button(
-                    "Resume"
-                    if spec is not None and 0 < done < len(spec.point_keys())
-                    else ("Run" if in_full is None else "Run in full"),
-                    key=f"{page}.run",
-                    type="secondary"
-                    if spec is not None and _is_drawn(form, spec, now)
-                    else "primary",
-                    icon=":material/play_arrow:",
-                    disabled=spec is None,
-                    shortcut="ctrl+enter",
-                    help="Compute these settings; saved results appear immediately.",
-                    width="stretch",
-                )
+                is_wanted = _run_button(page, form, spec, now, seconds, done, in_full is not None)
         if running is not None and not is_followed and not is_preview:
             _stop_button(page, running)
         with st.container(key=f"{page}.run_status", width=STATUS_PIXELS):
             if running is not None:
                 bar(page, running)
+            elif is_asked:
+                is_wanted = _everything_button(page, seconds)
             elif now is not None and now.status == "cancelled" and now.spec == spec:
                 st.caption(_stopped_words(now, seconds))
             elif spec is not None and in_full is not None:
@@ -116,15 +108,89 @@ def run_bar(
         _offer_repair(page, form)
         return
     is_quick = st.session_state.pop(f"{page}.quick", None) == spec_digest(spec)
-    is_wanted = (
-        is_quick
-        or _is_asked_for(page, spec, seconds)
-        or _is_wanted(page, form, spec, seconds if pressed else None)
-    )
+    is_wanted = is_wanted or is_quick or _is_asked_for(page, spec, seconds)
     if is_wanted and submit(page, spec, quick_s=SHORT_S if is_quick else math.inf):
+        st.session_state.pop(_asked_key(page), None)
         # Otherwise the pending URL would be parsed again, without the job.
         session.show_address(page, {**form.query(), **session.job_query(page)})
         st.rerun()
+
+
+def _run_button(
+    page: str,
+    form: SpecForm[AnySpec],
+    spec: AnySpec | None,
+    now: Snapshot | None,
+    seconds: float,
+    done: int,
+    is_full: bool,
+) -> bool:
+    """Show Run; return whether it was pressed for a run that needs no choice between quick and everything."""
+    title = "Run in full" if is_full else "Run"
+    if spec is not None and 0 < done < len(spec.point_keys()):
+        title = "Resume"
+    is_long = spec is not None and seconds > ASK_S
+    pressed = st.button(
+        title,
+        key=f"{page}.run",
+        type="secondary" if spec is not None and _is_drawn(form, spec, now) else "primary",
+        icon=":material/play_arrow:",
+        disabled=spec is None,
+        shortcut="ctrl+enter",
+        help="Compute these settings; saved results appear immediately.",
+        width="stretch",
+        on_click=_ask if is_long else None,
+        args=(page, spec) if is_long else None,
+    )
+    return pressed and not is_long
+
+
+def _asked_key(page: str) -> str:
+    """Return the session entry with the digest of the long run that was asked for."""
+    return f"{page}.asked"
+
+
+def _ask(page: str, spec: Spec) -> None:
+    st.session_state[_asked_key(page)] = spec_digest(spec)
+
+
+def _is_asked(page: str, spec: Spec) -> bool:
+    """Whether Run was pressed for this long run; other settings withdraw the question."""
+    is_asked = st.session_state.get(_asked_key(page)) == spec_digest(spec)
+    if not is_asked:
+        st.session_state.pop(_asked_key(page), None)
+    return is_asked
+
+
+def _quick_button(page: str, form: SpecForm[AnySpec], spec: AnySpec) -> None:
+    """Show the button of a smaller run in place of Run; disabled if no smaller run is short enough."""
+    shorter = quick(spec, SHORT_S)
+    words = "No smaller run of these settings is short enough."
+    if shorter is not None:
+        titles = _titles(type(spec))
+        changes = differences(shorter, spec).items()
+        changed = ", ".join(f"{titles[name]} {text}" for name, text in changes)
+        words = f"Runs with {plain(changed)}, and stops after {SHORT_S:.0f} s with what it has."
+    st.button(
+        f"Quick run ({SHORT_S:.0f} s)",
+        key=f"{page}.shorter",
+        type="primary",
+        disabled=shorter is None,
+        on_click=_start_quick,
+        args=(page, form, shorter),
+        help=words,
+        width="stretch",
+    )
+
+
+def _everything_button(page: str, seconds: float) -> bool:
+    """Show the button of the whole run, with its time; return whether it was pressed."""
+    return st.button(
+        f"Everything ({duration(seconds)})",
+        key=f"{page}.run_long",
+        help=f"The whole run should take about {duration(seconds)}.",
+        width="stretch",
+    )
 
 
 def _offer_repair(page: str, form: SpecForm[AnySpec]) -> None:
@@ -166,42 +232,6 @@ def _is_asked_for(page: str, spec: Spec, seconds: float) -> bool:
     if st.session_state.pop(TRIED, None) != page:
         return False
     return gallery_result_of(spec) is None and seconds <= SHORT_S
-
-
-def _is_wanted(page: str, form: SpecForm[AnySpec], spec: AnySpec, pressed_s: float | None) -> bool:
-    """Whether to run: immediately if short, otherwise after confirmation; ``pressed_s`` is None without a click."""
-    asked = f"{page}.asked"
-    if pressed_s is not None:
-        if pressed_s <= ASK_S:
-            return True
-        st.session_state[asked] = (spec_digest(spec), pressed_s)
-    about, seconds = st.session_state.get(asked, ("", 0.0))
-    if about != spec_digest(spec):  # the settings have changed since then
-        st.session_state.pop(asked, None)
-        return False
-    shorter = quick(spec, SHORT_S)
-    with st.container(border=True):
-        st.warning(
-            plain(f"This run should take about {duration(seconds)}."), icon=":material/schedule:"
-        )
-        with st.container(horizontal=True):
-            if shorter is not None:
-                titles = _titles(type(spec))
-                changed = ", ".join(
-                    f"{titles[name]} {text}" for name, text in differences(shorter, spec).items()
-                )
-                st.button(
-                    f"Quick run ({SHORT_S:.0f} s)",
-                    key=f"{page}.shorter",
-                    type="primary",
-                    on_click=_start_quick,
-                    args=(page, form, shorter),
-                    help=f"Runs with {plain(changed)}, and stops after {SHORT_S:.0f} s with what it has.",
-                )
-            started = st.button("Run everything", key=f"{page}.run_long")
-    if started:
-        st.session_state.pop(asked)
-    return started
 
 
 def foreseen(spec: Spec) -> tuple[float, int]:

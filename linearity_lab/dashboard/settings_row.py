@@ -1,6 +1,8 @@
 """The column beside the figures: main settings, a panel of all others, changed settings."""
 
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Literal
 
 import streamlit as st
 
@@ -16,7 +18,9 @@ CONTROL_PIXELS = {
     "number": 178,
     "switch": 178,
 }  # two per row; others fill a row
+Width = int | Literal["stretch"]
 OPENED = "all_settings"  # page.OPENED: whether the panel is open
+CHANGED = "Changed"  # heading of the settings that differed when the panel was opened
 MAX_CHIPS = 5
 MAX_CHARACTERS = 24  # of a value in a chip
 # Stops of a slider of widths, in addition to those of the preset, each about three times the previous one.
@@ -30,8 +34,19 @@ SHARED_GROUPS = {
     "Training": ("",),
 }
 
-# Entries of the row: a setting by its name, or custom widgets of a page.
+# Entries of the column: a setting by its name, or custom widgets of a page.
 Control = str | Callable[[SpecForm], None]
+# Data, network, output, activation, widths, seeds: first in every column, as far as a page has them.
+COLUMN: tuple[str, ...] = (
+    "dataset.name",
+    "architecture.kind",
+    "architecture.depth",
+    "outputs",
+    "output",
+    "architecture.activation",
+    "widths",
+    "num_seeds",
+)
 
 
 def settings_row(form: SpecForm[AnySpec], controls: Sequence[Control]) -> None:
@@ -39,23 +54,46 @@ def settings_row(form: SpecForm[AnySpec], controls: Sequence[Control]) -> None:
     used = form.used("")
     known = {setting.name: setting for setting in used}
     controls = [each for each in controls if callable(each) or each in known]
-    with st.container(key="controls", gap="small"):
+
+    def is_small(control: Control) -> bool:
+        return not callable(control) and known[control].entry in CONTROL_PIXELS
+
+    with st.container(key="controls", gap="xsmall"):
         form.preset_chooser()
-        row = None  # of small settings
-        for control in controls:
-            if callable(control):
-                row = None
-                control(form)
-            elif known[control].entry not in CONTROL_PIXELS:
-                row = None
-                _control(form, known[control], used[known[control]])
-            else:
-                row = row or st.container(horizontal=True, vertical_alignment="bottom")
-                with row:
-                    _control(form, known[control], used[known[control]])
+        for together, members in itertools.groupby(controls, is_small):
+            for row in _pairs(list(members)) if together else ([each] for each in members):
+                _row(form, row, known, used)
     for control in controls:
         if control in known and control in form.sentences:
             st.error(plain(form.sentences[control]))
+
+
+def _pairs(members: Sequence[Control]) -> Iterator[Sequence[Control]]:
+    """Two in a row; of an odd number the first one has a row of its own."""
+    odd = len(members) % 2
+    if odd:
+        yield members[:1]
+    for at in range(odd, len(members), 2):
+        yield members[at : at + 2]
+
+
+def _row(
+    form: SpecForm[AnySpec],
+    row: Sequence[Control],
+    known: Mapping[str, Setting],
+    used: Mapping[Setting, object],
+) -> None:
+    """Show the controls of one row; a menu alone in its row fills it."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        for control in row:
+            if callable(control):
+                control(form)
+                continue
+            setting = known[control]
+            is_alone = len(row) == 1 and setting.entry == "choice"
+            pixels = CONTROL_PIXELS.get(setting.entry)
+            width: Width = "stretch" if is_alone or pixels is None else pixels
+            _control(form, setting, used[setting], width)
 
 
 def all_settings(
@@ -67,24 +105,36 @@ def all_settings(
 ) -> None:
     """Show a panel of all other settings of the chosen architectures, under headings with prefixes of their names.
 
-    The page's headings come first, then the shared ones; under a common heading, the page's settings come first.
+    Settings that differ from the paper figure come first, then the page's headings, then the shared ones;
+    under a common heading, the page's settings come first.
     Settings in ``elsewhere`` have no widget here, since the page sets them in the session. The search keeps settings
     with all of its words in heading, title or help.
     """
-    panel = st.popover(
-        "All settings", icon=":material/tune:", key=f"{form.page}.{OPENED}", on_change="rerun"
-    )
+    opened = f"{form.page}.{OPENED}"
+    panel = st.popover("All settings", icon=":material/tune:", key=opened, on_change="rerun")
+    at_opening = f"{form.page}.changed_at_opening"
     if not panel.open:  # its widgets cost more than the rest of the page
+        st.session_state.pop(at_opening, None)
         form.keep(controls)
         return
+    # Widgets stay in place while the panel is open, also if they change.
+    changed = st.session_state.setdefault(at_opening, [each.name for each in form.changed()])
     with panel:
-        sought = st.text_input(
-            "Search the settings",
-            key=f"{form.page}.search",
-            placeholder="Search the settings",
-            icon=":material/search:",
-            label_visibility="collapsed",
-        )
+        with st.container(horizontal=True, vertical_alignment="center"):
+            sought = st.text_input(
+                "Search the settings",
+                key=f"{form.page}.search",
+                placeholder="Search the settings",
+                icon=":material/search:",
+                label_visibility="collapsed",
+            )
+            st.button(
+                "Close",
+                key=f"{form.page}.close_settings",
+                icon=":material/close:",
+                on_click=lambda: st.session_state.update({opened: False}),
+                width="content",
+            )
         if first is not None:
             first(form)
         # A slider in the row has fixed stops: the panel takes exact values.
@@ -100,20 +150,29 @@ def all_settings(
             for heading, prefixes in SHARED_GROUPS.items()
         }
         own = {heading: prefixes for heading, prefixes in groups.items() if heading not in shared}
+        first_ones = [each for each in left if each.name in changed]
+        left = [each for each in left if each not in first_ones]
+        _group(form, CHANGED, first_ones, sought)
         for heading, prefixes in {**own, **shared}.items():
             # In the order of the group's prefixes, which may differ from the spec's.
             members = list(
                 dict.fromkeys(s for prefix in prefixes for s in left if s.name.startswith(prefix))
             )
             left = [setting for setting in left if setting not in members]
-            words = {
-                each: f"{heading} {each.full_title} {each.help} {each.name}".lower()
-                for each in members
-            }
-            wanted = sought.lower().split()
-            if found := [each for each in members if all(word in words[each] for word in wanted)]:
-                st.markdown(f"**{heading}**")
-                form.entries(found)
+            _group(form, heading, members, sought)
+
+
+def _group(form: SpecForm[AnySpec], heading: str, members: Sequence[Setting], sought: str) -> None:
+    """Show the settings of a group that have all sought words in heading, title or help."""
+    wanted = sought.lower().split()
+    found = []
+    for each in members:
+        words = f"{heading} {each.full_title} {each.help} {each.name}".lower()
+        if all(word in words for word in wanted):
+            found.append(each)
+    if found:
+        st.markdown(f"**{heading}**")
+        form.entries(found)
 
 
 def chips(form: SpecForm[AnySpec]) -> None:
@@ -145,8 +204,8 @@ def _chip(form: SpecForm[AnySpec], words: str, members: Sequence[Setting], key: 
     )
 
 
-def _control(form: SpecForm[AnySpec], setting: Setting, value: object) -> None:
-    with st.container(width=CONTROL_PIXELS.get(setting.entry, "stretch")):
+def _control(form: SpecForm[AnySpec], setting: Setting, value: object, width: Width) -> None:
+    with st.container(width=width):
         if setting.entry != "list":
             form.widget(setting, setting.place or setting.title)
         elif (

@@ -44,7 +44,7 @@ class FakeJobs:
         job = self.snapshots.get(spec_digest(spec)[:16])
         return estimate(spec).seconds, 0 if job is None else len(job.points)
 
-    def adopt(self, result) -> None:
+    def adopt(self, result, *, is_preview: bool = False) -> None:
         self.adopted.append(result)
 
     def submit(

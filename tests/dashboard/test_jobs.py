@@ -52,7 +52,9 @@ def test_long_run_starts_after_confirmation(jobs, gallery):
     assert estimate(LONG).seconds > ASK_S
     app = press(open_page(PAGE, **differences(LONG, PRESET)), "run")  # Ctrl+Enter is this button
     assert jobs.submitted == []
-    assert "should take about" in words(app)
+    labels = [app.button(key=f"{PAGE}.{name}").label for name in ("shorter", "run_long")]
+    assert [each.partition(" (")[0] for each in labels] == ["Quick run", "Everything"]
+    assert f"{PAGE}.run" not in {each.key for each in app.button}, "the choice is in its place"
     app.number_input(key=f"{PAGE}.num_seeds").set_value(99)
     keys = {button.key for button in checked(app.run()).button}
     assert f"{PAGE}.run_long" not in keys, "the question goes with its settings"

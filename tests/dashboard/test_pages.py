@@ -8,7 +8,8 @@ from streamlit.testing.v1 import AppTest
 from linearity_lab.dashboard.jobs import NoRoom
 from linearity_lab.dashboard.settings_row import OPENED
 from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
-from linearity_lab.runs import PRESETS
+from linearity_lab.page_modules import has_page_module, page_module
+from linearity_lab.runs import EXPERIMENTS, PRESETS
 from linearity_lab.runs.events import PointFailed
 from linearity_lab.settings.grammar import values_of, with_settings
 from ntk_core.errors import InvalidInput
@@ -247,8 +248,7 @@ def test_panel_has_all_other_settings_and_is_searchable():
     assert len(shown) > 20
     assert PREFIX + "architecture.activation" not in shown  # it is in the row
     assert PREFIX + "widths" in shown  # the row has a slider for them
-    noise = {PREFIX + "dataset.noise", PREFIX + "dataset.name"}
-    for text, found in (("nothing has these words", set()), ("NOISE", noise)):
+    for text, found in (("nothing has these words", set()), ("NOISE", {PREFIX + "dataset.noise"})):
         app.text_input(key=PREFIX + "search").set_value(text)
         assert in_panel(checked(app.run())) == found
     app.number_input(key=PREFIX + "dataset.noise").set_value(0.5)
@@ -256,6 +256,69 @@ def test_panel_has_all_other_settings_and_is_searchable():
     app.session_state[f"{PREFIX}{OPENED}"] = False
     assert in_panel(checked(app.run())) == set()
     assert address(app) == {"dataset.noise": "0.5"}
+
+
+def test_panel_begins_with_the_changed_settings():
+    """A widget keeps its place while the panel is open."""
+    noise, seed = PREFIX + "dataset.noise", PREFIX + "seed"
+    app = open_page("kernel_change", dataset__noise="0.5")
+    assert first_in_panel(app)[0] == noise
+    app.number_input(key=seed).set_value(3)
+    assert first_in_panel(checked(app.run()))[0] == noise
+    checked(app.button(key=PREFIX + "close_settings").click().run())
+    assert in_panel(app) == set()
+    app.session_state[f"{PREFIX}{OPENED}"] = True
+    assert first_in_panel(checked(app.run())) == [noise, seed]
+
+
+def first_in_panel(app):
+    """Keys of the first two numbers of the open panel."""
+    shown = in_panel(app)
+    return [each.key for each in app.number_input if each.key in shown][:2]
+
+
+# Names of the picks by their place in the column.
+PLACES = (
+    {"dataset.name"},
+    {"architecture.kind", "architectures.0.kind", "network.kind", "networks_chooser"},
+    {"architecture.depth", "architectures.1.kind"},
+    {"outputs", "output"},
+    {"architecture.activation", "activation", "network.activations", "activation_chooser"},
+    {"depths"},
+    {"widths", "values"},
+    {"num_seeds"},
+)
+
+
+@pytest.mark.parametrize("page", [name for name in EXPERIMENTS if has_page_module(name)])
+def test_columns_have_the_same_order(page):
+    controls = page_module(page, "page").PAGE.controls
+    names = [each if isinstance(each, str) else each.__name__ for each in controls]
+    found = [
+        next((at for at, group in enumerate(PLACES) if name in group), len(PLACES))
+        for name in names
+    ]
+    assert found == sorted(found)
+    assert found[0] == 0, "data first"
+    assert len(PLACES) - 1 in found, "seeds in sight"
+    num_special = found.count(len(PLACES))
+    assert num_special <= 3
+
+
+@pytest.mark.first_cases(1)  # one page's form is every page's
+@pytest.mark.parametrize("page", ["kernel_change", "dynamics", "lazy", "horizon"])
+def test_picks_that_do_not_fit_offer_a_repair(page):
+    app = open_page(page, opened=False)
+    app.selectbox(key=f"{page}.architecture.kind").set_value("convnet")
+    checked(app.run())
+    assert app.button(key=f"{page}.run").disabled
+    button = app.button(key=f"{page}.repair")
+    assert button.label.startswith("Mend: ")
+    checked(button.click().run())
+    assert not app.button(key=f"{page}.run").disabled
+    assert app.selectbox(key=f"{page}.architecture.kind").value == "convnet", (
+        "also of a size that fits"
+    )
 
 
 def slider_of(app):

@@ -6,7 +6,14 @@ from linearity_lab.experiments.adding.point import LETTERS, AddingPoint, AddingS
 PAGE = ExperimentPage[AddingSpec, AddingPoint](
     "adding",
     note=lambda shown: shown.spec.almost_everywhere,
-    controls=("architectures.0.kind", "widths", "num_tasks", "scale"),
+    controls=(
+        "dataset.name",
+        "architectures.0.kind",
+        "widths",
+        "num_seeds",
+        "num_tasks",
+        "scale",
+    ),
     groups={
         **{
             f"Network {letter}": (f"architectures.{index}.",)

@@ -52,7 +52,14 @@ def networks(form: SpecForm[ArchitecturesSpec], figures: Figures) -> None:
 PAGE = ExperimentPage[ArchitecturesSpec, ArchitecturesPoint](
     PAGE_NAME,
     around={"kernels": Around(above=above_kernels)},
-    controls=("architectures.0.kind", "architectures.1.kind", "widths", "num_seeds"),
+    controls=(
+        "dataset.name",
+        "architectures.0.kind",
+        "architectures.1.kind",
+        "outputs",
+        "widths",
+        "num_seeds",
+    ),
     groups={
         **{
             f"Network {letter}": (f"architectures.{index}.",)

@@ -7,7 +7,7 @@ from linearity_lab.experiments.dag.point import DAGPoint, DAGSpec
 PAGE = ExperimentPage[DAGSpec, DAGPoint](
     "dag",
     note=lambda shown: shown.spec.almost_everywhere,
-    controls=("activation", "outputs", "widths"),
+    controls=("dataset.name", "outputs", "activation", "widths", "num_seeds"),
     groups={
         "Network": ("activation", "outputs", "use_bias", "compared"),
         "Measured": ("num_hessians", "pre_activations", "ball_radius"),

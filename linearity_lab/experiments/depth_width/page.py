@@ -5,7 +5,7 @@ from linearity_lab.experiments.depth_width.point import DepthWidthPoint, DepthWi
 
 PAGE = ExperimentPage[DepthWidthSpec, DepthWidthPoint](
     "depth_width",
-    controls=("depths", "widths", "num_kernels", "trained_width"),
+    controls=("dataset.name", "depths", "widths", "num_seeds", "num_kernels", "trained_width"),
     groups={
         "Depth vs. width": ("depths", "widths", "num_kernels", "seed"),
         "Trained networks": (

@@ -29,7 +29,14 @@ def show_constants(shown: Shown[EarlyTimeSpec, EarlyPoint]) -> None:
 PAGE = ExperimentPage[EarlyTimeSpec, EarlyPoint](
     PAGE_NAME,
     others=[OtherPanel("The linear model", show_constants)],
-    controls=("network.activations", "values", "dataset.num_samples"),
+    controls=(
+        "dataset.name",
+        "network.kind",
+        "network.activations",
+        "values",
+        "num_seeds",
+        "dataset.num_samples",
+    ),
     groups={
         "Network": ("network.", "width", "width_exponent"),
         "Sweep": ("swept", "values", "num_seeds", "seed", "draws"),

@@ -169,7 +169,7 @@ PAGE = ExperimentPage[HessianSpec, HessianPoint](
     PAGE_NAME,
     others=[OtherPanel("Table 1, measured", show_table, before="one")],
     around={"one": Around(above=above_network)},
-    controls=(networks_chooser, activation_chooser, "widths", "num_seeds"),
+    controls=("dataset.name", networks_chooser, activation_chooser, "widths", "num_seeds"),
     groups={
         "Widths and seeds": ("widths", "num_seeds", "seed", "draws", "num_inputs", "output_index"),
         "Balls and bounds": ("bounds", "vector", "blocks", "radii", "num_starts", "num_ball_seeds"),

@@ -10,6 +10,7 @@ from linearity_lab.dashboard.chart import Figures, show_chart
 from linearity_lab.dashboard.experiment_page import Around, ExperimentPage
 from linearity_lab.dashboard.jobs import Snapshot
 from linearity_lab.dashboard.run_panel import followed, live_panel, submit
+from linearity_lab.dashboard.settings_row import COLUMN
 from linearity_lab.dashboard.shown import drawn_once
 from linearity_lab.experiments.learning_rate import figures
 from linearity_lab.experiments.learning_rate.point import LearningRateSpec, RatePoint
@@ -75,7 +76,7 @@ PAGE = ExperimentPage[LearningRateSpec, RatePoint](
     around={
         "map": Around(below=below_map, on_select=lambda shown: partial(choose_clicked, shown.spec))
     },
-    controls=("models", "architecture.activation", "dataset.num_samples"),
+    controls=(*COLUMN, "models", "dataset.num_samples"),
     groups={"Learning rates": ("rates", "models"), "Network": ("output",)},
 )
 show = PAGE.show
