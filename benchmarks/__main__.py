@@ -57,6 +57,7 @@ PARTS = {
     "ceilings": Part("growth:shares"),
     "gpu": Part("growth:on_gpu", skip="benchmarks.growth:no_gpu"),
     "estimates": Part("estimates:measure"),
+    "explore": Part("explore:measure"),
     "sweep": Part("whole_runs:sweep"),
     "maps": Part("whole_runs:maps"),
     "linearity": Part("whole_runs:linearity", peers=("torchax",)),

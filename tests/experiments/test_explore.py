@@ -145,6 +145,18 @@ def test_sentence_is_absent_without_usable_runs():
     assert change_finding([], []) == ""
 
 
+@pytest.mark.slow  # compiles two widths
+def test_next_width_compiles_few_programs(small, caplog):
+    spec, data, _ = small
+    compute.compute(spec, data, "width=6", Progress())
+    with jax.log_compiles(), caplog.at_level("WARNING", "jax._src.dispatch"):
+        compute.compute(with_settings(spec, {"widths": (7,)}), data, "width=7", Progress())
+    compiled = [each for each in caplog.messages if "Finished XLA compilation of" in each]
+    # Kernel, two trainings, two programs of ‖H‖ for each of three outputs; three arrays of weights are
+    # shaped, and three shapes staged.
+    assert 3 <= len(compiled) <= 15, compiled
+
+
 @pytest.mark.slow  # compiles a sweep
 def test_resumed_and_whole_runs_agree():
     ended = run_to_end(SMALL, scheduler="")

@@ -340,7 +340,10 @@ class Jobs:
         """Start waiting jobs, process events of running ones, and end jobs over their limits."""
         running: dict[Computation, Job] = {}
         while not self._closing.is_set():
-            if (begun := self._begun(len(running))) is not None:
+            num_ending = sum(each.is_ending for each in running)
+            # An ending preview leaves its place at once: the pool has a spare worker, for one of them.
+            num_free = min(num_ending, 1)
+            if (begun := self._begun(len(running), len(running) - num_free)) is not None:
                 running[self._computation(begun)] = begun
             ready = wait([each.reader for each in running if not each.reader.closed], TICK_S)
             for computation, job in list(running.items()):
@@ -401,15 +404,20 @@ class Jobs:
                 )
                 self._changed.notify_all()
 
-    def _begun(self, num_running: int = 0) -> Job | None:
-        """Wait for work; start and return the next job if a worker is free."""
+    def _begun(self, num_running: int = 0, num_busy: int = 0) -> Job | None:
+        """Wait for work; start and return the next job if a worker is free.
+
+        Args:
+            num_running: computations, with which the leading thread does not wait.
+            num_busy: those that keep others from starting.
+        """
         with self._changed:
             self._changed.wait_for(
                 lambda: self._closing.is_set() or num_running or self._first() is not None
             )
             job = (
                 self._first()
-                if num_running < self._limits.num_workers and not self._closing.is_set()
+                if num_busy < self._limits.num_workers and not self._closing.is_set()
                 else None
             )
             if job is not None:

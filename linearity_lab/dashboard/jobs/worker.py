@@ -221,6 +221,11 @@ class Computation:
         with contextlib.suppress(OSError):  # it has just ended
             self.reader.send_bytes(b"end")
 
+    @property
+    def is_ending(self) -> bool:
+        """Whether the worker was asked to end this computation and has not yet."""
+        return self._kill_at < math.inf
+
     def kill_if_late(self) -> None:
         """Kill the worker if it was asked to end and has not."""
         if time.monotonic() > self._kill_at and not self._future.done():

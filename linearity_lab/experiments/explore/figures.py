@@ -19,6 +19,7 @@ from linearity_lab.experiments.explore.spec import ExploreSpec
 from ntk_core.numbers import number
 
 Runs = Shown[ExploreSpec, ExplorePoint]
+LOOKS = "fully-connected"  # the looks of its outputs differ; one network is shown at a time
 HEIGHT = 400  # of figures beside each other, complete on a screen of 900 pixels
 MODELS = (("outputs", "solid", 2.5, "network"), ("outputs_linear", "dash", 2.0, "linear model"))
 
@@ -31,7 +32,7 @@ def class_titles(spec: ExploreSpec, count: int) -> list[str]:
     return [f"output {index + 1}" for index in range(count)] if count > 1 else ["output"]
 
 
-def change_lines(points: Sequence[ExplorePoint], kind: str) -> list[Line]:
+def change_lines(points: Sequence[ExplorePoint]) -> list[Line]:
     """Return ΔK of every output against width."""
     lines = []
     for output in occurring(points, "output"):
@@ -40,14 +41,14 @@ def change_lines(points: Sequence[ExplorePoint], kind: str) -> list[Line]:
             for point in points
             for run in point.of(output)
         ]
-        lines.append(Line(network_style(kind, output, output_title(output)), dots))
+        lines.append(Line(network_style(LOOKS, output, output_title(output)), dots))
     return lines
 
 
 def change_against_width(shown: Runs) -> Chart:
     """Draw ΔK of every output against width, log–log."""
     spec = shown.spec
-    lines = change_lines(shown.points, spec.architecture.kind)
+    lines = change_lines(shown.points)
     outputs = occurring(shown.points, "output")
     return sweep(
         lines,
@@ -73,7 +74,7 @@ def hessian_against_width(shown: Runs) -> Chart:
                 if run.hessian is not None:
                     why = "" if run.hessian_converged else "did not converge"
                     dots.append(Dot(point.width, run.hessian, run.seed, why))
-        style = network_style(shown.spec.architecture.kind, output, output_title(output))
+        style = network_style(LOOKS, output, output_title(output))
         lines.append(Line(style, dots))
     note = shown.spec.almost_everywhere
     return sweep(
@@ -203,11 +204,10 @@ def kernels(shown: Runs, output: str, width: int, index: int) -> Chart:
 
 def training(shown: Runs, output: str, width: int, index: int) -> Chart:
     """Draw ΔK(t), losses and the difference from the linear model of every seed at one width."""
-    kind = shown.spec.architecture.kind
     point = shown.point(width)
     curves = []
     for place, run in enumerate(point.of(output)):
-        style = network_style(kind, output, output_title(output))
+        style = network_style(LOOKS, output, output_title(output))
         linear = model_style("linearized")
         rows = (
             (1, style, "ΔK(t)", run.change),
