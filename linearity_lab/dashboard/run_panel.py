@@ -213,7 +213,8 @@ def _full_words(spec: Spec, seconds: float, done: int) -> str:
     )
     if done >= len(spec.point_keys()):
         return f"{largest} · saved result"
-    return f"{largest} · about {duration(seconds)}"
+    time = f"about {duration(seconds)}".replace(" ", "\u00a0")  # in one line, below the rest
+    return f"{largest} · {time}"
 
 
 def _is_drawn(form: SpecForm[AnySpec], spec: AnySpec, now: Snapshot | None) -> bool:
