@@ -33,6 +33,7 @@ from ntk_core.kernels._infinite_width import (
     infinite_width_ntk,
     quadrature_error,
 )
+from ntk_core.kernels._leave_one_out import LeaveOneOut, leave_one_out
 from ntk_core.kernels._outputs import as_matrix, diagonal_ntk, trace_outputs
 from ntk_core.kernels._products import KernelExtremes, KernelOperator, KernelSolution
 from ntk_core.kernels._regression import JITTER, KernelRegression, kernel_regression
@@ -61,5 +62,6 @@ __all__ = (
     "kernel_distance",
     "kernel_regression",
     "least_distance",
+    "leave_one_out",
     "trace_outputs",
 )

@@ -99,7 +99,7 @@ def kernel_regression(
     scale = float(np.trace(kernel)) / len(kernel)
     if scale <= 0:
         return KernelRegression(np.zeros_like(nothing), 0.0, math.inf, prior)
-    factor, jitter, condition = _factorized(kernel, ridge, scale)
+    factor, jitter, condition = factorized(kernel, ridge, scale)
     solved = cho_solve((factor, True), targets, check_finite=False)
     variance = None
     if prior is not None:
@@ -110,7 +110,7 @@ def kernel_regression(
     return KernelRegression(cross @ solved, jitter, condition, variance)
 
 
-def _factorized(kernel: np.ndarray, ridge: float, scale: float) -> tuple[np.ndarray, float, float]:
+def factorized(kernel: np.ndarray, ridge: float, scale: float) -> tuple[np.ndarray, float, float]:
     """Return the Cholesky factor of K + (λ + ε) k̄ 1, the jitter ε, and the condition number."""
     diagonal = np.diag_indices(len(kernel))
     jitter = JITTER
