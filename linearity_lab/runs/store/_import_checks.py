@@ -112,6 +112,7 @@ def _check_numbers(point: PointValue) -> None:
 def _check_records(spec: Spec, point: PointValue) -> None:
     """Refuse a point with another number of records than its settings give."""
     _check_counts(spec, point)
+    _check_data(point)
     for name in type(point).model_fields:
         records = getattr(point, name)
         if not isinstance(records, tuple):
@@ -160,22 +161,42 @@ def _identity(record: Record) -> tuple[object, ...]:
     return tuple(names)
 
 
-def _check_finite(point: PointValue, record: Record) -> None:
+def _check_finite(point: PointValue, record: BaseModel, is_training: bool = False) -> None:
     """Refuse NaN and infinities where the type of a record promises finite numbers.
 
     A float without a default is finite in a training that ended well. So is a single float of a
     record without an outcome; the curves of such a record may leave the range of floats. A default
-    of NaN or None means that some settings do not measure the field.
+    of NaN or None means that some settings do not measure the field. Records in a record follow
+    the same rules; those of a training that failed may contain anything.
+
+    Args:
+        is_training: whether its numbers belong to a training that ended well.
     """
-    has_outcome = "outcome" in type(record).model_fields
-    if has_outcome and getattr(record, "outcome", "") not in _ENDED_WELL:
-        return
-    for name, field in type(record).model_fields.items():
+    fields = type(record).model_fields
+    if "outcome" in fields:
+        if getattr(record, "outcome", "") not in _ENDED_WELL:
+            return
+        is_training = True
+    for name, field in fields.items():
         value = getattr(record, name)
+        for inner in value if isinstance(value, tuple) else (value,):
+            if isinstance(inner, BaseModel):
+                _check_finite(point, inner, is_training)
         if not field.is_required():
             continue
-        if not has_outcome and not isinstance(value, float):
+        if not is_training and not isinstance(value, float):
             continue
         for number in _leaves(value):
             if isinstance(number, float) and not math.isfinite(number):
                 raise UnusableLine(f"{point.key} has a run whose {name} is not finite")
+
+
+def _check_data(point: PointValue) -> None:
+    """Refuse a point whose data (inputs, targets) are not finite; no training has changed them."""
+    for name, field in type(point).model_fields.items():
+        value = getattr(point, name)
+        if not field.is_required() or not isinstance(value, tuple):
+            continue
+        for number in _leaves(value):
+            if isinstance(number, float) and not math.isfinite(number):
+                raise UnusableLine(f"{point.key} has {name} that are not finite")

@@ -242,6 +242,32 @@ def test_required_numbers_are_finite_in_every_experiment(other, experiment, numb
     assert tried >= 1
 
 
+NESTED = {
+    "hessian": lambda run: run["bound"].update(q_inf="NaN"),
+    "dynamics": lambda run: run["network"].update(outcome="converged", distance=["Infinity"]),
+}
+
+
+@pytest.mark.parametrize("experiment", NESTED)
+def test_numbers_of_nested_records_are_finite(other, experiment):
+    line = line_of(experiment)
+    data = json.loads(line)
+    (run, *others) = data["points"][0]["runs"]
+    NESTED[experiment](run)
+    forged = signed(line, **changed(data, runs=[run, *others]))
+    (sentence,) = read_runs(other, io.BytesIO(forged)).left_aside
+    assert "is not finite" in sentence
+
+
+@pytest.mark.parametrize("name", ["x", "y", "x_test", "y_test"])
+def test_data_of_a_point_are_finite(other, name):
+    line = line_of("dynamics")
+    data = json.loads(line)
+    forged = signed(line, **changed(data, **{name: [["NaN"]]}))
+    (sentence,) = read_runs(other, io.BytesIO(forged)).left_aside
+    assert f"has {name} that are not finite" in sentence
+
+
 @pytest.mark.parametrize("experiment", SEEDED)
 def test_numbers_of_records_are_those_of_the_settings(other, experiment):
     """In every field that an experiment states, none, one less and one more are refused."""
