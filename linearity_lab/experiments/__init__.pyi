@@ -118,6 +118,7 @@ def preset(
         "liu-true-and-linearized",
         "curves-in-one-dimension",
         "beyond-gradient-descent",
+        "second-order",
         "zhu-corollary37",
     ],
 ) -> Preset[DynamicsSpec]: ...
@@ -258,6 +259,7 @@ def compute(
         "liu-true-and-linearized",
         "curves-in-one-dimension",
         "beyond-gradient-descent",
+        "second-order",
         "zhu-corollary37",
     ],
     *,

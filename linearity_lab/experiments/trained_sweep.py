@@ -135,6 +135,9 @@ class TrainedSweep(SweepSpec):
         held = {"copies": 5, "views": 1, "matrices": 20, **more}
         if isinstance(self.training, TrainingSpec):
             held["copies"] += self.training.method.num_copies
+            if self.training.method.solves:
+                kernels += steps
+                held["cubes"] = held.get("cubes", 0) + steps
         return costs.Counts(
             self.counted(width),
             programs,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from linearity_lab.settings.part import SpecPart, one_of
-from ntk_core.dynamics.choices import LOSSES, METHODS, Method
+from ntk_core.dynamics.choices import LOSSES, MAX_SOLVED_ROWS, METHODS, Method
 from ntk_core.errors import InvalidInput
 from ntk_core.terms import Term
 
@@ -41,6 +41,17 @@ def check_targets(
     if term.targets == "one-hot" and num_outputs == 1:
         others = [each.name for each in LOSSES.values() if each.targets != "one-hot"]
         raise InvalidInput(field, loss, f"{' or '.join(others)}, for one output", others[0])
+
+
+def check_solved_rows(
+    method: str, *, num_points: int, num_outputs: int | None, field: str = "training.optimizer"
+) -> None:
+    """Refuse a method that solves a system of all outputs for more rows n·C than it can take."""
+    num_rows = num_points * (num_outputs or 1)
+    if METHODS[method].solves and num_rows > MAX_SOLVED_ROWS:
+        allowed = f"another method, or at most {MAX_SOLVED_ROWS} outputs of all samples, n·C"
+        given = f"{method} with n·C = {num_rows:,}"
+        raise InvalidInput(field, given, allowed, "gradient-descent")
 
 
 class DescentSpec(SpecPart):
@@ -137,6 +148,7 @@ class TrainingSpec(DescentSpec):
             check_targets(
                 self.loss, has_classes=has_classes, num_outputs=num_outputs, field="training.loss"
             )
+        check_solved_rows(self.optimizer, num_points=num_points, num_outputs=num_outputs)
         if self.uses("batch_size") and self.batch_size > num_points:
             raise InvalidInput(
                 "training.batch_size",

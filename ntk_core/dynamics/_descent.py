@@ -138,6 +138,7 @@ def descend(
     Source: our choice, docs/decisions/0016-progress.md.
     """
     options.check_batch(len(data.y))
+    options.method.check_rows(data.y.size)
     descents = {name: Descent(model, params[name], data, options) for name, model in models.items()}
     first = next(iter(descents.values()))
     rate = options.learning_rate
@@ -296,8 +297,8 @@ class Descent:
     def automatic_rate(self) -> NDArray[np.float64]:
         """Return the automatic learning rate of each seed, see :class:`TrainOptions`."""
         method = self.options.method
-        if method.has_own_rate:
-            return np.ones(len(self.steps))
+        if method.own_rate is not None:
+            return np.full(len(self.steps), method.own_rate)
         if method.is_linear:
             kernels = self._by_seed(self.kernel)
             return np.asarray([auto_learning_rate(each, self.model.loss) for each in kernels])

@@ -16,8 +16,10 @@ from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core.dynamics._linearize import first_order, second_order
 from ntk_core.dynamics._losses import Loss
+from ntk_core.dynamics._second_order import output_coefficients
+from ntk_core.kernels import pre_output_ntk
 from ntk_core.networks.architectures import Network, NetworkParams, merge
-from ntk_core.traced import Apply, linearized
+from ntk_core.traced import Apply, linearized, through_output
 
 BatchRows = Array | None  # indices of a batch, or None for all samples
 LossAndGradient = Callable[[PyTree, BatchRows], tuple[Array, PyTree]]
@@ -65,6 +67,27 @@ class Model:
 
         return at
 
+    def kernel(self, trained: PyTree, fixed: PyTree, x: Array) -> Float[Array, "n n C C"]:
+        """Kernel of F, from its Jacobian."""
+        jacobian = jax.jacrev(lambda w: self.outputs(w, fixed, x))(trained)
+        parts = []
+        for leaf in jax.tree.leaves(jacobian):
+            rows = leaf.reshape(*leaf.shape[:2], -1)  # (n, C, weights)
+            parts.append(jnp.einsum("iap,jbp->ijab", rows, rows, precision="highest"))
+        return jnp.sum(jnp.stack(parts), axis=0)
+
+    def loss_and_gauss_newton(self, fixed: PyTree, x: Array, y: Array) -> LossAndGradient:
+        """Return (packed, None) ↦ (loss, (G + λI)⁻¹ ∇L), see :func:`output_coefficients`."""
+
+        def at(packed: PyTree, rows: Rows) -> tuple[Array, PyTree]:
+            outputs, pull = jax.vjp(lambda w: self.packed_outputs(w, fixed, x), packed)
+            loss, cotangent = jax.value_and_grad(self.loss.of_model)(outputs, y)
+            kernel = self.kernel(self.unpack(packed), fixed, x)
+            coefficients = output_coefficients(self.loss, kernel, outputs, y, cotangent)
+            return loss, pull(coefficients)[0]
+
+        return at
+
 
 @dataclass(frozen=True)
 class NetworkModel(Model):
@@ -83,6 +106,12 @@ class NetworkModel(Model):
         self, trained: NetworkParams, fixed: NetworkParams, x: Shaped[Array, "n ..."]
     ) -> Float[Array, "n C"]:
         return self.net.pre_outputs(merge(trained, fixed), x)
+
+    def kernel(
+        self, trained: NetworkParams, fixed: NetworkParams, x: Array
+    ) -> Float[Array, "n n C C"]:
+        kernel, f, _ = pre_output_ntk(self.net, merge(trained, fixed), x)
+        return through_output(self.loss.model_output, kernel, f, f)
 
     def pack(self, trained: NetworkParams) -> NetworkParams:
         layers = self.net.layers
@@ -154,6 +183,10 @@ class TangentModel(_Expansion):
         return first_order(
             lambda w: self.model.outputs(w, fixed.fixed, x), fixed.trained, direction
         )
+
+    def kernel(self, trained: PyTree, fixed: Origin, x: Array) -> Float[Array, "n n C C"]:
+        """Kernel of F at w₀: that of the linear model at any w."""
+        return self.model.kernel(fixed.trained, fixed.fixed, x)
 
     def loss_and_gradient(self, fixed: Origin, x: Array, y: Array) -> LossAndGradient:
         """Precompute the derivative at w₀, which is constant."""

@@ -11,7 +11,7 @@ import optax
 from jax import Array
 from jaxtyping import PyTree
 
-from ntk_core.dynamics.choices import METHODS, Method
+from ntk_core.dynamics.choices import MAX_SOLVED_ROWS, METHODS, Method
 from ntk_core.errors import InvalidInput
 
 MAX_RATE = 1e6
@@ -34,7 +34,11 @@ class Optimizer:
     Raises:
         InvalidInput: for an unknown name, a momentum outside [0, 1), or a batch size that does not suit the name.
 
-    Source: Liu, Zhu & Belkin 2020, §6, for gradient descent; momentum: Polyak 1964; Adam: Kingma & Ba 2015.
+    ``gauss-newton`` is the natural gradient too: for the losses of this package the Gauss–Newton matrix G = JᵀHJ is the
+    Fisher information. It is damped by λ = 10⁻³ mean eigenvalues, and takes at most 900 rows n·C of outputs.
+
+    Source: Liu, Zhu & Belkin 2020, §6, for gradient descent; momentum: Polyak 1964; Adam: Kingma & Ba 2015;
+    Gauss–Newton: docs/math/second-order.md.
 
     >>> Optimizer("momentum", momentum=0.8).is_linear
     True
@@ -70,9 +74,21 @@ class Optimizer:
         return self._method.is_linear
 
     @property
-    def has_own_rate(self) -> bool:
-        """Whether a transformation has its own rate, which is then multiplied."""
-        return not isinstance(self.name, str)
+    def own_rate(self) -> float | None:
+        """Automatic learning rate that does not depend on the model: 1 for a transformation, which has its own."""
+        return self._method.own_rate if isinstance(self.name, str) else 1.0
+
+    @property
+    def solves(self) -> bool:
+        """Whether each step solves the Gauss–Newton system of all samples."""
+        return self._method.solves
+
+    def check_rows(self, num_rows: int) -> None:
+        """Refuse a Gauss–Newton system of more than 900 rows n·C."""
+        if self.solves and num_rows > MAX_SOLVED_ROWS:
+            given = f"{self.name} with n·C = {num_rows:,}"
+            allowed = f"another method, or at most {MAX_SOLVED_ROWS} outputs of all samples, n·C"
+            raise InvalidInput("optimizer", given, allowed)
 
     def memory(self, trained: PyTree) -> PyTree:
         """Optimizer state before the first step."""

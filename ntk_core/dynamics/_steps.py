@@ -73,7 +73,9 @@ def advance(
     def one(
         state: DescentState, fixed: PyTree, rate: Rate, threshold: Array | float
     ) -> DescentState:
-        loss_and_gradient = model.loss_and_gradient(fixed, x, y)
+        # Gauss–Newton directions take the place of gradients.
+        derivative = model.loss_and_gauss_newton if optimizer.solves else model.loss_and_gradient
+        loss_and_gradient = derivative(fixed, x, y)
 
         def continues(state: DescentState) -> Array:
             return (state.step < until_step) & (state.loss > threshold) & jnp.isfinite(state.loss)

@@ -208,6 +208,7 @@ class BesideLinear:
         )
         n = len(self.points.y)
         options.check_batch(n)
+        options.method.check_rows(self.points.y.size)
         check_choice("linear_route", linear_route, ("auto", "kernel", "weights"))
         self._net = net
         self._loss = options.loss_of(output)
@@ -265,8 +266,8 @@ class BesideLinear:
         given = options.learning_rate
         if not isinstance(given, str) or given != "auto":
             return check_rate(given)  # refuses other strings
-        if options.method.has_own_rate:
-            return 1.0
+        if options.method.own_rate is not None:
+            return options.method.own_rate
         if options.method.is_linear:
             return auto_learning_rate(pre_kernel, self._loss)
         return float(adam_rates(self.network, *self.origin, self.points.x, together=False)[0])

@@ -113,6 +113,8 @@ class Method(Term):
         rate_factor: multiplies the learning rate of the spec.
         takes_momentum: whether the direction depends on the momentum μ.
         num_states: numbers that it remembers for each weight; none if it takes gradients as they are.
+        solves: whether each step solves the Gauss–Newton system of all samples.
+        own_rate: automatic learning rate of a method whose rate does not depend on the kernel.
     """
 
     direction: "Callable[[float], GradientTransformation]" = lambda momentum: _optax().identity()
@@ -122,12 +124,18 @@ class Method(Term):
     rate_factor: float = 1.0
     takes_momentum: bool = False
     num_states: int = 1
+    solves: bool = False
+    own_rate: float | None = None
 
     @property
     def num_copies(self) -> int:
-        """Copies of the weights in its state."""
-        return 0 if self.direction is Method.direction else self.num_states
+        """Copies of the weights in its state or its direction."""
+        takes_gradients = self.direction is Method.direction and not self.solves
+        return 0 if takes_gradients else self.num_states
 
+
+# Largest n·C of the system of equations of a Gauss–Newton step, which takes (n·C)³ operations; our choice.
+MAX_SOLVED_ROWS = 900
 
 METHODS = table(
     Method("gradient-descent", "gradient descent", "w ← w − η ∇L(w), all samples in each step"),
@@ -163,5 +171,13 @@ METHODS = table(
         is_linear=False,
         batches="if asked",
         num_states=2,
+    ),
+    Method(
+        "gauss-newton",
+        "Gauss–Newton",
+        "w ← w − η (G + λI)⁻¹ ∇L(w); G is also the Fisher information, so this is the natural gradient",
+        is_linear=False,
+        solves=True,
+        own_rate=0.5,
     ),
 )

@@ -27,6 +27,7 @@ from linearity_lab.runs import (
     SpecOf,
     Value,
     columns,
+    costs,
     finite_or_none,
     finite_sup,
 )
@@ -37,6 +38,7 @@ from linearity_lab.settings.training import (
     DescentSpec,
     LossName,
     MethodName,
+    check_solved_rows,
     check_targets,
 )
 from ntk_core.dynamics.choices import METHODS
@@ -92,6 +94,13 @@ class DynamicsSpec(TrainedSweep, SpecOf["DynamicsResult"]):
         if shapes is not None:
             has_classes = bool(shapes.class_names)
             check_targets(self.loss, has_classes=has_classes, num_outputs=shapes.num_outputs)
+            for method in self.methods:
+                check_solved_rows(
+                    method,
+                    num_points=shapes.num_samples,
+                    num_outputs=shapes.num_outputs,
+                    field="methods",
+                )
         if self.infinite_width:
             self.architecture.check_infinite_width()
         count = self.dataset.num_points
@@ -122,6 +131,9 @@ def counts(spec: DynamicsSpec, key: str, most: bool = False) -> tuple[Counts, ..
     network = Counted.of(spec, spec.architecture, spec.value_of(key))
     num_linear = sum(METHODS[method].is_linear for method in spec.methods)
     others, records = len(spec.methods) - num_linear, spec.training.num_records * len(spec.methods)
+    # A Gauss–Newton step computes one kernel and solves one system; the linear model's kernel is constant.
+    solved_steps = costs.typical_steps(spec.training.max_steps, most, typical=50)
+    solving = sum(METHODS[method].solves for method in spec.methods) * solved_steps
     with_test = 1 + network.num_test / network.num_samples
     return (
         Counts(
@@ -130,8 +142,8 @@ def counts(spec: DynamicsSpec, key: str, most: bool = False) -> tuple[Counts, ..
             times=len(spec.outputs) * spec.num_seeds,
             steps=spec.training.max_steps * (len(spec.methods) + ADAMS_LINEAR_STEP * others),
             squares=spec.training.max_steps * num_linear * (1 + spec.infinite_width),
-            kernels=records,
-            cubes=10 * records,
+            kernels=records + solving,
+            cubes=10 * records + 2 * solving,
             copies=10 if others else 5,  # Adam stores two more, and so does its linear model
             views=1,
             matrices=4 * with_test + 8,
