@@ -32,6 +32,12 @@ AS_MANY = frozenset(
     (
         "horizon-cross-entropy",
         "hu-fig1",
+        "hu-fig4-fashion",
+        "hu-fig4-cnn",
+        "hu-fig4-cifar",
+        "hu-fig3-cnn",
+        "hu-fig2",
+        "hu-departure",
         "hu-fig4-cifar-cnn",
         "hu-fig5",
         "liu-cnn",
@@ -54,13 +60,7 @@ EIGHT_LATER = frozenset(
     (
         "catapult-map",
         "catapult-one-sample",
-        "hu-departure",
-        "hu-fig2",
         "hu-fig3",
-        "hu-fig3-cnn",
-        "hu-fig4-cifar",
-        "hu-fig4-cnn",
-        "hu-fig4-fashion",
         "hu-fig5",
         "zhu-pl",
     )
@@ -79,6 +79,9 @@ REWRITTEN = {
             "dropped-edges-hessian",
             "dropped-edges-kernel",
             "dropped-edges-kernel-at-first",
+            "akin-to-the-teacher",
+            "cifar-worse-at-the-end",
+            "fashion",
             "depth-over-width-decides",
             "digits-depart-sooner",
             "graph-in-the-whole-ball",
@@ -104,6 +107,7 @@ REWRITTEN = {
     ),
     "few-diverge-near-four": 4000,
     "both-catapult": 5000,
+    "one-sample-comes-down": 5000,
 }
 # A sentence about part of a preset is confirmed on that part, with the more seeds; fixed before they are computed.
 PARTS: dict[str, dict[str, Any]] = {
@@ -112,6 +116,11 @@ PARTS: dict[str, dict[str, Any]] = {
         "num_seeds": LEAST,
         "rates": [2.2, 2.5, 3.0, 3.5, 3.8],
         "models": ["network", "quadratic"],
+    },
+    "catapult-one-sample from 5000": {
+        "num_seeds": LEAST,
+        "rates": [2.5, 3.5],
+        "models": ["quadratic"],
     },
     "hu-fig1 from 3000": {"num_seeds": LEAST},
     "hu-theorem32 from 3000": {"num_seeds": LEAST, "values": [25, 50]},

@@ -70,7 +70,7 @@ def test_step_is_that_of_the_matrix_of_all_weights(output, kind):
 
 
 def contraction(kernel, steps):
-    """(nC, nC) map of the residuals in so many steps on a constant kernel, in float64."""
+    """(nC, nC) map of the residuals in these steps on a constant kernel, in float64."""
     n, _, num_outputs, _ = kernel.shape
     flat = np.asarray(kernel, float).transpose(0, 2, 1, 3).reshape(n * num_outputs, -1)
     values, vectors = np.linalg.eigh(flat)
