@@ -17,6 +17,7 @@ from jaxtyping import Float, PyTree, Shaped
 from ntk_core.dynamics._linearize import first_order, second_order
 from ntk_core.dynamics._losses import Loss
 from ntk_core.dynamics._second_order import output_coefficients
+from ntk_core.errors import InvalidInput
 from ntk_core.kernels import pre_output_ntk
 from ntk_core.networks.architectures import Network, NetworkParams, merge
 from ntk_core.traced import Apply, linearized, through_output
@@ -79,7 +80,7 @@ class Model:
     def loss_and_gauss_newton(self, fixed: PyTree, x: Array, y: Array) -> LossAndGradient:
         """Return (packed, None) ↦ (loss, (G + λI)⁻¹ ∇L), see :func:`output_coefficients`."""
 
-        def at(packed: PyTree, rows: Rows) -> tuple[Array, PyTree]:
+        def at(packed: PyTree, rows: BatchRows) -> tuple[Array, PyTree]:
             outputs, pull = jax.vjp(lambda w: self.packed_outputs(w, fixed, x), packed)
             loss, cotangent = jax.value_and_grad(self.loss.of_model)(outputs, y)
             kernel = self.kernel(self.unpack(packed), fixed, x)
@@ -245,6 +246,9 @@ class DecayedModel(_Expansion):
             return loss, jax.tree.map(lambda g, w: g + fixed.share * w, gradient, packed)
 
         return at
+
+    def loss_and_gauss_newton(self, fixed: Decay, x: Array, y: Array) -> LossAndGradient:
+        raise InvalidInput("optimizer", "gauss-newton", "another method with weight decay")
 
 
 @dataclass(frozen=True)
