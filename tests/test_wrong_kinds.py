@@ -293,7 +293,17 @@ SLOW_ARRAYS: dict[str, Argument] = {
         lambda each: deep_features("tanh", 2, 4, each, 0.1, 0.1), 1.0, ("covariance_ratio",)
     ),
 }
+
+
+def deleted(array: np.ndarray) -> jax.Array:
+    """Return an array as it is after its donation to a jitted function."""
+    found = jnp.array(array)
+    found.delete()
+    return found
+
+
 WRONG_ARRAYS: dict[str, Any] = {
+    "deleted": deleted(X),
     "no rows": np.zeros((0, 4), np.float32),
     "NaN": np.full((3, 4), np.nan, np.float32),
     "infinite": np.full((3, 4), np.inf, np.float32),
@@ -332,6 +342,11 @@ WRONG_PARAMS: dict[str, Any] = {
     "a typed key beside": {**PARAMS, "key": jax.random.key(0)},
     "a raw key beside": {**PARAMS, "key": jax.random.PRNGKey(0)},
     "objects": np.array([None, None]),
+    "an integer beside": {**PARAMS, "count": 1},
+    "a boolean beside": {**PARAMS, "is_trained": True},
+    "an empty leaf beside": {**PARAMS, "none": np.zeros((0, 3), np.float32)},
+    "8-bit floats beside": {**PARAMS, "narrow": jnp.ones(2, jnp.float8_e4m3fn)},
+    "a deleted leaf": {**PARAMS, "v": deleted(PARAMS["v"])},
 }
 
 
@@ -362,6 +377,16 @@ WRONG_FUNCTIONS: dict[str, Any] = {
     "a condition on values": lambda w, x: plain(w, x) if w["w"][0, 0] > 0 else x,
     "no outputs": lambda w, x: jnp.zeros((len(x), 0)),
     "one argument": lambda w: w,
+    "keys": lambda w, x: jax.random.split(jax.random.key(0), len(x)),
+    "constants of NumPy": lambda w, x: np.zeros((len(x), 2), np.float32),
+    "8-bit floats": lambda w, x: plain(w, x).astype(jnp.float8_e4m3fn),
+    "8-bit floats inside": lambda w, x: plain(w, x.astype(jnp.float8_e4m3fn).astype(jnp.float32)),
+    "16-bit floats": lambda w, x: plain(w, x).astype(jnp.bfloat16),
+    "three axes": lambda w, x: jnp.stack([plain(w, x)] * 2, 1),
+    "four axes": lambda w, x: plain(w, x)[:, None, None],
+    "a host function": lambda w, x: jax.pure_callback(
+        np.tanh, jax.ShapeDtypeStruct((len(x), 2), np.float32), plain(w, x)
+    ),
     "a mean over rows": lambda w, x: plain(w, x) - plain(w, x).mean(0),
 }
 
@@ -451,7 +476,9 @@ def test_functions_of_every_kind(name: str) -> None:
     def call(function: Any) -> object:
         return MODELS[name](function, PARAMS, rows_of(name))
 
-    assert not answers(call, WRONG_FUNCTIONS, ("net", "x", "x1"))
+    # Other numbers of outputs do not fit the targets and vectors.
+    fields = ("net", "x", "x1", "y", "v", "targets")
+    assert not answers(call, WRONG_FUNCTIONS, fields)
 
 
 @pytest.mark.parametrize("name", ["empirical_ntk", "linearize", "hessian_norm", "train"])
@@ -489,6 +516,29 @@ def test_recomputed_functions_give_the_same_numbers(name: str) -> None:
     expected = MODELS[name](plain, PARAMS, rows_of(name))
     found = MODELS[name](jax.checkpoint(plain), PARAMS, rows_of(name))
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+BESIDE: dict[str, dict[str, Any]] = {
+    "integer": {"count": 1},
+    "boolean": {"is_trained": True},
+    "empty": {"none": np.zeros((0, 3), np.float32)},
+    "containers": {"none": None, "list": [], "tree": {}},
+}
+
+
+@pytest.mark.parametrize("name", ["hessian_norm", "train", "layer_quantities", "extremes"])
+@pytest.mark.parametrize("beside", BESIDE)
+def test_leaves_that_do_not_move_do_not_count(name: str, beside: str) -> None:
+    expected = MODELS[name](plain, PARAMS, rows_of(name))
+    found = MODELS[name](plain, {**PARAMS, **BESIDE[beside]}, rows_of(name))
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["extremes", "train"])
+def test_outputs_of_16_bits_are_near_those_of_32(name: str) -> None:
+    expected = MODELS[name](plain, PARAMS, X)
+    found = MODELS[name](lambda w, x: plain(w, x).astype(jnp.bfloat16), PARAMS, X)
+    np.testing.assert_allclose(found, expected, rtol=2e-2, atol=2e-2)
 
 
 @pytest.mark.parametrize("around", [jax.jit, jax.grad, jax.vmap])

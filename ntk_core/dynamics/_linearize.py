@@ -134,5 +134,6 @@ def derivatives_along(
     def along(w: PyTree) -> tuple[Array, Array]:
         return jax.jvp(function, (w,), (direction,))
 
-    (value, slope), (_, curvature) = jax.jvp(along, (origin,), (direction,))
+    # Rules inside of custom_jvp rules may have no forward mode.
+    (value, slope), (_, curvature) = value_and_slope(along, origin, direction)
     return value, slope, curvature

@@ -259,8 +259,8 @@ def _measure_by_kernel(
 
     largest = jnp.asarray(jnp.nan)
     if origin is not None:
-        _, pull = jax.vjp(lambda w: network.outputs(w, origin.fixed, x), origin.trained)
-        largest = _largest(pull(trained)[0])
+        found, pull = jax.vjp(lambda w: network.outputs(w, origin.fixed, x), origin.trained)
+        largest = _largest(pull(trained.astype(found.dtype))[0])
     return _Measured(outputs[:n], outputs[n:], norm(trained), largest, norm(gradient))
 
 
@@ -273,7 +273,8 @@ def _norm(tree: PyTree) -> Array:
 
 
 def _largest(tree: PyTree) -> Array:
-    return jnp.max(jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in jax.tree.leaves(tree)]))
+    largest = [jnp.max(jnp.abs(leaf), initial=0) for leaf in jax.tree.leaves(tree)]
+    return jnp.max(jnp.stack(largest))
 
 
 def _accuracy(outputs: FloatArray, y: np.ndarray) -> float:

@@ -88,7 +88,7 @@ def streamed_rate(kernel: KernelOperator, loss: Loss) -> float:
     )
     start = np.random.default_rng(0).standard_normal(size)
     # The error of an eigenvalue is of the order of its squared residual.
-    tolerance = math.sqrt(np.finfo(sizes.dtype).eps)
+    tolerance = math.sqrt(jnp.finfo(sizes.dtype).eps)
     found = eigsh(product, k=1, which="LA", v0=start, tol=tolerance, return_eigenvectors=False)
     return _rate(float(found[0]), sizes, loss)
 
@@ -98,7 +98,7 @@ def _rate(largest: float, sizes: Float[np.ndarray, " n"], loss: Loss) -> float:
     scale = loss.curvature * largest
     if not scale:
         return math.inf
-    live = int(np.sum(sizes > np.finfo(sizes.dtype).eps * sizes.max(initial=0)))
+    live = int(np.sum(sizes > jnp.finfo(sizes.dtype).eps * sizes.max(initial=0)))
     return AUTO_RATE_SHARE * 2 * min(len(sizes), live / LIVE_SHARE) / scale if live else math.nan
 
 

@@ -30,6 +30,7 @@ from ntk_core.traced import (
     quick_options,
     quickly,
     refuse_imprecise,
+    refuse_no_curvature,
     rounded_otherwise,
     value_and_slope,
     wide,
@@ -113,7 +114,7 @@ def program_of(net: Network | Program, params: PyTree, x: Array | np.ndarray) ->
 
 
 def num_weights(params: PyTree) -> int:
-    return sum(leaf.size for leaf in jax.tree.leaves(params))
+    return sum(np.size(leaf) for leaf in jax.tree.leaves(params))
 
 
 def is_repeated(
@@ -190,11 +191,13 @@ def with_layers(net: Model, params: PyTree, x: Array) -> Model:
 
     Raises:
         InvalidInput: if rows of a batch interact, and inside of ``jax.jit``.
+        NoSecondDerivative: for custom rules that have no derivatives themselves.
         TracingDisagrees: if the kernel or the Hessian differs from plain derivatives.
     """
     refuse_traced((params, x), "x")
     if isinstance(net, Network):
         return net
+    refuse_no_curvature(net)
     row = np.asarray(x)
     try:
         program = checked(net, params, row[None])

@@ -89,7 +89,8 @@ def outputs_of(net: Model) -> Callable[[Array], Array]:
 def output_scalar(net: Model, output_index: int | Array) -> Scalar:
     """Return f (C,) ↦ φ_a(f)."""
     phi = outputs_of(net)
-    return lambda f: phi(f)[output_index]
+    # Constant outputs may be arrays of NumPy, which traced numbers cannot index.
+    return lambda f: jnp.asarray(phi(f))[output_index]
 
 
 def operator(net: Model, params: PyTree, x: Shaped[Array, "..."], scalar: Scalar) -> Operator:

@@ -276,8 +276,10 @@ def _activations(
         *(d * slope for d, slope in zip(random[:-1], firsts[1:-1], strict=True)),
         random[-1],
     ]
-    apart = [jnp.max(jnp.abs(one - other)) for one, other in zip(moved, expected, strict=True)]
     seconds = [each / along for each, along in zip(bent[1:-1], random[:-1], strict=True)]
+    if moved[-1].shape != random[-1].shape:  # the outputs are not those of the last layer
+        return values[:-2], firsts[1:-1], seconds, jnp.asarray(jnp.inf)
+    apart = [jnp.max(jnp.abs(one - other)) for one, other in zip(moved, expected, strict=True)]
     return values[:-2], firsts[1:-1], seconds, jnp.max(jnp.stack(apart))
 
 

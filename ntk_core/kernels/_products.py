@@ -218,6 +218,7 @@ class KernelOperator:
                 "net", "a kernel whose products are not finite", "finite parameters and inputs"
             )
 
+    @with_usual_settings
     def extremes(
         self, *, max_products: int = 100, tolerance: float = 1e-3, seed: int = 0
     ) -> KernelExtremes:
@@ -236,8 +237,9 @@ class KernelOperator:
         """
         refuse_traced((self._params, self._rows), "x")
         steps = min(max_products, self.shape[0])
-        basis = np.empty((steps, self.shape[0]), self._dtype)
-        w = np.random.default_rng(seed).standard_normal(self.shape[0]).astype(self._dtype)
+        dtype = np.dtype(jnp.promote_types(self._dtype, jnp.float32))  # a basis of 16 bits is none
+        basis = np.empty((steps, self.shape[0]), dtype)
+        w = np.random.default_rng(seed).standard_normal(self.shape[0]).astype(dtype)
         diagonal: list[float] = []
         joins: list[float] = []
         beta = float(np.linalg.norm(w.astype(np.float64)))
@@ -247,7 +249,7 @@ class KernelOperator:
             product = self.flat_product(basis[step])
             self._refuse_nonfinite(product)
             with np.errstate(over="ignore"):
-                w = product.astype(self._dtype)  # the basis' type, to avoid copying the basis
+                w = product.astype(dtype)  # the basis' type, to avoid copying the basis
             self._refuse_overflow(w, product)
             diagonal.append(float(basis[step] @ w))
             for _ in range(2):  # twice is enough
@@ -255,15 +257,15 @@ class KernelOperator:
             beta = float(np.linalg.norm(w.astype(np.float64)))
             values, vectors = eigh_tridiagonal(diagonal, joins)
             residuals = beta * np.abs(vectors[-1])
-            spent = beta <= 10 * np.finfo(self._dtype).eps * abs(
-                values[-1]
-            )  # the remainder is rounding
+            # The remainder is rounding.
+            spent = beta <= 10 * np.finfo(dtype).eps * abs(values[-1])
             done = all(residuals[end] <= tolerance * abs(values[end]) for end in (0, -1))
             if done or spent or step + 1 == steps:
                 largest, smallest = ((float(values[end]), float(residuals[end])) for end in (-1, 0))
                 return KernelExtremes(*largest, *smallest, step + 1)
             joins.append(beta)
 
+    @with_usual_settings
     def solve(
         self,
         targets: Float[ArrayLike, "n C"],

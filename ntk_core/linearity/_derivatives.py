@@ -27,13 +27,37 @@ class Derivatives(NamedTuple):
 
 def derivatives(function: Function, w0: list[Array], w1: list[Array], x: Array) -> Derivatives:
     """Return values and derivatives of the outputs along δ = w₁ − w₀, at both ends."""
+    return _by(derivatives_along, function, w0, w1, x)
+
+
+def first_derivatives(
+    function: Function, w0: list[Array], w1: list[Array], x: Array
+) -> Derivatives:
+    """Return :func:`derivatives` with NaN as second ones, for functions without a Hessian."""
+
+    def along(
+        outputs: Callable[[list[Array]], Array], w: list[Array], delta: list[Array]
+    ) -> tuple[Array, Array, Array]:
+        value, slope = traced.value_and_slope(outputs, w, delta)
+        return value, slope, jnp.full_like(value, jnp.nan)
+
+    return _by(along, function, w0, w1, x)
+
+
+def _by(
+    derivatives: Callable[..., tuple[Array, Array, Array]],
+    function: Function,
+    w0: list[Array],
+    w1: list[Array],
+    x: Array,
+) -> Derivatives:
     with jax.default_matmul_precision("highest"):
         delta = [after - before for before, after in zip(w0, w1, strict=True)]
 
         def outputs(w: list[Array]) -> Array:
             return function(w, x)
 
-        f0, linear, curvature = derivatives_along(outputs, w0, delta)
+        f0, linear, curvature = derivatives(outputs, w0, delta)
         # The unit vector along J₀δ, without squares that overflow.
         norm = scaled_norm(linear)
         unit = scaled(widened(linear), norm.exponent) / jnp.where(norm.size, norm.size, 1)

@@ -28,6 +28,7 @@ from ntk_core.linearity._derivatives import (
     Derivatives,
     Function,
     derivatives,
+    first_derivatives,
     gradient_norms,
 )
 from ntk_core.linearity._report import LayerReport, LinearityReport, ratio
@@ -85,14 +86,13 @@ def linearity_report(
     net = given.net
     names, w0, w1, function = _differentiated(net, params0, params1)
     with traced.compiling(f"the linearity of {traced.name_of(net)}"):
-        found = traced.quickly(derivatives)(function, w0, w1, given.inputs)
+        has_hessian = _has_symmetric_hessian(given, params0)
+        differentiated = derivatives if has_hessian else first_derivatives
+        found = traced.quickly(differentiated)(function, w0, w1, given.inputs)
         norms = traced.quickly(gradient_norms)(function, w0, given.inputs, jax.random.key(seed))
 
     # Each (n, C).
     f0, f1, linear, curvature, later = (np.asarray(each, np.float64) for each in found.values)
-    if not _has_symmetric_hessian(given, params0):
-        # All other numbers need first derivatives only.
-        curvature = np.full_like(curvature, np.nan)
     if not (np.isfinite(f0).all() and np.isfinite(f1).all()):
         allowed = "inputs that both checkpoints can take"
         raise InvalidInput("x", "inputs with outputs that are not finite", allowed)
@@ -181,7 +181,7 @@ def _has_symmetric_hessian(given: _Given, params: PyTree) -> bool:
     mixture = traced.random_weights(len(given.inputs), given.num_outputs)
     try:
         traced.refuse_asymmetric(given.net, params, given.inputs, mixture)
-    except traced.AsymmetricHessian:
+    except (traced.AsymmetricHessian, traced.NoSecondDerivative):
         return False
     return True
 

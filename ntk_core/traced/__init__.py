@@ -32,6 +32,7 @@ from ntk_core.traced._entrance import (
     like_rows,
 )
 from ntk_core.traced._layers import TracedLayer, arranged, wide
+from ntk_core.traced._malformed_rules import MalformedRule, NoSecondDerivative
 from ntk_core.traced._messages import compiling, name_of
 from ntk_core.traced._of_network import program_of_network
 from ntk_core.traced._positions import features_at, positions_of
@@ -57,7 +58,15 @@ from ntk_core.traced._row_trees import (
     packed_rows,
 )
 from ntk_core.traced._symmetry import AsymmetricHessian, random_weights, refuse_asymmetric
-from ntk_core.traced._trace import Frozen, freeze, moving_leaves, refuse_loops, same_program, traced
+from ntk_core.traced._trace import (
+    Frozen,
+    freeze,
+    moving_leaves,
+    refuse_loops,
+    refuse_no_curvature,
+    same_program,
+    traced,
+)
 from ntk_core.traced._trainable import Trainable, restricted
 from ntk_core.traced._uses import Use
 from ntk_core.traced._usual_settings import with_usual_settings

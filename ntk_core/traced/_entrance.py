@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,15 +23,17 @@ from jaxtyping import PyTree
 from ntk_core.errors import InvalidInput, kind_of, reason_of
 from ntk_core.networks.architectures import Network
 from ntk_core.traced._collections import check_collections
+from ntk_core.traced._malformed_rules import refuse_malformed_rules, rules_of
 from ntk_core.traced._of_network import Shapes, avals_of, shapes_of
 from ntk_core.traced._overwrites import Plain, overwrites
 from ntk_core.traced._primals import refuse_other_values
 from ntk_core.traced._program import Apply, Model, Program, Rows
 from ntk_core.traced._row_trees import is_tree, layout_of, one_row, packed_rows
-from ntk_core.traced._trace import Frozen, Seen, rules_of, trace
+from ntk_core.traced._trace import Frozen, Seen, trace
 from ntk_core.traced._transposes import refuse_other_transposes
 
 FUNCTION = "a network of this package or a function apply(params, x) that returns outputs (n, C)"
+AFTER_DONATION = "one that is in memory; a jitted function that donates it deletes it"
 # Conversions of other libraries' modules to (apply, params); `model` is the module.
 SPLIT = {
     "flax.nnx": (
@@ -144,7 +146,9 @@ def accepted(net: Model, params: PyTree, x: PyTree, field: str = "x") -> Accepte
     _check_type(outputs)
     if closed is None or isinstance(net, Network | Program):
         return Accepted(net, inputs, shape[-1])
-    seen = Seen(net, closed, rules_of(closed))
+    rules = rules_of(closed)
+    refuse_malformed_rules(closed, rules)
+    seen = Seen(net, closed, *rules)
     model = Plain(seen) if overwrites(closed.jaxpr) else seen
     refuse_other_transposes(seen, closed.jaxpr, params, inputs)
     refuse_other_values(seen, closed.jaxpr, params, inputs)
@@ -297,6 +301,9 @@ def check_model(net: object, params: PyTree) -> None:
         raise InvalidInput("net", f"the class {net.__name__}", f"an instance of it, {FUNCTION}")
     if not (isinstance(net, Network) or callable(net)):
         raise InvalidInput("net", kind_of(net), FUNCTION)
+    for path, leaf in jax.tree_util.tree_leaves_with_path(params):
+        if _is_deleted(leaf):
+            raise InvalidInput("params", f"the deleted array {leaf_name(path)}", AFTER_DONATION)
     if isinstance(net, Network):
         if not isinstance(params, dict) or not net.layers.keys() <= params.keys():
             raise InvalidInput(
@@ -321,6 +328,8 @@ def checked_array(x: object, field: str) -> Rows:
         raise InvalidInput(
             field, f"a {type(x).__name__} of rows of different lengths", "an array of numbers"
         ) from None
+    if _is_deleted(array):
+        raise InvalidInput(field, "a deleted array", AFTER_DONATION)
     if not (jnp.issubdtype(array.dtype, jnp.number) or array.dtype == bool):
         raise InvalidInput(field, f"{kind_of(x)} of type {array.dtype}", "an array of numbers")
     return array
@@ -332,8 +341,20 @@ def _is_float(leaf: object) -> bool:
 
 def _is_parameter(leaf: object) -> bool:
     if hasattr(leaf, "dtype"):
-        return not jnp.issubdtype(leaf.dtype, jnp.complexfloating) and leaf.dtype != object
+        is_complex = jnp.issubdtype(leaf.dtype, jnp.complexfloating)
+        return not (is_complex or leaf.dtype == object or _is_narrow(leaf))
     return isinstance(leaf, int)
+
+
+def _is_narrow(leaf: Any) -> bool:
+    """Whether a leaf has floats of 8 bits or fewer, with which JAX does not calculate."""
+    return _is_float(leaf) and jnp.finfo(leaf.dtype).bits < 16
+
+
+def _is_deleted(leaf: object) -> bool:
+    if not isinstance(leaf, jax.Array) or isinstance(leaf, jax.core.Tracer):
+        return False
+    return bool(leaf.is_deleted())
 
 
 def _refuse_params(params: PyTree) -> None:
@@ -344,6 +365,9 @@ def _refuse_params(params: PyTree) -> None:
                 f"jnp.asarray({leaf}) to differentiate it, or a constant inside of the function"
             )
             raise InvalidInput("params", f"the Python number {leaf} at {place}", remedy)
+        if _is_narrow(leaf):
+            found = f"{leaf.dtype} at {place}"
+            raise InvalidInput("params", found, "floats of 16 bits or more, by leaf.astype")
         if not _is_parameter(leaf):
             found = (
                 f"complex numbers at {place}"
@@ -460,10 +484,13 @@ def _wrong_shape(
 
 
 def _check_type(outputs: jax.ShapeDtypeStruct) -> None:
+    if _is_narrow(outputs):
+        given = f"a function with outputs of type {outputs.dtype}"
+        raise InvalidInput("net", given, "floats of 16 bits or more, by outputs.astype")
     if not jnp.issubdtype(outputs.dtype, jnp.floating):
         parts = (
             ", such as real and imaginary parts beside each other"
-            if outputs.dtype.kind == "c"
+            if jnp.issubdtype(outputs.dtype, jnp.complexfloating)
             else ""
         )
         raise InvalidInput(

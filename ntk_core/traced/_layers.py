@@ -99,6 +99,8 @@ def num_positions(use: Use) -> int:
 
 def wide(dtype: DTypeLike) -> np.dtype:
     """Return the type for sums of many products of this type."""
+    if jnp.issubdtype(dtype, jnp.floating) and jnp.finfo(dtype).bits < 16:
+        return np.dtype(jnp.float32)  # JAX promotes no floats of 8 bits
     return jnp.promote_types(dtype, jnp.float32)
 
 

@@ -25,7 +25,7 @@ from ntk_core.traced._custom_rules import has_rules
 from ntk_core.traced._derivatives import linearized
 from ntk_core.traced._layers import wide
 from ntk_core.traced._program import Apply, Model, Rows, roughest_type
-from ntk_core.traced._trace import moving_leaves, program_of
+from ntk_core.traced._trace import moving_leaves, program_of, refuse_no_curvature
 
 # Relative asymmetry that counts in every type. Correct rules reach 7e-6 in float32 and 0.035 in bfloat16.
 LARGEST_GAP = 0.1
@@ -82,9 +82,11 @@ def refuse_asymmetric(
 
     Raises:
         AsymmetricHessian: with the relative asymmetry.
+        NoSecondDerivative: for rules that have no derivatives themselves.
     """
     if isinstance(net, Network):
         return
+    refuse_no_curvature(net)
     closed = program_of(net, params, x)
     if closed is not None and has_rules(closed.jaxpr):
         scalar = Mixture(net) if value is None else value

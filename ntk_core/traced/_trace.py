@@ -17,8 +17,8 @@ from jaxtyping import PyTree
 from ntk_core.errors import InvalidInput, reason_of
 from ntk_core.networks.architectures import Network
 from ntk_core.traced._custom_rules import has_rules
-from ntk_core.traced._derivatives import value_and_slope
 from ntk_core.traced._look_ups import with_one_derivative
+from ntk_core.traced._malformed_rules import NoSecondDerivative, rules_of
 from ntk_core.traced._overwrites import overwrites, reverses
 from ntk_core.traced._program import Apply, Model, Program, Rows, check_reversible
 from ntk_core.traced._row_trees import Packed
@@ -179,7 +179,7 @@ def traced_batch(apply: Apply, params: PyTree, x: Rows) -> Batch | None:
         closed, rules = apply.closed, apply.rules
     else:
         closed, _ = _traced_rows(apply, structure, avals, shape, x.dtype)
-        rules = rules_of(closed)
+        rules = rules_of(closed).program
     if rules is not None and overwrites(rules.jaxpr) and reverses(rules.jaxpr):
         given = "a derivative that reverses what .at[...].set has filled"
         raise InvalidInput(
@@ -301,11 +301,13 @@ class Seen:
     Attributes:
         closed: its program from the evaluation of output shapes.
         rules: the program of its derivatives, if it has custom ones.
+        problem: why it has no second derivatives, or None.
     """
 
     function: Apply
     closed: ClosedJaxpr
     rules: ClosedJaxpr | None
+    problem: NoSecondDerivative | None = None
 
     def __call__(self, params: PyTree, x: Array) -> Array:
         leaves, structure = jax.tree.flatten(params)
@@ -357,6 +359,17 @@ def program_of(net: Apply, params: PyTree, x: Rows) -> ClosedJaxpr | None:
     return None if depends else closed
 
 
+def refuse_no_curvature(net: Model) -> None:
+    """Refuse an accepted model without second derivatives.
+
+    Raises:
+        NoSecondDerivative: with the whole reason.
+    """
+    seen = inner(net, Seen)
+    if seen is not None and seen.problem is not None:
+        raise seen.problem
+
+
 def refuse_loops(net: Model, params: PyTree, x: Rows) -> None:
     """Refuse an accepted model with loops around parameters that have no gradient, as ``while_loop``.
 
@@ -388,33 +401,3 @@ def _copy_literals(jaxpr: Jaxpr) -> None:
                 atom.val = np.array(atom.val)
     for called in subjaxprs(jaxpr):
         _copy_literals(called)
-
-
-def rules_of(closed: ClosedJaxpr) -> ClosedJaxpr | None:
-    """Return the program of second derivatives of all floats, with custom rules expanded, if there are any."""
-    if not has_rules(closed.jaxpr):
-        return None
-    leaves = [
-        jax.ShapeDtypeStruct(var.aval.shape, var.aval.dtype) for var in closed.jaxpr.invars[:-1]
-    ]
-    moving = [jnp.issubdtype(leaf.dtype, jnp.inexact) and leaf.size > 0 for leaf in leaves]
-    x = jax.ShapeDtypeStruct(closed.jaxpr.invars[-1].aval.shape, closed.jaxpr.invars[-1].aval.dtype)
-
-    def slope(moved: list[Array], leaves: list[Array], x: Array) -> PyTree:
-        def outputs(moved: list[Array]) -> Array:
-            new = iter(moved)
-            values = [
-                next(new) if moves else leaf for moves, leaf in zip(moving, leaves, strict=True)
-            ]
-            return jnp.asarray(jax.core.eval_jaxpr(closed.jaxpr, closed.consts, *values, x)[0])
-
-        return jax.grad(lambda moved: jnp.sum(outputs(moved)))(moved)
-
-    def curved(leaves: list[Array], x: Array) -> PyTree:
-        moved = [leaf for moves, leaf in zip(moving, leaves, strict=True) if moves]
-        return value_and_slope(lambda each: slope(each, leaves, x), moved, moved)
-
-    try:
-        return jax.make_jaxpr(curved)(leaves, x)
-    except (TypeError, ValueError):
-        return None

@@ -23,7 +23,11 @@ from ntk_core.traced._row_trees import layout_of
 from ntk_core.traced._trace import moving_leaves
 
 STATED = frozenset({"custom_linear_solve"})  # operations whose transpose is stated
-WITHOUT_ROWS = frozenset({"linear_call"})  # operations that JAX cannot apply to each row of a batch
+# Operations that JAX cannot apply to each row of a batch, or whose rows users define.
+WITHOUT_ROWS = {
+    "linear_call": "jax.custom_derivatives.linear_call",
+    "custom_vmap_call": "jax.custom_batching.custom_vmap",
+}
 ROWS_COMPARED = 2
 # Relative difference that counts in every type, since iterative solvers stop early; our choice.
 LARGEST_GAP = 1e-3
@@ -49,14 +53,12 @@ def refuse_other_transposes(net: Apply, program: Jaxpr, params: PyTree, x: Rows)
 
     Raises:
         OtherTranspose: with the relative difference.
-        InvalidInput: for a ``linear_call``.
+        InvalidInput: for a ``linear_call`` or a ``custom_vmap``.
     """
-    if _has(program, WITHOUT_ROWS):
-        raise InvalidInput(
-            "net",
-            "jax.custom_derivatives.linear_call",
-            "jax.custom_vjp: JAX cannot apply linear_call to each row, and does not differentiate its residuals",
-        )
+    for primitive, name in WITHOUT_ROWS.items():
+        if _has(program, frozenset({primitive})):
+            remedy = "plain operations or jax.custom_vjp: JAX does not differentiate it row by row"
+            raise InvalidInput("net", name, remedy)
     if not _has(program, STATED):
         return
     epsilon = float(jnp.finfo(roughest_type(program)).eps)

@@ -143,6 +143,12 @@ def test_right_rules_give_the_norm_of_the_dense_hessian(x64, activation):
     assert found.value == pytest.approx(np.abs(np.linalg.eigvalsh(hessian)).max(), rel=1e-7)
 
 
+@pytest.mark.parametrize("call", ["quadratic model", "loss"])
+def test_second_derivatives_of_backward_rules_in_forward_rules(x64, call):
+    found = HESSIANS[call](model(rule_in_a_forward_rule))
+    np.testing.assert_allclose(found, HESSIANS[call](model(jnp.tanh)), rtol=1e-6)
+
+
 def test_layer_quantities_of_nested_rules_are_those_of_tanh(x64):
     def chain(activation):
         return lambda params, x: activation(activation(x @ params["w"]) @ params["u"]) @ params["v"]

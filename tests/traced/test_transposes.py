@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.custom_batching import custom_vmap
 from jax.custom_derivatives import linear_call
 
 from ntk_core import empirical_ntk, linearity_report, linearize
@@ -99,3 +100,10 @@ def test_transposes_that_become_wrong_are_refused_later(x64):
     start = {**PARAMS, "a": np.zeros((4, 4))}
     with pytest.raises(InvalidInput, match="transpose"):
         empirical_ntk(WRONG["symmetric"], start, X)
+
+
+def test_custom_batching_is_refused(x64):
+    doubled = custom_vmap(jnp.tanh)
+    doubled.def_vmap(lambda size, batched, z: (2 * jnp.tanh(z), True))
+    with pytest.raises(InvalidInput, match="custom_vmap"):
+        empirical_ntk(lambda p, x: doubled(x @ p["w"]), PARAMS, X)
