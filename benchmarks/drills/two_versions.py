@@ -199,7 +199,7 @@ def claims(found: Row) -> dict[str, bool]:
         "the server stays ready and computes": all(
             turn.get("server_is_ready", False) and turn["computes_a_run"] for turn in turns
         ),
-        "no run is lost": (earlier["num_runs"], later["num_runs"], copy.get("num_runs"))
+        "every run is kept": (earlier["num_runs"], later["num_runs"], copy.get("num_runs"))
         == (before + 1, before + 2, before + 2),
         "the file is migrated once, and the earlier version serves the copy": found["num_copies"]
         == 1,
