@@ -50,14 +50,14 @@ class NoSecondDerivative(MalformedRule):
     """A function whose derivative JAX cannot differentiate.
 
     >>> NoSecondDerivative.because(TypeError("no rule")).given
-    "'a function without a second derivative'"
+    'a function without a second derivative'
     """
 
     order = "second"
 
 
 class Rules(NamedTuple):
-    """What the custom rules of a program compute.
+    """The derivatives that the custom rules of a program define.
 
     Attributes:
         program: second derivatives of all floats, with custom rules expanded; first ones if the rules have no
