@@ -37,7 +37,7 @@ app: $(APP)
 
 # Caching the bytecode of tests halves their import time in every process.
 test slow programs check-tests: export PYTHONDONTWRITEBYTECODE :=
-# Without it every process that a test starts compiles JAX anew.
+# Without it every process that a test starts compiles JAX again.
 lowest newest torch locked docs: export UV_COMPILE_BYTECODE := 1
 
 test: TIER := not slow and not gpu
