@@ -29,11 +29,20 @@ def pair_expectations(
     variance1: Float[Array, "..."],
     variance2: Float[Array, "..."],
     num_nodes: int = NUM_NODES,
+    other: Activation | None = None,
 ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
-    """(E[σ(u)σ(v)], E[σ'(u)σ'(v)]) for covariances and variances of shapes that broadcast to that of ``cov``."""
+    """(E[σ(u)τ(v)], E[σ'(u)τ'(v)]) for covariances and variances of shapes that broadcast to that of ``cov``.
+
+    τ is σ, or ``other``.
+    """
     sigma = activation_of(activation)
-    if sigma.negative_slope is not None:
-        return _leaky_relu(sigma.negative_slope, cov, variance1, variance2)
+    if other is not None:
+        tau = activation_of(other)
+        kinks = [*slope_jumps(sigma.apply), *slope_jumps(tau.apply)]
+        integral = _by_angles if any(kinks) else _by_quadrature
+        return integral(sigma.apply, cov, variance1, variance2, num_nodes, tau.apply)
+    if (slope := sigma.negative_slope) is not None:
+        return _leaky_relu(slope, cov, variance1, variance2)
     if sigma.name == "erf":
         return _erf(cov, variance1, variance2)
     if any(slope_jumps(sigma.apply)):
@@ -50,6 +59,18 @@ def mean(activation: Activation, variance: Array, num_nodes: int = NUM_NODES) ->
     normal_weights = weights * np.exp(-(nodes**2) / 2) / math.sqrt(2 * math.pi)
     scaled = jnp.sqrt(variance)[..., None] * nodes
     return (sigma.apply(scaled) + sigma.apply(-scaled)) @ normal_weights
+
+
+def mean_slope(activation: Activation, variance: Array, num_nodes: int = NUM_NODES) -> Array:
+    """E[σ'(u)] for u ~ N(0, variance)."""
+    sigma = activation_of(activation)
+    if (slope := sigma.negative_slope) is not None:
+        return jnp.full(variance.shape, (1 + slope) / 2)
+    slopes = jax.vmap(jax.grad(sigma.apply))
+    nodes, weights = _half_line(num_nodes // 2)
+    scaled = (jnp.sqrt(variance)[..., None] * nodes).ravel()
+    both = (slopes(scaled) + slopes(-scaled)).reshape(*variance.shape, len(nodes))
+    return both @ (weights * np.exp(-(nodes**2) / 2) / math.sqrt(2 * math.pi))
 
 
 def has_closed_form(activation: Activation) -> bool:
@@ -86,18 +107,27 @@ def _correlation(cov: Array, variance1: Array, variance2: Array) -> Array:
 
 
 def _by_quadrature(
-    sigma: Pointwise, cov: Array, variance1: Array, variance2: Array, num_nodes: int
+    sigma: Pointwise,
+    cov: Array,
+    variance1: Array,
+    variance2: Array,
+    num_nodes: int,
+    tau: Pointwise | None = None,
 ) -> tuple[Array, Array]:
-    """Mehler: E[σ(u)σ(v)] = Σ_k a_k(q₁) a_k(q₂) ρᵏ with a_k(q) = E[σ(√q g) h_k(g)], h_k orthonormal for g ~ N(0, 1)."""
+    """Mehler: E[σ(u)τ(v)] = Σ_k a_k(q₁) b_k(q₂) ρᵏ, τ = σ by default.
+
+    a_k(q) = E[σ(√q g) h_k(g)] and b_k(q) = E[τ(√q g) h_k(g)], with h_k orthonormal for g ~ N(0, 1).
+    """
     rho = _correlation(cov, variance1, variance2)
-    slope = jax.vmap(jax.grad(sigma))
+    tau = tau or sigma
     nodes, weighted = _hermite(num_nodes)
 
     def coefficients(function: Pointwise, variance: Array) -> Array:
         return function(jnp.sqrt(variance)[..., None] * nodes) @ weighted
 
-    def expectation(function: Pointwise) -> Array:
-        left, right = coefficients(function, variance1), coefficients(function, variance2)
+    def expectation(first: Pointwise, second: Pointwise) -> Array:
+        left = coefficients(first, variance1)
+        right = coefficients(second, variance2)
         start = jnp.zeros(jnp.broadcast_shapes(rho.shape, variance1.shape, variance2.shape))
 
         def horner(total: Array, pair: tuple[Array, Array]) -> tuple[Array, None]:
@@ -106,22 +136,35 @@ def _by_quadrature(
         terms = (jnp.moveaxis(left, -1, 0)[::-1], jnp.moveaxis(right, -1, 0)[::-1])
         return jax.lax.scan(horner, start, terms)[0]
 
-    return expectation(sigma), expectation(lambda z: slope(z.ravel()).reshape(z.shape))
+    return expectation(sigma, tau), expectation(_slope_of(sigma), _slope_of(tau))
+
+
+def _slope_of(function: Pointwise) -> Pointwise:
+    """Return σ' for arrays of any shape."""
+    slope = jax.vmap(jax.grad(function))
+    return lambda z: slope(z.ravel()).reshape(z.shape)
 
 
 def _by_angles(
-    sigma: Pointwise, cov: Array, variance1: Array, variance2: Array, num_nodes: int
+    sigma: Pointwise,
+    cov: Array,
+    variance1: Array,
+    variance2: Array,
+    num_nodes: int,
+    tau: Pointwise | None = None,
 ) -> tuple[Array, Array]:
     """u = √q₁ r cos θ and v = √q₂ r cos(θ − φ) with ρ = cos φ: Gauss–Legendre in r, and in θ between signs of u and v.
 
-    A function with a kink only at 0 is smooth in each of the four parts of the circle.
+    A function with a kink only at 0 is smooth in each of the four parts of the circle. E[σ(u)τ(v)], τ = σ by default.
     """
+    tau = tau or sigma
     rho = _correlation(cov, variance1, variance2)
     angle = 2 * jnp.arctan2(jnp.sqrt(1 - rho), jnp.sqrt(1 + rho))
     shape = jnp.broadcast_shapes(rho.shape, variance1.shape, variance2.shape)
     scales = [jnp.broadcast_to(jnp.sqrt(each), shape).ravel() for each in (variance1, variance2)]
     phi = jnp.broadcast_to(angle, shape).ravel()
-    slope = jax.vmap(jax.grad(sigma))
+    slope1 = jax.vmap(jax.grad(sigma))
+    slope2 = jax.vmap(jax.grad(tau))
     radii, of_radii = _half_line(num_nodes // 4)
     of_radii = of_radii * radii * np.exp(-(radii**2) / 2)
     places, of_places = leggauss(num_nodes // 10)
@@ -133,9 +176,9 @@ def _by_angles(
         u = r * scales[0] * jnp.cos(theta)
         v = r * scales[1] * jnp.cos(theta - phi)
         share = weight * length
-        value = sums[0] + share * sigma(u) * sigma(v)
-        derivative = sums[1] + share * slope(u) * slope(v)
-        return (value, derivative), None
+        values = sums[0] + share * sigma(u) * tau(v)
+        slopes = sums[1] + share * slope1(u) * slope2(v)
+        return (values, slopes), None
 
     grid = []  # rows (half, wide, place, r, weight)
     # Four parts of the circle: half turns, narrow and wide.

@@ -49,6 +49,7 @@ from ntk_core.traced._program import (
     whole_kernels,
 )
 from ntk_core.traced._report import LayerFound, LayersFound, layers_of
+from ntk_core.traced._row_axes import CALLS, ELEMENTWISE
 from ntk_core.traced._row_trees import (
     Inputs,
     is_tree,
@@ -65,6 +66,7 @@ from ntk_core.traced._trace import (
     refuse_loops,
     refuse_no_curvature,
     same_program,
+    trace,
     traced,
 )
 from ntk_core.traced._trainable import Trainable, restricted

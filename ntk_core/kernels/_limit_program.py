@@ -1,0 +1,716 @@
+"""The infinite width of a traced program: a rule for each operation (docs/math/infinite_width.md)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+
+from ntk_core.kernels._limit_moments import (
+    Constant,
+    Gaussian,
+    Moments,
+    Pair,
+    Pointwise,
+    is_constant,
+)
+from ntk_core.kernels._limit_values import (
+    NEURONS,
+    Known,
+    Random,
+    Value,
+    Weight,
+    added,
+    along_positions,
+    as_function,
+    like,
+    ratio,
+    refusal,
+    reshaped,
+    summed,
+)
+from ntk_core.traced import CALLS, ELEMENTWISE
+
+CUSTOM = {"custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr"}
+LINEAR = frozenset({"add", "add_any", "sub", "neg", "mul", "div", "copy", "copy_p"})
+SAME_SLOPE = 1e-4  # relative; slopes of custom rules may be in float32
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Standard deviation of the entries of a parameter, and whether it is trained."""
+
+    name: str
+    std: float
+    is_trained: bool
+
+
+@dataclass
+class Interpreter:
+    """Follows a program of one row through infinite width.
+
+    Attributes:
+        moments: of all random values.
+        scales: of the parameters, by number.
+        used: the operation that took each parameter.
+    """
+
+    moments: Moments
+    scales: dict[int, Scale]
+    used: dict[int, str] = field(default_factory=dict)
+
+    def run(self, closed: ClosedJaxpr, arguments: Sequence[Value]) -> list[Value]:
+        """Return the results of a program."""
+        consts = [_constant(const) for const in closed.consts]
+        return self._walk(closed.jaxpr, consts, arguments)
+
+    def _walk(
+        self, jaxpr: Jaxpr, consts: Sequence[Value], arguments: Sequence[Value]
+    ) -> list[Value]:
+        found: dict[Var, Value] = dict(zip(jaxpr.constvars, consts, strict=True))
+        found.update(zip(jaxpr.invars, arguments, strict=True))
+
+        def read(atom: Var | Literal) -> Value:
+            return _constant(atom.val) if isinstance(atom, Literal) else found[atom]
+
+        for eqn in jaxpr.eqns:
+            operands = [read(atom) for atom in eqn.invars]
+            results = self._equation(eqn, operands)
+            found.update(zip(eqn.outvars, results, strict=True))
+        return [read(atom) for atom in jaxpr.outvars]
+
+    def _equation(self, eqn: JaxprEqn, operands: list[Value]) -> Sequence[Value]:
+        name = eqn.primitive.name
+        known = [operand for operand in operands if isinstance(operand, Known)]
+        if len(known) == len(operands):
+            return _evaluated(eqn, known)
+        if name in CUSTOM:
+            _check_slopes(eqn)
+        inner = {**CALLS, **CUSTOM}.get(name)
+        if inner is not None:
+            called = eqn.params[inner]
+            if isinstance(called, ClosedJaxpr):
+                return self.run(called, operands)
+            return self._walk(called, [], operands)
+        if name in LINEAR:
+            linear = self._linear(eqn, name, operands)
+            if linear is not None:
+                return [linear]
+        if name == "convert_element_type" and _is_float(eqn.params["new_dtype"]):
+            (operand,) = operands
+            if not (isinstance(operand, Random) and _is_choice(eqn)):
+                return [operand]
+        if name in ELEMENTWISE:
+            return [self._elementwise(eqn, name, operands)]
+        rule = _RULES.get(name)
+        if rule is None:
+            raise refusal(name)
+        return [rule(self, eqn, operands)]
+
+    def take(self, weight: Weight, operation: str) -> tuple[float, float]:
+        """Return (variance of the entries, square of the factor or 0 if frozen), once per parameter.
+
+        Raises:
+            NoRule: for a parameter that another operation took.
+        """
+        scale = self.scales[weight.leaf]
+        before = self.used.get(weight.leaf)
+        if before is not None:
+            raise refusal(operation, f"whose parameter {scale.name} is shared with {before}")
+        self.used[weight.leaf] = operation
+        square = weight.factor**2
+        return square * scale.std**2, square if scale.is_trained else 0.0
+
+    def _linear(self, eqn: JaxprEqn, name: str, operands: list[Value]) -> Value | None:
+        """Sums and multiples; None if it is a product of two random values, or their quotient."""
+        if name in ("copy", "copy_p"):
+            return operands[0]
+        if name == "neg":
+            return _times(operands[0], -1.0)
+        one, two = operands
+        if name in ("mul", "div"):
+            for value, other in ((one, two), (two, one)):
+                if not isinstance(other, Known) or (name == "div" and other is one):
+                    continue
+                number = other.number()
+                if number is None:
+                    raise refusal(
+                        name, "by numbers that differ between inputs, positions or neurons"
+                    )
+                return _times(value, 1 / number if name == "div" else number)
+            if isinstance(one, Weight) or isinstance(two, Weight):
+                raise refusal(name, "with a parameter, entry by entry")
+            return None
+        if name == "sub":
+            two = _times(two, -1.0)
+        if isinstance(two, Random) and not isinstance(one, Random):
+            one, two = two, one
+        if not isinstance(one, Random):
+            raise refusal(name, "of a parameter and a value that no weight multiplied")
+        if isinstance(two, Weight):
+            return added(one, self._bias(two, one, name), name)
+        if isinstance(two, Known):
+            number = two.number()
+            if number is None:
+                raise refusal(name, "of numbers that differ between inputs, positions or neurons")
+            return added(
+                one,
+                Random({Constant(one.sizes): float(number)}, one.axes, one.sizes, one.width),
+                name,
+            )
+        return added(one, two, name)
+
+    def _bias(self, weight: Weight, beside: Random, operation: str) -> Random:
+        """Return the random value of a bias: one number per neuron, and per position if it has that axis."""
+        variance, square = self.take(weight, operation)
+        own: set[int] = set()  # positions along which entries are independent
+        for axis, varies in zip(beside.axes, weight.varies, strict=True):
+            if varies:
+                own.update(factor for factor in axis if factor != NEURONS)
+            elif NEURONS in axis and beside.width > 1:
+                name = self.scales[weight.leaf].name
+                raise refusal(operation, f"of {name}, which all neurons share")
+        same = self.moments.positions_equal(beside.sizes, own)
+        rows = self.moments.rows
+        covariance = {
+            pair: jnp.broadcast_to(variance * same, (*rows(pair), *same.shape)) for pair in Pair
+        }
+        tangent = jnp.broadcast_to(square * same, (*rows(Pair.CROSS), *same.shape))
+        atom = Gaussian(beside.sizes, covariance, tangent)
+        return Random({atom: 1.0}, beside.axes, beside.sizes, beside.width)
+
+    def _elementwise(self, eqn: JaxprEqn, name: str, operands: list[Value]) -> Random:
+        """A function of one Gaussian number, from functions of it."""
+        if any(isinstance(operand, Weight) for operand in operands):
+            raise refusal(name, "with a parameter, entry by entry")
+        randoms = [operand for operand in operands if isinstance(operand, Random)]
+        first = randoms[0]
+        inside, function = as_function(first, name)
+        functions: list[Callable[[Array], Array] | Array] = []
+        for operand in operands:
+            if isinstance(operand, Known):
+                number = operand.number()
+                if number is None:
+                    raise refusal(
+                        name, "with numbers that differ between inputs, positions or neurons"
+                    )
+                functions.append(jnp.asarray(number))
+                continue
+            assert isinstance(operand, Random)
+            if operand is first:
+                functions.append(function)
+                continue
+            other, own = as_function(like(operand, first, name), name)
+            factor = ratio(other, inside)
+            if factor is None:
+                raise refusal(name, "of different pre-activations")
+            functions.append(_scaled(own, factor))
+        applied = _Applied(eqn, tuple(functions))
+        return Random(
+            {Pointwise(first.sizes, applied, inside): 1.0}, first.axes, first.sizes, first.width
+        )
+
+    def pre_activation(
+        self, value: Value, weight: Weight, contracted: Sequence[int], operation: str
+    ) -> tuple[dict[Pair, Array], Array, list[int]]:
+        """Return (covariances, tangent kernel, kept axes of ``value``) of a product with a weight.
+
+        Positions of the results are the kept axes.
+        """
+        if not all(
+            varies or size == 1 for varies, size in zip(weight.varies, weight.shape, strict=True)
+        ):
+            raise refusal(operation, "with a parameter whose entries repeat")
+        kept = [axis for axis in range(len(value.shape)) if axis not in contracted]
+        if isinstance(value, Known):
+            products = {pair: self._products_of_known(value, contracted, pair) for pair in Pair}
+            below = None
+        elif isinstance(value, Random):
+            products, below = self._products_of_random(value, contracted, operation)
+        else:
+            raise refusal(operation, "of two parameters")
+        variance, square = self.take(weight, operation)
+        covariances = {pair: variance * product for pair, product in products.items()}
+        tangent = square * products[Pair.CROSS]
+        if below is not None:
+            tangent = tangent + variance * below
+        return covariances, tangent, kept
+
+    def _products_of_known(self, value: Known, contracted: Sequence[int], pair: Pair) -> Array:
+        rows1 = self._rows(value, Pair.LEFT if pair is Pair.CROSS else pair)
+        rows2 = self._rows(value, Pair.RIGHT if pair is Pair.CROSS else pair)
+        count = len(value.shape)
+        first = [2 + axis for axis in range(count)]
+        second = [
+            axis if place in contracted or not self.moments.all_pairs else axis + count
+            for place, axis in enumerate(first)
+        ]
+        kept = [axis for axis in range(count) if axis not in contracted]
+        result = [first[axis] for axis in kept]
+        if self.moments.all_pairs:
+            result += [second[axis] for axis in kept]
+        other = 1 if pair is Pair.CROSS else 0
+        rows = [0, 1] if pair is Pair.CROSS else [0]
+        return jnp.einsum(rows1, [0, *first], rows2, [other, *second], [*rows, *result])
+
+    def _rows(self, value: Known, side: Pair) -> Array:
+        array = jnp.asarray(value.left if side is Pair.LEFT else value.right, jnp.float64)
+        count = self.moments.rows(side)
+        return array if value.depends else jnp.broadcast_to(array, (*count, *array.shape))
+
+    def _products_of_random(
+        self, value: Random, contracted: Sequence[int], operation: str
+    ) -> tuple[dict[Pair, Array], Array]:
+        gone = [factor for axis in contracted for factor in value.axes[axis]]
+        if NEURONS not in gone and (value.width > 1 or value.has_neurons):
+            raise refusal(operation, "whose weight mixes positions, and not neurons")
+        axes = [axis for place, axis in enumerate(value.axes) if place not in contracted]
+        # Kept axes in the order of the array; those of size 1 are positions of size 1.
+        kept = [factor for axis in axes for factor in axis]
+        sizes = tuple(math.prod(map(value.size_of, axis)) for axis in axes)
+        moments = self.moments
+
+        def contract(array: Array, pair: Pair) -> Array:
+            count = len(value.sizes)
+            first = [2 + factor for factor in range(count)]
+            second = [axis if axis - 2 in gone else axis + count for axis in first]
+            rows = moments.rows(pair)
+            lead = list(range(len(rows)))
+            result = [first[factor] for factor in kept]
+            given = [*lead, *first]
+            if moments.all_pairs:
+                given += second
+                result += [second[factor] for factor in kept]
+            summed_up = jnp.einsum(array, given, [*lead, *result])
+            positions = (*sizes, *sizes) if moments.all_pairs else sizes
+            return value.width * summed_up.reshape(*rows, *positions)
+
+        products = {
+            pair: contract(moments.total(value.atoms, value.atoms, pair), pair) for pair in Pair
+        }
+        tangent = moments.total_tangent(value.atoms, value.atoms)
+        return products, contract(tangent, Pair.CROSS)
+
+    def output(self, value: Value) -> tuple[Array, Array]:
+        """Return (tangent kernel, covariance) of one output.
+
+        Raises:
+            NoRule: for outputs that are no pre-activations.
+        """
+        if not isinstance(value, Random):
+            raise refusal("output", "which no weight multiplied")
+        if value.sizes:
+            raise refusal("output", "which differs between positions")
+        for atom in value.atoms:
+            if isinstance(atom, Pointwise):
+                raise refusal("output", "which is a nonlinear function of pre-activations")
+        atoms = {atom: c for atom, c in value.atoms.items() if not is_constant(atom)}
+        moments = self.moments
+        return moments.total_tangent(atoms, atoms), moments.total(atoms, atoms, Pair.CROSS)
+
+
+class _Applied:
+    """An elementwise operation applied to functions of one number."""
+
+    def __init__(self, eqn: JaxprEqn, functions: tuple[Callable[[Array], Array] | Array, ...]):
+        self.eqn = eqn
+        self.functions = functions
+
+    def __call__(self, t: Array) -> Array:
+        values = [
+            jnp.broadcast_to(each(t) if callable(each) else each, t.shape)
+            for each in self.functions
+        ]
+        # Constants take the type of t.
+        values = [value.astype(t.dtype) if _is_float(value.dtype) else value for value in values]
+        params = dict(self.eqn.params)
+        if self.eqn.primitive.name == "convert_element_type" and _is_float(params["new_dtype"]):
+            return values[0].astype(t.dtype)
+        result = self.eqn.primitive.bind(*values, **params)
+        return jnp.asarray(result)
+
+    @property
+    def __name__(self) -> str:
+        return f"a function ending with {self.eqn.primitive.name}"
+
+
+def _scaled(function: Callable[[Array], Array], factor: float) -> Callable[[Array], Array]:
+    return function if factor == 1 else lambda t: function(factor * t)
+
+
+def _is_float(dtype: Any) -> bool:
+    return bool(jnp.issubdtype(dtype, jnp.floating))
+
+
+def _is_choice(eqn: JaxprEqn) -> bool:
+    """Whether an operand is of booleans or integers."""
+    return not _is_float(eqn.invars[0].aval.dtype)
+
+
+def _constant(value: object) -> Known:
+    array: Any = value
+    if not isinstance(array, jax.Array | np.ndarray):
+        array = np.asarray(array)
+    if hasattr(array, "dtype") and _is_float(array.dtype):
+        array = jnp.asarray(array, jnp.float64)
+    return Known(array, array, False)
+
+
+def _times(value: Value, factor: float) -> Value:
+    if isinstance(value, Random):
+        return value.times(factor)
+    if isinstance(value, Weight):
+        return Weight(value.leaf, value.shape, value.varies, value.factor * factor)
+    return Known(value.left * factor, value.right * factor, value.depends)
+
+
+def _evaluated(eqn: JaxprEqn, operands: list[Known]) -> list[Known]:
+    """Evaluate an operation on known arrays, for the rows of x1 and of x2."""
+
+    def apply(*values: Array) -> Any:
+        own = [
+            jnp.asarray(value, atom.aval.dtype)
+            for value, atom in zip(values, eqn.invars, strict=True)
+        ]
+        return _bound(eqn, own)
+
+    depends = any(operand.depends for operand in operands)
+    if depends:
+        axes = [0 if operand.depends else None for operand in operands]
+        each = jax.vmap(apply, axes)
+        left = each(*(operand.left for operand in operands))
+        right = each(*(operand.right for operand in operands))
+    else:
+        left = right = apply(*(operand.left for operand in operands))
+    if not eqn.primitive.multiple_results:
+        left, right = [left], [right]
+    return [Known(one, two, depends) for one, two in zip(left, right, strict=True)]
+
+
+def _bound(eqn: JaxprEqn, values: Sequence[Array]) -> Any:
+    """Apply the operation of an equation, with its own rules of differentiation."""
+    params: Any = eqn.primitive.get_bind_params(eqn.params)
+    functions: Sequence[Any] = ()
+    if isinstance(params, tuple):  # before JAX 0.10
+        functions, params = params
+    return eqn.primitive.bind(*functions, *values, **params)
+
+
+def _check_slopes(eqn: JaxprEqn) -> None:
+    """Refuse a custom rule whose derivative is not that of its function, at random numbers."""
+    name = eqn.primitive.name
+    floats = [_is_float(atom.aval.dtype) for atom in eqn.invars]
+    rng = np.random.default_rng(0)
+    values = [
+        jnp.asarray(
+            rng.standard_normal(atom.aval.shape) if is_float else jnp.zeros(atom.aval.shape),
+            atom.aval.dtype,
+        )
+        for atom, is_float in zip(eqn.invars, floats, strict=True)
+    ]
+    called = eqn.params[CUSTOM[name]]
+
+    def by_rule(*moving: Array) -> Array:
+        return _mixture(_bound(eqn, _filled(moving)))
+
+    def by_program(*moving: Array) -> Array:
+        return _mixture(jax.core.eval_jaxpr(called.jaxpr, called.consts, *_filled(moving)))
+
+    def _filled(moving: Sequence[Array]) -> list[Array]:
+        rest = iter(moving)
+        return [
+            next(rest) if is_float else value
+            for value, is_float in zip(values, floats, strict=True)
+        ]
+
+    moving = [value for value, is_float in zip(values, floats, strict=True) if is_float]
+    places = tuple(range(len(moving)))
+    for one, two in zip(
+        jax.grad(by_rule, places)(*moving), jax.grad(by_program, places)(*moving), strict=True
+    ):
+        scale = float(jnp.abs(two).max(initial=1e-30))
+        if not float(jnp.abs(one - two).max(initial=0.0)) <= SAME_SLOPE * scale:
+            raise refusal(name, "whose derivative is not that of its function")
+
+
+def _mixture(results: Any) -> Array:
+    """Return a random mixture of all results."""
+    rng = np.random.default_rng(1)
+    total = jnp.zeros(())
+    for result in jax.tree.leaves(results):
+        total = total + jnp.sum(result * jnp.asarray(rng.standard_normal(result.shape)))
+    return total
+
+
+def _product(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Value:
+    """A product with a weight: pre-activations of a dense layer."""
+    (contract1, contract2), (batch1, batch2) = eqn.params["dimension_numbers"]
+    one, two = operands
+    is_first = isinstance(one, Weight)
+    if is_first == isinstance(two, Weight):
+        raise refusal(
+            "dot_general",
+            "of two values that are no weights" if not is_first else "of two parameters",
+        )
+    weight, value = (one, two) if is_first else (two, one)
+    assert isinstance(weight, Weight)
+    of_weight, of_value = (contract1, contract2) if is_first else (contract2, contract1)
+    batch = batch1 if is_first else batch2
+    if any(weight.shape[axis] > 1 for axis in batch):
+        raise refusal("dot_general", "with one weight for each position")
+    dropped = batch2 if is_first else batch1  # axes of size 1
+    covariances, tangent, kept = self.pre_activation(value, weight, of_value, "dot_general")
+    free = [axis for axis in range(len(weight.shape)) if axis not in (*of_weight, *batch)]
+    wide = [axis for axis in free if weight.shape[axis] > 1]
+    if len(wide) > 1:
+        raise refusal("dot_general", "with several axes of neurons")
+    width = math.prod(weight.shape[axis] for axis in free)
+    of_neurons = wide or free[-1:]
+    weight_axes = [(NEURONS,) if axis in of_neurons else () for axis in free]
+    # Positions of size 1 have no axis of their own.
+    positions = [axis for axis in kept if value.shape[axis] > 1]
+    place = {axis: (number,) for number, axis in enumerate(positions)}
+    value_axes = [place.get(axis, ()) for axis in kept if axis not in dropped]
+    lead = [place.get(axis, ()) for axis in dropped]
+    axes = [*lead, *weight_axes, *value_axes] if is_first else [*lead, *value_axes, *weight_axes]
+    sizes = tuple(value.shape[axis] for axis in positions)
+    moments = self.moments
+    shaped = {
+        pair: each.reshape(moments.shape(sizes, sizes, pair)) for pair, each in covariances.items()
+    }
+    atom = Gaussian(sizes, shaped, tangent.reshape(moments.shape(sizes, sizes, Pair.CROSS)))
+    return Random({atom: 1.0}, tuple(axes), sizes, width)
+
+
+def _convolution(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Value:
+    """A convolution: sums over the offsets of the kernel, over pairs of positions."""
+    params = eqn.params
+    value, weight = operands
+    name = "conv_general_dilated"
+    if not isinstance(weight, Weight):
+        raise refusal(name, "whose kernel is no parameter")
+    if params["feature_group_count"] != 1 or params["batch_group_count"] != 1:
+        raise refusal(name, "of groups of channels")
+    if any(each != 1 for each in params["lhs_dilation"]):
+        raise refusal(name, "that is transposed")
+    numbers = params["dimension_numbers"]
+    _, feature, *spatial = numbers.lhs_spec
+    covariances, tangent, kept = self.pre_activation(value, weight, (feature,), name)
+    kernel = [weight.shape[axis] for axis in numbers.rhs_spec[2:]]
+    place = [kept.index(axis) for axis in spatial]
+    sizes = [value.shape[axis] for axis in spatial]
+    new = tuple(eqn.outvars[0].aval.shape[axis] for axis in numbers.out_spec[2:])
+    all_pairs = self.moments.all_pairs
+
+    def averaged(array: Array, pair: Pair) -> Array:
+        rows = self.moments.rows(pair)
+        copies = 2 if all_pairs else 1
+        # Axes of positions in the order of the array, the batch of size 1 among them.
+        order = [len(rows) + copy * len(kept) + axis for copy in range(copies) for axis in place]
+        ordered = jnp.transpose(
+            array.reshape(*rows, *[value.shape[axis] for axis in kept] * copies),
+            (
+                *range(len(rows)),
+                *order,
+                *(
+                    each
+                    for each in range(len(rows), len(rows) + copies * len(kept))
+                    if each not in order
+                ),
+            ),
+        ).reshape(*rows, *sizes * copies)
+        widths = [(0, 0)] * len(rows) + list(params["padding"]) * copies
+        if min(min(each) for each in widths) < 0:
+            raise refusal(name, "with negative padding")
+        padded = jnp.pad(ordered, widths)
+        total: Any = 0.0
+        for offset in itertools.product(*map(range, kernel)):
+            window = tuple(
+                slice(o * dilation, o * dilation + (size - 1) * stride + 1, stride)
+                for o, dilation, size, stride in zip(
+                    offset, params["rhs_dilation"], new, params["window_strides"], strict=True
+                )
+            )
+            total = total + padded[(..., *window * copies)]
+        return jnp.asarray(total)
+
+    found = {pair: averaged(each, pair) for pair, each in covariances.items()}
+    atom = Gaussian(new, found, averaged(tangent, Pair.CROSS))
+    axes: list[tuple[int, ...]] = [()] * len(eqn.outvars[0].aval.shape)
+    axes[numbers.out_spec[1]] = (NEURONS,)
+    for number, axis in enumerate(numbers.out_spec[2:]):
+        axes[axis] = (number,)
+    width = weight.shape[numbers.rhs_spec[0]]
+    return Random({atom: 1.0}, tuple(axes), new, width)
+
+
+def _reshape(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Value:
+    """Reshape, squeeze and expand_dims."""
+    (value,) = operands
+    shape = tuple(eqn.outvars[0].aval.shape)
+    name = eqn.primitive.name
+    if isinstance(value, Random):
+        return reshaped(value, shape, name)
+    assert isinstance(value, Weight)
+    if _all_vary(value):
+        return Weight(value.leaf, shape, tuple(size > 1 for size in shape), value.factor)
+    if [size for size in shape if size > 1] != [size for size in value.shape if size > 1]:
+        raise refusal(name, "of a parameter that repeats")
+    rest = iter(varies for varies, size in zip(value.varies, value.shape, strict=True) if size > 1)
+    varies = tuple(size > 1 and next(rest) for size in shape)
+    return Weight(value.leaf, shape, varies, value.factor)
+
+
+def _all_vary(weight: Weight) -> bool:
+    return all(
+        varies or size == 1 for varies, size in zip(weight.varies, weight.shape, strict=True)
+    )
+
+
+def _transpose(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Value:
+    (value,) = operands
+    order = eqn.params["permutation"]
+    if isinstance(value, Weight):
+        shape = tuple(value.shape[axis] for axis in order)
+        varies = tuple(value.varies[axis] for axis in order)
+        return Weight(value.leaf, shape, varies, value.factor)
+    assert isinstance(value, Random)
+    axes = tuple(value.axes[axis] for axis in order)
+    return Random(value.atoms, axes, value.sizes, value.width)
+
+
+def _broadcast(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Value:
+    value = operands[0]
+    shape = tuple(eqn.params["shape"])
+    to = eqn.params["broadcast_dimensions"]
+    if isinstance(value, Weight):
+        varies = [False] * len(shape)
+        for axis, place in enumerate(to):
+            varies[place] = value.varies[axis]
+        return Weight(value.leaf, shape, tuple(varies), value.factor)
+    assert isinstance(value, Random)
+    axes: list[tuple[int, ...]] = [()] * len(shape)
+    for axis, place in enumerate(to):
+        axes[place] = value.axes[axis]
+    new = Random(value.atoms, tuple(axes), value.sizes, value.width)
+    if new.shape != shape:
+        raise refusal("broadcast_in_dim", "which repeats pre-activations")
+    return new
+
+
+def _sum(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Value:
+    (value,) = operands
+    if not isinstance(value, Random):
+        raise refusal("reduce_sum", "of a parameter")
+    return summed(value, eqn.params["axes"], "reduce_sum")
+
+
+def _window_sum(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Value:
+    """Sums over windows of positions, as average pooling takes them."""
+    params = eqn.params
+    keys = ("window_dimensions", "window_strides", "padding", "base_dilation", "window_dilation")
+    still = (1, 1, (0, 0), 1, 1)
+    touched = [
+        axis
+        for axis, settings in enumerate(zip(*(params[key] for key in keys), strict=True))
+        if tuple(settings) != still
+    ]
+
+    def change(array: Array) -> Array:
+        chosen = (
+            params["window_dimensions"],
+            params["window_strides"],
+            params["padding"],
+            params["base_dilation"],
+            params["window_dilation"],
+        )
+        return jax.lax.reduce_window(array, 0.0, jax.lax.add, *chosen)
+
+    return along_positions(_random(eqn, operands[0]), change, eqn.primitive.name, touched)
+
+
+def _slice(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Value:
+    value = _random(eqn, operands[0])
+    starts, limits = eqn.params["start_indices"], eqn.params["limit_indices"]
+    strides = eqn.params["strides"] or (1,) * len(starts)
+    cuts = [slice(*each) for each in zip(starts, limits, strides, strict=True)]
+    touched = [
+        axis
+        for axis, (cut, size) in enumerate(zip(cuts, value.shape, strict=True))
+        if cut != slice(0, size, 1)
+    ]
+    kept = tuple(cut if axis in touched else slice(None) for axis, cut in enumerate(cuts))
+    return along_positions(value, lambda array: array[kept], "slice", touched)
+
+
+def _pad(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Value:
+    value = _random(eqn, operands[0])
+    filling = operands[1]
+    if not isinstance(filling, Known) or filling.number() != 0:
+        raise refusal("pad", "with other numbers than 0")
+    widths = eqn.params["padding_config"]
+    touched = [axis for axis, width in enumerate(widths) if tuple(width) != (0, 0, 0)]
+    return along_positions(value, lambda array: jax.lax.pad(array, 0.0, widths), "pad", touched)
+
+
+def _reverse(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Value:
+    axes = eqn.params["dimensions"]
+    return along_positions(
+        _random(eqn, operands[0]), lambda array: jnp.flip(array, axes), "rev", axes
+    )
+
+
+def _concatenate(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Value:
+    """Place values one after another along positions, each with zeros elsewhere, and add them."""
+    axis = eqn.params["dimension"]
+    total = eqn.outvars[0].aval.shape[axis]
+    start = 0
+    result: Random | None = None
+    for operand in operands:
+        value = _random(eqn, operand)
+        size = value.shape[axis]
+        widths = [(0, 0, 0)] * len(value.shape)
+        widths[axis] = (start, total - start - size, 0)
+        placed = along_positions(value, _padding(widths), "concatenate", [axis])
+        result = placed if result is None else added(result, placed, "concatenate")
+        start += size
+    assert result is not None
+    return result
+
+
+def _padding(widths: list[tuple[int, int, int]]) -> Callable[[Array], Array]:
+    return lambda array: jax.lax.pad(array, 0.0, widths)
+
+
+def _random(eqn: JaxprEqn, value: Value) -> Random:
+    if not isinstance(value, Random):
+        what = (
+            "a parameter" if isinstance(value, Weight) else "known numbers beside pre-activations"
+        )
+        raise refusal(eqn.primitive.name, f"of {what}")
+    return value
+
+
+_RULES: dict[str, Callable[[Interpreter, JaxprEqn, list[Value]], Value]] = {
+    "dot_general": _product,
+    "conv_general_dilated": _convolution,
+    "reshape": _reshape,
+    "squeeze": _reshape,
+    "expand_dims": _reshape,
+    "transpose": _transpose,
+    "broadcast_in_dim": _broadcast,
+    "reduce_sum": _sum,
+    "reduce_window_sum": _window_sum,
+    "slice": _slice,
+    "pad": _pad,
+    "rev": _reverse,
+    "concatenate": _concatenate,
+}
