@@ -25,6 +25,7 @@ from .hessians import hessian_norm as hessian_norm
 from .hessians import layer_quantities as layer_quantities
 from .kernels import KernelOperator as KernelOperator
 from .kernels import empirical_ntk as empirical_ntk
+from .kernels import infinite_width as infinite_width
 from .kernels import infinite_width_ntk as infinite_width_ntk
 from .kernels import kernel_change as kernel_change
 from .kernels import kernel_change_between as kernel_change_between

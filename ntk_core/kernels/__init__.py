@@ -28,6 +28,7 @@ from ntk_core.kernels._generic import (
 )
 from ntk_core.kernels._gradient_bound import gradient_norm_bound
 from ntk_core.kernels._infinite_heads import SampledKernel, infinite_heads_ntk
+from ntk_core.kernels._infinite_of_function import InfiniteWidth, WeightScale, infinite_width
 from ntk_core.kernels._infinite_width import (
     infinite_width_nngp,
     infinite_width_ntk,
@@ -50,11 +51,13 @@ from ntk_core.kernels._scale import (
 from ntk_core.kernels._scaled_outputs import has_entries_beyond, scaled_model
 
 __all__ = (
+    "InfiniteWidth",
     "KernelOperator",
     "alignment",
     "diagonal_ntk",
     "empirical_ntk",
     "gradient_norm_bound",
+    "infinite_width",
     "infinite_width_nngp",
     "infinite_width_ntk",
     "kernel_change",

@@ -5,21 +5,23 @@ convolutions each pair has one entry per position, or per pair of positions if p
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any, overload
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core.errors import InvalidInput, kind_of
 from ntk_core.kernels._arrays import in_float64
 from ntk_core.kernels._gaussian import NUM_NODES, has_closed_form, mean, pair_expectations
 from ntk_core.kernels._infinite_heads import infinite_heads_ntk
+from ntk_core.kernels._infinite_of_function import infinite_width
 from ntk_core.networks import graphs
 from ntk_core.networks.architectures import (
     Activation,
@@ -34,7 +36,7 @@ from ntk_core.networks.architectures import (
 from ntk_core.networks.choices import KINKED
 from ntk_core.networks.graphs import Block
 from ntk_core.networks.kinds import ARCHITECTURES
-from ntk_core.traced import with_usual_settings
+from ntk_core.traced import Apply, Inputs, Model, Trainable, with_usual_settings
 
 CHECKED_ROWS, MAX_QUADRATURE_ERROR = 4, 1e-3  # our choice
 BLOCK_ENTRIES = 2**24  # pairs of inputs and positions at a time: 128 MiB per array in float64
@@ -90,26 +92,47 @@ class Positions:
         return jnp.expand_dims(variance, tuple(range(variance.ndim - self.axes, variance.ndim)))
 
 
-@with_usual_settings
+@overload
 def infinite_width_ntk(
     net: Network, x1: Shaped[ArrayLike, "n1 ..."], x2: Shaped[ArrayLike, "n2 ..."] | None = None
-) -> Float[Array, "n1 n2"]:
+) -> Float[Array, "n1 n2"]: ...
+
+
+@overload
+def infinite_width_ntk(
+    net: Apply,
+    params: PyTree,
+    x1: Inputs,
+    x2: Inputs | None = None,
+    *,
+    weight_std: Mapping[str, float] | None = None,
+    trainable: Trainable = None,
+) -> Float[Array, "n1 n2"]: ...
+
+
+@with_usual_settings
+def infinite_width_ntk(net: Model, *arguments: Any, **settings: Any) -> Float[Array, "n1 n2"]:
     """Return the tangent kernel in the limit of infinite width.
 
     lim_{m→∞} of the tangent kernel of one output, shape (n1, n2); kernels between different outputs vanish.
 
-    For :class:`FullyConnected`, :class:`ResNet` and convolutional networks with linear output in the NTK
-    parameterization. ReLU, leaky ReLU and erf in closed form; other activations by quadrature in float64, to about
-    1e-8 while pre-activations have variances of order one. For an activation given as a function the error is measured
+    ``infinite_width_ntk(net, x1, x2)`` takes a network: :class:`FullyConnected`, :class:`ResNet` and convolutional
+    networks with linear output in the NTK parameterization. ``infinite_width_ntk(apply, params, x1, x2)`` takes your
+    own function and reads the limit from its program; :func:`infinite_width` states its settings, and the scales of
+    the weights that it found.
+
+    ReLU, leaky ReLU and erf in closed form; other activations by quadrature in float64, to about 1e-8 while
+    pre-activations have variances of order one. For an activation given as a function the error is measured
     (``kernels.quadrature_error``) and refused above 1e-3.
 
     For :class:`Attention` the number of heads grows at a fixed head dimension. The kernel is a mean over 16,384 sampled
     heads, to about 1%; ``infinite_heads_ntk`` returns its standard error.
 
     Args:
-        net: a network; its width is irrelevant.
-        x1: inputs (n1, *input_shape).
-        x2: inputs (n2, *input_shape), by default ``x1``.
+        net: a network; its width is irrelevant. Or a function ``apply(params, x)``.
+        arguments: inputs ``x1`` (n1, *input_shape) and ``x2``, by default ``x1``; before them the parameters of a
+            function.
+        settings: of a function, as for :func:`infinite_width`.
 
     Returns:
         The kernel of one output, shape (n1, n2).
@@ -122,27 +145,58 @@ def infinite_width_ntk(
     Raises:
         InvalidInput: for a network without such a limit (a bottleneck, a nonlinear output), another parameterization,
             an architecture that is not covered, an activation that quadrature does not resolve, inputs that are not
-            finite, or inside of ``jax.jit``, ``jax.grad`` and ``jax.vmap``: it computes on the host in float64.
+            finite, or inside of ``jax.jit``, ``jax.grad`` and ``jax.vmap``: it computes on the host in float64. For a
+            function as :func:`infinite_width`.
 
     Source: Jacot, Gabriel & Hongler 2018; Arora et al. 2019 (convolutions).
     """
+    if _is_function(net, arguments, settings):
+        return infinite_width(net, *arguments, **settings).ntk
+    return _network_ntk(net, *arguments, **settings)
+
+
+def _is_function(net: Model, arguments: tuple[Any, ...], settings: Mapping[str, Any]) -> bool:
+    """Whether a function was given with its parameters."""
+    has_params = len(arguments) > 1 or "params" in settings
+    return callable(net) and not isinstance(net, Network | type) and has_params
+
+
+def _network_ntk(
+    net: Any, x1: Shaped[ArrayLike, "n1 ..."], x2: Shaped[ArrayLike, "n2 ..."] | None = None
+) -> Float[Array, "n1 n2"]:
     return _limit("tangent", net.net if isinstance(net, Paired) else net, x1, x2)
 
 
-@with_usual_settings
+@overload
 def infinite_width_nngp(
     net: Network, x1: Shaped[ArrayLike, "n1 ..."], x2: Shaped[ArrayLike, "n2 ..."] | None = None
-) -> Float[Array, "n1 n2"]:
+) -> Float[Array, "n1 n2"]: ...
+
+
+@overload
+def infinite_width_nngp(
+    net: Apply,
+    params: PyTree,
+    x1: Inputs,
+    x2: Inputs | None = None,
+    *,
+    weight_std: Mapping[str, float] | None = None,
+) -> Float[Array, "n1 n2"]: ...
+
+
+@with_usual_settings
+def infinite_width_nngp(net: Model, *arguments: Any, **settings: Any) -> Float[Array, "n1 n2"]:
     """Return the covariance of random networks in the limit of infinite width.
 
     lim_{m→∞} E[f(x1; w0) f(x2; w0)] of one output, shape (n1, n2): the kernel of the Gaussian process (NNGP) of initial
-    outputs. Different outputs are independent. Architectures and accuracy are those of :func:`infinite_width_ntk`;
-    frozen layers count too.
+    outputs. Different outputs are independent. Architectures, functions and accuracy are those of
+    :func:`infinite_width_ntk`; frozen layers count too.
 
     Args:
-        net: a network; its width is irrelevant.
-        x1: inputs (n1, *input_shape).
-        x2: inputs (n2, *input_shape), by default ``x1``.
+        net: a network; its width is irrelevant. Or a function ``apply(params, x)``.
+        arguments: inputs ``x1`` (n1, *input_shape) and ``x2``, by default ``x1``; before them the parameters of a
+            function.
+        settings: of a function, as for :func:`infinite_width`.
 
     Returns:
         The covariance of one output, shape (n1, n2).
@@ -157,6 +211,14 @@ def infinite_width_nngp(
 
     Source: Lee et al. 2018; Matthews et al. 2018; Novak et al. 2019 (convolutions).
     """
+    if _is_function(net, arguments, settings):
+        return infinite_width(net, *arguments, **settings).nngp
+    return _network_nngp(net, *arguments, **settings)
+
+
+def _network_nngp(
+    net: Any, x1: Shaped[ArrayLike, "n1 ..."], x2: Shaped[ArrayLike, "n2 ..."] | None = None
+) -> Float[Array, "n1 n2"]:
     if isinstance(net, Paired | Attention):
         allowed = "a network with random initial outputs, without attention; other covariances are not derived"
         raise InvalidInput("net", kind_of(net), allowed)
@@ -176,7 +238,10 @@ def _limit(
             for kind in ARCHITECTURES.values()
             if kind.has_infinite_width
         ]
-        allowed = f"a network: {', '.join(known)}, Mirrored or Subtracted or not; other limits are not derived"
+        allowed = (
+            f"a network: {', '.join(known)}, Mirrored or Subtracted or not; other limits are not derived. "
+            "Functions take their parameters: (apply, params, x)"
+        )
         raise InvalidInput("net", kind_of(inner), allowed)
     if inner.parameterization != "ntk":
         raise InvalidInput(

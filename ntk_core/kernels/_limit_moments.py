@@ -288,8 +288,9 @@ class Moments:
     def _through_equal(
         self, one: Atom, two: Atom, of: Callable[[Atom, Atom], Array | None]
     ) -> Array | None:
-        same = isinstance(one, Moved) and isinstance(two, Moved) and one.change is two.change
-        if not same or one.mixes:
+        if not isinstance(one, Moved) or not isinstance(two, Moved):
+            raise NeedsAllPairs
+        if one.change is not two.change or one.mixes:
             raise NeedsAllPairs
         inner = of(one.of, two.of)
         return None if inner is None else one.change(inner)

@@ -37,7 +37,7 @@ from ntk_core.kernels._limit_values import (
     reshaped,
     summed,
 )
-from ntk_core.traced import CALLS, ELEMENTWISE
+from ntk_core.traced import CALLS, ELEMENTWISE, aval_of, shape_of
 
 CUSTOM = {"custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr"}
 LINEAR = frozenset({"add", "add_any", "sub", "neg", "mul", "div", "copy", "copy_p"})
@@ -352,7 +352,7 @@ def _is_float(dtype: Any) -> bool:
 
 def _is_choice(eqn: JaxprEqn) -> bool:
     """Whether an operand is of booleans or integers."""
-    return not _is_float(eqn.invars[0].aval.dtype)
+    return not _is_float(aval_of(eqn.invars[0]).dtype)
 
 
 def _constant(value: object) -> Known:
@@ -375,9 +375,9 @@ def _times(value: Value, factor: float) -> Value:
 def _evaluated(eqn: JaxprEqn, operands: list[Known]) -> list[Known]:
     """Evaluate an operation on known arrays, for the rows of x1 and of x2."""
 
-    def apply(*values: Array) -> Any:
+    def apply(*values: Any) -> Any:
         own = [
-            jnp.asarray(value, atom.aval.dtype)
+            jnp.asarray(value, aval_of(atom).dtype)
             for value, atom in zip(values, eqn.invars, strict=True)
         ]
         return _bound(eqn, own)
@@ -407,12 +407,12 @@ def _bound(eqn: JaxprEqn, values: Sequence[Array]) -> Any:
 def _check_slopes(eqn: JaxprEqn) -> None:
     """Refuse a custom rule whose derivative is not that of its function, at random numbers."""
     name = eqn.primitive.name
-    floats = [_is_float(atom.aval.dtype) for atom in eqn.invars]
+    floats = [_is_float(aval_of(atom).dtype) for atom in eqn.invars]
     rng = np.random.default_rng(0)
     values = [
         jnp.asarray(
-            rng.standard_normal(atom.aval.shape) if is_float else jnp.zeros(atom.aval.shape),
-            atom.aval.dtype,
+            rng.standard_normal(shape_of(atom)) if is_float else jnp.zeros(shape_of(atom)),
+            aval_of(atom).dtype,
         )
         for atom, is_float in zip(eqn.invars, floats, strict=True)
     ]
@@ -507,7 +507,7 @@ def _convolution(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Val
     kernel = [weight.shape[axis] for axis in numbers.rhs_spec[2:]]
     place = [kept.index(axis) for axis in spatial]
     sizes = [value.shape[axis] for axis in spatial]
-    new = tuple(eqn.outvars[0].aval.shape[axis] for axis in numbers.out_spec[2:])
+    new = tuple(shape_of(eqn.outvars[0])[axis] for axis in numbers.out_spec[2:])
     all_pairs = self.moments.all_pairs
 
     def averaged(array: Array, pair: Pair) -> Array:
@@ -544,7 +544,7 @@ def _convolution(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Val
 
     found = {pair: averaged(each, pair) for pair, each in covariances.items()}
     atom = Gaussian(new, found, averaged(tangent, Pair.CROSS))
-    axes: list[tuple[int, ...]] = [()] * len(eqn.outvars[0].aval.shape)
+    axes: list[tuple[int, ...]] = [()] * len(shape_of(eqn.outvars[0]))
     axes[numbers.out_spec[1]] = (NEURONS,)
     for number, axis in enumerate(numbers.out_spec[2:]):
         axes[axis] = (number,)
@@ -555,7 +555,7 @@ def _convolution(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Val
 def _reshape(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Value:
     """Reshape, squeeze and expand_dims."""
     (value,) = operands
-    shape = tuple(eqn.outvars[0].aval.shape)
+    shape = tuple(shape_of(eqn.outvars[0]))
     name = eqn.primitive.name
     if isinstance(value, Random):
         return reshaped(value, shape, name)
@@ -668,10 +668,24 @@ def _reverse(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Value:
     )
 
 
+def _stack(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Value:
+    """Give each value a new axis of size 1, and concatenate along it."""
+    axis = eqn.params["axis"]
+    values: list[Value] = []
+    for operand in operands:
+        value = _random(eqn, operand)
+        axes = (*value.axes[:axis], (), *value.axes[axis:])
+        values.append(Random(value.atoms, axes, value.sizes, value.width))
+    return _joined(eqn, values, axis)
+
+
 def _concatenate(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Value:
+    return _joined(eqn, operands, eqn.params["dimension"])
+
+
+def _joined(eqn: JaxprEqn, operands: Sequence[Value], axis: int) -> Value:
     """Place values one after another along positions, each with zeros elsewhere, and add them."""
-    axis = eqn.params["dimension"]
-    total = eqn.outvars[0].aval.shape[axis]
+    total = shape_of(eqn.outvars[0])[axis]
     start = 0
     result: Random | None = None
     for operand in operands:
@@ -713,4 +727,5 @@ _RULES: dict[str, Callable[[Interpreter, JaxprEqn, list[Value]], Value]] = {
     "pad": _pad,
     "rev": _reverse,
     "concatenate": _concatenate,
+    "stack": _stack,
 }

@@ -286,7 +286,7 @@ def reshaped(value: Random, shape: Sequence[int], operation: str) -> Random:
             left[place] //= taken
             wanted //= taken
         found.append(axis)
-    # Factors of size 1 may have no axis any more.
+    # Factors of size 1 may have lost their axis.
     numbers: dict[tuple[int, int], int] = {}
     sizes: list[int] = []
     for factor in range(len(value.sizes)):

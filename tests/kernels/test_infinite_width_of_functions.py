@@ -1,0 +1,283 @@
+"""Infinite width of functions, read from their programs: against closed formulas, NumPy recursions and wide draws."""
+
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ntk_core import InvalidInput, empirical_ntk, infinite_width, infinite_width_ntk
+from ntk_core.kernels import infinite_width_nngp
+from ntk_core.networks.architectures import ConvNet, FullyConnected, MixedNet, ResNet
+
+X = np.random.default_rng(0).standard_normal((3, 5))
+IMAGES = np.random.default_rng(0).standard_normal((2, 4, 4, 2))
+ONES = {"*": 1.0}
+RNG = np.random.default_rng(1)
+
+
+def drawn(**shapes: tuple[int, ...]) -> dict[str, jax.Array]:
+    return {name: jnp.asarray(RNG.standard_normal(shape)) for name, shape in shapes.items()}
+
+
+def arc_cosine(cov: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """E[σ(u) σ(v)] and E[σ'(u) σ'(v)] of a ReLU (Cho & Saul 2009), in NumPy."""
+    scale = np.sqrt(np.outer(np.diag(cov), np.diag(cov)))
+    angle = np.arccos(np.clip(cov / scale, -1, 1))
+    values = scale * (np.sin(angle) + (np.pi - angle) * np.cos(angle)) / (2 * np.pi)
+    return values, (np.pi - angle) / (2 * np.pi)
+
+
+NETWORKS: list[Any] = [
+    (FullyConnected(width=8, depth=2, activation="relu", use_bias=(True, False)), X),
+    (ResNet(width=8, depth=3, activation="relu", skip_every=2, use_bias=True), X),
+    (ConvNet(width=8, depth=1, activation="relu", use_bias=True), IMAGES[:, :3, :3]),
+    (FullyConnected(width=8, depth=2, activation="tanh", use_bias=True), X),
+    (FullyConnected(width=8, depth=2, activation="gelu", use_bias=True), X),
+    (FullyConnected(width=8, depth=2, activation="selu", use_bias=True), X),
+    (ResNet(width=8, depth=2, activation="swish", use_bias=True), X),
+    (ConvNet(width=8, depth=2, activation="erf", use_bias=True), IMAGES),
+    (
+        ConvNet(width=8, depth=2, activation="relu", readout="global-average", padding="zero"),
+        IMAGES,
+    ),
+    (MixedNet(width=8, depth=2, activation="relu", pool_size=2, padding="zero"), IMAGES),
+]
+
+
+@pytest.mark.first_cases(2)  # the others compile quadratures or convolutions
+@pytest.mark.parametrize(("net", "x"), NETWORKS, ids=lambda value: getattr(value, "activation", ""))
+def test_networks_read_from_programs_have_their_kernels(net, x, x64):
+    params = net.init(jax.random.key(0), x.shape[1:])
+    found = infinite_width(lambda params, x: net.apply(params, x), params, x, weight_std=ONES)
+    np.testing.assert_allclose(found.ntk, infinite_width_ntk(net, x), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(found.nngp, infinite_width_nngp(net, x), rtol=1e-12, atol=1e-12)
+
+
+def weighted_residual(p: Any, x: Any) -> Any:
+    """A pre-activation block with weighted branches, in the standard parameterization."""
+    z = x @ p["a"] + 0.5 * p["c"]
+    z = 0.6 * z + 0.8 * (jax.nn.relu(z) @ p["b"])
+    return jax.nn.relu(z) @ p["v"]
+
+
+def test_weighted_branches_match_a_recursion(x64):
+    width = 16
+    params = drawn(a=(5, width), b=(width, width), c=(width,), v=(width, 2))
+    std = {"a": 0.7, "b": 0.3, "c": 0.2, "v": 0.1}
+    found = infinite_width(weighted_residual, params, X, weight_std=std)
+    cov = 0.7**2 * X @ X.T + 0.25 * 0.2**2
+    tangent = X @ X.T + 0.25
+    values, slopes = arc_cosine(cov)
+    inner = width * (0.3**2 * tangent * slopes + values)
+    both = 0.36 * cov + 0.64 * width * 0.3**2 * values
+    tangent = 0.36 * tangent + 0.64 * inner
+    values, slopes = arc_cosine(both)
+    expected = width * (0.1**2 * tangent * slopes + values)
+    # arccos loses half of the digits at x = x'.
+    np.testing.assert_allclose(found.ntk, expected, rtol=1e-7)
+    np.testing.assert_allclose(found.nngp, width * 0.1**2 * values, rtol=1e-7)
+
+
+@pytest.mark.slow  # four kernels of three layers, 4 s
+def test_frozen_parameters_contribute_nothing(x64):
+    params = drawn(a=(5, 16), b=(16, 16), c=(16,), v=(16, 2))
+    parts = [
+        infinite_width(weighted_residual, params, X, weight_std=ONES, trainable=name).ntk
+        for name in (["a", "c"], ["b", "v"])
+    ]
+    whole = infinite_width(weighted_residual, params, X, weight_std=ONES)
+    np.testing.assert_allclose(parts[0] + parts[1], whole.ntk, rtol=1e-12)
+    block = infinite_width(weighted_residual, params, X[:1], X[1:], weight_std=ONES)
+    np.testing.assert_allclose(block.ntk, whole.ntk[:1, 1:], rtol=1e-12)
+
+
+def pooled(p: Any, x: Any) -> Any:
+    """Strided convolutions, average pooling and a dense head, as Flax writes them."""
+    numbers = ("NHWC", "HWIO", "NHWC")
+    z = jax.lax.conv_general_dilated(x, p["k"], (1, 1), "SAME", dimension_numbers=numbers)
+    a = jax.nn.relu(z / 18**0.5 + p["b"])
+    ones = (1, 2, 2, 1)
+    a = jax.lax.reduce_window(a, 0.0, jax.lax.add, ones, ones, "VALID") / 4
+    z = jax.lax.conv_general_dilated(a, p["l"], (1, 1), "SAME", dimension_numbers=numbers)
+    a = jax.nn.relu(z / (4 * p["l"].shape[2]) ** 0.5)
+    a = a.reshape(len(a), -1)
+    return a @ p["v"] / a.shape[1] ** 0.5
+
+
+def test_skip_around_an_activation_uses_the_mean_slope(x64):
+    """E[σ(u) v] = E[σ'(u)] E[u v] for z + σ(z): relu(z) + z is a leaky ReLU of slopes 1 and 2."""
+    params = drawn(a=(5, 16), v=(16, 1))
+
+    def apply(p: Any, x: Any) -> Any:
+        z = x @ p["a"]
+        return (z + jax.nn.relu(z)) @ p["v"] / 4
+
+    def leaky(p: Any, x: Any) -> Any:
+        return 2 * jax.nn.leaky_relu(x @ p["a"], 0.5) @ p["v"] / 4
+
+    one, two = (infinite_width(each, params, X, weight_std=ONES) for each in (apply, leaky))
+    np.testing.assert_allclose(one.ntk, two.ntk, rtol=1e-12)
+    np.testing.assert_allclose(one.nngp, two.nngp, rtol=1e-12)
+
+
+def dense_positions(p: Any, x: Any) -> Any:
+    """The same dense layers at each position, a bias per position, and a mean over positions."""
+    a = jnp.tanh(x @ p["a"] / x.shape[-1] ** 0.5 + 0.5 * p["positions"])
+    a = jnp.swapaxes(jnp.swapaxes(a, 1, 2), 1, 2)
+    a = jax.nn.relu(a @ p["b"] / a.shape[-1] ** 0.5) + 0.5 * a
+    return a.mean(axis=1) @ p["v"] / a.shape[-1] ** 0.5
+
+
+MONTE_CARLO: list[Any] = [
+    (weighted_residual, X, 80, lambda m: {"a": (5, m), "b": (m, m), "c": (m,), "v": (m, 1)}),
+    (
+        pooled,
+        IMAGES,
+        60,
+        lambda m: {"k": (3, 3, 2, m), "b": (m,), "l": (2, 2, m, m), "v": (4 * m, 1)},
+    ),
+    (
+        dense_positions,
+        IMAGES.reshape(2, 16, 2)[:, :6],
+        24,
+        lambda m: {"a": (2, m), "positions": (6, m), "b": (m, m), "v": (m, 1)},
+    ),
+]
+
+
+@pytest.mark.slow  # 24 to 80 kernels of networks of width 192 each
+@pytest.mark.parametrize(("apply", "x", "count", "shapes"), MONTE_CARLO)
+def test_mean_kernel_of_wide_networks_is_the_limit(apply, x, count, shapes, x64):
+    width = 192
+    std = {"*": 1.0} if apply is not weighted_residual else {"*": width**-0.5, "a": 1.0, "c": 1.0}
+    sizes = shapes(width)
+    deviations = {name: std.get(name, std["*"]) for name in sizes}
+
+    def draw(key: jax.Array) -> dict[str, jax.Array]:
+        keys = jax.random.split(key, len(sizes))
+        return {
+            name: deviations[name] * jax.random.normal(each, size)
+            for each, (name, size) in zip(keys, sizes.items(), strict=True)
+        }
+
+    stated = {name: deviations[name] for name in sizes}
+    limit = infinite_width(apply, draw(jax.random.key(0)), x, weight_std=stated)
+    kernel = jax.jit(lambda key: empirical_ntk(apply, draw(key), x)[..., 0, 0])
+    kernels = np.stack([kernel(key) for key in jax.random.split(jax.random.key(1), count)])
+    along = (kernels * np.asarray(limit.ntk)).sum(axis=(1, 2)) / (np.asarray(limit.ntk) ** 2).sum()
+    error = along.std(ddof=1) / count**0.5
+    # Fluctuations are of order m^(-1/2) per network; the bias of order 1/m stays below 1%.
+    assert abs(along.mean() - 1) < 3 * error + 0.01
+    assert error < 0.02
+
+
+@pytest.mark.slow  # imports Flax
+def test_flax_module_has_the_limit_of_its_formula(x64):
+    nn = pytest.importorskip("flax.linen")
+    model = nn.Sequential([nn.Dense(64), nn.relu, nn.Dense(1)])
+    params = jax.tree.map(jnp.float64, model.init(jax.random.key(0), X))
+    std = {"*.kernel": 0.5, "*.bias": 0.25}
+    found = infinite_width(model.apply, params, X, weight_std=std)
+    cov = 0.25 * X @ X.T + 0.25**2
+    values, slopes = arc_cosine(cov)
+    expected = 64 * 0.25 * slopes * (X @ X.T + 1) + 64 * values + 1
+    np.testing.assert_allclose(found.ntk, expected, rtol=1e-7)
+    np.testing.assert_allclose(found.nngp, 64 * 0.25 * values + 0.25**2, rtol=1e-7)
+
+
+def test_scales_are_measured_on_the_given_parameters(x64):
+    params = drawn(a=(5, 400), v=(400, 1))
+    params = {"a": 2 * params["a"], "v": params["v"]}
+    found = infinite_width(
+        lambda p, x: jnp.maximum(x @ p["a"], 0) @ p["v"] / 20, params, X, weight_std={"v": 1.0}
+    )
+    measured, stated = found.scales
+    assert not measured.is_stated
+    assert abs(measured.std - 2) < 4 * measured.standard_error
+    assert (stated.is_stated, stated.std, stated.standard_error) == (True, 1.0, 0.0)
+    assert "a: " in repr(found)
+    assert "stated" in repr(found)
+    assert len(repr(found)) < 300
+
+
+W = {"a": jnp.ones((5, 8)), "b": jnp.ones((8, 8)), "v": jnp.ones((8, 2)), "g": jnp.ones(8)}
+
+
+def normalized(p: Any, x: Any) -> Any:
+    z = x @ p["a"]
+    return (z - z.mean(axis=-1, keepdims=True)) @ p["v"]
+
+
+@jax.custom_vjp
+def clipped(z: jax.Array) -> jax.Array:
+    return jnp.tanh(z)
+
+
+clipped.defvjp(lambda z: (jnp.tanh(z), None), lambda _, d: (d,))  # straight through
+# What is refused → (function, words of the message).
+REFUSED: dict[str, tuple[Any, str]] = {
+    "shared": (
+        lambda p, x: jnp.tanh(jnp.tanh(jnp.tanh(x @ p["a"]) @ p["b"]) @ p["b"]) @ p["v"],
+        "dot_general, whose parameter b is shared",
+    ),
+    "normalized": (normalized, "reduce_sum, over the width"),
+    "product": (lambda p, x: ((x @ p["a"]) * (x @ p["b"][:5])) @ p["v"], "slice, of a parameter"),
+    "gated": (
+        lambda p, x: ((z := jnp.tanh(x @ p["a"])) * jax.nn.sigmoid(z @ p["b"])) @ p["v"],
+        "mul, of different pre-activations",
+    ),
+    "gains": (lambda p, x: ((x @ p["a"]) * p["g"]) @ p["v"], "mul, with a parameter"),
+    "softmax": (lambda p, x: jax.nn.softmax(x @ p["a"]) @ p["v"], "reduce_max"),
+    "outputs": (lambda p, x: jnp.tanh(x @ p["a"]), "output, which is a nonlinear function"),
+    "look-up": (lambda p, x: p["a"][jnp.argmax(x, axis=1)] @ p["v"], "gather"),
+    "not-gaussian": (
+        lambda p, x: jnp.tanh(jnp.tanh(z := x @ p["a"]) @ p["b"] + jnp.tanh(z)) @ p["v"],
+        "tanh, of a sum that is not Gaussian",
+    ),
+    "custom": (lambda p, x: clipped(x @ p["a"]) @ p["v"], "whose derivative is not"),
+    "neurons-differ": (
+        lambda p, x: jnp.tanh((x @ p["a"]) * jnp.arange(8.0)) @ p["v"],
+        "mul, by numbers that differ",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_operations_without_a_rule_are_refused_by_name(name, x64):
+    apply, words = REFUSED[name]
+    with pytest.raises(InvalidInput) as refused:
+        infinite_width(apply, W, X, weight_std=ONES)
+    assert words in str(refused.value)
+    assert refused.value.field == "net"
+
+
+@pytest.mark.parametrize(
+    ("stated", "field", "words"),
+    [
+        ({"aa": 1.0}, "weight_std", "a, the nearest name"),
+        ({"a": -1.0}, "weight_std", "at least 0"),
+        ({"a": float("nan")}, "weight_std", "a finite number"),
+        ({}, "params", "a with mean 1"),
+    ],
+)
+def test_statements_that_fit_nothing_are_refused(stated, field, words, x64):
+    with pytest.raises(InvalidInput) as refused:
+        infinite_width(lambda p, x: jnp.tanh(x @ p["a"]) @ p["v"], W, X, weight_std=stated)
+    assert refused.value.field == field
+    assert words in str(refused.value)
+
+
+def test_kernel_functions_take_functions_with_parameters(x64):
+    net = FullyConnected(width=8, depth=1, activation="relu", use_bias=False)
+    params = net.init(jax.random.key(0), (5,))
+    apply = lambda params, x: net.apply(params, x)  # noqa: E731
+    limit = infinite_width(apply, params, X, weight_std=ONES)
+    np.testing.assert_array_equal(infinite_width_ntk(apply, params, X, weight_std=ONES), limit.ntk)
+    np.testing.assert_array_equal(
+        infinite_width_nngp(apply, params, X, weight_std=ONES), limit.nngp
+    )
+    last = replace(net, trained="last")
+    np.testing.assert_allclose(limit.nngp, infinite_width_ntk(last, X), rtol=1e-12)
