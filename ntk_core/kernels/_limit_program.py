@@ -679,10 +679,6 @@ def _stack(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Value:
     return _joined(eqn, values, axis)
 
 
-def _concatenate(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Value:
-    return _joined(eqn, operands, eqn.params["dimension"])
-
-
 def _joined(eqn: JaxprEqn, operands: Sequence[Value], axis: int) -> Value:
     """Place values one after another along positions, each with zeros elsewhere, and add them."""
     total = shape_of(eqn.outvars[0])[axis]
@@ -726,6 +722,5 @@ _RULES: dict[str, Callable[[Interpreter, JaxprEqn, list[Value]], Value]] = {
     "slice": _slice,
     "pad": _pad,
     "rev": _reverse,
-    "concatenate": _concatenate,
     "stack": _stack,
 }

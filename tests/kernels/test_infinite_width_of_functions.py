@@ -38,7 +38,6 @@ NETWORKS: list[Any] = [
     (FullyConnected(width=8, depth=2, activation="gelu", use_bias=True), X),
     (FullyConnected(width=8, depth=2, activation="selu", use_bias=True), X),
     (ResNet(width=8, depth=2, activation="swish", use_bias=True), X),
-    (ConvNet(width=8, depth=2, activation="erf", use_bias=True), IMAGES),
     (
         ConvNet(width=8, depth=2, activation="relu", readout="global-average", padding="zero"),
         IMAGES,
