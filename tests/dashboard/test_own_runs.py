@@ -113,7 +113,9 @@ def test_nothing_that_a_browser_reaches_starts_one(store, monkeypatch):
             with pytest.raises(InvalidInput, match="only this command runs your own files"):
                 start(own)
     monkeypatch.setenv("LINEARITY_LAB_STORE", store.location)
-    assert [event.status for event in worker._events(canonical_json(spec), 1e9)] == ["failed"]
+    heard = []
+    worker.follow(canonical_json(spec), 1e9, heard.append)
+    assert [event.status for event in heard] == ["failed"]
     store.save_result(made(8, 16))
     app = open_page("lazy", job=spec_digest(spec)[:16], experiment="own_model")
     assert "mlp.py" not in words(app)

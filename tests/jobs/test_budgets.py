@@ -27,6 +27,7 @@ from linearity_lab.runs._this_process import cause_of, sentence
 from linearity_lab.runs.events import (
     Cause,
     Ended,
+    Event,
     PointFailed,
     PointFinished,
     PointProgress,
@@ -131,15 +132,26 @@ def test_system_refuses_a_burst_beyond_the_budget():
     assert after == "3.0"
 
 
+def followed(spec, announced, monkeypatch):
+    """Return what the worker passes on of a run that announces these events."""
+
+    def announce(spec, *, on_event, **_):
+        for event in announced:
+            on_event(event)
+
+    monkeypatch.setattr(worker, "run_to_end", announce)
+    heard: list[Event] = []
+    worker.follow(canonical_json(spec), 2**30, heard.append)
+    return heard
+
+
 def test_refused_memory_has_the_same_outcome(tiny, monkeypatch, tmp_path):
     monkeypatch.setenv("LINEARITY_LAB_STORE", str(tmp_path / "s.sqlite"))
     error = RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 1600000000 bytes.")
     reason = sentence(error)
     failed = PointFailed(key="width=10", reason=reason, cause=cause_of(error))
-    monkeypatch.setattr(
-        worker, "run", lambda spec, **_: iter([failed, Ended(status="failed", reason=reason)])
-    )
-    events = list(worker._events(canonical_json(tiny(77)), 2**30))
+    announced = [failed, Ended(status="failed", reason=reason)]
+    events = followed(tiny(77), announced, monkeypatch)
     stopped = Ended(status="stopped", reason="over memory: 1 GiB allowed", cause=Cause.OVER_MEMORY)
     assert events == [failed, stopped]
 
@@ -162,8 +174,7 @@ def test_words_of_a_reason_do_not_end_a_job(tiny, monkeypatch, tmp_path):
     monkeypatch.setenv("LINEARITY_LAB_STORE", str(tmp_path / "s.sqlite"))
     failed = PointFailed(key="width=10", reason="the layer ran out of memory cells")
     ended = Ended(status="failed", reason=failed.reason)
-    monkeypatch.setattr(worker, "run", lambda spec, **_: iter([failed, ended]))
-    assert list(worker._events(canonical_json(tiny(78)), 2**30)) == [failed, ended]
+    assert followed(tiny(78), [failed, ended], monkeypatch) == [failed, ended]
 
 
 def finished_event(num_bytes: int) -> PointFinished:
@@ -178,20 +189,54 @@ def finished_event(num_bytes: int) -> PointFinished:
 
 def test_message_over_the_bound_ends_with_a_typed_outcome():
     small, large = finished_event(0), finished_event(200_000)
-    ended = Ended(status="completed", result=gallery_result("liu-fig1-left"))
-    sent = [parse_event(each) for each in worker._messages(iter([small, large, ended]), 100_000)]
-    assert sent[0] == small
-    assert len(sent) == 2
-    assert (sent[1].status, sent[1].result) == ("stopped", None)
-    assert sent[1].cause is Cause.OVER_SIZE
-    assert sent[1].reason.startswith("over size: its result takes at least ")
+    sent: list[bytes] = []
+    outbox = worker.Outbox(sent.append, 100_000)
+    outbox.send(small)
+    with pytest.raises(worker.EndsEarly) as refused:
+        outbox.send(large)
+    assert [parse_event(each) for each in sent] == [small]
+    last = refused.value.event
+    assert (last.status, last.result, last.cause) == ("stopped", None, Cause.OVER_SIZE)
+    assert last.reason.startswith("over size: its result takes at least ")
+    outbox.send(last)
+    assert parse_event(sent[-1]) == last
 
-    several = worker._messages(iter([small] * 9), 100_000)
-    assert [each.kind for each in map(parse_event, several)][-1] == "ended", "also all together"
+    together = worker.Outbox(sent.append, 3.5 * len(sent[0]))
+    for _ in range(3):
+        together.send(small)
+    with pytest.raises(worker.EndsEarly):
+        together.send(small)
 
     partial = PointProgress(key=large.key, fraction=0.1, message="step 10", point=large.point)
-    (only,) = worker._messages(iter([partial]), 100_000)
-    assert parse_event(only) == partial.model_copy(update={"point": None})
+    outbox.send(partial)
+    assert parse_event(sent[-1]) == partial.model_copy(update={"point": None})
+
+
+def test_too_large_result_ends_the_run_in_the_worker(tiny, monkeypatch, tmp_path):
+    monkeypatch.setenv("LINEARITY_LAB_STORE", str(tmp_path / "s.sqlite"))
+    small, large = finished_event(0), finished_event(200_000)
+    sent: list[bytes] = []
+
+    def announce(spec, *, on_event, **_):
+        on_event(small)
+        on_event(large)
+        raise AssertionError("the run goes on")
+
+    monkeypatch.setattr(worker, "run_to_end", announce)
+    worker.follow(canonical_json(tiny(79)), math.inf, worker.Outbox(sent.append, 100_000).send)
+    first, last = map(parse_event, sent)
+    assert first == small
+    assert (last.status, last.cause) == ("stopped", Cause.OVER_SIZE)
+
+
+def test_worker_without_a_listener_ends_its_run(tiny, monkeypatch, tmp_path, caplog):
+    monkeypatch.setenv("LINEARITY_LAB_STORE", str(tmp_path / "s.sqlite"))
+    listener, sender = multiprocessing.Pipe(duplex=False)
+    listener.close()
+    worker.compute(canonical_json(tiny(80)), sender, math.inf)
+    assert sender.closed
+    assert not caplog.records
+    assert Store(tmp_path / "s.sqlite").points(tiny(80)).finished() == {}
 
 
 def test_server_refuses_a_message_beyond_the_bound_unread(monkeypatch):
@@ -216,9 +261,12 @@ def test_server_refuses_a_message_beyond_the_bound_unread(monkeypatch):
 
 def test_last_message_repeats_no_point_and_the_job_joins_them():
     result = gallery_result("liu-fig1-left")
-    events = [PointFinished(key=point.key, point=point) for point in result.points]
+    events: list[Event] = [PointFinished(key=point.key, point=point) for point in result.points]
     events.append(Ended(status="completed", result=result))
-    sent = list(worker._messages(iter(events), 10**9))
+    sent: list[bytes] = []
+    outbox = worker.Outbox(sent.append, 10**9)
+    for event in events:
+        outbox.send(event)
     assert len(sent[-1]) < 10_000
     job = Job(result.spec)
     job.begin()

@@ -6,7 +6,7 @@ import math
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 
@@ -15,7 +15,7 @@ from pebble import ProcessExpired
 
 from linearity_lab.dashboard.jobs._process import LivePool, limit_memory, prepare_child
 from linearity_lab.dashboard.jobs.profile import error_text
-from linearity_lab.runs import PRESETS, parse_spec, run
+from linearity_lab.runs import PRESETS, parse_spec, run_to_end
 from linearity_lab.runs.compiled_code import keep_compiled_code, release_compiled
 from linearity_lab.runs.events import (
     Cause,
@@ -54,8 +54,7 @@ def start(store: str, is_quiet: bool) -> None:
         for preset in (next(iter(PRESETS.values())), PRESETS["explore"]):
             first = getattr(preset.spec, preset.spec.swept_field)[:1]
             small = {preset.spec.swept_field: first, "num_seeds": 1, "training.max_steps": 1}
-            for _ in run(with_settings(preset.spec, small), scheduler=""):
-                pass
+            run_to_end(with_settings(preset.spec, small), scheduler="")
     except Exception:
         _LOG.exception("The worker could not warm up.")
 
@@ -72,33 +71,110 @@ def compute(
         max_bytes: memory limit of the job.
         max_result_bytes: limit of all finished points in messages; beyond it the run ends as ``stopped``.
     """
-    with out, contextlib.suppress(OSError):  # no listener: the job was stopped before it started
-        out.send_bytes(f"{os.getpid()} {psutil.Process().memory_info().rss}".encode())
+    with out, contextlib.suppress(_NoListener):  # the job was stopped
+        outbox = Outbox(out.send_bytes, max_result_bytes)
+        outbox.start()
         limit_memory(max_bytes + BURST_BYTES)
         try:
-            for message in _messages(_events(spec_json, max_bytes, out.poll), max_result_bytes):
-                out.send_bytes(message)
+            follow(spec_json, max_bytes, outbox.send, should_stop=out.poll)
         finally:
             limit_memory(math.inf)
     release_compiled()
 
 
-def _messages(events: Iterator[Event], most: float) -> Iterator[bytes]:
-    """Yield events as JSON; end the run if its finished points exceed ``most`` bytes."""
-    sent = 0
-    for event in events:
+def follow(
+    spec_json: str,
+    max_bytes: float,
+    hear: Callable[[Event], object],
+    *,
+    should_stop: Callable[[], bool] | None = None,
+) -> None:
+    """Run a spec and pass its events to ``hear``; the last one is always ``Ended``."""
+    out_of_memory = Ended(status="stopped", reason=over_memory(max_bytes), cause=Cause.OVER_MEMORY)
+
+    def keep_and_hear(event: Event) -> None:
+        if isinstance(event, Ended) and event.result is not None:
+            store.save_result(event.result)
+        hear(event)
+        is_over = isinstance(event, PointFailed) and event.cause is Cause.OVER_MEMORY
+        if is_over and max_bytes < math.inf:
+            raise EndsEarly(out_of_memory)
+
+    try:
+        spec = parse_spec(spec_json)
+        store = Store()
+        points = store.points(spec, of_job=True)
+        run_to_end(spec, on_event=keep_and_hear, points=points, should_stop=should_stop)
+        return
+    except _NoListener:
+        raise
+    except EndsEarly as end:
+        ended = end.event
+    except RunTooLarge as error:
+        ended = Ended(status="stopped", reason=f"over size: {error}", cause=Cause.OVER_SIZE)
+    except InvalidSpec as error:
+        first = str(error.problems[0])
+        ended = Ended(status="failed", reason=first, cause=Cause.INVALID_INPUT)
+    except InvalidInput as error:
+        ended = Ended(status="failed", reason=error_text(error), cause=Cause.INVALID_INPUT)
+    except MemoryError:
+        ended = out_of_memory
+    except Exception as error:
+        _LOG.exception("A run failed.")
+        reason = f"the computation failed ({failure(error)})"
+        ended = Ended(status="failed", reason=reason, cause=Cause.ERROR)
+    hear(ended)
+
+
+class EndsEarly(Exception):
+    """Ends a run from its listener; ``event`` replaces the run's last event."""
+
+    def __init__(self, event: Ended):
+        super().__init__(event.reason)
+        self.event = event
+
+
+class _NoListener(Exception):
+    """The server has closed its end of the pipe."""
+
+
+class Outbox:
+    """Sends events as JSON, until the finished points exceed ``most`` bytes together."""
+
+    def __init__(self, send: Callable[[bytes], object], most: float):
+        self._send_bytes = send
+        self._most = most
+        self._num_bytes = 0  # of finished points
+
+    def start(self) -> None:
+        """Send the first message: process id and resident memory."""
+        self._send(f"{os.getpid()} {psutil.Process().memory_info().rss}".encode())
+
+    def send(self, event: Event) -> None:
+        """Send an event.
+
+        Raises:
+            EndsEarly: if the event or all finished points together are too large.
+        """
         message = _light(event).model_dump_json().encode()
-        if isinstance(event, PointProgress) and len(message) > most:
+        if isinstance(event, PointProgress) and len(message) > self._most:
             # A partial point only helps to draw; the finished one decides.
             message = event.model_copy(update={"point": None}).model_dump_json().encode()
+        needed = len(message)
         if isinstance(event, PointFinished):
-            sent += len(message)
-        if max(sent, len(message)) > most:
-            reason = over_size(max(sent, len(message)), most)
-            ended = Ended(status="stopped", reason=reason, cause=Cause.OVER_SIZE)
-            yield ended.model_dump_json().encode()
-            return
-        yield message
+            needed += self._num_bytes
+        if needed > self._most:
+            reason = over_size(needed, self._most)
+            raise EndsEarly(Ended(status="stopped", reason=reason, cause=Cause.OVER_SIZE))
+        if isinstance(event, PointFinished):
+            self._num_bytes = needed
+        self._send(message)
+
+    def _send(self, message: bytes) -> None:
+        try:
+            self._send_bytes(message)
+        except OSError as error:
+            raise _NoListener from error
 
 
 def _light(event: Event) -> Event:
@@ -120,36 +196,6 @@ def over_size(num_bytes: float, most: float) -> str:
 def over_memory(max_bytes: float) -> str:
     """Return the reason of a job that was ended for its memory."""
     return f"over memory: {max_bytes / 2**30:.3g} GiB allowed"
-
-
-def _events(spec_json: str, max_bytes: float, should_stop: Callable[[], bool]) -> Iterator[Event]:
-    """Yield the events of a run; the last one is always ``Ended``."""
-    out_of_memory = Ended(status="stopped", reason=over_memory(max_bytes), cause=Cause.OVER_MEMORY)
-    try:
-        spec = parse_spec(spec_json)
-        store = Store()
-        points = store.points(spec, of_job=True)
-        for event in run(spec, points=points, should_stop=should_stop):
-            if isinstance(event, Ended) and event.result is not None:
-                store.save_result(event.result)
-            yield event
-            is_over = isinstance(event, PointFailed) and event.cause is Cause.OVER_MEMORY
-            if is_over and max_bytes < math.inf:
-                yield out_of_memory
-                return
-    except RunTooLarge as error:
-        yield Ended(status="stopped", reason=f"over size: {error}", cause=Cause.OVER_SIZE)
-    except InvalidSpec as error:
-        first = str(error.problems[0])
-        yield Ended(status="failed", reason=first, cause=Cause.INVALID_INPUT)
-    except InvalidInput as error:
-        yield Ended(status="failed", reason=error_text(error), cause=Cause.INVALID_INPUT)
-    except MemoryError:
-        yield out_of_memory
-    except Exception as error:
-        _LOG.exception("A run failed.")
-        reason = f"the computation failed ({failure(error)})"
-        yield Ended(status="failed", reason=reason, cause=Cause.ERROR)
 
 
 class Computation:
