@@ -15,6 +15,7 @@ PACKAGES = ("linearity_lab", "ntk_core", "pages")
 # Attributes that contain sentences. ``field`` and ``cause`` are for programs.
 SENTENCES = {
     "reason", "given", "allowed", "message", "sentence", "takeaway", "caption", "description", "help", "claim",
+    "title", "heading",
 }  # fmt: skip
 ERROR_NAMES = {"error", "refusal", "problem", "failure", "exception", "raised"}
 SEARCHES = {
@@ -22,10 +23,20 @@ SEARCHES = {
     "removesuffix",
 }  # fmt: skip
 PATTERNS = {"search", "match", "fullmatch"}
-# (file, expression) with the reason: there is no field to ask.
+# (file, expression) with the reason.
 EXCEPTIONS = {
     # XLA has one exception class for all failures; its message begins with a status code.
     ("linearity_lab/runs/_this_process.py", "str(error).lstrip().startswith(_OUT_OF_MEMORY_CODE)"),
+    # Shorter forms of titles, for display, and a search that a person types.
+    (
+        "linearity_lab/experiments/architectures/figures.py",
+        "GROWN_AXES[grown].title.rpartition(' ')",
+    ),
+    (
+        "linearity_lab/experiments/hessian/network.py",
+        "PARAMETERIZATIONS[self.parameterization].title.partition(' (')",
+    ),
+    ("linearity_lab/words/pages.py", "text.lower().strip() not in entry.title.lower()"),
     # cyclopts appends its list of commands to the message; ours is in the help.
     ("linearity_lab/cli/_main.py", "str(error).partition(' Available commands')"),
 }
@@ -38,6 +49,8 @@ def is_sentence(node: ast.expr) -> bool:
             return name in ERROR_NAMES
         case ast.Call(func=ast.Attribute(value=inner)):  # such as str(error).lower()
             return is_sentence(inner)
+        case ast.Attribute(value=ast.Name(id="trace"), attr="name"):  # in the legend
+            return True
         case ast.Attribute(value=inner, attr="args"):
             return isinstance(inner, ast.Name) and inner.id in ERROR_NAMES
         case ast.Attribute(attr=name):
@@ -89,6 +102,8 @@ def decisions_by_words(tree: ast.AST) -> Iterator[ast.expr]:
         "repr(name) in error.given",
         "chart.takeaway == 'No point is finished.'",
         "f'{name} is absent' == error.reason",
+        "'width' in self.title",
+        "(trace.name or '').startswith('slope ')",
     ],
 )
 def test_decisions_by_words_are_found(code):

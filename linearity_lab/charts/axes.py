@@ -82,6 +82,18 @@ def beginning(text: str) -> str:
 
 GUIDE_FONT = {"size": FONT_SIZE - 1}  # the text color: no gray is readable on both white and black
 GUIDE_LINE = {"color": GUIDE_COLOR, "dash": "dash", "width": 1.3}
+# ``meta`` of traces: what they are, for readers of figures, whose names and symbols are for the eye.
+GUIDE: JSON = {"guide": True}  # a slope, not data
+SEEDS: JSON = {"seeds": True}  # one mark per run
+MEANS: JSON = {"means": True}  # the mean over seeds, with its "title" without an exponent
+GHOST: JSON = {"ghost": True}  # a pale curve of an earlier figure
+
+
+def is_marked(trace: go.Scatter, mark: JSON) -> bool:
+    """Whether a trace states that it is a guide, single seeds or a ghost."""
+    return isinstance(trace.meta, dict) and all(trace.meta.get(name) for name in mark)
+
+
 MOST_DECADES = 8  # labels on an axis
 # Ticks within a decade, where the values span less than the factor.
 MANTISSAS = ((3.0, (1, 1.5, 2, 3, 4, 5, 6, 8)), (math.inf, (1, 2, 5)))

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import plotly.graph_objects as go
 from plotly.basedatatypes import BaseFigure
 
-from linearity_lab.charts.axes import spaced
+from linearity_lab.charts.axes import GHOST, GUIDE, MEANS, SEEDS, is_marked, spaced
 from linearity_lab.charts.style import FONT_SIZE
 from linearity_lab.page_modules import has_page_module, page_module
 from linearity_lab.runs import PointValue, SeededSpec, Spec, Value, experiment_of
@@ -112,9 +112,7 @@ def interval_words(chart: Chart, specs: Iterable[Spec]) -> list[str]:
 def is_curve(trace: go.Scatter) -> bool:
     """Whether a trace is data, not a band, a guide or text."""
     return (
-        "text" not in (trace.mode or "")
-        and trace.fill != "toself"
-        and not (trace.name or "").startswith("slope ")
+        "text" not in (trace.mode or "") and trace.fill != "toself" and not is_marked(trace, GUIDE)
     )
 
 
@@ -145,7 +143,9 @@ def veiled(figure: go.Figure, up_to: float = -math.inf, keep: Sequence[str] = ()
             inside = [x is None or x <= up_to for x in trace.x]
             if any(inside):
                 shown.add_trace(_without_far_points(trace, inside))
-    shown.for_each_trace(lambda trace: trace.update(name=(trace.name or "").partition(" ∝")[0]))
+    for trace in shown.data:
+        if is_marked(trace, MEANS):
+            trace.name = trace.meta["title"]  # without the fitted exponent
     _name_in_legend(shown)
     font = {"size": FONT_SIZE + 2}
     return shown.add_annotation(
@@ -230,7 +230,7 @@ def above(figure: go.Figure, before: go.Figure) -> go.Figure:
         "hoverinfo": "skip",
         "hovertemplate": None,
     }
-    pale |= {"opacity": GHOST_OPACITY, "meta": {"ghost": True}}
+    pale |= {"opacity": GHOST_OPACITY, "meta": GHOST}
     ghosts = [trace.to_plotly_json() | pale for trace in before.data if _is_curve(trace)]
     if _axes(figure) != _axes(before) or not ghosts or figure.frames:
         return figure
@@ -258,14 +258,13 @@ def above(figure: go.Figure, before: go.Figure) -> go.Figure:
 
 def _is_curve(trace: go.Scatter) -> bool:
     """Whether a trace is a mean curve; text, bands and single seeds would be too pale to see."""
-    is_seeds = isinstance(trace.meta, dict) and "seeds" in trace.meta
     is_opaque = trace.opacity is None or trace.opacity == 1
     return (
         isinstance(trace, go.Scatter)
         and "text" not in (trace.mode or "")
         and not trace.fill
         and is_opaque
-        and not is_seeds
+        and not is_marked(trace, SEEDS)
     )
 
 
@@ -297,6 +296,7 @@ class ComparedAxis:
         True
     )  # selects rows for this axis, given their result
     along_time: bool = False  # whether each seed has its own curve
+    values_name: str = "values"  # its values in a sentence
 
 
 @dataclass(frozen=True)
@@ -316,7 +316,7 @@ class Comparison:
         )
 
 
-WIDTH = ComparedAxis("width", "width m")
+WIDTH = ComparedAxis("width", "width m", values_name="widths")
 
 
 def compared_by(columns: Columns, *axes: ComparedAxis) -> Comparison:

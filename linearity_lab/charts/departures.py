@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from linearity_lab.charts.axes import GUIDE_LINE, beginning
+from linearity_lab.charts.axes import GUIDE, GUIDE_LINE, beginning
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.lines import Dot, Line, width_axis
 from linearity_lab.charts.style import Style, nth_style
@@ -194,11 +194,13 @@ def departure_steps(points: Points, widths: Sequence[int]) -> Chart:
     )
     for each, means in fitted:
         (first, _), (last, end), slope = means[0], means[-1], each.slope or 0.0
-        y, name = (
-            [end.value - slope * math.log(last / first), end.value],
-            f"slope {signed(slope)} predicted",
-        )
         chart.figure.add_scatter(
-            x=[first, last], y=y, mode="lines", line=GUIDE_LINE, name=name, showlegend=False
+            x=[first, last],
+            y=[end.value - slope * math.log(last / first), end.value],
+            mode="lines",
+            line=GUIDE_LINE,
+            meta=GUIDE,
+            name=f"slope {signed(slope)} predicted",
+            showlegend=False,
         )
     return chart

@@ -108,11 +108,7 @@ class Axis:
     ] = ()  # values of the whole sweep, which fix the axis while points arrive
     symbol: str = ""  # symbol of a dot's position in hovers and sentences, by default the letter
     column: str = ""  # name of the swept setting in the table, by default the title
-
-    @property
-    def values_name(self) -> str:
-        """Name its values in a sentence."""
-        return "widths" if "width" in self.title else "values"
+    values_name: str = "values"  # its values in a sentence
 
     @property
     def word(self) -> str:
@@ -129,7 +125,7 @@ GROWN_AXES = {
 
 def width_axis(widths: Sequence[int] = (), title: str = "width m") -> Axis:
     """The widths of a sweep."""
-    return Axis(title, values=widths)
+    return Axis(title, values=widths, values_name="widths")
 
 
 class SeededRun(Protocol):

@@ -2,6 +2,7 @@
 
 import plotly.graph_objects as go
 
+from linearity_lab.charts.axes import GUIDE, SEEDS, is_marked
 from linearity_lab.charts.chart import Chart
 from linearity_lab.words.pages import FigureWords
 
@@ -24,7 +25,7 @@ def _marks_of_trace(trace: go.Scatter) -> set[str]:
     mode = trace.mode or "lines"
     if trace.fill == "toself":
         return {"band"}
-    if (trace.name or "").startswith("slope "):
+    if is_marked(trace, GUIDE):
         return {"guide"}
     found = set()
     if "lines" in mode:
@@ -36,7 +37,7 @@ def _marks_of_trace(trace: go.Scatter) -> set[str]:
     )
     if any(symbol.startswith("arrow") for symbol in symbols):
         found.add("arrow")
-    if isinstance(trace.meta, dict) and "seeds" in trace.meta:
+    if is_marked(trace, SEEDS):
         found.add("seeds")
         outlines = trace.marker.line.width
         if isinstance(outlines, tuple) and _IS_EXCLUDED in outlines:

@@ -7,7 +7,10 @@ from collections.abc import Iterator, Sequence
 import plotly.graph_objects as go
 
 from linearity_lab.charts.axes import (
+    GUIDE,
     GUIDE_LINE,
+    MEANS,
+    SEEDS,
     beginning,
     given_runs,
     look,
@@ -287,7 +290,7 @@ def _line(line: Line, axis: Axis, symbol: str, *, is_log: bool = True) -> Iterat
                 "line": {"width": [2 if dot.why else 0 for dot in dots]},
             },
             customdata=[[dot.seed, dot.note or dot.why] for dot in dots],
-            meta={"seeds": True},
+            meta=SEEDS,
             text=[number(dot.value, 3) for dot in dots],
             hovertemplate=f"{style.title}, seed %{{customdata[0]}}<br>{axis.word} = %{{x:,}}<br>{symbol} = %{{text}}"
             "<br>%{customdata[1]}<extra></extra>",
@@ -317,6 +320,7 @@ def _line(line: Line, axis: Axis, symbol: str, *, is_log: bool = True) -> Iterat
             text=[number(average.value, 3) for _, average in line.means],
             hovertemplate=f"{name}<br>{axis.word} = %{{customdata[0]}}<br>{symbol} = %{{text}}"
             "%{customdata[1]}<br>mean of %{customdata[2]}<extra></extra>",
+            meta=MEANS | {"title": style.title},
             name=name,
             showlegend=True,
             **group,
@@ -352,6 +356,7 @@ def _slopes(
                 "y": y,
                 "mode": "lines",
                 "line": GUIDE_LINE,
+                "meta": GUIDE,
                 "name": f"slope {signed(slope, 1)}",
             }
         )

@@ -349,11 +349,11 @@ def _stepper(choice: Choice, key: str, chosen: str) -> None:
         st.session_state[chosen] = option
 
     with st.container(horizontal=True, gap="xxsmall", vertical_alignment="center", width="content"):
-        for icon, option, title in (
-            (":material/chevron_left:", previous, "Previous"),
-            (":material/chevron_right:", following, "Next"),
+        for icon, option, title, is_after in (
+            (":material/chevron_left:", previous, "Previous", False),
+            (":material/chevron_right:", following, "Next", True),
         ):
-            if title == "Next":
+            if is_after:
                 st.markdown(choice.words(options[at]), width="content")
             st.button(
                 "",

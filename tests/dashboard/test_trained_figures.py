@@ -280,7 +280,9 @@ CURVES = gallery_result("curves-in-one-dimension")
 def test_each_model_has_its_dash_in_trajectories():
     point = LINEARIZED.points[0]
     (run, *_), classes = point.of("linear", DESCENT), np.argmax(point.y, axis=1)
-    figure = figures.trajectories(point, "linear", DESCENT, "time", "training points").figure
+    figure = figures.trajectories(
+        point, "linear", DESCENT, "time", figures.PointSet.TRAINING
+    ).figure
     models = {"solid": run.network, "dash": run.linearized, "dot": run.infinite}
     for (dash, path), name in zip(
         models.items(),
@@ -412,7 +414,7 @@ def test_every_view_draws_each_model_and_seed_from_step_one(view):
 
 def test_departure_and_the_best_linear_model_are_marked():
     run = DEPARTED.of("tanh")[0]
-    layout = early_time.along_steps(DEPARTED, [run], "test loss").figure.layout
+    layout = early_time.along_steps(DEPARTED, [run], early_time.View.TEST_LOSS).figure.layout
     upright = [shape.x0 for shape in layout.shapes if shape.x0 == shape.x1]
     assert upright == [run.steps[run.linear_phase], run.departure_step]
     assert [shape.y0 for shape in layout.shapes if shape.y0 == shape.y1] == [run.optimal_test_loss]
@@ -438,7 +440,7 @@ def test_a_growing_run_with_one_record_is_drawn():
     first = run.model_copy(update=cut)
     for chart in (
         early_time.single_outputs(first),
-        *(early_time.along_steps(DEPARTED, [first], view) for view in early_time.VIEWS),
+        *(early_time.along_steps(DEPARTED, [first], view) for view in early_time.View),
     ):
         assert chart.figure.data
 

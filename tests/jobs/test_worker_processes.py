@@ -184,12 +184,11 @@ def test_worker_reports_its_process_and_names_errors(sent, tiny, monkeypatch):
     assert (pid, resident > 0) == (os.getpid(), True)
     event = parse_event(ended)
     assert (event.kind, event.status, event.reason[:8]) == ("ended", "failed", "widths: ")
-    monkeypatch.setattr(worker, "run", Mock(side_effect=ValueError("why\nand a second line")))
+    raised = ValueError("why\nand a second line")
+    monkeypatch.setattr(worker, "run_to_end", Mock(side_effect=raised))
     event = parse_event(sent(canonical_json(tiny(27)))[-1])
-    assert (event.status, event.reason) == (
-        "failed",
-        "the computation failed (ValueError: why and a second line)",
-    )
+    reason = "the computation failed (ValueError: why and a second line)"
+    assert (event.status, event.reason) == ("failed", reason)
 
 
 def test_jobs_load_neither_jax_nor_streamlit():

@@ -47,10 +47,7 @@ class Jobs:
     ):
         self.is_connected: Callable[[str], bool] = lambda session: True
         self._limits, self._store = limits, store or Store()
-        given = (
-            self._store.location,
-            limits.name == "hosted",
-        )  # the output of workers may name users' data
+        given = (self._store.location, limits.is_public)
         self._workers = LivePool(limits.num_workers + num_spare, worker.start, given)
         self._starting, self._writing = threading.Lock(), threading.Lock()
         self._changed = (

@@ -66,6 +66,16 @@ class Profile:
         """Whether other users than its owner use it."""
         return self.name != "local"
 
+    @property
+    def is_public(self) -> bool:
+        """Whether strangers use it: logs are JSON, and workers, whose output may name data, are silent."""
+        return self.name == "hosted"
+
+    @property
+    def most_workers_by_default(self) -> int:
+        """Worker processes without a setting: one or two except on a classroom's larger machine."""
+        return self.max_workers if self.name == "classroom" else 2
+
 
 _LIMITS = {each.name: each.metadata for each in fields(Profile) if each.metadata}
 # Environment variable → (limit, unit in which it is given).
@@ -91,15 +101,13 @@ def profile() -> Profile:
         for variable, (limit, unit) in OVERRIDES.items()
         if (value := getattr(given, variable.removeprefix(PREFIX).lower())) is not None
     }
-    # By default half of the cores; one or two for a local user or a small hosted machine.
-    half = min(
-        max(1, (os.cpu_count() or 1) // 2), chosen.max_workers if chosen.name == "classroom" else 2
-    )
+    half_of_cores = max(1, (os.cpu_count() or 1) // 2)
+    by_default = min(half_of_cores, chosen.most_workers_by_default)
     if given.workers is not None and given.workers > chosen.max_workers:
         raise InvalidInput(
             WORKERS_VARIABLE, given.workers, f"an integer from 1 to {chosen.max_workers:,}"
         )
-    return replace(chosen, **changed, num_workers=given.workers or half)
+    return replace(chosen, **changed, num_workers=given.workers or by_default)
 
 
 NEUTRAL = "the results of this server cannot be read or written at the moment; the server log has the cause"

@@ -112,7 +112,7 @@ async def lifespan(_: object) -> AsyncIterator[None]:
     chosen = strict_profile()
     sys.setswitchinterval(SWITCH_S)
     keep_memory_returnable()
-    if chosen.name == "hosted":
+    if chosen.is_public:
         write_json_logs()
     # one file with its form data; pages check the exact size
     config.set_option("server.maxUploadSize", chosen.max_upload_bytes // 2**20 + 1)

@@ -197,6 +197,7 @@ def against(
         values=widths if axis == "width" else (),
         symbol="smallest in-degree" if axis == "in-degree" else "",
         column=AXIS_TITLES["width"],
+        values_name="widths" if axis == "width" else "values",
     )
     slopes = (-0.5,) if guide else ()
     return sweep(lines, swept, title, slopes=slopes, is_log=guide, of="graph and output", name=name)

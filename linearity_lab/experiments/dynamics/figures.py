@@ -8,8 +8,7 @@ from linearity_lab.charts.figure import Figure, Shown
 from linearity_lab.charts.training import AXIS_TITLES, TimeAxis
 from linearity_lab.experiments.dynamics.frames import ball, moving
 from linearity_lab.experiments.dynamics.path_figures import (
-    POINT_SETS,
-    Points,
+    PointSet,
     difference_against_time,
     trajectories,
 )
@@ -28,7 +27,7 @@ def _choices(shown: Runs) -> list[Choice]:
             "method", "Method", methods, lambda method: METHODS[method].title, 210, is_rare=True
         ),
         Choice("axis", "Axis", list(AXIS_TITLES), "by {}".format, 110, is_rare=True),
-        Choice("points", "Points", POINT_SETS, pixels=160, is_rare=True),
+        Choice("points", "Points", list(PointSet), pixels=160, is_rare=True),
         *seed_choice(shown.points, is_rare=True),
     ]
 
@@ -39,7 +38,7 @@ def _step(
     output: str,
     method: str,
     axis: TimeAxis,
-    of: Points,
+    of: PointSet,
     seed: int | None = None,
 ) -> list[Cursor]:
     """Return the step or time clicked in any figure along training."""
@@ -52,7 +51,7 @@ def _outputs(
     output: str,
     method: str,
     axis: TimeAxis,
-    of: Points,
+    of: PointSet,
     seed: int | None = None,
 ) -> Chart:
     """Draw outputs, which are recorded for the first seed only."""
@@ -65,7 +64,7 @@ def _difference(
     output: str,
     method: str,
     axis: TimeAxis,
-    of: Points,
+    of: PointSet,
     seed: int | None = None,
 ) -> Chart:
     """Draw the difference of all widths and outputs, ``seed`` strong."""
@@ -75,7 +74,7 @@ def _difference(
 
 
 def _motion(
-    shown: Runs, width: int, output: str, method: str, axis: TimeAxis, of: Points, *rest: float
+    shown: Runs, width: int, output: str, method: str, axis: TimeAxis, of: PointSet, *rest: float
 ) -> Chart:
     """Draw outputs from the clicked step, which follows an optional seed."""
     *_, at = rest
@@ -88,7 +87,7 @@ def _ball(
     output: str,
     method: str,
     axis: TimeAxis,
-    of: Points,
+    of: PointSet,
     seed: int | None = None,
 ) -> Chart:
     """Draw all methods of one width and output, ``seed`` strong."""

@@ -18,7 +18,7 @@ from linearity_lab.charts.style import (
     nth_style,
 )
 from linearity_lab.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, along_training, times
-from linearity_lab.experiments.dynamics.path_figures import MODELS, trajectory_rows
+from linearity_lab.experiments.dynamics.path_figures import MODELS, PointSet, trajectory_rows
 from linearity_lab.experiments.dynamics.point import DynamicsPoint, DynamicsRun
 from ntk_core.dynamics import condition_numbers
 from ntk_core.dynamics.choices import METHODS
@@ -52,7 +52,7 @@ def moving(
     return Chart(
         figure,
         f"{shown} at width {point.width:,}: relative difference at the end {number(run.difference[-1])}.",
-        trajectory_rows(point, output, method, "test points"),
+        trajectory_rows(point, output, method, PointSet.TEST),
         name="figure.motion",
         heading="In motion",
     )
@@ -100,8 +100,8 @@ def _curves(point: DynamicsPoint, run: DynamicsRun, index: int) -> go.Figure:
 
 def _against_linear(run: DynamicsRun, index: int) -> go.Figure:
     figure = go.Figure()
-    sets = [("training points", run.linearized.outputs, run.network.outputs)]
-    sets.append(("test points", run.linearized.test_outputs, run.network.test_outputs))
+    sets = [(PointSet.TRAINING.value, run.linearized.outputs, run.network.outputs)]
+    sets.append((PointSet.TEST.value, run.linearized.test_outputs, run.network.test_outputs))
     values = [
         v
         for _, *models in sets

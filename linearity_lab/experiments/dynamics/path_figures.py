@@ -4,7 +4,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Literal
+from enum import StrEnum
 
 from linearity_lab.charts.axes import add_level, beginning, law_words
 from linearity_lab.charts.chart import Chart, occurring
@@ -30,22 +30,30 @@ from linearity_lab.runs import OUTCOME_WORDS
 from linearity_lab.runs.columns import table_rows
 from ntk_core.numbers import num_runs, number, percent, width_label
 
-Points = Literal["training points", "test points"]
-POINT_SETS: tuple[Points, ...] = ("training points", "test points")
+Outputs = tuple[tuple[tuple[float, ...], ...], ...]  # of records, points and classes
+
+
+class PointSet(StrEnum):
+    """Points at which outputs are followed; the value is their name in the menu."""
+
+    TRAINING = "training points"
+    TEST = "test points"
+
+
 # Name, dash and line width of each model, in any color.
 MODELS = (("network", "solid", 2.5), ("linearized", "dash", 2.0), ("infinite", "dot", 2.0))
 MOST_TRAJECTORIES = 4  # limited by the number of colors
 
 
 def trajectories(
-    point: DynamicsPoint, output: str, method: str, axis: TimeAxis, points: Points
+    point: DynamicsPoint, output: str, method: str, axis: TimeAxis, points: PointSet
 ) -> Chart:
     """Draw outputs at followed points against time: network solid, linear model dashed, infinite width dotted.
 
     With classes, the output of the point's own class.
     """
     run = point.of(output, method)[0]  # with recorded outputs
-    targets = point.y if points == "training points" else point.y_test
+    targets = point.y if points is PointSet.TRAINING else point.y_test
     paths = [(*model, path) for model in MODELS if (path := getattr(run, model[0])) is not None]
     curves = []
     for name, dash, width, path in paths:
@@ -69,18 +77,28 @@ def trajectories(
     groups = list(dict.fromkeys(curve.group for curve in curves if curve.group))
     shown_groups = groups[: MOST_CURVES // len(paths)]
     y_title = "output of the point's class" if len(targets[0]) > 1 else "output"
-    shown = _outputs(run.network, points), _outputs(run.linearized, points)
-    gaps = [abs(a - b) for blocks in zip(*shown, strict=True) for rows in zip(*blocks, strict=True)
-            for a, b in zip(*rows, strict=True)]  # fmt: skip
-    apart = max(filter(math.isfinite, gaps), default=math.nan)
+    apart = _largest_gap(_outputs(run.network, points), _outputs(run.linearized, points))
+    words = (
+        f"Outputs at followed {points.value} along training, width {point.width:,}: "
+        f"at most {number(apart)} from the linear model."
+    )
+    rows = (Row(y_title, "linear"),)
     return Chart(
-        along_training(curves, (Row(y_title, "linear"),), AXIS_TITLES[axis], first=shown_groups),
-        f"Outputs at followed {points} along training, width {point.width:,}: at most {number(apart)} from the linear "
-        "model.",
+        along_training(curves, rows, AXIS_TITLES[axis], first=shown_groups),
+        words,
         trajectory_rows(point, output, method, points),
         name="figure.outputs",
         heading="Outputs along training",
     )
+
+
+def _largest_gap(network: Outputs, linear: Outputs) -> float:
+    """Return the largest finite difference of two models' outputs; NaN without any."""
+    gaps = []
+    for block, linear_block in zip(network, linear, strict=True):
+        for row, linear_row in zip(block, linear_block, strict=True):
+            gaps += [abs(f - f_lin) for f, f_lin in zip(row, linear_row, strict=True)]
+    return max(filter(math.isfinite, gaps), default=math.nan)
 
 
 def difference_against_time(
@@ -147,11 +165,11 @@ def difference_against_time(
 
 
 def trajectory_rows(
-    point: DynamicsPoint, output: str, method: str, points: Points
+    point: DynamicsPoint, output: str, method: str, points: PointSet
 ) -> list[dict[str, object]]:
     """Return one row per recorded step and followed point, with the outputs of its class under every model."""
     run = point.of(output, method)[0]  # with recorded outputs
-    targets = point.y if points == "training points" else point.y_test
+    targets = point.y if points is PointSet.TRAINING else point.y_test
     return [
         {
             "step": step,
@@ -194,8 +212,8 @@ def _caption(points: Sequence[DynamicsPoint], method: str) -> list[str]:
     return sentences
 
 
-def _outputs(path: ModelPath, points: Points) -> tuple[tuple[tuple[float, ...], ...], ...]:
-    return path.outputs if points == "training points" else path.test_outputs
+def _outputs(path: ModelPath, points: PointSet) -> Outputs:
+    return path.outputs if points is PointSet.TRAINING else path.test_outputs
 
 
 def _own_class(target: Sequence[float]) -> int:

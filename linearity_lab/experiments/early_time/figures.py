@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Callable, Sequence
+from enum import StrEnum
 from typing import Literal
 
 import plotly.graph_objects as go
 
 from linearity_lab.charts.axes import GUIDE_FONT, add_level
 from linearity_lab.charts.chart import (
+    WIDTH,
     Chart,
     ComparedAxis,
     Comparison,
@@ -18,7 +20,7 @@ from linearity_lab.charts.chart import (
 from linearity_lab.charts.choices import Choice, seed_choice
 from linearity_lab.charts.figure import Figure, Shown
 from linearity_lab.charts.labels import MOST_CURVES
-from linearity_lab.charts.lines import Axis, Dot, Line
+from linearity_lab.charts.lines import Axis, Dot, Line, width_axis
 from linearity_lab.charts.style import GUIDE_COLOR, Style, activation_style, model_style, nth_style
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.charts.training import Curve, Row, along_training, dash_key, record_rows, times
@@ -39,14 +41,24 @@ from ntk_core.networks.choices import ACTIVATIONS
 from ntk_core.numbers import number, percent
 
 Shows = Shown[EarlyTimeSpec, EarlyPoint]
-View = Literal["test loss", "training loss", "residual", "relative error"]
-VIEWS: tuple[View, ...] = ("test loss", "training loss", "residual", "relative error")
+RELATIVE_ERROR_TITLE = "mean (f − f<sub>lin</sub>)² / mean f<sub>lin</sub>²"
+
+
+class View(StrEnum):
+    """A quantity along training; its value is its name in the menu."""
+
+    TEST_LOSS = "test loss"
+    TRAINING_LOSS = "training loss"
+    RESIDUAL = "residual"
+    RELATIVE_ERROR = "relative error"
+
+
 _MODELS = {name: model_style(name) for name in ("network", "linear", "naive")}
 # View → the losses of a model, a row for each.
 _LOSSES = {
-    "test loss": ["test_loss"],
-    "training loss": ["train_loss"],
-    "residual": ["complement_loss", "span_loss"],
+    View.TEST_LOSS: ["test_loss"],
+    View.TRAINING_LOSS: ["train_loss"],
+    View.RESIDUAL: ["complement_loss", "span_loss"],
 }
 
 
@@ -56,31 +68,25 @@ def along_steps(point: EarlyPoint, runs: Sequence[EarlyRun], view: View) -> Char
     ``runs`` are the seeds of one activation; the first one is drawn strong.
     """
     curves = [
-        Curve(style, run.steps, values, view, run.seed, row, marks=6, is_first=index == 0)
+        Curve(style, run.steps, values, view.value, run.seed, row, marks=6, is_first=index == 0)
         for index, run in enumerate(runs)
         for row, style, values in _curves(run, view)
     ]
     rows: tuple[Row, ...] = (Row("loss outside the span", "linear"), Row("loss inside", "linear"))
-    if view != "residual":
+    if view is not View.RESIDUAL:
         values = [y for curve in curves for y in curve.y[1:] if math.isfinite(y) and y > 0]
         # Only a factor of ten or more needs a logarithmic axis.
         scale: Literal["log", "linear"] = (
             "log" if values and max(values) > 10 * min(values) else "linear"
         )
-        rows = (
-            Row(
-                {"relative error": "mean (f − f<sub>lin</sub>)² / mean f<sub>lin</sub>²"}.get(
-                    view, view
-                ),
-                scale,
-            ),
-        )
+        title = RELATIVE_ERROR_TITLE if view is View.RELATIVE_ERROR else view.value
+        rows = (Row(title, scale),)
     figure = along_training(curves, rows)
     if runs:
-        _add_moments(figure, runs[0], at_top=view != "relative error")
+        _add_moments(figure, runs[0], at_top=view is not View.RELATIVE_ERROR)
         best = {
-            "test loss": runs[0].optimal_test_loss,
-            "training loss": runs[0].optimal_train_loss,
+            View.TEST_LOSS: runs[0].optimal_test_loss,
+            View.TRAINING_LOSS: runs[0].optimal_train_loss,
         }.get(view)
         if best is not None and _is_in_sight(best, runs[0]):
             add_level(figure, best, "best linear model", dash="solid", above=False)
@@ -172,7 +178,7 @@ def _caption(point: EarlyPoint, runs: Sequence[EarlyRun]) -> list[str]:
 
 
 def _curves(run: EarlyRun, view: View) -> list[tuple[int, Style, Sequence[float]]]:
-    if view == "relative error":
+    if view is View.RELATIVE_ERROR:
         naive = [
             d / p if p > 0 else math.nan
             for d, p in zip(run.naive_distance, run.linear_power, strict=True)
@@ -183,7 +189,7 @@ def _curves(run: EarlyRun, view: View) -> list[tuple[int, Style, Sequence[float]
         ]
         return found if run.naive_distance != run.distance else found[:1]
     models = ["network", "linear"] + (
-        ["naive"] if run.naive != run.linear and view != "residual" else []
+        ["naive"] if run.naive != run.linear and view is not View.RESIDUAL else []
     )
     return [
         (row, _MODELS[model], getattr(getattr(run, model), name))
@@ -229,7 +235,7 @@ def _is_in_sight(loss: float, run: EarlyRun) -> bool:
 
 
 SWEPT = {
-    "width": ComparedAxis("width", "width m"),
+    "width": WIDTH,
     "input_dim": ComparedAxis("input_dim", "dimension d", "d"),
 }
 
@@ -249,7 +255,7 @@ QUANTITIES: dict[str, tuple[str, Callable[[EarlyRun], float]]] = {
         lambda run: run.learning_rate * (run.departure_step or math.nan),
     ),
 }
-AXES = {"width": Axis("width m", "m"), "input_dim": Axis("input dimension d", "d")}
+AXES = {"width": width_axis(), "input_dim": Axis("input dimension d", "d")}
 FEWEST_RUNS = 4  # for a fitted exponent; its interval needs as many values, too
 _NORMS: dict[str, Callable[[KernelComparison], float]] = {
     "spectral norm": lambda each: each.difference,
@@ -380,7 +386,7 @@ def _runs_of_point(shown: Shows, key: str) -> list[Choice]:
             lambda name: ACTIVATIONS[name].title,
             is_rare=len(activations) == 1,
         ),
-        Choice("view", "Quantity", VIEWS, str.capitalize, 160, is_rare=True),
+        Choice("view", "Quantity", list(View), str.capitalize, 160, is_rare=True),
         *seed_choice(points.values(), is_rare=True),
     ]
 

@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from linearity_lab.charts.axes import add_level
-from linearity_lab.charts.chart import Chart, ComparedAxis
+from linearity_lab.charts.axes import MEANS, add_level, is_marked
+from linearity_lab.charts.chart import WIDTH, Chart, ComparedAxis
 from linearity_lab.charts.choices import Choice, width_choice
 from linearity_lab.charts.figure import Figure, Shown
 from linearity_lab.charts.labels import MOST_CURVES, spread_out
@@ -137,7 +137,7 @@ def against(
     )
     for trace in chart.figure.data:
         line = next((each for each in drawn if each.in_legend == trace.legendgroup), None)
-        if line is not None and line.more and trace.mode == "lines+markers":
+        if line is not None and line.more and is_marked(trace, MEANS):
             trace.error_y = _bars(line)
     floor = spec.least_risk[what == "loss"]
     if floor > 0:
@@ -274,9 +274,7 @@ def _mean(found: Sequence[float]) -> float:
 
 
 COMPARED = (
-    ComparedAxis(
-        "width", "width m", keep=lambda row, result: row["num_samples"] == result.spec.counts[-1]
-    ),
+    replace(WIDTH, keep=lambda row, result: row["num_samples"] == result.spec.counts[-1]),
     ComparedAxis(
         "num_samples",
         "training points n",

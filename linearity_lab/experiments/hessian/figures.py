@@ -1,8 +1,9 @@
 """Figures of Hessian norms: against width, beside the kernel change, in balls, and of one network in detail."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from linearity_lab.charts.chart import Chart, ComparedAxis, Comparison, compared_by
+from linearity_lab.charts.chart import WIDTH, Chart, ComparedAxis, Comparison, compared_by
 from linearity_lab.charts.choices import Choice
 from linearity_lab.charts.figure import Figure, Shown
 from linearity_lab.experiments.hessian import part_figures as parts
@@ -116,6 +117,6 @@ FIGURES = (
 
 def compared(spec: HessianSpec) -> Comparison:
     """Return how runs are compared."""
-    return compared_by(
-        COLUMNS, ComparedAxis("m", "tokens T" if spec.swept == "num_tokens" else "width m")
-    )
+    if spec.swept == "num_tokens":
+        return compared_by(COLUMNS, ComparedAxis("m", "tokens T"))
+    return compared_by(COLUMNS, replace(WIDTH, column="m"))

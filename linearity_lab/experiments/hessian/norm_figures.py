@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from linearity_lab.charts.axes import rate_words
 from linearity_lab.charts.chart import Chart
-from linearity_lab.charts.lines import GROWN_AXES, Axis, Dot, Line, fitted
+from linearity_lab.charts.lines import GROWN_AXES, Axis, Dot, Line, fitted, width_axis
 from linearity_lab.charts.style import Style, distinct, network_style
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.experiments.hessian.network import ComparedNetwork, titles
@@ -150,9 +150,8 @@ def axis_of(points: Sequence[HessianPoint]) -> Axis:
         return Axis("tokens T", "T")
     if (grown := grown_size(networks)) in GROWN_AXES:
         return GROWN_AXES[grown]
-    return Axis(
-        CHANNELS_TITLE if any(network.uses("kernel_size") for network in networks) else WIDTH_TITLE
-    )
+    has_channels = any(network.uses("kernel_size") for network in networks)
+    return width_axis(title=CHANNELS_TITLE if has_channels else WIDTH_TITLE)
 
 
 def place_name(points: Sequence[HessianPoint]) -> str:

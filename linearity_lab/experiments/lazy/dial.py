@@ -6,7 +6,15 @@ from dataclasses import replace
 
 import plotly.graph_objects as go
 
-from linearity_lab.charts.axes import GUIDE_LINE, beginning, finish, given_runs, plain_symbols
+from linearity_lab.charts.axes import (
+    GUIDE_LINE,
+    MEANS,
+    beginning,
+    finish,
+    given_runs,
+    is_marked,
+    plain_symbols,
+)
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.style import Style, nth_style, output_title
 from linearity_lab.charts.sweep import sweep
@@ -68,8 +76,7 @@ def against_width(
     if shown is not None:
         strong = (None, "", _title(shown))
         for trace in chart.figure.data:
-            is_mean = trace.mode == "lines+markers"
-            if is_mean:  # thin or thick: a pale line would be too weak
+            if is_marked(trace, MEANS):  # thin or thick: a pale line would be too weak
                 trace.line.width = 4 if trace.legendgroup in strong else 1.5
             elif (
                 trace.legendgroup not in strong and "text" not in trace.mode

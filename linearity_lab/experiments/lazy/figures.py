@@ -1,6 +1,8 @@
 """Figures of lazy and rich training: a measure against ρ, the scale or the width, and the weights."""
 
-from linearity_lab.charts.chart import Chart, ComparedAxis, occurring
+from dataclasses import replace
+
+from linearity_lab.charts.chart import WIDTH, Chart, ComparedAxis, occurring
 from linearity_lab.charts.choices import Choice, output_choice
 from linearity_lab.charts.figure import Figure, Shown
 from linearity_lab.experiments.lazy import dial
@@ -112,5 +114,5 @@ COMPARED = (
         "α",
         lambda row, result: not row["richness"] and row["width"] == result.spec.widths[0],
     ),
-    ComparedAxis("width", "width m", keep=lambda row, _: row["scale"] == 1),
+    replace(WIDTH, keep=lambda row, _: row["scale"] == 1),
 )

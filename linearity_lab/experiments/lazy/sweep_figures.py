@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from linearity_lab.charts.axes import beginning
 from linearity_lab.charts.chart import Chart, occurring
-from linearity_lab.charts.lines import Axis, Line, Measure
+from linearity_lab.charts.lines import Axis, Line, Measure, width_axis
 from linearity_lab.charts.style import Style, network_style, nth_style, output_title
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.experiments.lazy.point import (
@@ -19,7 +19,7 @@ from linearity_lab.experiments.trained_sweep import along
 from linearity_lab.runs.columns import table_rows
 from ntk_core.numbers import width_label
 
-AXES: dict[Swept, Axis] = {"scale": Axis("scale α", "α"), "width": Axis("width m")}
+AXES: dict[Swept, Axis] = {"scale": Axis("scale α", "α"), "width": width_axis()}
 KAPPA = Measure[LazyRun]("κ at w₀", "κ", lambda run: run.kappa, before_training=True)
 CHANGE = Measure[LazyRun]("kernel change ΔK", "ΔK", lambda run: run.sup_change)
 DISTANCE = Measure[LazyRun]("distance ‖w − w₀‖₂", "‖w − w₀‖₂", lambda run: run.distance)

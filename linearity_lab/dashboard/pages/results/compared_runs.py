@@ -137,7 +137,7 @@ def overlay(runs: Runs, axis: ComparedAxis, measure: str, line: LineKey | None) 
         Line(style, [_dot(row, axis.column, measure) for row in rows], fit=not axis.along_time)
         for style, rows in found
     ]
-    swept = SweepAxis(axis.title, axis.letter, column=axis.column)
+    swept = SweepAxis(axis.title, axis.letter, column=axis.column, values_name=axis.values_name)
     if not axis.along_time:
         chart = sweep(lines, swept, title, measure, is_log=is_log, of="run", name="compared")
         return replace(chart, caption=[chart.takeaway, *chart.caption])
