@@ -80,7 +80,7 @@ assert page.query_params["friction"] in ("0.5", ["0.5"]) and not page.exception
 def test_one_figure_adds_a_tab_on_the_page(product: Path) -> None:
     draw = """
 def _copied(shown: Runs, richness: float, measure: str, output: str, start: str) -> Chart:
-    return replace(distances(shown.points, output, start), name="copied")
+    return distances(shown.points, output, start)
 
 
 FIGURES = (
@@ -88,8 +88,6 @@ FIGURES = (
 """
     figures = f"{LAZY}/figures.py"
     edit(product, figures, "\nFIGURES = (\n", draw)
-    first_import = "\nfrom linearity_lab.charts.chart import"
-    edit(product, figures, first_import, f"\nfrom dataclasses import replace\n{first_import}")
     words = product / LAZY / "words.md"
     text = words.read_text(encoding="utf-8")
     fields = "formula: $d=\\|w-w_0\\|$\nterms: lazy-training\n"

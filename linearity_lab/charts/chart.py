@@ -47,7 +47,9 @@ class Chart:
         dict[str, object]
     ]  # its numbers, one row per point; all rows have the same columns
     caption: Sequence[str] = ()  # sentences below it, also in print
-    name: str = ""  # the last part of its key: ``change`` on the page ``dag`` has the words of ``dag.change``
+    # The last part of its key: ``change`` on the page ``dag`` has the words of ``dag.change``. Its figure gives it;
+    # only charts beside each other, and charts without a figure, have names of their own.
+    name: str = ""
     heading: str = ""  # title above it, if any
     given: str = (
         ""  # runs behind its 95% intervals (``numbers.given_runs``); empty without intervals

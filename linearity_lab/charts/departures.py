@@ -130,7 +130,6 @@ def against_width(points: Points, spec: HorizonSpec, of: str) -> Chart:
         width_axis(spec.widths),
         "horizon / at the least width",
         "horizon",
-        name="horizons",
         caption=caption,
         rows=table_rows(COLUMNS, points),
         finding=beginning("; ".join(each.finding() for each in found) or "no run has departed yet")
@@ -186,7 +185,6 @@ def departure_steps(points: Points, widths: Sequence[int]) -> Chart:
         "step at which outputs depart",
         "step",
         is_log=False,
-        name="departure_steps",
         heading="Departure above the stable rate",
         caption=[f"{sentence}."] if sentence else [],
         rows=table_rows(COLUMNS, above),

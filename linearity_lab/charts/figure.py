@@ -6,7 +6,7 @@ static site and exports read them.
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, TypeVar
 
 from linearity_lab.charts.chart import AnyPoint, Chart
@@ -59,7 +59,7 @@ class Figure:
     A row of choices that several figures of an experiment name is shown once, above all of them.
     """
 
-    name: str  # unique in the experiment; usually the name of its chart
+    name: str  # unique in the experiment; the name of its chart, too
     title: str | Callable[[Shown[Any, Any]], str]  # title of its tab
     # (result, *chosen) → its chart, or several charts beside each other. Results are ``Shown``.
     draw: Callable[..., Chart | Sequence[Chart]]
@@ -75,9 +75,10 @@ class Figure:
         return self.title if isinstance(self.title, str) else self.title(shown)
 
     def charts(self, shown: Shown[Any, Any], *chosen: object) -> list[Chart]:
-        """Draw its charts with these options."""
+        """Draw its charts with these options; a chart without a name has that of its figure."""
         drawn = self.draw(shown, *chosen)
-        return [drawn] if isinstance(drawn, Chart) else list(drawn)
+        charts = [drawn] if isinstance(drawn, Chart) else drawn
+        return [chart if chart.name else replace(chart, name=self.name) for chart in charts]
 
     def initial_options(self, shown: Shown[Any, Any]) -> tuple[object, ...]:
         """Return the options of all its choices before any was chosen."""

@@ -121,7 +121,7 @@ def along_runs(
     num_strong: int = 1,
     takeaway: str = "",
     caption: Sequence[str] = (),
-    name: str = "along",
+    name: str = "",
     heading: str = "Along training",
 ) -> Chart:
     """Draw quantities of all runs in rows, above a table with one row per run and record.

@@ -2,12 +2,16 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
+import plotly.graph_objects as go
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.figure import Figure, Shown
 from linearity_lab.charts.labels import (
     MOST_CURVES,
     power,
@@ -18,6 +22,7 @@ from linearity_lab.charts.style import nth_style
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.experiments.kernel_change import figures as figures
 from linearity_lab.experiments.kernel_change.point import KernelAtStart, KernelChangePoint
+from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
 from tests.dashboard.made_results import make_points, make_run
 
 
@@ -226,3 +231,11 @@ def test_more_than_four_curves_start_in_the_legend():
         "curve 5",
         "curve 6",
     ]
+
+
+def test_charts_have_the_name_of_their_figure():
+    one = Chart(go.Figure(), "", [])
+    other = replace(one, name="beside")
+    figure = Figure("curves", "Curves", draw=lambda shown: [one, other])
+    shown = Shown(KernelChangeSpec(), ())
+    assert [chart.name for chart in figure.charts(shown)] == ["curves", "beside"]

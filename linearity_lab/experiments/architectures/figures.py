@@ -82,7 +82,6 @@ def against_width(
         wanted.symbol,
         slopes=(-0.5,) if wanted.before_training else (-0.5, -1.0),
         of="network",
-        name=measure,
         caption=[
             f"Network {letter}: no infinite-width kernel is known or requested."
             for letter in missing

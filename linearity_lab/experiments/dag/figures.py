@@ -185,7 +185,6 @@ def against(
     title: str,
     *,
     guide: bool = True,
-    name: str = "",
 ) -> Chart:
     """Lines against width or realized in-degree, log–log; without ``guide`` the vertical axis is linear.
 
@@ -200,7 +199,7 @@ def against(
         values_name="widths" if axis == "width" else "values",
     )
     slopes = (-0.5,) if guide else ()
-    return sweep(lines, swept, title, slopes=slopes, is_log=guide, of="graph and output", name=name)
+    return sweep(lines, swept, title, slopes=slopes, is_log=guide, of="graph and output")
 
 
 def _drawn_title(shown: Runs) -> str:
@@ -241,7 +240,7 @@ def _figure(
     """Return the figure of these lines, which a result has if there are any."""
 
     def draw(shown: Runs, axis: Axis) -> Chart:
-        return against(lines(shown, axis), shown.spec.widths, axis, title, guide=guide, name=name)
+        return against(lines(shown, axis), shown.spec.widths, axis, title, guide=guide)
 
     def has_lines(shown: Runs) -> bool:
         return bool(lines(shown, axes_of(shown.points)[0]))

@@ -61,9 +61,7 @@ def measured(points: Sequence[DepthWidthPoint]) -> list[Measure[DepthRun]]:
 
 def against_depth(points: Sequence[DepthWidthPoint]) -> Chart:
     """Draw CV² of K(x, x) against depth, a line for each width, with bootstrap intervals."""
-    chart = _random(
-        points, DEPTH, lambda point: point.cv_squared, "CV² of K(x, x)", "CV²", "figure1"
-    )
+    chart = _random(points, DEPTH, lambda point: point.cv_squared, "CV² of K(x, x)", "CV²")
     _add_intervals(chart.figure, points, lambda point: point.depth, lambda cv_squared: cv_squared)
     chart.figure.update_yaxes(range=None)  # bars reach beyond the means
     return chart
@@ -72,7 +70,7 @@ def against_depth(points: Sequence[DepthWidthPoint]) -> Chart:
 def against_beta(points: Sequence[DepthWidthPoint]) -> Chart:
     """Draw ln(E[K²] / E[K]²) against β, a line for each width, with the derived limit of infinite depth and width."""
     moment = "ln(E[K²] / E[K]²)"
-    chart = _random(points, BETA, lambda point: point.log_moment, moment, moment, "figure2")
+    chart = _random(points, BETA, lambda point: point.log_moment, moment, moment)
     _add_intervals(
         chart.figure,
         points,
@@ -101,7 +99,7 @@ def against_beta(points: Sequence[DepthWidthPoint]) -> Chart:
 
 
 def _random(
-    points: Sequence[DepthWidthPoint], axis: Axis, of: Of, title: str, symbol: str, name: str
+    points: Sequence[DepthWidthPoint], axis: Axis, of: Of, title: str, symbol: str
 ) -> Chart:
     heading = "How random the kernel is" if axis is DEPTH else "Against depth over width"
     rows = table_rows(PAIR, [point.model_copy(update={"runs": ()}) for point in points])
@@ -113,7 +111,6 @@ def _random(
         axis,
         title,
         symbol,
-        name=name,
         first=_first(points),
         heading=heading,
         caption=_captions(points),
@@ -156,7 +153,6 @@ def trained(points: Sequence[DepthWidthPoint], measure: Measure[DepthRun]) -> Ch
         BETA,
         measure.title,
         measure.symbol,
-        name="figure4" if measure.before_training else "figure3",
         heading=beginning(measure.title),
         caption=[f"Measured up to depth {depth} and width {width:,}."],
         rows=table_rows(COLUMNS, shown),

@@ -53,7 +53,6 @@ def moving(
         figure,
         f"{shown} at width {point.width:,}: relative difference at the end {number(run.difference[-1])}.",
         trajectory_rows(point, output, method, PointSet.TEST),
-        name="figure.motion",
         heading="In motion",
     )
 
@@ -277,8 +276,7 @@ def ball(
         f"Farthest from the start at width {point.width:,}: {'; '.join(parts)}.",
         _rows_of_ball(point.of(output), num_rows),
         [*leaving_caption(point, output), *divergence_caption(points)],
-        "figure.ball",
-        "How far weights and kernel move",
+        heading="How far weights and kernel move",
     )
 
 

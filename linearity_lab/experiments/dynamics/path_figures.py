@@ -87,7 +87,6 @@ def trajectories(
         along_training(curves, rows, AXIS_TITLES[axis], first=shown_groups),
         words,
         trajectory_rows(point, output, method, points),
-        name="figure.outputs",
         heading="Outputs along training",
     )
 
@@ -160,8 +159,9 @@ def difference_against_time(
         point.model_copy(update={"runs": tuple(r for r in point.runs if r.method == method)})
         for point in points
     ]
-    name, heading = "figure.difference", "How far they diverge"
-    return Chart(figure, words, table_rows(COLUMNS, own), _caption(points, method), name, heading)
+    caption = _caption(points, method)
+    rows = table_rows(COLUMNS, own)
+    return Chart(figure, words, rows, caption, heading="How far they diverge")
 
 
 def trajectory_rows(

@@ -107,7 +107,7 @@ def along_steps(point: EarlyPoint, runs: Sequence[EarlyRun], view: View) -> Char
         },
     )
     caption = [words, *_caption(point, runs)]
-    return Chart(figure, words, rows_of_runs, caption, "training", label="Along training")
+    return Chart(figure, words, rows_of_runs, caption, label="Along training")
 
 
 def single_outputs(run: EarlyRun) -> Chart:
@@ -143,7 +143,7 @@ def single_outputs(run: EarlyRun) -> Chart:
         for index, target in enumerate(run.targets)
         for i, step in enumerate(run.steps)
     ]
-    return Chart(figure, words, rows, [words], "outputs", "Outputs on single test inputs")
+    return Chart(figure, words, rows, [words], heading="Outputs on single test inputs")
 
 
 def _takeaway(runs: Sequence[EarlyRun]) -> str:
@@ -282,7 +282,6 @@ def against_swept(points: Sequence[EarlyPoint], quantity: str) -> Chart:
         _axis(points),
         title,
         quantity,
-        name="against",
         caption=without,
         rows=table_rows(RUNS, points),
     )
@@ -316,7 +315,6 @@ def kernel_distance(points: Sequence[EarlyPoint]) -> Chart:
         "‖K − ψψᵀ‖, 1 at the first point",
         "‖K − ψψᵀ‖",
         slopes=(-1.0,) if by_dimension else (),
-        name="kernels",
         heading="Kernel at initialization and linear kernel",
         caption=ends,
         rows=table_rows(

@@ -115,12 +115,12 @@ def against(
     """Draw test error or loss against width, or against n at a given ``width`` (learning curves)."""
     if width is None:
         drawn = lines(points, lambda point: point.width, what, richness)
-        axis, name, heading = width_axis(spec.widths), "against_width", "Against width"
+        axis, heading = width_axis(spec.widths), "Against width"
         place = f"n = {points[0].num_samples:,}" if points else ""
     else:
         drawn = lines(at(points, width=width), lambda point: point.num_samples, what, richness)
         axis = Axis("training points n", "n", spec.counts)
-        name, heading, place = "learning_curves", "Learning curves", f"Width {width:,}"
+        heading, place = "Learning curves", f"Width {width:,}"
     caption = [
         f"{place}{'' if richness is None else f', ρ = {richness:g}'}.",
         *([BARS] if what == "error" else ["Bands are standard errors over the seeds."]),
@@ -131,7 +131,6 @@ def against(
         MEASURES[what],
         is_log=False,
         of="model",
-        name=name,
         heading=heading,
         caption=caption,
     )
@@ -198,7 +197,6 @@ def along(points: Points, what: str, width: int, richness: float, samples: int) 
         lambda run: {"seed": run.seed},
         takeaway=text,
         caption=caption,
-        name="along_training",
     )
 
 
@@ -231,7 +229,6 @@ def eigenspaces(points: Points, width: int, richness: float, samples: int) -> Ch
         "share of the targets",
         is_log=False,
         of="kernel",
-        name="eigenspaces",
         heading="Leading eigenvectors",
         caption=[f"Width {width:,}, ρ = {richness:g}, n = {samples:,}."],
     )
@@ -259,7 +256,6 @@ def angles(points: Points, width: int, samples: int) -> Chart:
         "angle in degrees",
         is_log=False,
         of="richness",
-        name="angles",
         heading="Rotation",
         caption=[
             f"Between the spans of the {count} leading eigenvectors; width {width:,}, n = {samples:,}."

@@ -87,13 +87,13 @@ def _one_network(shown: Runs, line: str) -> list[Chart]:
 
 FIGURES = (
     Figure(
-        "norms",
+        "norm",
         "Norms",
         choices=[_views],
         draw=lambda shown, view: against_width(shown.points, view),
     ),
     Figure(
-        "changes",
+        "change",
         "ΔK of the same weights",
         draw=lambda shown: change_against_width(shown.points),
         has_data=lambda shown: bool(trained_lines(shown.points)),

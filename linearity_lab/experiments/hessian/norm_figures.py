@@ -119,7 +119,6 @@ def against_width(points: Sequence[HessianPoint], view: str = "‖H‖") -> Char
         shown.symbol,
         slopes=slopes,
         of="network",
-        name="norm",
         caption=notes,
     )
 
@@ -137,7 +136,6 @@ def change_against_width(points: Sequence[HessianPoint]) -> Chart:
         "kernel change ΔK",
         "ΔK",
         slopes=(-0.5, -1.0),
-        name="change",
         heading="Kernel change of the same weights",
         rows=[row for row in columns.table_rows(COLUMNS, points) if row["outcome"] is not None],
     )

@@ -79,7 +79,6 @@ def change_against_width(
         "ΔK",
         slopes=(-0.5, -1.0),
         of="output",
-        name="against_width",
         heading="Against width",
         caption=[
             *(_rates(points) if with_rates else ()),
@@ -133,7 +132,6 @@ def start_against_width(
         names_quantities=bool(changes or radius),
         slopes=(-0.5, -1.0),
         of="measured",
-        name="at_start",
         heading="Before training",
     )
 
@@ -232,7 +230,7 @@ def change_against_time(
         *left_out(list(change_lines([point], kind).values()), width_axis()),
     ]
     label = f"Kernel change and loss along training at width {point.width:,}"
-    return Chart(figure, words, time_rows(point), caption, "against_time", label=label)
+    return Chart(figure, words, time_rows(point), caption, label=label)
 
 
 def time_rows(point: KernelChangePoint) -> list[dict[str, object]]:

@@ -68,7 +68,6 @@ def against_width(
         AXES["width"],
         measure.title,
         measure.symbol,
-        name="dial",
         heading="Along the dial",
         caption=[f"{_where(output, start)}."],
         rows=table_rows(COLUMNS, points),
@@ -162,9 +161,8 @@ def exponents(
         " ".join(sentences),
         table,
         caption,
-        "exponents",
-        "Exponents against ρ",
-        given,
+        heading="Exponents against ρ",
+        given=given,
     )
 
 
@@ -189,7 +187,6 @@ def coordinates(points: Sequence[LazyPoint], output: str, start: str, richness: 
         HIDDEN.title,
         HIDDEN.symbol,
         of="layer",
-        name="coordinates",
         heading="Coordinate check",
         caption=[
             f"{_where(output, start)}, ρ = {richness:g}; expected exponent {signed(richness - 0.5)}."

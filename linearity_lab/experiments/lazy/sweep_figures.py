@@ -86,7 +86,6 @@ def against(
         AXES[swept],
         measure.title,
         measure.symbol,
-        name="figure1" if swept == "scale" else "figure2",
         heading=f"Against {swept}",
         caption=[f"{beginning(output_title(output))}, {_where(points, swept)}"],
         rows=table_rows(COLUMNS, points),
@@ -109,7 +108,6 @@ def distances(points: Sequence[LazyPoint], output: str, start: str) -> Chart:
         "how far the weights move",
         names_quantities=True,
         slopes=(-0.5,),
-        name="figure3",
         heading="How far the weights move",
         caption=[
             f"{beginning(output_title(output))}, {START_TITLES[start]}, {_where(points, 'width')}"
@@ -133,7 +131,6 @@ def same_parameters(
         AXES["width"],
         "kernel change ΔK",
         "ΔK",
-        name="figure4",
         heading="Same weights, two outputs",
         caption=[f"{beginning(START_TITLES[start])}, {_where(points, 'width')}"],
         rows=table_rows(COLUMNS, points),

@@ -153,7 +153,6 @@ def outcome_map(
         outcomes,
         table_rows(COLUMNS, points),
         [" ".join(caption)],
-        "map",
         finding=finding,
         clicks="A click on a cell shows its run.",
         label="Outcomes by width and rate",
@@ -204,7 +203,6 @@ def peaks(
         width_axis(widths),
         "largest loss / loss at w₀",
         "peak",
-        name="peaks",
         heading=f"How high the loss rises at c = {rate:g}",
         caption=["Models that diverged in every run are not drawn."],
         rows=table_rows(COLUMNS, points),
@@ -248,7 +246,6 @@ def along_run(point: RatePoint, rate: float, *, ended: bool = True) -> Chart:
         num_strong=len(shown),
         takeaway=summary,
         caption=[summary],
-        name="along_run",
         heading=f"Width {point.width:,} at c = {rate:g}, step by step",
     )
     add_level(chart.figure, 2, "2: the linear model's edge", row=2, at_end=True)
@@ -286,9 +283,7 @@ def one_sample(rates: Sequence[float]) -> Chart:
     figure.update_yaxes(title="squared residual u", **log_ticks(drawn_values(figure)))
     figure.add_vline(2, line=GUIDE_LINE)
     summary = f"One sample: {'; '.join(ends) or 'no rate from 1 to 4'}."
-    return Chart(
-        finish(figure), summary, rows, [summary], "one_sample", "One sample: a map of the plane"
-    )
+    return Chart(finish(figure), summary, rows, [summary], heading="One sample: a map of the plane")
 
 
 def _choices(shown: Runs) -> list[Choice]:

@@ -98,8 +98,7 @@ def loss_against_step(point: OptimizationPoint, output: str, axis: StepAxis = "l
         words,
         rows,
         caption,
-        "figure1",
-        "The loss and its bound",
+        heading="The loss and its bound",
         finding=_finding(point, output),
     )
 
@@ -138,7 +137,6 @@ def change_against_width(
         width_axis(widths),
         CHANGE.title,
         CHANGE.symbol,
-        name="figure2",
         heading="The kernel keeps moving",
         caption=["Mean over converged runs at the smallest rate."],
         rows=table_rows(COLUMNS, points),
@@ -178,7 +176,7 @@ def spectrum_against_step(point: OptimizationPoint, output: str, num_rows: int) 
     columns = {**STEP_COLUMNS, "condition number": condition, "is a lower bound": is_bound}
     table = record_rows(point.of(output), _line, columns)
     figure = along_training(curves, rows)
-    return Chart(figure, words, table, caption, "figure3", "Its spectrum along the path")
+    return Chart(figure, words, table, caption, heading="Its spectrum along the path")
 
 
 def pl_against_step(point: OptimizationPoint, output: str) -> Chart:
@@ -195,7 +193,7 @@ def pl_against_step(point: OptimizationPoint, output: str) -> Chart:
         f"{number(least)}."
     )
     figure, rows = along_training(curves, (Row("PL* ratio ‖∇L‖² / 2L"),)), step_rows(point, output)
-    return Chart(figure, words, rows, name="figure4", heading="PL* along the path")
+    return Chart(figure, words, rows, heading="PL* along the path")
 
 
 def step_rows(point: OptimizationPoint, output: str) -> list[dict[str, object]]:

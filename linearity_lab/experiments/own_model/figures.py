@@ -22,7 +22,6 @@ def against_width(shown: Runs) -> Chart:
         "ΔK",
         slopes=(-0.5, -1.0),
         of="model",
-        name="own_model",
     )
 
 
