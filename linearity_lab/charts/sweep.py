@@ -80,59 +80,102 @@ def sweep(
         height: pixels of the figure, in which its labels find their places.
     """
     symbol = symbol or title
-    traces = [trace for line in lines for trace in _line(line, axis, symbol, is_log=is_log)]
-    seen = [line for index, line in enumerate(lines) if index in first]
-    later = [line for index, line in enumerate(lines) if index not in first]
-    traces += _marks(seen)
-    shown = sorted({*axis.values, *(place for line in lines for place in line.places)})
-    falling = [line for line in seen if line.means]
-    guides: list[End] = []
-    if slopes and falling and shown:
-        line = min(falling, key=lambda line: math.inf if line.law is None else line.law.exponent)
-        drawn, guides = _slopes(line.means[0], shown[-1], slopes, axis.letter)
-        traces += drawn
-    begun = sorted({place for line in seen for place in line.places})
-    layout = look({"xaxis": True, "yaxis": is_log}) | {"meta": {"cursor": axis.word}}
-    if height is not None:
-        layout["height"] = height
-    layout["xaxis"] |= swept_ticks(shown, begun)
-    layout["yaxis"] |= _vertical(
-        [y for trace in traces for y in trace["y"] if y is not None], is_log=is_log
-    )
-    layout["xaxis"]["title"]["text"], layout["yaxis"]["title"]["text"] = axis.title, title
-    figure = go.Figure(traces, layout)
-    if shown:
-        add_end_labels(figure, [*_ends(seen, axis, shown), *guides])
-    hide(figure, {line.in_legend: line.style.title for line in later})
-    if (
-        later and shown
-    ):  # the axis starts at the first visible value, also after a click in the legend
-        ends = {"include": list(axis.values) or None, "clipmax": 10 ** figure.layout.xaxis.range[1]}
+    visible = [line for index, line in enumerate(lines) if index in first]
+    behind_legend = [line for index, line in enumerate(lines) if index not in first]
+    figure = _figure(lines, visible, axis, title, symbol, slopes, is_log=is_log, height=height)
+    hide(figure, {line.in_legend: line.style.title for line in behind_legend})
+    if behind_legend and _shown_places(lines, axis):
+        # The axis starts at the first visible value, also after a click in the legend.
+        end = 10 ** figure.layout.xaxis.range[1]
+        ends = {"include": list(axis.values) or None, "clipmax": end}
         figure.update_xaxes(autorange=True, range=None, autorangeoptions=ends)
-    table = mean_rows(lines, axis, symbol, of) if rows is None else rows
+
     words = takeaway(lines, axis, title)
     if finding:
         words = f"{finding} {words}"
     if finding is None:
-        # Lines over different values have no common finding.
-        sentences = line_sentences(lines, axis)
-        finding = _finding(seen, axis, symbol, names_quantities) or (
-            leading(sentences) if sentences else words
-        )
-    below = [*caption, *left_out(lines, axis), *_last_slopes(seen, axis)]
-    given = given_runs(line.law for line in lines)
+        finding = _common_finding(lines, visible, axis, symbol, names_quantities) or words
     return Chart(
         figure,
         words,
-        table,
-        below,
+        mean_rows(lines, axis, symbol, of) if rows is None else rows,
+        [*caption, *left_out(lines, axis), *_last_slopes(visible, axis)],
         name,
         heading,
-        given,
+        given_runs(line.law for line in lines),
         finding=finding,
         excluded=_excluded(lines),
         label=_compared(axis, title),
     )
+
+
+def _common_finding(
+    lines: Sequence[Line],
+    visible: Sequence[Line],
+    axis: Axis,
+    symbol: str,
+    names_quantities: bool,
+) -> str:
+    """Return the common finding of the visible lines, or the first sentences of lines over different values."""
+    common = _finding(visible, axis, symbol, names_quantities)
+    if common:
+        return common
+    sentences = line_sentences(lines, axis)
+    return leading(sentences) if sentences else ""
+
+
+def _shown_places(lines: Sequence[Line], axis: Axis) -> list[float]:
+    """Return the positions that the axis names: those of the whole sweep and of all lines."""
+    places = set(axis.values)
+    for line in lines:
+        places.update(line.places)
+    return sorted(places)
+
+
+def _figure(
+    lines: Sequence[Line],
+    visible: Sequence[Line],
+    axis: Axis,
+    title: str,
+    symbol: str,
+    slopes: Sequence[float],
+    *,
+    is_log: bool,
+    height: int | None,
+) -> go.Figure:
+    """Draw all lines, and guides and labels beside the visible ones."""
+    traces = []
+    for line in lines:
+        traces += _line(line, axis, symbol, is_log=is_log)
+    traces += _marks(visible)
+    shown = _shown_places(lines, axis)
+    guides, guide_ends = _guides(visible, shown, slopes, axis)
+    traces += guides
+
+    layout = look({"xaxis": True, "yaxis": is_log}) | {"meta": {"cursor": axis.word}}
+    if height is not None:
+        layout["height"] = height
+    begun = sorted({place for line in visible for place in line.places})
+    drawn = [y for trace in traces for y in trace["y"] if y is not None]
+    layout["xaxis"] |= swept_ticks(shown, begun)
+    layout["yaxis"] |= _vertical(drawn, is_log=is_log)
+    layout["xaxis"]["title"]["text"] = axis.title
+    layout["yaxis"]["title"]["text"] = title
+    figure = go.Figure(traces, layout)
+    if shown:
+        add_end_labels(figure, [*_ends(visible, axis, shown), *guide_ends])
+    return figure
+
+
+def _guides(
+    visible: Sequence[Line], shown: Sequence[float], slopes: Sequence[float], axis: Axis
+) -> tuple[list[JSON], list[End]]:
+    """Draw guides from the first mean of the line that decreases fastest."""
+    drawn = [line for line in visible if line.means]
+    if not (slopes and drawn and shown):
+        return [], []
+    fastest = min(drawn, key=lambda line: math.inf if line.law is None else line.law.exponent)
+    return _slopes(fastest.means[0], shown[-1], slopes, axis.letter)
 
 
 def takeaway(lines: Sequence[Line], axis: Axis, title: str) -> str:
@@ -243,88 +286,108 @@ def left_out(lines: Sequence[Line], axis: Axis) -> list[str]:
 
 def _line(line: Line, axis: Axis, symbol: str, *, is_log: bool = True) -> Iterator[JSON]:
     """Draw a band of one standard error, seeds, and the mean with the fitted exponent in its name."""
-    style = line.style
-    group: JSON = {"legendgroup": line.in_legend}
-    around = [
-        (x, a.value, a.standard_error) for x, a in line.means if math.isfinite(a.standard_error)
+    traces = [
+        _band(line, is_log=is_log),
+        _seeds(line, axis, symbol, is_log=is_log),
+        _mean_curve(line, axis, symbol),
     ]
-    if around:
-        upper = [(x, value + error) for x, value, error in around]
-        lower = [
-            (x, max(value - error, 1e-3 * value) if is_log else value - error)
-            for x, value, error in around
-        ]
-        yield dict(
-            x=[x for x, _ in upper + lower[::-1]],
-            y=[y for _, y in upper + lower[::-1]],
-            fill="toself",
-            fillcolor=style.band,
-            line={"width": 0},
-            mode="lines",
-            hoverinfo="skip",
-            showlegend=False,
-            name=f"{style.title}, ± standard error",
-            **group,
-        )
+    for trace in traces:
+        if trace is not None:
+            yield trace | {"legendgroup": line.in_legend}
+
+
+def _band(line: Line, *, is_log: bool) -> JSON | None:
+    """Draw mean ± standard error; on a logarithmic axis the lower edge stays positive."""
+    places, upper, lower = [], [], []
+    for place, average in line.means:
+        if not math.isfinite(average.standard_error):
+            continue
+        edge = average.value - average.standard_error
+        if is_log:
+            edge = max(edge, 1e-3 * average.value)
+        places.append(place)
+        upper.append(average.value + average.standard_error)
+        lower.append(edge)
+    if not places:
+        return None
+    return {
+        "x": places + places[::-1],
+        "y": upper + lower[::-1],
+        "fill": "toself",
+        "fillcolor": line.style.band,
+        "line": {"width": 0},
+        "mode": "lines",
+        "hoverinfo": "skip",
+        "showlegend": False,
+        "name": f"{line.style.title}, ± standard error",
+    }
+
+
+def _seeds(line: Line, axis: Axis, symbol: str, *, is_log: bool) -> JSON | None:
+    """Draw one faint mark per run; runs that no mean counts are open."""
+    style = line.style
     dots = [dot for dot in line.dots if math.isfinite(dot.value) and (dot.value > 0 or not is_log)]
-    if dots:
-        errors = [dot.error for dot in dots]
-        below = [min(dot.error, 0.99 * dot.value) if is_log else dot.error for dot in dots]
-        bars = {
-            "array": errors,
-            "arrayminus": below,
+    if not dots:
+        return None
+    errors = [dot.error for dot in dots]
+    below = [min(dot.error, 0.99 * dot.value) if is_log else dot.error for dot in dots]
+    bars = {
+        "array": errors,
+        "arrayminus": below,
+        "color": style.color,
+        "thickness": 1.5,
+        "width": 4,
+    }
+    return {
+        "x": [dot.place for dot in dots],
+        "y": [dot.value for dot in dots],
+        "error_y": bars if any(errors) else None,
+        "mode": "markers",
+        "marker": {
             "color": style.color,
-            "thickness": 1.5,
-            "width": 4,
-        }
-        yield dict(
-            x=[dot.place for dot in dots],
-            y=[dot.value for dot in dots],
-            error_y=bars if any(errors) else None,
-            mode="markers",
-            marker={
-                "color": style.color,
-                "size": 7,
-                "opacity": [0.9 if dot.why else SEED_OPACITY for dot in dots],
-                "symbol": [style.mark(dot.outcome) if dot.why else style.symbol for dot in dots],
-                "line": {"width": [2 if dot.why else 0 for dot in dots]},
-            },
-            customdata=[[dot.seed, dot.note or dot.why] for dot in dots],
-            meta=SEEDS,
-            text=[number(dot.value, 3) for dot in dots],
-            hovertemplate=f"{style.title}, seed %{{customdata[0]}}<br>{axis.word} = %{{x:,}}<br>{symbol} = %{{text}}"
-            "<br>%{customdata[1]}<extra></extra>",
-            showlegend=not line.means,
-            name=f"{style.title}, single seeds",
-            **group,
-        )
-    if line.means:
-        exponent = f" ∝ {axis.letter}<sup>{exponent_words(line.law)}</sup>" if line.law else ""
-        name = "; ".join([style.title + exponent, *line.remarks(axis, brief=True)])
-        yield dict(
-            x=[x for x, _ in line.means],
-            y=[average.value for _, average in line.means],
-            mode="lines+markers",
-            line={"color": style.color, "dash": style.dash, "width": 2.5},
-            marker={"color": style.color, "symbol": style.symbol, "size": 9},
-            customdata=[
-                [
-                    width_label(x),
-                    f" ± {number(each.standard_error)}"
-                    if math.isfinite(each.standard_error)
-                    else "",
-                    f"{each.count} seed{'s' * (each.count != 1)}",
-                ]
-                for x, each in line.means
-            ],
-            text=[number(average.value, 3) for _, average in line.means],
-            hovertemplate=f"{name}<br>{axis.word} = %{{customdata[0]}}<br>{symbol} = %{{text}}"
-            "%{customdata[1]}<br>mean of %{customdata[2]}<extra></extra>",
-            meta=MEANS | {"title": style.title},
-            name=name,
-            showlegend=True,
-            **group,
-        )
+            "size": 7,
+            "opacity": [0.9 if dot.why else SEED_OPACITY for dot in dots],
+            "symbol": [style.mark(dot.outcome) if dot.why else style.symbol for dot in dots],
+            "line": {"width": [2 if dot.why else 0 for dot in dots]},
+        },
+        "customdata": [[dot.seed, dot.note or dot.why] for dot in dots],
+        "meta": SEEDS,
+        "text": [number(dot.value, 3) for dot in dots],
+        "hovertemplate": f"{style.title}, seed %{{customdata[0]}}<br>{axis.word} = %{{x:,}}"
+        f"<br>{symbol} = %{{text}}<br>%{{customdata[1]}}<extra></extra>",
+        "showlegend": not line.means,
+        "name": f"{style.title}, single seeds",
+    }
+
+
+def _mean_curve(line: Line, axis: Axis, symbol: str) -> JSON | None:
+    """Draw the means, with the fitted exponent in their name."""
+    if not line.means:
+        return None
+    style = line.style
+    exponent = f" ∝ {axis.letter}<sup>{exponent_words(line.law)}</sup>" if line.law else ""
+    name = "; ".join([style.title + exponent, *line.remarks(axis, brief=True)])
+    notes = []  # of the hover: place, standard error, number of seeds
+    for place, average in line.means:
+        error = ""
+        if math.isfinite(average.standard_error):
+            error = f" ± {number(average.standard_error)}"
+        num_seeds = f"{average.count} seed{'s' * (average.count != 1)}"
+        notes.append([width_label(place), error, num_seeds])
+    return {
+        "x": [place for place, _ in line.means],
+        "y": [average.value for _, average in line.means],
+        "mode": "lines+markers",
+        "line": {"color": style.color, "dash": style.dash, "width": 2.5},
+        "marker": {"color": style.color, "symbol": style.symbol, "size": 9},
+        "customdata": notes,
+        "text": [number(average.value, 3) for _, average in line.means],
+        "hovertemplate": f"{name}<br>{axis.word} = %{{customdata[0]}}<br>{symbol} = %{{text}}"
+        "%{customdata[1]}<br>mean of %{customdata[2]}<extra></extra>",
+        "meta": MEANS | {"title": style.title},
+        "name": name,
+        "showlegend": True,
+    }
 
 
 def _marks(lines: Sequence[Line]) -> Iterator[JSON]:

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Mapping
-from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import PyTree
 
 from linearity_lab.data import Dataset
 from linearity_lab.experiments.dag.point import (
@@ -32,7 +33,7 @@ from ntk_core.dynamics import (
     softmax_changes,
 )
 from ntk_core.errors import InvalidInput
-from ntk_core.hessians import hessian_norm, smallest_eigenvalue_in_ball
+from ntk_core.hessians import SpectralEstimate, hessian_norm, smallest_eigenvalue_in_ball
 from ntk_core.kernels import empirical_ntk, gradient_norm_bound, kernel_change, unchecked_ntk
 from ntk_core.networks.architectures import DAGNetwork, PreActivations, merge
 from ntk_core.networks.graphs import OUTPUT, Graph
@@ -91,56 +92,46 @@ def _run(
     net = _network(spec, graph, output, width, data)
     x = jnp.asarray(data.x)
     params = net.init(initial_key(seed, width), data.input_shape)
-    norm_of = partial(hessian_norm, tolerance=TOLERANCE, max_matvecs=MAX_MATVECS, repeated=False)
-    layers: dict[str, LayerLinearity] = {}
-    views: dict[str, PreActivations] = {}
-    first_kernels: dict[str, Array] = {}  # of the views, at w₀
-    together = jax.tree.map(lambda leaf: leaf[None], params)
-    norms, converged, ball = [], True, math.nan
+    norms = []
     for index in range(spec.num_hessians):
         progress.report(0.1, f"Hessian norm {index + 1}")
-        norms.append(norm_of(net, params, x[index % len(x)]))
-    for group in net.depths if spec.pre_activations else ():
-        progress.report(0.2, f"pre-activations of {group}")
-        # ‖H‖ of one neuron, and the kernel of two: neurons of a group are exchangeable.
-        count = net.num_outputs if group == OUTPUT else net.sizes[group]
-        view = PreActivations(net, group, tuple(range(min(2, count))))
-        found = norm_of(view, params, x[: max(1, spec.num_hessians)], batched=True)
-        norm = float(found.value.mean())
-        layers[group] = LayerLinearity(
-            group=group, depth=net.depths[group], hessian_norm=norm, change=0.0
-        )
-        converged &= bool(found.converged.all())
-        views[group] = view
-        first_kernels[group] = empirical_ntk(view, params, x)
+        norms.append(_norm_of(net, params, x[index % len(x)]))
+    groups = _groups(spec, net, params, x, progress)
+    ball = math.nan
     if spec.ball_radius:
         of_ball = progress.between(0.3, 0.4).named("smallest eigenvalue in the ball")
         of_ball.report(0.0)
         lowest = smallest_eigenvalue_in_ball(net, params, x, spec.ball_radius, progress=of_ball)
         ball = lowest.value
+
     change = KernelChangeMeasure((output,))
     spectrum = _Spectrum(output)
-    moved = _ViewChange(views, first_kernels, x)
+    moved = _ViewChange(groups, x)
+    at_start = PreOutputsAtStart()
+    together = jax.tree.map(lambda leaf: leaf[None], params)  # one seed, (1, …)
     models = network_of_seeds(net, together, x, data.y, Loss(output))
     options = train_options(spec.training, together=True)
-    at_start = PreOutputsAtStart()
     measures = [change, spectrum, moved, at_start]
     descend(*models, options, measures, progress.between(0.4, 1.0))
-    for group, largest in moved.result().items():
-        layers[group] = layers[group].model_copy(update={"change": largest})
-    fewest, most = net.in_degree_range(params)
+
     recorded = change.result()[output][0]
     of_linear_model: tuple[float, ...] = ()
     if output == "softmax" and len(x) * net.num_outputs <= MAX_ROWS:
         assert change.kernel is not None
         assert at_start.pre_outputs is not None
+        kernel = change.kernel[0]  # of the only seed
+        pre_outputs = at_start.pre_outputs[0]
         of_linear_model = softmax_changes(
-            change.kernel[0],
-            at_start.pre_outputs[0],
-            data.y,
-            recorded.learning_rate,
-            recorded.steps,
+            kernel, pre_outputs, data.y, recorded.learning_rate, recorded.steps
         )
+    largest = moved.result()
+    layers = [
+        group.linearity.model_copy(update={"change": largest[name]})
+        for name, group in groups.items()
+    ]
+    fewest, most = net.in_degree_range(params)
+    are_norms_converged = all(each.converged for each in norms)
+    are_groups_converged = all(group.is_converged for group in groups.values())
     return DAGRun.read_off(
         recorded,
         graph=name,
@@ -150,13 +141,58 @@ def _run(
         max_in_degree=most,
         smallest_eigenvalue=spectrum.result(),
         hessian_norm=float(np.mean([each.value for each in norms])) if norms else math.nan,
-        hessian_converged=converged and all(each.converged for each in norms),
-        layers=tuple(layers.values()),
+        hessian_converged=are_norms_converged and are_groups_converged,
+        layers=tuple(layers),
         ball_eigenvalue=ball,
         gradient_norm=spectrum.first_square,
         gradient_bound=_gradient_bound(net, np.asarray(x)),
         linear_model_change=of_linear_model,
     )
+
+
+def _norm_of(
+    model: DAGNetwork | PreActivations, params: PyTree, x: Array, *, batched: bool | None = None
+) -> SpectralEstimate:
+    """Return ‖H‖ of an input, or of each of several, with the accuracy of this page."""
+    return hessian_norm(
+        model,
+        params,
+        x,
+        batched=batched,
+        tolerance=TOLERANCE,
+        max_matvecs=MAX_MATVECS,
+        repeated=False,
+    )
+
+
+class _Group(NamedTuple):
+    """The pre-activations of a group of neurons at w₀."""
+
+    linearity: LayerLinearity
+    view: PreActivations
+    first_kernel: Array
+    is_converged: bool  # its norms
+
+
+def _groups(
+    spec: DAGSpec, net: DAGNetwork, params: PyTree, x: Array, progress: Progress
+) -> dict[str, _Group]:
+    """Measure ‖H‖ of one neuron and the kernel of two: neurons of a group are exchangeable."""
+    groups: dict[str, _Group] = {}
+    if not spec.pre_activations:
+        return groups
+    inputs = x[: max(1, spec.num_hessians)]
+    for name, depth in net.depths.items():
+        progress.report(0.2, f"pre-activations of {name}")
+        num_neurons = net.num_outputs if name == OUTPUT else net.sizes[name]
+        view = PreActivations(net, name, tuple(range(min(2, num_neurons))))
+        found = _norm_of(view, params, inputs, batched=True)
+        linearity = LayerLinearity(
+            group=name, depth=depth, hessian_norm=float(found.value.mean()), change=0.0
+        )
+        is_converged = bool(found.converged.all())
+        groups[name] = _Group(linearity, view, empirical_ntk(view, params, x), is_converged)
+    return groups
 
 
 class _Spectrum(Measure[tuple[float, ...]]):
@@ -185,22 +221,21 @@ class _Spectrum(Measure[tuple[float, ...]]):
 class _ViewChange(Measure[dict[str, float]]):
     """Largest kernel change of the pre-activations of each group."""
 
-    def __init__(self, views: dict[str, PreActivations], first: dict[str, Array], x: Array):
-        self._views = views
-        self._first = first
+    def __init__(self, groups: Mapping[str, _Group], x: Array):
+        self._groups = groups
         self._x = x
-        self._largest = dict.fromkeys(views, 0.0)
+        self._largest = dict.fromkeys(groups, 0.0)
 
     def record(self, step: int, models: Mapping[str, Descent]) -> None:
-        if not step or not self._views:
+        if not step or not self._groups:
             return
         network = models["network"]
         params = merge(network.trained, network.fixed)
         now = jax.tree.map(lambda leaf: leaf[0], params)
-        for group, view in self._views.items():
-            kernel = unchecked_ntk(view, now, self._x)
-            change = float(kernel_change(kernel, self._first[group]))
-            self._largest[group] = max(self._largest[group], change)
+        for name, group in self._groups.items():
+            kernel = unchecked_ntk(group.view, now, self._x)
+            change = float(kernel_change(kernel, group.first_kernel))
+            self._largest[name] = max(self._largest[name], change)
 
     def result(self) -> dict[str, float]:
         """The largest change so far, by group."""

@@ -15,6 +15,7 @@ from linearity_lab.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, alo
 from linearity_lab.experiments.kernel_change.linear_model import LINEAR_MODEL_TITLE
 from linearity_lab.experiments.kernel_change.point import (
     KernelChangePoint,
+    KernelChangeRun,
     KernelChanges,
 )
 from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
@@ -147,55 +148,14 @@ def change_against_time(
 
     Other seeds than ``seed``, by default the first, are faint. Below are its outputs at a few training points.
     """
-    curves, known = [], {run.seed for run in point.runs}
-    strong_seed = seed if seed in known else min(known, default=0)
+    seeds = {run.seed for run in point.runs}
+    strong_seed = seed if seed in seeds else min(seeds, default=0)
     followed = [run for run in point.runs if run.seed == strong_seed and run.followed]
-    strong: set[str] = set()  # outputs whose first seed is drawn
-    for run in point.runs:
-        style, is_first = network_style(kind, run.output), run.output not in strong
-        strong.add(run.output)
-        for row, what, values in ((1, "ΔK(t)", run.change), (2, "loss", run.loss)):
-            x = times(run.steps, run.learning_rate, axis)
-            curves.append(
-                Curve(
-                    style,
-                    x,
-                    values,
-                    what,
-                    run.seed,
-                    row,
-                    2,
-                    marked=-1,
-                    symbol=style.mark(run.outcome),
-                    unit=axis,
-                    is_first=run.seed == seed if seed in known else is_first,
-                )
-            )
-    for run in point.of("softmax"):
-        if run.linear_model_change:
-            style = network_style(kind, "softmax", LINEAR_MODEL_TITLE, 1)
-            x = times(run.steps, run.learning_rate, axis)
-            what = "ΔK(t) of the softmax of the linear model"
-            is_shown = run.seed == strong_seed
-            curve = Curve(
-                style,
-                x,
-                run.linear_model_change,
-                what,
-                run.seed,
-                1,
-                2,
-                unit=axis,
-                is_first=is_shown,
-            )
-            curves.append(curve)
-    for run in followed:
-        style, x = network_style(kind, run.output), times(run.steps, run.learning_rate, axis)
-        for number_of, values in enumerate(zip(*run.followed, strict=True), start=1):
-            what = f"output at training point {number_of}"
-            curves.append(
-                Curve(style, x, values, what, run.seed, 3, 1.5, unit=axis, in_legend=False)
-            )
+    curves = [
+        *_network_curves(point, axis, kind, seed if seed in seeds else None),
+        *_linear_model_curves(point, axis, kind, strong_seed),
+        *_output_curves(followed, axis, kind),
+    ]
     rows = [Row("kernel change ΔK(t)", "from 0", 0.62), Row("loss", share=0.38)]
     if followed:
         rows = [
@@ -208,29 +168,89 @@ def change_against_time(
         figure.update_layout(height=figure.layout.height * 1.3)
     if loss_threshold is not None:
         add_level(figure, loss_threshold, "threshold", row=2)
-    ends = [
-        f"{output_title(output)} {number(sum(changes) / len(changes))}"
-        for output in occurring([point], "output")
-        if (
-            changes := [run.change[-1] for run in point.of(output) if math.isfinite(run.change[-1])]
-        )
-    ]
-    words = (
-        f"Kernel change and loss along training at width {point.width:,}. "
-        f"Mean kernel change at the end: {', '.join(ends)}."
-    )
+    label = f"Kernel change and loss along training at width {point.width:,}"
+    words = f"{label}. Mean kernel change at the end: {', '.join(_last_changes(point))}."
+    of_class = f"Outputs of seed {strong_seed} at a few training points, of the point's own class."
     caption = [
-        *(
-            [f"Outputs of seed {strong_seed} at a few training points, of the point's own class."]
-            if followed
-            else []
-        ),
+        *([of_class] if followed else []),
         *_rates([point]),
         *_estimated([point]),
         *left_out(list(change_lines([point], kind).values()), width_axis()),
     ]
-    label = f"Kernel change and loss along training at width {point.width:,}"
     return Chart(figure, words, time_rows(point), caption, label=label)
+
+
+def _network_curves(
+    point: KernelChangePoint, axis: TimeAxis, kind: str, seed: int | None
+) -> list[Curve]:
+    """Draw ΔK(t) and the loss of every run; strong are those of ``seed``, or the first of each output."""
+    curves = []
+    drawn: set[str] = set()  # outputs with a run
+    for run in point.runs:
+        style = network_style(kind, run.output)
+        is_first = run.output not in drawn if seed is None else run.seed == seed
+        drawn.add(run.output)
+        x = times(run.steps, run.learning_rate, axis)
+        for row, what, values in ((1, "ΔK(t)", run.change), (2, "loss", run.loss)):
+            curve = Curve(
+                style,
+                x,
+                values,
+                what,
+                run.seed,
+                row,
+                width=2,
+                marked=-1,
+                symbol=style.mark(run.outcome),
+                unit=axis,
+                is_first=is_first,
+            )
+            curves.append(curve)
+    return curves
+
+
+def _linear_model_curves(
+    point: KernelChangePoint, axis: TimeAxis, kind: str, strong_seed: int
+) -> list[Curve]:
+    """Draw ΔK(t) of softmax(f_lin), where it was trained."""
+    style = network_style(kind, "softmax", LINEAR_MODEL_TITLE, 1)
+    what = "ΔK(t) of the softmax of the linear model"
+    curves = []
+    for run in point.of("softmax"):
+        if not run.linear_model_change:
+            continue
+        x = times(run.steps, run.learning_rate, axis)
+        is_first = run.seed == strong_seed
+        values = run.linear_model_change
+        curves.append(
+            Curve(style, x, values, what, run.seed, 1, width=2, unit=axis, is_first=is_first)
+        )
+    return curves
+
+
+def _output_curves(runs: Sequence[KernelChangeRun], axis: TimeAxis, kind: str) -> list[Curve]:
+    """Draw the outputs of runs at their followed points."""
+    curves = []
+    for run in runs:
+        style = network_style(kind, run.output)
+        x = times(run.steps, run.learning_rate, axis)
+        for number_of, values in enumerate(zip(*run.followed, strict=True), start=1):
+            what = f"output at training point {number_of}"
+            curves.append(
+                Curve(style, x, values, what, run.seed, 3, width=1.5, unit=axis, in_legend=False)
+            )
+    return curves
+
+
+def _last_changes(point: KernelChangePoint) -> list[str]:
+    """Return the mean ΔK of each output at the end of training, in words."""
+    found = []
+    for output in occurring([point], "output"):
+        last = [run.change[-1] for run in point.of(output)]
+        finite = [change for change in last if math.isfinite(change)]
+        if finite:
+            found.append(f"{output_title(output)} {number(sum(finite) / len(finite))}")
+    return found
 
 
 def time_rows(point: KernelChangePoint) -> list[dict[str, object]]:

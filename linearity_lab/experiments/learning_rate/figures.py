@@ -63,89 +63,26 @@ def outcome_map(
 
     Every cell has an invisible marker with its (m, c), because points of heatmaps cannot be selected.
     """
-    order = list(RATE_OUTCOMES)
-    figure = make_subplots(
+    panels = make_subplots(
         1, len(models), shared_yaxes=True, horizontal_spacing=0.02, subplot_titles=list(models)
     )
     rates = sorted({run.rate for point in points for run in point.runs})
-    widths = [width_label(point.width) for point in points]
-    scale = [
-        [(i + end) / len(order), OUTCOME_LOOKS[name][0]]
-        for i, name in enumerate(order)
-        for end in (0, 1)
-    ]
     for column, model in enumerate(models, start=1):
-        cells = [[_most(point.of(model, rate)) for point in points] for rate in rates]
-        figure.add_heatmap(
-            x=widths,
-            y=[f"{rate:g}" for rate in rates],
-            z=[[order.index(name) if name else None for name, _ in row] for row in cells],
-            text=[[OUTCOME_LOOKS[name][1] if name else "" for name, _ in row] for row in cells],
-            texttemplate="%{text}",
-            hoverinfo="skip",
-            colorscale=scale,
-            zmin=-0.5,
-            zmax=len(order) - 0.5,
-            showscale=False,
-            xgap=1,
-            ygap=1,
-            row=1,
-            col=column,
-        )
-        figure.add_scatter(
-            x=[width for _ in rates for width in widths],
-            y=[f"{rate:g}" for rate in rates for _ in widths],
-            customdata=[
-                [point.width, rate, words]
-                for rate, row in zip(rates, cells, strict=True)
-                for point, (_, words) in zip(points, row, strict=True)
-            ],
-            mode="markers",
-            marker={"size": 20, "symbol": "square", "color": UNSEEN},
-            unselected={"marker": {"opacity": 1}},
-            hovertemplate="m = %{customdata[0]:,}, c = %{customdata[1]:g}<br>%{customdata[2]}<extra></extra>",
-            showlegend=False,
-            name=model,
-            row=1,
-            col=column,
-        )
-        if cell is not None and cell[1] in rates and cell[0] in [point.width for point in points]:
-            at, up = [point.width for point in points].index(cell[0]), rates.index(cell[1])
-            # White around black: seen on every cell, in both themes.
-            for color, wide in (("#FFFFFF", 5), ("#000000", 2)):
-                figure.add_shape(
-                    type="rect", x0=at - 0.5, x1=at + 0.5, y0=up - 0.5, y1=up + 0.5,
-                    line={"color": color, "width": wide}, row=1, col=column,
-                )  # fmt: skip
-        # Markers would add a margin.
-        labels = (
-            widths if len(widths) < 5 else widths[(len(widths) - 1) % 2 :: 2]
-        )  # every other one, else they touch
-        ends = [-0.5, len(widths) - 0.5]
-        figure.update_xaxes(
-            type="category", title="width m", range=ends, tickvals=labels, row=1, col=column
-        )
-    figure.update_yaxes(type="category", range=[-0.5, len(rates) - 0.5])
-    figure.update_yaxes(title="rate c", row=1, col=1)
-    occur = {run.outcome for point in points for run in point.runs}
-    for name in (name for name in order if name in occur):
-        color, letter = OUTCOME_LOOKS[name]
-        marker = {"color": color, "symbol": "square", "size": 12}
-        figure.add_scatter(
-            x=[None], y=[None], mode="markers", marker=marker, name=f"{letter} {name}"
-        )
-    counts = {
-        model: Counter(run.outcome for point in points for run in point.of(model))
-        for model in models
-    }
-    summary = [
-        f"{MODEL_TITLES[model]}: {', '.join(f'{n} {name}' for name, n in found.items())}"
-        for model, found in counts.items()
-    ]
+        _add_cells(panels, points, model, rates, column)
+        if cell is not None:
+            _add_frame(panels, points, rates, cell, column)
+    panels.update_yaxes(type="category", range=[-0.5, len(rates) - 0.5])
+    panels.update_yaxes(title="rate c", row=1, col=1)
+    _add_outcome_legend(panels, points)
+    summary = []
+    for model in models:
+        counts = Counter(run.outcome for point in points for run in point.of(model))
+        listed = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
+        summary.append(f"{MODEL_TITLES[model]}: {listed}")
     caption = [f"{beginning(name)}: {words}." for name, words in RATE_OUTCOMES.items()]
     caption.append("A cell shows the most frequent outcome of its seeds.")
     # The toolbar is above the panel titles; the nearest marker to any click is that of its cell.
-    figure = finish(figure).update_layout(margin_t=60, hoverdistance=-1)
+    figure = finish(panels).update_layout(margin_t=60, hoverdistance=-1)
     outcomes = beginning("; ".join(summary)) + "."
     finding = _stable_rates(points, models)
     return Chart(
@@ -157,6 +94,104 @@ def outcome_map(
         clicks="A click on a cell shows its run.",
         label="Outcomes by width and rate",
     )
+
+
+def _add_cells(
+    figure: go.Figure,
+    points: Sequence[RatePoint],
+    model: str,
+    rates: Sequence[float],
+    column: int,
+) -> None:
+    """Draw the cells of one model: a row for each rate, a column for each width."""
+    order = list(RATE_OUTCOMES)
+    colors: list[tuple[float, str]] = []  # each outcome has one color from end to end
+    for index, outcome in enumerate(order):
+        color, _ = OUTCOME_LOOKS[outcome]
+        colors += [(index / len(order), color), ((index + 1) / len(order), color)]
+    widths = [width_label(point.width) for point in points]
+    rate_labels = [f"{rate:g}" for rate in rates]
+    z, letters, notes = [], [], []
+    for rate in rates:
+        cells = [_most(point.of(model, rate)) for point in points]
+        z.append([order.index(outcome) if outcome else None for outcome, _ in cells])
+        letters.append([OUTCOME_LOOKS[outcome][1] if outcome else "" for outcome, _ in cells])
+        for point, (_, words) in zip(points, cells, strict=True):
+            notes.append([point.width, rate, words])
+    figure.add_heatmap(
+        x=widths,
+        y=rate_labels,
+        z=z,
+        text=letters,
+        texttemplate="%{text}",
+        hoverinfo="skip",
+        colorscale=colors,
+        zmin=-0.5,
+        zmax=len(order) - 0.5,
+        showscale=False,
+        xgap=1,
+        ygap=1,
+        row=1,
+        col=column,
+    )
+    figure.add_scatter(
+        x=widths * len(rates),
+        y=[label for label in rate_labels for _ in widths],
+        customdata=notes,
+        mode="markers",
+        marker={"size": 20, "symbol": "square", "color": UNSEEN},
+        unselected={"marker": {"opacity": 1}},
+        hovertemplate="m = %{customdata[0]:,}, c = %{customdata[1]:g}<br>%{customdata[2]}<extra></extra>",
+        showlegend=False,
+        name=model,
+        row=1,
+        col=column,
+    )
+    # Markers would add a margin. More than four labels would touch; the last one stays.
+    labels = widths if len(widths) < 5 else widths[(len(widths) - 1) % 2 :: 2]
+    ends = [-0.5, len(widths) - 0.5]
+    figure.update_xaxes(
+        type="category", title="width m", range=ends, tickvals=labels, row=1, col=column
+    )
+
+
+def _add_frame(
+    figure: go.Figure,
+    points: Sequence[RatePoint],
+    rates: Sequence[float],
+    cell: tuple[int, float],
+    column: int,
+) -> None:
+    """Frame a cell (m, c), if it is drawn: white around black is seen on every cell, in both themes."""
+    width, rate = cell
+    widths = [point.width for point in points]
+    if width not in widths or rate not in rates:
+        return
+    x = widths.index(width)
+    y = rates.index(rate)
+    for color, thickness in (("#FFFFFF", 5), ("#000000", 2)):
+        figure.add_shape(
+            type="rect",
+            x0=x - 0.5,
+            x1=x + 0.5,
+            y0=y - 0.5,
+            y1=y + 0.5,
+            line={"color": color, "width": thickness},
+            row=1,
+            col=column,
+        )
+
+
+def _add_outcome_legend(figure: go.Figure, points: Sequence[RatePoint]) -> None:
+    """Explain the colors and letters of the outcomes that occur."""
+    occurring_outcomes = {run.outcome for point in points for run in point.runs}
+    for outcome in RATE_OUTCOMES:
+        if outcome not in occurring_outcomes:
+            continue
+        color, letter = OUTCOME_LOOKS[outcome]
+        marker = {"color": color, "symbol": "square", "size": 12}
+        name = f"{letter} {outcome}"
+        figure.add_scatter(x=[None], y=[None], mode="markers", marker=marker, name=name)
 
 
 def _stable_rates(points: Sequence[RatePoint], models: Sequence[str]) -> str:
