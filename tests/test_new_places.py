@@ -1,4 +1,4 @@
-"""A setting, a figure, a page, a glossary term or a limit is added by the edits that docs/architecture.md names.
+"""A setting, figure, page, column, preset, look, glossary term or limit is added by the edits that docs/architecture.md names.
 
 Each test edits a copy of the product at these places alone, and opens it as a visitor would.
 """
@@ -152,3 +152,67 @@ page = opened("greeting")
 assert any("Good morning" in each.value for each in page.markdown)
 """
     run(product, OPENED + program)
+
+
+def test_one_column_appears_in_every_table(product: Path) -> None:
+    column = """
+    Column("gain", "‖w − w₀‖ · ΔK", lambda _, run: run.distance * run.sup_change),
+    Column("last_finite_step", ""),
+"""
+    edit(product, f"{LAZY}/point.py", '\n    Column("last_finite_step", ""),\n', column)
+    program = """
+from linearity_lab.charts.chart import comparison_of
+from linearity_lab.dashboard.gallery import gallery_result
+from linearity_lab.runs.columns import table_rows
+result = gallery_result("liu-lazy")
+row = result.rows()[0]
+assert row["gain"] == row["distance"] * row["sup_change"]
+assert "gain" in result.csv()
+assert "‖w − w₀‖ · ΔK" in table_rows(type(result).columns, result.points)[0]
+assert comparison_of(result.spec).measures["gain"] == "‖w − w₀‖ · ΔK"
+"""
+    run(product, program)
+
+
+def test_one_preset_opens_on_its_page(product: Path) -> None:
+    preset = """
+[one-narrow-network]
+title = "One narrow network"
+claim = "A narrow network moves."
+source = "ours"
+our_choice = "All of it."
+
+[one-narrow-network.spec]
+widths = [5]
+num_seeds = 1
+"""
+    with (product / LAZY / "presets.toml").open("a", encoding="utf-8") as presets:
+        presets.write(preset)
+    program = """
+from linearity_lab.runs import PRESETS
+assert PRESETS["one-narrow-network"].spec.widths == (5,)
+page = opened("lazy")
+(chooser,) = [each for each in page.selectbox if "One narrow network" in each.options]
+chooser.set_value("one-narrow-network").run()
+assert not page.exception
+assert page.query_params["preset"] in ("one-narrow-network", ["one-narrow-network"])
+"""
+    run(product, OPENED + program)
+
+
+def test_one_look_changes_no_other(product: Path) -> None:
+    from linearity_lab.charts.style import registry
+
+    looks = "linearity_lab/charts/looks.toml"
+    edit(product, looks, "\n[method]\n", '\nlog_cosh = ["green", "dot", "star"]\n\n[method]\n')
+    before = {meaning: repr(look) for meaning, look in registry().items()}
+    program = f"""
+from linearity_lab.charts.style import COLORS, registry
+now = {{meaning: repr(look) for meaning, look in registry().items()}}
+(added,) = set(now) - set({sorted(before)!r})
+assert added == "activation log_cosh"
+assert registry()[added].color == COLORS["green"]
+changed = {{each for each, look in {before!r}.items() if now[each] != look}}
+assert not changed, changed
+"""
+    run(product, program)
