@@ -1,4 +1,4 @@
-"""A setting, figure, page, column, preset, look, glossary term or limit is added by the edits that docs/architecture.md names.
+"""Each row of docs/architecture.md is proved: its edits alone add one of its kind, and nothing else is touched.
 
 Each test edits a copy of the product at these places alone, and opens it as a visitor would.
 """

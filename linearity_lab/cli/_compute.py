@@ -138,14 +138,11 @@ def report(
     )
     from ntk_core.networks.keys import initial_key
 
-    is_digest = data is not None and len(data) == 64
-    chosen = (
-        {"dataset.name": "upload", "dataset.digest": data}
-        if is_digest
-        else {"dataset.name": data}
-        if data
-        else {}
-    )
+    chosen: dict[str, str] = {}
+    if data and len(data) == 64:  # a digest of uploaded data
+        chosen = {"dataset.name": "upload", "dataset.digest": data}
+    elif data:
+        chosen = {"dataset.name": data}
     directory = _directory(out)
     files = {"before": Path(before), "after": Path(after)}
     w0, w1 = map(read_checkpoint, files.values())

@@ -309,7 +309,11 @@ def _as_json(entry: StoredRun | UnfinishedJob) -> str:
 
 def _job_line(job: UnfinishedJob) -> str:
     since = datetime.fromtimestamp(job.submitted_s).isoformat(" ", "minutes")
-    state = "ending" if job.ending else "running" if job.running else "waiting"
+    state = "waiting"
+    if job.ending:
+        state = "ending"
+    elif job.running:
+        state = "running"
     allowed = "any time" if job.allowed_s is None else f"{job.allowed_s:.0f} s"
     name = job.spec.experiment if job.spec else "settings that cannot be read"
     return printable(

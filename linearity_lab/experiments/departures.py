@@ -48,13 +48,11 @@ def departure(
     """Return the first crossing of the threshold, log-linear between records, or the reason for none."""
     index = next((index for index, value in enumerate(values) if value > threshold), None)
     if index is None:
-        end = (
-            outcome
-            if outcome in ("diverged", "dead")
-            else "never"
-            if outcome == "converged"
-            else "beyond"
-        )
+        end = "beyond"
+        if outcome in ("diverged", "dead"):
+            end = outcome
+        elif outcome == "converged":
+            end = "never"
         return Departure.model_validate({"outcome": end, "at": clock[-1] if clock else math.nan})
     before = max(0, index - 1)
     low, value, share = values[before], values[index], 0.0

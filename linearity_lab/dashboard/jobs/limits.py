@@ -35,10 +35,8 @@ def check_limits(spec: Spec, limits: Profile | None = None) -> None:
 
 def largest_of(setting: Setting, limits: Profile) -> int | None:
     """Return the largest value that the profile allows; None without a limit."""
-    return (
-        limits.max_width
-        if setting.counts_neurons
-        else limits.max_seeds
-        if setting.name == "num_seeds"
-        else None
-    )
+    if setting.counts_neurons:
+        return limits.max_width
+    if setting.name == "num_seeds":
+        return limits.max_seeds
+    return None

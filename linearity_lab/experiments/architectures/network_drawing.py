@@ -63,10 +63,10 @@ def drawing(
             f"{row['neurons or channels']:,} neurons or channels<br>{row['parameters']:,} parameters"
         )
     crowded = len(heights) > 8
-    labels = [
-        "m" if count == width else f"{count}" if crowded else width_label(count)
-        for count in features
-    ]
+    labels = []
+    for count in features:
+        number = f"{count}" if crowded else width_label(count)
+        labels.append("m" if count == width else number)
     labels[0], labels[-1] = str(features[0]), str(features[-1])
     shared = {
         "x": list(range(len(heights))),
@@ -150,7 +150,11 @@ def description(architecture: ArchitectureSpec) -> str:
         ", ".join(ACTIVATIONS[name].title for name in architecture.activations) or "no activation"
     )
     named = ", ".join(str(layer) for layer, has in enumerate(biased, start=1) if has)
-    biases = "biases" if all(biased) else f"biases in layer {named}" if any(biased) else "no biases"
+    biases = "no biases"
+    if all(biased):
+        biases = "biases"
+    elif any(biased):
+        biases = f"biases in layer {named}"
     zero = {"symmetric": ", two mirrored copies", "subtracted": ", minus its output at w₀"}
     return (
         f"{architecture.record.title}, {layers}, {activations}, {biases}, "

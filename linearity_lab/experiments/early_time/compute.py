@@ -308,13 +308,11 @@ def _features(
 
 def _network(spec: EarlyTimeSpec, activation: str, width: int, d: int) -> Network:
     network = spec.network
-    trained: Literal["all", "hidden", "last"] = (
-        "hidden"
-        if spec.training.rate_output == 0
-        else "last"
-        if spec.training.rate_hidden == 0
-        else "all"
-    )
+    trained: Literal["all", "hidden", "last"] = "all"
+    if spec.training.rate_output == 0:
+        trained = "hidden"
+    elif spec.training.rate_hidden == 0:
+        trained = "last"
     halves = network.start == "symmetric" and not network.is_doubled
     architecture = network.architecture(activation, d, trained)
     return build_network(

@@ -227,7 +227,9 @@ def _stated(network: ComparedNetwork) -> tuple[str, str]:
     ):
         return "–", "–"
     linear = network.output == "linear" and network.bottleneck is None
-    norm = "–" if network.parameterization != "ntk" else "Õ(m^{−1/2})" if linear else "Õ(1)"
+    norm = "–"
+    if network.parameterization == "ntk":
+        norm = "Õ(m^{−1/2})" if linear else "Õ(1)"
     return norm, "yes" if linear else "no"
 
 

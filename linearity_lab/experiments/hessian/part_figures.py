@@ -53,13 +53,9 @@ def _part(number: int, title: str, path: str) -> Part:
         found: object = run
         for name in path.split("."):
             found = None if found is None else getattr(found, name)
-        return (
-            max(found)
-            if isinstance(found, tuple)
-            else found
-            if isinstance(found, int | float)
-            else math.nan
-        )
+        if isinstance(found, tuple):
+            return max(found)
+        return found if isinstance(found, int | float) else math.nan
 
     return Part(of, nth_style(number, title, "part"))
 

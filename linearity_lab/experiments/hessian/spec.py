@@ -234,7 +234,11 @@ def counts(spec: HessianSpec, key: str, most: bool = False) -> tuple[Counts, ...
     places = len(spec.radii) * (spec.num_starts * (BALL_STEPS + 1) + TYPICAL_FURTHER_STEPS)
     directions += 2 * min(spec.num_ball_seeds, spec.num_seeds) * places
     trained = min(spec.num_trained, spec.num_seeds) if network.input == "data" else 0
-    copies = COPIES_IN_BALLS if spec.radii else COPIES_IN_TRAINING if trained else COPIES_AT_REST
+    copies = COPIES_AT_REST
+    if spec.radii:
+        copies = COPIES_IN_BALLS
+    elif trained:
+        copies = COPIES_IN_TRAINING
     programs = {
         "hessian": 1 + (bounded + blocks + spec.shares) / 2 + spec.vector,
         "training": bool(trained),

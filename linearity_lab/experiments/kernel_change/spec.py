@@ -199,7 +199,11 @@ def counts(spec: KernelChangeSpec, key: str, most: bool = False) -> tuple[Counts
     places = BALL_STARTS * (BALL_STEPS + 2) if spec.ball_radius else 0
     derivatives = len(spec.outputs) * (spec.takes_velocity + places)
     # A derivative is as large as every view; a search stores its center, its best point, and a point with its gradient.
-    copies, views = (6, 3) if places else (4, 2) if spec.takes_velocity else (3, 1)
+    copies, views = 3, 1
+    if places:
+        copies, views = 6, 3
+    elif spec.takes_velocity:
+        copies, views = 4, 2
     copies += spec.trains * spec.training.method.num_copies
     numbers, blocks = 0, 0.0
     if streamed:

@@ -95,8 +95,9 @@ def line_words(step: Step, drawn: Drawn, measured: tuple[Line, Axis]) -> str:
     if law is None:
         return text
     apart = abs(exponent - law.exponent)
-    known = math.isfinite(law.interval)
-    verdict = ("inside" if apart <= law.interval else "outside") if known else "unknown interval"
+    verdict = "unknown interval"
+    if math.isfinite(law.interval):
+        verdict = "inside" if apart <= law.interval else "outside"
     ratio = points[-1][1] / end.value
     return f"{text} " + words[verdict].format(
         measured=measured_words(measured),

@@ -217,9 +217,13 @@ def _answer(code: str, member: str) -> None:
     st.markdown(question.text)
     if seen.is_revealed:
         is_right = seen.own == question.answer
-        verdict = "" if seen.own is None else f"**{_word('right' if is_right else 'wrong')}** "
-        show = st.success if is_right else st.info if seen.own is None else st.error
-        show(f"{verdict}{_word('answer')}: **{question.choices[question.answer]}.**")
+        answer = f"{_word('answer')}: **{question.choices[question.answer]}.**"
+        if seen.own is None:
+            st.info(answer)
+        elif is_right:
+            st.success(f"**{_word('right')}** {answer}")
+        else:
+            st.error(f"**{_word('wrong')}** {answer}")
         if seen.own is not None and not is_right:
             st.markdown(f"{_word('yours')}: {question.choices[seen.own]}.")
         _bars(step, seen)
@@ -236,4 +240,7 @@ def _answer(code: str, member: str) -> None:
         st.button(f"{place}. {question.choices[index]}", key=f"{PAGE}.vote.{step.name}.{index}", width="stretch",
                   type="primary" if seen.own == index else "secondary", on_click=vote, args=(index,),
                   disabled=is_over)  # fmt: skip
-    st.caption(_word("over" if is_over else "choose" if seen.own is None else "chosen"))
+    if is_over:
+        st.caption(_word("over"))
+    else:
+        st.caption(_word("choose" if seen.own is None else "chosen"))
