@@ -392,7 +392,7 @@ def curves(chart) -> dict[str, list]:
     return found
 
 
-@pytest.mark.parametrize("view", early_time.VIEWS)
+@pytest.mark.parametrize("view", list(early_time.View))
 def test_every_view_draws_each_model_and_seed_from_step_one(view):
     traces, without_feature = (
         curves(early_time.along_steps(DEPARTED, runs, view))

@@ -113,16 +113,25 @@ def heatmaps(snapshot: KernelSnapshot, letter: str, width: int) -> Chart:
 
     Numbers state the size of each kernel; a common color scale shows its shape.
     """
-    kernels = {"before": snapshot.initial, "after": snapshot.final}
+    matrices = {"before": np.asarray(snapshot.initial), "after": np.asarray(snapshot.final)}
     if snapshot.infinite is not None:
-        kernels[INFINITE] = snapshot.infinite
-    matrices = {name: np.asarray(kernel) for name, kernel in kernels.items()}
-    scales = {
-        name: max(float(np.trace(matrix)) / len(matrix), 1e-30) for name, matrix in matrices.items()
-    }
+        matrices[INFINITE] = np.asarray(snapshot.infinite)
+    words = _kernel_words(matrices, letter, width)
+    rows = [_kernel_row(name, matrix) for name, matrix in matrices.items()]
+    label = f"Tangent kernel of network {letter} at width {width:,}"
+    figure = _heatmap_panels(matrices, letter)
+    return Chart(figure, words, rows, [words], f"kernel_{letter.lower()}", label=label)
+
+
+Matrices = Mapping[str, np.ndarray]  # name of a kernel → its entries, (n, n)
+
+
+def _heatmap_panels(matrices: Matrices, letter: str) -> go.Figure:
+    """Draw each kernel, divided by its mean diagonal, in one color scale."""
+    scales = {name: max(_mean_diagonal(matrix), 1e-30) for name, matrix in matrices.items()}
     titles = [f"{letter} {name}<br>× {number(scale)}" for name, scale in scales.items()]
     figure = make_subplots(
-        rows=1, cols=len(kernels), subplot_titles=titles, horizontal_spacing=0.03
+        rows=1, cols=len(matrices), subplot_titles=titles, horizontal_spacing=0.03
     )
     for column, (name, matrix) in enumerate(matrices.items(), start=1):
         figure.add_heatmap(
@@ -155,28 +164,42 @@ def heatmaps(snapshot: KernelSnapshot, letter: str, width: int) -> Chart:
             "cmax": float(np.percentile(scaled, 99)),
         },
     )
-    before, limit = matrices["before"], matrices.get(INFINITE)
+    return figure
+
+
+def _mean_diagonal(matrix: np.ndarray) -> float:
+    return float(np.trace(matrix)) / len(matrix)
+
+
+def _kernel_words(matrices: Matrices, letter: str, width: int) -> str:
+    """Describe the kernels of a network, and how far apart they are."""
+    before = matrices["before"]
     change = float(np.linalg.norm(matrices["after"] - before) / np.linalg.norm(before))
     words = (
         f"Tangent kernel of network {letter} at width {width:,} before and after training. It is averaged over "
         "outputs and divided by the mean diagonal entry (printed above). Samples are ordered by class. "
         f"Undivided, it changed by {number(change)} of its norm."
     )
-    if limit is not None:
-        distance = float(np.linalg.norm(before - limit) / np.linalg.norm(limit))
-        words += f" Before training it is {number(distance)} from the infinite-width kernel, relative to its norm."
-    rows: list[dict[str, object]] = [
-        {
-            "kernel": "infinite width" if name == INFINITE else name,
-            "mean on the diagonal": float(np.trace(matrix)) / len(matrix),
-            "mean off the diagonal": float(matrix.sum() - np.trace(matrix))
-            / max(len(matrix) * (len(matrix) - 1), 1),
-            "Frobenius norm": float(np.linalg.norm(matrix)),
-        }
-        for name, matrix in matrices.items()
-    ]
-    label = f"Tangent kernel of network {letter} at width {width:,}"
-    return Chart(figure, words, rows, [words], f"kernel_{letter.lower()}", label=label)
+    limit = matrices.get(INFINITE)
+    if limit is None:
+        return words
+    distance = float(np.linalg.norm(before - limit) / np.linalg.norm(limit))
+    return (
+        f"{words} Before training it is {number(distance)} from the infinite-width kernel, "
+        "relative to its norm."
+    )
+
+
+def _kernel_row(name: str, matrix: np.ndarray) -> dict[str, object]:
+    """Return the table row of a kernel."""
+    num_samples = len(matrix)
+    num_pairs = max(num_samples * (num_samples - 1), 1)
+    return {
+        "kernel": "infinite width" if name == INFINITE else name,
+        "mean on the diagonal": _mean_diagonal(matrix),
+        "mean off the diagonal": float(matrix.sum() - np.trace(matrix)) / num_pairs,
+        "Frobenius norm": float(np.linalg.norm(matrix)),
+    }
 
 
 def spectra(snapshots: Snapshots, styles: Styles) -> Chart:
@@ -184,50 +207,21 @@ def spectra(snapshots: Snapshots, styles: Styles) -> Chart:
 
     Eigenvalues at rounding level, below 10⁻⁷ of the largest in single precision, are left out.
     """
-    figure, rows = go.Figure(), []
+    figure = go.Figure()
+    rows: list[dict[str, object]] = []
     for letter, snapshot in snapshots.items():
-        style = styles[letter]
-        limit = None
-        if (
-            snapshot.infinite is not None
-        ):  # the eigenvalues of K_∞ ⊗ I_C are those of K_∞, each C-fold
-            matrix = np.asarray(snapshot.infinite)
-            num_outputs = len(snapshot.initial_eigenvalues) // len(matrix)
-            limit = np.repeat(np.linalg.eigvalsh((matrix + matrix.T) / 2)[::-1], num_outputs)
+        limit = _infinite_eigenvalues(snapshot)
+        _add_spectra(figure, snapshot, limit, styles[letter])
         pairs = zip(snapshot.initial_eigenvalues, snapshot.final_eigenvalues, strict=True)
         for rank, (before, after) in enumerate(pairs):
-            row: dict[str, object] = {
-                "network": letter,
-                "index": rank + 1,
-                "before": before,
-                "after": after,
-            }
-            rows.append({**row, "infinite width": None if limit is None else float(limit[rank])})
-        drawn = [
-            (
-                "before",
-                np.asarray(snapshot.initial_eigenvalues),
-                style.symbol + "-open",
-                style.dash,
-                1,
-            ),
-            ("after", np.asarray(snapshot.final_eigenvalues), style.symbol, style.dash, 2),
-            *([("infinite width", limit, "", "dash", 2.5)] if limit is not None else []),
-        ]
-        for name, values, symbol, dash, thickness in drawn:
-            keep = values > 1e-7 * values.max()
-            ranks, shown = np.flatnonzero(keep) + 1, values[keep]
-            title = f"{style.title} {name}"
-            figure.add_scatter(
-                x=ranks,
-                y=shown,
-                text=[number(value, 3) for value in shown],
-                mode="lines+markers" if symbol else "lines",
-                line={"color": style.color, "dash": dash, "width": thickness},
-                marker={"color": style.color, "symbol": symbol, "size": 6} if symbol else None,
-                name=title,
-                legendgroup=None if symbol else title,
-                hovertemplate=f"{title}<br>eigenvalue %{{x}}: %{{text}}<extra></extra>",
+            rows.append(
+                {
+                    "network": letter,
+                    "index": rank + 1,
+                    "before": before,
+                    "after": after,
+                    "infinite width": None if limit is None else float(limit[rank]),
+                }
             )
     figure.update_xaxes(
         title="eigenvalue index", **log_ticks([x for trace in figure.data for x in trace.x], 0)
@@ -245,6 +239,46 @@ def spectra(snapshots: Snapshots, styles: Styles) -> Chart:
     words = "Eigenvalues of the tangent kernel before and after training. " + " ".join(sentences)
     label = "Eigenvalues of the tangent kernel before and after training"
     return Chart(figure, words, rows, name="spectra", label=label)
+
+
+def _infinite_eigenvalues(snapshot: KernelSnapshot) -> np.ndarray | None:
+    """Return the eigenvalues of K_∞ ⊗ I_C, descending: those of K_∞, each C-fold."""
+    if snapshot.infinite is None:
+        return None
+    matrix = np.asarray(snapshot.infinite)
+    num_outputs = len(snapshot.initial_eigenvalues) // len(matrix)
+    symmetric = (matrix + matrix.T) / 2
+    return np.repeat(np.linalg.eigvalsh(symmetric)[::-1], num_outputs)
+
+
+def _add_spectra(
+    figure: go.Figure, snapshot: KernelSnapshot, limit: np.ndarray | None, style: Style
+) -> None:
+    """Draw the eigenvalues of one network before and after training, and in the limit."""
+    before = np.asarray(snapshot.initial_eigenvalues)
+    after = np.asarray(snapshot.final_eigenvalues)
+    drawn = [
+        ("before", before, f"{style.symbol}-open", style.dash, 1.0),
+        ("after", after, style.symbol, style.dash, 2.0),
+    ]
+    if limit is not None:
+        drawn.append(("infinite width", limit, "", "dash", 2.5))
+    for name, values, symbol, dash, thickness in drawn:
+        is_resolved = values > 1e-7 * values.max()
+        ranks = np.flatnonzero(is_resolved) + 1
+        shown = values[is_resolved]
+        title = f"{style.title} {name}"
+        figure.add_scatter(
+            x=ranks,
+            y=shown,
+            text=[number(value, 3) for value in shown],
+            mode="lines+markers" if symbol else "lines",
+            line={"color": style.color, "dash": dash, "width": thickness},
+            marker={"color": style.color, "symbol": symbol, "size": 6} if symbol else None,
+            name=title,
+            legendgroup=None if symbol else title,
+            hovertemplate=f"{title}<br>eigenvalue %{{x}}: %{{text}}<extra></extra>",
+        )
 
 
 def _points_by_network(shown: Runs) -> dict[str, list[ArchitecturesPoint]]:
