@@ -144,7 +144,7 @@ def _figure(
     height: int | None,
 ) -> go.Figure:
     """Draw all lines, and guides and labels beside the visible ones."""
-    traces = []
+    traces: list[JSON] = []
     for line in lines:
         traces += _line(line, axis, symbol, is_log=is_log)
     traces += _marks(visible)

@@ -237,5 +237,5 @@ def test_charts_have_the_name_of_their_figure():
     one = Chart(go.Figure(), "", [])
     other = replace(one, name="beside")
     figure = Figure("curves", "Curves", draw=lambda shown: [one, other])
-    shown = Shown(KernelChangeSpec(), ())
+    shown: Shown[KernelChangeSpec, KernelChangePoint] = Shown(KernelChangeSpec(), ())
     assert [chart.name for chart in figure.charts(shown)] == ["curves", "beside"]
