@@ -15,11 +15,11 @@ from benchmarks.drills.report import STORE, conclude, own_data, spread
 from benchmarks.drills.served_app import proxied, served_app
 from benchmarks.drills.sessions import Seen, Visit, crowd, work
 from benchmarks.measure import ROOT, Row, Watch
+from linearity_lab.dashboard.jobs.profile import PROFILES
 
 LIMIT_S, UPLOAD_S, LIMIT_MIB = 1.0, 30.0, 150
-WORKER_MIB = (
-    1.25 * 1024 * 1.25
-)  # the profile's cap of a job, and a quarter between two measurements of it
+# The profile's cap of a job, and a quarter between two measurements of it.
+WORKER_MIB = 1.25 * PROFILES["hosted"].max_memory_bytes / 2**20
 NUM_RUNNING, NUM_UPLOADING = 3, 2
 SWEEP = "widths=10&outputs=linear&num_seeds=1&training.max_steps=200"
 VISIT = Visit(SWEEP, distinct=NUM_RUNNING, pause_s=(5.0, 10.0), page_share=0.5, every_s=60.0)
