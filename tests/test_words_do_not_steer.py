@@ -27,7 +27,7 @@ PATTERNS = {"search", "match", "fullmatch"}
 EXCEPTIONS = {
     # XLA has one exception class for all failures; its message begins with a status code.
     ("linearity_lab/runs/_this_process.py", "str(error).lstrip().startswith(_OUT_OF_MEMORY_CODE)"),
-    # Shorter forms of titles, for display, and a search that a person types.
+    # Shorter forms of titles, for display, and a search for typed words.
     (
         "linearity_lab/experiments/architectures/figures.py",
         "GROWN_AXES[grown].title.rpartition(' ')",

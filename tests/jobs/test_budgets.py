@@ -220,7 +220,7 @@ def test_too_large_result_ends_the_run_in_the_worker(tiny, monkeypatch, tmp_path
     def announce(spec, *, on_event, **_):
         on_event(small)
         on_event(large)
-        raise AssertionError("the run goes on")
+        raise AssertionError("the run continues")
 
     monkeypatch.setattr(worker, "run_to_end", announce)
     worker.follow(canonical_json(tiny(79)), math.inf, worker.Outbox(sent.append, 100_000).send)

@@ -281,6 +281,7 @@ def along_run(point: RatePoint, rate: float, *, ended: bool = True) -> Chart:
         num_strong=len(shown),
         takeaway=summary,
         caption=[summary],
+        name="along_run",  # also drawn below the map
         heading=f"Width {point.width:,} at c = {rate:g}, step by step",
     )
     add_level(chart.figure, 2, "2: the linear model's edge", row=2, at_end=True)

@@ -94,7 +94,7 @@ def errors(reports: Mapping[str, LinearityReportResult | Report], chosen: str) -
         caption.append(f"Numbers below {percent(LEAST)} are drawn at {percent(LEAST)}.")
     verdict = points[chosen].verdict
     words = f"Output error against second-order share of {len(points)} reports. {verdict}"
-    return Chart(finish(figure), words, rows, caption, finding=verdict)
+    return Chart(finish(figure), words, rows, caption, name="errors", finding=verdict)
 
 
 def layers(shown: Report) -> Chart:
@@ -120,6 +120,7 @@ def layers(shown: Report) -> Chart:
         finish(figure),
         words,
         csv_rows(COLUMNS, runs_of(shown.points)),
+        name="layers",
         heading="Parameters",
     )
 
