@@ -257,9 +257,10 @@ def _add_spectra(
     """Draw the eigenvalues of one network before and after training, and in the limit."""
     before = np.asarray(snapshot.initial_eigenvalues)
     after = np.asarray(snapshot.final_eigenvalues)
-    drawn = [
-        ("before", before, f"{style.symbol}-open", style.dash, 1.0),
-        ("after", after, style.symbol, style.dash, 2.0),
+    # Name, eigenvalues, symbol, dash and line width.
+    drawn: list[tuple[str, np.ndarray, str, str, float]] = [
+        ("before", before, f"{style.symbol}-open", style.dash, 1),
+        ("after", after, style.symbol, style.dash, 2),
     ]
     if limit is not None:
         drawn.append(("infinite width", limit, "", "dash", 2.5))
