@@ -38,6 +38,7 @@ from ntk_core.markup import JSON
 from ntk_core.numbers import num_runs, number, signed, width_label
 
 _SILENT: JSON = {"hoverinfo": "skip", "showlegend": False}
+LONGEST_FINDING = 115  # characters of four lines; our choice
 RESOLVED = 0.5  # a wider interval cannot tell m^(−1/2) from a constant
 FRACTIONS = {-0.5: "−1/2", -1.0: "−1"}
 
@@ -228,6 +229,8 @@ def _finding(lines: Sequence[Line], axis: Axis, symbol: str, names_quantities: b
     if not found:
         return _from_to(lines, axis, symbol)
     shown = "; ".join(found[each] for each in spread_out(len(found)))
+    if len(shown) > LONGEST_FINDING:  # a second row would move the figure off the first screen
+        shown = "; ".join(found[each] for each in spread_out(len(found), 3))
     lacks = any(line.law and not math.isfinite(line.law.interval) for line in lines)
     return f"{beginning(shown)}." + (" No interval yet: too few seeds or values." if lacks else "")
 

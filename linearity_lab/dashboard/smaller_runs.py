@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from linearity_lab.dashboard.jobs.limits import OverLimit, check_limits
 from linearity_lab.dashboard.jobs.profile import Profile
+from linearity_lab.data.uploads import MissingUpload
 from linearity_lab.runs import Spec, capped, check_time, setting_of
 from linearity_lab.settings.grammar import InvalidSpec, with_settings
 from linearity_lab.settings.walk import settings
-from ntk_core.errors import TooLarge
+from ntk_core.errors import InvalidInput, TooLarge
 
 INTERVAL_SEEDS, INTERVAL_VALUES = 3, 4  # a confidence interval of an exponent needs as many
 
@@ -46,11 +47,11 @@ def quick(spec: Spec, expected_s: float) -> Spec | None:
     return next(fitting, None) or largest_fit((spec, *thinned)[-1], expected_s=expected_s)
 
 
-def _refusal(spec: Spec, limits: Profile | None, expected_s: float) -> OverLimit | TooLarge | None:
+def _refusal(spec: Spec, limits: Profile | None, expected_s: float) -> InvalidInput | None:
     try:
         check_limits(spec, limits)
         check_time(spec, expected_s)
-    except (OverLimit, TooLarge) as refusal:
+    except (OverLimit, TooLarge, MissingUpload) as refusal:
         return refusal
     return None
 
