@@ -1,7 +1,7 @@
 """Kernel regression without each of its training points, from one factorization."""
 
 import math
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
@@ -14,7 +14,8 @@ from ntk_core.kernels._regression import factorized
 from ntk_core.traced import accepted_targets
 
 
-class LeaveOneOut(NamedTuple):
+@dataclass(frozen=True)
+class LeaveOneOut:
     """Result of :func:`leave_one_out`.
 
     Attributes:
