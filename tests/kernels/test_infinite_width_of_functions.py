@@ -135,7 +135,7 @@ MONTE_CARLO: list[Any] = [
     (
         pooled,
         IMAGES,
-        60,
+        80,
         lambda m: {"k": (3, 3, 2, m), "b": (m,), "l": (2, 2, m, m), "v": (4 * m, 1)},
     ),
     (
