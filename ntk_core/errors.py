@@ -194,7 +194,10 @@ def failure(error: BaseException) -> str:
 
 
 def _shorten(value: object, limit: int) -> str:
-    text = without_marks(value) if isinstance(value, str) else repr(value)
+    try:
+        text = without_marks(value) if isinstance(value, str) else repr(value)
+    except RuntimeError:  # JAX prints no array that was deleted
+        text = f"an unreadable {type(value).__name__}"
     text = text if len(text) <= limit else text[: limit - 1] + "…"
     return text.encode("utf-8", "backslashreplace").decode(
         "utf-8"

@@ -21,7 +21,7 @@ def real_array(values: object, field: str, shape: tuple[int, ...] | None = None)
     """
     try:
         array = np.asarray(values)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RuntimeError):  # the last for deleted arrays of JAX
         given = f"{kind_of(values)} that is no array"
         raise InvalidInput(field, given, "an array of real numbers") from None
     # Types such as bfloat16 have the kind of plain bytes.

@@ -58,6 +58,7 @@ ANY: dict[str, Callable[[Any, Any, Any], Any]] = {
     "loss_hessian_product": lambda net, w, x: ntk_core.dynamics.loss_hessian_product(
         net, w, x, Y[: len(x)], w
     ),
+    "infinite_width": lambda net, w, x: ntk_core.infinite_width(net, w, x).ntk,
     "quadratic_model": lambda net, w, x: ntk_core.quadratic_model(net, w)(w, x),
     "smallest_eigenvalue_in_ball": lambda net, w, x: (
         ntk_core.hessians.smallest_eigenvalue_in_ball(

@@ -173,7 +173,7 @@ def sweep_widths(
     inputs, targets = _checked_data(x, y, loss)
     try:
         widths = list(widths)
-    except TypeError:
+    except (TypeError, RuntimeError):  # the second for deleted arrays of JAX
         raise InvalidInput("widths", widths, "a list of integers, at least 1") from None
     for width in widths:
         if isinstance(width, bool) or not isinstance(width, int) or width < 1:

@@ -314,6 +314,9 @@ def _checked_inputs(x: object) -> Array:
         array = x if isinstance(x, Array) else np.asarray(x)
     except ValueError:
         raise InvalidInput("x", "rows of different lengths", allowed) from None
+    is_traced = isinstance(array, jax.core.Tracer)
+    if isinstance(array, Array) and not is_traced and array.is_deleted():
+        raise InvalidInput("x", "a deleted array", allowed)
     is_number = jnp.issubdtype(array.dtype, jnp.number) or array.dtype == bool
     if not is_number or not array.ndim or not len(array):
         raise InvalidInput("x", f"shape {array.shape} and type {array.dtype}", allowed)
