@@ -47,8 +47,8 @@ def test_one_field_and_its_name_add_a_setting_with_its_control(product: Path) ->
     """Slows every step down."""
     num_seeds: int = TrainedSweep.field('''
     edit(product, f"{LAZY}/point.py", "    num_seeds: int = TrainedSweep.field(", field)
-    controls = 'controls=("widths", "architecture.depth", "num_seeds"'
-    edit(product, f"{LAZY}/page.py", controls, f'{controls}, "friction"')
+    controls = "controls=COLUMN"
+    edit(product, f"{LAZY}/page.py", controls, 'controls=(*COLUMN, "friction")')
     program = """
 from linearity_lab.cli import main
 from linearity_lab.experiments import LazySpec
