@@ -156,10 +156,16 @@ def _figure(
     layout = look({"xaxis": True, "yaxis": is_log}) | {"meta": {"cursor": axis.word}}
     if height is not None:
         layout["height"] = height
-    begun = sorted({place for line in visible for place in line.places})
-    drawn = [y for trace in traces for y in trace["y"] if y is not None]
-    layout["xaxis"] |= swept_ticks(shown, begun)
-    layout["yaxis"] |= _vertical(drawn, is_log=is_log)
+    # Ticks stand first at the places of visible lines.
+    reached: set[float] = set()
+    for line in visible:
+        reached.update(line.places)
+    layout["xaxis"] |= swept_ticks(shown, sorted(reached))
+    # Gaps in curves are None.
+    heights: list[float] = []
+    for trace in traces:
+        heights += [y for y in trace["y"] if y is not None]
+    layout["yaxis"] |= _vertical(heights, is_log=is_log)
     layout["xaxis"]["title"]["text"] = axis.title
     layout["yaxis"]["title"]["text"] = title
     figure = go.Figure(traces, layout)

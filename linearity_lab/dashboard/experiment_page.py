@@ -141,7 +141,10 @@ class ExperimentPage(Generic[AnySpec, AnyPoint]):
         around = self.around.get(figure.name, Around[AnySpec, AnyPoint]())
 
         def above() -> tuple[object, ...]:
-            return tuple(option for row in figure.choices for option in shared.get(row, ()))
+            chosen: tuple[object, ...] = ()
+            for row in figure.choices:
+                chosen += shared.get(row, ())
+            return chosen
 
         def draw(drawn: Figures) -> list[Chart]:
             chosen = above()

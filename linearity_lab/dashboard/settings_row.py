@@ -60,21 +60,22 @@ def settings_row(form: SpecForm[AnySpec], controls: Sequence[Control]) -> None:
 
     with st.container(key="controls", gap="xsmall"):
         form.preset_chooser()
-        for together, members in itertools.groupby(controls, is_small):
-            for row in _pairs(list(members)) if together else ([each] for each in members):
+        for are_small, neighbors in itertools.groupby(controls, is_small):
+            size = 2 if are_small else 1
+            for row in _rows_of(list(neighbors), size):
                 _row(form, row, known, used)
     for control in controls:
         if control in known and control in form.sentences:
             st.error(plain(form.sentences[control]))
 
 
-def _pairs(members: Sequence[Control]) -> Iterator[Sequence[Control]]:
-    """Two in a row; of an odd number the first one has a row of its own."""
-    odd = len(members) % 2
-    if odd:
-        yield members[:1]
-    for at in range(odd, len(members), 2):
-        yield members[at : at + 2]
+def _rows_of(controls: Sequence[Control], size: int) -> Iterator[Sequence[Control]]:
+    """``size`` controls in a row; if some are left over, they have the first row."""
+    left_over = len(controls) % size
+    if left_over:
+        yield controls[:left_over]
+    for start in range(left_over, len(controls), size):
+        yield controls[start : start + size]
 
 
 def _row(

@@ -178,7 +178,8 @@ def sums_of(
     """Return the outputs at ``x`` after each task and after sums of the first tasks, (k, C) each."""
     inputs = jnp.asarray(x, jnp.result_type(float))
     at_start = _outputs(net, start, vectors[0], 0.0, inputs)
-    tasks, together = [], []
+    tasks = []  # f(w₀ + τ_k) of each task
+    together = []  # f(w₀ + λ Σ τ_k) of the first tasks
     total = jax.tree.map(jnp.zeros_like, start)
     for vector in vectors:
         tasks.append(_outputs(net, start, vector, 1.0, inputs))

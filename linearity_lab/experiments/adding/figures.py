@@ -1,5 +1,6 @@
 """The error of adding against width and against the number of tasks, and the added functions."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import plotly.graph_objects as go
@@ -114,48 +115,45 @@ def added_functions(shown: Runs, letter: str, output: str, width: int) -> Chart:
 
 
 def _curves(point: AddingPoint, run: AddingRun) -> go.Figure:
+    """The functions after each task with its data, their sum, and all vectors together."""
     figure = go.Figure()
-    for number_of_task, outputs in enumerate(run.tasks):
-        style = _task_style(number_of_task)
+    for index, outputs in enumerate(run.tasks):
+        style = _task_style(index)
         figure.add_scatter(
-            x=point.x_train[number_of_task],
-            y=point.y_train[number_of_task],
+            x=point.x_train[index],
+            y=point.y_train[index],
             mode="markers",
             marker={"color": style.color, "symbol": style.symbol, "size": 10},
             name=f"data of {style.title}",
         )
-        figure.add_scatter(
-            x=point.x,
-            y=[row[0] for row in outputs],
-            mode="lines",
-            line={"color": style.color, "dash": style.dash, "width": 2},
-            name=f"after {style.title}",
-        )
-    together, linear = model_style("network"), model_style("linearized")
-    figure.add_scatter(
-        x=point.x,
-        y=[row[0] for row in run.summed],
-        mode="lines",
-        line={"color": GUIDE_COLOR, "dash": "dot", "width": 6},
-        name="sum of the changes",
-    )
-    figure.add_scatter(
-        x=point.x,
-        y=[row[0] for row in run.together],
-        mode="lines",
-        line={"color": together.color, "dash": "solid", "width": 3},
-        name="network, all vectors",
-    )
-    figure.add_scatter(
-        x=point.x,
-        y=[row[0] for row in run.of_linear],
-        mode="lines",
-        line={"color": linear.color, "dash": linear.dash, "width": 2},
-        name="linear model, all vectors",
-    )
+        _add_curve(figure, point, outputs, style, 2, f"after {style.title}")
+    # Thick and below the others, which cover it where the network adds.
+    summed = Style(GUIDE_COLOR, "dot", "", "sum of the changes")
+    _add_curve(figure, point, run.summed, summed, 6, summed.title)
+    _add_curve(figure, point, run.together, model_style("network"), 3, "network, all vectors")
+    linear = model_style("linearized")
+    _add_curve(figure, point, run.of_linear, linear, 2, "linear model, all vectors")
     figure.update_xaxes(title="input x")
     figure.update_yaxes(title="output f(x)")
     return figure
+
+
+def _add_curve(
+    figure: go.Figure,
+    point: AddingPoint,
+    outputs: Sequence[Sequence[float]],
+    style: Style,
+    width: float,
+    name: str,
+) -> None:
+    """Draw outputs (k, 1) at the test inputs of the point."""
+    figure.add_scatter(
+        x=point.x,
+        y=[row[0] for row in outputs],
+        mode="lines",
+        line={"color": style.color, "dash": style.dash, "width": width},
+        name=name,
+    )
 
 
 def _scatter(run: AddingRun) -> go.Figure:
