@@ -1,7 +1,8 @@
 """Adding networks (after Ilharco et al. 2023; Ortiz-Jimenez, Favero & Frossard 2023)."""
 
 from linearity_lab.dashboard.experiment_page import ExperimentPage
-from linearity_lab.experiments.adding.point import LETTERS, AddingPoint, AddingSpec
+from linearity_lab.experiments.adding.point import AddingPoint, AddingSpec
+from linearity_lab.experiments.lettered_networks import groups_of_networks
 
 PAGE = ExperimentPage[AddingSpec, AddingPoint](
     "adding",
@@ -15,10 +16,7 @@ PAGE = ExperimentPage[AddingSpec, AddingPoint](
         "scale",
     ),
     groups={
-        **{
-            f"Network {letter}": (f"architectures.{index}.",)
-            for index, letter in enumerate(LETTERS)
-        },
+        **groups_of_networks(),
         "Tasks": ("num_tasks", "scale", "outputs"),
         "Widths and seeds": ("architectures", "widths"),
         "Data": ("dataset.", "num_test"),

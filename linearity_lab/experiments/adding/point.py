@@ -8,8 +8,9 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from linearity_lab.data.spec import DatasetSpec
+from linearity_lab.experiments.lettered_networks import LetteredNetworks, architectures_field
 from linearity_lab.experiments.trained_sweep import TrainedPoint
-from linearity_lab.networks.spec import GROWN_TITLES, ArchitectureSpec, OutputName, grown_size
+from linearity_lab.networks.spec import ArchitectureSpec, OutputName
 from linearity_lab.runs import (
     Counts,
     Experiment,
@@ -20,7 +21,6 @@ from linearity_lab.runs import (
     Value,
     columns,
     costs,
-    point_key,
     typical_steps,
 )
 from linearity_lab.runs.columns import Column
@@ -30,12 +30,11 @@ from ntk_core.errors import InvalidInput
 from ntk_core.fits import exponent_line, fit_runs
 from ntk_core.networks.choices import OUTPUTS, almost_everywhere
 
-LETTERS = "ABCD"  # names of the networks
 KEPT_POINTS = 60  # test points whose outputs are kept; our choice
 MOST_TASKS = 8
 
 
-class AddingSpec(SweepSpec, SpecOf["AddingResult"]):
+class AddingSpec(LetteredNetworks, SpecOf["AddingResult"]):
     """Whether training on several tasks adds.
 
     Every task trains the network from the same w₀ on its own part of the training points, by gradient descent on the
@@ -50,22 +49,15 @@ class AddingSpec(SweepSpec, SpecOf["AddingResult"]):
     ('network=A,width=64', 'network=B,width=64', 'network=A,width=256', 'network=B,width=256')
     """
 
-    key_parts: ClassVar = {"network": str, "width": int}
     point_words: ClassVar[tuple[str, str]] = (
         "pair of network and width",
         "pairs of network and width",
     )
 
     experiment: Literal["adding"] = "adding"
-    architectures: tuple[ArchitectureSpec, ...] = Field(
-        default=(
-            ArchitectureSpec(activation="tanh"),
-            ArchitectureSpec(kind="bottleneck", depth=3, activation="tanh"),
-        ),
-        min_length=1,
-        max_length=len(LETTERS),
-        title="Networks",
-        json_schema_extra={"each": "Network"},
+    architectures: tuple[ArchitectureSpec, ...] = architectures_field(
+        ArchitectureSpec(activation="tanh"),
+        ArchitectureSpec(kind="bottleneck", depth=3, activation="tanh"),
     )
     """Number of networks to compare."""
     dataset: DatasetSpec = DatasetSpec(num_samples=24, num_classes=2, noise=0.5)
@@ -105,21 +97,7 @@ class AddingSpec(SweepSpec, SpecOf["AddingResult"]):
             raise InvalidInput(
                 "dataset.num_samples", shapes.num_samples, "fewer, to leave test points"
             )
-        for index, architecture in enumerate(self.architectures):
-            architecture.check_inputs(
-                shapes.input_shape, f"architectures.{index}", widths=self.widths
-            )
         return self
-
-    @property
-    def networks(self) -> dict[str, ArchitectureSpec]:
-        """Letter → network."""
-        return dict(zip(LETTERS, self.architectures, strict=False))
-
-    @property
-    def swept_title(self) -> str:
-        """Title of the swept values; widths if networks differ in them."""
-        return GROWN_TITLES.get(grown_size(self.architectures), super().swept_title)
 
     @property
     def is_curve(self) -> bool:
@@ -136,14 +114,6 @@ class AddingSpec(SweepSpec, SpecOf["AddingResult"]):
     def num_records(self, key: str) -> Mapping[str, int]:
         """One run per output and seed."""
         return {"runs": len(self.outputs) * self.num_seeds}
-
-    def point_keys(self) -> tuple[str, ...]:
-        """``network=A,width=100``: every network at the smallest width, then at the next."""
-        return tuple(
-            point_key(network=letter, width=width)
-            for width in self.widths
-            for letter in self.networks
-        )
 
 
 def counts(spec: AddingSpec, key: str, most: bool = False) -> tuple[Counts, ...]:

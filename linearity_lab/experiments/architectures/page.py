@@ -13,11 +13,11 @@ from linearity_lab.dashboard.forms import SpecForm
 from linearity_lab.dashboard.shown import drawn_once
 from linearity_lab.experiments.architectures.network_drawing import drawn, size_rows
 from linearity_lab.experiments.architectures.point import (
-    LETTERS,
     MAX_KEPT_SAMPLES,
     ArchitecturesPoint,
     ArchitecturesSpec,
 )
+from linearity_lab.experiments.lettered_networks import groups_of_networks
 
 PAGE_NAME = "architectures"
 
@@ -61,10 +61,7 @@ PAGE = ExperimentPage[ArchitecturesSpec, ArchitecturesPoint](
         "num_seeds",
     ),
     groups={
-        **{
-            f"Network {letter}": (f"architectures.{index}.",)
-            for index, letter in enumerate(LETTERS)
-        },
+        **groups_of_networks(),
         "Widths and seeds": ("architectures", "widths"),
     },
     between=networks,

@@ -2,9 +2,9 @@
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from linearity_lab.data import DatasetShapes, dataset_shapes
 from linearity_lab.data.spec import DatasetSpec
@@ -13,19 +13,19 @@ from linearity_lab.experiments.kernel_change.point import KernelChanges, kernel_
 from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
 from linearity_lab.experiments.kernel_change.spec import counts as counts_of_kernel_change
 from linearity_lab.experiments.kernel_change.spec import kept_bytes as kept_bytes_of_kernel_change
+from linearity_lab.experiments.lettered_networks import LetteredNetworks, architectures_field
 from linearity_lab.networks.sizes import LayerSize, layer_sizes
-from linearity_lab.networks.spec import GROWN_TITLES, ArchitectureSpec, OutputName, grown_size
-from linearity_lab.runs import Counts, Experiment, ResultValue, SpecOf, SweepSpec, point_key
+from linearity_lab.networks.spec import ArchitectureSpec, OutputName
+from linearity_lab.runs import Counts, Experiment, ResultValue, SpecOf, SweepSpec
 from linearity_lab.runs.columns import Column
 from linearity_lab.settings.part import Once, Width
 from linearity_lab.settings.training import TrainingSpec
 
-LETTERS = "ABCD"  # names of the networks
 # A kernel has n² entries at every width; beyond this size none is kept and no heatmap is drawn.
 MAX_KEPT_SAMPLES = 200
 
 
-class ArchitecturesSpec(SweepSpec, SpecOf["ArchitecturesResult"]):
+class ArchitecturesSpec(LetteredNetworks, SpecOf["ArchitecturesResult"]):
     """Kernel change of up to four networks that differ only in architecture.
 
     ΔK = sup_t ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F against width. Each network has its own :class:`KernelChangeSpec`;
@@ -38,16 +38,11 @@ class ArchitecturesSpec(SweepSpec, SpecOf["ArchitecturesResult"]):
     ('network=A,width=30', 'network=B,width=30')
     """
 
-    key_parts: ClassVar = {"network": str, "width": int}
     point_words: ClassVar[tuple[str, str]] = ("point", "points")
 
     experiment: Literal["architectures"] = "architectures"
-    architectures: tuple[ArchitectureSpec, ...] = Field(
-        default=(ArchitectureSpec(depth=3), ArchitectureSpec(kind="bottleneck", depth=3)),
-        min_length=1,
-        max_length=len(LETTERS),
-        title="Networks",
-        json_schema_extra={"each": "Network"},
+    architectures: tuple[ArchitectureSpec, ...] = architectures_field(
+        ArchitectureSpec(depth=3), ArchitectureSpec(kind="bottleneck", depth=3)
     )
     """Number of networks to compare."""
     dataset: DatasetSpec = DatasetSpec(name="digits", classes=(0, 1, 2), standardize="standard")
@@ -61,26 +56,6 @@ class ArchitecturesSpec(SweepSpec, SpecOf["ArchitecturesResult"]):
         title="Infinite-width kernel",
         description="Distance of K(w₀) to the infinite-width kernel K_∞, where it is known (linear output).",
     )
-
-    @model_validator(mode="after")
-    def _takes_inputs(self) -> Self:
-        shapes = self.dataset.known_shapes()
-        if shapes is not None:
-            for index, architecture in enumerate(self.architectures):
-                architecture.check_inputs(
-                    shapes.input_shape, f"architectures.{index}", widths=self.widths
-                )
-        return self
-
-    @property
-    def swept_title(self) -> str:
-        """Title of the swept values; widths if networks differ in them."""
-        return GROWN_TITLES.get(grown_size(self.architectures), super().swept_title)
-
-    @property
-    def networks(self) -> dict[str, ArchitectureSpec]:
-        """Letter → network."""
-        return dict(zip(LETTERS, self.architectures, strict=False))
 
     def of_network(self, letter: str) -> KernelChangeSpec:
         """Kernel-change spec of one network."""
@@ -110,14 +85,6 @@ class ArchitecturesSpec(SweepSpec, SpecOf["ArchitecturesResult"]):
         """Layers of one network at this width."""
         shapes = self.shapes()
         return layer_sizes(self.networks[letter], width, shapes.input_shape, shapes.num_outputs)
-
-    def point_keys(self) -> tuple[str, ...]:
-        """``network=A,width=100``: every network at the smallest width, then at the next."""
-        return tuple(
-            point_key(network=letter, width=width)
-            for width in self.widths
-            for letter in self.networks
-        )
 
 
 _of_network = functools.lru_cache(maxsize=256)(ArchitecturesSpec.of_network)
