@@ -510,35 +510,27 @@ def _convolution(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Val
     new = tuple(shape_of(eqn.outvars[0])[axis] for axis in numbers.out_spec[2:])
     all_pairs = self.moments.all_pairs
 
+    kept_sizes = [value.shape[axis] for axis in kept]
+    single = [axis for axis in range(len(kept)) if axis not in place]  # the batch, of size 1
+
     def averaged(array: Array, pair: Pair) -> Array:
         rows = self.moments.rows(pair)
-        copies = 2 if all_pairs else 1
-        # Axes of positions in the order of the array, the batch of size 1 among them.
-        order = [len(rows) + copy * len(kept) + axis for copy in range(copies) for axis in place]
-        ordered = jnp.transpose(
-            array.reshape(*rows, *[value.shape[axis] for axis in kept] * copies),
-            (
-                *range(len(rows)),
-                *order,
-                *(
-                    each
-                    for each in range(len(rows), len(rows) + copies * len(kept))
-                    if each not in order
-                ),
-            ),
-        ).reshape(*rows, *sizes * copies)
+        copies = 2 if all_pairs else 1  # all pairs have the positions twice, one after the other
+        starts = [len(rows) + copy * len(kept) for copy in range(copies)]
+        lead = list(range(len(rows)))
+        of_positions = [start + axis for start in starts for axis in place]
+        of_batch = [start + axis for start in starts for axis in single]
+        # (rows, positions in the order of the array), the order of padding and strides.
+        whole = array.reshape(*rows, *kept_sizes * copies)
+        ordered = jnp.transpose(whole, (*lead, *of_positions, *of_batch))
+        ordered = ordered.reshape(*rows, *sizes * copies)
         widths = [(0, 0)] * len(rows) + list(params["padding"]) * copies
         if min(min(each) for each in widths) < 0:
             raise refusal(name, "with negative padding")
         padded = jnp.pad(ordered, widths)
         total: Any = 0.0
         for offset in itertools.product(*map(range, kernel)):
-            window = tuple(
-                slice(o * dilation, o * dilation + (size - 1) * stride + 1, stride)
-                for o, dilation, size, stride in zip(
-                    offset, params["rhs_dilation"], new, params["window_strides"], strict=True
-                )
-            )
+            window = _window(offset, new, params["rhs_dilation"], params["window_strides"])
             total = total + padded[(..., *window * copies)]
         return jnp.asarray(total)
 
@@ -550,6 +542,17 @@ def _convolution(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Val
         axes[axis] = (number,)
     width = weight.shape[numbers.rhs_spec[0]]
     return Random({atom: 1.0}, tuple(axes), new, width)
+
+
+def _window(
+    offset: Sequence[int], sizes: Sequence[int], dilations: Sequence[int], strides: Sequence[int]
+) -> tuple[slice, ...]:
+    """Return the padded positions that an offset of the kernel meets, one for each output position."""
+    cuts = []
+    for o, size, dilation, stride in zip(offset, sizes, dilations, strides, strict=True):
+        start = o * dilation
+        cuts.append(slice(start, start + (size - 1) * stride + 1, stride))
+    return tuple(cuts)
 
 
 def _reshape(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Value:
