@@ -1,6 +1,7 @@
 """Runs and reports of custom models: shown, exported, compared, and never started from a browser."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -113,7 +114,7 @@ def test_nothing_that_a_browser_reaches_starts_one(store, monkeypatch):
             with pytest.raises(InvalidInput, match="only this command runs your own files"):
                 start(own)
     monkeypatch.setenv("LINEARITY_LAB_STORE", store.location)
-    heard = []
+    heard: list[Any] = []
     worker.follow(canonical_json(spec), 1e9, heard.append)
     assert [event.status for event in heard] == ["failed"]
     store.save_result(made(8, 16))
