@@ -158,7 +158,7 @@ class Fingers:
 
 def run_button(page):
     """The button Run or Resume of the page's settings."""
-    return page.locator('[class*="st-key-"][class$="-run"] button, [class*="-run "] button').first
+    return page.locator('[class*="-run_place"] button').first
 
 
 def press_run(page) -> None:
