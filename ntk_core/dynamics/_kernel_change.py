@@ -94,7 +94,7 @@ class KernelChangeMeasure(Measure[dict[str, list[RecordedChange]]]):
         changes = np.zeros((len(self._rows), len(self.observed)))  # computed later if streamed
         if step and not self._is_streamed:
             found = descent.kernels_of(self.observed)  # gives the pre-outputs, too
-            each = [_change(found[output], self._first[output]) for output in found]
+            each = [_change(found[output], self._first[output]) for output in self.observed]
             changes = np.transpose(np.asarray(each, float))
         followed = np.asarray(_followed(self.observed, descent.pre_outputs, descent.samples.y))
         losses = np.asarray(descent.losses, float)

@@ -30,6 +30,16 @@ SMALL = with_settings(
 )
 
 
+def test_order_of_outputs_changes_no_number():
+    one = {"widths": [10], "num_seeds": 1}
+    found = []
+    for outputs in (["linear", "softmax"], ["softmax", "linear"]):
+        (point,) = result_of(with_settings(SMALL, {**one, "outputs": outputs})).points
+        found.append({run.output: run.sup_change for run in point.runs})
+    assert found[0] == found[1]
+    assert found[0]["linear"] != found[0]["softmax"]
+
+
 @pytest.mark.slow
 def test_the_kernel_of_a_converged_softmax_vanishes():
     """ΔK near 1 does not suffice, since a kernel that doubles has it, too."""
