@@ -47,6 +47,7 @@ from ntk_core.progress import Progress
 from ntk_core.traced import (
     Inputs,
     Model,
+    Route,
     Trainable,
     accepted,
     accepted_input,
@@ -106,6 +107,7 @@ class Ascents(TypedDict, total=False):
         output_index, tolerance, max_matvecs: of every Hessian norm, as in ``hessian_norm``.
         progress: gets a report after each ascent, and can stop the search.
         trainable: the parameters that move, as for ``empirical_ntk``.
+        route: of every norm and kernel, as for ``empirical_ntk``.
     """
 
     num_starts: int
@@ -117,6 +119,7 @@ class Ascents(TypedDict, total=False):
     max_matvecs: int
     progress: Progress | None
     trainable: Trainable
+    route: Route
 
 
 @overload
@@ -174,7 +177,7 @@ def ball_sup(
         quantity: ``hessian`` or ``kernel``.
         ascents: ``num_starts``, ``num_steps``, ``max_further_steps``, ``output_index``, ``tolerance``,
             ``max_matvecs`` and ``key`` of the ascents; ``progress`` gets their reports; ``trainable`` chooses the
-            parameters that move, as for ``empirical_ntk``.
+            parameters that move, ``route`` the derivatives, as for ``empirical_ntk``.
 
     Returns:
         The largest value found, with the values along each ascent; a list for several radii.
@@ -212,6 +215,7 @@ def _ball_sups(
     max_matvecs: int = MAX_MATVECS,
     progress: Progress | None = None,
     trainable: Trainable = None,
+    route: Route = "auto",
 ) -> list[BallSup]:
     """Return :func:`ball_sup` for increasing radii.
 
@@ -219,7 +223,7 @@ def _ball_sups(
     radius.
     """
     _check_numbers(radii, num_starts, num_steps, max_further_steps)
-    net = restricted(net, params, trainable)
+    net = restricted(net, params, trainable, route)
     measure = Measure(net, params, x, quantity, output_index, tolerance, max_matvecs)
     origin = measure(params)
     best = origin

@@ -13,7 +13,15 @@ from ntk_core.hessians._ball import sphere_point, step_inside, unit
 from ntk_core.hessians._requests import check_count, check_radii, checked_key
 from ntk_core.kernels import checked_model, empirical_ntk, moving_of, refuse_traced
 from ntk_core.progress import Progress
-from ntk_core.traced import Inputs, Model, Trainable, accepted, restricted, with_usual_settings
+from ntk_core.traced import (
+    Inputs,
+    Model,
+    Route,
+    Trainable,
+    accepted,
+    restricted,
+    with_usual_settings,
+)
 
 NUM_STARTS, NUM_STEPS = (
     3,
@@ -55,6 +63,7 @@ def smallest_eigenvalue_in_ball(
     key: Key[Array, ""] | None = None,
     progress: Progress | None = None,
     trainable: Trainable = None,
+    route: Route = "auto",
 ) -> BallEigenvalue:
     """Search the smallest kernel eigenvalue in a ball.
 
@@ -79,7 +88,7 @@ def smallest_eigenvalue_in_ball(
         num_starts, num_steps: number and length of the descents.
         key: of the random directions.
         progress: gets a report after each descent, and can stop the search.
-        trainable: the parameters that move, as for ``empirical_ntk``.
+        trainable, route: as for ``empirical_ntk``; only chosen parameters move.
 
     Returns:
         The smallest eigenvalue found, and that at w₀.
@@ -93,7 +102,7 @@ def smallest_eigenvalue_in_ball(
     check_count("num_starts", num_starts, 1)
     check_count("num_steps", num_steps, 0)
     refuse_traced((params, x), "x")
-    net, inputs, _ = accepted(restricted(net, params, trainable), params, x)
+    net, inputs, _ = accepted(restricted(net, params, trainable, route), params, x)
     net = checked_model(net, params, inputs)
     rows = jnp.asarray(inputs)
     key = checked_key(key)

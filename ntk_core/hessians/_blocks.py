@@ -27,6 +27,7 @@ from ntk_core.traced import (
     Inputs,
     Model,
     Program,
+    Route,
     Trainable,
     accepted_input,
     program_of_network,
@@ -66,6 +67,7 @@ def hessian_block_norms(
     max_matvecs: int = MAX_MATVECS,
     key: Key[Array, ""] | None = None,
     trainable: Trainable = None,
+    route: Route = "auto",
 ) -> BlockNorms:
     """Return the norm of every layer block of the Hessian.
 
@@ -81,7 +83,7 @@ def hessian_block_norms(
     (2, 2)
 
     Args:
-        net, params, x, output_index, tolerance, max_matvecs, key, trainable: as for :func:`hessian_norm`.
+        net, params, x, output_index, tolerance, max_matvecs, key, trainable, route: as for :func:`hessian_norm`.
 
     Returns:
         Norms of all blocks, by layers.
@@ -92,7 +94,7 @@ def hessian_block_norms(
     Source: Liu, Zhu & Belkin 2020, Lemma E.1.
     """
     given = net
-    net, one, num_outputs = accepted_input(restricted(net, params, trainable), params, x)
+    net, one, num_outputs = accepted_input(restricted(net, params, trainable, route), params, x)
     net = with_layers(net, params, one)
     relative, key = checked_request(
         net, params, one, num_outputs, output_index, tolerance, max_matvecs, key

@@ -25,6 +25,7 @@ from ntk_core.networks.architectures import Network
 from ntk_core.traced import (
     Inputs,
     Model,
+    Route,
     Trainable,
     accepted_input,
     restricted,
@@ -77,6 +78,7 @@ def hessian_density(
     num_steps: int = 32,
     key: Key[Array, ""] | None = None,
     trainable: Trainable = None,
+    route: Route = "auto",
 ) -> SpectralDensity:
     """Return the spectral density of the Hessian of one output.
 
@@ -97,6 +99,7 @@ def hessian_density(
         num_probes: random unit vectors v.
         num_steps: Lanczos steps from each of them.
         trainable: the differentiated parameters, as for ``empirical_ntk``.
+        route: as for :func:`hessian_norm`.
 
     Returns:
         Nodes and weights of the density.
@@ -108,7 +111,7 @@ def hessian_density(
     """
     for field, given in (("num_probes", num_probes), ("num_steps", num_steps)):
         check_count(field, given, 1)
-    net, one, num_outputs = accepted_input(restricted(net, params, trainable), params, x)
+    net, one, num_outputs = accepted_input(restricted(net, params, trainable, route), params, x)
     net = with_layers(net, params, one)
     check_request(net, params, num_outputs, output_index, num_steps)
     refuse_asymmetric_output(net, params, one, num_outputs, output_index)

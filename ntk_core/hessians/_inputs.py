@@ -12,6 +12,7 @@ from ntk_core.networks.architectures import Network
 from ntk_core.traced import (
     Inputs,
     Model,
+    Route,
     Trainable,
     accepted,
     accepted_input,
@@ -41,7 +42,12 @@ class Rows(NamedTuple):
 
 
 def accepted_rows(
-    net: Model, params: PyTree, x: Inputs, batched: bool | None, trainable: Trainable = None
+    net: Model,
+    params: PyTree,
+    x: Inputs,
+    batched: bool | None,
+    trainable: Trainable = None,
+    route: Route = "auto",
 ) -> Rows:
     """Return single inputs and the parameters of every seed; a list is one tree if a function accepts it.
 
@@ -50,17 +56,17 @@ def accepted_rows(
     """
     refuse_traced((params, x), "x")
     if not isinstance(params, list):
-        return _rows(restricted(net, params, trainable), params, x, batched)
+        return _rows(restricted(net, params, trainable, route), params, x, batched)
     refused = None
     if not isinstance(net, Network):
         try:
-            return _rows(restricted(net, params, trainable), params, x, batched)
+            return _rows(restricted(net, params, trainable, route), params, x, batched)
         except InvalidInput as error:
             refused = error
     if not params:
         raise refused or InvalidInput("params", "nothing", "at least one")
     try:
-        found = _rows(restricted(net, params[0], trainable), params[0], x, batched)
+        found = _rows(restricted(net, params[0], trainable, route), params[0], x, batched)
     except InvalidInput as error:
         raise refused or error from None
     return found._replace(seeds=params, lead=(len(params), *found.lead))

@@ -41,6 +41,7 @@ from ntk_core.traced import (
     Inputs,
     Model,
     Program,
+    Route,
     Trainable,
     accepted_input,
     compiling,
@@ -130,6 +131,7 @@ def hessian_norm(
     key: Key[Array, ""] | None = None,
     repeated: bool | None = None,
     trainable: Trainable = None,
+    route: Route = "auto",
 ) -> SpectralEstimate:
     """Return the spectral norm of the Hessian of one output.
 
@@ -169,6 +171,8 @@ def hessian_norm(
             narrow norm. By default from the fourth call of these shapes, and for 256 or more norms in one call. Both
             routes agree far within the residual, not bit for bit.
         trainable: the parameters w of this Hessian, as for ``empirical_ntk``; all others are constants.
+        route: ``"auto"``, in the small space of the layers where there are any, or ``"plain"``: products over all
+            parameters.
 
     Returns:
         Scalars for one input, arrays (n,) for a batch; with a leading axis num_seeds for a list of parameters. Norms
@@ -185,7 +189,9 @@ def hessian_norm(
     Source: Liu, Zhu & Belkin 2020, §2 and §3.
     """
     with compiling(f"products with the Hessian of {name_of(net)}"):
-        net, seeds, rows, num_outputs, lead = accepted_rows(net, params, x, batched, trainable)
+        net, seeds, rows, num_outputs, lead = accepted_rows(
+            net, params, x, batched, trainable, route
+        )
         net = with_layers(net, seeds[0], rows[0])
         relative, key = checked_request(
             net, seeds[0], rows[0], num_outputs, output_index, tolerance, max_matvecs, key
@@ -231,6 +237,7 @@ def hessian_eigenpairs(
     max_matvecs: int = MAX_MATVECS,
     key: Key[Array, ""] | None = None,
     trainable: Trainable = None,
+    route: Route = "auto",
 ) -> LeadingEigenpairs:
     """Return the leading eigenpairs of the Hessian of one output.
 
@@ -253,6 +260,7 @@ def hessian_eigenpairs(
         num_wanted: number of eigenpairs.
         num_directions: number of eigenvectors at full size; parameters that are constants have zeros.
         trainable: the differentiated parameters, as for ``empirical_ntk``.
+        route: as for :func:`hessian_norm`.
 
     Returns:
         The eigenpairs in order of decreasing |λ|, with residuals.
@@ -263,7 +271,7 @@ def hessian_eigenpairs(
     Source: Golub & Van Loan 2013, §10.1–10.3 (Lanczos); docs/math/hessian_in_a_small_space.md.
     """
     check_count("num_directions", num_directions, 0)
-    net, one, num_outputs = accepted_input(restricted(net, params, trainable), params, x)
+    net, one, num_outputs = accepted_input(restricted(net, params, trainable, route), params, x)
     net = with_layers(net, params, one)
     relative, key = checked_request(
         net, params, one, num_outputs, output_index, tolerance, max_matvecs, key, num_wanted

@@ -12,7 +12,7 @@ from jaxtyping import PyTree
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._ball import MAX_MATVECS, Measure, tree_norm
 from ntk_core.kernels import moving_of
-from ntk_core.traced import Inputs, Model, Trainable, restricted, with_usual_settings
+from ntk_core.traced import Inputs, Model, Route, Trainable, restricted, with_usual_settings
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,7 @@ def path_sup(
     tolerance: float | None = None,
     max_matvecs: int = MAX_MATVECS,
     trainable: Trainable = None,
+    route: Route = "auto",
 ) -> PathSup:
     """Return the supremum of a quantity along a path.
 
@@ -61,8 +62,8 @@ def path_sup(
     Args:
         net: a network, or any callable, as for :func:`ball_sup`.
         path: parameters w₀, w₁, …
-        x, quantity, output_index, tolerance, max_matvecs, trainable: as for :func:`ball_sup`. Distances are those of
-            the chosen parameters.
+        x, quantity, output_index, tolerance, max_matvecs, trainable, route: as for :func:`ball_sup`. Distances are
+            those of the chosen parameters.
 
     Returns:
         The supremum and the value at every point.
@@ -76,7 +77,7 @@ def path_sup(
     first = next(points, None)
     if first is None:
         raise InvalidInput("path", "no parameters", "at least one point")
-    net = restricted(net, first, trainable)
+    net = restricted(net, first, trainable, route)
     measure = Measure(
         net, first, x, quantity, output_index, tolerance, max_matvecs, with_direction=False
     )

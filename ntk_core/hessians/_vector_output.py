@@ -17,6 +17,7 @@ from ntk_core.kernels import moving_of
 from ntk_core.traced import (
     Inputs,
     Model,
+    Route,
     Trainable,
     accepted_input,
     restricted,
@@ -56,6 +57,7 @@ def vector_hessian_norm(
     max_matvecs: int = MAX_MATVECS,
     key: Key[Array, ""] | None = None,
     trainable: Trainable = None,
+    route: Route = "auto",
 ) -> VectorHessianNorm:
     """Return bounds on the Hessian norm of all outputs.
 
@@ -72,7 +74,7 @@ def vector_hessian_norm(
     (2,)
 
     Args:
-        net, params, x, tolerance, max_matvecs, key, trainable: as for :func:`hessian_norm`.
+        net, params, x, tolerance, max_matvecs, key, trainable, route: as for :func:`hessian_norm`.
 
     Returns:
         Estimate, lower and upper bound.
@@ -82,7 +84,7 @@ def vector_hessian_norm(
 
     Source: Zhu, Liu & Belkin 2022, App. C.
     """
-    net, x, num_outputs = accepted_input(restricted(net, params, trainable), params, x)
+    net, x, num_outputs = accepted_input(restricted(net, params, trainable, route), params, x)
     net = with_layers(net, params, x)
     relative, key = checked_request(net, params, x, num_outputs, 0, tolerance, max_matvecs, key)
     alone = []

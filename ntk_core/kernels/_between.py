@@ -34,6 +34,7 @@ from ntk_core.progress import Progress
 from ntk_core.traced import (
     Inputs,
     Model,
+    Route,
     Trainable,
     accepted,
     accepted_targets,
@@ -91,6 +92,7 @@ def kernel_change_between(
     kept: Path | None = None,
     progress: Callable[[float], object] = lambda share: None,
     trainable: Trainable = None,
+    route: Route = "auto",
 ) -> KernelComparison:
     """Compare the kernels of two parameters for many inputs.
 
@@ -120,6 +122,7 @@ def kernel_change_between(
         progress: called with the finished share after every pair or product; exceptions stop the work.
         trainable: the differentiated parameters, as for :func:`empirical_ntk`; each kernel is taken at all of its own
             weights.
+        route: ``"auto"`` or ``"plain"``, as for :func:`empirical_ntk`.
 
     Returns:
         ΔK with its error, alignments and norms of both kernels.
@@ -130,7 +133,7 @@ def kernel_change_between(
 
     Source: Liu, Zhu & Belkin 2020, §6; Hutchinson 1989; Meyer, Musco, Musco & Woodruff 2021.
     """
-    net, x = packed_rows(restricted(net, params0, trainable), x)
+    net, x = packed_rows(restricted(net, params0, trainable, route), x)
     how: dict[str, Any] = {
         "targets": targets,
         "memory_limit": memory_limit,

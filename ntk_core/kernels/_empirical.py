@@ -31,6 +31,7 @@ from ntk_core.networks.architectures import Network, NetworkParams
 from ntk_core.traced import (
     Inputs,
     Model,
+    Route,
     Rows,
     Trainable,
     accepted,
@@ -66,6 +67,7 @@ def empirical_ntk(
     memory_limit: float | None = None,
     trace_outputs: Literal[False] = False,
     trainable: Trainable = None,
+    route: Route = "auto",
 ) -> Kernel: ...
 
 
@@ -80,6 +82,7 @@ def empirical_ntk(
     memory_limit: float | None = None,
     trace_outputs: Literal[True],
     trainable: Trainable = None,
+    route: Route = "auto",
 ) -> Float[Array, "n1 n2"]: ...
 
 
@@ -94,6 +97,7 @@ def empirical_ntk(
     memory_limit: float | None = None,
     equal_outputs: Literal[True],
     trainable: Trainable = None,
+    route: Route = "auto",
 ) -> Float[Array, "n1 n2 C"]: ...
 
 
@@ -107,6 +111,7 @@ def empirical_ntk(
     per_layer: Literal[True],
     memory_limit: float | None = None,
     trainable: Trainable = None,
+    route: Route = "auto",
 ) -> LayerKernels: ...
 
 
@@ -122,6 +127,7 @@ def empirical_ntk(
     trace_outputs: bool = False,
     equal_outputs: bool = False,
     trainable: Trainable = None,
+    route: Route = "auto",
 ) -> Kernel | LayerKernels | Float[Array, "n1 n2"] | Float[Array, "n1 n2 C"]:
     """Return the tangent kernel of a network or function.
 
@@ -154,16 +160,18 @@ def empirical_ntk(
             cost.
         trainable: the parameters that are differentiated: names with wildcards such as ``"head.*"``, a predicate on
             names, or a tree of booleans; all by default. All others are constants.
+        route: ``"auto"``, by layers where there are any, or ``"plain"``, which ignores layers: Jacobians or vector
+            products of full size, whichever needs fewer multiplications.
 
     Returns:
         The kernel, or with ``per_layer`` a dictionary of its parts.
 
     Raises:
         InvalidInput: for a model, parameters and inputs that do not fit each other, ``per_layer`` with a callable
-            without layers, a memory limit that is not above 0, entries beyond the range of their type,
-            or a callable in which rows of x interact, with the
-            operation in which they do. That is proven from its program, or else tested with x and random rows;
-            docs/math/traced-programs.md lists the limits of this check.
+            without layers or with the plain route, a memory limit that is not above 0, entries beyond the range of
+            their type, or a callable in which rows of x interact, with the operation in which they do. That is proven
+            from its program, or else tested with x and random rows; docs/math/traced-programs.md lists the limits of
+            this check.
         TracingDisagrees: if a callable's traced kernel differs from plain derivatives.
 
     Source: Jacot, Gabriel & Hongler 2018; Liu, Zhu & Belkin 2020, §2.
@@ -179,7 +187,7 @@ def empirical_ntk(
         pairs = OutputPairs.MEAN
     elif equal_outputs:
         pairs = OutputPairs.EQUAL
-    net, x1 = packed_rows(restricted(net, params, trainable), x1, "x1")
+    net, x1 = packed_rows(restricted(net, params, trainable, route), x1, "x1")
     kernel = unchecked_ntk(
         net, params, x1, x2, per_layer=per_layer, memory_limit=memory_limit, pairs=pairs
     )
@@ -227,7 +235,9 @@ def _kernel(
         checked(net, params, right)
     if program is None or not program.is_structured:
         if per_layer:
-            raise InvalidInput("per_layer", True, "False for a callable without layers")
+            is_plain = program is not None and program.is_plain
+            reason = "the plain route" if is_plain else "a callable without layers"
+            raise InvalidInput("per_layer", True, f"False for {reason}")
         return callable_ntk(program or as_function(net), params, left, right, memory_limit, pairs)
     limit = memory_limit or DEFAULT_MEMORY
     leaves = program.leaves(params)

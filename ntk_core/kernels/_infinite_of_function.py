@@ -29,7 +29,7 @@ from ntk_core.traced import (
     Trainable,
     accepted,
     checked,
-    leaf_name,
+    leaf_names,
     like_rows,
     moving_leaves,
     packed_rows,
@@ -244,7 +244,7 @@ def _scales(
     """Return the scale of each parameter of floats, stated or measured, by its number."""
     stated = dict(weight_std or {})
     paths = jax.tree_util.tree_leaves_with_path(params)
-    names = [leaf_name(path) for path, _ in paths]
+    names = leaf_names([path for path, _ in paths])
     for pattern, std in stated.items():
         _check_statement(pattern, std, names)
     moves = moving_leaves(restricted(apply, params, trainable), params)

@@ -10,7 +10,15 @@ from jaxtyping import Float, PyTree
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels._arrays import real_array
 from ntk_core.kernels._empirical import checked_model, unchecked_ntk
-from ntk_core.traced import Inputs, Model, Trainable, accepted, restricted, with_usual_settings
+from ntk_core.traced import (
+    Inputs,
+    Model,
+    Route,
+    Trainable,
+    accepted,
+    restricted,
+    with_usual_settings,
+)
 
 ROWS_AT_ONCE = 16  # our choice
 
@@ -43,7 +51,12 @@ def trace_outputs(kernel: Float[ArrayLike, "..."]) -> Float[Array, "n1 n2"]:
 
 @with_usual_settings
 def diagonal_ntk(
-    net: Model, params: PyTree, x: Inputs, *, trainable: Trainable = None
+    net: Model,
+    params: PyTree,
+    x: Inputs,
+    *,
+    trainable: Trainable = None,
+    route: Route = "auto",
 ) -> Float[Array, "n C C"]:
     """Return the tangent kernel of every input with itself.
 
@@ -58,7 +71,7 @@ def diagonal_ntk(
         net: a network, or any callable, as for ``empirical_ntk``.
         params: its weights.
         x: inputs (n, *input_shape).
-        trainable: the differentiated parameters, as for ``empirical_ntk``.
+        trainable, route: as for ``empirical_ntk``.
 
     Returns:
         An array (n, C, C).
@@ -68,7 +81,7 @@ def diagonal_ntk(
 
     Source: Jacot, Gabriel & Hongler 2018.
     """
-    net, inputs, _ = accepted(restricted(net, params, trainable), params, x)
+    net, inputs, _ = accepted(restricted(net, params, trainable, route), params, x)
     same = checked_model(net, params, inputs)
     rows = jnp.asarray(inputs)
     found: Array = jax.lax.map(

@@ -268,7 +268,7 @@ def _differentiated(
         later, _ = net.partition(params1)
         structure = jax.tree.structure(trained)
         paths = jax.tree_util.tree_leaves_with_path(trained)
-        names = [traced.leaf_name(path) for path, _ in paths]
+        names = traced.leaf_names([path for path, _ in paths])
 
         def outputs(w: list[Array], x: Array) -> Array:
             return net.apply(merge(jax.tree.unflatten(structure, w), fixed), x)
@@ -278,10 +278,8 @@ def _differentiated(
     w1, _ = moving_of(net, params1)
     paths = jax.tree_util.tree_leaves_with_path(params0)
     moves = traced.moving_leaves(net, params0)
-    names = []
-    for (path, _), is_moving in zip(paths, moves, strict=True):
-        if is_moving:
-            names.append(traced.leaf_name(path))
+    every = traced.leaf_names([path for path, _ in paths])
+    names = [name for name, is_moving in zip(every, moves, strict=True) if is_moving]
     return names, _in_jax(w0), _in_jax(w1), lambda w, x: net(restore(w), x)
 
 

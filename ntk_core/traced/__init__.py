@@ -27,13 +27,13 @@ from ntk_core.traced._entrance import (
     axes_of,
     check_model,
     checked_array,
-    leaf_name,
     like_params,
     like_rows,
 )
 from ntk_core.traced._layers import TracedLayer, arranged, wide
 from ntk_core.traced._malformed_rules import MalformedRule, NoSecondDerivative
 from ntk_core.traced._messages import compiling, name_of
+from ntk_core.traced._names import leaf_name, leaf_names
 from ntk_core.traced._of_network import program_of_network
 from ntk_core.traced._positions import features_at, positions_of
 from ntk_core.traced._program import (
@@ -69,7 +69,7 @@ from ntk_core.traced._trace import (
     trace,
     traced,
 )
-from ntk_core.traced._trainable import Trainable, restricted
+from ntk_core.traced._trainable import Route, Trainable, restricted
 from ntk_core.traced._uses import Use
 from ntk_core.traced._usual_settings import with_usual_settings
 from ntk_core.traced._views import aval_of, shape_of

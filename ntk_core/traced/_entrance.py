@@ -17,13 +17,14 @@ from jax.errors import (
     TracerIntegerConversionError,
 )
 from jax.extend.core import ClosedJaxpr
-from jax.tree_util import KeyPath, PyTreeDef
+from jax.tree_util import PyTreeDef
 from jaxtyping import PyTree
 
 from ntk_core.errors import InvalidInput, kind_of, reason_of
 from ntk_core.networks.architectures import Network
 from ntk_core.traced._collections import check_collections
 from ntk_core.traced._malformed_rules import refuse_malformed_rules, rules_of
+from ntk_core.traced._names import leaf_name, leaf_names
 from ntk_core.traced._of_network import Shapes, avals_of, shapes_of
 from ntk_core.traced._overwrites import Plain, overwrites
 from ntk_core.traced._primals import refuse_other_values
@@ -252,13 +253,8 @@ def like_params(params: PyTree, origin: PyTree, field: str) -> None:
     Raises:
         InvalidInput: with the difference.
     """
-    given, expected = (
-        {
-            leaf_name(path): jnp.shape(leaf)
-            for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
-        }
-        for tree in (params, origin)
-    )
+    given = _named_shapes(params)
+    expected = _named_shapes(origin)
     for name in [*expected, *given]:
         here, there = given.get(name), expected.get(name)
         if here != there:
@@ -279,9 +275,10 @@ def like_params(params: PyTree, origin: PyTree, field: str) -> None:
         raise InvalidInput(field, f"a tree {found}", f"one like {structure}")
 
 
-def leaf_name(path: KeyPath) -> str:
-    """Return the path of an array in a tree: ``encoder.weight``; ``params`` for a single array."""
-    return jax.tree_util.keystr(path, simple=True, separator=".") or "params"
+def _named_shapes(tree: PyTree) -> dict[str, tuple[int, ...]]:
+    paths = jax.tree_util.tree_leaves_with_path(tree)
+    names = leaf_names([path for path, _ in paths])
+    return {name: jnp.shape(leaf) for name, (_, leaf) in zip(names, paths, strict=True)}
 
 
 def check_model(net: object, params: PyTree) -> None:
@@ -359,7 +356,7 @@ def _is_deleted(leaf: object) -> bool:
 
 def _refuse_params(params: PyTree) -> None:
     for path, leaf in jax.tree_util.tree_leaves_with_path(params):
-        place = jax.tree_util.keystr(path) or "params"
+        place = leaf_name(path)
         if isinstance(leaf, float | complex):
             remedy = (
                 f"jnp.asarray({leaf}) to differentiate it, or a constant inside of the function"

@@ -31,6 +31,7 @@ from ntk_core.traced._layers import (
     sorted_into_layers,
     wide,
 )
+from ntk_core.traced._names import leaf_names
 from ntk_core.traced._positions import indices, positions_of, z_of
 from ntk_core.traced._same_outputs import summed_products
 from ntk_core.traced._uses import Avals, Found, Use, find_uses
@@ -84,6 +85,7 @@ class Stated(NamedTuple):
 
 
 FUNCTION = Stated()
+PLAIN = "route='plain'"  # why a parameter is no layer
 
 
 class Program:
@@ -104,13 +106,14 @@ class Program:
         kept: results of checks by name.
         only_as_given: names of checks that hold for the given numbers alone, so that each call repeats them.
         each_leaf: changes every leaf of packed rows, if inputs are trees; see ``_row_trees``.
+        is_plain: whether its layers are ignored, see ``Part``.
         sizes_compared: log2 of the sizes of parameters and inputs at which kernels were compared.
 
     >>> import jax.numpy as jnp
     >>> from ntk_core.traced import traced
     >>> program = traced(lambda p, x: jnp.tanh(x @ p["w"]), {"w": jnp.ones((3, 2))}, jnp.ones((5, 3)))
     >>> program.num_outputs, list(program.names.values())
-    (2, ["['w']"])
+    (2, ['w'])
     """
 
     def __init__(
@@ -121,10 +124,13 @@ class Program:
         moving: Sequence[bool],
         row: jax.ShapeDtypeStruct,
         stated: Stated = FUNCTION,
+        *,
+        is_plain: bool = False,
     ):
         self.single = single
         self._structure = structure
         self.stated = stated
+        self.is_plain = is_plain
         self.moving = tuple(moving)
 
         def one_row(leaves: list[Array], row: Array) -> Array:
@@ -136,9 +142,10 @@ class Program:
         numbered = jax.tree.unflatten(structure, list(range(len(avals))))
         paths, _ = jax.tree_util.tree_flatten_with_path(numbered)
         self.names: dict[int, str] = {}
-        for (path, at), moves in zip(paths, moving, strict=True):
+        every = leaf_names([path for path, _ in paths])
+        for name, (_, at), moves in zip(every, paths, moving, strict=True):
             if moves:
-                self.names[at] = jax.tree_util.keystr(path) or "params"
+                self.names[at] = name
         self._groups: dict[str, str] = {}
         if stated.layers:
             # Parameters of a network are {layer: {parameter: array}}.
@@ -147,6 +154,9 @@ class Program:
                 self._groups[name] = path[0].key
         found = find_uses(self.closed, {*self.names, *stated.readers.values()}, stated.masks)
         layers, self.escapes = sorted_into_layers(found, self.names, avals, stated.masks)
+        if is_plain:
+            layers = []
+            self.escapes = {at: {PLAIN} for at in self.names}
         self.layers = tuple(layers)
         if stated.layers:  # parts of one parameter belong to its layer, too
             self._groups |= {layer.name: self._groups[self.names[layer.leaf]] for layer in layers}

@@ -23,7 +23,7 @@ class LayerFound:
     """One parameter, or a part of it.
 
     Attributes:
-        name: its path among the parameters.
+        name: its path among the parameters, as ``enc.w``.
         kind: ``product``, ``convolution``, ``look-up`` (structured: no gradient of its size); ``addition`` and ``gain``
             (biases, scales: their gradients have the parameter's size); ``jacobian`` for other uses.
         uses: equations that use it; 0 if not counted.
@@ -110,7 +110,7 @@ def layers_of(
     >>> params = {"w": jnp.ones((3, 8)), "b": jnp.ones(8), "v": jnp.ones((8, 2))}
     >>> found = layers_of(lambda p, x: jnp.tanh(x @ p["w"] + p["b"]) @ p["v"], params, jnp.ones((5, 3)))
     >>> [(layer.name, layer.kind) for layer in found.layers]
-    [("['b']", 'addition'), ("['v']", 'product'), ("['w']", 'product')]
+    [('b', 'addition'), ('v', 'product'), ('w', 'product')]
 
     Args:
         apply: any function that treats each row of x separately.
@@ -144,12 +144,11 @@ def layers_of(
             whole_kernels(program, False, program.leaves(params), rows, None),
         )
     n = len(inputs)
-    layers = [_structured(program, layer, n) for layer in program.layers]
-    layers += [_by_jacobian(program, leaf, n) for leaf in (*program.others, *program.biases)]
-    order = list(program.names.values())
-    layers.sort(
-        key=lambda each: next(at for at, name in enumerate(order) if each.name.startswith(name))
-    )
+    numbered = [(layer.leaf, _structured(program, layer, n)) for layer in program.layers]
+    for leaf in (*program.others, *program.biases):
+        numbered.append((leaf, _by_jacobian(program, leaf, n)))
+    numbered.sort(key=lambda each: each[0])  # in the order of the parameters
+    layers = [layer for _, layer in numbered]
     check = program.kept.get("kernel")
     return LayersFound(
         tuple(layers), check if program.layers and isinstance(check, Check) else None

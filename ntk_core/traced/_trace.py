@@ -27,8 +27,9 @@ from ntk_core.traced._uses import Avals
 from ntk_core.traced._wrappers import inner, unwrapped
 
 BATCHES_KEPT = 64
-# Structure, shapes and motion of parameters, shape and type of inputs, the type of floats.
-Key = tuple[PyTreeDef, Avals, tuple[bool, ...], tuple[int, ...], np.dtype, str]
+# Structure, shapes and motion of parameters, shape and type of inputs, the type of floats,
+# and whether layers are ignored.
+Key = tuple[PyTreeDef, Avals, tuple[bool, ...], tuple[int, ...], np.dtype, str, bool]
 
 
 class Independence(Enum):
@@ -118,10 +119,12 @@ class Part:
 
     Attributes:
         moves: whether each leaf of the parameters is differentiated.
+        is_plain: whether its layers are ignored, so that Jacobians and vector products are used.
     """
 
     function: Apply
     moves: tuple[bool, ...]
+    is_plain: bool = False
 
     def __call__(self, params: PyTree, x: Array) -> Array:
         return self.function(params, x)
@@ -169,7 +172,9 @@ def traced_batch(apply: Apply, params: PyTree, x: Rows) -> Batch | None:
         for moves, leaf in zip(moving_leaves(apply, params), leaves, strict=True)
     )
     shape = (max(2, len(x)), *x.shape[1:])
-    key = structure, avals, moving, shape, x.dtype, jnp.result_type(float).name
+    part = inner(apply, Part)
+    is_plain = part is not None and part.is_plain
+    key = structure, avals, moving, shape, x.dtype, jnp.result_type(float).name, is_plain
     frozen, kinds = unwrapped(apply, Frozen)
     if frozen is not None and (kinds, *key) in frozen.batches:
         return frozen.batches[kinds, *key]
@@ -216,7 +221,7 @@ def _program(apply: Apply, key: Key, closed: ClosedJaxpr) -> Program | None:
     Raises:
         InvalidInput: if the function fails for one row, or returns another shape than for the batch ``closed``.
     """
-    structure, avals, moving, shape, dtype, _ = key
+    structure, avals, moving, shape, dtype, _, is_plain = key
     try:
         single, _ = trace(apply, structure, avals, (1, *shape[1:]), dtype)
     except (TypeError, ValueError) as error:
@@ -249,7 +254,8 @@ def _program(apply: Apply, key: Key, closed: ClosedJaxpr) -> Program | None:
             and same(batch.program.single, single, (None, None))
         ):
             return batch.program
-    program = Program(single, structure, avals, moving, jax.ShapeDtypeStruct(shape[1:], dtype))
+    row = jax.ShapeDtypeStruct(shape[1:], dtype)
+    program = Program(single, structure, avals, moving, row, is_plain=is_plain)
     packed = inner(apply, Packed)
     program.each_leaf = None if packed is None else packed.layout.each
     return program

@@ -1,4 +1,4 @@
-"""Choice of the parameters that are differentiated: which of them does ``trainable=`` name?
+"""Choice of the parameters that are differentiated, and of the route: what do ``trainable=`` and ``route=`` name?
 
 Every public function that differentiates parameters takes ``trainable``. The chosen parameters are those of the
 kernel, the Hessian or the training; all others are constants.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import jax
 import jax.numpy as jnp
@@ -18,35 +18,45 @@ from jaxtyping import PyTree
 
 from ntk_core.errors import InvalidInput, kind_of
 from ntk_core.networks.architectures import Network
-from ntk_core.traced._entrance import check_model, leaf_name
+from ntk_core.traced._entrance import check_model
+from ntk_core.traced._names import leaf_name, leaf_names
 from ntk_core.traced._program import Model
 from ntk_core.traced._trace import Part
 
 # A tree of booleans, names with wildcards, or a predicate on names; None for all parameters.
 Trainable: TypeAlias = PyTree | str | Sequence[str] | Callable[[str], object] | None
+# By layers where there are any, or by plain derivatives alone.
+Route: TypeAlias = Literal["auto", "plain"]
 KINDS = 'names such as "head.*", a predicate on names, or a tree of booleans like params'
 NAMES_SHOWN = 8  # our choice
 
 
-def restricted(net: Model, params: PyTree, trainable: Trainable) -> Model:
+def restricted(net: Model, params: PyTree, trainable: Trainable, route: Route = "auto") -> Model:
     """Return a model whose chosen parameters alone are differentiated; ``net`` itself for None.
 
     A network becomes a function of its parameters: its frozen layers and masks remain constants.
+    The plain route ignores layers.
 
     Raises:
-        InvalidInput: for names that match nothing, with the nearest one, another tree, or no parameter at all.
+        InvalidInput: for names that match nothing, with the nearest one, another tree, or no parameter at all;
+            for another route.
     """
-    if trainable is None:
+    if not isinstance(route, str) or route not in get_args(Route):
+        raise InvalidInput("route", repr(route), " or ".join(map(repr, get_args(Route))))
+    is_plain = route == "plain"
+    if trainable is None and not is_plain:
         return net
     check_model(net, params)
-    names = [leaf_name(path) for path, _ in jax.tree_util.tree_leaves_with_path(params)]
+    names = leaf_names([path for path, _ in jax.tree_util.tree_leaves_with_path(params)])
     movable = _movable(net, params)
-    chosen = _chosen(trainable, params, names, movable)
+    chosen = movable
+    if trainable is not None:
+        chosen = _chosen(trainable, params, names, movable)
     moves = tuple(wanted and moving for wanted, moving in zip(chosen, movable, strict=True))
     if not any(moves):
         given = f"a choice of none of {len(names)} parameters"
         raise InvalidInput("trainable", given, f"one or more of {_listed(names, movable)}")
-    return Part(net.apply if isinstance(net, Network) else net, moves)
+    return Part(net.apply if isinstance(net, Network) else net, moves, is_plain)
 
 
 def _movable(net: Model, params: PyTree) -> list[bool]:

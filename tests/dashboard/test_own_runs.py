@@ -48,7 +48,7 @@ REPORT = LinearityReportPoint(
         LayerReport(name="body.w", num_params=30, distance=math.inf, output_share=0.7, kernel_share=0.6),
     ),
 )  # fmt: skip
-LAYER = OwnLayer(name="['w']", kind="product", uses=1, positions=1, num_params=12, operations=())
+LAYER = OwnLayer(name="w", kind="product", uses=1, positions=1, num_params=12, operations=())
 ORIGIN = Provenance(
     versions={"linearity-lab": "1"},
     platform="Python",

@@ -42,7 +42,7 @@ X = np.array([[0.4, -1.1, 0.7], [1.3, 0.2, -0.5]])
 def test_block_norms_of_a_function_are_those_of_its_parameters():
     full = plain_hessian(recurrent, PARAMS, X[0], 1)
     found = hessian_block_norms(recurrent, PARAMS, X[0], 1, max_matvecs=256)
-    assert found.layers == ("['gain']", "['inner']", "['out']", "['shift']")
+    assert found.layers == ("gain", "inner", "out", "shift")
     owner = ravel_pytree(
         {name: jnp.full(leaf.shape, at) for at, (name, leaf) in enumerate(sorted(PARAMS.items()))}
     )[0]

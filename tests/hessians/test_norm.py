@@ -29,7 +29,7 @@ def test_leading_eigenpairs_are_those_of_the_full_hessian(x64):
         y = flatten(direction)
         assert np.linalg.norm(y) == pytest.approx(1, rel=1e-12)
         np.testing.assert_allclose(full @ y, value * y, atol=1e-9 * np.abs(found.eigenvalues[0]))
-    assert found.coordinates["['hidden1']['weight']"]["along_inputs"].shape == (4, 1, 1, 9)
+    assert found.coordinates["hidden1.weight"]["along_inputs"].shape == (4, 1, 1, 9)
 
 
 def test_generic_route_refuses_a_large_basis_before_tracing(monkeypatch, x64):

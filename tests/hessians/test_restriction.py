@@ -63,7 +63,7 @@ def test_restricted_hessian_has_the_nonzero_spectrum(case, x64):
     output_index = case.net.num_outputs - 1
     small, bases = small_hessian(case.net, params, x, output_index)
     if case.name == "attention":  # 2 positions, below 8 inputs and 8 features
-        assert bases >= {f"['hidden{layer}']['weight']" for layer in (1, 2, 3)}
+        assert bases >= {f"hidden{layer}.weight" for layer in (1, 2, 3)}
     np.testing.assert_allclose(small, small.T, atol=1e-12 * np.abs(small).max())
     full, _ = full_hessian(case.net, params, x, output_index)
     eigenvalues, expected = by_size(np.linalg.eigvalsh(small)), by_size(np.linalg.eigvalsh(full))

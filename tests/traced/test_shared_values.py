@@ -174,7 +174,7 @@ def test_values_read_twice_keep_their_kernels(name, x64):
     parts = empirical_ntk(apply, PARAMS, x, per_layer=True)
     assert_near(sum(parts.values()), plain_kernel(apply, PARAMS, x))
     kinds = {layer.name: layer.kind for layer in layers_of(apply, PARAMS, x).layers}
-    matrix = "['k']" if name == "convolution" else "['w']"
+    matrix = "k" if name == "convolution" else "w"
     assert kinds[matrix] in ("product", "convolution"), "W needs no Jacobian"
 
 
@@ -209,7 +209,7 @@ def test_checks_do_not_trust_the_first_numbers(x64, monkeypatch):
     kernels = _program.Program.kernels
 
     def wrong(program, leaves, *views):
-        gate = leaves[list(program.names.values()).index("['g']")]
+        gate = leaves[list(program.names.values()).index("g")]
         parts = kernels(program, leaves, *views)
         return {name: (1 + jnp.sum(gate**2)) * part for name, part in parts.items()}
 
