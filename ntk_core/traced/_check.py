@@ -504,36 +504,42 @@ def _compared(
     plain = _plain_products(program, leaves, at)
     sums = _of_mixture(blocks, inside)
     together = plain.total(len(sums))
-    difference = _largest_gap(*together, sums, blocks.dtype)
-    gaps = []
     types = _types_of_parts(program, leaves, blocks.dtype)
+    difference = _largest_gap(*together, sums, blocks.dtype, types)
+    gaps = []
     for number in range(len(program.names)):
         own = _of_mixture(entries[number], inside)
         gaps.append(_largest_gap(*plain.of(number), own, types[number]))
     if not difference <= tolerance or not max(gaps) <= tolerance:
         # Relative to the largest entry, which rounding of a constant output does not affect.
         unit = together[1].max()
-        of_largest = _largest_gap(together[0], np.full_like(sums, unit), sums, blocks.dtype)
+        of_largest = _largest_gap(together[0], np.full_like(sums, unit), sums, blocks.dtype, types)
         how = (difference, of_largest, len(sums), blocks.dtype)
         _explain(program, params, at, plain, how, gaps)
     if without_pairs:
         # The squared norms of the chosen outputs' gradients end the list of products.
         squares = plain.values.sum(0)[-len(chosen) :]
         own_entries = np.asarray(kernel)[i, j]
-        _compare_same_outputs(program, leaves, at, squares, own_entries)
+        _compare_same_outputs(program, leaves, at, squares, own_entries, types)
     is_conclusive = bool(np.isfinite(entries).all() and np.any(entries))
     distinct = 1 if np.array_equal(*rows) else 2
     return Check(distinct, difference, tolerance, is_conclusive)
 
 
 def _compare_same_outputs(
-    program: Program, leaves: list[Array], at: _Place, squares: np.ndarray, entries: np.ndarray
+    program: Program,
+    leaves: list[Array],
+    at: _Place,
+    squares: np.ndarray,
+    entries: np.ndarray,
+    types: list[np.dtype],
 ) -> None:
     """Compare the entries of equal outputs, K[i, j, c, c] or their mean, with those of two rows alone.
 
     Args:
         squares: K[j, j, c, c] of the chosen outputs from plain gradients.
         entries: of the kernel at (i, j), (C,) or ().
+        types: of the parts that are summed to entries.
 
     Raises:
         TracingDisagrees: if they differ.
@@ -548,9 +554,13 @@ def _compare_same_outputs(
     of_rows = found[1, 1][at.chosen]
     gaps = (
         _largest_gap(
-            np.atleast_1d(expected), np.atleast_1d(scales), np.atleast_1d(entries), entries.dtype
+            np.atleast_1d(expected),
+            np.atleast_1d(scales),
+            np.atleast_1d(entries),
+            entries.dtype,
+            types,
         ),
-        _largest_gap(squares, squares, of_rows, entries.dtype),
+        _largest_gap(squares, squares, of_rows, entries.dtype, types),
     )
     if not max(gaps) <= program.epsilon**0.5:
         raise TracingDisagrees(
@@ -621,13 +631,17 @@ def _plain_products(program: Program, leaves: list[Array], at: _Place) -> _Produ
 
 
 def _largest_gap(
-    expected: np.ndarray, scales: np.ndarray, found: np.ndarray, dtype: np.dtype
+    expected: np.ndarray,
+    scales: np.ndarray,
+    found: np.ndarray,
+    dtype: np.dtype,
+    types: Sequence[np.dtype] = (),
 ) -> float:
     """Return the largest difference in units of ``scales``; infinite if nonfinite entries differ.
 
-    Entries below the type of the kernel may be zero; those above it, infinite.
+    Entries below their type, or below the type of a part of them, may be zero; those above their type, infinite.
     """
-    limits = jnp.finfo(dtype)
+    least = max(float(jnp.finfo(each).tiny) for each in (dtype, *types))
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         expected = expected.astype(dtype).astype(np.float64)
         found = found.astype(dtype).astype(np.float64)
@@ -636,7 +650,7 @@ def _largest_gap(
         return np.inf
     gap = np.abs(np.where(finite, expected, 0) - np.where(finite, found, 0))
     # Rounding of numbers near the least one of the type is no error.
-    gap = np.where(gap <= 100 * float(limits.tiny), 0, gap)
+    gap = np.where(gap <= 100 * least, 0, gap)
     usable = np.isfinite(scales) & (scales > 0)
     units = np.where(usable, scales, 1)
     # Without a gradient any part is wrong.
@@ -672,7 +686,8 @@ def _explain(
         for number in range(len(gaps)):
             moves = _largest_gap(*plain.of(number), other.values[number], types[number])
             rounding[number] = max(rounding[number], moves)
-        of_sum = max(of_sum, _largest_gap(*plain.total(size), other.total(size)[0], dtype))
+        moves = _largest_gap(*plain.total(size), other.total(size)[0], dtype, types)
+        of_sum = max(of_sum, moves)
     part = ""
     is_wrong = not difference <= tolerance
     if is_wrong and of_largest <= tolerance and difference <= EXPLAINED * of_sum:

@@ -354,8 +354,17 @@ def test_parts_of_narrower_types_than_the_kernel_may_vanish(x64):
         output_scales=(1e-15, 1e-15),
         **NARROW,
     )
+    # The kernel of the second output is around 1e-35.
+    second_output = Block(
+        "branch",
+        "right custom_vjp",
+        leaf_scales=(("u", 1e-15), ("w", 1000.0)),
+        output_scales=(1e-15, 1e-18),
+        **NARROW,
+    )
     assert outcome(by_weights, 45).startswith("right")
     assert outcome(by_bias, 14).startswith("right")
+    assert outcome(second_output, 40).startswith("right")
 
 
 @pytest.mark.slow
