@@ -5,9 +5,9 @@ optional decimal point with digits, an optional exponent; ASCII only. So ``1_0``
 ``1,000``, ``0x10`` and full-width digits are text.
 
 A column is text if two of its texts would become one number: codes such as ``1e2`` and ``100``, or
-whole numbers that float64 cannot represent. Zeros at the end of a fraction are the exception:
-``1``, ``1.0`` and ``1.00`` are the same measurement. Classes are always the texts as written, so as
-classes ``1`` and ``1.0`` differ.
+numbers that float64 cannot represent, such as ``1e-400``. Zeros at the end of a fraction are the
+exception: ``1``, ``1.0`` and ``1.00`` are the same measurement. Classes are always the texts as
+written, so as classes ``1`` and ``1.0`` differ.
 """
 
 import re
@@ -46,6 +46,7 @@ _ADVICE = (
     (r"[+-]?0[0-9]+(\.[0-9]*)?", "numbers without leading zeros; padded codes are text"),
     (r"[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?", "numbers without thousands separators"),
     (r"[+-]?[0-9]*,[0-9]+", "numbers with a decimal point, not a decimal comma"),
+    (r"[+-]?[0-9]{1,3}(\.[0-9]{3}){2,}(,[0-9]*)?", "numbers without thousands separators"),
     (r"[0-9]+([_' \u00a0\u2009\u202f][0-9]+)+", "numbers without separators between digits"),
     (r"[+-]?0[xXoObB][0-9a-fA-F]+", "decimal numbers"),
     (r"[0-9]+[-/.][0-9]+[-/.][0-9]+.*", "numbers instead of dates, such as days since the first"),
@@ -186,6 +187,9 @@ def _plain_numbers(name: str, cells: Sequence[str], lines: Sequence[int]) -> Col
     # Texts are at least as many as values.
     if len(different) <= MAX_DISTINCT_TEXTS or np.abs(different).max() >= MAX_WHOLE:
         return None
+    zeros = {cells[index] for index in np.flatnonzero(numbers == 0).tolist()}
+    if any(map(_vanishes, zeros)):
+        return None
     repeated = np.flatnonzero(~gaps)[sizes[group] > 1]
     texts = list(dict.fromkeys(cells[index] for index in repeated.tolist()))
     pairs = _pairs(texts, np.array(list(map(float, texts))))
@@ -212,7 +216,7 @@ class _Pairs:
     """Texts of numbers that are one number.
 
     Attributes:
-        clash: two texts in different notations, or one whole number that float64 cannot represent.
+        clash: two texts in different notations, or one number that float64 cannot represent.
         equal: two texts that differ by zeros at the end of a fraction, or a clash.
     """
 
@@ -271,6 +275,12 @@ def _decimal(text: str) -> tuple[object, ...]:
     return match["sign"], whole, fraction, exponent
 
 
+def _vanishes(text: str) -> bool:
+    """Whether a number is so small that float64 represents it as 0."""
+    digits = re.split("[eE]", text)[0]
+    return re.search("[1-9]", digits) is not None
+
+
 def _pairs(texts: Sequence[str], values: NDArray[np.float64]) -> _Pairs:
     """Return texts whose numbers are one; ``values`` are the numbers of the texts."""
     # A whole number beyond 2^53 may round to 2^53 itself.
@@ -278,6 +288,9 @@ def _pairs(texts: Sequence[str], values: NDArray[np.float64]) -> _Pairs:
         text = texts[index]
         if _WHOLE.fullmatch(text) and abs(int(text[:400])) > MAX_WHOLE:
             return _Pairs((text[:MAX_EXAMPLE],))
+    for index in np.flatnonzero(values == 0).tolist():
+        if _vanishes(texts[index]):
+            return _Pairs((texts[index][:MAX_EXAMPLE],))
     _, group, sizes = np.unique(values, return_inverse=True, return_counts=True)
     shared = np.flatnonzero((sizes[group] > 1) & np.isfinite(values))
     equal: tuple[str, ...] = ()

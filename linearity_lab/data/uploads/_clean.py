@@ -342,9 +342,11 @@ def _not_numbers(field: str, column: Column, allowed: str) -> InvalidInput:
         return InvalidInput(field, given, "numbers in one notation; different codes are text")
     if column.clash:
         given = f"{column.name}, with {column.clash[0]}"
-        return InvalidInput(
-            field, given, f"whole numbers up to {MAX_WHOLE:,}; longer ones are text"
-        )
+        is_whole = column.clash[0].lstrip("+-").isdigit()
+        allowed = f"whole numbers up to {MAX_WHOLE:,}; longer ones are text"
+        if not is_whole:
+            allowed = "numbers from 5e-324 on, or 0; smaller ones are text"
+        return InvalidInput(field, given, allowed)
     given = f"{column.name}, text such as {column.obstacle}"
     if advice := advice_for(column.obstacle):
         allowed = f"{advice} (line {column.obstacle_line:,})"

@@ -30,6 +30,8 @@ _SIDEWAYS = (5, 6, 7, 8)  # orientations that exchange width and height
 _GRAY_16 = ("I;16", "I;16B", "I;16L", "I")
 _GRAY = ("1", "L", "LA", *_GRAY_16)
 _COLOR = ("P", "PA", "RGB", "RGBA")
+_BMP_START = 10  # places of bytes in the header
+_BMP_BITS = 28
 BACKGROUNDS = {"white": 255, "black": 0}
 
 
@@ -88,7 +90,7 @@ def read_pixels(
 
         if _orientation(data, image, name) != 1:
             image = ImageOps.exif_transpose(image)
-        alpha = _alpha(image)
+        alpha = _alpha(image, data, name)
         is_opaque = alpha is None or bool((alpha == 255).all())
         if is_opaque or background:
             if depth == 16:
@@ -106,12 +108,17 @@ def read_pixels(
     return pixels
 
 
-def _alpha(image: Image) -> NDArray[np.uint8] | None:
+def _alpha(image: Image, data: bytes, name: str) -> NDArray[np.uint8] | None:
     """Return the opacity of each pixel (height, width), or None for images without transparency."""
     if image.mode not in ("LA", "PA", "RGBA") and "transparency" not in image.info:
         return None
-    if image.mode in _GRAY_16 or image.mode == "1":
-        is_clear = np.asarray(image).astype(np.int64) == image.info["transparency"]
+    if image.mode in _GRAY_16 or image.mode in ("1", "L"):
+        # Versions of Pillow differ in what they state for grays of fewer bits than 8.
+        header = _png(data, name)
+        clear = header.clear
+        if image.mode == "L":
+            clear = clear * 255 // (2**header.depth - 1)
+        is_clear = np.asarray(image).astype(np.int64) == clear
         return np.where(is_clear, 0, 255).astype(np.uint8)
     return np.asarray(image.convert("RGBA").getchannel("A"), np.uint8)
 
@@ -172,6 +179,8 @@ def _depth(data: bytes, image: Image, name: str) -> int:
         raise InvalidInput("file", f"{name}, of mode {image.mode}", "images in RGB or gray")
     if getattr(image, "is_animated", False):
         raise InvalidInput("file", f"{name}, of several frames", "images of one frame")
+    if image.format == "BMP":
+        _refuse_fourth_channel(data, image, name)
     if image.format != "PNG":
         return 8
     header = _png(data, name)
@@ -185,6 +194,18 @@ def _depth(data: bytes, image: Image, name: str) -> int:
     return 16
 
 
+def _refuse_fourth_channel(data: bytes, image: Image, name: str) -> None:
+    """Refuse BMP of 32 bits whose fourth bytes, which Pillow drops, may be the opacity."""
+    bits = int.from_bytes(data[_BMP_BITS : _BMP_BITS + 2], "little")
+    if image.mode != "RGB" or bits != 32:
+        return
+    start = int.from_bytes(data[_BMP_START : _BMP_START + 4], "little")
+    fourth = np.frombuffer(data[start : start + 4 * image.width * image.height], np.uint8)[3::4]
+    if fourth.any() and (fourth != 255).any():
+        given = f"{name}, a BMP image of 32 bits that may be transparent"
+        raise InvalidInput("file", given, "PNG images for transparency, or BMP of 24 bits")
+
+
 @dataclass(frozen=True)
 class _PNG:
     """Header of a PNG file.
@@ -192,10 +213,12 @@ class _PNG:
     Attributes:
         depth: bits of a channel.
         may_be_turned: whether a chunk may contain an orientation.
+        clear: the transparent gray, in the file's bits; −1 without one.
     """
 
     depth: int
     may_be_turned: bool
+    clear: int
 
 
 def _png(data: bytes, name: str) -> _PNG:
@@ -203,12 +226,15 @@ def _png(data: bytes, name: str) -> _PNG:
     if data[12:16] != b"IHDR" or len(data) < 33:
         raise _broken(name)
     kinds = set()
+    clear = -1
     at = 8
     while at + 8 <= len(data):
         (length,) = struct.unpack(">I", data[at : at + 4])
         kinds.add(data[at + 4 : at + 8])
+        if data[at + 4 : at + 8] == b"tRNS":
+            clear = int.from_bytes(data[at + 8 : at + 10], "big")
         at += 12 + length
-    return _PNG(data[24], bool(kinds & {b"eXIf", b"zTXt", b"iTXt", b"tEXt"}))
+    return _PNG(data[24], bool(kinds & {b"eXIf", b"zTXt", b"iTXt", b"tEXt"}), clear)
 
 
 def _orientation(data: bytes, image: Image, name: str) -> int:

@@ -213,7 +213,8 @@ def header_of(rows: Sequence[Sequence[str]], header: bool | None = None) -> tupl
     """Return whether the first row names the columns, and by which rule.
 
     A row whose cells are of the same kinds as the columns below is a sample; a text above numbers
-    is a name. Where both are possible, the choice is refused and left to the user.
+    is a name. Where both are possible, the choice is refused and left to the user: numbers that
+    count, or a new text above classes, such as ``400.5, 410.5, kind``.
 
     Raises:
         InvalidInput: field ``header``, if the first row can be either.
@@ -229,12 +230,15 @@ def header_of(rows: Sequence[Sequence[str]], header: bool | None = None) -> tupl
         raise InvalidInput("file", "one row only", "at least two samples of each class")
     above_numbers = []  # cells of the first row above columns of numbers
     recurs = False
+    is_new = False
     for index, cell in enumerate(top):
         cells = [clean_cell(row[index]) for row in below]
         valued = [each for each in cells if not is_missing(each)]
         recurs |= bool(cell) and cell in cells
         if valued and 2 * sum(map(is_numeric, valued)) > len(valued):
             above_numbers.append(cell)
+        elif cell and not is_numeric(cell):
+            is_new |= cell not in cells and _all_recur(cells)
     names = [cell for cell in above_numbers if not is_missing(cell) and not is_numeric(cell)]
     values = [cell for cell in above_numbers if is_numeric(cell)]
     if not above_numbers:
@@ -249,7 +253,7 @@ def header_of(rows: Sequence[Sequence[str]], header: bool | None = None) -> tupl
         if len(set(top)) == len(top):  # such as id, 2019, 2020
             return True, HeaderRule.NAMES
         return _refuse_either(top)
-    if names or _are_counted(values):
+    if names or is_new or _are_counted(values):
         return _refuse_either(top)
     return False, HeaderRule.SAME_KINDS
 
@@ -257,6 +261,11 @@ def header_of(rows: Sequence[Sequence[str]], header: bool | None = None) -> tupl
 def _refuse_either(top: Sequence[str]) -> tuple[bool, HeaderRule]:
     given = f"a first row ({', '.join(top[:4])}{', …' if len(top) > 4 else ''})"
     raise InvalidInput("header", given, "the choice whether it names the columns or is a sample")
+
+
+def _all_recur(cells: Sequence[str]) -> bool:
+    """Whether each text of a column occurs twice or more, as classes do."""
+    return min(Counter(filter(None, cells)).values(), default=0) > 1
 
 
 def _are_counted(values: Sequence[str]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import replace
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -109,6 +110,16 @@ def test_numbers_in_two_notations_are_text():
     assert column("1", "1.0", "7").equal == ("1", "1.0")
 
 
+@pytest.mark.parametrize("cell", ["1e-400", "-.5e-330", "9.99E-99999"])
+def test_numbers_that_float64_reads_as_0_are_text(cell):
+    assert column("1", cell, "3").clash == (cell,)
+    assert column(cell, *map(str, range(300))).clash == (cell,)  # the way of plain numbers
+    assert column("0e-400", "0", "0.000").kind == "number"
+    candidate = table(f"a;b;kind\n{cell};1;x\n2;2;y\n", header=True)
+    with pytest.raises(InvalidInput, match="numbers from 5e-324 on, or 0"):
+        clean_upload(candidate, Choices(("a",), "kind"))
+
+
 def test_missing_values_of_a_feature_are_counted_by_their_text():
     found = column("1", "NA", "", "?", "NA", "3")
     assert (found.kind, found.num_missing, found.first_missing) == ("number", 4, 3)
@@ -167,7 +178,12 @@ def test_header_is_found_by_the_columns_below(text, rule, num_rows):
 
 @pytest.mark.parametrize(
     "text",
-    ["0,1,2\n.5,1.5,0\n.7,2,1\n", "land,2019,2020\nA,1,2.5\nB,4,3\n", "x1,3.5,a\n4,3,a\n6,2,b\n"],
+    [
+        "0,1,2\n.5,1.5,0\n.7,2,1\n",
+        "land,2019,2020\nA,1,2.5\nB,4,3\n",
+        "x1,3.5,a\n4,3,a\n6,2,b\n",
+        "400.5,410.5,kind\n.1,.2,a\n.3,.2,a\n",  # wavelengths, or a sample of a rare class
+    ],
 )
 def test_undecided_header_is_left_to_the_user(text):
     with pytest.raises(InvalidInput) as refused:
@@ -264,6 +280,8 @@ def cell_by_cell(cells: list[str]) -> tuple[str, list[float], list[int]]:
         if not infinite and not DECIMAL.fullmatch(text):
             return "text", [], empty
         if text.lstrip("+-").isdigit() and abs(int(text)) > 2**53:
+            return "text", [], empty
+        if not infinite and float(text) == 0 and Decimal(text) != 0:
             return "text", [], empty
     if not valued:
         return "text", [], empty

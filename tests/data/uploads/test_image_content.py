@@ -24,11 +24,16 @@ def saved(image: Image.Image, form: str = "PNG", **options) -> bytes:
     return stream.getvalue()
 
 
-def png(depth: int, color: int, pixels: np.ndarray) -> bytes:
-    """Write a PNG file of rows of bytes, for depths that Pillow does not write."""
+def png(depth: int, color: int, pixels: np.ndarray, clear: int | None = None) -> bytes:
+    """Write a PNG file of rows of bytes, for depths that Pillow does not write.
+
+    Args:
+        clear: the transparent gray.
+    """
     rows = b"".join(b"\0" + row.tobytes() for row in pixels)
     header = struct.pack(">IIBBBBB", 8, len(pixels), depth, color, 0, 0, 0)
-    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
+    clears = [] if clear is None else [(b"tRNS", struct.pack(">H", clear))]
+    chunks = [(b"IHDR", header), *clears, (b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
     made = b"\x89PNG\r\n\x1a\n"
     for kind, data in chunks:
         made += struct.pack(">I", len(data)) + kind + data
@@ -65,6 +70,34 @@ def test_gray_images_of_few_bits_reach_white(depth):
     bits = np.unpackbits(np.stack(packed), axis=-1).reshape(6, 8, 8, depth)
     values = bits @ (2 ** np.arange(depth)[::-1])
     np.testing.assert_allclose(found[..., 0], values / (2**depth - 1), rtol=1e-6)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 4, 8, 16])
+def test_the_transparent_gray_of_every_depth_is_found(depth):
+    packed = [RNG.integers(0, 256, (8, depth), dtype=np.uint8) for _ in range(6)]
+    bits = np.unpackbits(np.stack(packed), axis=-1).reshape(6, 8, 8, depth)
+    grays = bits @ (2 ** np.arange(depth)[::-1])
+    clear = int(grays[0, 0, 0])
+    data = folders([png(depth, 0, each, clear) for each in packed])
+    with pytest.raises(InvalidInput, match="transparent in places"):
+        inputs(data)
+    white = 2**depth - 1
+    expected = np.where(grays == clear, white, grays) / white
+    if depth > 1:  # else all is white
+        np.testing.assert_allclose(inputs(data, background="white")[..., 0], expected, rtol=1e-6)
+
+
+def test_a_fourth_channel_of_bmp_is_refused():
+    opaque = RNG.integers(0, 256, (6, 8, 8, 4), dtype=np.uint8)
+    opaque[..., 3] = 255
+    of_24 = [saved(Image.fromarray(each[..., :3]), "BMP") for each in opaque]
+    of_32 = [saved(Image.fromarray(each), "BMP") for each in opaque]
+    np.testing.assert_array_equal(inputs(folders(of_32, "bmp")), inputs(folders(of_24, "bmp")))
+    clear = opaque.copy()
+    clear[2, 0, 0, 3] = 0
+    files = folders([saved(Image.fromarray(each), "BMP") for each in clear], "bmp")
+    with pytest.raises(InvalidInput, match="BMP image of 32 bits that may be transparent"):
+        inputs(files)
 
 
 @pytest.mark.parametrize(("color", "channels"), [(2, 3), (4, 2), (6, 4)])
