@@ -23,7 +23,35 @@ SEARCHES = {
     "removesuffix",
 }  # fmt: skip
 PATTERNS = {"search", "match", "fullmatch"}
+# Names of settings, columns, figures and presets: what one of them is, a field states.
+NAMES = {"name", "key", "field", "source"}
+PARTS_OF_NAMES = {"startswith", "endswith", "removeprefix", "removesuffix"}
 # (file, expression) with the reason.
+NAMES_OF_OTHERS = {
+    # Files in uploaded archives.
+    ("linearity_lab/data/uploads/_images.py", "name.lower().endswith(ENDINGS)"),
+    ("linearity_lab/data/uploads/_parse.py", "name.endswith('.npy')"),
+    ("linearity_lab/data/uploads/_parse.py", "name.lower().endswith(ENDINGS)"),
+    ("linearity_lab/data/uploads/_parse.py", "name.startswith('xl/')"),
+    ("linearity_lab/data/uploads/_parse.py", "name.removesuffix('.npy')"),
+    # Buffers in checkpoints of PyTorch, primitives and modules of JAX, arguments of multiprocessing.
+    ("linearity_lab/model_files/_weights.py", "name.endswith('num_batches_tracked')"),
+    ("ntk_core/traced/_custom_rules.py", "name.startswith('jax.')"),
+    ("ntk_core/traced/_derivatives.py", "eqn.primitive.name.startswith('custom_vjp_call')"),
+    ("ntk_core/traced/_malformed_rules.py", "eqn.primitive.name.startswith('custom_vjp_call')"),
+    ("ntk_core/traced/_overwrites.py", "eqn.primitive.name.startswith('scatter')"),
+    ("linearity_lab/dashboard/jobs/_process.py", "key.startswith('init_main_from')"),
+    # Environment variables.
+    ("linearity_lab/variables.py", "name.startswith(PREFIX)"),
+    ("linearity_lab/variables.py", "name.removeprefix(PREFIX)"),
+    ("linearity_lab/variables.py", "name.endswith('_PORT')"),
+    # Groups of settings, by dotted paths.
+    ("linearity_lab/experiments/linearity_report/point.py", "name.startswith('dataset.')"),
+    ("linearity_lab/experiments/own_model/point.py", "name.removesuffix('.name')"),
+    # The layer with this name is the last one of every architecture, also of its copies.
+    ("ntk_core/early_time/_features.py", "name.endswith(_OUTPUT_LAYER)"),
+    ("ntk_core/early_time/_training.py", "name.endswith(_OUTPUT_LAYER)"),
+}
 EXCEPTIONS = {
     # XLA has one exception class for all failures; its message begins with a status code.
     ("linearity_lab/runs/_this_process.py", "str(error).lstrip().startswith(_OUT_OF_MEMORY_CODE)"),
@@ -86,6 +114,59 @@ def decisions_by_words(tree: ast.AST) -> Iterator[ast.expr]:
                     yield node
 
 
+def decisions_by_parts_of_names(tree: ast.AST) -> Iterator[ast.expr]:
+    """Yield expressions that ask how a name begins or ends; other names may form the part."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(value=searched, attr=attr), args=[part, *_]):
+                if attr in PARTS_OF_NAMES and is_name(searched) and is_fixed(part):
+                    yield node
+
+
+def is_name(node: ast.expr) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(value=inner)):  # such as name.lower()
+            return is_name(inner)
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name in NAMES
+    return False
+
+
+def is_fixed(node: ast.expr) -> bool:
+    """Whether a part of a name contains letters that the code states."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return any(letter.isalpha() for letter in text)
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name.isupper()
+        case ast.JoinedStr(values=[ast.Constant(value=text), *_]):
+            return "." not in text
+    return False
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "setting.name.endswith('seed')",
+        "key.endswith(VEILED_KEY)",
+        "column.name.endswith(f'_{other}')",
+        "problem.field.endswith('.kind')",
+        "preset.source.startswith('Measured here')",
+        "key.removesuffix(VEILED_KEY)",
+    ],
+)
+def test_decisions_by_parts_of_names_are_found(code):
+    assert list(decisions_by_parts_of_names(ast.parse(code)))
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["setting.name.startswith(prefix)", "each.startswith(f'{name}.')", "text.startswith('- ')"],
+)
+def test_other_beginnings_and_endings_are_allowed(code):
+    assert not list(decisions_by_parts_of_names(ast.parse(code)))
+
+
 @pytest.mark.parametrize(
     "code",
     [
@@ -126,13 +207,16 @@ def test_other_uses_of_messages_are_allowed(code):
 
 
 def test_no_code_decides_by_words():
-    found = set()
+    by_words = set()
+    by_names = set()
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
             name = path.relative_to(ROOT).as_posix()
-            for node in decisions_by_words(ast.parse(path.read_text(encoding="utf-8"))):
-                found.add((name, ast.unparse(node)))
-    assert found == EXCEPTIONS
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            by_words |= {(name, ast.unparse(node)) for node in decisions_by_words(tree)}
+            by_names |= {(name, ast.unparse(node)) for node in decisions_by_parts_of_names(tree)}
+    assert by_words == EXCEPTIONS
+    assert by_names == NAMES_OF_OTHERS
 
 
 def test_empty_inputs_show_what_their_help_states():

@@ -20,6 +20,7 @@ from ntk_core.markup import JSON, without_marks_inside
 
 SENTENCE_LENGTH = 150  # characters above a figure: two lines
 VEILED = "the rest appears with the answer"
+VEILED_KEY = ".veiled"
 AnyPoint = TypeVar("AnyPoint", bound=PointValue)
 
 
@@ -58,11 +59,17 @@ class Chart:
     excluded: str = ""  # number of excluded runs in words; empty for none
     clicks: str = ""  # effect of a click, which only the app has; empty for none
     label: str = ""  # its title in lists of figures; by default its heading, or else its takeaway
+    is_veiled: bool = False  # whether its answer is hidden: it is to be predicted first
 
     @functools.cached_property
     def sent(self) -> Sent:
         """Its figure, as it is sent to browsers."""
         return Sent(self.figure)
+
+    @property
+    def key(self) -> str:
+        """Its name in keys of the session; veiled, another one, since a zoom belongs to one of them."""
+        return self.name + VEILED_KEY if self.is_veiled else self.name
 
     @property
     def title(self) -> str:

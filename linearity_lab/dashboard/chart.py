@@ -171,7 +171,7 @@ def _show_panel(
             claim()
             things_to_try(page)
         if alone is not None:
-            about(f"{page}.{alone.name}", alone, page if claim else "")
+            about(page, alone, with_page=claim is not None)
     return charts
 
 
@@ -192,16 +192,15 @@ def show_chart(figures: Figures, chart: Chart) -> None:
     if chart.heading:
         st.subheader(without_marks(chart.heading), anchor=False)
     _show_figure(figures, chart)
-    key = f"{figures.page}.{chart.name}"
-    formula(key)
-    about(key, chart)
+    formula(f"{figures.page}.{chart.name}")
+    about(figures.page, chart)
 
 
 def _show_figure(
     figures: Figures, chart: Chart, on_select: Callable[[], None] | None = None
 ) -> None:
     """Show figure and caption; the key also identifies clicked points for ``on_select``."""
-    key = f"{figures.page}.{chart.name}"
+    key = f"{figures.page}.{chart.key}"
     if figures.growing and not figures.in_sight:
         figures.charts[key] = chart
         return  # drawing hidden figures would delay the visible one; opening the tab reruns this

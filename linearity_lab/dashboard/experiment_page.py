@@ -249,7 +249,7 @@ def _claim(form: SpecForm[AnySpec], shown: Spec) -> None:
             + (f" Training stops at a loss of {threshold:g}." if threshold else "")
         )
         other = "on other data: "
-    label = OWN if preset.source.startswith("Measured here") else PAPER
+    label = OWN if preset.is_own else PAPER
     st.markdown(
         f"{titled(label, other + typeset(preset.statement))} *{preset.source}.*",
         help=preset.our_choice,

@@ -24,6 +24,7 @@ from linearity_lab.words.pages import (
     titled,
     titled_prose,
     try_links,
+    veiled_words,
 )
 from ntk_core.markup import without_marks
 
@@ -38,27 +39,28 @@ def formula(key: str) -> None:
         st.caption(text)
 
 
-def about(key: str, chart: Chart, page: str = "") -> None:
-    """Show how to read it (for a named page its words instead), effects of finite width, terms and numbers.
+def about(page: str, chart: Chart, *, with_page: bool = False) -> None:
+    """Show how to read it (or else the words of its page), effects of finite width, terms and numbers.
 
     Pages show how to read a figure below it.
     """
-    words = figure_words(key)
+    key = f"{page}.{chart.name}"
+    words = veiled_words(key) if chart.is_veiled else figure_words(key)
     panel = st.popover(
         ABOUT,
         icon=":material/info:",
         type="tertiary",
         width="content",
-        key=f"{key}.{OPENED}",
+        key=f"{page}.{chart.key}.{OPENED}",
         on_change="rerun",
     )
     if not panel.open:
         return
     with panel:
-        for heading in (SHOWS, MEASURED, CHANGES) if page else ():
+        for heading in (SHOWS, MEASURED, CHANGES) if with_page else ():
             if has_prose(page, heading):
                 st.markdown(titled_prose(page, heading))
-        if not page:
+        if not with_page:
             st.markdown(titled(words.heading, how_to_read(words, chart, in_app=True)))
         st.markdown(titled(FINITE, words.finite_width))
         with st.container(horizontal=True, gap="small"):

@@ -70,7 +70,7 @@ class DatasetSpec(SpecPart):
     resolution: Literal[8, 32] = OPTIONS["resolution"].field()
     patch_size: int = OPTIONS["patch_size"].field()
     digest: UploadDigest | None = OPTIONS["digest"].field(json_schema_extra={"entry": "upload"})
-    seed: int = OPTIONS["seed"].field()
+    seed: int = OPTIONS["seed"].field(json_schema_extra={"is_label": True})
 
     @model_validator(mode="after")
     def _available(self) -> Self:

@@ -27,6 +27,7 @@ class Preset(Generic[Spec_co]):
         caveats: parts of the claim that measurements do not confirm, from ``claims.toml``.
         on_page: whether the menu of the experiment's page has it.
         panel: name of the figure that the source shows, which opens first; by default the first of the page.
+        is_own: whether the claim is our own; the source then names measurements here.
 
     Source: our choice; each preset names its figure, and docs/truth.md compares claims with measurements.
 
@@ -46,6 +47,7 @@ class Preset(Generic[Spec_co]):
     caveats: tuple[str, ...] = ()
     on_page: bool = True
     panel: str = ""
+    is_own: bool = False
 
     @property
     def statement(self) -> str:

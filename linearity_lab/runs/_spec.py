@@ -199,7 +199,9 @@ class SweepSpec(SeededSpec):
     """Widths m of the hidden layers, one network each."""
     num_seeds: int = Field(default=5, ge=1, le=100, title="Seeds")
     """Independent initializations w₀ for each width."""
-    seed: int = Field(default=0, ge=0, le=2**31 - 1, title="First seed")
+    seed: int = Field(
+        default=0, ge=0, le=2**31 - 1, title="First seed", json_schema_extra={"is_label": True}
+    )
     """The runs use this seed and the following ones."""
     draws: Literal["network", "network and data"] = Field(default="network", title="Seeds draw")
     """Each seed draws a network for one data set, or a network and data (from the sum of both seeds)."""

@@ -108,7 +108,7 @@ def _move(
 ) -> Values | None:
     """Return the change that mends a problem."""
     name = problem.field
-    if name.endswith(".kind") and DATA in known:
+    if _chooses_architecture(known.get(name)) and DATA in known:
         for fitting in _fitting_data(base, given, name):
             if not kept & fitting.keys():
                 return fitting
@@ -145,6 +145,13 @@ def _fitting_data(base: Spec, given: Mapping[str, object], name: str) -> Iterato
         yield change
 
 
+def _chooses_architecture(setting: Setting | None) -> bool:
+    """Whether the choices of a setting are architectures."""
+    if setting is None or not setting.options:
+        return False
+    return ARCHITECTURES.keys() >= set(setting.options)
+
+
 def _num_patches(dataset: str, side: int) -> int:
     """Return the number of tokens of an image cut into such patches; 0 for other data, and without patches."""
     if side == 0:
@@ -175,7 +182,7 @@ def _sentence(
         data = known[DATA].label(given.get(DATA, "these data"))
         return f"{data} has no classes: {now}"
     chosen = str(given.get(problem.field, problem.given))
-    if problem.field.endswith(".kind") and chosen in ARCHITECTURES:
+    if _chooses_architecture(cause) and chosen in ARCHITECTURES:
         is_of_sequences = "num_heads" in ARCHITECTURES[chosen].settings
         needed = "sequences" if is_of_sequences else "images"
         return f"{cause.label(chosen)} needs {needed}: {now}"

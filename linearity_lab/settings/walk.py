@@ -85,6 +85,11 @@ class Setting:
         return _extra(self.info).get("common_ending", "")
 
     @property
+    def is_label(self) -> bool:
+        """Whether its number names something, such as a seed, and counts nothing."""
+        return _extra(self.info).get("is_label", False)
+
+    @property
     def step(self) -> float:
         """Step of the + and − buttons."""
         if self.entry == "integer":

@@ -94,7 +94,6 @@ FINITE = "Why is finite width different?"
 # Marks that a figure may have; a field of this name in its words explains it, or else ``marks.md``.
 MARKS = ("dashed", "dotted", "ring", "arrow", "seeds", "band", "guide", "excluded")
 CHART = "Chart: "
-VEILED_KEY = ".veiled"
 PREDICT = "Predict first or show the answer. Then this text explains what to look for."
 
 
@@ -117,16 +116,21 @@ class FigureWords:
 
 
 def figure_words(key: str) -> FigureWords:
-    """Return the words of the chart with this key (``page.chart``), without the answer if veiled.
+    """Return the words of the chart with this key (``page.chart``).
 
     Raises:
         WordsError: it has none; or some words of its page are missing, or name a term that the glossary lacks.
     """
-    page, _, name = key.removesuffix(VEILED_KEY).partition(".")
+    page, _, name = key.partition(".")
     found = charts_in(page_folder(page)).get(name)
     if found is None:
         raise WordsError(f"{page_folder(page) / 'words.md'} has no section “{CHART}{name}”.")
-    return replace(found, see=PREDICT, clicks="", marks=()) if key.endswith(VEILED_KEY) else found
+    return found
+
+
+def veiled_words(key: str) -> FigureWords:
+    """Return the words of a chart whose answer is still to be predicted."""
+    return replace(figure_words(key), see=PREDICT, clicks="", marks=())
 
 
 def titled(heading: str, text: str) -> str:

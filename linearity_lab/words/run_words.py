@@ -129,7 +129,7 @@ def value_words(setting: Setting, value: object) -> str:
         return "on" if value else "off"
     if setting.options:
         return setting.label(value)
-    if isinstance(value, int) and not setting.name.endswith("seed"):
+    if isinstance(value, int) and not setting.is_label:
         return f"{value:,}"
     if not isinstance(value, Graph):
         return text_of(value)

@@ -7,9 +7,10 @@ from unittest import mock
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Widget
 
+from linearity_lab.charts.chart import VEILED_KEY
 from linearity_lab.dashboard import explain, settings_row
 from linearity_lab.page_modules import page_folder
-from linearity_lab.words.pages import VEILED_KEY, charts_in
+from linearity_lab.words.pages import charts_in
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -15,7 +15,6 @@ from linearity_lab.settings.grammar import settings
 from linearity_lab.words.markdown import WordsError, raised, typeset
 from linearity_lab.words.pages import (
     MARKS,
-    VEILED_KEY,
     _common_marks,
     charts_in,
     figure_words,
@@ -23,6 +22,7 @@ from linearity_lab.words.pages import (
     prose,
     search,
     titled_prose,
+    veiled_words,
 )
 from tests.dashboard.open_pages import address, open_page
 
@@ -146,7 +146,7 @@ def test_new_folder_brings_its_words_without_other_edits(tmp_path, monkeypatch):
         "A mean of few.",
     )
     assert found.terms == ("kernel-change", "width")
-    assert figure_words("toy.change" + VEILED_KEY).see != found.see
+    assert veiled_words("toy.change").see != found.see
     for ask, sentence in (
         (lambda: figure_words("toy.norm"), r"toy/words\.md has no section “Chart: norm”\."),
         (lambda: prose("other", "What this page shows"), r"other/words\.md is missing\.$"),

@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from linearity_lab.charts.chart import drawn_rows
+from linearity_lab.charts.chart import VEILED_KEY, drawn_rows
 from linearity_lab.charts.figure import all_figures
 from linearity_lab.dashboard.gallery import gallery_result
 from linearity_lab.dashboard.page_table import PAGES
@@ -24,7 +24,7 @@ from linearity_lab.dashboard.pages.lecture.visit import Visit
 from linearity_lab.dashboard.sketch import COLUMNS, from_browser
 from linearity_lab.experiments.hessian.norm_figures import of_line
 from linearity_lab.runs import PRESETS, Value, mean
-from linearity_lab.words.pages import VEILED_KEY, figure_words
+from linearity_lab.words.pages import figure_words
 from ntk_core.errors import InvalidInput
 from ntk_core.fits import fit_power_law
 from tests.dashboard.open_pages import address, checked, open_page, words

@@ -92,7 +92,9 @@ class EarlyDataSpec(SpecPart):
     """Numbers of the two classes."""
     resolution: Literal[8, 32] = OPTIONS["resolution"].field()
     source: Literal["shipped", "full"] = OPTIONS["source"].field()
-    seed: int = OPTIONS["seed"].field(description="Seed of inputs, targets and subsets.")
+    seed: int = OPTIONS["seed"].field(
+        description="Seed of inputs, targets and subsets.", json_schema_extra={"is_label": True}
+    )
 
     @model_validator(mode="after")
     def _available(self) -> Self:

@@ -307,6 +307,7 @@ def _of_predictor(name: str, what: str) -> Column:
     return Column(f"{name}_{what}", f"test {what}, {TITLES[name]}", of, columns.with_error)
 
 
+TESTED = {what: tuple(_of_predictor(name, what) for name in TITLES) for what in ("error", "loss")}
 COLUMNS = (
     columns.WIDTH,
     Column("richness", "richness ρ", lambda point, _: point.richness, "ρ = {:g}".format, "line"),
@@ -324,7 +325,8 @@ COLUMNS = (
     Column("num_steps", "steps"),
     replace(columns.FINAL_LOSS, name="last_loss"),
     Column("num_test", "test points"),
-    *(_of_predictor(name, what) for what in ("error", "loss") for name in TITLES),
+    *TESTED["error"],
+    *TESTED["loss"],
     replace(columns.CHANGE, name="sup_change", format=None),
     Column(
         "alignment_first", "alignment of K₀", lambda _, run: run.alignment[0], columns.with_error
@@ -382,7 +384,7 @@ def generalization_summary(spec: GeneralizationSpec, points: Sequence[Generaliza
     """One row per point: means over the seeds of the test error (of the test loss without classes)."""
     what = measured(points)
     other = "loss" if what == "error" else "error"
-    shown = [column for column in COLUMNS if not column.name.endswith(f"_{other}")]
+    shown = [column for column in COLUMNS if column not in TESTED[other]]
     floor = spec.least_risk[what == "loss"]
     intervals = ["95%: Wilson's interval of the network's test error over all test points."]
     least = [f"No model can be below {floor:.3g} on this distribution."] if floor > 0 else []

@@ -26,7 +26,11 @@ PAGE_NAME = "hessian"
 KEY = "hessian.networks"
 CHOOSER_PIXELS = 420
 IN_ROW = "activation"  # the shared setting beside the figure
-SETTINGS = {each.name: each for each in settings(HessianSpec) if each.name.startswith("networks")}
+SETTINGS = {
+    each.name: each
+    for each in settings(HessianSpec)
+    if each.name.partition(".")[0] == "networks"  # the list and the settings of its entries
+}
 
 
 def networks_chooser(form: SpecForm[HessianSpec]) -> None:

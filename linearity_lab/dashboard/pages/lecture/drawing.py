@@ -7,14 +7,13 @@ from dataclasses import replace
 import plotly.graph_objects as go
 
 from linearity_lab.charts.axes import log_ticks
-from linearity_lab.charts.chart import Chart, drawn_rows
+from linearity_lab.charts.chart import VEILED_KEY, Chart, drawn_rows
 from linearity_lab.charts.labels import power
 from linearity_lab.charts.lines import Axis, Line
 from linearity_lab.charts.style import GUIDE_COLOR
 from linearity_lab.dashboard.pages.lecture.steps import PAGE, STEPS, Option, Step
 from linearity_lab.page_modules import page_folder
 from linearity_lab.words.markdown import read
-from linearity_lab.words.pages import VEILED_KEY
 from ntk_core.fits import exponent_words
 from ntk_core.numbers import number, signed, width_label
 
@@ -51,9 +50,8 @@ def to_draw(step: Step, line: Line, axis: Axis) -> dict[str, object]:
     (first, start), *_, (last, _) = line.means
     words = drawing_words()
     return {
-        "plot": f"{PAGE}.{step.name}{VEILED_KEY}".replace(
-            ".", "-"
-        ),  # CSS class of the figure, without "st-key-"
+        # CSS class of the figure, without "st-key-".
+        "plot": f"{PAGE}.{step.name}{VEILED_KEY}".replace(".", "-"),
         "ends": (math.log10(first), math.log10(last)),
         "start": math.log10(start.value),
         "letter": axis.letter,

@@ -7,7 +7,7 @@ from pathlib import Path
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from linearity_lab.charts.chart import enlarged
+from linearity_lab.charts.chart import VEILED_KEY, enlarged
 from linearity_lab.dashboard import export_menu, session
 from linearity_lab.dashboard.chart import Figures, show_chart
 from linearity_lab.dashboard.components import component
@@ -32,7 +32,7 @@ from linearity_lab.dashboard.pages.lecture.visit import Visit, control_key
 from linearity_lab.dashboard.sketch import sketch
 from linearity_lab.runs import PRESETS
 from linearity_lab.words.markdown import plain, read
-from linearity_lab.words.pages import VEILED_KEY, figure_words, prose
+from linearity_lab.words.pages import figure_words, prose
 from ntk_core.errors import InvalidInput
 from ntk_core.markup import JSON
 
@@ -283,9 +283,7 @@ def _figure(visit: Visit, figures: Figures) -> None:
             drawn = with_line(drawn, visit.drawn[step.name], measured)
     if visit.presenting:
         drawn = replace(drawn, figure=enlarged(drawn.figure, LARGER, PRESENTED_HEIGHT))
-    # Another key for another figure: a zoom belongs to one of them.
-    name = step.name + ("" if known else VEILED_KEY)
-    show_chart(figures, replace(drawn, name=name, heading=""))
+    show_chart(figures, replace(drawn, name=step.name, heading="", is_veiled=not known))
 
 
 def _results(step: Step) -> JSON | None:
