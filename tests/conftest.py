@@ -61,11 +61,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _leave_later_cases_to_the_slow_tier(items: list[pytest.Item]) -> None:
-    """``@pytest.mark.first_cases(n)``: the fast tier takes the first n cases of each test."""
+    """``@pytest.mark.first_cases(n)``: the fast tier takes the first n cases of each test.
+
+    Cases that are slow by themselves do not count.
+    """
     num_cases: collections.Counter[str] = collections.Counter()
     for item in items:
         mark = item.get_closest_marker("first_cases")
-        if mark is None:
+        if mark is None or item.get_closest_marker("slow"):
             continue
         test = item.nodeid.partition("[")[0]
         num_cases[test] += 1

@@ -18,24 +18,41 @@ from tests.compiler_flags import QUICK_ENVIRONMENT
 from tests.documents import ROOT, SETTINGS, documents, program
 
 NEEDS_TORCH = ROOT / "ntk_core/torch/_module.py"  # tests/libraries runs its example
-WITH_EXAMPLES = (
+WITH_EXAMPLES = frozenset(
     path
     for package in ("ntk_core", "linearity_lab")
     for path in (ROOT / package).rglob("*.py")
     if ">>> " in path.read_text(encoding="utf-8")
 )
-# Whole runs of experiments take seconds; README's runs every time.
-RUNS = frozenset(
+# Examples that train, or compile a Hessian or a ball, take seconds; README's runs every time.
+LONG = frozenset(
     ROOT / name
     for name in (
-        "linearity_lab/experiments/_compute.py",
-        "ntk_core/linearity/_width_sweep.py",
+        "linearity_lab/runs/_result.py",
         "linearity_lab/runs/_run.py",
+        "ntk_core/curvature/_matrices.py",
+        "ntk_core/dynamics/_training.py",
+        "ntk_core/hessians/_ball.py",
+        "ntk_core/hessians/_ball_eigenvalue.py",
+        "ntk_core/hessians/_blocks.py",
+        "ntk_core/hessians/_closed_forms.py",
+        "ntk_core/hessians/_norm.py",
+        "ntk_core/hessians/_path.py",
+        "ntk_core/hessians/_vector_output.py",
+        "ntk_core/kernels/_between.py",
+        "ntk_core/kernels/_infinite_of_function.py",
+        "ntk_core/linearity/_two_checkpoints.py",
+        "ntk_core/linearity/_width_sweep.py",
+        "ntk_core/networks/architectures/_assembly.py",
+        "ntk_core/networks/architectures/_derived.py",
+        "ntk_core/networks/architectures/_layered.py",
+        "ntk_core/networks/architectures/_transformer.py",
+        "ntk_core/traced/_program.py",
     )
 )
 EXAMPLES = [
-    pytest.param(path, marks=pytest.mark.slow if path in RUNS else [])
-    for path in sorted(set(WITH_EXAMPLES) - {NEEDS_TORCH})
+    pytest.param(path, marks=pytest.mark.slow if path in LONG else [])
+    for path in sorted(WITH_EXAMPLES - {NEEDS_TORCH})
 ]
 
 
@@ -70,6 +87,10 @@ TOGETHER = [
     and path != README
     and named(path) not in SETTINGS
 ]
+
+
+def test_long_examples_exist():
+    assert WITH_EXAMPLES >= LONG
 
 
 @pytest.mark.usefixtures("quick_compilation")

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from benchmarks.browser import READY
 from benchmarks.contrast import contrast
 from tests.browser.conftest import press_run, wait_until
 from tests.data.uploads.files import flowers
@@ -33,7 +32,7 @@ STEPS_SHOWN = """Math.max(0, ...(document.querySelector('.js-plotly-plot')?.data
   .filter(trace => !trace.meta?.ghost).flatMap(trace => Array.from(trace.x ?? [])))"""
 
 
-def test_from_overview_to_a_custom_figure_and_its_export(open_page, dashboard_url):
+def test_from_overview_to_a_figure_of_the_gallery(open_page):
     page = open_page("/")
     page.wait_for_selector(".early", state="detached")  # has the same heading as the page
     expect(
@@ -44,11 +43,12 @@ def test_from_overview_to_a_custom_figure_and_its_export(open_page, dashboard_ur
     page.wait_for_url("**/kernel_change*")
     page.wait_for_selector(".js-plotly-plot .main-svg")  # from the gallery, before any run
 
-    page.goto(
-        f"{dashboard_url}/kernel_change?"
-        + "&".join(f"{name}={value}" for name, value in SMALL.items())
+
+@pytest.mark.slow  # starts workers
+def test_own_run_draws_its_figure_and_is_exported(open_page):
+    page = open_page(
+        "/kernel_change?" + "&".join(f"{name}={value}" for name, value in SMALL.items())
     )
-    page.wait_for_selector(READY)
     press_run(page)
     wait_until(page, f"{WIDTHS_SHOWN} === '2,4'")
     expect(page.get_by_test_id("job-progress")).to_have_count(0)

@@ -62,6 +62,7 @@ def test_run_is_shown_and_cited_by_digest_prefix(store, capsys):
     assert "@software{" in capsys.readouterr().out
 
 
+@pytest.mark.slow  # trains; resuming is also tested without the command line
 def test_a_stopped_run_is_resumed_from_its_points(store, capsys):
     assert main(["resume", spec_digest(spec(7))[:8], "--no-json"]) == 0
     printed = capsys.readouterr()

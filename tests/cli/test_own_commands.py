@@ -64,6 +64,7 @@ def test_uploaded_file_works_with_the_printed_command(tmp_path, capsys):
 SMALL_SWEEP = ["widths=10,20", "num_seeds=1", "training.max_steps=5", "training.num_records=3"]
 
 
+@pytest.mark.first_cases(1)  # trains
 @pytest.mark.parametrize(
     ("data", "options"),
     [

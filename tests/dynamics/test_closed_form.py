@@ -19,6 +19,7 @@ def closed_form(params, x, y):
     return ClosedForm(kernel[:N], start[:N], y, kernel[N:], start[N:])
 
 
+@pytest.mark.slow  # trains in weights and by the kernel
 @pytest.mark.usefixtures("x64")
 def test_descent_is_what_the_trained_linear_model_does():
     params, train_x, y, test_x, y_test = problem(NET, N, 4)

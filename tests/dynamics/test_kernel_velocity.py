@@ -24,6 +24,7 @@ CASES = [
 ]
 
 
+@pytest.mark.first_cases(2)  # each case compiles its oracle
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_velocity_equals_central_difference_of_the_kernel(case, x64):
     """Every architecture, output, parameterization and trained subset."""

@@ -56,6 +56,7 @@ def test_tanh_has_no_norm_feature():
     assert features.constant == 0
 
 
+@pytest.mark.first_cases(4)  # one formula for all functions
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_constants_are_taylor_coefficients(name):
     """E[φ((1 + s)g)] = ϑ₀ + ϑ₁s + ϑ₂s² + O(s³), by Simpson's rule on both sides of the kink; and ζ by Stein's lemma."""
@@ -100,6 +101,7 @@ def test_deep_linear_network_has_the_data_kernel():
     assert features.norm == (0, 0, 0)
 
 
+@pytest.mark.slow  # draws wide networks
 def test_first_layer_kernel_approaches_its_linear_model():
     """Prop. 3.4: the distance in units n/d of the kernel decreases with d, also for unequal eigenvalues."""
     ratios = []

@@ -63,6 +63,7 @@ def test_the_marimo_notebook_runs_as_a_program():
     assert names["widest"].value == 100
 
 
+@pytest.mark.slow  # trains wide networks
 def test_linear_output_kernel_moves_less_in_wider_networks():
     script = example("liu_figure_1")
     small = {"outputs": ["linear"], "num_seeds": 1, "dataset.num_samples": 12}

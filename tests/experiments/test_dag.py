@@ -104,6 +104,7 @@ def test_fully_connected_graph_trains_like_the_network():
     assert ours.change == pytest.approx(theirs.change, rel=1e-3, abs=1e-6)
 
 
+@pytest.mark.slow  # runs the experiment again
 def test_relu_graphs_have_their_hessian_almost_everywhere():
     spec = with_settings(SMALL, {"activation": "relu", "widths": [16]})
     points = result_of(spec).points

@@ -124,6 +124,7 @@ def test_interval_equals_resampling_and_reports_a_dominant_run():
     assert math.isnan(scatter(np.zeros(20), random).cv_squared)
 
 
+@pytest.mark.slow  # compiles a deep Hessian twice
 @pytest.mark.usefixtures("x64")
 def test_loop_over_layers_has_the_same_hessian():
     net = FullyConnected(

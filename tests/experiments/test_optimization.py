@@ -68,6 +68,7 @@ def test_divergent_rate_ends_finite_with_a_stable_rate(result):
     assert "stable rate" in words
 
 
+@pytest.mark.slow  # trains a second time
 def test_numbers_keep_the_bound_and_softmax_has_none():
     curve = {
         "dataset.name": "sine",

@@ -28,6 +28,7 @@ def test_shallow_blocks_give_the_spectrum_with_biases(x64):
     )
 
 
+@pytest.mark.slow  # compiles blocks of several networks
 def test_bottleneck_block_is_that_of_the_theorem(x64):
     net = Bottleneck(
         width=7,
@@ -73,6 +74,7 @@ def test_bottleneck_block_does_not_vanish_with_the_width(width, median):
     assert all(abs(each - median) < 3.5 * 2**0.5 * standard_error for each in medians)
 
 
+@pytest.mark.slow  # draws many networks
 def test_nonlinear_output_norm_is_between_its_bounds(x64):
     net = FullyConnected(
         width=20, num_outputs=3, activation="erf", output="softmax", use_bias=False
@@ -85,6 +87,7 @@ def test_nonlinear_output_norm_is_between_its_bounds(x64):
     assert found.lower == pytest.approx(found.gradient_part - found.linear_part)
 
 
+@pytest.mark.slow  # compiles each part
 def test_parts_of_a_pointwise_output_are_the_stated_products(x64):
     net = FullyConnected(width=10, activation="erf", output="tanh", use_bias=True)
     params, x = drawn(net, (3,))
@@ -121,6 +124,7 @@ def test_linear_output_norm_scales_as_inverse_root_of_width():
     assert -0.6 <= slope <= -0.35
 
 
+@pytest.mark.slow  # draws wide networks
 def test_nonlinear_output_norm_does_not_fall():
     slope = exponent(
         lambda m: FullyConnected(width=m, activation="tanh", output="swish", use_bias=False),

@@ -89,6 +89,7 @@ def test_ball_of_a_function_ascends_along_the_gradient():
     )
 
 
+@pytest.mark.slow  # ascends in two balls
 def test_ball_of_a_function_contains_larger_norms_and_changes():
     found = ball_sup(recurrent, PARAMS, X, 0.3, "kernel", num_starts=1, num_steps=3)
     assert found.value > found.random.max()

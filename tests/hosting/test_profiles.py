@@ -151,6 +151,7 @@ def test_refusal_names_the_largest_value_that_fits(name):
         check_limits(capped(spec, field, 2 * nearest + 10), limits)
 
 
+@pytest.mark.first_cases(1)  # searches every preset
 @EVERY
 def test_largest_size_here_passes_every_limit(limits):
     largest = list(
@@ -195,8 +196,8 @@ def test_check_of_the_largest_spec_is_short(experiment):
     """A 2: a page load without Run kept the server busy for minutes. The limit is ten times the usual time."""
     spec = largest(experiment)
     for limits in PROFILES.values():
-        took_s = []
-        for _ in range(3):
+        took_s = [math.inf]
+        while min(took_s) > 0.5 and len(took_s) < 4:
             for cached in (_estimate._costs, _estimate._most_in_time, _counted, layer_sizes):
                 cached.cache_clear()
             began = time.thread_time()

@@ -57,6 +57,7 @@ def make_jobs(tmp_path):
         each.shutdown()
 
 
+@pytest.mark.slow  # starts two pools; a quick run below stops at its limit, too
 @posix
 def test_job_over_time_ends_with_its_points_kept(make_jobs, long, tiny, wait_for, caplog, tmp_path):
     jobs = make_jobs()

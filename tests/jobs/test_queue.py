@@ -80,6 +80,7 @@ def test_jobs_of_one_address_are_limited_on_a_public_server(unattended, tiny):
     jobs.submit(tiny(5), "eve5", "192.0.2.1")
 
 
+@pytest.mark.first_cases(1)  # starts a pool
 @pytest.mark.parametrize(
     ("profile", "address"), [("hosted", ""), ("classroom", "192.0.2.1"), ("local", "192.0.2.1")]
 )

@@ -150,6 +150,7 @@ def test_idle_workers_use_little_processor_time(jobs, tiny, wait_for):
     )  # a worker may still be warming up; pebble's threads wake ten times a second
 
 
+@pytest.mark.slow  # starts a pool
 @posix
 def test_workers_yield_to_pages_and_keep_compiled_code_private(jobs, tiny, wait_for):
     wait_for(jobs, jobs.submit(tiny(seed=25)), ended)

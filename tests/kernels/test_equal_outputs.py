@@ -50,6 +50,7 @@ def _short_stretches(monkeypatch):
     monkeypatch.setattr(_output_pairs, "STRETCH_ENTRIES", 1)
 
 
+@pytest.mark.first_cases(2)  # each architecture compiles its oracle
 @pytest.mark.usefixtures("x64", "_short_stretches")
 @pytest.mark.parametrize("case", NETWORKS)
 def test_equal_outputs_of_every_architecture(case):
@@ -123,6 +124,7 @@ OWN = {
 }
 
 
+@pytest.mark.first_cases(2)  # each function compiles its oracle
 @pytest.mark.usefixtures("x64", "_short_stretches")
 @pytest.mark.parametrize("name", OWN)
 def test_equal_outputs_of_own_functions(name):

@@ -36,6 +36,7 @@ from ntk_core.kernels._products import _product
 from ntk_core.networks.architectures import ConvNet, DenseNet, FullyConnected, Transformer
 from ntk_core.traced import kernels_of, program_of_network, views_of, whole_kernels
 
+pytestmark = pytest.mark.slow  # all tests need every program, lowered twice
 PLATFORMS = ("cuda", "tpu")
 # Sizes of no other test, so that programs traced for a CPU are not reused here, nor the reverse.
 N, C, D, WIDTH = 11, 3, 7, 23

@@ -54,6 +54,7 @@ def by_products(sigma, cov, variance1, variance2):
     return (of_first * np.asarray(sigma(jnp.asarray(u)))) @ inner
 
 
+@pytest.mark.first_cases(2)  # the oracle takes a second for each function
 @pytest.mark.parametrize(
     "activation",
     [
@@ -75,6 +76,7 @@ def test_expectations_agree_with_a_product_of_quadratures(x64, activation):
     assert abs(float(mean(activation, constant)) - drawn.mean()) < 5 * drawn.std() / 1000 + 1e-12
 
 
+@pytest.mark.slow  # compiles every measurement twice
 def test_a_function_measures_as_its_name():
     x = jax.random.normal(jax.random.key(1), (3, 4))
     named, own = (

@@ -319,6 +319,7 @@ else:
 """
 
 
+@pytest.mark.first_cases(1)  # starts a process that imports JAX
 @pytest.mark.parametrize(
     ("how", "printed"), [("forgotten", "0\n"), ("interrupted", "interrupted ['MainThread']\n")]
 )

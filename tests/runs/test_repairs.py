@@ -55,10 +55,11 @@ def test_fitting_settings_are_unchanged():
     "kind",
     [
         ExploreSpec,
-        pytest.param(KernelChangeSpec, marks=pytest.mark.slow),  # hundreds of specs
-        pytest.param(DynamicsSpec, marks=pytest.mark.slow),
+        KernelChangeSpec,
+        DynamicsSpec,
     ],
 )
+@pytest.mark.slow  # hundreds of specs each
 def test_every_pair_of_picks_has_an_answer(kind):
     names = [name for name in DATASETS if name != "upload"]
     for architecture, data in itertools.product(ARCHITECTURES, names):

@@ -60,6 +60,7 @@ def assert_scaled(before, after, ratio):
     np.testing.assert_allclose(after[2], ratio * before[2], rtol=1e-5)
 
 
+@pytest.mark.slow  # compiles six kernels and norms
 def test_changed_globals_attributes_and_closures_are_measured(x64, monkeypatch):
     model, scale = Scaled(), [1.0]
     functions = (by_a_global, model, without_layers(scale))
@@ -103,6 +104,7 @@ def test_constants_changed_in_place_are_measured():
         assert np.abs(new - old).max() > 1e-4
 
 
+@pytest.mark.slow  # compiles several kernels
 def test_changed_derivatives_are_measured(x64):
     scale = [1.0]
     apply = with_rule(scale)

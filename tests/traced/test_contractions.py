@@ -88,6 +88,7 @@ def _moved_one_layer_at_a_time(net, params, x, name):
     return jax.jacfwd(outputs)(jnp.zeros((len(x), *shape)))
 
 
+@pytest.mark.slow  # compiles every kind of use
 @pytest.mark.parametrize("case", FACTORED, ids=lambda case: case.name)
 def test_slopes_times_weights_are_the_cotangents(case, x64):
     params, x = random_params(case), inputs(case, 3)
@@ -145,6 +146,7 @@ WIDE = FullyConnected(
 DEEP = FullyConnected(width=(5, 30), depth=2, num_outputs=3, activation="tanh", use_bias=True)
 
 
+@pytest.mark.slow  # compiles its oracle
 @pytest.mark.usefixtures("x64", "_short_stretches")
 @pytest.mark.parametrize(("net", "with_x2"), [(WIDE, False), (DEEP, True), (Mirrored(DEEP), False)])
 def test_kernels_of_class_pairs_in_blocks_equal_jacobians(net, with_x2):

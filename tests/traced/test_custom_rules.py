@@ -284,6 +284,7 @@ def relu_with_slope(factor, primals, tangents):
     return jnp.maximum(a, 0), factor * t
 
 
+@pytest.mark.slow  # compiles kernels twice
 @pytest.mark.parametrize("define", ["defjvp", "defjvps"])
 def test_a_redefined_rule_of_jax_is_measured(define, x64, monkeypatch):
     apply = with_rule(jax.nn.relu)

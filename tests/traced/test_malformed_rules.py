@@ -162,6 +162,7 @@ SECOND: dict[str, Activation] = {
 SECOND_CALLS = ("quadratic model", "loss", "Hessian")
 
 
+@pytest.mark.first_cases(1)  # each rule compiles a kernel and a report
 @pytest.mark.parametrize("rule", SECOND)
 def test_rules_without_second_derivatives_keep_the_first(rule: str) -> None:
     apply = model(SECOND[rule])

@@ -27,6 +27,7 @@ def _impatient(monkeypatch):
     monkeypatch.setattr(_messages, "PATIENCE_S", 0.0)
 
 
+@pytest.mark.slow  # waits for long compilations in a new process
 def test_only_long_compilations_are_named_on_stderr(capsys):
     empirical_ntk(my_model, PARAMS, X)
     (line,) = capsys.readouterr().err.splitlines()

@@ -43,6 +43,7 @@ def jacobian(params, x):
     return jnp.concatenate([leaf.reshape(len(x), T, C, -1) for leaf in found], axis=-1)
 
 
+@pytest.mark.slow  # compiles five kernels
 def test_kernels_reshape_to_output_axes(problem):
     params, x, _ = problem
     slopes = jacobian(params, x)

@@ -95,6 +95,7 @@ def bias_before_normalization(p, x):
     return jnp.tanh(z @ p["k"]) @ p["v"] @ p["o"]
 
 
+@pytest.mark.slow  # compiles several checks
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("apply", [attention_with_bias_of_keys, bias_before_normalization])
 def test_gradients_that_cancel_are_accepted(apply, dtype):

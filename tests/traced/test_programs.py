@@ -252,6 +252,7 @@ def compare(case):
     assert found.value == pytest.approx(largest(dense), rel=max(case.tolerance, 1e-8), abs=1e-12)
 
 
+@pytest.mark.first_cases(2)  # each program compiles its oracle
 @pytest.mark.parametrize("case", IN_TIERS)
 def test_kernel_and_hessian_are_those_of_plain_derivatives(case, x64):
     compare(case)
@@ -347,6 +348,7 @@ def chaotic(p, x):
     return (a @ p[1].astype(jnp.bfloat16)).astype(jnp.float32)
 
 
+@pytest.mark.slow  # compiles four programs
 def test_disagreement_by_rounding_is_blamed_on_the_precision(monkeypatch):
     rng = np.random.default_rng(0)  # the check of a norm in bfloat16 allows for 90 %
     *params, x = (

@@ -318,22 +318,26 @@ def outcome(block: Block, seed: int = 0) -> str:
     return "right by structure" if is_structured else "right by Jacobians"
 
 
+@pytest.mark.slow  # each compiles its oracle at several parameters
 @pytest.mark.parametrize("reader", READERS)
 def test_blocks_whose_gates_open_later_are_right(reader, x64):
     assert outcome(Block(reader)).startswith("right")
 
 
+@pytest.mark.slow  # compiles its oracle
 @pytest.mark.parametrize("rule", RULES)
 def test_custom_rules_have_one_derivative_or_are_refused(rule, x64):
     assert not outcome(Block("twice", rule)).startswith("wrong")
 
 
+@pytest.mark.slow  # compiles its oracle
 @pytest.mark.parametrize("length", LENGTHS)
 def test_lengths_are_right_along_rows_and_refused_elsewhere(length, x64):
     expected = "right" if length in LENGTHS_OF_ROWS else "refused"
     assert outcome(Block("twice", length=length)).startswith(expected)
 
 
+@pytest.mark.slow  # compiles in several precisions
 def test_products_beyond_their_type_are_refused_as_such(x64):
     """The kernel of the bias fits into float32, that of the weights does not; their sum has a wider type."""
     sizes = (("b", 1e15), ("w", 1e-3))

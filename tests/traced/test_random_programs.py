@@ -374,6 +374,7 @@ IN_TIERS = [
 ]
 
 
+@pytest.mark.first_cases(1)  # each program compiles its oracle
 @pytest.mark.parametrize("chain", IN_TIERS)
 def test_programs_of_two_steps_are_right_or_refused(chain, x64):
     refused = any(link.step in REFUSED for link in chain.links)
@@ -388,6 +389,7 @@ def test_random_programs_are_right_or_refused(chunk, x64):
     assert {verdict(random_chain(rng)) for _ in range(50)} == {"right", "refused"}
 
 
+@pytest.mark.slow  # traces every step
 def test_few_steps_need_whole_jacobians(x64):
     """All parameters of the other steps are read by their uses."""
     found = set()

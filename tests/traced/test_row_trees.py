@@ -52,6 +52,7 @@ def rows(x, chosen):
     return jax.tree.map(lambda leaf: leaf[chosen], x)
 
 
+@pytest.mark.slow  # compiles blocks of trees
 def test_kernels_of_trees(problem):
     params, x, packed = problem
     expected = ntk_core.empirical_ntk(of_array, params, packed)

@@ -137,12 +137,14 @@ def test_an_assembly_is_its_formula(name, parameterization, x64):
     np.testing.assert_allclose(net.apply(params, x)[:, 0], expected, rtol=1e-12)
 
 
+@pytest.mark.first_cases(1)  # each model compiles its oracle
 @pytest.mark.parametrize("model", [*SUB_MODELS, OWN], ids=[*SUB_MODELS, "own"])
 def test_assemblies_have_plain_kernels_and_hessians(model, x64):
     net, x = Assembly(4, model, num_outputs=2, output="swish"), _inputs(3)
     assert_those_of_plain_derivatives(net, net.init(jax.random.key(1), (3,)), x)
 
 
+@pytest.mark.slow  # compiles two Hessians seven times
 def test_the_norm_is_that_of_the_largest_copy(x64):
     """docs/math/assemblies.md: ‖H‖ = m^(−½) max_i ‖H_i‖."""
     net, (x,) = Assembly(6, "tree"), _inputs(1)

@@ -159,6 +159,7 @@ def test_random_graphs_have_the_hessians_of_their_neurons(graphs, x64):
         )
 
 
+@pytest.mark.slow  # compiles two large programs
 def test_compiled_kernels_and_norms_are_those_of_the_neurons(graphs, x64):
     """By the public functions, for two graphs, since each program takes seconds to compile."""
     for index, net in [pair for pair in accepted(graphs) if len(pair[1].groups) > 2][:2]:

@@ -328,6 +328,7 @@ def test_concurrent_writers_lose_no_point(location):
     store.close()
 
 
+@pytest.mark.slow  # starts processes; concurrent writers remain
 @BOTH
 def test_concurrent_evictions_stay_within_the_limit(location, num_bytes_of_a_run):
     limit = 15 * num_bytes_of_a_run
