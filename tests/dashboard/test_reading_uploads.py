@@ -1,12 +1,13 @@
 """Parsing of uploads in processes with limits of time and memory, and memory returned by the server."""
 
 import gc
+import io
 import platform
 import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
@@ -220,3 +221,54 @@ def test_largest_table_is_read_within_the_limits_of_a_parser(gap):
     assert found.num_rows == len(numbers)
     assert all(column.kind == "number" for column in found.columns)
     assert found.columns[0].num_missing == (gap == "NA")
+
+
+def test_refusals_hold_no_bytes_of_their_files(uploads):
+    refused = []
+    for number in range(3):
+        data = bytes(2**20) + bytes([number])
+        with pytest.raises(InvalidInput) as error:
+            uploads.candidate(f"zeros {number}", lambda data=data: data, LIMITS)
+        refused.append(error.value.with_traceback(None))
+    del data, error
+    gc.collect()
+    assert len(refused) == 3
+    assert len(_holders_of_bytes(2**20 + 1)) <= 1  # the pool keeps its last task
+
+
+def test_dropped_file_of_a_session_is_freed_and_named():
+    file = io.BytesIO(bytes(2**20))
+    read = reading.show_file("a file", file, 2**20)
+    assert read() is read()  # no copies
+    reading.drop_file("a file")
+    assert file.getvalue() == b""
+    with pytest.raises(InvalidInput, match=r"this busy server has dropped .* a new upload"):
+        read()
+
+
+def test_waiting_files_hold_no_bytes(monkeypatch):
+    class OneAtATime:
+        def schedule(self, work, arguments, timeout_s):
+            most.append(len(_holders_of_bytes(2**21)))
+            found: Future = Future()
+            found.set_result((parse_upload(flowers()), 40))
+            return found
+
+    most: list[int] = []
+    uploads: Any = ReadUploads(10**9)
+    uploads._large = OneAtATime()
+    with ThreadPoolExecutor(4) as threads:
+        for number in range(4):
+            threads.submit(uploads.candidate, str(number), lambda: bytes(2**21), LIMITS)
+    assert len(most) == 4
+    assert max(most) <= 3  # the file itself, and its tuple of arguments
+
+
+def _holders_of_bytes(length: int) -> list[object]:
+    """Return the objects that refer to bytes of this length."""
+    found = []
+    for each in gc.get_objects():
+        for held in gc.get_referents(each):
+            if isinstance(held, bytes) and len(held) == length:
+                found.append(each)
+    return found

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import inspect
+import io
 import threading
 import time
 import tomllib
@@ -23,6 +24,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 from streamlit.runtime.websocket_session_manager import WebsocketSessionManager
 
 from linearity_lab.dashboard import session
+from linearity_lab.dashboard.jobs.uploads import show_file
 from linearity_lab.dashboard.server import _app, _visitors, garbage
 from linearity_lab.dashboard.server._visitors import (
     LEFT_S,
@@ -31,6 +33,7 @@ from linearity_lab.dashboard.server._visitors import (
     allowed_hosts,
     remove_left,
     shrink,
+    shrink_on_arrival,
 )
 from linearity_lab.installation import TOP
 from ntk_core.errors import InvalidInput
@@ -206,6 +209,21 @@ def test_uploads_shrink_at_the_cost_of_the_heaviest_session():
     shrink(held, 100)
     assert list(held.file_storage["heavy"]) == ["5", "6", "7", "8"]
     assert list(held.file_storage["visitor"]) == ["mine"]
+
+
+def test_uploads_are_bounded_when_they_arrive():
+    held = MemoryUploadedFileManager("")
+    shrink_on_arrival(held, 100)
+    shown = io.BytesIO(b"x" * 60)
+    read = show_file("0", shown, 60)
+    for index in range(4):
+        held.add_file(f"session {index % 2}", UploadedFileRec(str(index), "a.csv", "", b"x" * 60))
+        assert sum(len(each.data) for each in held.file_storage["session 0"].values()) <= 100
+        num_files = sum(len(files) for files in held.file_storage.values())
+        assert num_files == 1
+    assert shown.getvalue() == b""  # the session's own copy is freed, too
+    with pytest.raises(InvalidInput, match="this busy server has dropped"):
+        read()
 
 
 def test_uploads_of_visitors_who_left_are_removed_by_time():

@@ -3,12 +3,15 @@
 import atexit
 import functools
 import importlib
+import io
 import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from concurrent.futures import CancelledError
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 from linearity_lab.dashboard.jobs._process import LivePool, limit_memory, prepare_child
 from linearity_lab.dashboard.jobs.profile import profile
@@ -27,6 +30,8 @@ MAX_READING_BYTES = 3 * 2**29
 SMALL_BYTES = 2**20
 Read = Callable[[], bytes]
 _T = TypeVar("_T")
+# File id → file in the state of the session that shows it.
+_SHOWN: WeakValueDictionary[str, io.BytesIO] = WeakValueDictionary()
 
 
 def start(max_bytes: int) -> None:
@@ -61,6 +66,8 @@ class ReadUploads:
     ):
         self._most_bytes, self._max_s, self._max_bytes = most_bytes, max_s, max_bytes
         self._small, self._large = (LivePool(1, start, (max_bytes,)) for _ in range(2))
+        self._small_turn = threading.Lock()
+        self._large_turn = threading.Lock()
         self._lock = threading.Lock()
         self._kept: OrderedDict[object, tuple[Any, int]] = OrderedDict()
 
@@ -96,27 +103,82 @@ class ReadUploads:
         read: Read,
         arguments: Callable[[bytes], tuple[object, ...]],
     ) -> _T:
+        found: tuple[_T, int] | InvalidInput | None = self._kept_at(key)
+        if found is None:
+            is_small = len(read()) <= SMALL_BYTES
+            turn = self._small_turn if is_small else self._large_turn
+            pool = self._small if is_small else self._large
+            # Waiting threads hold no bytes, so that a queue takes no memory.
+            with turn:
+                found = self._kept_at(key) or self._parsed(pool, work, read, arguments)
+                self._keep(key, found)
+        if isinstance(found, InvalidInput):
+            raise found
+        return found[0]
+
+    def _parsed(
+        self,
+        pool: LivePool,
+        work: Callable[..., _T],
+        read: Read,
+        arguments: Callable[[bytes], tuple[object, ...]],
+    ) -> tuple[_T, int] | InvalidInput:
+        """Return the result of a process with its size, or its refusal.
+
+        A refusal is returned, since the traceback of a raised error would hold the bytes of the file.
+        """
+        asked = pool.schedule(parse, (work, arguments(read())), self._max_s)
+        try:
+            error = asked.exception()
+        except CancelledError as ended:
+            error = ended
+        if error is None:
+            return asked.result()
+        if isinstance(error, InvalidInput):
+            return error
+        # The process has ended.
+        allowed = f"one that can be read within {self._max_s:g} s and {self._max_bytes / 2**30:g} GiB of memory"
+        return InvalidInput("file", "this file", allowed)
+
+    def _kept_at(self, key: object) -> tuple[Any, int] | None:
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
-                kept: _T = self._kept[key][0]
-                return kept
-        data = read()
-        pool = self._small if len(data) <= SMALL_BYTES else self._large
-        try:
-            found: tuple[_T, int] = pool.schedule(
-                parse, (work, arguments(data)), self._max_s
-            ).result()
-        except InvalidInput:
-            raise
-        except Exception:  # the process has ended
-            allowed = f"one that can be read within {self._max_s:g} s and {self._max_bytes / 2**30:g} GiB of memory"
-            raise InvalidInput("file", "this file", allowed) from None
+            return self._kept.get(key)
+
+    def _keep(self, key: object, found: tuple[Any, int] | InvalidInput) -> None:
+        """Cache a result; refusals stay with the session that shows them."""
+        if isinstance(found, InvalidInput):
+            return
         with self._lock:
             self._kept[key] = found
             while sum(held for _, held in self._kept.values()) > self._most_bytes:
                 self._kept.popitem(last=False)
-        return found[0]
+
+
+def show_file(file_id: str, file: io.BytesIO, num_bytes: int) -> Read:
+    """Return a function that reads a file of a session, without a copy of its bytes.
+
+    Raises:
+        InvalidInput: from this function, if ``drop_file`` has emptied the file.
+    """
+    _SHOWN[file_id] = file
+
+    def read() -> bytes:
+        data = file.getvalue()
+        if len(data) < num_bytes:
+            given = "a file that this busy server has dropped"
+            raise InvalidInput("file", given, "a new upload of it")
+        return data
+
+    return read
+
+
+def drop_file(file_id: str) -> None:
+    """Free the bytes that a session's state still holds of a file that the server has removed."""
+    shown = _SHOWN.pop(file_id, None)
+    if shown is not None:
+        shown.truncate(0)
 
 
 @functools.cache

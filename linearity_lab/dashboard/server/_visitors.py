@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import runtime
 
 from linearity_lab.dashboard.jobs.profile import PROFILES, Profile, profile
+from linearity_lab.dashboard.jobs.uploads import drop_file
 from linearity_lab.dashboard.server.garbage import collect_left
 from linearity_lab.environment import environment_settings
 from ntk_core.errors import InvalidInput
@@ -119,14 +120,18 @@ def is_connected(session: str) -> bool:
 
 
 async def bound_uploads(max_bytes: int) -> None:
-    """Every second, shrink Streamlit's uploaded files to ``max_bytes``, and remove those of visitors who left."""
+    """Bound Streamlit's uploaded files by ``max_bytes`` as they arrive; remove those of visitors who left."""
     left_s: dict[str, float] = {}
+    is_bounded = False
 
     async def bound() -> None:
+        nonlocal is_bounded
         if runtime.exists():
             uploads = runtime.get_instance().uploaded_file_mgr
+            if not is_bounded:
+                shrink_on_arrival(uploads, max_bytes)
+                is_bounded = True
             remove_left(uploads, is_connected, left_s, time.monotonic())
-            shrink(uploads, max_bytes)
 
     await repeat(bound, 1.0)
 
@@ -191,8 +196,23 @@ def remove_left(
         if is_connected(session):
             left_s.pop(session, None)
         elif now_s - left_s.setdefault(session, now_s) > LEFT_S:
+            files = list(uploads.file_storage[session])
             uploads.remove_session_files(session)
+            for file_id in files:
+                drop_file(file_id)
             del left_s[session]
+
+
+def shrink_on_arrival(uploads: Any, max_bytes: int) -> None:
+    """Let each file that Streamlit stores remove older ones, until all fit into ``max_bytes``."""
+    store = uploads.add_file
+
+    def add_file(session_id: str, file: Any) -> None:
+        store(session_id, file)
+        shrink(uploads, max_bytes)
+
+    shrink(uploads, max_bytes)
+    uploads.add_file = add_file
 
 
 def shrink(uploads: Any, max_bytes: int) -> None:
@@ -207,4 +227,6 @@ def shrink(uploads: Any, max_bytes: int) -> None:
 
     while sum(map(num_bytes, held)) > max_bytes:
         heaviest = max(held, key=num_bytes)
-        uploads.remove_file(heaviest, held[heaviest].pop(0).file_id)
+        file_id = held[heaviest].pop(0).file_id
+        uploads.remove_file(heaviest, file_id)
+        drop_file(file_id)

@@ -8,7 +8,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from linearity_lab.dashboard.jobs import shared_jobs
-from linearity_lab.dashboard.jobs.uploads import read_uploads
+from linearity_lab.dashboard.jobs.uploads import read_uploads, show_file
 from linearity_lab.dashboard.own_data import (
     Standardize,
     Uploaded,
@@ -81,7 +81,7 @@ class _File:
             try:
                 return read_uploads().candidate(self.version, read, upload_limits(), self.header)
             except InvalidInput as error:
-                self.sentence = error
+                self.sentence = error.with_traceback(None)  # its frames hold the file
         return None
 
     def cleaned(self, choices: Choices, read: Read) -> Cleaned | None:
@@ -92,7 +92,7 @@ class _File:
         try:
             return read_uploads().cleaned(self.version, read, choices, upload_limits(), self.header)
         except InvalidInput as error:
-            self.wrong = error
+            self.wrong = error.with_traceback(None)
             return None
 
     def read_first_row_as(self, header: bool | None) -> None:
@@ -202,10 +202,15 @@ def _chosen_file() -> tuple[_File, Read]:
     name, source = (
         (upload.name, upload.file_id) if upload is not None else ("spirals.csv", "example")
     )
-    read = upload.getvalue if upload is not None else example_file
+    read: Read = example_file
+    if upload is not None:
+        # Streamlit returns a copy of the file; that in the session's state shares its bytes with the server.
+        shared = st.session_state[f"{PAGE}.upload"]
+        read = show_file(upload.file_id, shared, upload.size)
     known: _File | None = st.session_state.get(f"{PAGE}.file")
     if known is None or known.source != source:
-        version = hashlib.sha256(read()).hexdigest()
+        data = upload.getvalue() if upload is not None else example_file()
+        version = hashlib.sha256(data).hexdigest()
         known = st.session_state[f"{PAGE}.file"] = _File(name, source, version)
     return known, read
 
