@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 APP := $(VENV)/.app-installed
 DEV := $(VENV)/.dev-installed
 
-.PHONY: help app test slow programs check check-tests static format gallery pairs claims stubs bench wheel lowest newest torch locked locks audit licenses sbom docs \
+.PHONY: help app test slow programs exhaustive check check-tests static format gallery pairs claims stubs bench wheel lowest newest torch locked locks audit licenses sbom docs \
   notebooks release-check clean
 
 help:
@@ -14,6 +14,7 @@ help:
 	@echo "make test     run the fast tests in a few minutes (one needs Chromium; BROWSER_PATH=... chooses it)"
 	@echo "make slow     run the other tests: browsers, clusters, Postgres, kills, whole grids"
 	@echo "make programs run all 1,000 random programs and 500 random graphs; make slow runs a sample"
+	@echo "make exhaustive  run all cases of sampled grids, random programs included: before a release"
 	@echo "make check    what a change must pass: format, lint, types, import contracts, spelling, Dockerfile, all tests"
 	@echo "make static   the same without the tests"
 	@echo "make format   format the code"
@@ -36,7 +37,7 @@ app: $(APP)
 	$(BIN)/python -m streamlit run app.py --server.port=$(PORT)
 
 # Caching the bytecode of tests halves their import time in every process.
-test slow programs check-tests: export PYTHONDONTWRITEBYTECODE :=
+test slow programs exhaustive check-tests: export PYTHONDONTWRITEBYTECODE :=
 # Without it every process that a test starts compiles JAX again.
 lowest newest torch locked docs: export UV_COMPILE_BYTECODE := 1
 
@@ -49,6 +50,10 @@ test slow check-tests: $(DEV)
 programs: $(DEV)
 	EXHAUSTIVE=1 $(BIN)/python -m pytest -n 2 --dist load $(PYTEST_ARGS) \
 	  tests/traced/test_random_programs.py tests/traced/test_random_blocks.py tests/networks/graphs/test_random_graphs.py
+
+exhaustive: TIER := not gpu
+exhaustive: $(DEV)
+	EXHAUSTIVE=1 $(BIN)/python -m pytest -n 2 --dist load -m "$(TIER)" $(PYTEST_ARGS)
 
 # Both tiers in one run: tests are compiled once, and few browsers overlap.
 check: static

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,9 +31,6 @@ from ntk_core.networks.architectures import (
     Transformer,
 )
 from ntk_core.networks.graphs import parse_composition
-
-# `make programs` asks for all random programs and graphs; both tiers run samples with the same seeds.
-EXHAUSTIVE = os.environ.get("EXHAUSTIVE") == "1"
 
 
 @dataclass(frozen=True)

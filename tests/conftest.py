@@ -16,6 +16,7 @@ from hypothesis import settings
 
 import tests.typechecker  # noqa: F401  (found by its name, see pyproject.toml)
 from tests.compiler_flags import QUICK_FLAGS
+from tests.tiers import EXHAUSTIVE
 
 # Property tests would miss their deadline on a loaded machine.
 settings.register_profile("project", deadline=None)
@@ -37,13 +38,15 @@ CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrom
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark cases after the first ones as slow where a test asks for it, then order the files.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Sample grids, mark cases after the first ones as slow where a test asks for it, then order the files.
 
     Run files with slow tests first, so that all processes end together, and spread browser tests between them.
 
     Simultaneous browsers slow each other down.
     """
+    if not EXHAUSTIVE:
+        _sample(config, items)
     _leave_later_cases_to_the_slow_tier(items)
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     in_browser = {item.path for item in items if item.get_closest_marker("browser")}
@@ -58,6 +61,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for number, path in enumerate(each for each in files if each in in_browser)
     }
     items.sort(key=lambda item: places[item.path])
+
+
+def _sample(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """``@pytest.mark.sampled(n)``: keep n cases of a test, always the same ones, evenly spaced.
+
+    ``EXHAUSTIVE=1`` keeps all.
+    """
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("sampled"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    left_out: set[pytest.Item] = set()
+    for grid in cases.values():
+        most = grid[0].get_closest_marker("sampled").args[0]
+        kept = {index * len(grid) // most for index in range(most)}
+        left_out.update(item for index, item in enumerate(grid) if index not in kept)
+    if left_out:
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
 
 
 def _leave_later_cases_to_the_slow_tier(items: list[pytest.Item]) -> None:

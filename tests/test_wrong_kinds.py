@@ -443,6 +443,7 @@ def test_arrays_of_every_kind(name: str) -> None:
     assert not answers(argument.call, wrong_kinds(argument.right), argument.fields)
 
 
+@pytest.mark.sampled(7)  # all arguments pass one check
 @pytest.mark.slow  # each compiles several programs
 @pytest.mark.parametrize("name", SLOW_ARRAYS)
 def test_arrays_of_every_kind_slow(name: str) -> None:
@@ -451,6 +452,7 @@ def test_arrays_of_every_kind_slow(name: str) -> None:
     assert not answers(argument.call, wrong_kinds(argument.right), argument.fields)
 
 
+@pytest.mark.sampled(6)  # all functions have one entrance
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_inputs_of_every_kind(name: str) -> None:
@@ -460,6 +462,7 @@ def test_inputs_of_every_kind(name: str) -> None:
     assert not answers(call, WRONG_ARRAYS, ("x", "x1", "net"))
 
 
+@pytest.mark.sampled(6)  # all functions have one entrance
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_parameters_of_every_kind(name: str) -> None:
@@ -470,6 +473,7 @@ def test_parameters_of_every_kind(name: str) -> None:
     assert not answers(call, WRONG_PARAMS, ("params", "params1", "path", "x", "x1"))
 
 
+@pytest.mark.sampled(6)  # all functions have one entrance
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_functions_of_every_kind(name: str) -> None:

@@ -1,12 +1,10 @@
 """A base for experiments that train networks against something swept."""
 
-import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Self, TypeVar
 
 from pydantic import Field, model_validator
 
-from linearity_lab.data import Dataset
 from linearity_lab.networks.sizes import num_copies
 from linearity_lab.networks.spec import ArchitectureSpec, OutputName
 from linearity_lab.runs import (
@@ -22,7 +20,6 @@ from linearity_lab.settings.training import DescentSpec, TrainingSpec
 from ntk_core.dynamics import MAX_KERNEL_ROWS, most_kernel_points
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.choices import almost_everywhere
-from ntk_core.progress import Progress
 
 Outputs = Annotated[tuple[OutputName, ...], Once]
 
@@ -89,32 +86,6 @@ class TrainedSweep(SweepSpec):
     def almost_everywhere(self) -> str:
         """Curvature that second derivatives miss at kinks; empty without kinks."""
         return almost_everywhere(self.architecture.activations, self.all_outputs)
-
-    def every_run(
-        self,
-        run: Callable[..., Value],
-        data: Dataset,
-        key: str,
-        progress: Progress,
-        *lines: Sequence[object],
-    ) -> dict[str, object]:
-        """Return the fields of a :class:`TrainedPoint`.
-
-        Calls ``run(spec, data, key, *line, seed, progress)`` for every line and seed.
-        """
-        from linearity_lab.networks.build import build_network  # starts JAX
-
-        named = self.parts_of(key)
-        plan = list(itertools.product(*lines, self.seeds))
-        runs = []
-        for index, line_and_seed in enumerate(plan):
-            runs.append(run(self, data, key, *line_and_seed, progress.part(index, len(plan))))
-        net = build_network(self.architecture, named["width"], data.num_outputs, "linear")
-        return {
-            **named,
-            "num_params": net.num_params(data.input_shape, only_trained=True),
-            "runs": tuple(runs),
-        }
 
     def typical_steps(self, most: bool) -> int:
         """Typical steps until convergence, or with ``most`` all allowed steps."""

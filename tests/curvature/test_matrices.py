@@ -77,6 +77,7 @@ def _dense(net, params, x, y, kind):
     return hessian, newton, expected, empirical
 
 
+@pytest.mark.sampled(5)  # a grid of networks and losses
 @pytest.mark.parametrize(("name", "output", "kind", "num_outputs"), CASES)
 def test_products_and_spectra_are_those_of_dense_matrices(name, output, kind, num_outputs, x64):
     net, params, x, y = _problem(name, output, kind, num_outputs)

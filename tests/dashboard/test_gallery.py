@@ -169,6 +169,7 @@ def test_training_at_one_width_shows_runs_of_the_sweep():
     assert records(point) == records(same)
 
 
+@pytest.mark.sampled(16)  # experiments have several presets
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*TO_THE_END, *BEGUN])
 def test_the_cheapest_point_is_computed_as_it_is_shown(name):

@@ -24,6 +24,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sampled(7)  # a grid of architectures and settings
 @pytest.mark.first_cases(2)  # each case compiles its oracle
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_velocity_equals_central_difference_of_the_kernel(case, x64):

@@ -216,6 +216,7 @@ def test_other_outputs_do_not_decide():
         hessian_norm(two_heads, PARAMS, X[0], 1, batched=False)
 
 
+@pytest.mark.sampled(6)  # a grid of types, widths and sizes
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16, jnp.float16])
 @pytest.mark.parametrize("width", [3, 100])
 @pytest.mark.parametrize("size", [0.01, 1.0, 10.0])

@@ -279,6 +279,7 @@ def _as_for_users() -> Iterator[None]:
     jaxtyping.config.update("jaxtyping_disable", False)
 
 
+@pytest.mark.sampled(33)  # a grid of functions and kinds
 @pytest.mark.usefixtures("_as_for_users")
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("kind", WRONG)

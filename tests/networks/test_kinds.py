@@ -117,6 +117,7 @@ IN_TIERS = [
 ]
 
 
+@pytest.mark.sampled(16)  # depths of the same architectures
 @pytest.mark.first_cases(4)  # each network compiles its derivatives
 @pytest.mark.parametrize("spec", IN_TIERS, ids=_name)
 def test_the_skips_are_what_the_network_computes(spec):

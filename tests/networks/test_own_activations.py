@@ -54,6 +54,7 @@ def by_products(sigma, cov, variance1, variance2):
     return (of_first * np.asarray(sigma(jnp.asarray(u)))) @ inner
 
 
+@pytest.mark.sampled(8)  # one rule integrates all functions
 @pytest.mark.first_cases(2)  # the oracle takes a second for each function
 @pytest.mark.parametrize(
     "activation",

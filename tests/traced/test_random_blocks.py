@@ -27,8 +27,8 @@ from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk
 from ntk_core.linearity import linearity_report
 from ntk_core.traced import layers_of
-from tests.cases import EXHAUSTIVE
 from tests.plain_derivatives import dense_hessian, largest, normal, plain_kernel
+from tests.tiers import EXHAUSTIVE
 
 # Each test runs with its first case in the fast tier.
 pytestmark = pytest.mark.first_cases(1)
@@ -318,6 +318,7 @@ def outcome(block: Block, seed: int = 0) -> str:
     return "right by structure" if is_structured else "right by Jacobians"
 
 
+@pytest.mark.sampled(5)  # one reader among many
 @pytest.mark.slow  # each compiles its oracle at several parameters
 @pytest.mark.parametrize("reader", READERS)
 def test_blocks_whose_gates_open_later_are_right(reader, x64):
@@ -330,6 +331,7 @@ def test_custom_rules_have_one_derivative_or_are_refused(rule, x64):
     assert not outcome(Block("twice", rule)).startswith("wrong")
 
 
+@pytest.mark.sampled(5)  # one reader among many
 @pytest.mark.slow  # compiles its oracle
 @pytest.mark.parametrize("length", LENGTHS)
 def test_lengths_are_right_along_rows_and_refused_elsewhere(length, x64):
@@ -371,6 +373,7 @@ def test_parts_of_narrower_types_than_the_kernel_may_vanish(x64):
     assert outcome(second_output, 40).startswith("right")
 
 
+@pytest.mark.sampled(8)  # random
 @pytest.mark.slow
 @pytest.mark.skipif(not EXHAUSTIVE, reason="make programs runs them")
 @pytest.mark.parametrize("chunk", range(20))

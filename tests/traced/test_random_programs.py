@@ -20,8 +20,8 @@ from ntk_core.errors import InvalidInput
 from ntk_core.hessians._operator import operator
 from ntk_core.kernels import empirical_ntk, generic_ntk
 from ntk_core.traced import layers_of, traced
-from tests.cases import EXHAUSTIVE
 from tests.plain_derivatives import dense_hessian, largest
+from tests.tiers import EXHAUSTIVE
 
 TIME, WIDTH, OUTPUTS, WORDS = 3, 4, 2, 5
 READOUTS = ("mean", "last", "flat")
@@ -374,6 +374,7 @@ IN_TIERS = [
 ]
 
 
+@pytest.mark.sampled(8)  # pairs of steps
 @pytest.mark.first_cases(1)  # each program compiles its oracle
 @pytest.mark.parametrize("chain", IN_TIERS)
 def test_programs_of_two_steps_are_right_or_refused(chain, x64):
@@ -381,6 +382,7 @@ def test_programs_of_two_steps_are_right_or_refused(chain, x64):
     assert verdict(chain) == ("refused" if refused else "right")
 
 
+@pytest.mark.sampled(8)  # random
 @pytest.mark.slow
 @pytest.mark.skipif(not EXHAUSTIVE, reason="make programs runs them")
 @pytest.mark.parametrize("chunk", range(20))

@@ -10,6 +10,7 @@ from linearity_lab.experiments.dynamics.point import (
     ModelPath,
 )
 from linearity_lab.experiments.train_options import train_options
+from linearity_lab.experiments.trained_runs import every_run
 from linearity_lab.networks.build import build_network
 from ntk_core.dynamics import (
     BesideLinear,
@@ -29,7 +30,7 @@ from ntk_core.progress import Progress
 
 def compute(spec: DynamicsSpec, data: Dataset, key: str, progress: Progress) -> DynamicsPoint:
     """Compute one width, all outputs, methods and seeds."""
-    found = spec.every_run(_run, data, key, progress, spec.outputs, spec.methods)
+    found = every_run(spec, _run, data, key, progress, spec.outputs, spec.methods)
     followed = _followed(data.labels, len(data.x), spec)
     followed_test = _followed(data.labels_test, len(data.x_test), spec)
     return DynamicsPoint(

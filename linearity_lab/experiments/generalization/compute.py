@@ -20,6 +20,7 @@ from linearity_lab.experiments.generalization.point import (
     Predictor,
 )
 from linearity_lab.experiments.train_options import train_options
+from linearity_lab.experiments.trained_runs import every_run
 from linearity_lab.networks.build import build_network
 from ntk_core import kernels
 from ntk_core.dynamics import (
@@ -60,7 +61,7 @@ def compute(
 ) -> GeneralizationPoint:
     """Compute one width, richness and n, all seeds."""
     count = spec.value_of(key)[2]
-    found = spec.every_run(_run, data[count], key, progress)
+    found = every_run(spec, _run, data[count], key, progress)
     return GeneralizationPoint(num_samples=found.pop("samples"), **found)
 
 

@@ -10,6 +10,7 @@ from numpy.linalg import eigvalsh, norm
 from linearity_lab.data import Dataset
 from linearity_lab.experiments.departures import departure
 from linearity_lab.experiments.horizon.point import REGIMES, HorizonPoint, HorizonRun, HorizonSpec
+from linearity_lab.experiments.trained_runs import every_run
 from linearity_lab.networks.build import build_network
 from ntk_core.dynamics import LinearPair, report_step
 from ntk_core.networks.architectures import ScaledNetwork, Subtracted
@@ -25,7 +26,7 @@ Outcome = Literal["converged", "over-budget", "diverged", "dead"]
 def compute(spec: HorizonSpec, data: Dataset, key: str, progress: Progress) -> HorizonPoint:
     """Compute one width and regime, all rates and seeds."""
     rates = spec.rates_of(spec.value_of(key)[1])
-    return HorizonPoint(**spec.every_run(_run, data, key, progress, rates))
+    return HorizonPoint(**every_run(spec, _run, data, key, progress, rates))
 
 
 def _run(

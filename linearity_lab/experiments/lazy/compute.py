@@ -11,6 +11,7 @@ from jax import Array
 from linearity_lab.data import Dataset
 from linearity_lab.experiments.lazy.point import LazyPoint, LazyRun, LazySpec
 from linearity_lab.experiments.train_options import train_options
+from linearity_lab.experiments.trained_runs import every_run
 from linearity_lab.networks.build import build_network
 from linearity_lab.runs import finite_or_none, finite_sup
 from ntk_core.dynamics import BesideLinear, HistoryMeasure, KernelPath, TrainData
@@ -33,7 +34,7 @@ _STARTS = {"random": lambda net: net, "symmetric": Mirrored, "subtracted": Subtr
 
 def compute(spec: LazySpec, data: Dataset, key: str, progress: Progress) -> LazyPoint:
     """Compute one point, all outputs, starts and seeds."""
-    return LazyPoint(**spec.every_run(_run, data, key, progress, spec.outputs, spec.starts))
+    return LazyPoint(**every_run(spec, _run, data, key, progress, spec.outputs, spec.starts))
 
 
 def _run(

@@ -9,6 +9,7 @@ from linearity_lab.experiments.optimization.point import (
     OptimizationSpec,
 )
 from linearity_lab.experiments.train_options import train_options
+from linearity_lab.experiments.trained_runs import every_run
 from linearity_lab.networks.build import build_network
 from ntk_core.dynamics import BesideLinear, HistoryMeasure, TrainData
 from ntk_core.networks.choices import OUTPUTS
@@ -20,7 +21,7 @@ def compute(
     spec: OptimizationSpec, data: Dataset, key: str, progress: Progress
 ) -> OptimizationPoint:
     """Compute one width, all outputs, rates and seeds."""
-    found = spec.every_run(_run, data, key, progress, spec.outputs, spec.rates)
+    found = every_run(spec, _run, data, key, progress, spec.outputs, spec.rates)
     return OptimizationPoint(num_samples=len(data.x), **found)
 
 

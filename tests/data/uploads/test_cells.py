@@ -313,6 +313,7 @@ def has_digits(text: str) -> bool:
     return any(digit in "123456789" for digit in text.lower().partition("e")[0])
 
 
+@pytest.mark.sampled(16)  # random
 @pytest.mark.first_cases(12)  # random columns
 @pytest.mark.parametrize("seed", range(40))
 def test_columns_are_those_of_one_cell_at_a_time(seed):

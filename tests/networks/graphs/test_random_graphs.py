@@ -13,8 +13,9 @@ from ntk_core.kernels import empirical_ntk, pre_output_ntk
 from ntk_core.networks.architectures import DAGNetwork
 from ntk_core.networks.graphs import Edge, Group
 from tests import neuron_oracle
-from tests.cases import EXHAUSTIVE, Case, inputs, random_params
+from tests.cases import Case, inputs, random_params
 from tests.plain_derivatives import largest, small_hessian
+from tests.tiers import EXHAUSTIVE
 
 NUM_GRAPHS, NUM_INPUTS = 500, 3
 SHARES = range(40 if EXHAUSTIVE else 1)
