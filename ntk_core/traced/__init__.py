@@ -71,5 +71,5 @@ from ntk_core.traced._trace import (
 )
 from ntk_core.traced._trainable import Route, Trainable, restricted
 from ntk_core.traced._uses import Use
-from ntk_core.traced._usual_settings import with_usual_settings
 from ntk_core.traced._views import aval_of, shape_of
+from ntk_core.usual_settings import with_usual_settings
