@@ -7,7 +7,7 @@ abstractly, without numbers, finds them before anything is compiled.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -36,7 +36,7 @@ shapes (3,) and () differ'
     order = "first"
 
     @classmethod
-    def because(cls, error: Exception) -> Self:
+    def because(cls, error: Exception) -> MalformedRule:
         """Return the refusal with the whole reason."""
         return cls(
             "net",
