@@ -7,7 +7,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from ntk_core.kernels._blocks import in_blocks, rows_within
+from ntk_core.kernels._blocks import even_size, in_blocks, rows_within
 from ntk_core.traced import Program, summed_kernels, wide
 
 VIEW_COPIES = 4  # views of both sides, with temporaries
@@ -47,7 +47,8 @@ def same_output_kernel(
     """
     num_outputs = program.num_outputs
     rows = max(len(x1), 0 if x2 is None else len(x2))
-    stretch = min(num_outputs, max(MIN_STRETCH, STRETCH_ENTRIES // (rows * program.largest_use)))
+    most = min(num_outputs, max(MIN_STRETCH, STRETCH_ENTRIES // (rows * program.largest_use)))
+    stretch, _ = even_size(num_outputs, most)
     size = rows_within(memory_limit, VIEW_COPIES * program.row_bytes_of(stretch))
     each = pairs is OutputPairs.EQUAL
     of_rows = partial(
