@@ -92,6 +92,42 @@ def test_presented_step_fits_on_one_screen(open_page):
     expect(page.get_by_test_id("stHeader")).to_be_visible()
 
 
+OUT_OF_PLACE = """() => {
+  const main = document.querySelector('[data-testid="stMain"]');
+  const foot = document.querySelector('.st-key-foot-step').getBoundingClientRect();
+  const plot = document.querySelector('.js-plotly-plot'), drawn = plot.getBoundingClientRect();
+  const words = document.querySelector('.st-key-words-step').getBoundingClientRect();
+  const parts = [...document.querySelectorAll('.katex-html .base')];
+  const right = Math.max(...parts.map((each) => each.getBoundingClientRect().right));
+  const ticks = [...plot.querySelectorAll('[class$=tick] text')];
+  const letters = ticks.map((each) => parseFloat(getComputedStyle(each).fontSize));
+  const least = Math.min(...letters) * drawn.width / plot.offsetWidth;
+  const found = {
+    scrolls: main.scrollHeight - main.clientHeight > 1,
+    foot: foot.bottom > innerHeight,
+    figure: drawn.bottom > foot.top + 1,
+    words: words.bottom > foot.top + 1,
+    formulas: right > innerWidth,
+    letters: least < 0.02 * innerHeight,
+  };
+  return Object.keys(found).filter((name) => found[name]).join(' ');
+}"""
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 720), (1920, 1080)])
+@pytest.mark.parametrize("name", ["two-norms", "optimization-without-linearity", "open-questions"])
+def test_presented_steps_fit_and_letters_grow(open_page, name, width, height):
+    """The longest words, the widest formula and the last step, before and after the answer."""
+    page = open_page(f"/lecture?step={name}&present=1")
+    page.set_viewport_size({"width": width, "height": height})
+    button(page, "Show the answer").wait_for()
+    page.wait_for_selector(".js-plotly-plot .main-svg")
+    wait_until(page, f"({OUT_OF_PLACE})() === ''")
+    button(page, "Show the answer").click()
+    sees(page, "Predicted.")
+    wait_until(page, f"({OUT_OF_PLACE})() === ''")
+
+
 def test_earlier_urls_redirect_and_a_step_leads_to_its_figure(open_page, dashboard_url):
     page = open_page("/kernel_drift?widths=30,100")
     expect(page).to_have_url(re.compile(r"/kernel_change\?.*widths="))

@@ -187,10 +187,17 @@ def test_points_arrive_over_old_curves_and_runs_stop(open_page):
     expect(page.get_by_text("Stopped: 3 of 4 widths")).to_be_visible()
 
 
-@pytest.mark.parametrize(("width", "height"), [(1280, 720), (1920, 1080)])
-def test_key_p_shows_a_figure_on_the_whole_screen(open_page, width, height):
+@pytest.mark.parametrize(
+    ("url", "width", "height"),
+    [
+        ("/kernel_change?preset=liu-fig1-right", 1280, 720),
+        ("/explore", 1920, 1080),
+        ("/hessian", 1920, 1080),
+    ],
+)
+def test_key_p_shows_a_figure_on_the_whole_screen(open_page, url, width, height):
     """Axis letters are at least 2% of the screen's height, and no toolbar is left."""
-    page = open_page("/kernel_change?preset=liu-fig1-right")
+    page = open_page(url)
     page.set_viewport_size({"width": width, "height": height})
     page.wait_for_selector(".js-plotly-plot .main-svg")
 

@@ -38,13 +38,18 @@ from ntk_core.markup import JSON
 
 PRESENT_KEY, ANSWER_KEY = "p", "a"
 ARROWS, CLICKER = ("left", "right"), ("pageup", "pagedown")
-LARGER, PRESENTED_HEIGHT = 1.3, 500  # as in presenting.css
+LARGER, PRESENTED_HEIGHT = 1.3, 460  # as in presenting.css
 FOLDER = Path(__file__).parent
-_mount = component("speaker", Path(__file__).with_name("speaker.js"), '<div class="speaker"></div>')
+_mount = component(
+    "speaker",
+    Path(__file__).with_name("speaker.js"),
+    '<div class="speaker"></div>',
+    parts=("stage", "speaker"),
+)
 _KEY = re.compile(r"^- (.+?): (.+)$", re.MULTILINE)
 
 
-def _speaker_buttons(step: Step) -> None:
+def _speaker_buttons(step: Step, *, presenting: bool) -> None:
     """Show buttons for notes and for the list of keys; send the current step to the second window."""
     keys, notes = (
         read(FOLDER / "words.md").sections[heading] for heading in ("Keys", "Speaker notes")
@@ -56,6 +61,7 @@ def _speaker_buttons(step: Step) -> None:
         "close": keys.field("close"),
         "notes": notes.field("button"),
         "help": notes.field("help"),
+        "presenting": presenting,
     }
     _mount(key=f"{PAGE}.speaker", data=payload, on_step_change=lambda: None)
 
@@ -127,7 +133,7 @@ def show() -> None:
     figures = Figures(PAGE, [result.spec for result in (results or {}).values()])
     with picture:
         _figure(visit, figures)
-    with words:
+    with words, st.container(key="words-step"):
         for piece in step.formula:
             st.latex(piece, width="content")
         st.markdown(step.words)
@@ -161,13 +167,13 @@ def _bar(visit: Visit) -> DeltaGenerator:
             on_click=visit.present,
             help="Large letters for a projector. A clicker changes steps.",
         )
-        _speaker_buttons(visit.step)
+        _speaker_buttons(visit.step, presenting=visit.presenting)
         return st.container(width="content")
 
 
 def _foot(visit: Visit) -> None:
     step = visit.step
-    with st.container(horizontal=True, vertical_alignment="center"):
+    with st.container(horizontal=True, vertical_alignment="center", key="foot-step"):
         _turn(visit, "bottom", CLICKER)
         st.caption(step.source, width="content")
         st.page_link(

@@ -1,11 +1,14 @@
 // Tools for speakers: a list of all keys, and notes in a second window that follows this one. The
 // windows use a broadcast channel of this browser, without any server.
+import { Stage } from "./stage.js";
+
 const CHANNEL = "linearity-lab-lecture";
 const mounted = new WeakMap();
 
 class Speaker {
   constructor(root) {
     this.root = root;
+    this.stage = new Stage();
     this.channel = new BroadcastChannel(CHANNEL);
     this.channel.onmessage = ({ data }) => {
       if (data === "where" && !this.props.follows) this.announce();
@@ -24,6 +27,7 @@ class Speaker {
     }
     if (isNew) this.build();
     this.announce();
+    this.stage.show(props.presenting);
   }
 
   announce() { this.channel.postMessage({ step: this.props.step }); }
@@ -65,6 +69,7 @@ class Speaker {
   }
 
   close() {
+    this.stage.close();
     this.channel.close();
     document.removeEventListener("keydown", this.heard);
   }
