@@ -98,6 +98,15 @@ OUTCOME_SYMBOLS = {
     "dead": "cross-thin-open",
     "beyond": "arrow-up-open",
 }
+# Entries of legends for these runs.
+OUTCOME_TITLES = {
+    "stuck": "loss stayed above the threshold",
+    "over-budget": "stopped at the step limit",
+    "diverged": "diverged",
+    "dead": "kernel 0 at the start",
+    "beyond": "no departure until the end",
+    "never": "never departs",
+}
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from linearity_lab.charts.labels import (
     spread_out,
 )
 from linearity_lab.charts.lines import Axis, Line
-from linearity_lab.charts.style import GUIDE_COLOR, SEED_OPACITY, Style
+from linearity_lab.charts.style import GUIDE_COLOR, OUTCOME_TITLES, SEED_OPACITY, Style
 from linearity_lab.runs import Mean, mean
 from ntk_core.fits import LEAST_SEEDS, LEAST_WIDTHS, condition, exponent_words
 from ntk_core.markup import JSON
@@ -403,7 +403,8 @@ def _marks(lines: Sequence[Line]) -> Iterator[JSON]:
     """Draw a legend entry for every mark of runs that did not converge, with their number."""
     counts = Counter(dot.outcome for line in lines for dot in line.dots if dot.why and dot.outcome)
     for outcome, count in sorted(counts.items()):
-        style = Style(GUIDE_COLOR, "", "circle", f"{outcome}: {num_runs(count)}")
+        title = OUTCOME_TITLES[outcome]
+        style = Style(GUIDE_COLOR, "", "circle", f"{title}: {num_runs(count)}")
         marker = {
             "color": style.color,
             "symbol": style.mark(outcome),

@@ -15,7 +15,7 @@ EndStatus = Literal["completed", "cancelled", "stopped", "failed"]
 Outcome = Literal["converged", "stuck", "over-budget", "diverged", "dead"]
 OUTCOME_WORDS: dict[str, str] = {
     "converged": "reached the loss threshold",
-    "stuck": "got stuck on a plateau above the loss threshold",
+    "stuck": "stayed on a plateau above the loss threshold",
     "over-budget": "did not reach the loss threshold within the step limit",
     "diverged": "diverged: the loss ended above its initial value, or became infinite or not a number",
     "dead": "was dead: K(w₀) = 0",

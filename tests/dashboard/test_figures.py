@@ -127,12 +127,17 @@ def test_unconverged_runs_are_open_and_excluded_from_means():
         "line-ew-open",
     ]  # a logarithmic axis has no 0
     entries = [trace["name"] for trace in traces(chart.figure) if trace["name"].endswith(": 1 run")]
-    assert entries == ["dead: 1 run", "diverged: 1 run", "over-budget: 1 run", "stuck: 1 run"]
+    assert entries == [
+        "kernel 0 at the start: 1 run",
+        "diverged: 1 run",
+        "stopped at the step limit: 1 run",
+        "loss stayed above the threshold: 1 run",
+    ]
     assert numbers(mean_line(chart.figure, "linear")["y"])[-1] == 0.5
     assert chart.excluded == "4 of 11 runs excluded"
     assert figures.change_against_width(good).excluded == ""
     *sentences, exponent, _ = chart.caption
-    whys = ("did not reach the loss threshold", "diverged:", "got stuck on a plateau", "was dead:")
+    whys = ("did not reach the loss threshold", "diverged:", "stayed on a plateau", "was dead:")
     for seed, (sentence, why) in enumerate(zip(sentences[1:], whys, strict=True), 1):
         assert sentence.startswith(f"Excluded from the means: linear output {why}")
         assert sentence.endswith(f"at m = 1,000 (seed {seed}): 1 of 11 runs.")

@@ -9,6 +9,7 @@ from linearity_lab.charts.figure import Figure, Shown
 from linearity_lab.experiments.hessian import part_figures as parts
 from linearity_lab.experiments.hessian.network import titles
 from linearity_lab.experiments.hessian.norm_figures import (
+    KERNEL,
     VIEWS,
     against_width,
     change_against_width,
@@ -91,6 +92,11 @@ FIGURES = (
         "Norms",
         choices=[_views],
         draw=lambda shown, view: against_width(shown.points, view),
+    ),
+    Figure(
+        "kernel",
+        "Kernel K(x, x)",
+        draw=lambda shown: against_width(shown.points, KERNEL),
     ),
     Figure(
         "change",

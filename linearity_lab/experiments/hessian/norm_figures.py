@@ -34,8 +34,9 @@ VIEWS = {
     "‖H‖": View("Hessian norm ‖H‖", "‖H‖", lambda _, run: run.norm),
     "√m ‖H‖": View("√m ‖H‖", "√m ‖H‖", lambda point, run: math.sqrt(point.place) * run.norm, None),
     "‖H‖ / ‖∇f‖²": View("‖H‖ / ‖∇f‖²", "‖H‖ / ‖∇f‖²", lambda _, run: run.relative_norm),
-    "K(x, x)": View("kernel K(x, x)", "K(x, x)", lambda _, run: run.kernel, None),
 }
+KERNEL = "K(x, x)"
+QUANTITIES = {**VIEWS, KERNEL: View("kernel K(x, x)", KERNEL, lambda _, run: run.kernel, None)}
 UNKNOWN = "has unconverged norms, which may be larger"
 WIDTH_TITLE, CHANNELS_TITLE = "width m", "width m, or channels of a CNN"
 BEYOND_PAPER = (
@@ -96,7 +97,7 @@ def norm_lines(points: Sequence[HessianPoint], view: str = "‖H‖") -> dict[st
             }
             for point in own
         }
-        found[name] = Line(style[name], dots(own, VIEWS[view].of), more=more, group=name)
+        found[name] = Line(style[name], dots(own, QUANTITIES[view].of), more=more, group=name)
     return found
 
 
@@ -108,7 +109,7 @@ def missed(points: Sequence[HessianPoint]) -> list[str]:
 
 def against_width(points: Sequence[HessianPoint], view: str = "‖H‖") -> Chart:
     """Draw ‖H‖, or the quantity of the view, of every network against width, log–log, with fitted exponents."""
-    shown = VIEWS[view]
+    shown = QUANTITIES[view]
     slopes = () if shown.slope is None else (shown.slope,)
     axis, lines = axis_of(points), list(norm_lines(points, view).values())
     notes = missed(points)
