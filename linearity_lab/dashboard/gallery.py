@@ -16,7 +16,8 @@ from linearity_lab.charts.figure import (
     shown_result,
 )
 from linearity_lab.dashboard.jobs.sized_cache import SizedCache
-from linearity_lab.experiments.explore.pairs import pair_file
+from linearity_lab.experiments.explore.pairs import pair_file, part_of
+from linearity_lab.experiments.explore.point import ExploreResult
 from linearity_lab.experiments.explore.spec import ExploreSpec
 from linearity_lab.runs import EXPERIMENTS, PRESETS, Result, ResultValue, Spec
 from linearity_lab.runs.gallery import GALLERY, gallery_beside
@@ -56,11 +57,14 @@ def gallery_result_of(spec: Spec) -> ResultValue | None:
 
 
 def first_answer(spec: Spec) -> ResultValue | None:
-    """Return the precomputed first answer of *Explore* for exactly these settings, or None."""
+    """Return the precomputed first answer of *Explore* for these settings, or None.
+
+    It can be a part of a stored one, with fewer outputs, widths or seeds.
+    """
     if not isinstance(spec, ExploreSpec):
         return None
     result = _kept_result(pair_file(spec))
-    return result if result is not None and result.spec == spec else None
+    return part_of(result, spec) if isinstance(result, ExploreResult) else None
 
 
 @dataclass(frozen=True)

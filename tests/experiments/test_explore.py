@@ -108,6 +108,27 @@ def test_precomputed_answers_are_whole_and_small():
         assert result.spec == specs[file.name.removesuffix(".json.gz")]
 
 
+@pytest.mark.slow  # compiles two sweeps
+def test_part_of_a_first_answer_equals_its_own_run():
+    changes = {"widths": (6, 8), "num_seeds": 2, "outputs": ("linear", "softmax", "swish")}
+    whole = run_to_end(with_settings(SMALL, changes), scheduler="").result
+    fewer = {"widths": (8,), "num_seeds": 1, "outputs": ("softmax", "linear")}
+    spec = with_settings(SMALL, fewer)
+    part = pairs.part_of(whole, spec)
+    own = run_to_end(spec, scheduler="").result
+    assert part.spec == spec
+    for ours, theirs in zip(part.points, own.points, strict=True):
+        assert ours.followed == theirs.followed
+        assert ours.kernels == theirs.kernels
+        for run, other in zip(ours.runs, theirs.runs, strict=True):
+            assert (run.output, run.seed) == (other.output, other.seed)
+            assert run.hessian == pytest.approx(other.hessian, rel=compute.TOLERANCE)
+            numbers = {"steps", "change", "loss", "loss_linear", "difference", "outputs"}
+            assert run.model_dump(include=numbers) == other.model_dump(include=numbers)
+    assert pairs.part_of(own, whole.spec) is None
+    assert pairs.part_of(whole, with_settings(spec, {"outputs": ("tanh",)})) is None
+
+
 def test_preview_is_a_part_of_its_spec():
     spec = with_settings(ExploreSpec(), {"widths": (30, 100, 300, 1000, 10_000), "num_seeds": 9})
     small = pairs.preview_of(spec)

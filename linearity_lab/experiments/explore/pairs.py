@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from linearity_lab.data import DATASETS
+from linearity_lab.experiments.explore.point import DrawnKernel, ExploreResult, ExploreRun
 from linearity_lab.experiments.explore.spec import (
     DATA,
     FIRST_SEEDS,
@@ -64,6 +65,37 @@ def pairs() -> dict[str, ExploreSpec]:
 def pair_file(spec: ExploreSpec, folder: Path = FOLDER) -> Path:
     """Return the file with the precomputed first answer of this network and data set."""
     return folder / f"{spec.architecture.kind}.{spec.dataset.name}.json.gz"
+
+
+def part_of(result: ExploreResult, spec: ExploreSpec) -> ExploreResult | None:
+    """Return the part of a result that these settings ask for; None if it has not all of it.
+
+    A run depends on its own width, seed and output, so a part equals a run of the smaller settings.
+    """
+    known = result.spec
+    larger = with_settings(
+        spec, {"outputs": known.outputs, "widths": known.widths, "num_seeds": known.num_seeds}
+    )
+    has_all = (
+        larger == known
+        and {*spec.outputs} <= {*known.outputs}
+        and {*spec.widths} <= {*known.widths}
+        and spec.num_seeds <= known.num_seeds
+    )
+    if not has_all:
+        return None
+    points = []
+    for point in result.points:
+        if point.width not in spec.widths:
+            continue
+        runs: list[ExploreRun] = []
+        kernels: list[DrawnKernel] = []
+        for output in spec.outputs:
+            runs += [run for run in point.of(output) if run.seed in spec.seeds]
+            kernels += [each for each in point.kernels if each.output == output]
+        kept = {"runs": tuple(runs), "kernels": tuple(kernels)}
+        points.append(point.model_copy(update=kept))
+    return result.model_copy(update={"spec": spec, "points": tuple(points)})
 
 
 def preview_of(spec: ExploreSpec) -> ExploreSpec:
