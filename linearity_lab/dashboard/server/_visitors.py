@@ -16,7 +16,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import runtime
 
 from linearity_lab.dashboard.jobs.profile import PROFILES, Profile, profile
-from linearity_lab.dashboard.jobs.uploads import drop_file
 from linearity_lab.dashboard.server.garbage import collect_left
 from linearity_lab.environment import environment_settings
 from ntk_core.errors import InvalidInput
@@ -199,8 +198,15 @@ def remove_left(
             files = list(uploads.file_storage[session])
             uploads.remove_session_files(session)
             for file_id in files:
-                drop_file(file_id)
+                _drop_file(file_id)
             del left_s[session]
+
+
+def _drop_file(file_id: str) -> None:
+    # Only now: this imports NumPy, and the server listens before. A page with uploads has imported it.
+    from linearity_lab.dashboard.jobs.uploads import drop_file
+
+    drop_file(file_id)
 
 
 def shrink_on_arrival(uploads: Any, max_bytes: int) -> None:
@@ -229,4 +235,4 @@ def shrink(uploads: Any, max_bytes: int) -> None:
         heaviest = max(held, key=num_bytes)
         file_id = held[heaviest].pop(0).file_id
         uploads.remove_file(heaviest, file_id)
-        drop_file(file_id)
+        _drop_file(file_id)
