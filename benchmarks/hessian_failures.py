@@ -5,7 +5,7 @@ interface in float32: ``hessian_norm`` and ``hessian_eigenpairs``. A failure is 
 result with ``converged``. Each cell takes several networks, drawn independently, and for each of them many random
 starts. ``python -m benchmarks.hessian_failures`` writes the committed counts into docs/math and prints the sentences
 of the docstrings; a test compares both. With ``--depths 2 3``, and ``--widths 4 16``, it measures these cells first and
-replaces their counts, with the load of the machine during that time.
+replaces their counts, with the load of the machine during that time; ``--only eigenpairs`` leaves out norms.
 """
 
 import argparse
@@ -120,7 +120,7 @@ def rows_of_pairs(cell: Cell) -> list[Row]:
     return rows
 
 
-def measure_again(depths: Sequence[int], widths: Sequence[int] = ()) -> None:
+def measure_again(depths: Sequence[int], widths: Sequence[int] = (), only: str = "") -> None:
     """Replace the committed counts of these depths and widths, all widths by default, and note the load.
 
     The counts are written after each cell, so that an interrupted measurement keeps what it has.
@@ -134,6 +134,8 @@ def measure_again(depths: Sequence[int], widths: Sequence[int] = ()) -> None:
         ("eigenpairs", PAIRS, rows_of_pairs),
     ]
     for section, cells, rows_of in sections:
+        if only and section != only:
+            continue
         for cell in cells:
             if cell.depth not in depths or (widths and cell.width not in widths):
                 continue
@@ -353,9 +355,10 @@ if __name__ == "__main__":
     )
     parser.add_argument("--depths", type=int, nargs="+", default=[], help="measured again first")
     parser.add_argument("--widths", type=int, nargs="+", default=[], help="of these depths alone")
+    parser.add_argument("--only", choices=("norms", "eigenpairs"), default="")
     asked = parser.parse_args()
     if asked.depths:
-        measure_again(asked.depths, asked.widths)
+        measure_again(asked.depths, asked.widths, asked.only)
     counts = committed()
     PAGE.write_text(page_with_table(PAGE.read_text(), counts))
     for name, sentence in sentences(counts).items():

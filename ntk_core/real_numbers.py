@@ -1,6 +1,8 @@
 """Real numbers from outside as float64, or a refusal by name. Free of JAX."""
 
+import contextlib
 import math
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -31,6 +33,21 @@ def real_array(values: object, field: str, shape: tuple[int, ...] | None = None)
     if shape is not None and array.shape != shape:
         raise InvalidInput(field, f"shape {array.shape}", f"shape {shape}")
     return array.astype(np.float64)
+
+
+def items_of(values: object, field: str, allowed: str) -> list[object]:
+    """Return the items of a list, a tuple, an array or another iterable.
+
+    Raises:
+        InvalidInput: for text, dictionaries, and values that cannot be iterated.
+
+    >>> items_of((1, 2), "steps", "a list of steps")
+    [1, 2]
+    """
+    if isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping):
+        with contextlib.suppress(TypeError, RuntimeError):  # the last for deleted arrays of JAX
+            return list(values)
+    raise InvalidInput(field, kind_of(values), allowed)
 
 
 def real_number(value: object, field: str, at_least: float = -math.inf) -> float:

@@ -85,7 +85,8 @@ PARAMS = {
 MOVED = {name: 1.05 * leaf for name, leaf in PARAMS.items()}
 K = np.eye(3, dtype=np.float32)
 NET = FullyConnected(width=4, depth=1, activation="tanh")
-NET_PARAMS = NET.init(jax.random.key(0), (4,))
+KEY = jax.random.key(0)
+NET_PARAMS = NET.init(KEY, (4,))
 
 
 def plain(params: Any, x: Any) -> Any:
@@ -209,10 +210,8 @@ ARRAYS: dict[str, Argument] = {
         lambda t: ClosedForm(K, Y, 0 * Y).descent(t, 0.1), [1.0], ("steps",)
     ),
     "inputs of a network": Argument(lambda x: NET.apply(NET_PARAMS, x), X, ("x", "input_shape")),
-    "shape of init": Argument(
-        lambda shape: NET.init(jax.random.key(0), shape), (4,), ("input_shape",)
-    ),
-    "key of init": Argument(lambda key: NET.init(key, (4,)), jax.random.key(0), ("key",)),
+    "shape of init": Argument(lambda shape: NET.init(KEY, shape), (4,), ("input_shape",)),
+    "key of init": Argument(lambda key: NET.init(key, (4,)), KEY, ("key",)),
     "smallest of condition_numbers": Argument(
         lambda each: condition_numbers(each, FALLING, 10).values,
         FALLING,

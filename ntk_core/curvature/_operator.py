@@ -24,6 +24,7 @@ from ntk_core.hessians._operator import check_memory
 from ntk_core.hessians._requests import check_count, checked_key
 from ntk_core.kernels import direction_of, moving_of
 from ntk_core.networks.architectures import Network, output_function
+from ntk_core.real_numbers import real_array
 from ntk_core.traced import Apply, Rows, like_params, linearized, wide, with_usual_settings
 
 MeanLoss = Callable[[Array, Array], Array]  # (outputs F, targets y), both (n, C) → a scalar
@@ -126,7 +127,7 @@ class CurvatureOperator:
     @with_usual_settings
     def flat_product(self, vector: Float[np.ndarray, " p"]) -> Float[np.ndarray, " p"]:
         """Return A v for a flat vector, leaves in the order of ``jax.tree.leaves``."""
-        flat = np.asarray(vector, self.dtype)
+        flat = real_array(vector, "vector").astype(self.dtype)
         if flat.shape != self.shape[:1]:
             raise InvalidInput("vector", f"shape {flat.shape}", f"shape {self.shape[:1]}")
         return np.asarray(self._images(flat[None])[0])

@@ -7,6 +7,7 @@ from jaxtyping import ArrayLike
 from numpy.typing import NDArray
 
 from ntk_core.errors import InvalidInput
+from ntk_core.real_numbers import items_of, real_array
 
 
 def addition_error(together: ArrayLike, parts: Sequence[ArrayLike]) -> float:
@@ -23,7 +24,7 @@ def addition_error(together: ArrayLike, parts: Sequence[ArrayLike]) -> float:
         E; NaN if Σ_k F_k is 0 or anything is not finite.
 
     Raises:
-        InvalidInput: ``parts`` is empty, or has another shape.
+        InvalidInput: for parts that are no arrays of this shape, and without any part.
 
     Source: after Ortiz-Jimenez, Favero & Frossard 2023, §3; docs/math/adding-networks.md.
 
@@ -31,8 +32,9 @@ def addition_error(together: ArrayLike, parts: Sequence[ArrayLike]) -> float:
     >>> addition_error(np.array([3.0, 0.0]), [np.array([1.0, 0.0]), np.array([1.0, 0.0])])
     0.5
     """
-    whole = np.asarray(together, np.float64)
-    changes = [np.asarray(part, np.float64) for part in parts]
+    whole = real_array(together, "together")
+    listed = items_of(parts, "parts", "a list of arrays, one for each task")
+    changes = [real_array(part, "parts") for part in listed]
     if not changes:
         raise InvalidInput("parts", parts, "the change of one task or more")
     for part in changes:

@@ -67,6 +67,10 @@ class ClosedForm:
         if other_kernel is not None and other_start is not None:
             others = real_array(other_start, "other_start")
             others = others[:, None] if others.ndim == 1 else others
+            num_outputs = self.start.shape[1]
+            if others.ndim != 2 or others.shape[1] != num_outputs:
+                allowed = f"shape (n', {num_outputs}), one row for each other point"
+                raise InvalidInput("other_start", f"shape {others.shape}", allowed)
             self._other = (self._matrix("other_kernel", other_kernel, len(others)), others)
 
     @cached_property

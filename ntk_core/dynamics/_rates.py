@@ -15,6 +15,7 @@ from ntk_core.dynamics._models import Model
 from ntk_core.dynamics._steps import over_seeds
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels import KernelOperator, real_array
+from ntk_core.usual_settings import with_usual_settings
 
 AUTO_RATE_SHARE = 0.25
 LIVE_SHARE = 0.5
@@ -57,6 +58,7 @@ def largest_eigenvalue(kernel: Float[Array | np.ndarray, "n n C C"]) -> float:
         return float(np.linalg.eigvalsh(matrix)[-1])
 
 
+@with_usual_settings
 def auto_learning_rate(kernel: Float[Array | np.ndarray, "n n C C"], loss: Loss) -> float:
     """Return η = ¼ · 2n / (β λ_max(K)), a quarter of the linear model's largest stable rate.
 

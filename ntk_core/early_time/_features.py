@@ -25,6 +25,7 @@ from ntk_core.networks.architectures import (
     activation_function,
 )
 from ntk_core.real_numbers import real_array, real_number, whole_number
+from ntk_core.usual_settings import with_usual_settings
 
 NUM_NODES = 256
 ROUNDING = 1e-14  # of a sum over the nodes, relative to that of absolute values; seen: 4e-15
@@ -55,6 +56,7 @@ class ActivationConstants:
         return self.theta1 * math.sqrt(covariance_ratio)
 
 
+@with_usual_settings
 def activation_constants(activation: Activation) -> ActivationConstants:
     """Return the early-time constants of an activation.
 
@@ -159,6 +161,7 @@ class LinearFeatures:
         return replace(self, norm=(self.norm[0], 0.0, 0.0))
 
 
+@with_usual_settings
 def two_layer_features(
     constants: ActivationConstants,
     d: int,
@@ -200,6 +203,7 @@ def two_layer_features(
     )
 
 
+@with_usual_settings
 def deep_features(
     activation: str,
     depth: int,

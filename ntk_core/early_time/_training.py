@@ -1,6 +1,6 @@
 """Descent of a network from f = 0, and linear models in their features."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property, partial
 
 import jax
@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from ntk_core.dynamics import Loss, Model, NetworkModel, Samples, Start
 from ntk_core.early_time._features import LinearFeatures
-from ntk_core.errors import InvalidInput
+from ntk_core.errors import InvalidInput, kind_of
 from ntk_core.networks.architectures import Network, NetworkParams
-from ntk_core.real_numbers import real_array
+from ntk_core.real_numbers import items_of, real_array
 from ntk_core.streams import stream
 
 EVALUATED_ROWS = 1000  # inputs per forward pass; bounds the memory of convolutions
@@ -139,15 +139,39 @@ class LinearModel:
         return basis @ (inverse * target)
 
     def after_batches(self, weights: Vector, batches: Iterable[NDArray]) -> Vector:
-        """Return β after one minibatch step per array of sample indices."""
-        for batch in batches:
+        """Return β after one minibatch step per array of sample indices.
+
+        Raises:
+            InvalidInput: for weights of another shape, and for batches that are no indices of samples.
+        """
+        weights = self._checked_weights(weights)
+        for batch in self._checked_batches(batches):
             psi = self._psi[batch]
             weights = weights - psi.T @ (psi @ weights - self._y[batch]) / len(batch)
         return weights
 
     def outputs(self, weights: Vector) -> Vector:
-        """ψ(x)·β on the training samples, (n,)."""
-        return self._psi @ weights
+        """ψ(x)·β on the training samples, (n,).
+
+        Raises:
+            InvalidInput: for weights of another shape.
+        """
+        return self._psi @ self._checked_weights(weights)
+
+    def _checked_weights(self, weights: Vector) -> Vector:
+        return real_array(weights, "weights", self._psi.shape[1:])
+
+    def _checked_batches(self, batches: Iterable[NDArray]) -> Iterator[NDArray[np.int64]]:
+        n = len(self._psi)
+        for batch in items_of(batches, "batches", "arrays of sample indices"):
+            indices = real_array(batch, "batches")
+            whole = indices.astype(np.int64) if np.isfinite(indices).all() else np.empty(0, int)
+            is_index = whole.size and np.array_equal(whole, indices)
+            if whole.ndim != 1 or not is_index or whole.min() < 0 or whole.max() >= n:
+                raise InvalidInput(
+                    "batches", kind_of(batch), f"arrays of sample indices from 0 to {n - 1}"
+                )
+            yield whole
 
 
 # Singular values below this share of the largest are rounding of float32 inputs.

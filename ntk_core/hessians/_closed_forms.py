@@ -21,8 +21,10 @@ from ntk_core.networks.architectures import (
     activation_function,
 )
 from ntk_core.traced import accepted_input
+from ntk_core.usual_settings import with_usual_settings
 
 
+@with_usual_settings
 def shallow_hessian_blocks(
     net: FullyConnected, params: NetworkParams, x: Shaped[Array, "..."], output_index: int = 0
 ) -> Float[Array, " m"]:
@@ -77,6 +79,7 @@ def shallow_hessian_blocks(
         return head.multiplier(params[output], weights.size) * weights * second * size
 
 
+@with_usual_settings
 def bottleneck_block_norm(
     w1: Float[Array, "*batch m"],
     w3: Float[Array, "*batch m"],
@@ -106,21 +109,14 @@ def bottleneck_block_norm(
 
     Source: Liu, Zhu & Belkin 2020, Theorem 4.1 and App. H.
     """
-    w1, w3, v, x = (
-        jnp.asarray(real_array(each, name))
-        for name, each in (("w1", w1), ("w3", w3), ("v", v), ("x", x))
-    )
-    if not w1.ndim or not w1.shape[-1]:
-        raise InvalidInput("w1", f"shape {w1.shape}", "shape (..., m) with at least one neuron")
-    for name, array, shape in (("w3", w3, w1.shape), ("v", v, w1.shape), ("x", x, ())):
-        if array.shape != shape:
-            raise InvalidInput(name, f"shape {array.shape}", f"shape {shape}")
+    w1, w3, v, x = _checked_bottleneck(w1=w1, w3=w3, v=v, x=x)
     m = w1.shape[-1]
     first = 0.5 * (w1 * x) ** 2
     curvature = jnp.sum(v * w3**2, axis=-1) / m**0.5
     return jnp.abs(curvature) * jnp.sum(first**2, axis=-1) / m
 
 
+@with_usual_settings
 def bottleneck_zero_step(
     w1: Float[Array, "*batch m"],
     w2: Float[Array, "*batch m"],
@@ -145,8 +141,12 @@ def bottleneck_zero_step(
     Returns:
         (change of w2, change of v), both of shape (..., m).
 
+    Raises:
+        InvalidInput: for arrays of other shapes, and values that are no real numbers.
+
     Source: Liu, Zhu & Belkin 2020, Theorem 4.1; derived in docs/math/bottleneck-ball.md.
     """
+    w1, w2, w3, v, x = _checked_bottleneck(w1=w1, w2=w2, w3=w3, v=v, x=x)
     m = w1.shape[-1]
     first = 0.5 * (w1 * x) ** 2
     squares = w3**2
@@ -155,6 +155,23 @@ def bottleneck_zero_step(
     to_zero_curvature = -curvature * m**0.5 * squares / jnp.sum(squares**2, axis=-1, keepdims=True)
     to_zero_neuron = -narrow * m**0.5 * first / jnp.sum(first**2, axis=-1, keepdims=True)
     return to_zero_neuron, to_zero_curvature
+
+
+def _checked_bottleneck(**given: ArrayLike) -> list[Array]:
+    """Return weights of the shape of w1, and a scalar x, as arrays.
+
+    Raises:
+        InvalidInput: for other shapes, and values that are no real numbers.
+    """
+    found = {name: jnp.asarray(real_array(each, name)) for name, each in given.items()}
+    shape = found["w1"].shape
+    if not shape or not shape[-1]:
+        raise InvalidInput("w1", f"shape {shape}", "shape (..., m) with at least one neuron")
+    for name, array in found.items():
+        expected = () if name == "x" else shape
+        if array.shape != expected:
+            raise InvalidInput(name, f"shape {array.shape}", f"shape {expected}")
+    return list(found.values())
 
 
 @dataclass(frozen=True)
@@ -176,6 +193,7 @@ class NonlinearOutputHessian:
     upper: float
 
 
+@with_usual_settings
 def nonlinear_output_hessian(
     net: Network,
     params: NetworkParams,

@@ -246,7 +246,7 @@ def hessian_eigenpairs(
     Arguments as for :func:`hessian_norm`. Eigenvectors are in the small space, about 10⁵ numbers for a network of
     2·10⁸ weights; ``num_directions`` of them are also returned at full size.
 
-    Of 4,000 converged results for networks with 1 hidden layer, compared with dense float64 ones, none was
+    Of 8,800 converged results for networks with 1 to 3 hidden layers, compared with dense float64 ones, none was
     outside of its tolerance (docs/math/hessian_in_a_small_space.md).
 
     >>> from ntk_core.networks.architectures import FullyConnected

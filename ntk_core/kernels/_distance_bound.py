@@ -13,6 +13,7 @@ from ntk_core.kernels._empirical import unchecked_ntk
 from ntk_core.kernels._generic import as_function
 from ntk_core.kernels._outputs import as_matrix
 from ntk_core.traced import Inputs, Model, accepted, like_params
+from ntk_core.usual_settings import with_usual_settings
 
 SHARES = (
     0.0,
@@ -36,6 +37,7 @@ class LeastDistance(NamedTuple):
     all_inputs: float
 
 
+@with_usual_settings
 def least_distance(net: Model, start: PyTree, end: PyTree, x: Inputs) -> LeastDistance:
     """Return lower bounds of the distance between two weights.
 

@@ -11,10 +11,12 @@ from scipy.sparse.linalg import eigsh
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels._arrays import in_float64, unit
 from ntk_core.kernels._outputs import as_matrix
+from ntk_core.usual_settings import with_usual_settings
 
 DENSE_ROWS = 1500  # up to this size all eigenvectors are as fast as the leading ones
 
 
+@with_usual_settings
 def alignment(kernel: Float[ArrayLike, "..."], y: Shaped[ArrayLike, "..."]) -> float:
     """Return the alignment of a kernel with its targets.
 
@@ -51,6 +53,7 @@ def alignment(kernel: Float[ArrayLike, "..."], y: Shaped[ArrayLike, "..."]) -> f
     return float(np.sum(columns * (matrix @ columns))) / size if size else math.nan
 
 
+@with_usual_settings
 def kernel_distance(kernel: Float[ArrayLike, "..."], other: Float[ArrayLike, "..."]) -> float:
     """Return the scale-free distance of two kernels.
 

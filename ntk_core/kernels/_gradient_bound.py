@@ -8,6 +8,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.kernels._arrays import in_float64
 from ntk_core.networks.architectures import DAGNetwork, accepted_network
 from ntk_core.networks.graphs import INPUT, OUTPUT
+from ntk_core.usual_settings import with_usual_settings
 
 # (r, E[σ(g)²]) with σ(c z) = c^r σ(z) for c > 0 and g ~ N(0, 1).
 HOMOGENEOUS = {
@@ -18,6 +19,7 @@ HOMOGENEOUS = {
 }
 
 
+@with_usual_settings
 def gradient_norm_bound(net: DAGNetwork, x: Shaped[ArrayLike, "..."]) -> float:
     """Return a lower bound of the expected gradient norm.
 

@@ -28,6 +28,7 @@ from ntk_core.traced import (
     Model,
     Trainable,
     accepted,
+    check_model,
     checked,
     leaf_names,
     like_rows,
@@ -154,6 +155,7 @@ def infinite_width(
     Source: Jacot, Gabriel & Hongler 2018; Arora et al. 2019; Yang 2019 (programs); docs/math/infinite_width.md.
     """
     refuse_traced((params, x1, x2), "params")
+    check_model(apply, params)
     scales = _scales(apply, params, weight_std, trainable)
     net, x1 = packed_rows(restricted(apply, params, trainable), x1, "x1")
     net, rows, _ = accepted(net, params, x1, "x1")
@@ -250,9 +252,9 @@ def _scales(
     moves = moving_leaves(restricted(apply, params, trainable), params)
     scales: dict[int, WeightScale] = {}
     for number, (name, (_, leaf), trained) in enumerate(zip(names, paths, moves, strict=True)):
-        array = np.asarray(leaf)
-        if not jnp.issubdtype(array.dtype, jnp.floating):
+        if not jnp.issubdtype(jnp.result_type(leaf), jnp.floating) or not jnp.size(leaf):
             continue
+        array = np.asarray(leaf)
         own = [std for pattern, std in stated.items() if _matches(name, pattern)]
         if own:
             scales[number] = WeightScale(name, float(own[0]), True, 0.0, trained)

@@ -12,6 +12,7 @@ from ntk_core.kernels._arrays import in_float64, real_array
 from ntk_core.kernels._outputs import as_matrix
 from ntk_core.kernels._regression import factorized
 from ntk_core.traced import accepted_targets
+from ntk_core.usual_settings import with_usual_settings
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class LeaveOneOut:
     jitter: float
 
 
+@with_usual_settings
 def leave_one_out(
     kernel: Float[np.ndarray, "..."],
     targets: Float[np.ndarray, "..."],

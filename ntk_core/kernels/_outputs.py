@@ -10,10 +10,12 @@ from jaxtyping import Float, PyTree
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels._arrays import real_array
 from ntk_core.kernels._empirical import checked_model, unchecked_ntk
+from ntk_core.kernels._scaled_outputs import refuse_out_of_range
 from ntk_core.traced import (
     Inputs,
     Model,
     Route,
+    Rows,
     Trainable,
     accepted,
     restricted,
@@ -82,6 +84,13 @@ def diagonal_ntk(
     Source: Jacot, Gabriel & Hongler 2018.
     """
     net, inputs, _ = accepted(restricted(net, params, trainable, route), params, x)
+    found = unchecked_diagonal(net, params, inputs)
+    refuse_out_of_range(net, params, inputs, found)
+    return found
+
+
+def unchecked_diagonal(net: Model, params: PyTree, inputs: Rows) -> Float[Array, "n C C"]:
+    """Return :func:`diagonal_ntk` even if entries overflow or vanish."""
     same = checked_model(net, params, inputs)
     rows = jnp.asarray(inputs)
     found: Array = jax.lax.map(

@@ -14,11 +14,11 @@ from scipy.linalg import eigh_tridiagonal
 from scipy.sparse.linalg import LinearOperator, cg
 
 from ntk_core.errors import InvalidInput
-from ntk_core.kernels._arrays import refuse_traced
+from ntk_core.kernels._arrays import in_float64, refuse_traced
 from ntk_core.kernels._blocks import checked_limit, even_size, rows_within
 from ntk_core.kernels._empirical import rows_of
 from ntk_core.kernels._generic import as_function, as_it_is, moving_of
-from ntk_core.kernels._outputs import diagonal_ntk
+from ntk_core.kernels._outputs import unchecked_diagonal
 from ntk_core.kernels._regression import JITTER
 from ntk_core.kernels._scaled_outputs import DIGITS, SMALL_ENTRY, scaled_model
 from ntk_core.networks.architectures import Network
@@ -175,9 +175,14 @@ class KernelOperator:
         )
         return found.reshape(-1, self.num_outputs)[:count]
 
+    @with_usual_settings
     def flat_product(self, v: Flat) -> Flat:
         """Return K v of a vector over (i, a), i before a, in double precision outside the product."""
-        vectors = v.reshape(-1, self.num_outputs)
+        size = self._num_samples * self.num_outputs
+        vectors = in_float64(v, "v")
+        if vectors.size != size:
+            raise InvalidInput("v", f"shape {vectors.shape}", f"shape ({size},)")
+        vectors = vectors.reshape(-1, self.num_outputs)
         found, exponent = self._scaled_product(vectors, self._rows, self._num_samples)
         return np.ldexp(np.asarray(found, np.float64), exponent).ravel()
 
@@ -185,13 +190,13 @@ class KernelOperator:
     def row_traces(self) -> Float[np.ndarray, " n"]:
         """Σ_a K[i, i, a, a] = Σ_a ‖∂φ_a(f(w; x_i))/∂w‖² of every input, exact: one row at a time."""
         rows = self._rows.reshape(-1, *self._rows.shape[2:])[: self._num_samples]
-        found = np.asarray(jnp.einsum("iaa->i", diagonal_ntk(self._net, self._params, rows)))
+        found = np.asarray(jnp.einsum("iaa->i", unchecked_diagonal(self._net, self._params, rows)))
         if SMALL_ENTRY <= np.max(found, initial=0.0) < math.inf:
             return found
         net, power = scaled_model(self._net, self._params, self._rows[0])
         if not power:
             return found
-        traces = jnp.einsum("iaa->i", diagonal_ntk(net, self._params, rows))
+        traces = jnp.einsum("iaa->i", unchecked_diagonal(net, self._params, rows))
         return np.ldexp(np.asarray(traces, np.float64), 2 * power)
 
     @cached_property
@@ -289,6 +294,8 @@ class KernelOperator:
         y = np.asarray(
             accepted_targets(targets, self._num_samples, self.num_outputs, "targets"), np.float64
         ).ravel()
+        if not np.isfinite(y).all():
+            raise InvalidInput("targets", "values NaN or infinite", "finite numbers")
         shift, count = (ridge + JITTER) * self.mean_diagonal, 0
 
         def shifted(v: Flat) -> Flat:

@@ -11,6 +11,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.kernels._arrays import in_float64, real_array
 from ntk_core.kernels._outputs import as_matrix
 from ntk_core.traced import accepted_targets
+from ntk_core.usual_settings import with_usual_settings
 
 # Share of the mean diagonal, about the rounding of a float32 kernel with a thousand rows. Our
 # choice.
@@ -33,6 +34,7 @@ class KernelRegression(NamedTuple):
     variance: Float[np.ndarray, "..."] | None = None
 
 
+@with_usual_settings
 def kernel_regression(
     kernel: Float[np.ndarray, "..."],
     targets: Float[np.ndarray, "..."],

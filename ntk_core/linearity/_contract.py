@@ -10,14 +10,17 @@ from jaxtyping import PyTree
 
 from ntk_core.errors import InvalidInput, kind_of
 from ntk_core.kernels import as_function
+from ntk_core.networks.architectures import check_key
 from ntk_core.torch import from_torch
 from ntk_core.traced import Apply, ModelFails, Trainable, accepted, restricted
+from ntk_core.usual_settings import with_usual_settings
 
 OwnModel = Callable[[int, Array], tuple[Apply, PyTree]]
 CONTRACT = "a function of (width, key) that returns (apply, params), with apply(params, x) of shape (n, C) or (n,)"
 # A torch.nn.Module may replace (apply, params); its weights then follow the key.
 
 
+@with_usual_settings
 def checked_own_model(
     model: OwnModel,
     width: int,
@@ -27,6 +30,7 @@ def checked_own_model(
     trainable: Trainable = None,
 ) -> tuple[Apply, PyTree]:
     """Return (apply, params) of this width and key after checking outputs."""
+    check_key(key)
     if "torch" in sys.modules:
         sys.modules["torch"].manual_seed(int(jax.random.bits(key)))
     made = model(width, key)

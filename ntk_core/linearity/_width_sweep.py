@@ -33,6 +33,7 @@ from ntk_core.traced import (
     packed_rows,
     same_program,
 )
+from ntk_core.usual_settings import with_usual_settings
 
 TOLERANCE = 1e-3
 MAX_MATVECS = 128
@@ -113,6 +114,7 @@ class OwnSweep:
         return table(head, rows) + "".join(map(paragraph, laws))
 
 
+@with_usual_settings
 def sweep_widths(
     model: OwnModel,
     widths: Sequence[int],
@@ -220,6 +222,7 @@ def sweep_widths(
     return OwnSweep(chosen, tuple(runs))
 
 
+@with_usual_settings
 def runs_at(
     model: OwnModel,
     width: int,

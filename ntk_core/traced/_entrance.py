@@ -233,7 +233,7 @@ def like_rows(x: PyTree, rows: Rows, field: str, net: Model | None = None) -> Ro
     """Return ``x`` as an array of further inputs like ``rows``, those of an accepted model.
 
     Raises:
-        InvalidInput: for another shape.
+        InvalidInput: for another shape, and for numbers that the type of ``rows`` would change.
     """
     if net is not None and layout_of(net) is not None:
         _, x = packed_rows(net, x, field)
@@ -244,7 +244,24 @@ def like_rows(x: PyTree, rows: Rows, field: str, net: Model | None = None) -> Ro
         raise InvalidInput(
             field, f"shape {array.shape}", f"rows of shape {rows.shape[1:]}, as in the other inputs"
         )
+    if not _keeps_values(array, rows.dtype):
+        raise InvalidInput(
+            field, f"numbers of type {array.dtype}", f"numbers of type {rows.dtype}, as x"
+        )
     return array
+
+
+def _keeps_values(array: Rows, dtype: np.dtype) -> bool:
+    """Whether the type of other inputs holds these: no complex numbers as real, no fractions as ids."""
+    if jnp.issubdtype(array.dtype, jnp.complexfloating):
+        return bool(jnp.issubdtype(dtype, jnp.complexfloating))
+    if jnp.issubdtype(dtype, jnp.inexact) or array.dtype == dtype:
+        return True
+    if isinstance(array, jax.core.Tracer):
+        return not jnp.issubdtype(array.dtype, jnp.inexact)
+    numbers = np.asarray(array)
+    with np.errstate(invalid="ignore"):
+        return bool((numbers.astype(dtype) == numbers).all())
 
 
 def like_params(params: PyTree, origin: PyTree, field: str) -> None:

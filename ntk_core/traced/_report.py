@@ -16,6 +16,7 @@ from ntk_core.traced._program import Apply, Program, whole_kernels
 from ntk_core.traced._row_trees import Inputs
 from ntk_core.traced._trainable import Trainable, restricted
 from ntk_core.traced._uses import ADDED, MULTIPLIED
+from ntk_core.usual_settings import with_usual_settings
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,7 @@ class LayersFound:
         return sum(layer.jacobian_bytes for layer in self.layers)
 
 
+@with_usual_settings
 def layers_of(
     apply: Apply, params: PyTree, x: Inputs, *, trainable: Trainable = None
 ) -> LayersFound:

@@ -119,6 +119,26 @@ def test_hessians_beyond_their_type_are_refused(call, scale):
         CALLS[call](stretched(scale), cast(PARAMS, jnp.float32, scale))
 
 
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
+@pytest.mark.parametrize("call", CALLS)
+def test_small_outputs_are_refused_for_their_size(call, dtype):
+    """The check of the program finds rounding only and must not call that a fault."""
+    with pytest.raises(InvalidInput, match="second derivatives around 1e-3"):
+        CALLS[call](times(1e-37), cast(PARAMS, dtype))
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_saturated_networks_have_no_curvature(call):
+    """Inputs around 1e30 saturate tanh, so that the output is linear in the last layer."""
+
+    def function(params, x):
+        return plain(params, x * jnp.float32(1e30))
+
+    found = CALLS[call](function, PARAMS)
+    (name,) = [each for each in ("value", "eigenvalues", "nodes", "values") if hasattr(found, each)]
+    assert np.abs(np.asarray(getattr(found, name))).max(initial=0.0) == 0
+
+
 def test_seeds_within_range_remain_beside_others():
     def logarithm(params, x):  # second derivatives −1/w²
         return x @ jnp.log(jnp.abs(params["w"]))

@@ -110,6 +110,28 @@ class Adapter(nn.Module):
         return self.frozen(x) + x @ self.a.T @ self.b.T
 
 
+class Directions(nn.Module):
+    """DoRA: rows of a frozen weight plus a trained product of rank 2, with trained lengths."""
+
+    def __init__(self, weight, is_detached):
+        super().__init__()
+        self.low_rank = LowRank()
+        self.lengths = nn.Parameter(1.2 * weight.detach().norm(dim=1))
+        self.is_detached = is_detached
+
+    def forward(self, weight):
+        moved = self.low_rank(weight)
+        norms = moved.norm(dim=1, keepdim=True)
+        return self.lengths[:, None] * moved / (norms.detach() if self.is_detached else norms)
+
+
+def with_directions(is_detached):
+    layer = nn.Linear(3, 6).requires_grad_(False)
+    made = Directions(layer.weight, is_detached)
+    nn.utils.parametrize.register_parametrization(layer, "weight", made)
+    return network(layer)
+
+
 def adapted_transformer():
     layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True).requires_grad_(False)
     layer.linear1 = Adapter(layer.linear1)
@@ -135,6 +157,9 @@ MODULES: dict[str, tuple[Any, Any]] = {
     "old spectral_norm": (lambda: network(nn.utils.spectral_norm(nn.Linear(3, 6))), X),
     "symmetric": (lambda: parametrized(Symmetric(), 3), X),
     "low rank": (lambda: parametrized(LowRank(), 6), X),
+    "DoRA": (lambda: with_directions(is_detached=False), X),
+    "DoRA of detached norms": (lambda: with_directions(is_detached=True), X),
+    "orthogonal": (lambda: network(nn.utils.parametrizations.orthogonal(nn.Linear(3, 3))), X),
     "tied": (Tied, TOKENS),
     "tied and frozen": (lambda: Tied(frozen=True), TOKENS),
     "adapter in a transformer": (adapted_transformer, np.tile(X[:, :, None], 4)),

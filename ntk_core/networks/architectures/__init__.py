@@ -27,6 +27,7 @@ from ntk_core.networks.architectures._network import (
     Network,
     NetworkParams,
     accepted_network,
+    check_key,
     merge,
     num_parts,
     width_mesh,

@@ -12,7 +12,14 @@ from jax import Array
 
 from ntk_core.errors import InvalidInput, check_choice
 from ntk_core.networks.architectures._layers import Layer, Shape
-from ntk_core.networks.architectures._network import Call, Network, NetworkParams, accepted_network
+from ntk_core.networks.architectures._network import (
+    Call,
+    Network,
+    NetworkParams,
+    accepted_network,
+    check_params,
+)
+from ntk_core.usual_settings import with_usual_settings
 
 COPY = "copy."
 
@@ -206,7 +213,9 @@ def subtract_initial_output(
     """
 
     accepted_network(net)
+    check_params(params, net.layers)
 
+    @with_usual_settings
     def apply(current: NetworkParams, x: Array) -> Array:
         return net.apply(current, x) - jax.lax.stop_gradient(net.apply(params, x))
 

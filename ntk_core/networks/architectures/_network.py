@@ -25,6 +25,7 @@ from ntk_core.errors import InvalidInput, kind_of
 from ntk_core.markup import Markup
 from ntk_core.networks.architectures._activations import output_function
 from ntk_core.networks.architectures._layers import Layer, Params, Shape
+from ntk_core.usual_settings import with_usual_settings
 
 AXIS = "width"
 
@@ -117,6 +118,7 @@ class Network(abc.ABC):
     def output(self) -> str:
         """Name of the output function φ, one of ``ntk_core.networks.choices.OUTPUTS``."""
 
+    @with_usual_settings
     def init(self, key: Array, input_shape: Shape | int) -> NetworkParams:
         """Draw all parameters for inputs of shape ``input_shape`` (one input, without the batch axis; d for (d,)).
 
@@ -125,7 +127,7 @@ class Network(abc.ABC):
         Raises:
             InvalidInput: for an unsuitable ``input_shape``, or if ``key`` is no key.
         """
-        _check_key(key)
+        check_key(key)
         shape = as_shape(input_shape)
         return self._draw(key, shape) if num_parts() == 1 else _drawn_in_parts(self, key, shape)
 
@@ -137,12 +139,15 @@ class Network(abc.ABC):
             for k, (name, shape) in zip(keys, shapes.items(), strict=True)
         }
 
+    @with_usual_settings
     def apply(self, params: NetworkParams, x: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n C"]:
         """Outputs φ(f(w; x)), shape (n, C), for inputs (n, *input_shape).
 
         Raises:
-            InvalidInput: for anything else than an array of numbers with at least one row.
+            InvalidInput: for parameters of another network, and for anything else than an array of numbers with at
+                least one row.
         """
+        check_params(params, self.layers)
         return output_function(self.output)(self.pre_outputs(params, _checked_inputs(x)))
 
     def pre_outputs(self, params: NetworkParams, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
@@ -285,7 +290,7 @@ def accepted_network(net: Given, kind: type = Network) -> Given:
     return net
 
 
-def _check_key(key: object) -> None:
+def check_key(key: object) -> None:
     """Refuse anything else than one typed or raw random key.
 
     Raises:
@@ -303,6 +308,34 @@ def _check_key(key: object) -> None:
     raise InvalidInput("key", given, "one random key, such as jax.random.key(0)")
 
 
+def check_params(params: object, layers: Mapping[str, Layer]) -> None:
+    """Refuse parameters without the layers of a network.
+
+    Raises:
+        InvalidInput: for ``params``.
+    """
+    allowed = "the parameters that net.init(key, input_shape) draws"
+    if not isinstance(params, Mapping):
+        raise InvalidInput("params", kind_of(params), allowed)
+    for name in layers:
+        own = params.get(name)
+        if not isinstance(own, Mapping):
+            given = f"no layer {name}" if own is None else f"{name}, {kind_of(own)}"
+            raise InvalidInput("params", given, allowed)
+        for part, leaf in own.items():
+            is_array = isinstance(leaf, Array | np.ndarray)
+            is_held = is_array and not _is_deleted(leaf)
+            if not is_held or not (jnp.issubdtype(leaf.dtype, jnp.number) or leaf.dtype == bool):
+                kind = "a deleted array" if is_array and not is_held else kind_of(leaf)
+                raise InvalidInput("params", f"{name}.{part}, {kind}", allowed)
+
+
+def _is_deleted(array: Array | np.ndarray) -> bool:
+    if not isinstance(array, Array) or isinstance(array, jax.core.Tracer):
+        return False
+    return bool(array.is_deleted())
+
+
 def _checked_inputs(x: object) -> Array:
     """Return inputs as an array (n, ...) of numbers.
 
@@ -314,8 +347,7 @@ def _checked_inputs(x: object) -> Array:
         array = x if isinstance(x, Array) else np.asarray(x)
     except ValueError:
         raise InvalidInput("x", "rows of different lengths", allowed) from None
-    is_traced = isinstance(array, jax.core.Tracer)
-    if isinstance(array, Array) and not is_traced and array.is_deleted():
+    if _is_deleted(array):
         raise InvalidInput("x", "a deleted array", allowed)
     is_number = jnp.issubdtype(array.dtype, jnp.number) or array.dtype == bool
     if not is_number or not array.ndim or not len(array):
