@@ -131,3 +131,4 @@ def test_process_ends_with_one_sentence(command):
     assert started.returncode == BAD_INPUT
     lines = [line for line in started.stderr.splitlines() if line.strip()]
     assert lines == ["LINEARITY_LAB_PROFIL: no such setting; did you mean LINEARITY_LAB_PROFILE?"]
+    assert "http" not in started.stdout  # no address of a server that does not start

@@ -18,8 +18,9 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
-from streamlit import config
+from streamlit import config, net_util
 from streamlit.runtime import runtime_util
+from streamlit.web.server import server_util
 
 from linearity_lab.dashboard.jobs import shared_jobs
 from linearity_lab.dashboard.jobs.profile import profile
@@ -51,6 +52,7 @@ _FIRST_PAGE = (
 )
 # Loaded by others on first use: tables on pages, and the fit of the machine's speeds after the first finished point.
 _LATE = ("pyarrow.compute", "plotly.subplots", "scipy.optimize")
+EVERY_ADDRESS = ("0.0.0.0", "::")
 # Megabytes of one message to a browser, such as a figure of many lines; our choice.
 MAX_SENT_MB = 32
 # Threads alternate after this time; after Python's 5 ms, the loop that sends to browsers waits for each page's thread.
@@ -130,6 +132,7 @@ async def lifespan(_: object) -> AsyncIterator[None]:
         asyncio.create_task(bound_uploads(chosen.max_held_bytes)),
         asyncio.create_task(release_left()),
     ]
+    print_addresses()
     _open_browser()
     try:
         yield
@@ -229,6 +232,23 @@ def _log_if_wrong(setting: Callable[[], object]) -> None:
     except InvalidInput as error:
         facts = {"setting": error.field, "allowed": error.allowed}
         _LOG.error("a setting of the server is wrong: %s", error, extra={"facts": facts})
+
+
+def print_addresses() -> None:
+    """Print where the dashboard is, if ``streamlit run`` started it.
+
+    Streamlit itself would print this before it loads the app, also when a wrong environment then prevents the start.
+    """
+    if getattr(config, "_server_mode", None) != "starlette-app":
+        return  # other ASGI servers print their own address
+    address = st.get_option("server.address")
+    if address and address not in EVERY_ADDRESS:
+        print(f"\n  Linearity Lab: {server_util.get_url(address)}\n", flush=True)
+        return
+    print(f"\n  Linearity Lab: {server_util.get_url('localhost')}", flush=True)
+    own = net_util.get_internal_ip()
+    if own:
+        print(f"  Other machines: {server_util.get_url(own)}\n", flush=True)
 
 
 def _open_browser() -> None:
