@@ -8,6 +8,7 @@ from typing import Any, Self
 from ntk_core.markup import without_marks
 from ntk_core.numbers import duration, size
 
+MOST_NAMES = 6  # listed in one sentence
 LONGEST_FAILURE = 600  # characters of an error's message in a stored run
 
 
@@ -59,7 +60,7 @@ class UnknownSetting(InvalidInput):
 
     @classmethod
     def among(cls, name: str, given: object, known: Iterable[str]) -> Self:
-        """Return the error for ``name`` with the closest ``known`` names, or all."""
+        """Return the error for ``name`` with the closest ``known`` names, or some."""
         names = {each: each.rpartition(".")[2] for each in known}
         group, _, last = name.rpartition(".")
         similar = get_close_matches(last, names.values(), 1)
@@ -71,9 +72,11 @@ class UnknownSetting(InvalidInput):
         if close:
             return cls(name, given, f"did you mean {' or '.join(close[:3])}?", close[0])
         is_group = all(each.startswith(f"{group}.") for each in names)
-        return cls(
-            name, given, "the settings are " + ", ".join(names.values() if is_group else names)
-        )
+        shown = list(names.values() if is_group else names)
+        listed = ", ".join(shown[:MOST_NAMES])
+        if len(shown) > MOST_NAMES:
+            listed += f" and {len(shown) - MOST_NAMES} more"
+        return cls(name, given, f"the settings are {listed}")
 
 
 class TooLarge(InvalidInput):

@@ -7,6 +7,7 @@ from typing import Generic, TypeVar, cast
 import streamlit as st
 
 from linearity_lab.dashboard.composition_editor import composition_editor
+from linearity_lab.dashboard.jobs import shared_jobs
 from linearity_lab.dashboard.jobs.limits import check_limits, largest_of
 from linearity_lab.dashboard.jobs.profile import profile
 from linearity_lab.dashboard.own_data import upload_chooser, uploaded
@@ -347,8 +348,7 @@ class SpecForm(Generic[AnySpec]):
             instead = kept if 0 < len(kept) <= MAX_SHOWN else "Value of the preset"
             self._note(shown, f"In the URL, {setting.sentence(problem)} {instead} is used instead.")
         if "job" in address and job_spec is None:
-            job = InvalidInput("job", address["job"], "the id of a run from this page")
-            self._note("job", f"In the URL, {job}. Press Run to compute these settings.")
+            self._note("job", _words_for_job(address["job"]))
         if not known:
             unknown = InvalidInput("preset", name, "one of " + ", ".join(self._preset_names))
             self._note("preset", f"In the URL, {unknown}. {self._state.preset} is used instead.")
@@ -492,3 +492,12 @@ def _held(setting: Setting, value: object) -> object:
 
 def _given(setting: Setting, held: object) -> object:
     return value_of(setting, held) if isinstance(held, str) and setting.entry != "choice" else held
+
+
+def _words_for_job(job_id: str) -> str:
+    """Say why the URL's job cannot be shown, and what the visitor can do instead."""
+    known = shared_jobs().known_run(job_id)
+    if known is None:
+        job = InvalidInput("job", job_id, "the id of a run from this page")
+        return f"In the URL, {job}. Press Run to compute these settings."
+    return f"{known.sentence} Open it on the page Results. This page shows other settings."

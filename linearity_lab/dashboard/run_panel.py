@@ -322,6 +322,9 @@ def _panel(
         )
         notice.container(key=f"{page}.{FIRST}").info(words)
         return
+    imported = imported_words(shown.points)
+    if imported and not st.context.is_embedded:
+        above.badge("Imported", icon=":material/upload_file:", color="orange", help=f"{imported}.")
     figures = Figures(page, [shown.spec], growing=live)
     # A stopped job is shown above the previous figures, so that Stop redraws nothing.
     halted = (
@@ -358,7 +361,6 @@ def _panel(
             page, shown, {key: each.figure for key, each in figures.charts.items()}
         )
     is_embedded = st.context.is_embedded
-    imported = imported_words(shown.points)
     # Elsewhere the provenance below the figures states it.
     if imported and (is_embedded or shown.result is None):
         st.caption(f"{imported}.")

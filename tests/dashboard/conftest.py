@@ -10,6 +10,7 @@ from streamlit.runtime.pages_manager import PagesManager
 
 from linearity_lab.experiments.kernel_change.point import KernelChangeResult
 from linearity_lab.runs import estimate, spec_digest
+from linearity_lab.runs.store import KnownRun
 
 
 class FakeJobs:
@@ -19,10 +20,14 @@ class FakeJobs:
         self.snapshots, self.stopped, self.submitted, self.adopted = {}, [], [], []
         self.others = False
         self.viewers = 1
+        self.kept_runs: dict[str, KnownRun] = {}  # runs of other versions
         self.refusal: Exception | None = None
 
     def warm_up(self) -> None:
         pass
+
+    def known_run(self, job_id: str) -> KnownRun | None:
+        return self.kept_runs.get(job_id)
 
     def needed_uploads(self) -> frozenset[str]:
         return frozenset(job.spec.dataset.digest for job in self.snapshots.values() if job.active)

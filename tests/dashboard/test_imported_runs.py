@@ -31,7 +31,10 @@ def imported(store: Store, **settings):
 def test_page_of_the_experiment_states_it(store, jobs):
     result = imported(store)
     job = jobs.add(result.spec, status="completed", points=result.points, result=result)
-    assert ALL in words(open_page("kernel_change", job=job))
+    app = open_page("kernel_change", job=job)
+    assert ALL in words(app)
+    (badge,) = [each.value for each in app.markdown if "badge[" in each.value]
+    assert "Imported" in badge  # above the figure
 
 
 def test_page_states_it_while_the_run_continues(store, jobs):
@@ -80,3 +83,16 @@ def test_exported_page_states_it(store):
     html = page_html("Title", [], [imported(store)])
     assert ALL in html
     assert not re.search("imported", page_html("Title", [], [make_result(make_points())]))
+
+
+def test_link_to_a_run_of_another_version_leads_to_results(store, jobs):
+    run = spec_digest(imported(store).spec)
+    rewrite_settings(store, run, '"experiment":"kernel_change"', '"experiment":"kernel_charge"')
+    known = store.known_run(run)
+    assert known is not None
+    jobs.kept_runs[run[:16]] = known
+    app = open_page("kernel_change", job=run[:16])
+    shown = words(app)
+    assert "This run is of another version: this version has no experiment" in shown
+    assert "Open it on the page Results" in shown
+    assert "use the id of a run from this page" not in shown

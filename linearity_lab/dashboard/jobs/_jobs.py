@@ -20,7 +20,7 @@ from linearity_lab.dashboard.jobs.worker import Computation
 from linearity_lab.memory import memory_limit
 from linearity_lab.runs import EndStatus, Point, Result, Spec, canonical_json, spec_digest
 from linearity_lab.runs.events import Cause, PointFinished
-from linearity_lab.runs.store import MIN_PREFIX, Store
+from linearity_lab.runs.store import MIN_PREFIX, KnownRun, Store
 from ntk_core.errors import InvalidInput
 from ntk_core.numbers import duration
 
@@ -108,6 +108,11 @@ class Jobs:
             return None
         with self._changed:
             return self._snapshot(self._remembered(recalled, viewer))
+
+    def known_run(self, job_id: str) -> KnownRun | None:
+        """Return what is stored of a job whose settings this version cannot read; None for any other id."""
+        found = self._store.find(job_id) if len(job_id) >= MIN_PREFIX else ()
+        return self._store.known_run(found[0]) if len(found) == 1 else None
 
     def followed(self, viewer: str) -> tuple[Snapshot, ...]:
         """Return the jobs that a session started or opened while unfinished, latest first."""
