@@ -37,14 +37,14 @@ def summed_products(d1: Cotangents, d2: Cotangents) -> Float[Array, "n1 n2"]:
         left = FactoredCotangents(d1.slopes, size)
         right = left if d2 is d1 else FactoredCotangents(d2.slopes, size)
         return gram(left, right)[0, :, 0]
-    left = _flat_features(whole(d1))
-    right = left if d2 is d1 else _flat_features(whole(d2))
-    if right.shape[1] <= right.shape[2]:
+    flat1 = _flat_features(whole(d1))
+    flat2 = flat1 if d2 is d1 else _flat_features(whole(d2))
+    if flat2.shape[1] <= flat2.shape[2]:
         # The products of one output, (n1, n2), are no larger than its cotangents (n1, k), and need
         # no transposed copy of them: 20% faster for 60 rows of 300 features on a CPU.
-        return jnp.sum(jnp.einsum("cik,cjk->cij", left, right), axis=0)
-    left_rows = _outputs_inside(left)
-    return gram(left_rows, left_rows if d2 is d1 else _outputs_inside(right))
+        return jnp.sum(jnp.einsum("cik,cjk->cij", flat1, flat2), axis=0)
+    rows1 = _outputs_inside(flat1)
+    return gram(rows1, rows1 if d2 is d1 else _outputs_inside(flat2))
 
 
 def _flat_features(d: Float[Array, "C n ..."]) -> Float[Array, "C n k"]:
