@@ -21,8 +21,10 @@ def cite_run(result: ResultValue) -> str:
 
     Points from an earlier run are listed with its date and versions.
     """
-    origins, missing = result.origins, len(result.spec.point_keys()) - len(result.points)
-    first, count = int(getattr(result.spec, "seed", 0)), int(getattr(result.spec, "num_seeds", 1))
+    origins = result.origins
+    missing = len(result.spec.point_keys()) - len(result.points)
+    first = int(getattr(result.spec, "seed", 0))
+    count = int(getattr(result.spec, "num_seeds", 1))
     seeds = f"seed {first}" if count == 1 else f"seeds {first} to {first + count - 1}"
     lines = [
         f"Linearity Lab, run {spec_digest(result.spec)} ({result.spec.experiment.replace('_', ' ')}; "
@@ -62,7 +64,8 @@ def provenance_sentence(result: ResultValue) -> str:
 
 def bibtex(result: ResultValue) -> str:
     """Return BibTeX entries of the run's papers and of the run itself."""
-    run, origin = spec_digest(result.spec), result.provenance
+    run = spec_digest(result.spec)
+    origin = result.provenance
     entry = (
         f"@software{{linearitylab-{run[:16]},\n"
         f"  title   = {{Linearity Lab: {_tex(result.spec.experiment.replace('_', ' '))}}},\n"

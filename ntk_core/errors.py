@@ -106,7 +106,9 @@ class TooLarge(InvalidInput):
         unit: str,
         nearest: object,
     ):
-        self.required, self.limit, self.unit = required, limit, unit
+        self.required = required
+        self.limit = limit
+        self.unit = unit
         words = size if unit == "bytes" else duration
         reason = self.because.format(words(required), words(limit))
         most = "False" if nearest is False else f"at most {nearest}"

@@ -111,7 +111,8 @@ def log_ticks(values: Iterable[float], decades_from: float = 30) -> JSON:
     """
     positive = [value for value in values if value is not None and 0 < value < math.inf]
     low, high = (min(positive), max(positive)) if positive else (1.0, 1.0)
-    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    first = math.floor(math.log10(low))
+    last = math.ceil(math.log10(high))
     if high <= decades_from * low:
         mantissas = next(found for factor, found in MANTISSAS if high < factor * low)
         ticks = [m * 10.0**exponent for exponent in range(first - 1, last + 1) for m in mantissas]
@@ -135,7 +136,8 @@ def swept_ticks(values: Sequence[float], first: Sequence[float] = ()) -> JSON:
 
 def tall_ticks(values: Sequence[float]) -> JSON:
     """Return ticks and range of a logarithmic axis, long enough for a flat line to look flat."""
-    low, high = math.log10(min(values)), math.log10(max(values))
+    low = math.log10(min(values))
+    high = math.log10(max(values))
     spare = max(0.0, LEAST_DECADES - (high - low)) / 2 + 0.08
     ends = [low - spare, high + spare]
     return {**log_ticks([10**end for end in ends], 100), "range": ends}
@@ -158,9 +160,11 @@ def with_margin(
     values: Sequence[float], *, log: bool, share: float = 0.04, least: float = 0.5
 ) -> list[float]:
     """Return a range around these values, in powers of ten on a logarithmic axis."""
-    low, high = min(values), max(values)
+    low = min(values)
+    high = max(values)
     if log:
-        low, high = math.log10(low), math.log10(high)
+        low = math.log10(low)
+        high = math.log10(high)
     margin = share * (high - low) or least
     return [low - margin, high + margin]
 

@@ -247,7 +247,8 @@ def above(figure: go.Figure, before: go.Figure) -> go.Figure:
     layout.pop("template", None)  # skips Plotly's validation, which takes milliseconds
     for name in _axes(figure):
         axis = layout.setdefault(name, {})
-        now, then = figure.layout[name].range, before.layout[name].range
+        now = figure.layout[name].range
+        then = before.layout[name].range
         both = (
             [min(now[0], then[0]), max(now[1], then[1])] if now and then else None
         )  # None is Plotly's own range

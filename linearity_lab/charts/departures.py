@@ -191,7 +191,9 @@ def departure_steps(points: Points, widths: Sequence[int]) -> Chart:
         finding=f"{sentence}." if sentence else "",
     )
     for each, means in fitted:
-        (first, _), (last, end), slope = means[0], means[-1], each.slope or 0.0
+        first, _ = means[0]
+        last, end = means[-1]
+        slope = each.slope or 0.0
         chart.figure.add_scatter(
             x=[first, last],
             y=[end.value - slope * math.log(last / first), end.value],

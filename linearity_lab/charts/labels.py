@@ -22,7 +22,8 @@ ENDS_TOGETHER = (
     0.12  # of the axis: curves that end further from its right end keep their legend entry
 )
 # Height in pixels of a legend with one row and with two, so that the figure fits the first screen.
-LEGEND_HEIGHTS, MOST_IN_ROW = (50, 82), 6
+LEGEND_HEIGHTS = (50, 82)
+MOST_IN_ROW = 6
 MARK_SIZE, MARK_MARGIN = (
     8,
     22,
@@ -118,7 +119,8 @@ def add_end_labels(figure: go.Figure, ends: Sequence[End], *, log_x: bool = True
     vertical = figure.layout.yaxis
     if not ends or vertical.range is None:  # nothing is drawn
         return
-    edge, (low, high) = figure.layout.xaxis.range[1], vertical.range
+    edge = figure.layout.xaxis.range[1]
+    low, high = vertical.range
     is_log = vertical.type == "log"
     height = (
         figure.layout.height - 28 - 4.5 * FONT_SIZE
@@ -135,7 +137,8 @@ def add_end_labels(figure: go.Figure, ends: Sequence[End], *, log_x: bool = True
     places = shifted_apart(wanted, [end.height + GAP for end in ends], height)
     for end, place, aim in zip(ends, places, wanted, strict=True):
         x = 10**edge if log_x else edge
-        center, top = low + place * unit, low + (place + (end.height - ROW) / 2) * unit
+        center = low + place * unit
+        top = low + (place + (end.height - ROW) / 2) * unit
         y, beside = (10**center, 10**top) if is_log else (center, top)
         leads = abs(place - aim) > GAP
         color = end.style.color if end.style else GUIDE_COLOR
@@ -187,7 +190,8 @@ def shifted_apart(wanted: Sequence[float], heights: Sequence[float], height: flo
         wanted[index] - heights[index] / 2 - start
         for index, start in zip(order, below, strict=False)
     ]
-    count, places = len(order), [0.0] * len(order)
+    count = len(order)
+    places = [0.0] * len(order)
     for rank, index in enumerate(order):
         # Without the heights above it: least squares of an ascending sequence, max over j of min over k.
         runs = ((fmean(free[j:k]) for k in range(rank + 1, count + 1)) for j in range(rank + 1))

@@ -207,7 +207,8 @@ def line_sentences(lines: Sequence[Line], axis: Axis) -> list[str]:
     for line in lines:
         text = "no usable run"
         if line.means:
-            (first, start), (last, end) = line.means[0], line.means[-1]
+            first, start = line.means[0]
+            last, end = line.means[-1]
             text = f"{number(start.value)} at {axis.word} = {width_label(first)}"
             if last > first:
                 law = f", fitted exponent {exponent_words(line.law)}" if line.law else ""
@@ -307,7 +308,9 @@ def _line(line: Line, axis: Axis, symbol: str, *, is_log: bool = True) -> Iterat
 
 def _band(line: Line, *, is_log: bool) -> JSON | None:
     """Draw mean ± standard error; on a logarithmic axis the lower edge stays positive."""
-    places, upper, lower = [], [], []
+    places = []
+    upper = []
+    lower = []
     for place, average in line.means:
         if not math.isfinite(average.standard_error):
             continue

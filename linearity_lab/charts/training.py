@@ -224,7 +224,8 @@ def along_training(
             for value in trace["y"]
             if value is not None
         ]
-        across_row, along_row = layout[f"xaxis{x[1:]}"], layout[f"yaxis{y[1:]}"]
+        across_row = layout[f"xaxis{x[1:]}"]
+        along_row = layout[f"yaxis{y[1:]}"]
         along_row |= axes[f"yaxis{y[1:]}"] | _vertical(row, values)
         along_row["title"]["text"] = row.title
         across_row |= axes[f"xaxis{x[1:]}"] | ends | (log_ticks(across, 0) if log_x else {})
@@ -281,7 +282,8 @@ def _ends(curves: Sequence[Curve], figure: go.Figure, *, log_x: bool) -> list[En
         for x, y in reversed(list(zip(curve.x, curve.y, strict=True))):
             if (x <= 0 and log_x) or not math.isfinite(y) or (y <= 0 and log_y):
                 continue
-            at, value = math.log10(x) if log_x else x, math.log10(y) if log_y else y
+            at = math.log10(x) if log_x else x
+            value = math.log10(y) if log_y else y
             if at <= high and bottom <= value <= top:
                 if at > high - ENDS_TOGETHER * (high - low):
                     has_marks = curve.marks or curve.marked is not None

@@ -12,7 +12,8 @@ import plotly.graph_objects as go
 from linearity_lab.charts.chart import is_curve
 from linearity_lab.charts.style import BLUE
 
-WIDTH, HEIGHT = 200, 96
+WIDTH = 200
+HEIGHT = 96
 MARGIN = 8
 MOST_POINTS, MOST_STROKES, CELLS = 30, 12, 10  # of a thumbnail
 # An image does not know the theme of its page: contrast above 4:1 on light and dark backgrounds.
@@ -48,9 +49,13 @@ class Scale:
     log: bool = False
 
     def __call__(self, value: float) -> float:
-        low, high, at = self.low, self.high, min(max(value, self.low), self.high)
+        low = self.low
+        high = self.high
+        at = min(max(value, self.low), self.high)
         if self.log:
-            low, high, at = math.log(low), math.log(high), math.log(at)
+            low = math.log(low)
+            high = math.log(high)
+            at = math.log(at)
         share = (at - low) / (high - low) if high > low else 0.5
         return self.start + share * (self.end - self.start)
 
@@ -139,7 +144,8 @@ def _strokes_of(trace: go.Scatter, log_x: bool, log_y: bool, most: int) -> list[
 def _cells(values: Sequence[Sequence[float]]) -> str:
     """Draw a small heatmap; larger numbers have more color."""
     flat = [value for row in values for value in row]
-    low, high = min(flat), max(flat)
+    low = min(flat)
+    high = max(flat)
     side = (HEIGHT - 2 * MARGIN) / len(values)
     left = (WIDTH - side * len(values)) / 2
     boxes = "".join(

@@ -19,7 +19,8 @@ from linearity_lab.runs.store import UnusableLine, read_line, run_line
 from ntk_core.errors import InvalidInput
 
 MAX_RUN_BYTES = 20_000_000
-RUN_FILE, TABLE = "run.jsonl", "points.csv"
+RUN_FILE = "run.jsonl"
+TABLE = "points.csv"
 WRITABLE = "a directory that can be written"
 
 
@@ -32,7 +33,8 @@ class RunDirectory:
     """
 
     def __init__(self, path: Path, field: str = "--out"):
-        self.path, self._field = path, field
+        self.path = path
+        self._field = field
 
     def begin(self, spec: Spec) -> Result | None:
         """Create the directory; return an earlier result of ``spec`` in it, or None."""

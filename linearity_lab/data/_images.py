@@ -67,7 +67,8 @@ class ImageSet(DatasetInfo):
     def check(self, options: Options) -> None:
         """Also refuse patches that do not fill an image."""
         super().check(options)
-        side, size = self._side(options), options["patch_size"]
+        side = self._side(options)
+        size = options["patch_size"]
         sizes = (
             [0] if options["flatten"] else [each for each in range(1, side + 1) if side % each == 0]
         )
@@ -92,7 +93,8 @@ class ImageSet(DatasetInfo):
         def subset(split: int, count: int) -> Samples:
             images, labels = sets[split]
             indices = balanced_subset(labels, class_indices, count, options["seed"], split)
-            chosen, is_pooled = images[indices], side <= 8
+            chosen = images[indices]
+            is_pooled = side <= 8
             if is_pooled and chosen.shape[1] > 8:
                 chosen = block_sums(chosen)
             x = chosen.astype(np.float32) / np.float32(255 * POOLING**2 if is_pooled else 255)

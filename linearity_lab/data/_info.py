@@ -100,7 +100,8 @@ class DatasetInfo(Term, ABC):
 
     def load(self, options: Options) -> Dataset:
         """Load the data for checked options: inputs standardized, labels encoded as targets."""
-        names, ((x, y), (x_test, y_test)) = self.shapes(options).class_names, self.samples(options)
+        names = self.shapes(options).class_names
+        ((x, y), (x_test, y_test)) = self.samples(options)
         how = options.get("standardize", "raw")
         x, x_test = standardize_inputs(
             np.asarray(x, np.float32), np.asarray(x_test, np.float32), how

@@ -18,7 +18,8 @@ from ntk_core.streams import stream
 
 CENTER_NORM = 2.0
 
-SINE_REACH, SINE_TEST_REACH = 2.0, 3.0
+SINE_REACH = 2.0
+SINE_TEST_REACH = 3.0
 Floats = NDArray[np.float64]
 LAW = (
     "Synthetic: inputs and target are drawn from the law that is stated; training and test points alike. Our choice of "
@@ -35,7 +36,8 @@ class Mixture(Drawn):
         return shapes_of(options, (options["input_dim"],), names)
 
     def draw(self, options: Options, num: int, split: int) -> Samples:
-        size, seed = (options["num_classes"], options["input_dim"]), options["seed"]
+        size = (options["num_classes"], options["input_dim"])
+        seed = options["seed"]
         means = stream(seed, MEANS).standard_normal(size, dtype=np.float32)
         norms = np.linalg.norm(means.astype(np.float64), axis=1, keepdims=True)
         means = (means * (CENTER_NORM / norms)).astype(np.float32)
@@ -54,7 +56,8 @@ class Curve(DatasetInfo):
 
     def samples(self, options: Options) -> tuple[Samples, Samples]:
         """Draw x uniform on [−2, 2] and y = sin 2x + s ε; test points are an even grid on [−3, 3] without noise."""
-        n, seed = options["num_samples"], options["seed"]
+        n = options["num_samples"]
+        seed = options["seed"]
         x = SINE_REACH * (2 * stream(seed, TRAIN, 0).random((n, 1)) - 1)
         y = np.sin(2 * x) + options["noise"] * stream(seed, TRAIN, 1).standard_normal((n, 1))
         grid = np.linspace(-SINE_TEST_REACH, SINE_TEST_REACH, options["num_test"])[:, None]
@@ -72,13 +75,15 @@ class Points(DatasetInfo):
 
     def check(self, options: Options) -> None:
         """Refuse unpaired numbers."""
-        xs, ys = options["xs"], options["ys"]
+        xs = options["xs"]
+        ys = options["ys"]
         if len(ys) != len(xs):
             raise InvalidInput("ys", f"{len(ys)} numbers", f"{len(xs)}, one for each x")
 
     def samples(self, options: Options) -> tuple[Samples, Samples]:
         """Return the points, and their polygon on an even grid extended by a quarter of their range at both ends."""
-        xs, ys = np.asarray(options["xs"]), np.asarray(options["ys"])
+        xs = np.asarray(options["xs"])
+        ys = np.asarray(options["ys"])
         beyond = (xs.max() - xs.min()) / 4 or 1.0
         grid = np.linspace(xs.min() - beyond, xs.max() + beyond, options["num_test"])
         order = np.argsort(xs, kind="stable")
@@ -98,7 +103,8 @@ class Kept(DatasetInfo):
 
     def samples(self, options: Options) -> tuple[Samples, Samples]:
         """Draw balanced training points by the seed, and test points from the remaining ones."""
-        kept, seed = read_upload(options["digest"]), options["seed"]
+        kept = read_upload(options["digest"])
+        seed = options["seed"]
         labels = kept.labels if kept.class_names else np.zeros(len(kept.x), np.int64)
         classes, y = (
             list(range(max(1, len(kept.class_names)))),
@@ -142,7 +148,8 @@ class FewDirections(Drawn):
         return math.nan, options["noise"] ** 2 / 2
 
     def draw(self, options: Options, num: int, split: int) -> Samples:
-        size, inputs = (num, options["input_dim"]), stream(options["seed"], split, 1)
+        size = (num, options["input_dim"])
+        inputs = stream(options["seed"], split, 1)
         drawn = (
             np.where(inputs.random(size) < 0.5, -1.0, 1.0)
             if self.on_bits
@@ -188,7 +195,8 @@ class SingleIndex(FewDirections):
     """He_q(x₁) / √q!, the Hermite polynomial of degree q of one direction; q = 1 is linear."""
 
     def target(self, x: Floats, options: Options) -> Floats:
-        before, now = np.zeros(len(x)), np.ones(len(x))
+        before = np.zeros(len(x))
+        now = np.ones(len(x))
         for degree in range(options["degree"]):
             before, now = now, (x[:, 0] * now - math.sqrt(degree) * before) / math.sqrt(degree + 1)
         return now

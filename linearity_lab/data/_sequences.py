@@ -60,7 +60,8 @@ class SymbolTask(Drawn):
             )
 
     def draw(self, options: Options, num: int, split: int) -> Samples:
-        count, seed = self._count(options), options["seed"]
+        count = self._count(options)
+        seed = options["seed"]
         embedding = stream(seed, MEANS).standard_normal(
             (count, options["input_dim"]), dtype=np.float32
         )
@@ -82,7 +83,8 @@ class RandomSequences(Drawn):
         return shapes_of(options, (options["num_tokens"], options["input_dim"]), ())
 
     def draw(self, options: Options, num: int, split: int) -> Samples:
-        shape, seed = self.shapes(options).input_shape, options["seed"]
+        shape = self.shapes(options).input_shape
+        seed = options["seed"]
         x = stream(seed, split, 0).standard_normal((num, *shape), dtype=np.float32)
         return x, 2 * uniform_integers(stream(seed, split, 1), (num, 1), 2) - 1
 

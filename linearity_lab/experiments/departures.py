@@ -55,7 +55,9 @@ def departure(
             end = "never"
         return Departure.model_validate({"outcome": end, "at": clock[-1] if clock else math.nan})
     before = max(0, index - 1)
-    low, value, share = values[before], values[index], 0.0
+    low = values[before]
+    value = values[index]
+    share = 0.0
     if index:
         share = (
             (threshold - low) / (value - low)
@@ -67,7 +69,8 @@ def departure(
 
 def departure_columns(name: str) -> tuple[Column, Column]:
     """Columns of one departure: its horizon, and its outcome in CSV files."""
-    at, seen = attrgetter(f"{name}.at"), attrgetter(f"{name}.is_seen")
+    at = attrgetter(f"{name}.at")
+    seen = attrgetter(f"{name}.is_seen")
     horizon = Column(
         f"{name}_horizon", f"horizon of the {name}", lambda _, run: at(run), columns.with_error
     )

@@ -204,7 +204,8 @@ def _check_names(
     given: dict[str, tuple[int, ...]], expected: dict[str, tuple[int, ...]], field: str
 ) -> None:
     for name in [*expected, *given]:
-        here, there = given.get(name), expected.get(name)
+        here = given.get(name)
+        there = expected.get(name)
         if here != there:
             allowed = f"no {name}" if there is None else f"{name} of shape {there}, as in the model"
             raise InvalidInput(

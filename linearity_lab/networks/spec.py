@@ -283,9 +283,12 @@ class ArchitectureSpec(SpecPart):
             for width in widths if self.uses("composition") else widths[:1]:
                 lay_out(self.written_out.steps, width, input_shape)
         except InvalidInput as error:
-            place, given, allowed = error.field.rpartition(".")[2], error.given, error.allowed
+            place = error.field.rpartition(".")[2]
+            given = error.given
+            allowed = error.allowed
             if self.uses("composition"):
-                place, given = "composition", f"{error.field}: {given}"
+                place = "composition"
+                given = f"{error.field}: {given}"
             elif place == "kind":
                 given, inputs = (
                     self.kind,

@@ -61,7 +61,9 @@ class Cluster:
     provenance = None  # each point records the device of its worker
 
     def __init__(self, spec: Spec, address: str):
-        self._spec, self._address, self._run = canonical_json(spec), address, uuid.uuid4().hex
+        self._spec = canonical_json(spec)
+        self._address = address
+        self._run = uuid.uuid4().hex
         self._heard: queue.SimpleQueue[PointProgress] = queue.SimpleQueue()
 
     def compute(self, keys: Sequence[str], hear: Callable[[Report | None], None]) -> None:
@@ -205,7 +207,8 @@ def compute_point(
         raise SiteFailure(f"The cluster computes with other versions: {', '.join(others)}.")
     spec = parse_spec(spec_json)
     check_data(spec)
-    required, available = peak_bytes(counts_of(spec, key)), memory_limit()
+    required = peak_bytes(counts_of(spec, key))
+    available = memory_limit()
     if required > available:
         reason = (
             f"it needs about {size(required)} and {size(available)} are available on its worker"

@@ -114,7 +114,9 @@ def check_result_size(spec: Spec, max_bytes: float) -> None:
     if setting_of(spec, "keep_kernels"):
         without = cast(Spec, with_value(spec, "keep_kernels", False))
         if fits(without):
-            field, given, nearest = "keep_kernels", True, False
+            field = "keep_kernels"
+            given = True
+            nearest = False
         names.insert(0, "dataset.num_samples")
     if not field:
         field, given, nearest = _largest_setting(spec, names, fits)

@@ -82,7 +82,8 @@ class ResultValue(Value, Shown):
 
         If some points were imported, the column ``imported`` marks their rows.
         """
-        rows, text = self.rows(), io.StringIO()
+        rows = self.rows()
+        text = io.StringIO()
         if self.num_imported:
             for row, (point, _) in zip(rows, runs_of(self.points), strict=True):
                 row["imported"] = (point.provenance or self.provenance).imported

@@ -308,7 +308,8 @@ class Clock:
     """Progress of a run by the expected seconds of its points; ``skipped`` points are from an earlier run."""
 
     def __init__(self, expected: Mapping[str, float], skipped: Collection[str] = ()):
-        self._expected, self._skipped = expected, sum(expected[key] for key in skipped)
+        self._expected = expected
+        self._skipped = sum(expected[key] for key in skipped)
         self._shares = dict.fromkeys(skipped, 1.0)
         self._began: float | None = None
 
@@ -321,7 +322,8 @@ class Clock:
         """Return the finished share of the run and the remaining seconds (None before any work), as in events."""
         whole = sum(self._expected.values())
         done = sum(self._expected[key] * share for key, share in self._shares.items())
-        measured, remaining = done - self._skipped, None
+        measured = done - self._skipped
+        remaining = None
         if self._began is not None and measured > 0:
             speed = (measured + TRUST_S) / (time.monotonic() - self._began + TRUST_S)
             remaining = max(0.0, (whole - done) / speed)

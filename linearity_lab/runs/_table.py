@@ -25,7 +25,8 @@ class _Lazy(Mapping[str, Found]):
     """Mapping from name to value, both looked up on access."""
 
     def __init__(self, names: Callable[[], Collection[str]], find: Callable[[str], Found]):
-        self._names, self._find = names, find
+        self._names = names
+        self._find = find
 
     def __getitem__(self, name: str) -> Found:
         if name not in self._names():

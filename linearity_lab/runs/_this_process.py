@@ -43,7 +43,8 @@ class ThisProcess:
     """
 
     def __init__(self, spec: Spec, computation: Computation | None = None):
-        self._spec, self._is_given = spec, computation is not None
+        self._spec = spec
+        self._is_given = computation is not None
         self._data: Any = None
         self.provenance: Provenance | None = None
         computation = computation or experiment_of(spec).computation()

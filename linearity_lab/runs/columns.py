@@ -32,7 +32,8 @@ def between(values: Sequence[float], spec: str) -> str:
     finite = sorted(filter(math.isfinite, values))
     if not finite:
         return "–"
-    low, high = format(finite[0], spec), format(finite[-1], spec)
+    low = format(finite[0], spec)
+    high = format(finite[-1], spec)
     return low if low == high else f"{low}–{high}"
 
 

@@ -71,7 +71,9 @@ COEFFICIENTS: dict[str, float] = {
 }
 PER_LAYER, PER_CONVOLUTION = 0.33, 1.33  # compile time, relative to a network without layers
 # Memory for compiling: the first program, each second of compiling, and second derivatives.
-COMPILING_BYTES, SECOND_BYTES, DERIVATIVE_BYTES = 1.15e8, 2.1e7, 9.7e7
+COMPILING_BYTES = 1.15e8
+SECOND_BYTES = 2.1e7
+DERIVATIVE_BYTES = 9.7e7
 MAX_COMPILING_S = 6.0  # later programs replace earlier ones
 DERIVATIVES = ("hessian", "search", "small network")
 
@@ -194,7 +196,8 @@ class Counts:
     @property
     def work(self) -> Work:
         """The counts as operations, bytes, calls and seconds of compiling."""
-        network, rows = self.network, self.network.kernel_rows
+        network = self.network
+        rows = self.network.kernel_rows
         entries = 2.0 * self.squares * rows**2
         found = Work(self.cubes * rows**3 + entries, BYTES / 2 * entries) + self.more
         for count, name in (

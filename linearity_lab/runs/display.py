@@ -62,7 +62,8 @@ def figure_of(result: ResultValue) -> tuple[Part, str] | None:
 
 
 def _outcome(result: ResultValue) -> str:
-    spec, origin = result.spec, result.provenance
+    spec = result.spec
+    origin = result.provenance
     kind, _, name = origin.device.partition(": ")
     ended = (
         f"{ENDS[result.status]}: {counted_points(spec, len(result.points))} in {duration(result.runtime_s)} "

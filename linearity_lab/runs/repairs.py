@@ -14,7 +14,8 @@ from ntk_core.errors import InvalidInput
 from ntk_core.networks.kinds import ARCHITECTURES
 
 AnySpec = TypeVar("AnySpec", bound=Spec)
-DATA, PATCH = "dataset.name", "dataset.patch_size"
+DATA = "dataset.name"
+PATCH = "dataset.patch_size"
 USUAL_KIND = "fully-connected"  # takes all data
 USUAL_PATCHES = (0, 7, 4, 1)  # sides that divide the shipped images; our choice
 PREFERRED = ("mnist", "copy")  # data sets that are tried first; our choice

@@ -172,7 +172,8 @@ def _extra(info: FieldInfo) -> dict[str, Any]:
 
 def entry_of(annotation: object) -> tuple[Entry, tuple[Option, ...]]:
     """Return the kind of input for this type, and its choices."""
-    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    origin = typing.get_origin(annotation)
+    arguments = typing.get_args(annotation)
     if origin is Annotated:
         return entry_of(arguments[0])
     if origin is Literal:

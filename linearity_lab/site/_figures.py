@@ -114,7 +114,8 @@ def step_results(step: Step) -> JSON:
 def lecture_figure(step: Step) -> FigurePage:
     """Return the figure of a step with all its options, veiled and open."""
     results = step_results(step)
-    control, as_shown = step.control, partial(replace, name=step.name, heading="")
+    control = step.control
+    as_shown = partial(replace, name=step.name, heading="")
     return FigurePage(
         f"lecture.{step.name}",
         step.title,

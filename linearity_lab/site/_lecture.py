@@ -57,7 +57,8 @@ def parts() -> list[tuple[str, list[tuple[int, Step]]]]:
 
 
 def _answers(step: Step) -> JSON:
-    results, question = step_results(step), step.question
+    results = step_results(step)
+    question = step.question
     words = figure_words(f"lecture.{step.name}")
     terms = "".join(
         f'<a href="glossary.html#{name}">{html.escape(glossary()[name].title)}</a>'
@@ -111,7 +112,8 @@ def questions() -> str:
     for place, (part, steps) in enumerate(parts(), start=1):
         lines += [f"## Part {place}: {part}", ""]
         for number, step in steps:
-            choices, reason = step.question.choices, step.question.why(step_results(step))
+            choices = step.question.choices
+            reason = step.question.why(step_results(step))
             lines += [f"### {number}. {step.asks}", "", step.question.text, ""]
             lines += [
                 f"{letter}. {choice}" for letter, choice in zip("ABCDEFGH", choices, strict=False)

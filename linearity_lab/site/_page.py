@@ -143,7 +143,8 @@ def html_of(text: str, *, inline: bool = False, link: Callable[[str], str | None
 
 
 def _relinked(children: list[Token], link: Callable[[str], str | None]) -> list[Token]:
-    kept, dropped = [], 0
+    kept = []
+    dropped = 0
     for child in children:
         if child.type == "link_open":
             target = link(str(child.attrs["href"]))

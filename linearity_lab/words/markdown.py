@@ -99,9 +99,11 @@ def _parsed(place: str, text: str, level: int) -> Section:
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|<>~$:&^-])")
 _ADDRESS = re.compile(r"(https?:(?=//)|\bwww(?=\.)|@)", re.IGNORECASE)
 # A letter with an index, a power or both: ``Q_L``, ``m^(-1/2)``, ``m_b^(-1/2)``.
-_INDEX, _EXPONENT = r"_(?:\{[\w, ]+\}|(?:[A-Za-z\d]+|∞)(?![A-Za-z\d_]))", r"\^\([-−±\d./ ρ]+\)"
+_INDEX = r"_(?:\{[\w, ]+\}|(?:[A-Za-z\d]+|∞)(?![A-Za-z\d_]))"
+_EXPONENT = r"\^\([-−±\d./ ρ]+\)"
 _SYMBOL = re.compile(rf"(\b[A-Za-zα-ω](?:{_INDEX})?{_EXPONENT}|(?:\b[A-Za-zα-ω]|‖){_INDEX})")
-RHO, INFINITY = r"\rho ", r"\infty "
+RHO = r"\rho "
+INFINITY = r"\infty "
 _PARTS = re.compile(rf"(?P<letter>.)(?P<index>{_INDEX})?(?P<power>{_EXPONENT})?")
 
 

@@ -85,11 +85,13 @@ def entry_of(text: str) -> Entry:
     return glossary()[text]
 
 
-SHOWS, CHANGES = "What this page shows", "What finite width changes"
+SHOWS = "What this page shows"
+CHANGES = "What finite width changes"
 # Results of the stored figures, each with the name of its figure: true beside any other figure, too.
 MEASURED = "Measured in the stored figures"
 # Below figures of pages, whatever their results are; and below those of the lecture, whose results are known.
-READ, SEE = "How to read it", "What should I see?"
+READ = "How to read it"
+SEE = "What should I see?"
 FINITE = "Why is finite width different?"
 # Marks that a figure may have; a field of this name in its words explains it, or else ``marks.md``.
 MARKS = ("dashed", "dotted", "ring", "arrow", "seeds", "band", "guide", "excluded")

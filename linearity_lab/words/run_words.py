@@ -33,7 +33,8 @@ def nearest_preset(spec: Spec) -> str:
 @functools.lru_cache(maxsize=256)
 def variation(spec: Spec) -> str:
     """Name the nearest preset and the differing settings: ``liu-fig1-left``, or ``liu-fig1-left with Seeds 3``."""
-    name, titles = nearest_preset(spec), _titles(spec)
+    name = nearest_preset(spec)
+    titles = _titles(spec)
     shown = [
         f"{titles[setting]} {_short(text)}"
         for setting, text in differences(spec, PRESETS[name].spec).items()
@@ -48,7 +49,9 @@ def name_of(spec: Spec) -> str:
         return own[1]
     same = [preset.title for preset in PRESETS.values() if preset.spec == spec]
     kind: Callable[[], Spec] = type(spec)
-    default, titles, known = kind(), _titles(spec), _settings(spec)
+    default = kind()
+    titles = _titles(spec)
+    known = _settings(spec)
     changed = sorted(
         changed_values(spec, default).items(), key=lambda item: not isinstance(item[1], Graph)
     )
@@ -67,7 +70,8 @@ def labels(specs: Sequence[Spec]) -> list[str]:
 
     A choice needs no title: ``A: bottleneck, linear output``.
     """
-    found, titles = [], _titles(specs[0])
+    found = []
+    titles = _titles(specs[0])
     differ = sorted(_differing(specs), key=lambda each: not each[0].options)
     for number, letter in enumerate(LETTERS[: len(specs)]):
         given = [(setting, _short(texts[number])) for setting, texts in differ if texts[number]][
@@ -87,7 +91,8 @@ def differing(specs: Sequence[Spec]) -> dict[str, list[str]]:
 
 
 def _differing(specs: Sequence[Spec]) -> list[tuple[Setting, list[str]]]:
-    values, known = [values_of(spec) for spec in specs], _settings(specs[0])
+    values = [values_of(spec) for spec in specs]
+    known = _settings(specs[0])
     names = dict.fromkeys(name for each in values for name in each)
     texts = [
         (

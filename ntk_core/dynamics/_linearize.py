@@ -98,10 +98,12 @@ def _expanded(
         found, given, num_outputs = accepted(net, params, x)
         like_params(moved, params, "params")
         direction = jax.tree.map(lambda w, w0: w - w0, moving_of(function, moved)[0], origin)
-        apply, rows = found.apply if isinstance(found, Network) else found, jnp.asarray(given)
+        apply = found.apply if isinstance(found, Network) else found
+        rows = jnp.asarray(given)
         if order is second_order:
             refuse_asymmetric(found, params, rows, random_weights(len(rows), num_outputs))
-        outputs, axes = order(lambda w: apply(rebuild(w), rows), origin, direction), axes_of(apply)
+        outputs = order(lambda w: apply(rebuild(w), rows), origin, direction)
+        axes = axes_of(apply)
         return outputs.reshape(len(outputs), *axes) if axes else outputs  # (n, T·C) to (n, T, C)
 
     return model

@@ -150,7 +150,9 @@ class KernelPathMeasure(Measure[KernelPath]):
 
     def record(self, step: int, models: Mapping[str, Descent]) -> None:
         descent = models[self._name]
-        model, trained, fixed = descent.model, descent.trained, descent.fixed
+        model = descent.model
+        trained = descent.trained
+        fixed = descent.fixed
         assert isinstance(model, NetworkModel | CallableModel)
         net, params = model.traced(trained, fixed)
         output = "linear"

@@ -79,7 +79,8 @@ def auto_learning_rate(kernel: Float[Array | np.ndarray, "n n C C"], loss: Loss)
 
 def streamed_rate(kernel: KernelOperator, loss: Loss) -> float:
     """Return :func:`auto_learning_rate` of a kernel given by products, with λ_max to the precision of their type."""
-    sizes, size = kernel.row_traces, kernel.shape[0]
+    sizes = kernel.row_traces
+    size = kernel.shape[0]
     if not (np.isfinite(sizes).all() and sizes.any()):
         return math.nan if sizes.any() else math.inf
     if size < 3:

@@ -68,7 +68,8 @@ def advance(
     ``together``: ``state``, ``fixed``, ``rate`` and ``threshold`` have a leading axis of seeds.
     """
 
-    num_samples, batch = x.shape[0], optimizer.batch_size
+    num_samples = x.shape[0]
+    batch = optimizer.batch_size
 
     def one(
         state: DescentState, fixed: PyTree, rate: Rate, threshold: Array | float
@@ -81,7 +82,8 @@ def advance(
             return (state.step < until_step) & (state.loss > threshold) & jnp.isfinite(state.loss)
 
         def step(state: DescentState) -> DescentState:
-            order, rows = state.order, None if batches is None else batches[state.step]
+            order = state.order
+            rows = None if batches is None else batches[state.step]
             if batch is not None and batch < num_samples:
                 assert key is not None
                 per_epoch = num_samples // batch

@@ -130,7 +130,9 @@ def layer_quantities(
         program = traced(model.pre_outputs, params, one[None])
         trained = np.array([model.layers[name].trainable for name in order])
     else:
-        program, order, trained = with_layers(model, params, one), [], np.array(True)
+        program = with_layers(model, params, one)
+        order = []
+        trained = np.array(True)
         refuse_asymmetric_output(model, params, one, num_outputs, output_index)
     chain = _chain(program) if isinstance(program, Program) else ()
     if not (isinstance(program, Program) and chain):
@@ -153,7 +155,8 @@ def layer_quantities(
 
 
 def _q_221(measured: _Measured) -> float:
-    jacobian, depth = measured.weight_jacobian, len(measured.b_max)
+    jacobian = measured.weight_jacobian
+    depth = len(measured.b_max)
     mixed = [
         jacobian[low] * measured.second_mixed[high] for high in range(depth) for low in range(high)
     ]
@@ -219,7 +222,8 @@ def _measure(
     ]
     rows = []
     for index, (a, first, second) in enumerate(zip(taken, firsts, seconds, strict=True)):
-        multiplier, bias = multipliers[index], chain[index].bias
+        multiplier = multipliers[index]
+        bias = chain[index].bias
         # ‖∂z_k/∂(w^(l), b^(l))‖, equal for all k
         per_neuron = jnp.sqrt(
             multiplier**2 * jnp.vdot(a, a) + (0.0 if bias is None else bias[1] ** 2)

@@ -315,7 +315,9 @@ def _rows_of_a_pair(problem: _Problem, memory_limit: float) -> int:
 
 def sums_of_pair(problem: _Problem, pair: Pair) -> Sums:
     """Return the contribution of one pair of blocks to the sums, doubled off the diagonal."""
-    (left, right), size, x = pair, problem.size, problem.x
+    left, right = pair
+    size = problem.size
+    x = problem.x
     rows = block_of(x, left, size)
     others = None if left == right else block_of(x, right, size)
     counts = [
@@ -371,7 +373,8 @@ def _row_sums(
 
     K₀ and D are divided by their own powers of two, so that no square overflows or vanishes.
     """
-    k0, k1 = widened(k0), widened(k1)
+    k0 = widened(k0)
+    k1 = widened(k1)
     # The difference of two kernels is below 2^(e + 1), which can exceed the type.
     common = jnp.maximum(exponent_of(k0), exponent_of(k1)) + 1
     moved = scaled(k1, common) - scaled(k0, common)
@@ -420,7 +423,8 @@ class _Finished:
             return
         digest = _digest(problem.net, problem[1:-1])
         if path.is_dir():
-            path, self._trouble = path / f"{digest}.jsonl", (OSError,)
+            path = path / f"{digest}.jsonl"
+            self._trouble = (OSError,)
         self._path = path
         with contextlib.suppress(*self._trouble):
             self._begin(path, {"kernels": digest, "rows": size})

@@ -13,7 +13,8 @@ from jaxtyping import Float, Shaped
 from ntk_core.networks.architectures import Attention
 from ntk_core.networks.architectures._convolution import scores_of
 
-NUM_BATCHES, BATCH = 64, 256
+NUM_BATCHES = 64
+BATCH = 256
 
 
 class SampledKernel(NamedTuple):

@@ -395,7 +395,8 @@ def _inputs(x1: Array, x2: Array, positions: Positions) -> Limit:
 def _linear(layer: Layer, limit: Limit, positions: Positions) -> Limit:
     """Σ = gain² C + σ_b² and Θ = gain² Θ' + (gain² C + 1 where weights and biases are trained)."""
     assert isinstance(layer, Dense | Convolution)
-    gain, bias = layer.scaling.gain**2, layer.scaling.bias_std**2 if layer.use_bias else 0.0
+    gain = layer.scaling.gain**2
+    bias = layer.scaling.bias_std**2 if layer.use_bias else 0.0
 
     def average(cov: Array) -> Array:
         return gain * (
@@ -425,7 +426,8 @@ def _windows_average(layer: Convolution, positions: Positions, cov: Array) -> Ar
 
 def _activate(sigma: Activation, limit: Limit, positions: Positions) -> Limit:
     """Through σ: C = E[σ(u)σ(v)], Θ = Θ' E[σ'(u)σ'(v)]."""
-    q1, q2 = positions.diagonal(limit.cov1), positions.diagonal(limit.cov2)
+    q1 = positions.diagonal(limit.cov1)
+    q2 = positions.diagonal(limit.cov2)
     pairs = partial(pair_expectations, sigma, num_nodes=positions.num_nodes)
     cov, slopes = pairs(limit.cov, positions.at_first(q1)[:, None], positions.at_second(q2)[None])
     cov1, _ = pairs(limit.cov1, positions.at_first(q1), positions.at_second(q1))

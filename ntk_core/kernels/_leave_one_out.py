@@ -67,7 +67,8 @@ def leave_one_out(
     if not (isinstance(ridge, int | float | np.number) and ridge >= 0):
         raise InvalidInput("ridge", ridge, "a number from 0 on")
     is_block = np.ndim(real_array(kernel, "kernel")) == 4
-    kernel, cross = in_float64(kernel, "kernel"), in_float64(cross, "cross")
+    kernel = in_float64(kernel, "kernel")
+    cross = in_float64(cross, "cross")
     if kernel.ndim not in (2, 4) or kernel.shape[0] != kernel.shape[1] or not kernel.size:
         raise InvalidInput("kernel", f"shape {kernel.shape}", "(n, n) or (n, n, C, C) with n ≥ 1")
     n = len(kernel)
@@ -80,7 +81,8 @@ def leave_one_out(
     matrix = as_matrix(kernel) if is_block else kernel
     across = as_matrix(cross, "cross") if is_block else cross
     columns = y.reshape(n * size, -1)  # (n C, 1), or (n, C) columns with one kernel
-    others, outputs = len(cross), y.shape[1]
+    others = len(cross)
+    outputs = y.shape[1]
     finite = all(np.isfinite(each).all() for each in (matrix, across, y))
     scale = float(np.trace(matrix)) / len(matrix) if finite else math.nan
     if not finite:

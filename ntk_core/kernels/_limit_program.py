@@ -391,7 +391,8 @@ def _evaluated(eqn: JaxprEqn, operands: list[Known]) -> list[Known]:
     else:
         left = right = apply(*(operand.left for operand in operands))
     if not eqn.primitive.multiple_results:
-        left, right = [left], [right]
+        left = [left]
+        right = [right]
     return [Known(one, two, depends) for one, two in zip(left, right, strict=True)]
 
 
@@ -642,7 +643,8 @@ def _window_sum(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Valu
 
 def _slice(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Value:
     value = _random(eqn, operands[0])
-    starts, limits = eqn.params["start_indices"], eqn.params["limit_indices"]
+    starts = eqn.params["start_indices"]
+    limits = eqn.params["limit_indices"]
     strides = eqn.params["strides"] or (1,) * len(starts)
     cuts = [slice(*each) for each in zip(starts, limits, strides, strict=True)]
     touched = [

@@ -120,7 +120,8 @@ class KernelOperator:
         self._inputs_of = net  # for further inputs of a product
         program = checked(net, params, x)
         self._net = net if isinstance(net, Network) else program or as_it_is(net)
-        self._params, self._num_samples = params, len(x)
+        self._params = params
+        self._num_samples = len(x)
         size = CALLABLE_ROWS
         if isinstance(net, Network) and program is not None:
             size = rows_within(memory_limit or LARGE_MEMORY, 2 * program.row_bytes)
@@ -144,13 +145,15 @@ class KernelOperator:
 
     def _at(self, others: Inputs | None) -> tuple[Array, int]:
         """Return the rows of a product in equal blocks, and their number."""
-        rows, count = self._rows, self._num_samples
+        rows = self._rows
+        count = self._num_samples
         if others is not None:
             given = like_rows(others, self._rows[0], "others", self._inputs_of)
             if not len(given):
                 raise InvalidInput("others", f"shape {given.shape}", "at least one input")
             more = jnp.asarray(given).astype(self._rows.dtype)
-            rows, count = _in_equal_blocks(more, self._size), len(more)
+            rows = _in_equal_blocks(more, self._size)
+            count = len(more)
         return rows, count
 
     def _scaled_product(self, v: Rows, rows: Array, count: int) -> tuple[Array, int]:
@@ -296,7 +299,8 @@ class KernelOperator:
         ).ravel()
         if not np.isfinite(y).all():
             raise InvalidInput("targets", "values NaN or infinite", "finite numbers")
-        shift, count = (ridge + JITTER) * self.mean_diagonal, 0
+        shift = (ridge + JITTER) * self.mean_diagonal
+        count = 0
 
         def shifted(v: Flat) -> Flat:
             nonlocal count
@@ -342,7 +346,8 @@ def _product(
     others: Shaped[Array, "other_blocks other_rows ..."],
     v: Float[Array, "blocks rows C"],
 ) -> Float[Array, "other_blocks other_rows C"]:
-    (moving, restore), apply = moving_of(net, params), as_function(net)
+    moving, restore = moving_of(net, params)
+    apply = as_function(net)
 
     def outputs(w: PyTree, x: Array) -> Array:
         return apply(restore(w), x)

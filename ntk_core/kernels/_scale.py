@@ -73,7 +73,8 @@ def relative_norm(x: Shaped[Array, "..."], origin: Shaped[Array, "..."]) -> Floa
 @jax.jit
 def relative_change(now: Shaped[Array, "..."], origin: Shaped[Array, "..."]) -> Float[Array, ""]:
     """Return ‖now − origin‖_F / ‖origin‖_F of arrays of one shape, at any scale of both."""
-    now, origin = widened(now), widened(origin)
+    now = widened(now)
+    origin = widened(origin)
     dtype = jnp.result_type(now, origin)
     # One common scale keeps the difference finite: both are below ½ in size.
     exponent = jnp.maximum(exponent_of(now), exponent_of(origin)) + 1

@@ -244,7 +244,8 @@ def convolution_kernel(
     Inputs are (n, *sizes, channels), cotangents (C, n, P, num_features). ``features`` extracts patches;
     ``patches`` defines their products.
     """
-    (a1, d1), (a2, d2) = left, right
+    a1, d1 = left
+    a2, d2 = right
     num_outputs, n1, positions, num_features = d1.shape
     n2 = a2.shape[0]
     channels = patches.channels
@@ -277,7 +278,8 @@ def masked_kernel(mask: Array, left: Side, right: Side) -> Array:
 
     By products of pairs, ((a_i ∘ a_j) M) · (δ_i ∘ δ_j), or by the Gram matrix of (a_i ⊗ δ_i) ∘ M.
     """
-    (a1, d1), (a2, _) = left, right
+    a1, d1 = left
+    a2, _ = right
     same = left is right
     num_outputs, n1, num_features = d1.shape
     n2, fan_in = a2.shape

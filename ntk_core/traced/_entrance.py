@@ -137,7 +137,8 @@ def accepted(net: Model, params: PyTree, x: PyTree, field: str = "x") -> Accepte
     if not len(inputs):
         raise InvalidInput(field, f"shape {inputs.shape}", "shape (n, …) with at least one input")
     outputs, closed = _outputs(net, params, inputs, field)
-    shape, n = tuple(outputs.shape), len(inputs)
+    shape = tuple(outputs.shape)
+    n = len(inputs)
     single = shape == (n,) and (n == 1 or _tried(net, params, _rows(inputs, 1)) == (1,))
     if not (single or (len(shape) in (2, 3) and shape[0] == n)):
         raise _wrong_shape(net, params, inputs, field, shape)
@@ -273,7 +274,8 @@ def like_params(params: PyTree, origin: PyTree, field: str) -> None:
     given = _named_shapes(params)
     expected = _named_shapes(origin)
     for name in [*expected, *given]:
-        here, there = given.get(name), expected.get(name)
+        here = given.get(name)
+        there = expected.get(name)
         if here != there:
             allowed = (
                 f"no {name}, as before" if there is None else f"{name} of shape {there}, as before"

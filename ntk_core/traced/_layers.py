@@ -357,7 +357,8 @@ def _own_summed(left: Side, right: Side, table: int | None, patches: Patches | N
 def _at_one_position(left: Side, right: Side, table: int | None) -> tuple[Array, Array, Array]:
     """Return products of inputs (n1, n2), and the cotangents (C, n, F) of both sides."""
     same = right is left
-    (a1, d1), (a2, d2) = left, right
+    a1, d1 = left
+    a2, d2 = right
     if table is None:
         inputs = a1[:, 0]
         factor = gram(inputs, inputs if same else a2[:, 0])

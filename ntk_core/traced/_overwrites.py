@@ -35,7 +35,8 @@ def _is_whole(eqn: JaxprEqn) -> bool:
     if not eqn.primitive.name.startswith("scatter"):
         return False
     avals = [aval_of(atom) for atom in eqn.invars]
-    numbers, (operand, indices, update) = eqn.params["dimension_numbers"], avals
+    numbers = eqn.params["dimension_numbers"]
+    operand, indices, update = avals
     placed = numbers.scatter_dims_to_operand_dims or numbers.operand_batching_dims
     return not placed and not indices.size and operand.shape == update.shape
 

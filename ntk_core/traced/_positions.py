@@ -86,7 +86,8 @@ def row_numbers(use: Use, index: Array) -> Array:
     Outside the table ``clip`` reads the nearest row. Other modes have no derivative there: ``fill`` and ``drop`` read a
     constant, and reverse mode drops out-of-range default indices.
     """
-    num_rows, index = use.shapes[1][0], index.astype(int)
+    num_rows = use.shapes[1][0]
+    index = index.astype(int)
     if use.params["mode"] == GatherScatterMode.CLIP:
         index = jnp.clip(index, 0, num_rows - 1)
     else:
@@ -109,7 +110,8 @@ def positions_of(use: Use, z: Array) -> Array:
         spec = use.params["dimension_numbers"].out_spec
         z = z.transpose(spec[0], *spec[2:], spec[1])
         return z.reshape(-1, use.groups, z.shape[-1] // use.groups).transpose(1, 0, 2)
-    (_, batch), shape = use.params["dimension_numbers"], use.shapes[2]
+    _, batch = use.params["dimension_numbers"]
+    shape = use.shapes[2]
     num_batch = len(batch[0])
     num_own = len(use.shapes[1]) - num_batch - len(use.params["dimension_numbers"][0][0])
     rest = list(range(num_batch, len(shape)))

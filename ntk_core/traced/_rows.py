@@ -95,7 +95,8 @@ def _without_rows(eqn: JaxprEqn, operands: list[Known]) -> Known:
     if name == "broadcast_in_dim":
         shape = eqn.params["shape"]
         places = eqn.params["broadcast_dimensions"]
-        (old, *_), (operand, *_) = operands, eqn.invars
+        old, *_ = operands
+        operand, *_ = eqn.invars
         kept = {new for at, new in enumerate(places) if not alike_along(at)(operand, old)}
         return Alike(frozenset(range(len(shape))) - kept)
     if name == "iota":
@@ -246,7 +247,8 @@ def _tiled(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None:
 
 def _updated(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None:
     """Accept updates of all rows at a common place."""
-    (operand, update, *starts), (whole, part, *_) = operands, eqn.invars
+    operand, update, *starts = operands
+    whole, part, *_ = eqn.invars
     rows = next((each for each in (operand, update) if isinstance(each, Rows)), None)
     if rows is None or not all(isinstance(each, Alike) for each in starts):
         return None
@@ -292,7 +294,8 @@ def _convolved(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | No
 
 def _gathered(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None:
     """Accept look-ups of own indices in a shared table or own row, or of shared indices in each row."""
-    (table, indices), numbers = operands, eqn.params["dimension_numbers"]
+    table, indices = operands
+    numbers = eqn.params["dimension_numbers"]
     shape = shape_of(eqn.invars[0])
     rank = len(shape_of(eqn.outvars[0]))
     own = [

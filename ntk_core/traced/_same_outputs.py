@@ -70,7 +70,8 @@ def summed_convolution(
 
     Arguments are those of :func:`convolution_kernel`.
     """
-    (a1, d1), (a2, d2) = left, right
+    a1, d1 = left
+    a2, d2 = right
     num_outputs, n1, positions, num_features = d1.shape
     n2 = a2.shape[0]
     channels = patches.channels

@@ -181,7 +181,8 @@ def traced_batch(apply: Apply, params: PyTree, x: Rows) -> Batch | None:
     if any(jnp.issubdtype(aval.dtype, jnp.complexfloating) for aval in avals):
         return None
     if isinstance(apply, Seen) and apply.is_for(avals, shape, x.dtype):
-        closed, rules = apply.closed, apply.rules
+        closed = apply.closed
+        rules = apply.rules
     else:
         closed, _ = _traced_rows(apply, structure, avals, shape, x.dtype)
         rules = rules_of(closed).program
@@ -232,8 +233,8 @@ def _program(apply: Apply, key: Key, closed: ClosedJaxpr) -> Program | None:
             f"a function for {shape[0]} inputs that fails for one",
             f"one for any number of inputs, of which each is a row of x; it reports: {reason_of(error)}",
         ) from error
-    (output, *others) = single.out_avals
-    (expected, *_others) = closed.out_avals
+    output, *others = single.out_avals
+    expected, *_others = closed.out_avals
     if not others and len(expected.shape) == 2 and output.shape != (1, *expected.shape[1:]):
         raise InvalidInput(
             "net",
@@ -317,7 +318,8 @@ class Seen:
 
     def __call__(self, params: PyTree, x: Array) -> Array:
         leaves, structure = jax.tree.flatten(params)
-        avals, closed = [jax.typeof(leaf) for leaf in leaves], self.closed
+        avals = [jax.typeof(leaf) for leaf in leaves]
+        closed = self.closed
         if not self.is_for(avals, x.shape, x.dtype):
             closed, _ = trace(self.function, structure, avals, x.shape, x.dtype)
         return jnp.asarray(jax.core.eval_jaxpr(closed.jaxpr, closed.consts, *leaves, x)[0])

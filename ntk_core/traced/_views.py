@@ -104,7 +104,8 @@ def _reshape(view: View, params: EquationParams, shape: Shape) -> list[View]:
             axis, stride, length = rest.pop(0)
             if length > left and length % left == 0:  # the axis is split
                 rest.insert(0, (axis, stride, length // left))
-                stride, length = stride * (length // left), left
+                stride = stride * (length // left)
+                length = left
             taken.append((axis, stride, length))
         if num_entries(tuple(taken)) != size:
             return [view.loose()]

@@ -11,7 +11,8 @@ def unwrapped(apply: object, kind: type[Wrapper]) -> tuple[Wrapper | None, tuple
     """Return (the inner object of this kind, the kinds around it)."""
     kinds: tuple[type, ...] = ()
     while apply is not None and not isinstance(apply, kind):
-        kinds, apply = (*kinds, type(apply)), getattr(apply, "function", None)
+        kinds = (*kinds, type(apply))
+        apply = getattr(apply, "function", None)
     return apply, kinds
 
 

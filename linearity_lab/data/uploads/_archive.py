@@ -64,7 +64,8 @@ class Archive:
     """
 
     def __init__(self, data: bytes, limits: Limits):
-        self.data, self.limits = data, limits
+        self.data = data
+        self.limits = limits
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
             entries = [entry for entry in self._zip.infolist() if not entry.is_dir()]
@@ -73,7 +74,8 @@ class Archive:
         check_at_most("file", len(entries), limits.max_entries, "files in the archive")
         for entry in entries:
             _check_entry(entry)
-        unpacked, most = sum(entry.file_size for entry in entries), limits.max_unpacked_bytes
+        unpacked = sum(entry.file_size for entry in entries)
+        most = limits.max_unpacked_bytes
         if unpacked > most:
             raise InvalidInput(
                 "file", f"an archive of {size(unpacked)} unpacked", f"at most {size(most)}"

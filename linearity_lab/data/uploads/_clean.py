@@ -143,7 +143,8 @@ def _of_arrays(candidate: Arrays, choices: Choices, limits: Limits) -> Cleaned:
 
 
 def _of_images(candidate: ImageFolders, choices: Choices, limits: Limits) -> Cleaned:
-    side, sizes = choices.side, candidate.sizes
+    side = choices.side
+    sizes = candidate.sizes
     if choices.background and choices.background not in BACKGROUNDS:
         raise InvalidInput("background", choices.background, "white or black")
     if choices.task == "regression":
@@ -198,7 +199,8 @@ def _with_classes(
         index for index, name in enumerate(names) if not choices.classes or name in choices.classes
     ]
     kept = np.flatnonzero(np.isin(labels, chosen))
-    labels, names = np.searchsorted(chosen, labels[kept]), tuple(names[index] for index in chosen)
+    labels = np.searchsorted(chosen, labels[kept])
+    names = tuple(names[index] for index in chosen)
     if len(names) < 2:
         raise InvalidInput(
             field, f"one class only ({names[0]})" if names else "no class", "at least 2 classes"

@@ -112,12 +112,14 @@ def keep_upload(
     Raises:
         InvalidInput: if the directory is not writable, the quota is exceeded, or needed data leave no space.
     """
-    keeper, digest = keeper or Keeper(), upload_digest(cleaned)
+    keeper = keeper or Keeper()
+    digest = upload_digest(cleaned)
     if (_SHIPPED / f"{digest}.npz").exists():
         return digest
     try:
         folder = private_directory(_folder())
-        path, others = folder / f"{digest}.npz", _sizes(folder)
+        path = folder / f"{digest}.npz"
+        others = _sizes(folder)
         others.pop(digest, None)
         size = sum(
             np.dtype(dtype).itemsize * getattr(cleaned, name).size
@@ -170,7 +172,8 @@ def read_upload(digest: str) -> Cleaned:
     Raises:
         MissingUpload: if the data are not stored here.
     """
-    shapes, path = upload_shapes(digest), _path(digest)
+    shapes = upload_shapes(digest)
+    path = _path(digest)
     try:
         with np.load(path, allow_pickle=False) as archive:
             x, labels, targets = (archive[name] for name in _ARRAYS)
@@ -206,7 +209,8 @@ def _path(digest: str) -> Path:
 
 
 def _header(cleaned: Cleaned) -> bytes:
-    counts, num_targets = tuple(cleaned.counts.values()), cleaned.targets.shape[1]
+    counts = tuple(cleaned.counts.values())
+    num_targets = cleaned.targets.shape[1]
     header = UploadShapes(
         shape=cleaned.x.shape,
         class_names=cleaned.class_names,

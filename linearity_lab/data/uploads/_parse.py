@@ -57,7 +57,8 @@ def parse_upload(
         InvalidInput: field ``file``, for files that are too large, damaged, dangerous, or of another type.
     """
     if len(data) > limits.max_bytes:
-        found, most = size(len(data)), size(limits.max_bytes)
+        found = size(len(data))
+        most = size(limits.max_bytes)
         if found == most:  # after rounding
             found, most = (f"{count:,} bytes" for count in (len(data), limits.max_bytes))
         raise InvalidInput("file", f"a file of {found}", f"at most {most}")
@@ -94,7 +95,8 @@ def _read_npz(archive: Archive, limits: Limits) -> Arrays:
 def _array(archive: Archive, name: str) -> NDArray:
     if not name.endswith(".npy"):
         raise InvalidInput("file", name, "arrays only (.npy) inside an npz file")
-    data, field = archive.read(name), f"array {name.removesuffix('.npy')}"
+    data = archive.read(name)
+    field = f"array {name.removesuffix('.npy')}"
     stream = io.BytesIO(data)
     try:
         version = np.lib.format.read_magic(stream)

@@ -62,7 +62,8 @@ def against_width(
     grown: str = "",
 ) -> Chart:
     """Draw a measure of every network against its width or grown size; name unmeasured networks below."""
-    wanted, lines = MEASURES[measure], []
+    wanted = MEASURES[measure]
+    lines = []
     for letter, found in points.items():
         runs = [(point.width, run) for point in found for run in point.of(output)]
         parameters: dict[float, dict[str, object]] = {

@@ -22,7 +22,8 @@ Runs = Shown[DAGSpec, DAGPoint]
 Axis = Literal["in-degree", "width"]
 AXIS_TITLES: dict[Axis, str] = {"in-degree": "smallest in-degree, realized", "width": "width m"}
 Of = Callable[[DAGRun], float]
-YOURS, OF_PRESET = "your graph", "this graph"
+YOURS = "your graph"
+OF_PRESET = "this graph"
 
 
 def series_of(points: Sequence[DAGPoint]) -> list[tuple[str, str]]:

@@ -42,7 +42,8 @@ def judged(text: str, spec: DAGSpec, sentence: str) -> JSON:
         return {**invalid, "reasons": [f"{error}."], "at": at_fault(error, text)}
     if sentence:
         return {**invalid, "reasons": [sentence]}
-    shapes, width = _shapes(spec), spec.widths[-1]
+    shapes = _shapes(spec)
+    width = spec.widths[-1]
     output = spec.outputs[0] if "linear" not in spec.outputs else "linear"
     found = graph_verdict(
         graph, width, shapes.input_shape, output=output, num_outputs=shapes.num_outputs

@@ -130,9 +130,13 @@ class DAGSpec(SweepSpec, SpecOf["DAGResult"]):
 
 
 MAX_MATVECS = 52  # a relative residual of 10⁻³ takes 5 to 52 products here, rarely more
-TYPICAL_STEPS, TYPICAL_MATVECS = 300, 25
+TYPICAL_STEPS = 300
+TYPICAL_MATVECS = 25
 # λ_min in a ball: four descents of 33 kernels; a kernel's gradient costs about three kernels.
-BALL_VALUES, BALL_KERNELS, BALL_CUBES, BALL_CALLS = 4 * 33, 4.5, 20, 375
+BALL_VALUES = 4 * 33
+BALL_KERNELS = 4.5
+BALL_CUBES = 20
+BALL_CALLS = 375
 
 
 def counts(spec: DAGSpec, key: str, most: bool = False) -> tuple[costs.Counts, ...]:
@@ -161,7 +165,8 @@ def _shapes(spec: DAGSpec) -> DatasetShapes:
 
 
 def _of_graph(spec: DAGSpec, network: costs.Counted, most: bool) -> costs.Counts:
-    layers, basis = network.layers, _basis_entries(network.layers)
+    layers = network.layers
+    basis = _basis_entries(network.layers)
     matvecs = MAX_MATVECS if most else TYPICAL_MATVECS
     norms = bool(spec.num_hessians) + spec.pre_activations * len(layers)
     products = max(1, spec.num_hessians) * norms * matvecs

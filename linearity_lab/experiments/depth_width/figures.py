@@ -34,7 +34,8 @@ from ntk_core.numbers import number, percent, width_label
 Runs = Shown[DepthWidthSpec, DepthWidthPoint]
 
 Of = Callable[[DepthWidthPoint], float]
-DEPTH, BETA = Axis("depth L", "L"), Axis("β = Σ 1/m = L/m", "β")
+DEPTH = Axis("depth L", "L")
+BETA = Axis("β = Σ 1/m = L/m", "β")
 GUIDE_POINTS = 60
 RING: dict[str, object] = {
     "size": 16,

@@ -126,7 +126,8 @@ def counts(spec: DepthWidthSpec, key: str, most: bool = False) -> tuple[costs.Co
     if not spec.trains(depth, width):
         return (drawn,)
     network = costs.Counted.of(spec, spec.architecture(depth), width)
-    curves, unrolled = spec.measures_hessian(depth), depth <= UNROLLED_DEPTH
+    curves = spec.measures_hessian(depth)
+    unrolled = depth <= UNROLLED_DEPTH
     direction = (
         sum(layer.fan_in + layer.features for layer in network.layers)
         if unrolled

@@ -30,7 +30,8 @@ def random_kernels(depth: int, width: int, count: int, noise: Noise) -> np.ndarr
     Returns:
         (count,); 0 for networks with a dead layer.
     """
-    before, squares = [], [np.ones(count)]
+    before = []
+    squares = [np.ones(count)]
     for _ in range(depth):
         z = noise((count, width)) * np.sqrt(2 * squares[-1])[:, None]
         before.append(z)
@@ -61,7 +62,8 @@ def second_moment(depth: int, width: int) -> float:
 
     Source: docs/math/depth-and-width.md; the exponent 5 is that of Hanin & Nica 2020, Theorem 1.
     """
-    shared, between = 1 + 5 / width, 1 + 1 / width
+    shared = 1 + 5 / width
+    between = 1 + 1 / width
     apart = [(1 if gap == 0 else 2) * (depth + 1 - gap) for gap in range(depth + 1)]
     terms = (pairs * shared ** (depth - gap) * between**gap for gap, pairs in enumerate(apart))
     return math.fsum(terms) / (depth + 1) ** 2

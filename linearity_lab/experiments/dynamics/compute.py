@@ -102,7 +102,8 @@ def _followed(labels: np.ndarray, count: int, spec: DynamicsSpec) -> list[int]:
 def _of_history(
     output: str, method: str, seed: int, history: TrainingHistory, *, keep_outputs: bool
 ) -> DynamicsRun:
-    kernel, linearized = history.kernel, history.linearized
+    kernel = history.kernel
+    linearized = history.linearized
     assert isinstance(kernel, KernelPath)
     assert isinstance(linearized, Path)
     assert history.difference is not None

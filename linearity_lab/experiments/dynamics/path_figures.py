@@ -109,7 +109,9 @@ def difference_against_time(
     difference stays above one percent.
     """
     points = sorted(points, key=lambda point: point.width)
-    curves, parts, outputs = [], [], occurring(points, "output")
+    curves = []
+    parts = []
+    outputs = occurring(points, "output")
     shown = spread_out(len(points), max(1, MOST_CURVES // max(1, len(outputs))))
     first = []
     for index, point in enumerate(points):

@@ -130,7 +130,8 @@ def counts(spec: DynamicsSpec, key: str, most: bool = False) -> tuple[Counts, ..
     """Count one width, all outputs, methods and seeds; always all steps."""
     network = Counted.of(spec, spec.architecture, spec.value_of(key))
     num_linear = sum(METHODS[method].is_linear for method in spec.methods)
-    others, records = len(spec.methods) - num_linear, spec.training.num_records * len(spec.methods)
+    others = len(spec.methods) - num_linear
+    records = spec.training.num_records * len(spec.methods)
     # A Gauss–Newton step computes one kernel and solves one system; the linear model's kernel is constant.
     solved_steps = costs.typical_steps(spec.training.max_steps, most, typical=50)
     solving = sum(METHODS[method].solves for method in spec.methods) * solved_steps

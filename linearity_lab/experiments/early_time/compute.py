@@ -66,7 +66,8 @@ def compute(
     spec: EarlyTimeSpec, data: dict[int, Dataset], key: str, progress: Progress
 ) -> EarlyPoint:
     """Compute one point, all activations and seeds, and show its growing curves."""
-    d, width = spec.dim_at(key), spec.width_at(key)
+    d = spec.dim_at(key)
+    width = spec.width_at(key)
     name = f"d = {d:,}" if spec.swept == "input_dim" else f"width {width:,}"
     here = data[d]
     x = _shaped(spec, here.x)
@@ -135,7 +136,8 @@ class _LinearModels:
     def __init__(
         self, spec: EarlyTimeSpec, data: Dataset, features: early_time.LinearFeatures, seed: int
     ):
-        settings, self.seed = spec.training, seed
+        settings = spec.training
+        self.seed = seed
         if settings.learning_rate == "auto":
             largest = early_time.LinearModel(features, data.x, data.y).largest_eigenvalue
             self.rate = AUTO_RATE_SHARE * 2 / largest if largest > 0 else AUTO_RATE_SHARE
@@ -218,7 +220,8 @@ class _Curves(Measure[EarlyRun]):
         }
         self._steps.append(step)
         for name, (train, test) in outputs.items():
-            residual, single = test - self._y_test, tuple(test[:NUM_SINGLE_POINTS].tolist())
+            residual = test - self._y_test
+            single = tuple(test[:NUM_SINGLE_POINTS].tolist())
             losses = (
                 _half_mean_square(train - self._y),
                 _half_mean_square(residual),
@@ -230,7 +233,8 @@ class _Curves(Measure[EarlyRun]):
             self._distances, (network - linear, network - naive, linear), strict=True
         ):
             self._distances[name].append(float(np.mean(apart**2)))
-        (first, *_), (loss, *_) = self._curves["network"][0], self._curves["network"][-1]
+        first, *_ = self._curves["network"][0]
+        loss, *_ = self._curves["network"][-1]
         if not loss <= _DIVERGED * max(first, 1e-12):
             self._outcome = "diverged"
         # NaN ends the descent.
@@ -272,7 +276,8 @@ class _Linear:
     def __init__(self, features: early_time.LinearFeatures, data: Dataset, batches: NDArray | None):
         self._model = early_time.LinearModel(features, data.x, data.y)
         self._psi_test = features(data.x_test)
-        self._batches, self._step = batches, 0
+        self._batches = batches
+        self._step = 0
         self._weights = np.zeros(self._psi_test.shape[1])
 
     def outputs_at(self, step: int) -> tuple[NDArray, NDArray]:
@@ -325,7 +330,8 @@ def _kernel(spec: EarlyTimeSpec, net: Network, x: NDArray, drawn: Array) -> NDAr
     rates = spec.training.rate_hidden, spec.training.rate_output
     if not spec.infinite_width:
         return early_time.weighted_kernel(net, net.init(drawn, x.shape[1:]), x, *rates)
-    plain, kernel = net.net if isinstance(net, Mirrored) else net, np.zeros((len(x), len(x)))
+    plain = net.net if isinstance(net, Mirrored) else net
+    kernel = np.zeros((len(x), len(x)))
     assert isinstance(plain, FullyConnected | ConvNet)
     for part, rate in zip(("hidden", "last"), rates, strict=True):
         if rate:

@@ -121,7 +121,8 @@ def single_outputs(run: EarlyRun) -> Chart:
                 nth_style(index, "", "sample").color, dash, "", f"test input {index + 1}, {title}"
             )
             y = [outputs[index] for outputs in model.outputs]
-            group, named = f"test input {index + 1}", model is run.network
+            group = f"test input {index + 1}"
+            named = model is run.network
             curves.append(
                 Curve(style, run.steps, y, "output", width=2.2, in_legend=named, group=group)
             )
@@ -268,7 +269,9 @@ def against_swept(points: Sequence[EarlyPoint], quantity: str) -> Chart:
 
     A network that never departs has no departure time.
     """
-    (title, of), lines, without = QUANTITIES[quantity], [], []
+    title, of = QUANTITIES[quantity]
+    lines = []
+    without = []
     for activation in occurring(points, "activation"):
         runs = [(point.value, run) for point in points for run in point.of(activation)]
         dots = [_dot(at, of(run), run) for at, run in runs]
@@ -290,7 +293,8 @@ def against_swept(points: Sequence[EarlyPoint], quantity: str) -> Chart:
 def kernel_distance(points: Sequence[EarlyPoint]) -> Chart:
     """Draw ‖K − ψψᵀ‖ in both norms against the swept setting, relative to the first point, with a 1/d guide."""
     points = sorted(points, key=lambda point: point.value)
-    lines, ends = [], []
+    lines = []
+    ends = []
     for activation in dict.fromkeys(each.activation for point in points for each in point.kernels):
         for variant, (words, norm) in enumerate(_NORMS.items()):
             style = activation_style(

@@ -98,7 +98,8 @@ class EarlyRun(Value):
     @property
     def linear_phase(self) -> int:
         """Index of the first record with 80% of the linear model's progress; else of the last."""
-        start, end = self.linear.train_loss[0], self.optimal_train_loss
+        start = self.linear.train_loss[0]
+        end = self.optimal_train_loss
         goal = start - LINEAR_PHASE_SHARE * (start - end)
         return next(
             (i for i, loss in enumerate(self.linear.train_loss) if loss <= goal),
@@ -363,7 +364,8 @@ def early_summary(spec: EarlyTimeSpec, points: Sequence[EarlyPoint]) -> str:
                 for each in point.kernels
                 if each.activation == activation
             ]
-            swept_values, compared = [value for value, _ in found], [each for _, each in found]
+            swept_values = [value for value, _ in found]
+            compared = [each for _, each in found]
             values = [getattr(each, name) for each in compared]
             law = fit_power_law(swept_values, values, seeds=[each.seed for each in compared])
             lines.append(exponent_line(f"{activation}: {norm} norm of the distance", law, swept))

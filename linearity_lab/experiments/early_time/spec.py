@@ -261,7 +261,8 @@ class EarlyTimeSpec(SeededSpec, SpecOf["EarlyTimeResult"]):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
-        kind, images = self.network.kind, not self.dataset.is_synthetic
+        kind = self.network.kind
+        images = not self.dataset.is_synthetic
         if self.swept == "input_dim" and images:
             raise InvalidInput("swept", self.swept, "width, since the dimension of images is fixed")
         if (kind == "convnet" and not images) or (kind == "convnet-1d" and images):
@@ -350,7 +351,8 @@ NUM_LOSS_INPUTS = 5000  # training inputs for the loss
 # An activation and its derivative take about as long as this many multiplications.
 _ACTIVATION_OPERATIONS = 60
 # Infinite-width kernels: bytes per pair of inputs and position; pairs per block.
-_LIMIT_BYTES, _LIMIT_PAIRS = 260.0, 2.0**24
+_LIMIT_BYTES = 260.0
+_LIMIT_PAIRS = 2.0**24
 _KERNEL_BYTES = 4 * 2**30  # for blocks of a network's kernel
 
 
@@ -366,7 +368,8 @@ def counts(spec: EarlyTimeSpec, key: str, most: bool = False) -> tuple[Counts, .
         spec.dataset.num_test,
         spec.dim_at(key),
     )
-    batch, steps = spec.training.batch_size or n, spec.training.max_steps
+    batch = spec.training.batch_size or n
+    steps = spec.training.max_steps
     copies = 2 if spec.network.is_doubled else 1
     once = sum(
         layer.multiplications for layer in layers
@@ -396,7 +399,8 @@ def counts(spec: EarlyTimeSpec, key: str, most: bool = False) -> tuple[Counts, .
 
 @functools.lru_cache(maxsize=64)
 def _layers(spec: EarlyTimeSpec, key: str) -> tuple[LayerSize, ...]:
-    d, network = spec.dim_at(key), spec.network
+    d = spec.dim_at(key)
+    network = spec.network
     architecture = network.architecture(network.activations[0], d)
     return layer_sizes(architecture, spec.width_at(key), spec.seen_shape(d), 1, network.dimensions)
 

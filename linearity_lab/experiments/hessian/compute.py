@@ -54,7 +54,8 @@ def compute(
     """Compute one network at one width or length, all seeds."""
     value, line = spec.value_of(key)
     data = data if isinstance(data, Dataset) else data[value]
-    network, width = spec.lines()[line], spec.width_at(value)
+    network = spec.lines()[line]
+    width = spec.width_at(value)
     what = f"{value:,} tokens" if spec.swept == "num_tokens" else f"width {value:,}"
     title = f"{what}: {titles(spec.lines())[line]}"
     net, seen, output_index = _network(spec, data, width, network)
@@ -128,7 +129,8 @@ def _measured(
         net, params, x, output_index, tolerance=TOLERANCE, max_matvecs=most, batched=True,
         repeated=hessians.repetition_pays(spec.num_seeds * spec.num_inputs),
     )  # fmt: skip
-    parts, converged = None, bool(np.all(found.converged))
+    parts = None
+    converged = bool(np.all(found.converged))
     if spec.bounds and network.output != "linear":
         parts, known = _nonlinear_parts(net, params, x, output_index)
         converged = converged and known
@@ -211,7 +213,8 @@ def _zero_distance(network: ComparedNetwork, params: NetworkParams, x: Array) ->
 def _towards_zero(params: NetworkParams, x: Array, share: float) -> NetworkParams:
     """Return the parameters after this share of the way to the zero of the Hessian."""
     step_w2, step_v = hessians.bottleneck_zero_step(*_bottleneck_weights(params), x[0, 0])
-    w2, v = params["hidden2"]["weight"], params["output"]["weight"]
+    w2 = params["hidden2"]["weight"]
+    v = params["output"]["weight"]
     return {
         **params,
         "hidden2": {**params["hidden2"], "weight": w2 + share * step_w2[:, None]},
@@ -251,7 +254,8 @@ def _vector(net: Network, params: NetworkParams, x: Array) -> tuple[hessian.Vect
         hessians.vector_hessian_norm(net, params, one, tolerance=TOLERANCE, max_matvecs=MAX_MATVECS)
         for one in x
     ]
-    norm, upper = _mean([found.value for found in each]), _mean([found.upper for found in each])
+    norm = _mean([found.value for found in each])
+    upper = _mean([found.upper for found in each])
     return hessian.VectorNorm(norm=norm, upper=upper), all(found.converged for found in each)
 
 

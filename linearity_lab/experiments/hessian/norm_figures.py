@@ -38,7 +38,8 @@ VIEWS = {
 KERNEL = "K(x, x)"
 QUANTITIES = {**VIEWS, KERNEL: View("kernel K(x, x)", KERNEL, lambda _, run: run.kernel, None)}
 UNKNOWN = "has unconverged norms, which may be larger"
-WIDTH_TITLE, CHANNELS_TITLE = "width m", "width m, or channels of a CNN"
+WIDTH_TITLE = "width m"
+CHANNELS_TITLE = "width m, or channels of a CNN"
 BEYOND_PAPER = (
     "width_is",
     "grows",
@@ -68,7 +69,9 @@ def networks_of(points: Sequence[HessianPoint]) -> dict[str, ComparedNetwork]:
 
 def styles(points: Sequence[HessianPoint]) -> dict[str, Style]:
     """Map lines to styles: those of the networks; repeated ones get another color, dash and symbol."""
-    networks, taken, found = networks_of(points), set(), {}
+    networks = networks_of(points)
+    taken = set()
+    found = {}
     for line, title in titles(networks).items():
         network = networks[line]
         variant = list(PARAMETERIZATIONS).index(network.parameterization)
@@ -86,7 +89,8 @@ def of_line(points: Sequence[HessianPoint], line: str) -> list[HessianPoint]:
 
 def norm_lines(points: Sequence[HessianPoint], view: str = "‖H‖") -> dict[str, Line]:
     """Map lines to ‖H‖ of their networks, or to the quantity of the view."""
-    found, style = {}, styles(points)
+    found = {}
+    style = styles(points)
     for name in networks_of(points):
         own = of_line(points, name)
         more: dict[float, dict[str, object]] = {
@@ -111,7 +115,8 @@ def against_width(points: Sequence[HessianPoint], view: str = "‖H‖") -> Char
     """Draw ‖H‖, or the quantity of the view, of every network against width, log–log, with fitted exponents."""
     shown = QUANTITIES[view]
     slopes = () if shown.slope is None else (shown.slope,)
-    axis, lines = axis_of(points), list(norm_lines(points, view).values())
+    axis = axis_of(points)
+    lines = list(norm_lines(points, view).values())
     notes = missed(points)
     return sweep(
         lines,
@@ -195,7 +200,8 @@ def law_of(points: Sequence[HessianPoint], of: Of) -> PowerLaw | None:
 def table_rows(points: Sequence[HessianPoint]) -> list[dict[str, str]]:
     """Return Table 1 of Liu, Zhu & Belkin 2020 with measured exponents and their verdict."""
     rows = []
-    networks, axis = networks_of(points), axis_of(points)
+    networks = networks_of(points)
+    axis = axis_of(points)
     for line, title in titles(networks).items():
         own = of_line(points, line)
         last = max(own, key=lambda point: point.place)

@@ -340,7 +340,8 @@ def blocks(points: Sequence[HessianPoint], line: str) -> Chart | None:
     if (kept := blocks_of(points, line)) is None:
         return None
     place, found = kept
-    names, norms = [layer_title(name) for name in found.layers], np.asarray(found.norms)
+    names = [layer_title(name) for name in found.layers]
+    norms = np.asarray(found.norms)
     figure = go.Figure()
     figure.add_heatmap(
         z=norms,

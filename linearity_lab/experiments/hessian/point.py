@@ -315,7 +315,8 @@ def hessian_summary(spec: HessianSpec, points: Sequence[HessianPoint]) -> str:
         list[str](),
     )
     for line in found:
-        law, relative = norm_law(points, line), norm_law(points, line, relative=True)
+        law = norm_law(points, line)
+        relative = norm_law(points, line, relative=True)
         verdict = f"; becomes linear: {becomes_linear(relative)}" if law else ""
         name = "T" if points[0].num_tokens else "m"
         laws.append(exponent_line(f"{known[line]}: ‖H‖", law, name) + verdict)

@@ -209,13 +209,16 @@ def hessian_key(width: int, line: str) -> str:
 
 # Typical counts; only the largest number of stored Lanczos vectors is exact.
 TYPICAL_MATVECS = 20
-MAX_LANCZOS_VECTORS, MAX_OF_DIAGONAL = 129, 257
+MAX_LANCZOS_VECTORS = 129
+MAX_OF_DIAGONAL = 257
 BALL_STEPS = 8
 TYPICAL_FURTHER_STEPS = 60  # of the best ascent
 TYPICAL_STEPS = 200
 TYPICAL_ROUNDS = 5  # of the search for the best combination of outputs
 # Copies of the weights: the network alone; a step of training (gradient and new weights); an ascent in a ball.
-COPIES_AT_REST, COPIES_IN_TRAINING, COPIES_IN_BALLS = 1, 3, 6
+COPIES_AT_REST = 1
+COPIES_IN_TRAINING = 3
+COPIES_IN_BALLS = 6
 
 
 def counts(spec: HessianSpec, key: str, most: bool = False) -> tuple[Counts, ...]:

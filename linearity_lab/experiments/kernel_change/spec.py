@@ -195,17 +195,22 @@ def training_share(spec: KernelChangeSpec, key: str) -> float:
 
 def counts(spec: KernelChangeSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
     """Count one width, all seeds and outputs; ``most`` takes all allowed steps."""
-    network, streamed = _counted(spec, key), streams(spec)
+    network = _counted(spec, key)
+    streamed = streams(spec)
     places = BALL_STARTS * (BALL_STEPS + 2) if spec.ball_radius else 0
     derivatives = len(spec.outputs) * (spec.takes_velocity + places)
     # A derivative is as large as every view; a search stores its center, its best point, and a point with its gradient.
-    copies, views = 3, 1
+    copies = 3
+    views = 1
     if places:
-        copies, views = 6, 3
+        copies = 6
+        views = 3
     elif spec.takes_velocity:
-        copies, views = 4, 2
+        copies = 4
+        views = 2
     copies += spec.trains * spec.training.method.num_copies
-    numbers, blocks = 0, 0.0
+    numbers = 0
+    blocks = 0.0
     if streamed:
         copies = 6 + spec.training.num_records + spec.training.method.num_copies
         views = 0
@@ -253,7 +258,9 @@ def _num_matrices(spec: KernelChangeSpec) -> int:
 
 def _streamed(spec: KernelChangeSpec, network: Counted) -> Work:
     """Work for the kernels of one seed and group at all records, and λ_max at w₀ by products."""
-    n, num_outputs, records = network.num_samples, network.num_outputs, spec.training.num_records
+    n = network.num_samples
+    num_outputs = network.num_outputs
+    records = spec.training.num_records
     rate = (
         2 * RATE_PRODUCTS * network.step
     )  # a product takes six passes over all inputs, twice as many as a step
@@ -263,7 +270,8 @@ def _streamed(spec: KernelChangeSpec, network: Counted) -> Work:
             + 2 * 3.5 * spec.probes * records * len(spec.outputs) / len(spec.groups) * network.step
         )
     # Blocks of s rows: 2 views of s rows and six blocks of s² C² numbers, see ntk_core.kernels.
-    view, block = 2 * network.num_views / n, 6 * num_outputs**2
+    view = 2 * network.num_views / n
+    block = 6 * num_outputs**2
     rows = min(n, max(1, int((math.sqrt(view**2 + block * STREAMED_BYTES) - view) / (2 * block))))
     blocks = math.ceil(n / rows)
     views = 4 * n * (blocks + 1) * (1 + num_outputs) * network.multiplications

@@ -68,7 +68,8 @@ def _run(
     beside.descend([measure], progress.between(0.3, 1.0))
     history = measure.result()
     after = pre_activations(hidden, history.params, x)
-    kernel, path = cast(KernelPath, history.kernel), history.network
+    kernel = cast(KernelPath, history.kernel)
+    path = history.network
     return LazyRun.read_off(
         kernel, history, path, **found,
         output=output, start=start, seed=seed,
@@ -97,7 +98,8 @@ def pre_activations(net: Network, params: NetworkParams, x: Array) -> tuple[Arra
 
 def laziness(net: Network, params: NetworkParams, data: Dataset) -> dict[str, float | bool]:
     """Return κ and its factors: means over the first inputs of each class, or of all without classes."""
-    found, converged = [], True
+    found = []
+    converged = True
     for label in range(data.num_outputs):
         chosen = (
             np.flatnonzero(data.labels == label) if data.class_names else np.arange(len(data.x))

@@ -114,7 +114,8 @@ class LazySpec(TrainedSweep, SpecOf["LazyResult"]):
 
 def counts(spec: LazySpec, key: str, most: bool = False) -> tuple[costs.Counts, ...]:
     """Count one point with all outputs, starts and seeds; ``most`` assumes all allowed steps."""
-    width, num_lines = spec.value_of(key)[0], len(spec.outputs) * len(spec.starts)
+    width = spec.value_of(key)[0]
+    num_lines = len(spec.outputs) * len(spec.starts)
     copies = 1 if spec.starts == ("random",) else 2  # an output of 0 at w₀ needs a copy
     network = spec.counted(width)
     directions = sum(layer.positions * (layer.fan_in + layer.features) for layer in network.layers)

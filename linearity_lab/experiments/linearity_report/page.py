@@ -23,7 +23,8 @@ from ntk_core.linearity import LAYER_HEAD
 PAGE = "linearity_report"
 TITLE = "Is your own model linear?"
 RANKED = "Parameters by their share of the outputs' change"
-MOST_REPORTS, MOST_LAYERS = 20, 40
+MOST_REPORTS = 20
+MOST_LAYERS = 40
 Reports = Mapping[str, LinearityReportResult]
 
 

@@ -60,7 +60,8 @@ class LinearityReportSpec(ExperimentSpec, SpecOf["LinearityReportResult"]):
         return self.dataset.options()
 
     def command(self) -> tuple[str, ...]:
-        values, default = values_of(self), values_of(LinearityReportSpec())
+        values = values_of(self)
+        default = values_of(LinearityReportSpec())
         changed = {
             name: text_of(value) for name, value in values.items() if value != default.get(name)
         }

@@ -92,7 +92,8 @@ def loss_against_step(point: OptimizationPoint, output: str, axis: StepAxis = "l
         if (runs := point.of(output, rate))
     ]
     words = f"Loss with {output_title(output)} at width {point.width:,}: {'; '.join(parts)}."
-    rows, caption = step_rows(point, output), _caption(point, output)
+    rows = step_rows(point, output)
+    caption = _caption(point, output)
     return Chart(
         figure,
         words,
@@ -182,7 +183,8 @@ def spectrum_against_step(point: OptimizationPoint, output: str, num_rows: int) 
 def pl_against_step(point: OptimizationPoint, output: str) -> Chart:
     """Draw ‖∇L‖²/2L along training at every rate; dashed is its lower bound μρ²/n."""
     curves = _curves(point, output, lambda run: run.pl_ratio, "‖∇L‖²/2L")
-    run, slope = slow_runs(point, output)[0], OUTPUTS[output].min_slope
+    run = slow_runs(point, output)[0]
+    slope = OUTPUTS[output].min_slope
     if slope > 0 and run.min_eigenvalue > 0:
         style = Style(GUIDE_COLOR, "dash", "", "μρ²/n, the theorem's lower bound")
         level = run.min_eigenvalue * slope**2 / point.num_samples
@@ -192,7 +194,8 @@ def pl_against_step(point: OptimizationPoint, output: str) -> Chart:
         f"PL* ratio of squared gradient and twice the loss {_along(point, run)}: {_from_to(run.pl_ratio)}, at least "
         f"{number(least)}."
     )
-    figure, rows = along_training(curves, (Row("PL* ratio ‖∇L‖² / 2L"),)), step_rows(point, output)
+    figure = along_training(curves, (Row("PL* ratio ‖∇L‖² / 2L"),))
+    rows = step_rows(point, output)
     return Chart(figure, words, rows, heading="PL* along the path")
 
 
@@ -206,7 +209,8 @@ def _line(run: OptimizationRun) -> dict[str, object]:
 
 
 def _caption(point: OptimizationPoint, output: str) -> list[str]:
-    slope, title = OUTPUTS[output].min_slope, output_title(output)
+    slope = OUTPUTS[output].min_slope
+    title = output_title(output)
     why = {
         "swish": ": its slope vanishes near f = −1.28",
         "softmax": ": its Jacobian maps (1, …, 1) to 0",

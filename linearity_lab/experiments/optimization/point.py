@@ -63,7 +63,8 @@ class OptimizationSpec(TrainedSweep, SpecOf["OptimizationResult"]):
 
 def counts(spec: OptimizationSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
     """Count one width with all allowed steps, and all eigenvalues of two kernels per record."""
-    num_lines, spectra = len(spec.outputs) * len(spec.rates), {"spectra": len(spec.outputs)}
+    num_lines = len(spec.outputs) * len(spec.rates)
+    spectra = {"spectra": len(spec.outputs)}
     cubes = 20 * spec.training.num_records
     return (
         spec.trainings(

@@ -34,7 +34,8 @@ def computed_by(model: OwnModel, path: Path) -> Computation:
             check_targets(spec.loss, has_classes=False)
         targets = LOSSES[spec.loss].targets_of(data.y)
         with their_errors(path):
-            made, found = made_at(model, spec, data, width), None
+            made = made_at(model, spec, data, width)
+            found = None
             try:  # only some programs can be traced
                 found = layers_of(*made)
             except RowsMix:

@@ -69,7 +69,8 @@ class OwnModelSpec(SweepSpec, SpecOf["OwnModelResult"]):
         return {"runs": self.num_seeds}
 
     def command(self) -> tuple[str, ...]:
-        values, default = values_of(self), values_of(OwnModelSpec())
+        values = values_of(self)
+        default = values_of(OwnModelSpec())
         given = [
             (o, values[name])
             for o, name in self.options.items()
@@ -225,7 +226,8 @@ def verdict(points: Sequence[OwnModelPoint]) -> str:
     """Describe the measured kernel change in one sentence."""
     law = change_law(points)
     if law is not None and math.isfinite(law.interval):
-        low, high = law.exponent - law.interval, law.exponent + law.interval
+        low = law.exponent - law.interval
+        high = law.exponent + law.interval
         if high < 0:
             return "the kernel change decreases with width: a transition to linearity."
         return f"the kernel change {'grows with' if low > 0 else 'has no clear trend in'} width."

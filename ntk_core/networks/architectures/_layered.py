@@ -114,7 +114,9 @@ class Layered(Network):
         if isinstance(block, graphs.PositionsBlock):
             return Positions(scaling, trainable=trained)
         assert isinstance(block, Trained)
-        width, bias, trained = block.size(scaling.width), block.bias, trained and not block.frozen
+        width = block.size(scaling.width)
+        bias = block.bias
+        trained = trained and not block.frozen
         if isinstance(block, graphs.TokenDenseBlock):  # a 1 × 1 filter
             return Convolution(
                 width, 1, dimensions=1, use_bias=bias, scaling=scaling, trainable=trained

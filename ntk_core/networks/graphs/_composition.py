@@ -163,7 +163,8 @@ def _check_nesting(layers: object) -> None:
     while level:
         lists = [each for each in level if isinstance(each, list | tuple)]
         blocks = [block for each in lists for block in each if isinstance(block, dict)]
-        total, depth = total + sum(map(len, lists)), depth + bool(lists)
+        total = total + sum(map(len, lists))
+        depth = depth + bool(lists)
         if total > MAX_BLOCKS:
             raise InvalidInput(
                 "layers", f"more than {MAX_BLOCKS} layers", f"at most {MAX_BLOCKS} with inner ones"

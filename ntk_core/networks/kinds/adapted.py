@@ -16,7 +16,8 @@ def _adapted(settings: Settings, hidden: Hidden) -> Composition:
     """Freeze the base layers and add an update B A to the chosen ones."""
     rank: int | str = settings.adapter_rank
     if getattr(settings, "grows", "") == "rank":  # networks have all sizes as numbers
-        rank, hidden = "m", tuple((settings.layer_width, bias) for _, bias in hidden)
+        rank = "m"
+        hidden = tuple((settings.layer_width, bias) for _, bias in hidden)
     chosen = settings.adapted_layers or range(1, len(hidden) + 1)
     numbers = iter(range(1, len(hidden) + 1))
 

@@ -79,7 +79,8 @@ def _check_mixed(architecture: Settings) -> None:
 
 def _convnet(settings: Settings, hidden: Hidden, count: int | None = None) -> Composition:
     """``count`` convolutions, by default all layers, each with its pooling; a readout, then dense layers."""
-    count, found = len(hidden) if count is None else count, list[Block]()
+    count = len(hidden) if count is None else count
+    found = list[Block]()
     filters = graphs.ConvolutionBlock.model_construct(
         kernel_size=settings.kernel_size, padding=settings.padding
     )
