@@ -7,10 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from linearity_lab.charts.figure import shown_result
 from linearity_lab.charts.lines import Dot, Line
 from linearity_lab.charts.style import network_style
 from linearity_lab.experiments import ExploreSpec
-from linearity_lab.experiments.explore import compute, pairs
+from linearity_lab.experiments.explore import compute, figures, pairs
 from linearity_lab.experiments.explore.finding import change_finding
 from linearity_lab.experiments.explore.point import ExploreResult
 from linearity_lab.runs import load_data, run_to_end
@@ -95,6 +96,12 @@ def test_every_network_has_first_answers():
         found["convnet.mnist"].widths == pairs.sizes_of(found["convnet.mnist"].architecture).first
     )
     assert "convnet.gaussian-mixture" not in found
+
+
+def test_resnet_of_a_first_answer_has_a_skip():
+    spec = pairs.pairs()["resnet.gaussian-mixture"]
+    assert spec.architecture.depth > spec.architecture.skip_every
+    assert pairs.following({pairs.KIND: "fully-connected"})["architecture.depth"] == 1
 
 
 def test_precomputed_answers_are_whole_and_small():
@@ -183,3 +190,15 @@ def test_resumed_and_whole_runs_agree():
     ended = run_to_end(SMALL, scheduler="")
     assert ended.status == "completed"
     assert len(ended.result.points[0].runs) == 3
+
+
+def test_dead_network_is_named_in_its_figure():
+    file = pairs.FOLDER / "bottleneck.sine.json.gz"
+    result = ExploreResult.model_validate_json(gzip.decompress(file.read_bytes()))
+    largest = result.points[-1]
+    assert largest.of("linear")[0].outcome == "dead"
+    chart = figures.logits(shown_result(result), "linear", largest.width, 0)
+    texts = [each.text for each in chart.figure.layout.annotations]
+    assert "no training: kernel 0 at the start" in texts
+    drawn = figures.kernels(shown_result(result), "linear", largest.width, 0)
+    assert drawn.takeaway.endswith("The drawn entries are 0 at the start.")

@@ -10,7 +10,14 @@ from linearity_lab.charts.chart import Chart, occurring
 from linearity_lab.charts.choices import Choice, output_choice, width_choice
 from linearity_lab.charts.figure import Figure, Shown
 from linearity_lab.charts.lines import Dot, Line, trained_dot, width_axis
-from linearity_lab.charts.style import Style, model_style, network_style, nth_style, output_title
+from linearity_lab.charts.style import (
+    OUTCOME_TITLES,
+    Style,
+    model_style,
+    network_style,
+    nth_style,
+    output_title,
+)
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.charts.training import Curve, Row, along_training, dash_key
 from linearity_lab.experiments.explore.finding import change_finding
@@ -133,6 +140,9 @@ def logits(shown: Runs, output: str, width: int, index: int) -> Chart:
         ]
     figure = along_training(curves, [Row(what, "linear")], first=titles)
     figure.update_layout(height=HEIGHT)
+    if len(run.steps) == 1:  # a dead network does not train
+        why = f"no training: {OUTCOME_TITLES[run.outcome]}"
+        figure.add_annotation(text=why, x=0.5, y=0.5, xref="paper", yref="paper", showarrow=False)
     words = (
         f"{heading}, training point {index + 1}: network and linear model differ by at most "
         f"{number(max(gaps))}."
@@ -187,9 +197,12 @@ def kernels(shown: Runs, output: str, width: int, index: int) -> Chart:
         height=HEIGHT, coloraxis={"colorscale": "Cividis", "colorbar": {"thickness": 10}}
     )
     before, after = matrices.values()
-    change = float(np.linalg.norm(after - before) / np.linalg.norm(before))
+    size = float(np.linalg.norm(before))
     title = f"{beginning(output_title(output))} at m = {width:,}: kernel K₀ → K_t"
-    words = f"{title}. The drawn entries change by {number(change)} of their norm."
+    words = f"{title}. The drawn entries are 0 at the start."
+    if size:
+        change = float(np.linalg.norm(after - before)) / size
+        words = f"{title}. The drawn entries change by {number(change)} of their norm."
     caption = [
         f"Mean over the outputs, at {len(before)} training points in the order of their classes; "
         "first seed."

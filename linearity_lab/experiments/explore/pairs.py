@@ -24,10 +24,12 @@ from ntk_core.networks.kinds import ARCHITECTURES
 KIND, DATASET = "architecture.kind", "dataset.name"
 FOLDER = GALLERY / "explore"
 WITHOUT_PAIRS = ("upload",)  # data that visitors bring
+# The smallest numbers of layers that show what a network is: with fewer, a ResNet has no skip.
+FIRST_DEPTHS = {"resnet": 3, "bottleneck": 2, "mixed": 2}
 
 
 def following(picks: Mapping[str, object]) -> Values:
-    """Return the settings that follow the picked network and data: widths, steps, classes of images."""
+    """Return the settings that follow the picked network and data: layers, widths, steps, classes of images."""
     found: Values = {}
     if KIND in picks:
         kind = str(picks[KIND])
@@ -35,6 +37,7 @@ def following(picks: Mapping[str, object]) -> Values:
         found["widths"] = sizes.first
         found["training.max_steps"] = sizes.max_steps
         found["num_seeds"] = FIRST_SEEDS
+        found["architecture.depth"] = FIRST_DEPTHS.get(kind, 1)
     data = DATASETS.get(str(picks.get(DATASET, "")))
     if data is not None and "classes" in data.uses:
         has_many = len(data.class_names) > IMAGE_CLASSES
