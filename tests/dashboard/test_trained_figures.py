@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from linearity_lab.charts import departures as horizon
+from linearity_lab.charts.figure import shown_result
 from linearity_lab.charts.style import compared_styles
 from linearity_lab.dashboard.gallery import gallery_result
 from linearity_lab.experiments.architectures import figures as architectures
@@ -466,12 +467,30 @@ def test_every_cell_of_the_map_has_its_outcome():
     )
 
 
+def test_edge_of_stability_shows_every_run_beside_the_border():
+    result = gallery_result("edge-of-stability")
+    chart = learning_rate.edge(shown_result(result))
+    runs = [run for point in result.points for run in point.runs if run.rate > 0.2]
+    band, border, meets, stays = chart.figure.data
+    assert len(meets.x) == sum(run.peak_curvature >= 2 for run in runs)
+    assert len(meets.x) + len(stays.x) == len(runs) == len(chart.rows)
+    for point, width, drawn in zip(result.points, border.x, border.y, strict=True):
+        growths = [run.peak_curvature / 0.2 - 1 for run in point.runs if run.rate == 0.2]
+        borders = [2 / (1 + growth) for growth in growths]
+        assert width == point.width
+        assert drawn == pytest.approx(sum(borders) / len(borders))
+        assert {max(borders), min(borders)} <= set(band.y)
+    judged = [run for run in runs if abs(run.predicted_peak / 2 - 1) > 0.1]
+    right = [run for run in judged if (run.predicted_peak > 2) == (run.peak_curvature >= 2)]
+    assert f"{len(right)} of {len(judged)} runs" in chart.finding
+
+
 def test_the_page_follows_the_chosen_cell_beneath_its_map(jobs):
     app = open_page("learning_rate")
     app.selectbox(key="learning_rate.width").set_value(800)
     app.selectbox(key="learning_rate.rate").set_value(2.5)
     checked(app.run())
-    press(app, "learning_rate.follow")
+    press(app, "learning_rate.map.follow")
     (asked,) = jobs.submitted
     assert (asked.widths, asked.rates, asked.num_seeds, asked.keep_paths) == (
         (800,),
@@ -489,7 +508,7 @@ def test_the_page_follows_the_chosen_cell_beneath_its_map(jobs):
     assert not app.query_params, "the page's own settings are as they were"
     app.query_params = {"preset": "catapult-run"}
     assert len(checked(app.run()).get("plotly_chart")) == 4, "runs that are kept are drawn at once"
-    assert not [each for each in app.button if each.key == "learning_rate.follow"]
+    assert not [each for each in app.button if each.key == "learning_rate.map.follow"]
 
 
 def test_second_click_on_a_cell_keeps_the_choice(monkeypatch):
@@ -504,8 +523,8 @@ def test_second_click_on_a_cell_keeps_the_choice(monkeypatch):
     )
     for points in ([{"customdata": [800, 3.5, "3 of 3 catapult"]}], []):
         state["learning_rate.map"] = SimpleNamespace(selection=SimpleNamespace(points=points))
-        choose_clicked(MAP.spec)
+        choose_clicked("map", MAP.spec)
     assert (state["learning_rate.width"], state["learning_rate.rate"]) == (800, 3.5)
     assert [spec.point_keys() for spec in followed] == [("width=800",)]
-    choose_clicked(RUN.spec)
+    choose_clicked("map", RUN.spec)
     assert len(followed) == 1, "a sweep that keeps its paths has the run already"

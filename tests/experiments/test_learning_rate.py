@@ -144,3 +144,76 @@ def test_batches_and_other_outputs_run_too():
     runs = result_of(with_settings(SMALL, changes)).points[0].runs
     assert [each.model for each in runs] == list(SMALL.models)
     assert all(each.num_steps == 4 and math.isfinite(each.last_loss) for each in runs)
+
+
+EDGE = {
+    "dataset.name": "single-index",
+    "dataset.degree": 1,
+    "dataset.num_samples": 6,
+    "dataset.input_dim": 4,
+    "architecture.activation": "tanh",
+    "models": ["network"],
+    "rates": [0.4, 1.2, 1.7],
+    "keep_curvature": True,
+    "loss_threshold": 0.01,
+    "max_steps": 100,
+}
+
+
+def test_largest_curvature_is_that_of_a_loop_in_float64():
+    spec = with_settings(LearningRateSpec(), {**FEW, **EDGE, "widths": [12]})
+    data = load_dataset(spec.dataset.name, **spec.data_options())
+    x, y = np.asarray(data.x, np.float64), np.asarray(data.y, np.float64)
+    net = build_network(spec.architecture, 12, 1, "linear")
+    runs = result_of(spec).points[0].runs
+    for found in runs:
+        leaves = jax.tree.leaves(net.init(initial_key(found.seed, 12), data.input_shape))
+        shapes = [(4, 12), (12, 1)]
+        w, v = (
+            next(np.asarray(leaf, np.float64) for leaf in leaves if leaf.shape == shape)
+            for shape in shapes
+        )
+        largest = []
+        for _ in range(found.num_steps + 1):
+            h = np.tanh(x @ w / 2)  # √4 = 2
+            slopes = (1 - h**2) * v[:, 0] / np.sqrt(12)  # ∂f/∂z
+            jacobian_w = np.einsum("nd,nm->ndm", x / 2, slopes)
+            jacobian = np.concatenate([jacobian_w.reshape(6, -1), h / np.sqrt(12)], axis=1)
+            largest.append(np.linalg.eigvalsh(jacobian @ jacobian.T)[-1])
+            residual = (h @ v / np.sqrt(12) - y) / 6
+            w = w - found.learning_rate * np.einsum("n,ndm->dm", residual[:, 0], jacobian_w)
+            v = v - found.learning_rate * h.T @ residual / np.sqrt(12)
+        growth = max(largest) / largest[0] - 1
+        assert found.growth == pytest.approx(growth, rel=2e-3, abs=1e-5)
+        if found.rate == 0.4:
+            assert found.converged
+            assert found.predicted_peak is None
+            slow = growth
+        else:
+            assert found.predicted_peak == pytest.approx(found.rate * (1 + slow), rel=2e-3)
+            assert found.should_meet_edge == (found.predicted_peak > 2)
+    assert {run.rate for run in runs} == {0.4, 1.2, 1.7}
+
+
+@pytest.mark.parametrize(
+    ("rate", "peak", "predicted", "expected"),
+    [
+        (1.8, 2.1, 2.5, 1.0),
+        (1.8, 1.9, 2.5, 0.0),
+        (1.2, 1.3, 1.3, 1.0),
+        (1.8, 2.1, 2.15, None),  # too close to the border
+        (1.8, 2.1, None, None),
+        (2.2, 2.3, 2.9, None),  # above the edge from the start
+    ],
+)
+def test_only_runs_off_the_border_are_judged(result, rate, peak, predicted, expected):
+    changes = {"rate": rate, "peak_curvature": peak, "predicted_peak": predicted}
+    run = result.points[0].runs[0].model_copy(update=changes)
+    assert run.as_predicted == expected
+
+
+def test_slow_runs_that_do_not_converge_predict_nothing():
+    spec = with_settings(LearningRateSpec(), {**FEW, **EDGE, "widths": [12], "max_steps": 2})
+    runs = result_of(spec).points[0].runs
+    assert all(run.predicted_peak is None for run in runs)
+    assert all(run.growth is not None for run in runs)

@@ -36,7 +36,8 @@ def compute(spec: LearningRateSpec, data: Dataset, key: str, progress: Progress)
 
     def point(growing: Sequence[RateRun] = ()) -> RatePoint:
         num_params = start.model.net.num_params(data.input_shape, only_trained=True)
-        return RatePoint(width=width, num_params=num_params, runs=(*runs, *growing))
+        found = learning_rate.with_predictions((*runs, *growing))
+        return RatePoint(width=width, num_params=num_params, runs=found)
 
     pairs = [(index, rate) for index in range(spec.num_seeds) for rate in spec.rates]
     for number, name in enumerate(spec.models):
@@ -118,6 +119,7 @@ class _Chunk(dynamics.Measure[list[RateRun]]):
         self._steps: list[np.ndarray] = []
         self._losses: list[np.ndarray] = []
         self._kept: list[dict[str, np.ndarray]] = []
+        self._peaks = np.full(len(pairs), -np.inf)  # of the curvature, if it is kept
 
     def train(self, progress: Progress, point: Callable[[Sequence[RateRun]], RatePoint]) -> None:
         """Train all runs; show the point with their growing paths, if they are kept."""
@@ -143,11 +145,15 @@ class _Chunk(dynamics.Measure[list[RateRun]]):
         self._descent = models["model"]
 
     def record(self, step: int, models: Mapping[str, dynamics.Descent]) -> None:
-        """Record the loss of every run, and :meth:`_measure` if paths are kept."""
+        """Record the loss of every run, and :meth:`_measure` if paths or curvatures are kept."""
         self._steps.append(self._descent.steps.copy())
         self._losses.append(np.asarray(self._descent.losses, np.float64))
+        if not (self._spec.keep_paths or self._spec.keep_curvature):
+            return
+        measured = self._measure()
+        self._peaks = np.fmax(self._peaks, measured["curvature"])  # NaN after a divergence
         if self._spec.keep_paths:
-            self._kept.append(self._measure())
+            self._kept.append(measured)
 
     def result(self) -> list[RateRun]:
         """Return the records of each model, partial for unfinished ones."""
@@ -187,6 +193,7 @@ class _Chunk(dynamics.Measure[list[RateRun]]):
             last_loss=losses[-1],
             curvature=curvature,
             path=path,
+            peak_curvature=float(self._peaks[number]) if self._spec.keep_curvature else None,
         )
 
     def _measure(self) -> dict[str, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Maps of outcomes over width and learning rate, the peak of the loss, one run, and the plane of one sample."""
+"""Maps of outcomes over width and rate, peaks, one run, the plane of one sample, and the edge of stability."""
 
 import math
 from collections import Counter
@@ -14,6 +14,7 @@ from linearity_lab.charts.axes import (
     drawn_values,
     finish,
     log_ticks,
+    swept_ticks,
 )
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.choices import Choice, width_choice
@@ -24,7 +25,9 @@ from linearity_lab.charts.style import GUIDE_COLOR, Style, model_style, nth_styl
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.charts.training import Quantity, Row, along_runs
 from linearity_lab.experiments.learning_rate.point import (
+    BORDER,
     COLUMNS,
+    EDGE,
     MODEL_TITLES,
     RATE_OUTCOMES,
     LearningRateSpec,
@@ -34,7 +37,7 @@ from linearity_lab.experiments.learning_rate.point import (
 from linearity_lab.runs import PRESETS, finite_sup
 from linearity_lab.runs.columns import table_rows
 from ntk_core.dynamics import one_sample_catapult
-from ntk_core.numbers import number, width_label
+from ntk_core.numbers import num_runs, number, width_label
 
 Runs = Shown[LearningRateSpec, RatePoint]
 # Presets: the map, and the departure steps beside it.
@@ -47,6 +50,9 @@ OUTCOME_LOOKS = {
     "dead": (GUIDE_COLOR, "0"),
     "diverged": ("#A23B00", "×"),
 }
+# Whether a run meets c = 2 → color and symbol.
+EDGE_LOOKS = {True: ("#A23B00", "circle"), False: ("#8DB4D2", "circle-open")}
+SEED_SPACING = 1.07  # between neighboring seeds at one width, as a factor; our choice
 MAX_PATHS = 4  # in the plane of one sample
 _FIRST = 1e-3  # squared residual there, in the units of the recursion
 
@@ -322,6 +328,148 @@ def one_sample(rates: Sequence[float]) -> Chart:
     return Chart(finish(figure), summary, rows, [summary], heading="One sample: a map of the plane")
 
 
+def growth(shown: Runs) -> Chart:
+    """Draw the growth S of the curvature at the smallest rate against width, log–log."""
+    slowest = min(shown.spec.rates)
+    lines = []
+    for model in shown.spec.models:
+        dots = [
+            Dot(
+                point.width,
+                run.growth,
+                run.seed,
+                "" if run.converged else "did not converge",
+            )
+            for point in shown.points
+            for run in point.of(model, slowest)
+            if run.growth is not None
+        ]
+        if any(dot.value > 0 for dot in dots):
+            lines.append(Line(style(model), dots))
+    return sweep(
+        lines,
+        width_axis(shown.spec.widths),
+        "growth of the curvature S",
+        "S",
+        slopes=(-1.0,),
+        of="model",
+        name="growth",
+        heading="How far the curvature grows",
+        caption=[f"At the smallest rate, c = {slowest:g}."],
+    )
+
+
+def edge(shown: Runs) -> Chart:
+    """Draw the runs of the network that meet c = 2, and the predicted border, over width and rate."""
+    spec = shown.spec
+    model = spec.models[-1]  # the network, unless it was not chosen
+    slowest = min(spec.rates)
+    runs = [
+        (point.width, run)
+        for point in shown.points
+        for run in point.of(model)
+        if slowest < run.rate < EDGE
+    ]
+    figure = go.Figure()
+    _add_border(figure, shown.points, model, slowest)
+    for meets in (True, False):
+        _add_edge_runs(figure, spec, [pair for pair in runs if pair[1].meets_edge == meets], meets)
+    places = list(spec.widths)
+    figure.update_xaxes(title="width m", **swept_ticks(places, places))
+    reach = SEED_SPACING ** (spec.num_seeds / 2)  # of the outermost seeds
+    ends = [math.log10(places[0] / reach) - 0.05, math.log10(places[-1] * reach) + 0.05]
+    figure.update_xaxes(range=ends)
+    figure.update_yaxes(title="rate c at w<sub>0</sub>")
+    judged = [run for _, run in runs if run.as_predicted is not None]
+    right = sum(run.as_predicted == 1 for run in judged)
+    finding = (
+        f"{right} of {num_runs(len(judged))} are on the predicted side of the border; "
+        f"{len(runs) - len(judged)} within {BORDER:.0%} of it are not judged."
+    )
+    rows: list[dict[str, object]] = [
+        {
+            "width m": width,
+            "c": run.rate,
+            "seed": run.seed,
+            "largest c": run.peak_curvature,
+            "predicted largest c": run.predicted_peak,
+        }
+        for width, run in runs
+    ]
+    return Chart(
+        finish(figure),
+        f"Runs that meet the edge of stability. {finding}",
+        rows,
+        [f"{beginning(MODEL_TITLES[model])}; border from the runs at c = {slowest:g}."],
+        "edge",
+        "Which runs meet the edge of stability",
+        finding=finding,
+        clicks="A click on a mark shows the run of the first seed.",
+        label="Edge of stability by width and rate",
+    )
+
+
+def _add_border(figure: go.Figure, points: Sequence[RatePoint], model: str, slowest: float) -> None:
+    """Draw the rates c = 2/(1 + S): their mean over seeds, and their range."""
+    borders: dict[int, list[float]] = {}
+    for point in points:
+        found = [
+            EDGE / (1 + run.growth)
+            for run in point.of(model, slowest)
+            if run.converged and run.growth is not None
+        ]
+        if found:
+            borders[point.width] = found
+    widths = list(borders)
+    look = nth_style(0, "border", "curve")
+    figure.add_scatter(
+        x=widths + widths[::-1],
+        y=[max(borders[m]) for m in widths] + [min(borders[m]) for m in widths[::-1]],
+        fill="toself",
+        fillcolor=look.band,
+        line={"width": 0},
+        mode="lines",
+        hoverinfo="skip",
+        name="range over seeds",
+    )
+    figure.add_scatter(
+        x=widths,
+        y=[sum(borders[m]) / len(borders[m]) for m in widths],
+        mode="lines",
+        line={"color": look.color, "width": 3},
+        name="predicted border 2/(1 + S)",
+        hovertemplate="m = %{x:,}<br>border c = %{y:.3f}<extra></extra>",
+    )
+
+
+def _add_edge_runs(
+    figure: go.Figure, spec: LearningRateSpec, runs: Sequence[tuple[int, RateRun]], meets: bool
+) -> None:
+    """Draw runs, seeds side by side at their width."""
+    middle = spec.seed + (spec.num_seeds - 1) / 2
+    color, symbol = EDGE_LOOKS[meets]
+    figure.add_scatter(
+        x=[width * SEED_SPACING ** (run.seed - middle) for width, run in runs],
+        y=[run.rate for _, run in runs],
+        mode="markers",
+        marker={"color": color, "symbol": symbol, "size": 9, "line": {"width": 1.5}},
+        unselected={"marker": {"opacity": 1}},
+        customdata=[
+            [
+                width,
+                run.rate,
+                run.seed,
+                "unknown" if run.peak_curvature is None else f"{run.peak_curvature:.3f}",
+                "unknown" if run.predicted_peak is None else f"{run.predicted_peak:.3f}",
+            ]
+            for width, run in runs
+        ],
+        hovertemplate="m = %{customdata[0]:,}, c = %{customdata[1]:g}, seed %{customdata[2]}"
+        "<br>largest c = %{customdata[3]}<br>predicted %{customdata[4]}<extra></extra>",
+        name="meets c = 2" if meets else "stays below 2",
+    )
+
+
 def _choices(shown: Runs) -> list[Choice]:
     """Return the choices of width and rate, initially the rate nearest 3, where networks catapult."""
     rates = list(shown.spec.rates)
@@ -350,6 +498,19 @@ def _along_run(shown: Runs, width: int, rate: float) -> list[Chart]:
 FIGURES = (
     Figure("map", "Outcomes", choices=[_choices], draw=_map),
     Figure("peaks", "Peak against width", choices=[_choices], draw=_peaks, is_main=True),
+    Figure(
+        "edge",
+        "Edge of stability",
+        choices=[_choices],
+        draw=lambda shown, width, rate: edge(shown),
+        has_data=lambda shown: shown.spec.keep_curvature,
+    ),
+    Figure(
+        "growth",
+        "Growth of the curvature",
+        draw=growth,
+        has_data=lambda shown: shown.spec.keep_curvature,
+    ),
     Figure("one_sample", "One sample", draw=lambda shown: one_sample(shown.spec.rates)),
     Figure(
         "along_run",

@@ -21,10 +21,10 @@ PAGE_NAME = "learning_rate"
 JOB = "learning_rate.cell"  # the job of a cell is followed under this name
 
 
-def choose_clicked(spec: LearningRateSpec) -> None:
+def choose_clicked(figure: str, spec: LearningRateSpec) -> None:
     """Select the clicked cell, and follow its run if it is missing; for callbacks."""
     if points := st.session_state[
-        f"{PAGE_NAME}.map"
+        f"{PAGE_NAME}.{figure}"
     ].selection.points:  # none if the click cleared the choice
         width, rate = int(points[0]["customdata"][0]), float(points[0]["customdata"][1])
         for name, value in (("width", width), ("rate", rate)):
@@ -40,7 +40,14 @@ def follow_cell(spec: LearningRateSpec, width: int, rate: float) -> None:
     submit(
         JOB,
         with_settings(
-            spec, {"widths": [width], "rates": [rate], "num_seeds": 1, "keep_paths": True}
+            spec,
+            {
+                "widths": [width],
+                "rates": [rate],
+                "num_seeds": 1,
+                "keep_paths": True,
+                "keep_curvature": False,
+            },
         ),
     )
 
@@ -58,25 +65,31 @@ def show_cell(drawn: Figures) -> None:
     live_panel(JOB, draw)
 
 
-def below_map(shown: Runs, chosen: Sequence[object], drawn: Figures) -> None:
+def below_cells(figure: str, shown: Runs, chosen: Sequence[object], drawn: Figures) -> None:
     """Show the run of the chosen cell, unless the result has the paths of all runs."""
     if shown.spec.keep_paths:
         return
     st.button(
         "Follow this run",
-        key=f"{PAGE_NAME}.follow",
+        key=f"{PAGE_NAME}.{figure}.follow",
         on_click=follow_cell,
         args=(shown.spec, *chosen),
     )
     show_cell(drawn)
 
 
+def around_cells(figure: str) -> Around[LearningRateSpec, RatePoint]:
+    """Return what surrounds a figure whose marks are cells of width and rate."""
+    return Around(
+        below=partial(below_cells, figure),
+        on_select=lambda shown: partial(choose_clicked, figure, shown.spec),
+    )
+
+
 PAGE = ExperimentPage[LearningRateSpec, RatePoint](
     PAGE_NAME,
-    around={
-        "map": Around(below=below_map, on_select=lambda shown: partial(choose_clicked, shown.spec))
-    },
+    around={"map": around_cells("map"), "edge": around_cells("edge")},
     controls=(*COLUMN, "models", "dataset.num_samples"),
-    groups={"Learning rates": ("rates", "models"), "Network": ("output",)},
+    groups={"Learning rates": ("rates", "models", "keep_curvature"), "Network": ("output",)},
 )
 show = PAGE.show

@@ -93,6 +93,8 @@ class LearningRateSpec(TrainedSweep, SpecOf["LearningRateResult"]):
     """Longer runs are stopped and marked."""
     keep_paths: bool = Field(default=False, title="Follow along training")
     """Keep loss, curvature, distance and kernel change along the runs of the first seed."""
+    keep_curvature: bool = Field(default=False, title="Edge of stability")
+    """Keep the largest curvature of every run, and predict it from the run at the smallest rate."""
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
@@ -131,7 +133,8 @@ def _of_model(spec: LearningRateSpec, network: Counted, model: str, runs: int) -
     records = min(spec.max_steps, DENSE_RECORDS) + DENSE_RECORDS
     group = together(network, model)
     held, trains = _held(network, model), model != "linear"
-    jacobians = (records if spec.keep_paths else 1) * network.kernel_rows
+    has_curvatures = spec.keep_paths or spec.keep_curvature
+    jacobians = (records if has_curvatures else 1) * network.kernel_rows
     at_once, groups = min(runs, group), -(-runs // group)
     return replace(
         held,
@@ -167,6 +170,8 @@ RATE_OUTCOMES: dict[str, str] = {
 MODEL_TITLES = {"linear": "linear model", "quadratic": "quadratic model", "network": "network"}
 RISE = 1.05  # our choice: a loss this many times its start has risen
 DEAD_SHARE = 1e-6  # our choice: a kernel of at most this share of its start counts as zero
+EDGE = 2.0  # of c_t: a model with a constant kernel is stable below it
+BORDER = 0.1  # our choice: a prediction within this share of the edge is too close to judge
 
 
 class RatePath(Value):
@@ -201,6 +206,8 @@ class RateRun(Value):
         first_loss, peak_loss, last_loss: at w₀, the largest finite one recorded, and at the end.
         curvature: η β λ_max(K(w_T))/n at the end; NaN after a divergence.
         path: records along the run, if kept.
+        peak_curvature: max_t c_t over recorded steps, if kept.
+        predicted_peak: c (1 + S), S of the same model and seed at the smallest rate; None if that run did not converge.
     """
 
     model: str
@@ -215,11 +222,57 @@ class RateRun(Value):
     last_loss: float
     curvature: float
     path: RatePath | None = None
+    peak_curvature: float | None = None
+    predicted_peak: float | None = None
 
     @property
     def peak(self) -> float:
         """Largest loss over that at w₀."""
         return self.peak_loss / self.first_loss if self.first_loss > 0 else math.nan
+
+    @property
+    def growth(self) -> float | None:
+        """S = max_t λ_max(K_t)/λ_max(K₀) − 1; None if it was not kept."""
+        return None if self.peak_curvature is None else self.peak_curvature / self.rate - 1
+
+    @property
+    def meets_edge(self) -> bool:
+        """Whether the curvature c_t reached 2."""
+        return self.peak_curvature is not None and self.peak_curvature >= EDGE
+
+    @property
+    def should_meet_edge(self) -> bool:
+        """Whether c (1 + S) > 2."""
+        return self.predicted_peak is not None and self.predicted_peak > EDGE
+
+    @property
+    def as_predicted(self) -> float | None:
+        """1 if c_t reached 2 exactly where c (1 + S) > 2, else 0; None within 10% of the border, and above c = 2."""
+        if self.predicted_peak is None or self.rate >= EDGE:
+            return None
+        if abs(self.predicted_peak / EDGE - 1) <= BORDER:
+            return None
+        return float(self.meets_edge == self.should_meet_edge)
+
+
+def with_predictions(runs: Sequence[RateRun]) -> tuple[RateRun, ...]:
+    """Return the runs of one width with the peak that the slowest run of their model and seed predicts.
+
+    The slowest runs themselves get no prediction.
+    """
+    slowest = min((run.rate for run in runs), default=0.0)
+    growth = {
+        (run.model, run.seed): run.growth
+        for run in runs
+        if run.rate == slowest and run.converged and run.growth is not None
+    }
+    predicted = []
+    for run in runs:
+        found = growth.get((run.model, run.seed))
+        if found is not None and run.rate > slowest:
+            run = run.model_copy(update={"predicted_peak": run.rate * (1 + found)})
+        predicted.append(run)
+    return tuple(predicted)
 
 
 def rate_outcome(losses: Sequence[float], dead: bool) -> RateOutcome:
@@ -265,6 +318,8 @@ COLUMNS = (
     Column(
         "peak", "largest loss / loss at w₀", format=partial(between, spec=".3g"), counts=_is_finite
     ),
+    Column("peak_curvature", "largest c", format=partial(between, spec=".3f"), optional=True),
+    Column("predicted_peak", "predicted largest c", optional=True),
 )
 
 
@@ -300,8 +355,20 @@ def learning_rate_summary(spec: LearningRateSpec, points: Sequence[RatePoint]) -
             "",
             *(f"{k}: {v}" for k, v in RATE_OUTCOMES.items()),
             *laws,
+            *_edge_words(points),
         ]
     )
+
+
+def _edge_words(points: Sequence[RatePoint]) -> list[str]:
+    """Return how many runs are on the predicted side of the border; nothing where this was not measured."""
+    judged = [run for point in points for run in point.runs if run.as_predicted is not None]
+    if not judged:
+        return []
+    right = sum(run.as_predicted == 1 for run in judged)
+    return [
+        f"{right} of {len(judged)} runs are on the predicted side of c (1 + S) = 2, without those within 10% of it"
+    ]
 
 
 def _counted(runs: Sequence[RateRun]) -> str:
