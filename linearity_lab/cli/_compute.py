@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -103,7 +103,7 @@ def report(
     before: Annotated[str, Parameter(name="BEFORE")],
     after: Annotated[str, Parameter(name="AFTER")],
     /,
-    *,
+    *others: Annotated[str, Parameter(name="OTHER")],
     data: str | None = None,
     settings: Annotated[
         tuple[str, ...], Parameter(name="--set", consume_multiple=(1, None), negative=())
@@ -111,7 +111,7 @@ def report(
     out: str | None = None,
     json: bool = False,
 ) -> int:
-    """Report how linear a model is between two checkpoints.
+    """Report how linear a model is between two checkpoints, and whether several add.
 
     FILE.py is run as Python code with your rights, as for `own`; checkpoints are read, never executed. They are .npz,
     .safetensors, or state dictionaries of torch.save. The store keeps the report; the page Results shows it.
@@ -120,6 +120,7 @@ def report(
         model: The file, and the name in it (default: model).
         before: Checkpoint before training.
         after: Checkpoint after training.
+        others: Further checkpoints, each trained from BEFORE on another task.
         data: A dataset, or the digest of uploaded data.
         settings: Change settings, NAME=VALUE: dataset.num_samples=50 width=64
         out: Also write run.jsonl and points.csv to this directory.
@@ -147,15 +148,23 @@ def report(
     files = {"before": Path(before), "after": Path(after)}
     w0, w1 = map(read_checkpoint, files.values())
     loaded, path, function = load_model(model)
-    facts = {"file": path.name, "function": function, "sha256": _sha256(path)}
+    facts: dict[str, Any] = {"file": path.name, "function": function, "sha256": _sha256(path)}
     facts |= {name: each.name for name, each in files.items()}
     facts |= {f"{name}_sha256": _sha256(each) for name, each in files.items()}
+    more = [Path(each) for each in others]
+    if more:
+        facts["others"] = [each.name for each in more]
+        facts["others_sha256"] = [_sha256(each) for each in more]
     changed = dict(assignment(text, LinearityReportSpec()) for text in settings)
     spec = with_settings(LinearityReportSpec(), {**facts, **chosen, **changed})
     with their_errors(path):  # refuse unsuitable files before storing anything
         made = loaded(spec.width, initial_key(0, spec.width))
         loaded_data = load_data(spec)
         apply, params0, params1 = with_checkpoints(made, w0, w1, loaded_data.x)
+        further = []
+        for each in more:
+            _, _, weights = with_checkpoints(made, w0, read_checkpoint(each), loaded_data.x)
+            further.append(weights)
     if same_weights(params0, params1):
         raise InvalidInput("AFTER", after, "another checkpoint: these two are equal")
     with their_errors(path):
@@ -167,7 +176,7 @@ def report(
             f"{spec.dataset.name} with {num_targets} targets{'' if chosen else ', the default'}",
             f"a data set with {num_outputs}, the outputs of the model",
         )
-    return compute(spec, directory, json, reported_by(apply, params0, params1, path))
+    return compute(spec, directory, json, reported_by(apply, params0, params1, path, further))
 
 
 def gallery(

@@ -50,6 +50,8 @@ class LinearityReport(_Stored):
         loss, linear_loss: mean of ½‖f − y‖² of f(w₁) and of the linear model at w₁; None without y.
         regression_loss: that of kernel regression with K₀ on these inputs, the least of any linear model; None without
             y or with an estimated kernel.
+        addition_error: E of all checkpoints from w₀ together, see ``ntk_core.dynamics.addition_error``; None for one.
+        num_added: their number; None for one.
     """
 
     num_inputs: int
@@ -67,10 +69,29 @@ class LinearityReport(_Stored):
     loss: float | None = None
     linear_loss: float | None = None
     regression_loss: float | None = None
+    addition_error: float | None = None
+    num_added: int | None = None
 
     @property
     def verdict(self) -> str:
-        """One sentence."""
+        """One sentence, and another one on several checkpoints."""
+        return " ".join(filter(None, [self._linearity, self._addition]))
+
+    @property
+    def _addition(self) -> str:
+        """Whether all checkpoints add; empty for one."""
+        error = self.addition_error
+        if error is None:
+            return ""
+        if math.isnan(error):
+            return f"The changes of the {self.num_added} checkpoints cancel: no verdict on adding."
+        kind = "add" if error <= LINEAR else "partly add" if error <= PARTLY else "do not add"
+        missed = f"their sum misses {percent(error)} of the sum of their changes"
+        return f"The {self.num_added} checkpoints {kind}: {missed}."
+
+    @property
+    def _linearity(self) -> str:
+        """Whether the model is linear between w₀ and w₁."""
         error = self.output_error
         change = percent(self.kernel_change)
         if self.rounding > LINEAR or math.isnan(error):
@@ -96,6 +117,9 @@ class LinearityReport(_Stored):
             ("Kernel change ΔK", percent(self.kernel_change) + interval),
             ("Kernel distance", number(self.kernel_distance, 3)),
         ]
+        if self.addition_error is not None:
+            name = f"Error of adding {self.num_added} checkpoints"
+            found.append((name, percent(self.addition_error)))
         losses = (
             ("Loss", self.loss),
             ("Loss of the linear model", self.linear_loss),

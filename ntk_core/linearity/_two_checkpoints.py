@@ -1,4 +1,4 @@
-"""Measure how linear a model is between two checkpoints, without training."""
+"""Measure how linear a model is between two checkpoints, and whether several add, without training."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, PyTree
 
 from ntk_core import traced
+from ntk_core.dynamics import addition_error
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels import (
     ScaledNorm,
@@ -50,12 +51,16 @@ def linearity_report(
     memory_limit: float | None = None,
     seed: int = 0,
     trainable: traced.Trainable = None,
+    others: Sequence[PyTree] = (),
 ) -> LinearityReport:
     """Report how linear a model is between two checkpoints.
 
     With δ = w₁ − w₀: the output error ‖f(w₁) − f(w₀) − J₀δ‖ / ‖f(w₁) − f(w₀)‖ of the linear model, the second-order
     share ‖½ δᵀH(w₀)δ‖ / ‖J₀δ‖, the change of the directional derivative, ΔK and the shares of all parameters. Nothing
     is trained. Only the end points are compared, not the path between them.
+
+    With further checkpoints from the same w₀, it also reports how far all of them add: the error E of
+    :func:`ntk_core.dynamics.addition_error` for the vectors w_k − w₀.
 
     >>> report = linearity_report(lambda w, x: x @ w, jnp.ones((3, 1)), jnp.zeros((3, 1)), jnp.ones((4, 3)))
     >>> report.output_error, report.kernel_change
@@ -71,12 +76,14 @@ def linearity_report(
         memory_limit: bytes for the kernels, 1 GiB by default.
         seed: of the random vectors.
         trainable: the parameters that moved, as for ``empirical_ntk``; all others must be equal in both checkpoints.
+        others: further checkpoints, each trained from params0 on another task.
 
     Returns:
         The report; its ``verdict`` is a sentence.
 
     Raises:
-        InvalidInput: if the trees differ (with the leaf and shapes), weights are not finite, or no weight changed.
+        InvalidInput: if the trees differ (with the leaf and shapes), weights are not finite, or no weight changed; for
+            others, also if a checkpoint has another start.
 
     Source: Liu, Zhu & Belkin 2020, §2; Lee et al. 2019, §2.2; docs/tutorials/own-model.md.
     """
@@ -107,6 +114,9 @@ def linearity_report(
         memory_limit=memory_limit,
         seed=seed,
     )
+    error_of_sum = None
+    if others:
+        error_of_sum = _addition_error(given, params0, (params1, *others), trainable, apply)
     losses = {}
     if given.targets is not None:
         losses = _losses(given, params0, (f0, f1, linear), is_exact)
@@ -131,8 +141,77 @@ def linearity_report(
         kernel_interval=change.interval,
         kernel_distance=change.distance,
         layers=layers,
+        addition_error=error_of_sum,
+        num_added=1 + len(others) if others else None,
         **losses,
     )
+
+
+def _addition_error(
+    given: _Given,
+    params0: PyTree,
+    checkpoints: Sequence[PyTree],
+    trainable: traced.Trainable,
+    apply: traced.Model,
+) -> float:
+    """Return E of all checkpoints, after checking that they fit and share w₀."""
+    chosen = traced.restricted(apply, params0, trainable)
+    for index, later in enumerate(checkpoints):
+        field = "params1" if index == 0 else f"others[{index - 1}]"
+        traced.like_params(later, params0, field)
+        _check_moved(params0, later, field)
+        if trainable is not None:
+            _check_constants(chosen, params0, later)
+        _check_start(params0, later, field)
+    _, w0, _, function = _differentiated(given.net, params0, params0)
+
+    def outputs(weights: list[Array]) -> np.ndarray:
+        return np.asarray(function(weights, given.inputs), np.float64)
+
+    at_start = outputs(w0)
+    parts = []  # f(w_k) − f(w₀)
+    merged = w0  # w₀ + Σ (w_k − w₀)
+    for later in checkpoints:
+        _, _, w, _ = _differentiated(given.net, params0, later)
+        parts.append(outputs(w) - at_start)
+        merged = [
+            so_far + (after - before) for so_far, after, before in zip(merged, w, w0, strict=True)
+        ]
+    return addition_error(outputs(merged) - at_start, parts)
+
+
+LEAST_WEIGHTS = 100  # of matrices: with fewer, chance correlations are large; our choice
+STANDARD_DEVIATIONS = 5.0  # of the correlation of independent weights, 1/√p; our choice
+
+
+def _check_start(params0: PyTree, later: PyTree, field: str) -> None:
+    """Refuse weights that are uncorrelated with w₀: another draw, not a training from w₀.
+
+    Training moves weights away from w₀, but a part of w₀ stays. The correlation of independent draws of p weights
+    has standard deviation 1/√p. Vectors and leaves of w₀ that are 0 are left out: they often start equal.
+    """
+    products, squares, other_squares, count = 0.0, 0.0, 0.0, 0
+    for before, after in zip(jax.tree.leaves(params0), jax.tree.leaves(later), strict=True):
+        if jnp.ndim(before) < 2 or not jnp.issubdtype(jnp.result_type(before), jnp.floating):
+            continue
+        one = np.asarray(before, np.float64).ravel()
+        two = np.asarray(after, np.float64).ravel()
+        one = one - one.mean()
+        two = two - two.mean()
+        if not one.any():
+            continue
+        products += float(one @ two)
+        squares += float(one @ one)
+        other_squares += float(two @ two)
+        count += one.size
+    size = (squares * other_squares) ** 0.5
+    if count < LEAST_WEIGHTS or size == 0:
+        return
+    correlation = products / size
+    if correlation <= STANDARD_DEVIATIONS / count**0.5:
+        given = f"weights with correlation {correlation:.2g} to params0"
+        allowed = "a checkpoint that was trained from params0: these two do not share w₀"
+        raise InvalidInput(field, given, allowed)
 
 
 class _Given(NamedTuple):
@@ -217,7 +296,7 @@ def _norm(scaled: ScaledNorm) -> float:
     return float(np.ldexp(np.float64(scaled.size), int(scaled.exponent)))
 
 
-def _check_moved(params0: PyTree, params1: PyTree) -> None:
+def _check_moved(params0: PyTree, params1: PyTree, field_of_later: str = "params1") -> None:
     """Refuse weights that are not finite, other integers, and equal weights."""
     moved = False
     later = jax.tree.leaves(params1)
@@ -227,21 +306,21 @@ def _check_moved(params0: PyTree, params1: PyTree) -> None:
         if jnp.issubdtype(jax.dtypes.result_type(before), jax.dtypes.prng_key):
             before, after = (jax.random.key_data(each) for each in (before, after))
         moves = jnp.issubdtype(jnp.result_type(before), jnp.inexact)
-        for field, leaf in (("params0", before), ("params1", after)):
+        for field, leaf in (("params0", before), (field_of_later, after)):
             if moves and not np.isfinite(leaf).all():
                 given = f"{traced.leaf_name(path)} with numbers that are not finite"
                 raise InvalidInput(field, given, "a checkpoint with finite weights")
         differs = not np.array_equal(before, after)
         if differs and not moves:
             raise InvalidInput(
-                "params1",
+                field_of_later,
                 f"other integers in {traced.leaf_name(path)}",
                 "those of params0: integers stay",
             )
         moved |= differs
     if not moved:
         raise InvalidInput(
-            "params1", "the weights of params0", "another checkpoint: these two are equal"
+            field_of_later, "the weights of params0", "another checkpoint: these two are equal"
         )
 
 

@@ -291,6 +291,22 @@ def test_report_is_printed_stored_and_never_restarted(files, capsys):
     assert capsys.readouterr().out.startswith(printed.rstrip())
 
 
+def test_report_of_several_checkpoints_has_their_error_of_adding(files, capsys, tmp_path):
+    before = dict(np.load(files["before"]))
+    np.savez(tmp_path / "other.npz", w=0.9 * before["w"], v=before["v"])
+    np.savez(tmp_path / "elsewhere.npz", w=before["w"][::-1], v=before["v"][::-1])
+    command = ["report", files["model"], files["before"], files["after"]]
+    assert main([*command, str(tmp_path / "other.npz"), *SMALL]) == 0
+    assert "The 2 checkpoints add" in capsys.readouterr().out
+    store = Store()
+    (listed,) = store.runs(experiment="linearity_report").runs
+    assert store.spec(listed.digest).others == ("other.npz",)
+    (point,) = store.result(listed.digest).points
+    assert 0 < point.addition_error < 0.1
+    assert main([*command, str(tmp_path / "elsewhere.npz"), *SMALL]) in (1, 2)
+    assert "do not share w₀" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("before", "after", "sentence"),
     [

@@ -18,7 +18,8 @@ from nbclient import NotebookClient
 
 ROOT = Path(__file__).resolve().parents[2]
 WITH_TORCH = [
-    ROOT / "examples" / "is_my_finetuning_linear.ipynb"
+    ROOT / "examples" / "is_my_finetuning_linear.ipynb",
+    ROOT / "examples" / "do_my_finetunings_add.ipynb",
 ]  # for the environment of make torch
 NOTEBOOKS = sorted(set((ROOT / "examples").glob("*.ipynb")) - set(WITH_TORCH))
 FIGURE = "application/vnd.plotly.v1+json"

@@ -182,3 +182,22 @@ def test_text_of_the_notebook_agrees_with_its_numbers(tmp_path):
         re.search(r"<p[^>]*>(\w+(?: \w+)*):", each) for each in shown_in(computed, "text/html")
     ]
     assert [each[1] for each in verdicts if each] == ["Linear", "Not linear", "Not linear"]
+
+
+def errors_of_sums(book):
+    """Return E of both pairs that the notebook prints."""
+    printed = book.cells[-2].outputs[0].text
+    return [float(error) for error in re.findall(r"E ([\d.]+)", printed)]
+
+
+def test_notebook_merges_a_pair_that_adds_and_one_that_does_not(tmp_path):
+    book = nbformat.read(WITH_TORCH[1], as_version=4)
+    committed = errors_of_sums(book)
+    computed = executed(book, tmp_path)
+    for small, large in (committed, errors_of_sums(computed)):
+        assert small < 0.1
+        assert large > 0.5
+    assert errors_of_sums(computed)[0] == pytest.approx(committed[0], rel=0.05)
+    shown = " ".join(shown_in(computed, "text/html"))
+    assert "The 2 checkpoints add" in shown
+    assert "The 2 checkpoints do not add" in shown

@@ -197,3 +197,62 @@ def test_outputs_per_token_count_as_outputs(x64):
     assert (found.loss, found.regression_loss) == pytest.approx(
         (expected.loss, expected.regression_loss), rel=1e-6
     )
+
+
+def merged(*later):
+    return jax.tree.map(lambda w0, *w: w0 + sum(each - w0 for each in w), W0, *later)
+
+
+def test_several_checkpoints_report_their_error_of_adding(x64):
+    w2, w3 = (jax.tree.map(np.add, W0, checkpoint(seed, 0.2)) for seed in (4, 5))
+    found = linearity_report(two_layers, W0, W1, X, others=[w2, w3])
+    at = [np.asarray(two_layers(w, X)) for w in (W0, W1, w2, w3, merged(W1, w2, w3))]
+    parts = sum(each - at[0] for each in at[1:4])
+    expected = np.linalg.norm(at[4] - at[0] - parts) / np.linalg.norm(parts)
+    assert found.addition_error == pytest.approx(expected, rel=1e-10)
+    assert found.num_added == 3
+    assert "3 checkpoints" in found.verdict
+    assert ("Error of adding 3 checkpoints", ntk_core.numbers.percent(expected)) in (
+        found.number_rows()
+    )
+    alone = linearity_report(two_layers, W0, W1, X)
+    assert alone.addition_error is None
+    assert found.verdict.startswith(alone.verdict)
+
+
+def test_checkpoints_of_linear_models_add(x64):
+    weights = np.random.default_rng(6).standard_normal((4, 2))
+    found = linearity_report(
+        lambda w, x: jnp.sin(x) @ w, weights, weights + 1, X, others=[2 * weights]
+    )
+    assert found.addition_error < 1e-14
+    assert "The 2 checkpoints add" in found.verdict
+
+
+def wide(seed):
+    rng = np.random.default_rng(seed)
+    return {"w": rng.standard_normal((4, 200)), "v": rng.standard_normal((200, 2))}
+
+
+@pytest.mark.parametrize(
+    ("others", "field", "words"),
+    [
+        ([wide(1)], "others[0]", "do not share w₀"),
+        ([{**wide(0), "v": wide(1)["v"]}, wide(2)], "others[1]", "do not share w₀"),
+        ([wide(0)], "others[0]", "these two are equal"),
+        ([{"w": wide(0)["w"]}], "others[0]", ""),
+        ([{**wide(0), "v": np.full((200, 2), np.nan)}], "others[0]", "not finite"),
+    ],
+)
+def test_checkpoints_from_other_starts_are_named(others, field, words):
+    def apply(params, x):
+        return jnp.tanh(x @ params["w"]) @ params["v"]
+
+    later = jax.tree.map(lambda w: w + 0.1, wide(0))
+    with pytest.raises(InvalidInput) as caught:
+        linearity_report(apply, wide(0), later, X, others=others)
+    assert caught.value.field.startswith(field)
+    assert words in str(caught.value)
+    with pytest.raises(InvalidInput, match="params1"):
+        linearity_report(apply, wide(0), wide(3), X, others=[later])
+    assert linearity_report(apply, wide(0), later, X, others=[later]).addition_error >= 0

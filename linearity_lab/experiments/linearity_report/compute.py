@@ -1,5 +1,6 @@
 """Report on two loaded checkpoints; importing this starts JAX."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import jax
@@ -34,7 +35,9 @@ def num_outputs_of(apply: Apply, params: PyTree, x: np.ndarray) -> int:
     return accepted(apply, params, jnp.asarray(x)).num_outputs
 
 
-def reported_by(apply: Apply, params0: PyTree, params1: PyTree, path: Path) -> Computation:
+def reported_by(
+    apply: Apply, params0: PyTree, params1: PyTree, path: Path, others: Sequence[PyTree] = ()
+) -> Computation:
     """Computation of a :class:`LinearityReportSpec`'s point, which needs the loaded model and weights."""
 
     def compute(
@@ -43,7 +46,9 @@ def reported_by(apply: Apply, params0: PyTree, params1: PyTree, path: Path) -> C
         progress.report(0.0, "report")
         with their_errors(path):
             return LinearityReportPoint.read_off(
-                linearity_report(apply, params0, params1, jnp.asarray(data.x), data.y)
+                linearity_report(
+                    apply, params0, params1, jnp.asarray(data.x), data.y, others=others
+                )
             )
 
     return Computation(compute, load_data)

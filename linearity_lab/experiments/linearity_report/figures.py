@@ -58,7 +58,8 @@ def _ends(marks: Sequence[tuple[float, float]]) -> list[float]:
 def name_of(result: LinearityReportResult | Report) -> str:
     """Return model and checkpoints of a report."""
     spec = result.spec
-    return f"{spec.file}:{spec.function}, {spec.before} → {spec.after}"
+    later = " + ".join([spec.after, *spec.others])
+    return f"{spec.file}:{spec.function}, {spec.before} → {later}"
 
 
 def errors(reports: Mapping[str, LinearityReportResult | Report], chosen: str) -> Chart:

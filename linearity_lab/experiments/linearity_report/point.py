@@ -1,8 +1,8 @@
-"""Reports on two checkpoints of your model: computed by the command ``report`` only, stored like any run."""
+"""Reports on two or more checkpoints of your model: computed by the command ``report`` only, stored like any run."""
 
 from collections.abc import Sequence
 from functools import partial
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -48,6 +48,14 @@ class LinearityReportSpec(ExperimentSpec, SpecOf["LinearityReportResult"]):
         default="0" * 64, pattern=_SHA256, title="SHA-256 of the checkpoint after"
     )
     """Of its bytes."""
+    others: tuple[Annotated[str, Field(pattern=_NAME)], ...] = Field(
+        default=(), max_length=16, title="Further checkpoints"
+    )
+    """Files of weights after training on other tasks from the same w₀, without their folders."""
+    others_sha256: tuple[Annotated[str, Field(pattern=_SHA256)], ...] = Field(
+        default=(), max_length=16, title="SHA-256 of the further checkpoints"
+    )
+    """Of their bytes."""
     width: Width = Field(default=1, title="Width m")
     """Arguments of the function."""
     dataset: DatasetSpec = DatasetSpec(num_samples=20)
@@ -76,6 +84,7 @@ class LinearityReportSpec(ExperimentSpec, SpecOf["LinearityReportResult"]):
             model,
             self.before,
             self.after,
+            *self.others,
             *(["--set", *settings] if settings else []),
         )
 
@@ -96,7 +105,7 @@ class LinearityReportPoint(PointValue, LinearityReport):
 
 _OF_ALL = (
     "output_change", "output_error", "second_order_share", "derivative_change", "kernel_change", "kernel_interval",
-    "kernel_distance", "loss", "linear_loss", "regression_loss",
+    "kernel_distance", "loss", "linear_loss", "regression_loss", "addition_error",
 )  # fmt: skip
 
 
@@ -110,7 +119,10 @@ COLUMNS = (
     Column("distance", "Distance ‖δ‖ / ‖w₀‖"),
     Column("output_share", "Share of J₀δ"),
     Column("kernel_share", "Share of tr K₀"),
-    *(Column(name, "", partial(_of_all, name), role="label") for name in _OF_ALL),
+    *(
+        Column(name, "", partial(_of_all, name), role="label", optional=name == "addition_error")
+        for name in _OF_ALL
+    ),
 )
 
 
