@@ -347,3 +347,18 @@ def test_home_draws_both_lines_and_agrees_with_training(open_page):
     assert home.evaluate("each => each.home.tour.length") == 0, (
         "the visitor's own width ends the tour"
     )
+
+
+def test_second_task_shows_whether_both_add(open_page):
+    page = open_page("/live?width=1024&seed=2")
+    component = live(page)
+    until(component, "each => each.live.now.time > 100")
+    page.get_by_role("button", name="Second task").click()
+    until(component, "each => each.live.added")
+    expect(page.locator(".verdict")).to_contain_text("Width 1,024: two tasks")
+    error = component.evaluate("each => each.live.added.error")
+    assert 0 < error < 0.2
+    assert component.evaluate("each => each.live.added.time === each.live.now.time")
+    page.get_by_role("button", name="One step").click()
+    until(component, "each => !each.live.added")
+    expect(page.locator(".verdict")).not_to_contain_text("tasks")

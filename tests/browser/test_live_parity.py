@@ -299,3 +299,53 @@ def test_only_the_linear_model_diverges_beyond_two(model):
     assert max(beyond["losses"]) > 10 * beyond["losses"][0]
     assert beyond["losses"][-1] < 0.01 * beyond["losses"][0]
     assert beyond["rate"] < 2
+
+
+SECOND = """async ([start, steps]) => {
+  const { Training, secondTask } = await window.model, training = new Training(start);
+  while (training.time < steps) training.step();
+  const { second, both, summed, error, points } = secondTask(training, start);
+  return { second: Array.from(second), both: Array.from(both), summed: Array.from(summed), error, points };
+}"""
+
+
+@pytest.mark.parametrize(("width", "output"), [(8, "linear"), (8, "swish"), (128, "linear")])
+def test_second_task_adds_as_in_the_core(model, x64, width, output):
+    hidden = (width, width)  # 128: a large matrix between the layers
+    start = {
+        "hidden": list(hidden),
+        "activation": "tanh",
+        "output": output,
+        "seed": SEED,
+        "rate": RATE,
+        "points": POINTS,
+        "grid": GRID,
+    }
+    found = model.evaluate(SECOND, [start, STEPS])
+    net = ntk_core.FullyConnected(
+        width=width, depth=2, activation="tanh", output=output, use_bias=False
+    )
+    w0 = drawn(hidden)
+    grid = jnp.array(GRID)[:, None]
+
+    def trained(points):
+        x, y = jnp.asarray(points[:, :1]), jnp.asarray(points[:, 1:])
+        kernel = ntk_core.empirical_ntk(net, w0, x)[:, :, 0, 0]
+        rate = RATE * len(x) / float(np.linalg.eigvalsh(np.asarray(kernel))[-1])
+        gradient = jax.grad(lambda w: 0.5 * jnp.mean((net.apply(w, x) - y) ** 2))
+        w = w0
+        for _ in range(STEPS):
+            w = jax.tree.map(lambda each, slope: each - rate * slope, w, gradient(w))
+        return w
+
+    first = np.array(POINTS)
+    second = np.column_stack([first[:, 0], np.roll(first[:, 1], -2)])  # a third of six points
+    assert found["points"] == second.tolist()
+    w1, w2 = trained(first), trained(second)
+    merged = jax.tree.map(lambda a, b, c: a + b - c, w1, w2, w0)
+    at_start, one, two, both = (net.apply(w, grid)[:, 0] for w in (w0, w1, w2, merged))
+    assert away(found["second"], two) < ABOUT
+    assert away(found["both"], both) < ABOUT
+    assert away(found["summed"], one + two - at_start) < ABOUT
+    expected = ntk_core.dynamics.addition_error(both - at_start, [one - at_start, two - at_start])
+    assert found["error"] == pytest.approx(expected, rel=1e-3)

@@ -4,7 +4,7 @@ import { filled } from "./verdict.js";
 
 export const PARTS = ["functions", "difference", "kernel", "neurons", "change", "losses"];
 const ABOVE_EACH_OTHER = 2; // the first parts share the stage slider and an axis over x
-const BUTTONS = ["play", "step", "restart", "seed"];
+const BUTTONS = ["play", "step", "restart", "seed", "second"];
 const LINES = ["network", "linear", "start"];
 
 export function element(tag, attributes = {}, ...children) {

@@ -7,7 +7,7 @@ import { Player } from "./player.js";
 import { schemeOf, scientific, themeOf } from "./plot.js";
 import { Record } from "./record.js";
 import { TOUR, pointsOf, settingsFrom, setup, textsOf, tidied } from "./settings.js";
-import { difference, percent, sentences } from "./verdict.js";
+import { addingSentence, difference, percent, sentences } from "./verdict.js";
 
 const DRAW = {
   difference: drawDifference, kernel: drawKernel, neurons: drawNeurons, change: drawChange, losses: drawLosses,
@@ -73,6 +73,7 @@ class Live extends Panel {
       this.record.shown = null;
       this.player.step();
     } else if (name === "restart") this.restart();
+    else if (name === "second") this.askSecond();
     else if (name === "seed") this.choose({ seed: this.settings.seed + 1 }, true);
     else this.guide({ begin: 1, back: this.settings.tour - 1, next: this.settings.tour + 1, end: 0 }[name]);
   }
@@ -107,8 +108,16 @@ class Live extends Panel {
     this.announce();
   }
 
+  // Pause, train a second task from the same start for as many steps, and show whether both add.
+  askSecond() {
+    this.play(false);
+    this.record.shown = null;
+    this.player.second();
+  }
+
   restart() {
     this.settled = false;
+    this.added = null;
     this.asked = { ...setup(this.settings), id: (this.asked?.id ?? 0) + 1 };
     this.player.start(this.asked);
     this.stale = true;
@@ -116,11 +125,18 @@ class Live extends Panel {
 
   // Take a result of the worker.
   take(state) {
+    if (state.added) {
+      if (state.id === this.asked.id) this.added = state.added;
+      this.stale = true;
+      this.announce();
+      return;
+    }
     if (state.begun) {
       this.begun = state.begun;
       this.record.clear();
       this.first = state;
     }
+    if (this.added && this.added.time !== state.time) this.added = null;
     this.record.add(state);
     this.steps += state.done;
     const learned = state.loss < LEARNED && (state.linearLoss < LEARNED || state.linearDiverged);
@@ -159,7 +175,8 @@ class Live extends Panel {
     const points = pointsOf(this.settings);
     const chosen = controls.canvases.functions === controls.root.getRootNode().activeElement ? this.hand.chosen : -1;
     const { begun, now, record } = this;
-    const scene = { begun, now, history: record.history, points, chosen, words: words.drawn };
+    const added = this.shownSecond;
+    const scene = { begun, now, added, history: record.history, points, chosen, words: words.drawn };
     this.plot = drawFunctions(controls.canvases.functions, theme, scene);
     for (const [name, draw] of Object.entries(DRAW)) {
       if (controls.canvases[name]) draw(controls.canvases[name], theme, scene);
@@ -176,8 +193,14 @@ class Live extends Panel {
     this.paintedAt ??= performance.now();
   }
 
+  // The second task, if it was trained as long as the state on screen.
+  get shownSecond() {
+    return this.added?.time === this.now.time ? this.added : null;
+  }
+
   sentence() {
     if (this.begun.id !== this.asked.id && this.player.isSlow) return this.words.verdicts.waiting;
+    if (this.shownSecond) return addingSentence(this.words.verdicts, this.begun, this.shownSecond);
     return sentences(this.words.verdicts, this.begun, this.now, this.first);
   }
 

@@ -15,7 +15,7 @@ const LOSS_DECADES = [-6, 1];
 // Cividis (Nuñez, Anderton & Renslow 2018), the scale of every kernel in the lab.
 const CIVIDIS = [[0, 34, 78], [56, 72, 108], [112, 113, 115], [169, 157, 113], [230, 207, 84], [254, 232, 56]];
 
-export function drawFunctions(canvas, theme, { begun, now, points, chosen, words }) {
+export function drawFunctions(canvas, theme, { begun, now, added, points, chosen, words }) {
   const plot = new Plot(canvas, theme, canvas.clientWidth < NARROW ? 13 : 15);
   plot.frame({ left: LEFT, right: 12, top: 8, bottom: 26 }, [-REACH, REACH], [-HEIGHT, HEIGHT]);
   const small = plot.width < SMALL, radius = small ? SMALL_POINT_RADIUS : POINT_RADIUS;
@@ -25,8 +25,12 @@ export function drawFunctions(canvas, theme, { begun, now, points, chosen, words
   const through = (values) => begun.grid.map((x, i) => [plot.x(x), plot.y(clamped(values[i], 40 * HEIGHT))]);
   const smooth = begun.grid.length < 60;
   plot.curve(through(begun.startCurve), theme.middle, 1.5, [2, 4], smooth);
-  plot.curve(through(now.curve), theme.network, 4.5, [], smooth);
-  if (!now.linearDiverged) plot.curve(through(now.linearCurve), theme.linear, 3, LINEAR_DASH, smooth);
+  if (added) {
+    drawAdded(plot, theme, through, added, now, smooth);
+  } else {
+    plot.curve(through(now.curve), theme.network, 4.5, [], smooth);
+    if (!now.linearDiverged) plot.curve(through(now.linearCurve), theme.linear, 3, LINEAR_DASH, smooth);
+  }
   points.forEach(([x, y], at) => {
     pen.beginPath();
     pen.arc(plot.x(x), plot.y(y), radius, 0, 2 * Math.PI);
@@ -40,6 +44,22 @@ export function drawFunctions(canvas, theme, { begun, now, points, chosen, words
   plot.label(words.output, plot.box.left + 6, plot.box.top + 16, "left");
   if (!small) plot.words(words.input, plot.x(2.5), plot.box.bottom + plot.letters + 3, "center");
   return plot;
+}
+
+// Both tasks thin, the sum of their changes thick, and on it the network with both changes; rings mark the second task.
+function drawAdded(plot, theme, through, added, now, smooth) {
+  plot.curve(through(now.curve), theme.network, 1.5, [], smooth);
+  plot.curve(through(added.second), theme.network, 1.5, [6, 3], smooth);
+  plot.curve(through(added.summed), theme.middle, 7, [], smooth);
+  plot.curve(through(added.both), theme.network, 3.5, [], smooth);
+  const { pen } = plot;
+  for (const [x, y] of added.points) {
+    pen.beginPath();
+    pen.arc(plot.x(x), plot.y(y), SMALL_POINT_RADIUS, 0, 2 * Math.PI);
+    pen.lineWidth = 2;
+    pen.strokeStyle = theme.ink;
+    pen.stroke();
+  }
 }
 
 const DIFFERENCE = 1; // end of the axis of the difference, the same at every width: our choice

@@ -19,8 +19,11 @@ export class Player {
     this.worker = new Worker(this.address);
     this.worker.onmessage = ({ data }) => {
       this.since = null;
-      const next = this.queued ? { start: this.queued } : this.requested ? { steps: this.requested } : null;
-      Object.assign(this, { queued: null, requested: 0 });
+      let next = null;
+      if (this.queued) next = { start: this.queued };
+      else if (this.requested) next = { steps: this.requested };
+      else if (this.wantsSecond) next = { second: true };
+      Object.assign(this, { queued: null, requested: 0, wantsSecond: false });
       if (next) this.send(next);
       this.show(data);
     };
@@ -40,6 +43,7 @@ export class Player {
     if (this.busy) this.queued = setup;
     else this.send({ start: setup });
     this.requested = 0;
+    this.wantsSecond = false;
   }
 
   // Request some steps; ignored while the worker is busy.
@@ -51,6 +55,12 @@ export class Player {
   step() {
     if (this.busy) this.requested += 1;
     else this.send({ steps: 1 });
+  }
+
+  // Train the second task for as many steps as the first, after the current work.
+  second() {
+    if (this.busy) this.wantsSecond = true;
+    else this.send({ second: true });
   }
 
   send(message) {

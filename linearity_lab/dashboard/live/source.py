@@ -13,7 +13,7 @@ from ntk_core.networks.choices import ACTIVATIONS
 
 FOLDER = Path(__file__).parent
 # In the order of their imports; the worker's part has no page to draw on.
-MODEL = ("random", "functions", "products", "model", "training")
+MODEL = ("random", "functions", "products", "model", "training", "second")
 PAGE = (
     "settings",
     "player",
@@ -36,7 +36,7 @@ def model_module() -> str:
     """The network, its linear model and the generator of their weights, as an ES module without a page."""
     return (
         joined(FOLDER, MODEL)
-        + "\nexport { LargeMatrix, Training, erf, normals, precisionFor, threefry };\n"
+        + "\nexport { LargeMatrix, Training, erf, normals, precisionFor, secondTask, threefry };\n"
     )
 
 

@@ -15,6 +15,7 @@ export class Training {
     // With a saturated output, steps are large for the other weights: rounding errors grow a thousandfold in ten steps.
     const most = Math.max(points.length, grid.length), exact = output !== "linear";
     this.network = new Network(hidden, activation, seed, most, exact);
+    this.exact = exact;
     this.output = FUNCTIONS[output];
     this.targets = Float64Array.from(points, ([, y]) => y);
     this.batch = new Batch(points.map(([x]) => x), hidden);
@@ -137,6 +138,6 @@ function scaled(kernel, left, right) {
   return kernel.map((value, at) => value * left[Math.floor(at / right.length)] * right[at % right.length]);
 }
 
-function norm(values) {
+export function norm(values) {
   return Math.sqrt(values.reduce((sum, value) => sum + value * value, 0));
 }

@@ -38,6 +38,19 @@ export function sentences(words, begun, now, first) {
   return parts.map((part) => filled(words[part], numbers)).join(" ");
 }
 
+const ADDS = 0.1, PARTLY = 0.5; // largest errors E of these sentences, as in linearity reports: our choice
+
+// The sentence on two tasks.
+export function addingSentence(words, begun, { error, time }) {
+  const numbers = { width: begun.width.toLocaleString("en-US"), error: percent(error) };
+  let name = "apart";
+  if (time === 0 || Number.isNaN(error)) name = "untrained";
+  else if (!Number.isFinite(error)) name = "gone";
+  else if (error <= ADDS) name = "adds";
+  else if (error <= PARTLY) name = "partly";
+  return filled(words[name], numbers);
+}
+
 // The largest |F − F_lin| on the range of the training points, as a share of the range of F there, with the index of
 // that input; `outside` is the largest one on the other plotted inputs, in the same unit.
 export function difference({ grid, points }, { curve, linearCurve }) {
