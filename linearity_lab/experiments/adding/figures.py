@@ -9,6 +9,13 @@ from linearity_lab.charts.axes import GUIDE_LINE, beginning, finish
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.choices import Choice, output_choice, width_choice
 from linearity_lab.charts.figure import Figure, Shown
+from linearity_lab.charts.lettered_networks import (
+    line_names,
+    line_style,
+    network_choice,
+    network_title,
+    points_of,
+)
 from linearity_lab.charts.lines import (
     GROWN_AXES,
     Axis,
@@ -21,33 +28,36 @@ from linearity_lab.charts.style import (
     GUIDE_COLOR,
     Style,
     model_style,
-    network_style,
     nth_style,
     output_title,
     width_style,
 )
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.experiments.adding.point import AddingPoint, AddingRun, AddingSpec
-from linearity_lab.networks.differences import differences
 from linearity_lab.networks.spec import grown_size
-from ntk_core.networks.kinds import ARCHITECTURES
 from ntk_core.numbers import number, width_label
 
 Runs = Shown[AddingSpec, AddingPoint]
 ERROR = Measure[AddingRun]("error of the sum E", "E", lambda run: run.last_error)
 
 
-def against_width(shown: Runs) -> Chart:
-    """Draw E of all tasks against width, a line for each network and output, log–log."""
-    spec = shown.spec
+def lines_of(shown: Runs, names: Sequence[tuple[str, str]]) -> list[Line]:
+    """Return E of all tasks, a line for each network and output of ``names``."""
     lines = []
-    for letter, output in line_names(shown):
+    for letter, output in names:
         runs = [
             (float(point.width), run)
-            for point in points_of(shown, letter)
+            for point in points_of(shown.points, letter)
             for run in point.of(output)
         ]
-        lines.append(Line(line_style(spec, letter, output), ERROR.dots(runs)))
+        lines.append(Line(line_style(shown.spec, letter, output), ERROR.dots(runs)))
+    return lines
+
+
+def against_width(shown: Runs, names: Sequence[tuple[str, str]] | None = None) -> Chart:
+    """Draw E of all tasks against width, log–log: of all networks and outputs, or of ``names``."""
+    spec = shown.spec
+    lines = lines_of(shown, line_names(spec, shown.points) if names is None else names)
     grown = grown_size(spec.architectures)
     axis = replace(GROWN_AXES.get(grown, width_axis()), values=spec.widths)
     return sweep(
@@ -67,7 +77,7 @@ def against_width(shown: Runs) -> Chart:
 def against_count(shown: Runs, letter: str, output: str) -> Chart:
     """Draw E of the first tasks against their number, a line for each width, log–log."""
     spec = shown.spec
-    points = points_of(shown, letter)
+    points = points_of(shown.points, letter)
     lines = []
     for index, point in enumerate(points):
         dots = []
@@ -93,7 +103,7 @@ def against_count(shown: Runs, letter: str, output: str) -> Chart:
 
 def added_functions(shown: Runs, letter: str, output: str, width: int) -> Chart:
     """Draw the functions after each task and after all, or outputs at test points without a curve."""
-    point = next(each for each in points_of(shown, letter) if each.width == width)
+    point = next(each for each in points_of(shown.points, letter) if each.width == width)
     run = next(each for each in point.of(output) if each.together)
     figure = _curves(point, run) if point.x else _scatter(run)
     finish(figure)
@@ -212,70 +222,22 @@ def _tasks_words(spec: AddingSpec) -> str:
     )
 
 
-def network_title(spec: AddingSpec, letter: str) -> str:
-    """Return the letter, the kind and what differs from networks of this kind."""
-    network = spec.networks[letter]
-    alike = [other for other in spec.networks.values() if other.kind == network.kind]
-    words = [ARCHITECTURES[network.kind].title, *differences(network, alike, but=("grows",))]
-    return f"{letter}: {', '.join(words)}" if len(spec.networks) > 1 else ", ".join(words)
-
-
-def line_style(spec: AddingSpec, letter: str, output: str) -> Style:
-    """Return the style of a network with an output; networks of one kind are variants."""
-    letters = list(spec.networks)
-    kind = spec.networks[letter].kind
-    before = [spec.networks[each].kind for each in letters[: letters.index(letter)]]
-    title = network_title(spec, letter)
-    if len(spec.outputs) > 1:
-        title = f"{title}, {output_title(output)}"
-    return network_style(kind, output, title, variant=before.count(kind))
-
-
-def points_of(shown: Runs, letter: str) -> list[AddingPoint]:
-    """Return the points of a network, by width."""
-    return [point for point in shown.points if point.network == letter]
-
-
-def line_names(shown: Runs) -> list[tuple[str, str]]:
-    """Return (letter, output) of every network with points."""
-    return [
-        (letter, output)
-        for letter in shown.spec.networks
-        if points_of(shown, letter)
-        for output in shown.spec.outputs
-    ]
-
-
-def _network_choice(shown: Runs, name: str) -> Choice[str]:
-    """Return the choice of a network; ``name`` keeps those of several figures apart."""
-    letters = [letter for letter in shown.spec.networks if points_of(shown, letter)]
-    spec = shown.spec
-    return Choice(
-        name,
-        "Network",
-        letters,
-        lambda letter: network_title(spec, letter),
-        220,
-        is_rare=len(letters) == 1,
-    )
-
-
 def _choices_of_tasks(shown: Runs) -> list[Choice]:
     return [
-        _network_choice(shown, "network"),
+        network_choice(shown.spec, shown.points),
         output_choice(shown.spec.outputs, is_rare=True),
     ]
 
 
 def _choices_of_count(shown: Runs) -> list[Choice]:
     return [
-        _network_choice(shown, "counted_network"),
+        network_choice(shown.spec, shown.points, "counted_network"),
         replace(output_choice(shown.spec.outputs, is_rare=True), name="counted_output"),
     ]
 
 
 def _widths(shown: Runs, letter: str, output: str) -> list[Choice]:
-    return [width_choice(points_of(shown, letter))]
+    return [width_choice(points_of(shown.points, letter))]
 
 
 FIGURES = (

@@ -1,4 +1,4 @@
-"""The source lecture and where its linearity ends, in eighteen steps, free of Streamlit."""
+"""The source lecture and where its linearity ends, in nineteen steps, free of Streamlit."""
 
 from pathlib import Path
 

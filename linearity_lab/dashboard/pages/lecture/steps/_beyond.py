@@ -5,8 +5,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from linearity_lab.charts.chart import Chart, veiled
+from linearity_lab.charts.figure import shown_result
+from linearity_lab.charts.lines import Axis, Line, width_axis
 from linearity_lab.dashboard.pages.lecture import figures as lecture
+from linearity_lab.dashboard.pages.lecture.steps._linear import exponent
 from linearity_lab.dashboard.pages.lecture.steps._step import Results, alone, step
+from linearity_lab.experiments.adding import figures as adding
+from linearity_lab.experiments.adding.point import AddingPoint
 from linearity_lab.experiments.dag import figures as dag
 from linearity_lab.experiments.dag.point import DRAWN
 from linearity_lab.experiments.early_time import figures as early_time
@@ -100,6 +105,50 @@ def gap_before(run: EarlyRun) -> float:
     return max(abs(net - lin) / lin for net, lin in list(pairs)[: run.linear_phase + 1])
 
 
+# Option of the step → networks and outputs of its lines.
+ADDED = {
+    "plain": [("A", "linear")],
+    "bottleneck": [("A", "linear"), ("B", "linear")],
+    "swish": [("A", "linear"), ("A", "swish")],
+}
+
+
+def _adding(results: Results, option: str) -> Chart:
+    return adding.against_width(shown_result(results["adding-networks"]), ADDED[option])
+
+
+def _addition_errors(results: Results, letter: str, output: str) -> dict[int, float]:
+    """Width → mean E of the converged runs."""
+    points: Sequence[AddingPoint] = results["adding-networks"].points
+    found = {}
+    for point in sorted(points, key=lambda point: point.width):
+        if point.network == letter:
+            runs = [run for run in point.of(output) if run.outcome == "converged"]
+            found[point.width] = mean([run.last_error for run in runs]).value
+    return found
+
+
+def _sum_of_dense(results: Results) -> tuple[Line, Axis]:
+    shown = shown_result(results["adding-networks"])
+    (line,) = adding.lines_of(shown, ADDED["plain"])
+    return line, width_axis(shown.spec.widths)
+
+
+def _why_adding(results: Results) -> dict[str, str]:
+    plain = _addition_errors(results, "A", "linear")
+    narrow, *_, wide = plain
+    line, _ = _sum_of_dense(results)
+    return {
+        "first": number(plain[narrow]),
+        "last": number(plain[wide]),
+        "narrow": width_label(narrow),
+        "wide": width_label(wide),
+        "law": exponent(line.law),
+        "bottleneck": number(_addition_errors(results, "B", "linear")[wide]),
+        "swish": number(_addition_errors(results, "A", "swish")[wide]),
+    }
+
+
 COSTS = {"parity": "price-of-linearity", "digits": "no-price-on-digits"}
 
 
@@ -156,6 +205,7 @@ def _why_methods(results: Results) -> dict[str, str]:
 BEYOND = (
     step("graphs", _graphs, _why_graphs),
     step("early-time", _early, _why_early, _first_steps),
+    step("adding", _adding, _why_adding, measured=_sum_of_dense),
     step("price-of-linearity", _price, _why_price),
     step("open-questions", _methods, _why_methods, alone(METHODS[PLAIN].title)),
 )

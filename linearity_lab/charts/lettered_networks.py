@@ -1,0 +1,78 @@
+"""Networks named by letters: their titles, styles and points, and the choice of one."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from linearity_lab.charts.choices import Choice
+from linearity_lab.charts.style import Style, network_style, output_title
+from linearity_lab.networks.differences import differences
+from linearity_lab.networks.spec import ArchitectureSpec
+from ntk_core.networks.kinds import ARCHITECTURES
+
+
+class ComparedNetworks(Protocol):
+    """A spec with lettered networks, each with several outputs."""
+
+    @property
+    def networks(self) -> Mapping[str, ArchitectureSpec]: ...
+    @property
+    def outputs(self) -> Sequence[str]: ...
+
+
+class LetteredPoint(Protocol):
+    """A point of one network."""
+
+    @property
+    def network(self) -> str: ...
+
+
+AnyPoint = TypeVar("AnyPoint", bound=LetteredPoint)
+
+
+def network_title(spec: ComparedNetworks, letter: str) -> str:
+    """Return the letter, the kind and what differs from networks of this kind."""
+    network = spec.networks[letter]
+    alike = [other for other in spec.networks.values() if other.kind == network.kind]
+    words = [ARCHITECTURES[network.kind].title, *differences(network, alike, but=("grows",))]
+    return f"{letter}: {', '.join(words)}" if len(spec.networks) > 1 else ", ".join(words)
+
+
+def line_style(spec: ComparedNetworks, letter: str, output: str) -> Style:
+    """Return the style of a network with an output; networks of one kind are variants."""
+    letters = list(spec.networks)
+    kind = spec.networks[letter].kind
+    before = [spec.networks[each].kind for each in letters[: letters.index(letter)]]
+    title = network_title(spec, letter)
+    if len(spec.outputs) > 1:
+        title = f"{title}, {output_title(output)}"
+    return network_style(kind, output, title, variant=before.count(kind))
+
+
+def points_of(points: Sequence[AnyPoint], letter: str) -> list[AnyPoint]:
+    """Return the points of a network, by width."""
+    return [point for point in points if point.network == letter]
+
+
+def line_names(spec: ComparedNetworks, points: Sequence[LetteredPoint]) -> list[tuple[str, str]]:
+    """Return (letter, output) of every network with points."""
+    return [
+        (letter, output)
+        for letter in spec.networks
+        if points_of(points, letter)
+        for output in spec.outputs
+    ]
+
+
+def network_choice(
+    spec: ComparedNetworks, points: Sequence[LetteredPoint], name: str = "network"
+) -> Choice[str]:
+    """Return the choice of a network; ``name`` keeps those of several figures apart."""
+    letters = [letter for letter in spec.networks if points_of(points, letter)]
+    return Choice(
+        name,
+        "Network",
+        letters,
+        lambda letter: network_title(spec, letter),
+        220,
+        is_rare=len(letters) == 1,
+    )
