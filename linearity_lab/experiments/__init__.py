@@ -18,6 +18,7 @@ EXPERIMENTS = (
     "horizon",
     "generalization",
     "adding",
+    "attribution",
 )
 KEPT = (
     "own_model",

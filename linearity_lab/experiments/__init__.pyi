@@ -22,6 +22,8 @@ from .adding.point import AddingResult as AddingResult
 from .adding.point import AddingSpec as AddingSpec
 from .architectures.point import ArchitecturesResult as ArchitecturesResult
 from .architectures.point import ArchitecturesSpec as ArchitecturesSpec
+from .attribution.point import AttributionResult as AttributionResult
+from .attribution.point import AttributionSpec as AttributionSpec
 from .dag.point import DAGResult as DAGResult
 from .dag.point import DAGSpec as DAGSpec
 from .depth_width.point import DepthWidthResult as DepthWidthResult
@@ -169,7 +171,9 @@ def preset(
 ) -> Preset[EarlyTimeSpec]: ...
 @typing.overload
 def preset(
-    name: typing.Literal["catapult-map", "catapult-anew", "catapult-run", "catapult-one-sample"],
+    name: typing.Literal[
+        "catapult-map", "catapult-anew", "catapult-run", "catapult-one-sample", "edge-of-stability"
+    ],
 ) -> Preset[LearningRateSpec]: ...
 @typing.overload
 def preset(
@@ -187,6 +191,10 @@ def preset(
 def preset(
     name: typing.Literal["adding-networks", "adding-curves", "adding-adapters", "adding-many"],
 ) -> Preset[AddingSpec]: ...
+@typing.overload
+def preset(
+    name: typing.Literal["point-worth", "point-worth-swish", "point-worth-width"],
+) -> Preset[AttributionSpec]: ...
 @typing.overload
 def preset(name: str) -> Preset[ExperimentSpec]: ...
 @typing.overload
@@ -327,7 +335,9 @@ def compute(
 ) -> EarlyTimeResult: ...
 @typing.overload
 def compute(
-    spec: typing.Literal["catapult-map", "catapult-anew", "catapult-run", "catapult-one-sample"],
+    spec: typing.Literal[
+        "catapult-map", "catapult-anew", "catapult-run", "catapult-one-sample", "edge-of-stability"
+    ],
     *,
     points: runs.Points | None = None,
     **settings: object,
@@ -357,6 +367,13 @@ def compute(
     points: runs.Points | None = None,
     **settings: object,
 ) -> AddingResult: ...
+@typing.overload
+def compute(
+    spec: typing.Literal["point-worth", "point-worth-swish", "point-worth-width"],
+    *,
+    points: runs.Points | None = None,
+    **settings: object,
+) -> AttributionResult: ...
 @typing.overload
 def compute(
     spec: runs.SpecOf[_Result] | Preset[runs.SpecOf[_Result]],

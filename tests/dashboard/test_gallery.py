@@ -33,6 +33,7 @@ COVERED = (
     "kernel-convergence-pair", "liu-fig1-wide", "liu-shallow", "liu-parameterization", "catapult-anew", "catapult-run",
     "richness-deep", "horizon-rate", "zhu-preactivations", "hu-fig3-cnn", "hu-fig5", "convolution", "zhu-pl",
     "zhu-vector-output", "adding-networks", "adding-curves", "adding-adapters",
+    "edge-of-stability", "point-worth", "point-worth-width", "point-worth-swish",
 )  # fmt: skip
 TO_THE_END = [name for name in NAMES if SPECS[name].experiment in WHOLE and name not in COVERED]
 TO_THE_END += ["zhu-fig2", "hu-fig1", "adding-many"]

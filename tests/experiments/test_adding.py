@@ -16,6 +16,7 @@ from ntk_core.dynamics import addition_error
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.keys import initial_key
 from tests import running
+from tests.naive_network import NaiveTanh
 
 SMALL = {"widths": [8], "num_seeds": 1, "num_test": 5, "architectures": 1, "outputs": ["linear"]}
 
@@ -24,45 +25,13 @@ def result_of(**settings):
     return running.result_of(with_settings(AddingSpec(), {**SMALL, **settings}))
 
 
-class Naive:
-    """A network with one hidden layer of tanh in float64, with its gradient written out."""
-
-    def __init__(self, spec, data, width):
-        net = build_network(spec.architectures[0], width, data.num_outputs, "linear")
-        leaves = jax.tree.leaves(net.init(initial_key(spec.seed, width), data.input_shape))
-        shapes = [(data.x.shape[1], width), (width,), (width, data.num_outputs)]
-        self.start = []
-        for shape in shapes:
-            (found,) = [np.asarray(leaf, np.float64) for leaf in leaves if leaf.shape == shape]
-            self.start.append(found)
-
-    @staticmethod
-    def hidden(w, x):
-        return np.tanh(x @ w[0] / np.sqrt(x.shape[1]) + w[1])
-
-    def outputs(self, w, x):
-        return self.hidden(w, x) @ w[2] / np.sqrt(len(w[2]))
-
-    def gradient(self, w, x, y):
-        h = self.hidden(w, x)
-        off = (self.outputs(w, x) - y) / len(x)
-        back = off @ w[2].T / np.sqrt(len(w[2])) * (1 - h**2)
-        return [x.T @ back / np.sqrt(x.shape[1]), back.sum(0), h.T @ off / np.sqrt(len(w[2]))]
-
-    def trained(self, x, y, rate, num_steps):
-        w = self.start
-        for _ in range(num_steps):
-            w = [each - rate * slope for each, slope in zip(w, self.gradient(w, x, y), strict=True)]
-        return w
-
-
 def test_error_is_that_of_weights_trained_in_float64():
     settings = {"num_tasks": 3, "scale": -0.5, "training.learning_rate": 0.3}
     settings |= {"training.max_steps": 40, "training.loss_threshold": 1e-9}
     spec = with_settings(AddingSpec(), {**SMALL, **settings})
     (run,) = running.result_of(spec).points[0].runs
     data = load_data(spec)
-    naive = Naive(spec, data, 8)
+    naive = NaiveTanh(spec.architectures[0], data, 8, spec.seed)
     x = np.asarray(data.x_test, np.float64)
     at_start = naive.outputs(naive.start, x)
     vectors = []

@@ -66,6 +66,11 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str, str]]] = {
         ({"dataset.num_samples": 3, "num_tasks": 4}, "num_tasks", "at most 3"),
         ({"dataset.name": "sine", "outputs": ["softmax"]}, "outputs", ""),
     ],
+    "attribution": [
+        ({"dataset.num_samples": 1, "num_removed": 2}, "dataset.num_samples", "at least 2"),
+        ({"dataset.num_samples": 5, "num_removed": 6}, "num_removed", "at most 5"),
+        ({"dataset.num_samples": 1500}, "dataset.num_samples", "a kernel of n·C rows is inverted"),
+    ],
     "lazy": [
         ({"architecture.initial_output": "symmetric"}, "architecture.initial_output", "the compared outputs at w₀"),
         ({"richness": [0.6]}, "richness", ""),

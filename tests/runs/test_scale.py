@@ -31,6 +31,7 @@ KEPT: dict[str, object] = {
 }
 # Experiments with other names or bounds for these settings.
 OWN_KEPT: dict[str, dict[str, object]] = {
+    "attribution": {"num_removed": 2, "num_test": 1},
     "depth_width": {"depths": (2,), "trained_width": 10_000_000, "hessian_depth": 0},
     "early_time": {"values": (4,), "network.depth": 2, "dataset.num_test": 10},
     "generalization": {"samples": (4,), "num_test": 1, "dataset.name": "gaussian-mixture"},
@@ -38,6 +39,7 @@ OWN_KEPT: dict[str, dict[str, object]] = {
     "learning_rate": {"max_steps": 2},
 }
 OWN_GROWING: dict[str, dict[str, tuple[str, object]]] = {
+    "attribution": {"n": ("dataset.num_samples", 450)},
     "depth_width": {"L": ("depths", (8,))},
     "early_time": {
         "m": ("values", (500_000,)),

@@ -1,0 +1,271 @@
+"""Networks retrained without single points, in one batch, beside the changes that their kernels predict."""
+
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float, PyTree, Shaped
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from linearity_lab.data import Dataset
+from linearity_lab.experiments.attribution.point import (
+    KEPT_POINTS,
+    LARGEST_INPUT,
+    AttributionPoint,
+    AttributionRun,
+    AttributionSpec,
+    Prediction,
+)
+from linearity_lab.experiments.train_options import train_options
+from linearity_lab.networks.build import build_network
+from linearity_lab.runs import Outcome
+from ntk_core import dynamics
+from ntk_core.kernels import empirical_ntk, leave_one_out
+from ntk_core.networks.architectures import Network, NetworkParams, merge
+from ntk_core.networks.choices import OUTPUTS
+from ntk_core.networks.keys import initial_key
+from ntk_core.progress import Progress
+
+TRAINING_SHARE = 0.9  # of a run's progress; the rest computes kernels
+DIGITS = 4  # significant ones of stored changes
+Floats = NDArray[np.float64]
+
+
+def compute(spec: AttributionSpec, data: Dataset, key: str, progress: Progress) -> AttributionPoint:
+    """Compute one network at one width, all outputs and seeds."""
+    letter, width = spec.value_of(key)
+    plan = list(itertools.product(spec.outputs, spec.seeds))
+    runs = []
+    for index, (output, seed) in enumerate(plan):
+        runs.append(_run(spec, data, key, output, seed, progress.part(index, len(plan))))
+    net = build_network(spec.networks[letter], width, data.num_outputs, "linear")
+    inputs = np.asarray(data.x[: spec.num_removed], np.float64).reshape(spec.num_removed, -1)
+    targets = np.asarray(data.y[: spec.num_removed], np.float64)
+    return AttributionPoint(
+        network=letter,
+        width=width,
+        num_params=net.num_params(data.input_shape, only_trained=True),
+        runs=tuple(runs),
+        removed=_rounded(inputs) if inputs.shape[1] <= LARGEST_INPUT else (),
+        targets=_rounded(targets),
+        input_shape=data.input_shape,
+    )
+
+
+def _run(
+    spec: AttributionSpec,
+    data: Dataset,
+    key: str,
+    output: str,
+    seed: int,
+    progress: Progress,
+) -> AttributionRun:
+    letter, width = spec.value_of(key)
+    net = build_network(spec.networks[letter], width, data.num_outputs, output)
+    start = net.init(initial_key(seed, width), data.input_shape)
+    progress = progress.named(
+        f"network {letter}, width {width:,}: {OUTPUTS[output].title}, seed {seed}"
+    )
+    trained = _retrained(spec, data, net, start, progress.between(0.0, TRAINING_SHARE))
+    x = jnp.asarray(data.x_test, jnp.result_type(float))
+    outputs = np.asarray(_outputs_of_each(net, trained.params, x), np.float64)
+    changes = outputs[1:] - outputs[0]  # (removed, test, C)
+
+    at_start = np.asarray(net.apply(start, jnp.asarray(data.x)), np.float64)
+    residuals = np.asarray(data.y, np.float64) - at_start
+    with_all = jax.tree.map(lambda leaf: leaf[0], trained.params)
+    is_kept = seed == spec.seed
+    predictions = []
+    for params in (start, with_all):
+        predicted = predicted_changes(net, params, data, residuals)[: spec.num_removed]
+        predictions.append(_compared(predicted, changes, is_kept))
+    before, after = predictions
+    return AttributionRun(
+        output=output,
+        seed=seed,
+        outcome=trained.outcome,
+        steps=trained.steps,
+        before=before,
+        after=after,
+        changes=_kept(changes) if is_kept else (),
+    )
+
+
+class _Retrained(NamedTuple):
+    """Networks trained with all points, and without each removed one.
+
+    Attributes:
+        params: trees with a leading axis, (1 + removed, …); the first is trained with all points.
+    """
+
+    params: NetworkParams
+    outcome: Outcome
+    steps: tuple[int, ...]
+
+
+class Kept(NamedTuple):
+    """Constants of a model, and the weight of each training point: 1, or 0 for a removed one, (n,)."""
+
+    fixed: PyTree
+    weights: Array
+
+
+@dataclass(frozen=True)
+class WithoutPoints(dynamics.Model):
+    """Another model with the square loss of the kept points, L = Σ_kept ½‖F − y‖² / (number kept)."""
+
+    model: dynamics.NetworkModel
+
+    @property
+    def loss(self) -> dynamics.Loss:  # type: ignore[override]
+        return self.model.loss
+
+    def outputs(
+        self, trained: PyTree, fixed: Kept, x: Shaped[Array, "n ..."]
+    ) -> Float[Array, "n C"]:
+        return self.model.outputs(trained, fixed.fixed, x)
+
+    def pack(self, trained: PyTree) -> PyTree:
+        return self.model.pack(trained)
+
+    def unpack(self, packed: PyTree) -> PyTree:
+        return self.model.unpack(packed)
+
+    def loss_and_gradient(
+        self, fixed: Kept, x: Array, y: Array
+    ) -> Callable[[PyTree, Array | None], tuple[Array, PyTree]]:
+        """Return the loss of the kept points with its gradient; all points are in every step."""
+
+        def at(packed: PyTree, rows: Array | None) -> tuple[Array, PyTree]:
+            assert rows is None  # the settings have no batches
+
+            def kept_loss(w: PyTree) -> Array:
+                outputs = self.model.packed_outputs(w, fixed.fixed, x)
+                return mean_of_kept(outputs, y, fixed.weights)
+
+            return jax.value_and_grad(kept_loss)(packed)
+
+        return at
+
+
+def mean_of_kept(outputs: Array, y: Array, weights: Array) -> Array:
+    """Return Σ_i weight_i ½‖F_i − y_i‖² / Σ weights."""
+    each = 0.5 * jnp.sum((outputs - y) ** 2, axis=1)  # (n,)
+    return jnp.sum(weights * each) / jnp.sum(weights)
+
+
+class _LossesOfKept(dynamics.Measure[None]):
+    """Gives each descent the losses without its removed point, by which it stops."""
+
+    def record(self, step: int, models: Mapping[str, dynamics.Descent]) -> None:
+        descent = models["network"]
+        losses = jax.vmap(mean_of_kept, (0, None, 0))(
+            descent.outputs, descent.samples.y, descent.fixed.weights
+        )
+        descent.hand_over(losses=losses)
+
+    def result(self) -> None:
+        return None
+
+
+def _retrained(
+    spec: AttributionSpec, data: Dataset, net: Network, start: NetworkParams, progress: Progress
+) -> _Retrained:
+    """Train 1 + ``num_removed`` copies from the same w₀ in one batch."""
+    copies = 1 + spec.num_removed
+    weights = np.ones((copies, len(data.x)), np.float32)
+    weights[np.arange(1, copies), np.arange(spec.num_removed)] = 0
+    trained, fixed = net.partition(
+        jax.tree.map(lambda leaf: jnp.repeat(leaf[None], copies, axis=0), start)
+    )
+    loss = dynamics.Loss(net.output, "square")
+    model = WithoutPoints(dynamics.NetworkModel(net, loss))
+    samples = dynamics.Samples(jnp.asarray(data.x), jnp.asarray(data.y))
+    options = train_options(
+        spec.training, learning_rate=_rate(spec, net, start, samples.x, loss), together=True
+    )
+    begin = dynamics.Start(trained, Kept(fixed, jnp.asarray(weights)))
+    measures = [_LossesOfKept()]
+    found = dynamics.descend(
+        {"network": model}, {"network": begin}, samples, options, measures, progress
+    )["network"]
+    outcome = next((each for each in found.outcomes() if each != "converged"), "converged")
+    assert outcome != "finished"  # a threshold is always set
+    return _Retrained(
+        params=merge(found.trained, fixed),
+        outcome=outcome,
+        steps=tuple(int(step) for step in found.steps),
+    )
+
+
+def _rate(
+    spec: AttributionSpec, net: Network, start: NetworkParams, x: Array, loss: dynamics.Loss
+) -> float:
+    """Return one learning rate for all trainings: the given one, or that of all points."""
+    if spec.training.learning_rate != "auto":
+        return spec.training.learning_rate
+    kernel = np.asarray(empirical_ntk(net.with_output("linear"), start, x), np.float64)
+    return float(dynamics.auto_learning_rate(kernel, loss))
+
+
+def predicted_changes(
+    net: Network, params: NetworkParams, data: Dataset, residuals: Floats
+) -> Floats:
+    """Return the changes at test points without each training point, by regression with K(params), (n, test, C)."""
+    x = jnp.asarray(data.x)
+    kernel = np.asarray(empirical_ntk(net, params, x), np.float64)
+    cross = np.asarray(empirical_ntk(net, params, jnp.asarray(data.x_test), x), np.float64)
+    return leave_one_out(kernel, residuals, cross).changes
+
+
+@partial(jax.jit, static_argnums=0)
+def _outputs_of_each(net: Network, params: NetworkParams, x: Array) -> Array:
+    """f of every copy at x, (copies, k, C)."""
+    return jax.lax.map(lambda each: net.apply(each, x), params)
+
+
+def _compared(predicted: Floats, retrained: Floats, is_kept: bool) -> Prediction:
+    """Compare changes (removed, test, C)."""
+    size = np.linalg.norm(retrained)
+    error = float(np.linalg.norm(predicted - retrained) / size) if size > 0 else np.nan
+    rank = rank_correlation(predicted, retrained)
+    return Prediction(
+        error=error if np.isfinite(error) else None,
+        rank=rank if np.isfinite(rank) else None,
+        changes=_kept(predicted) if is_kept else (),
+    )
+
+
+def rank_correlation(predicted: Floats, retrained: Floats) -> float:
+    """Return Spearman's correlation over the first axis, the mean over all others; NaN if it is not defined.
+
+    >>> one = np.array([[1.0], [2.0], [5.0]])
+    >>> round(rank_correlation(one, one**3), 6)
+    1.0
+    """
+    if not (np.isfinite(predicted).all() and np.isfinite(retrained).all()):
+        return np.nan
+    ranks = []
+    for values in (predicted, retrained):
+        of_each = rankdata(values.reshape(len(values), -1), axis=0)
+        ranks.append(of_each - of_each.mean(axis=0))
+    products = (ranks[0] * ranks[1]).sum(axis=0)
+    sizes = np.linalg.norm(ranks[0], axis=0) * np.linalg.norm(ranks[1], axis=0)
+    defined = sizes > 0  # equal changes have no order
+    return float((products[defined] / sizes[defined]).mean()) if defined.any() else np.nan
+
+
+def _kept(changes: Floats) -> tuple[tuple[tuple[float, ...], ...], ...]:
+    """Return the changes at the kept test points, with the digits that a figure shows."""
+    return tuple(map(_rounded, changes[:, :KEPT_POINTS]))
+
+
+def _rounded(rows: Floats) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(float(f"{value:.{DIGITS}g}") for value in row) for row in rows)

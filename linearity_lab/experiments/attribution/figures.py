@@ -1,0 +1,290 @@
+"""How well a kernel predicts retraining: errors and ranks against width, and the changes of single points."""
+
+from collections.abc import Sequence
+
+import plotly.graph_objects as go
+
+from linearity_lab.charts.axes import GUIDE_LINE, beginning, finish
+from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.choices import Choice, output_choice, width_choice
+from linearity_lab.charts.figure import Figure, Shown
+from linearity_lab.charts.lettered_networks import (
+    line_names,
+    line_style,
+    network_choice,
+    network_title,
+    points_of,
+)
+from linearity_lab.charts.lines import GROWN_AXES, Axis, Line, Measure, width_axis
+from linearity_lab.charts.style import GUIDE_COLOR, nth_style, output_title
+from linearity_lab.charts.sweep import sweep
+from linearity_lab.experiments.attribution.point import (
+    AttributionPoint,
+    AttributionRun,
+    AttributionSpec,
+    Prediction,
+)
+from linearity_lab.networks.spec import grown_size
+from ntk_core.numbers import number, width_label
+
+Runs = Shown[AttributionSpec, AttributionPoint]
+ERROR = Measure[AttributionRun]("relative error of the prediction", "error", lambda run: run.error)
+ERROR_AFTER = Measure[AttributionRun](ERROR.title, "error", lambda run: run.error_after)
+RANK = Measure[AttributionRun]("rank correlation", "rank correlation", lambda run: run.rank)
+EVERY_POINT = -1  # not the index of any point
+KERNELS = {"before": "kernel at w₀", "after": "kernel after training"}
+FAINT = 0.12  # opacity of the marks of other points
+
+
+def error_against_width(shown: Runs) -> Chart:
+    """Draw the relative error of K(w₀) against width, a line for each network and output, log–log."""
+    grown = grown_size(shown.spec.architectures)
+    return sweep(
+        _lines(shown, ERROR),
+        _axis(shown),
+        ERROR.title,
+        ERROR.symbol,
+        slopes=() if grown else (-1.0,),
+        of="network and output",
+        name="error",
+        heading="Error of the prediction",
+        caption=[_removed_words(shown.spec)],
+        first=range(4),
+    )
+
+
+def rank_against_width(shown: Runs) -> Chart:
+    """Draw the rank correlation of K(w₀) against width, a line for each network and output."""
+    lines = [Line(line.style, line.dots, fit=False) for line in _lines(shown, RANK)]
+    return sweep(
+        lines,
+        _axis(shown),
+        RANK.title,
+        RANK.symbol,
+        is_log=False,
+        of="network and output",
+        name="rank",
+        heading="Order of the points",
+        caption=[_removed_words(shown.spec)],
+        first=range(4),
+    )
+
+
+def kernels_against_width(shown: Runs, letter: str, output: str) -> Chart:
+    """Draw the relative error of the kernels before and after training against width, log–log."""
+    runs = [
+        (float(point.width), run)
+        for point in points_of(shown.points, letter)
+        for run in point.of(output)
+    ]
+    before = nth_style(0, KERNELS["before"], "measure")
+    after = nth_style(1, KERNELS["after"], "measure")
+    return sweep(
+        [Line(before, ERROR.dots(runs)), Line(after, ERROR_AFTER.dots(runs))],
+        _axis(shown),
+        ERROR.title,
+        ERROR.symbol,
+        of="kernel",
+        name="kernels",
+        heading="Which kernel predicts better?",
+        caption=[f"{_network_words(shown.spec, letter, output)}."],
+    )
+
+
+def changes(
+    shown: Runs, letter: str, output: str, width: int, kernel: str, chosen: int
+) -> list[Chart]:
+    """Draw predicted against retrained changes of the first seed, and the chosen training point."""
+    point = next(each for each in points_of(shown.points, letter) if each.width == width)
+    run = next((each for each in point.of(output) if each.changes), None)
+    if run is None:  # not yet
+        return []
+    prediction: Prediction = getattr(run, kernel)
+    figure = go.Figure()
+    every = [value for by_point in prediction.changes for row in by_point for value in row]
+    every += [value for by_point in run.changes for row in by_point for value in row]
+    ends = [min(every), max(every)]
+    figure.add_scatter(
+        x=ends, y=ends, mode="lines", line=GUIDE_LINE, name="equal", hoverinfo="skip"
+    )
+    for number_of_output in range(len(run.changes[0][0])):
+        _add_changes(figure, point, run, prediction, number_of_output, chosen)
+    figure.update_xaxes(title="predicted change of an output")
+    figure.update_yaxes(title="change by retraining")
+    finding = (
+        f"Seed {run.seed} at m = {width_label(width)}, {KERNELS[kernel]}: relative error "
+        f"{_words(prediction.error)}, rank correlation {_words(prediction.rank)}."
+    )
+    if run.outcome != "converged":
+        finding += " Its trainings did not all converge."
+    title = _network_words(shown.spec, letter, output)
+    scatter = Chart(
+        finish(figure),
+        f"Predicted and retrained changes. {title}. {finding}",
+        _rows(run, prediction),
+        [f"{title}. {_removed_words(shown.spec)}"],
+        "changes",
+        "Predicted against retrained",
+        finding=finding,
+        clicks="A click on a mark shows its training point.",
+        label="Predicted and retrained changes",
+    )
+    if chosen == EVERY_POINT or not point.removed:
+        return [scatter]
+    return [scatter, training_point(point, run, prediction, chosen)]
+
+
+def _add_changes(
+    figure: go.Figure,
+    point: AttributionPoint,
+    run: AttributionRun,
+    prediction: Prediction,
+    output: int,
+    chosen: int,
+) -> None:
+    """Draw one mark per removed point and test point; those of other points than the chosen one are faint."""
+    x, y, notes, opacity = [], [], [], []
+    for removed, (predicted, retrained) in enumerate(
+        zip(prediction.changes, run.changes, strict=True)
+    ):
+        for test, (first, second) in enumerate(zip(predicted, retrained, strict=True)):
+            x.append(first[output])
+            y.append(second[output])
+            notes.append([removed, test + 1])
+            opacity.append(1.0 if chosen in (EVERY_POINT, removed) else FAINT)
+    style = nth_style(output, f"output {output + 1}", "class")
+    figure.add_scatter(
+        x=x,
+        y=y,
+        mode="markers",
+        marker={"color": style.color, "symbol": style.symbol, "size": 8, "opacity": opacity},
+        unselected={"marker": {"opacity": 1}},
+        customdata=notes,
+        name=style.title,
+        hovertemplate="without training point %{customdata[0]}, at test point %{customdata[1]}"
+        "<br>predicted %{x:.3g}<br>retrained %{y:.3g}<extra></extra>",
+    )
+
+
+def training_point(
+    point: AttributionPoint, run: AttributionRun, prediction: Prediction, chosen: int
+) -> Chart:
+    """Draw the inputs of a training point, and say how much its removal changes."""
+    inputs = point.removed[chosen]
+    shape = [size for size in point.input_shape if size > 1]
+    figure = go.Figure()
+    if len(shape) == 2:
+        height, width = shape
+        pixels = [inputs[first : first + width] for first in range(0, height * width, width)]
+        figure.add_heatmap(z=pixels, colorscale="gray", showscale=False)
+        figure.update_yaxes(autorange="reversed", scaleanchor="x", showticklabels=False)
+        figure.update_xaxes(showticklabels=False)
+    else:
+        figure.add_bar(x=list(range(1, len(inputs) + 1)), y=inputs, marker={"color": GUIDE_COLOR})
+        figure.update_xaxes(title="input")
+        figure.update_yaxes(title="value")
+    finish(figure).update_layout(height=260)
+    sizes = [_size(each) for each in run.changes]
+    place = 1 + sum(size > sizes[chosen] for size in sizes)
+    target = ", ".join(number(value) for value in point.targets[chosen])
+    finding = (
+        f"Training point {chosen}, target ({target}): number {place} of {len(sizes)} by the size of "
+        f"its changes, {number(sizes[chosen])} retrained and "
+        f"{number(_size(prediction.changes[chosen]))} predicted."
+    )
+    rows: list[dict[str, object]] = [
+        {"input": index, "value": value} for index, value in enumerate(inputs, start=1)
+    ]
+    return Chart(
+        figure,
+        finding,
+        rows,
+        ["Sizes are 2-norms over the kept test points."],
+        "training_point",
+        f"Training point {chosen}",
+        finding=finding,
+        label="Inputs of the training point",
+    )
+
+
+def _size(changes: Sequence[Sequence[float]]) -> float:
+    """2-norm over test points and outputs."""
+    return float(sum(value**2 for row in changes for value in row) ** 0.5)
+
+
+def _rows(run: AttributionRun, prediction: Prediction) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = []
+    for removed, (predicted, retrained) in enumerate(
+        zip(prediction.changes, run.changes, strict=True)
+    ):
+        for test, (first, second) in enumerate(zip(predicted, retrained, strict=True)):
+            for output, (one, other) in enumerate(zip(first, second, strict=True)):
+                row: dict[str, object] = {"training point": removed, "test point": test + 1}
+                row |= {"output": output + 1, "predicted": one, "retrained": other}
+                rows.append(row)
+    return rows
+
+
+def _lines(shown: Runs, measure: Measure[AttributionRun]) -> list[Line]:
+    lines = []
+    for letter, output in line_names(shown.spec, shown.points):
+        runs = [
+            (float(point.width), run)
+            for point in points_of(shown.points, letter)
+            for run in point.of(output)
+        ]
+        lines.append(Line(line_style(shown.spec, letter, output), measure.dots(runs)))
+    return lines
+
+
+def _axis(shown: Runs) -> Axis:
+    grown = grown_size(shown.spec.architectures)
+    found = GROWN_AXES.get(grown, width_axis())
+    return Axis(found.title, found.letter, shown.spec.widths, values_name=found.values_name)
+
+
+def _words(value: float | None) -> str:
+    return "unknown" if value is None else number(value)
+
+
+def _network_words(spec: AttributionSpec, letter: str, output: str) -> str:
+    return f"{beginning(network_title(spec, letter))}, {output_title(output)}"
+
+
+def _removed_words(spec: AttributionSpec) -> str:
+    return f"Each of {spec.num_removed} training points is removed once."
+
+
+def _choices_of_network(shown: Runs) -> list[Choice]:
+    return [network_choice(shown.spec, shown.points), output_choice(shown.spec.outputs)]
+
+
+def _choices_of_changes(shown: Runs, letter: str, output: str) -> list[Choice]:
+    points = range(EVERY_POINT, shown.spec.num_removed)
+    return [
+        width_choice(points_of(shown.points, letter)),
+        Choice("kernel", "Kernel", list(KERNELS), KERNELS.__getitem__, 200),
+        Choice("point", "Training point", list(points), _point_words),
+    ]
+
+
+def _point_words(index: int) -> str:
+    return "all points" if index == EVERY_POINT else f"point {index}"
+
+
+FIGURES = (
+    Figure("error", "Error against width", draw=error_against_width, is_main=True),
+    Figure(
+        "changes",
+        "Predicted against retrained",
+        choices=[_choices_of_network, _choices_of_changes],
+        draw=changes,
+    ),
+    Figure("rank", "Ranks", draw=rank_against_width),
+    Figure(
+        "kernels",
+        "Kernel after training",
+        choices=[_choices_of_network],
+        draw=kernels_against_width,
+    ),
+)

@@ -1,0 +1,39 @@
+"""Attribution of predictions to training points (after Koh & Liang 2017; Park et al. 2023)."""
+
+import streamlit as st
+
+from linearity_lab.dashboard.experiment_page import Around, ExperimentPage
+from linearity_lab.experiments.attribution.point import AttributionPoint, AttributionSpec
+from linearity_lab.experiments.lettered_networks import groups_of_networks
+
+PAGE_NAME = "attribution"
+
+
+def choose_clicked() -> None:
+    """Select the training point of the clicked mark; for callbacks."""
+    points = st.session_state[f"{PAGE_NAME}.changes"].selection.points
+    if not points or "customdata" not in points[0]:  # none if the click cleared the choice
+        return
+    removed = int(points[0]["customdata"][0])
+    st.session_state.update({f"{PAGE_NAME}.point": removed, f"{PAGE_NAME}.point.chosen": removed})
+
+
+PAGE = ExperimentPage[AttributionSpec, AttributionPoint](
+    PAGE_NAME,
+    note=lambda shown: shown.spec.almost_everywhere,
+    around={"changes": Around(on_select=lambda shown: choose_clicked)},
+    controls=(
+        "dataset.name",
+        "architectures.0.kind",
+        "widths",
+        "num_seeds",
+        "num_removed",
+    ),
+    groups={
+        **groups_of_networks(),
+        "Retraining": ("num_removed", "outputs"),
+        "Widths and seeds": ("architectures", "widths"),
+        "Data": ("dataset.", "num_test"),
+    },
+)
+show = PAGE.show
