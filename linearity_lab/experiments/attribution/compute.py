@@ -196,8 +196,12 @@ def _retrained(
     found = dynamics.descend(
         {"network": model}, {"network": begin}, samples, options, measures, progress
     )["network"]
-    outcome = next((each for each in found.outcomes() if each != "converged"), "converged")
-    assert outcome != "finished"  # a threshold is always set
+    others: list[Outcome] = []  # of the trainings that did not converge
+    for each in found.outcomes():
+        assert each != "finished"  # a threshold is always set
+        if each != "converged":
+            others.append(each)
+    outcome: Outcome = others[0] if others else "converged"
     return _Retrained(
         params=merge(found.trained, fixed),
         outcome=outcome,
