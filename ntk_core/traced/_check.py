@@ -612,16 +612,19 @@ def _of_mixture(blocks: np.ndarray, at: _Place) -> np.ndarray:
     return np.concatenate(found)
 
 
-def _plain_products(program: Program, leaves: list[Array], at: _Place) -> _Products:
+def _plain_products(
+    program: Program, leaves: list[Array], at: _Place, is_compiled: bool = True
+) -> _Products:
     """Return the entries of :func:`_of_mixture` from plain gradients, two of which exist at a time."""
-    one = quickly(_gradient)(program, leaves, at.rows[0], at.mixture)
+    gradient = quickly(_gradient) if is_compiled else _gradient
+    one = gradient(program, leaves, at.rows[0], at.mixture)
     own = _inner(one, one)  # (parameters,)
     crossed = []
     squares = []
     for output in at.chosen:
         unit = np.zeros(program.num_outputs, np.float32)
         unit[output] = 1
-        two = quickly(_gradient)(program, leaves, at.rows[1], unit)
+        two = gradient(program, leaves, at.rows[1], unit)
         crossed.append(_inner(one, two))
         squares.append(_inner(two, two))
     norms = np.stack(squares, 1)
@@ -680,9 +683,13 @@ def _explain(
     rounding = np.zeros(len(gaps))
     of_sum = 0.0
     types = _types_of_parts(program, program.leaves(params), dtype)
+    # One operation at a time rounds otherwise than a compiled program: 1 − tanh² of saturated units
+    # has no digits, although rounding of the parameters does not change it.
+    otherwise = [_plain_products(program, program.leaves(params), at, is_compiled=False)]
     for seed in range(NUM_ROUNDINGS):
         moved = program.leaves(perturbed(params, program.epsilon, seed))
-        other = _plain_products(program, moved, at)
+        otherwise.append(_plain_products(program, moved, at))
+    for other in otherwise:
         for number in range(len(gaps)):
             moves = _largest_gap(*plain.of(number), other.values[number], types[number])
             rounding[number] = max(rounding[number], moves)

@@ -25,6 +25,7 @@ from ntk_core import (
 )
 from ntk_core.kernels import alignment, generic_ntk, kernel_distance
 from ntk_core.networks import FullyConnected
+from tests import test_wrong_kinds as wrong_kinds
 
 # NumPy reports that JAX casts a literal of 1e30 to a narrower type when it folds constants.
 pytestmark = [
@@ -109,6 +110,17 @@ def test_inputs_that_saturate_a_network_leave_the_last_layer(dtype: type, scale:
     found = kernel_change_between(plain, params, moved, x)
     assert found.change == pytest.approx(0, abs=1e-6)
     assert found.norm0 == pytest.approx(np.linalg.norm(expected), rel=1e-6)
+
+
+def test_rounding_of_saturated_units_is_no_fault() -> None:
+    """1 − tanh² of units at 1 − 1e-7 has no digits, and its part of the kernel is a millionth."""
+    x1 = np.ones((3, 4), np.uint8)
+    x2 = np.full((3, 4), 44, np.uint8)
+    found = empirical_ntk(plain, wrong_kinds.PARAMS, x1, x2)
+    with jax.enable_x64(True):
+        wide = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), wrong_kinds.PARAMS)
+        expected = generic_ntk(plain, wide, jnp.asarray(x1, float), jnp.asarray(x2, float))
+    np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
 
 
 def test_parts_of_saturated_networks_are_refused() -> None:
