@@ -1,4 +1,4 @@
-"""Which arrays handed over as parameters are none: running averages, caches, counters of Flax."""
+"""Which arrays handed over as parameters are none: running averages, caches, counters of Flax and Equinox."""
 
 import sys
 from collections.abc import Mapping
@@ -14,17 +14,19 @@ LINEN = (
     'params = variables["params"] and apply = lambda params, x: '
     'model.apply({**variables, "params": params}, x)'
 )
+EQUINOX = "the arrays of the model alone, with its State, in inference mode, inside of apply"
 NNX = "graphdef, params, rest = nnx.split(model, nnx.Param, ...), with rest inside of apply"
 
 
 def check_collections(net: object, params: PyTree) -> None:
-    """Refuse state of Flax modules among the parameters.
+    """Refuse state of modules of Flax or Equinox among the parameters.
 
     Raises:
-        InvalidInput: with the name of the collection (Linen) or of the type of variables (NNX).
+        InvalidInput: with the name of the collection (Linen), or of the type of variables (NNX, Equinox).
     """
     _check_linen(params, _is_method_of_linen(net))
     _check_nnx(params)
+    _check_equinox(params)
 
 
 def _check_linen(params: PyTree, is_method: bool) -> None:
@@ -59,3 +61,13 @@ def _check_nnx(params: PyTree) -> None:
         if isinstance(variable, state):
             kind = type(variable).__name__
             raise InvalidInput("params", f"variables of type {kind}, which are not trained", NNX)
+
+
+def _check_equinox(params: PyTree) -> None:
+    nn = sys.modules.get("equinox.nn")
+    if nn is None:
+        return
+    for each in jax.tree.leaves(params, is_leaf=lambda each: isinstance(each, nn.State)):
+        if isinstance(each, nn.State):
+            given = "a State of Equinox, such as running averages, which is not trained"
+            raise InvalidInput("params", given, EQUINOX)

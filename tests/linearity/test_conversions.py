@@ -125,3 +125,48 @@ def test_own_names_beside_params_are_parameters():
         return x[:, -1] @ params["params"]["w"] * params["cache"] * params["scale"]["s"]
 
     assert ntk_core.empirical_ntk(apply, params, X).shape == (5, 5, 2, 2)
+
+
+class EquinoxAverages(eqx.Module):
+    norm: eqx.nn.BatchNorm
+    out: eqx.nn.Linear
+
+    def __init__(self, key):
+        self.norm = eqx.nn.BatchNorm(3, "rows", mode="batch")
+        self.out = eqx.nn.Linear(3, 2, key=key)
+
+    def __call__(self, x, state):
+        normalized, state = self.norm(x, state)
+        return self.out(jnp.tanh(normalized)), state
+
+
+def test_batch_normalization_of_equinox_in_both_modes():
+    """Averages over rows mix them; kept averages are constants, and no parameters."""
+    x = X[:, 0]
+    model, state = eqx.nn.make_with_state(EquinoxAverages)(jax.random.key(0))
+
+    def rows_of(module, kept, rows):
+        mapped = jax.vmap(module, axis_name="rows", in_axes=(0, None), out_axes=(0, None))
+        return mapped(rows, kept)
+
+    _, state = rows_of(model, state, x)
+    params, static = eqx.partition(model, eqx.is_inexact_array)
+    with pytest.raises(InvalidInput, match="mixes the rows"):
+        ntk_core.empirical_ntk(
+            lambda p, rows: rows_of(eqx.combine(p, static), state, rows)[0], params, x
+        )
+    params, static = eqx.partition(eqx.nn.inference_mode(model), eqx.is_inexact_array)
+
+    def apply(p, rows):
+        return rows_of(eqx.combine(p, static), state, rows)[0]
+
+    found = ntk_core.empirical_ntk(apply, params, x)
+    expected = kernel_of_jacobians(apply, params, x)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+    averages, rest = eqx.partition(state, eqx.is_inexact_array)
+    with pytest.raises(InvalidInput, match="params: a State of Equinox"):
+        ntk_core.empirical_ntk(
+            lambda p, rows: rows_of(eqx.combine(p[0], static), eqx.combine(p[1], rest), rows)[0],
+            (params, averages),
+            x,
+        )
