@@ -616,7 +616,7 @@ def _plain_products(
     program: Program, leaves: list[Array], at: _Place, is_compiled: bool = True
 ) -> _Products:
     """Return the entries of :func:`_of_mixture` from plain gradients, two of which exist at a time."""
-    gradient = quickly(_gradient) if is_compiled else _gradient
+    gradient: Callable[..., list[Array]] = quickly(_gradient) if is_compiled else _gradient
     one = gradient(program, leaves, at.rows[0], at.mixture)
     own = _inner(one, one)  # (parameters,)
     crossed = []
