@@ -66,7 +66,7 @@ class Rules(NamedTuple):
     """
 
     program: ClosedJaxpr | None
-    problem: NoSecondDerivative | None
+    problem: MalformedRule | None
 
 
 def rules_of(closed: ClosedJaxpr) -> Rules:
