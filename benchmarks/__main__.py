@@ -46,6 +46,8 @@ PARTS = {
     "kernel": Part("kernel:measure", peers=("neural-tangents", "torch")),
     "transformer": Part("kernel:transformer"),
     "traced": Part("kernel:models_of_others", (*JAX, "flax"), ("neural-tangents",)),
+    "equal_outputs": Part("kernel:equal_outputs", peers=("neural-tangents",)),
+    "curvature": Part("curvature:measure", SCIPY, ("torch",)),
     "first_calls": Part("first_calls:measure", peers=("torchax",)),
     "large_n": Part("large_n:measure", SCIPY, ("neural-tangents",)),
     "hessian": Part("hessian:measure", SCIPY, ("torch",)),

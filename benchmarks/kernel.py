@@ -64,6 +64,7 @@ TRACED_CASES = tuple(
     Case(*each, STRUCTURED)
     for each in (("dense", 3, 1_000), ("dense", 3, 3_000), ("convnet", 2, 64))
 )
+OUTPUT_COUNTS, OUTPUTS_DEPTH, OUTPUTS_WIDTH = (10, 100, 300, 1_000), 3, 300
 MEMORY_CASES = ((1, 10_000), (1, 100_000), (1, 1_000_000), (3, 10_000), (3, 30_000))
 
 
@@ -151,6 +152,50 @@ def measure(settings: Settings) -> Row:
     )
     data = {"num_samples": NUM_SAMPLES, "num_outputs": NUM_OUTPUTS, "peers": packages}
     return {**data, "cases": rows, "memory": memory}
+
+
+def equal_outputs(settings: Settings) -> Row:
+    """Time the mean over equal outputs of our network and of a compiled function of its form."""
+    counts = (2, 5) if settings.quick else OUTPUT_COUNTS
+    width = 20 if settings.quick else OUTPUTS_WIDTH
+    rows = []
+    with peers(settings, NT) as running:
+        packages = running.packages()
+        for count in counts:
+            rows.append(_compare_equal_outputs(running, count, width, settings.quick))
+    shape = {"hidden_layers": OUTPUTS_DEPTH, "width": width, "num_samples": NUM_SAMPLES}
+    return {**shape, "peers": packages, "cases": rows}
+
+
+def _compare_equal_outputs(running: Peers, count: int, width: int, quick: bool) -> Row:
+    net = FullyConnected(
+        width=width, depth=OUTPUTS_DEPTH, num_outputs=count, activation="relu", use_bias=False
+    )
+    params = jax.jit(net.init, static_argnums=1)(jax.random.key(0), (INPUT_DIM,))
+    x = jax.random.normal(jax.random.key(1), (NUM_SAMPLES, INPUT_DIM))
+    # The peer's function is compiled, too.
+    compiled = jax.jit(lambda w, x: empirical_ntk(net.apply, w, x, trace_outputs=True))
+    competitors = {
+        "ours": local(lambda: empirical_ntk(net, params, x, trace_outputs=True)),
+        "function": local(lambda: compiled(params, x)),
+    }
+    arrays = {f"w{k}": np.asarray(layer["weight"]) for k, layer in enumerate(params.values())}
+    request = {
+        "what": "kernels",
+        "kind": "dense",
+        "implementations": ["structured"],
+        "traced_outputs": True,
+    }
+    arrays["x"] = np.asarray(x)
+    competitors |= running.competitors(NT, request, arrays, "neural-tangents {}")
+    rounds = alternate(competitors, repeats=2 if quick else 25, budget_s=6)
+    first, *others = map(norm_of, rounds.found.values())
+    apart = max(abs(norm / first - 1) for norm in others)
+    row: Row = {"num_outputs": count, "times": rounds.times, "relative_difference_of_norms": apart}
+    if running:
+        row["times_faster"] = rounds.ratio("neural-tangents structured")
+        row["function_faster"] = rounds.ratio("neural-tangents structured", "function")
+    return row
 
 
 BLOCKS, HEADS, HEAD_DIM, LENGTH, FEATURES = 4, 8, 64, 16, 64

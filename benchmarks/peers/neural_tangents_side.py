@@ -43,9 +43,10 @@ def convolutional(params, x):
     return a @ last / np.sqrt(last.shape[0])
 
 
-def kernel_of(apply, implementation="structured"):
+def kernel_of(apply, implementation="structured", traced=False):
+    axes = (-1,) if traced else ()
     implementation = IMPLEMENTATIONS[implementation]
-    return nt.empirical_ntk_fn(apply, trace_axes=(), vmap_axes=0, implementation=implementation)
+    return nt.empirical_ntk_fn(apply, trace_axes=axes, vmap_axes=0, implementation=implementation)
 
 
 def kernels(request):
@@ -53,7 +54,7 @@ def kernels(request):
     apply = {"dense": dense, "convnet": convolutional}[request["kind"]]
 
     def call(implementation):
-        kernel = jax.jit(kernel_of(apply, implementation))
+        kernel = jax.jit(kernel_of(apply, implementation, request.get("traced_outputs", False)))
         return lambda: jax.block_until_ready(kernel(x, None, params))
 
     return {name: (call(name), norm) for name in request["implementations"]}

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 import torch
-from curvlinops import HessianLinearOperator
+from curvlinops import GGNLinearOperator, HessianLinearOperator
 from hessian_eigenthings import HessianOperator, lanczos
 from scipy.sparse.linalg import eigsh
 from side import norm, serve, weights
@@ -138,7 +138,63 @@ def hessians(request):
     return {name: (ways[name], describe) for name in request["implementations"]}
 
 
+class Plain(torch.nn.Module):
+    """A model of benchmarks/curvature.py from its weights."""
+
+    def __init__(self, kind, weights):
+        super().__init__()
+        self.w = torch.nn.ParameterList(weights)
+        self.forward = {
+            "dense": self.dense,
+            "convnet": self.convnet,
+            "transformer": self.transformer,
+        }[kind]
+
+    def dense(self, x):
+        for weight in list(self.w)[:-1]:
+            x = torch.tanh(x @ weight)
+        return x @ self.w[-1]
+
+    def convnet(self, x):
+        a = x.movedim(-1, 1)
+        for weight in list(self.w)[:-1]:
+            a = torch.tanh(torch.nn.functional.conv2d(a, weight.permute(3, 2, 0, 1), padding=1))
+        return a.movedim(1, -1).reshape(len(x), -1) @ self.w[-1]
+
+    def transformer(self, x):
+        queries, keys, values, projection, up, down, head = self.w
+        scores = (x @ queries) @ (x @ keys).transpose(1, 2) / x.shape[-1] ** 0.5
+        x = x + torch.softmax(scores, -1) @ (x @ values) @ projection
+        x = x + torch.tanh(x @ up) @ down
+        return x.mean(1) @ head
+
+
+def curvature(request):
+    """Products and the norm of loss matrices, at the mean of the square loss over two outputs."""
+    x, matrices = weights(request, torch.from_numpy)
+    with np.load(request["file"], allow_pickle=False) as arrays:
+        y, v = (torch.from_numpy(arrays[name]) for name in ("y", "v"))
+    net = Plain(request["kind"], [torch.nn.Parameter(each) for each in matrices])
+    given = (net, torch.nn.MSELoss(), list(net.parameters()), [(x, y)])
+    hessian = HessianLinearOperator(*given, check_deterministic=False)
+    matrix = GGNLinearOperator(*given, check_deterministic=False)
+    by_scipy, calls = hessian.to_scipy(), iter(range(1_000_000))
+
+    def largest():
+        start = np.random.default_rng(next(calls)).normal(size=len(v)).astype(np.float32)
+        values = eigsh(
+            by_scipy, k=1, which="LM", tol=request["tolerance"], return_eigenvectors=False, v0=start
+        )
+        return abs(float(values[0]))
+
+    return {
+        "hessian product": (lambda: (hessian @ v).detach(), norm),
+        "gauss-newton product": (lambda: (matrix @ v).detach(), norm),
+        "hessian norm": (largest, norm),
+    }
+
+
 serve(
-    {"kernels": kernels, "hessians": hessians},
+    {"kernels": kernels, "hessians": hessians, "curvature": curvature},
     ("torch", "curvlinops-for-pytorch", "hessian-eigenthings", "scipy", "numpy"),
 )

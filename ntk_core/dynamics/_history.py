@@ -194,6 +194,19 @@ class TrainingHistory:
     followed_test: NDArray[np.int64]
     params: PyTree = None
 
+    def __repr__(self) -> str:
+        """Steps and rate, without the recorded arrays."""
+        parts = [f"{self.steps[-1]:,} steps, {len(self.steps)} records"] if len(self.steps) else []
+        parts.append(f"learning rate {self.learning_rate:.4g}")
+        if self.stable_rate is not None:
+            parts.append(f"stable below {self.stable_rate:.4g}")
+        recorded = [
+            name for name in ("linearized", "infinite", "kernel") if getattr(self, name) is not None
+        ]
+        if recorded:
+            parts.append("with " + ", ".join(recorded))
+        return f"TrainingHistory({'; '.join(parts)})"
+
     @property
     def times(self) -> FloatArray:
         """learning_rate × step, (T,); NaN without a rate."""

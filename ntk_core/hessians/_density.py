@@ -33,7 +33,7 @@ from ntk_core.traced import (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SpectralDensity:
     """Sampled eigenvalue distribution of H on its small space.
 
@@ -49,6 +49,13 @@ class SpectralDensity:
     weights: np.ndarray
     dimension: int
     num_parameters: int
+
+    def __repr__(self) -> str:
+        """Range and sizes, without the nodes."""
+        probes, steps = self.nodes.shape
+        ends = f"{self.nodes.min():.4g} to {self.nodes.max():.4g}"
+        sizes = f"{self.dimension:,} of {self.num_parameters:,} dimensions"
+        return f"SpectralDensity(nodes from {ends}; {probes} probes of {steps} steps; {sizes})"
 
     def moment(self, order: int) -> tuple[float, float]:
         """(mean, standard error over the probes) of the average of λ^order over the small space."""

@@ -1,5 +1,6 @@
 """Spectral norms and leading eigenpairs of Hessians of model outputs."""
 
+import itertools
 import math
 from dataclasses import dataclass
 from functools import partial
@@ -95,7 +96,7 @@ class SpectralEstimate:
         return table(("‖H‖", "Residual", "Converged", "Products"), rows)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LeadingEigenpairs:
     """The k eigenvalues of largest absolute value.
 
@@ -117,13 +118,20 @@ class LeadingEigenpairs:
     coordinates: PyTree
     directions: list[PyTree]
 
+    def __repr__(self) -> str:
+        """Eigenvalues and residuals, without the vectors."""
+        values = ", ".join(f"{value:.6g}" for value in self.eigenvalues)
+        largest = max(self.residuals, default=0.0)
+        verdict = "converged" if self.converged else "not converged"
+        return f"LeadingEigenpairs({values}; residuals up to {largest:.1e}; {verdict} in {self.num_matvecs} products)"
+
 
 @with_usual_settings
 def hessian_norm(
     net: Model,
     params: PyTree,
     x: Inputs,
-    output_index: int = 0,
+    output_index: int | None = 0,
     *,
     batched: bool | None = None,
     tolerance: float | None = None,
@@ -160,7 +168,8 @@ def hessian_norm(
         net: a network, or any callable.
         params: its parameters, or a list of them, one per seed.
         x: one input, or a batch (n, *input_shape).
-        output_index: a, which of the C outputs, −1 for the last; a = t·C + c for a callable with outputs (n, T, C).
+        output_index: a, which of the C outputs, −1 for the last, None for the norms of all outputs; a = t·C + c for a
+            callable with outputs (n, T, C).
         batched: whether ``x`` is a batch; by default as the model accepts. If it accepts both, a leading axis of 1 is
             a batch of one.
         tolerance: stop at residual <= tolerance · value; by default √eps of the dtype. The error of an isolated
@@ -175,8 +184,8 @@ def hessian_norm(
             parameters.
 
     Returns:
-        Scalars for one input, arrays (n,) for a batch; with a leading axis num_seeds for a list of parameters. Norms
-        are computed sequentially, in the memory of one.
+        Scalars for one input, arrays (n,) for a batch; with a leading axis num_seeds for a list of parameters, and a
+        last axis C for all outputs. Norms are computed sequentially, in the memory of one.
 
     Raises:
         InvalidInput: for incompatible model, parameters and ``x``, an ``output_index`` or tolerance out of range, an
@@ -193,23 +202,25 @@ def hessian_norm(
             net, params, x, batched, trainable, route
         )
         net = with_layers(net, seeds[0], rows[0])
+        indices = [output_index] if output_index is not None else list(range(num_outputs))
+        lead = lead if output_index is not None else (*lead, num_outputs)
         relative, key = checked_request(
-            net, seeds[0], rows[0], num_outputs, output_index, tolerance, max_matvecs, key
+            net, seeds[0], rows[0], num_outputs, indices[0], tolerance, max_matvecs, key
         )
         optimized = False
         if isinstance(net, Network | Program) and num_weights(seeds[0]) <= MANY_WEIGHTS:
             optimized = bool(repeated)
             if repeated is None:
-                optimized = is_repeated(net, seeds[0], rows[0], len(seeds) * len(rows))
-        each: list[Leading] = []
-        for one in seeds:
-            for at in rows:
-                refuse_asymmetric_output(net, one, at, num_outputs, output_index)
-                found = _norm(
-                    net, one, at, output_index, relative, max_matvecs, key, optimized=optimized
+                optimized = is_repeated(
+                    net, seeds[0], rows[0], len(seeds) * len(rows) * len(indices)
                 )
-                each.append(found)
-        each = _within_range(net, seeds, rows, output_index, each)
+        each: list[Leading] = []
+        places = list(itertools.product(seeds, rows, indices))
+        for one, at, index in places:
+            refuse_asymmetric_output(net, one, at, num_outputs, index)
+            found = _norm(net, one, at, index, relative, max_matvecs, key, optimized=optimized)
+            each.append(found)
+        each = _within_range(net, places, each)
     if not lead:
         (alone,) = each
         return SpectralEstimate(abs(alone.value), *alone, relative)
@@ -299,27 +310,25 @@ def hessian_eigenpairs(
 
 
 def _within_range(
-    net: Model,
-    seeds: list[PyTree],
-    rows: Any,
-    output_index: int,
-    norms: list[Leading],
+    net: Model, places: list[tuple[PyTree, Any, int]], norms: list[Leading]
 ) -> list[Leading]:
     """Replace norms that overflow or vanish by NaN, not converged; refuse them if no other remains.
+
+    Args:
+        places: parameters, input and output of each norm.
 
     Raises:
         InvalidInput: with the size of the second derivatives.
     """
-    places = [(one, at) for one in seeds for at in rows]
     kept = []
-    for (one, at), norm in zip(places, norms, strict=True):
-        if decimal_beyond(net, one, at, output_index, norm.value) is None:
+    for (one, at, index), norm in zip(places, norms, strict=True):
+        if decimal_beyond(net, one, at, index, norm.value) is None:
             kept.append(norm)
         else:
             kept.append(Leading(math.nan, math.nan, False, norm.num_matvecs))
     if all(math.isnan(norm.value) for norm in kept):
-        one, at = places[0]
-        refuse_out_of_range(net, one, at, output_index, norms[0].value)
+        one, at, index = places[0]
+        refuse_out_of_range(net, one, at, index, norms[0].value)
     return kept
 
 

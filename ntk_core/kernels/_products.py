@@ -32,6 +32,7 @@ from ntk_core.traced import (
     checked,
     derivative_along,
     like_rows,
+    name_of,
     restricted,
     with_usual_settings,
 )
@@ -130,6 +131,10 @@ class KernelOperator:
         outputs = jax.eval_shape(as_function(self._net), params, x[:1])
         self._dtype = outputs.dtype
         self.shape = (len(x) * self.num_outputs,) * 2
+
+    def __repr__(self) -> str:
+        sizes = f"{self._num_samples:,} inputs, {self.num_outputs:,} outputs"
+        return f"KernelOperator({name_of(self._net)}, {sizes})"
 
     @with_usual_settings
     def product(self, v: Float[ArrayLike, "n C"], others: Inputs | None = None) -> Array:

@@ -56,7 +56,7 @@ class LayerFound:
     jacobian_bytes: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LayersFound:
     """All moving parameters of a function.
 
@@ -68,10 +68,23 @@ class LayersFound:
     >>> found = layers_of(lambda p, x: jnp.tanh(x @ p["w"]), {"w": jnp.ones((3, 2))}, jnp.ones((5, 3)))
     >>> found.fallbacks, found.check.num_inputs > 0
     ((), True)
+    >>> print(found)
+    LayersFound: 1 layer, 1 by uses
+      w: product, 6 parameters
     """
 
     layers: tuple[LayerFound, ...]
     check: Check | None = field(default=None)
+
+    def __repr__(self) -> str:
+        """One line for each parameter: name, kind, size, and what prevents the structured route."""
+        count = len(self.layers)
+        structured = count - len(self.fallbacks)
+        lines = [f"LayersFound: {count} layer{'s' * (count != 1)}, {structured} by uses"]
+        for layer in self.layers:
+            reason = f" ({', '.join(layer.operations)})" if layer.kind == "jacobian" else ""
+            lines.append(f"  {layer.name}: {layer.kind}{reason}, {layer.num_params:,} parameters")
+        return "\n".join(lines)
 
     @property
     def fallbacks(self) -> tuple[LayerFound, ...]:

@@ -88,6 +88,10 @@ class Frozen:
     def __call__(self, params: PyTree, x: Array) -> Array:
         return self.apply(params, x)
 
+    def __repr__(self) -> str:
+        name = getattr(self.apply, "__name__", type(self.apply).__name__)
+        return f"Frozen({name}, traced for {len(self.batches)} shapes)"
+
 
 def freeze(apply: Apply) -> Frozen:
     """Trace a function once for repeated measurements.

@@ -1,0 +1,119 @@
+"""Curvature of losses against curvlinops on the same weights and data.
+
+A fully connected network, a convolutional one and a small transformer with the square loss: one product with the
+loss Hessian and with the Gauss–Newton matrix, and the norm of the Hessian. The peer's norm is SciPy's ARPACK on its
+operator. Both sides take all inputs in one batch.
+"""
+
+import itertools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from benchmarks.measure import Row, Settings, alternate, local
+from benchmarks.peers.process import Peers, peers
+from ntk_core import gauss_newton, loss_hessian
+
+TOLERANCE, NUM_OUTPUTS = 1e-2, 2  # with two outputs PyTorch's mean is half the sum over outputs
+COUNTS, QUICK_COUNTS = (1, 30, 1_000), (2,)
+LENGTH, FEATURES = 8, 32
+Weights = list[jax.Array]
+
+
+class Model(NamedTuple):
+    """Shapes of a model; its inputs have this shape."""
+
+    kind: str
+    input_shape: tuple[int, ...]
+    shapes: tuple[tuple[int, ...], ...]
+
+
+MODELS = (
+    Model("dense", (10,), ((10, 300), (300, 300), (300, 300), (300, NUM_OUTPUTS))),
+    Model("convnet", (8, 8, 3), ((3, 3, 3, 32), (3, 3, 32, 32), (2_048, NUM_OUTPUTS))),
+    Model(
+        "transformer",
+        (LENGTH, FEATURES),
+        (
+            *[(FEATURES, FEATURES)] * 4,  # queries, keys, values, projection
+            (FEATURES, 4 * FEATURES),
+            (4 * FEATURES, FEATURES),
+            (FEATURES, NUM_OUTPUTS),
+        ),
+    ),
+)
+
+
+def dense(w: Weights, x: jax.Array) -> jax.Array:
+    for weight in w[:-1]:
+        x = jnp.tanh(x @ weight)
+    return x @ w[-1]
+
+
+def convnet(w: Weights, x: jax.Array) -> jax.Array:
+    for weight in w[:-1]:
+        layout = ("NHWC", "HWIO", "NHWC")
+        x = jnp.tanh(
+            jax.lax.conv_general_dilated(x, weight, (1, 1), "SAME", dimension_numbers=layout)
+        )
+    return x.reshape(len(x), -1) @ w[-1]
+
+
+def transformer(w: Weights, x: jax.Array) -> jax.Array:
+    queries, keys, values, projection, up, down, head = w
+    scores = (x @ queries) @ jnp.swapaxes(x @ keys, 1, 2) / FEATURES**0.5
+    x = x + jax.nn.softmax(scores) @ (x @ values) @ projection
+    x = x + jnp.tanh(x @ up) @ down
+    return x.mean(1) @ head
+
+
+APPLY = {"dense": dense, "convnet": convnet, "transformer": transformer}
+
+
+def measure(settings: Settings) -> Row:
+    """Every model and number of inputs."""
+    counts = QUICK_COUNTS if settings.quick else COUNTS
+    with peers(settings, "torch") as running:
+        packages = running.packages()
+        rows = [
+            compare(running, model, count, settings.quick)
+            for model, count in itertools.product(MODELS, counts)
+        ]
+    return {"tolerance": TOLERANCE, "peers": packages, "cases": rows}
+
+
+def compare(running: Peers, model: Model, count: int, quick: bool) -> Row:
+    """Time products and a norm on both sides, and compare their numbers."""
+    rng = np.random.default_rng(0)
+    w = [
+        (rng.standard_normal(shape) / np.sqrt(np.prod(shape[:-1]))).astype(np.float32)
+        for shape in model.shapes
+    ]
+    x = rng.standard_normal((count, *model.input_shape)).astype(np.float32)
+    y = rng.standard_normal((count, NUM_OUTPUTS)).astype(np.float32)
+    params = [jnp.asarray(each) for each in w]
+    hessian = loss_hessian(APPLY[model.kind], params, x, y, "square")
+    matrix = gauss_newton(APPLY[model.kind], params, x, y, "square")
+    v = rng.standard_normal(hessian.shape[0]).astype(np.float32)
+    arrays = {f"w{k}": each for k, each in enumerate(w)} | {"x": x, "y": y, "v": v}
+    ours = {
+        "hessian product": local(lambda: hessian.flat_product(v)),
+        "gauss-newton product": local(lambda: matrix.flat_product(v)),
+        "hessian norm": local(lambda: np.asarray(hessian.norm(tolerance=TOLERANCE).value)),
+    }
+    request = {"what": "curvature", "kind": model.kind, "tolerance": TOLERANCE}
+    theirs = running.competitors("torch", request, arrays)
+    row: Row = {"kind": model.kind, "num_samples": count, "num_params": hessian.shape[0]}
+    quantities: Row = {}
+    for name, call in ours.items():
+        sides = {"ours": call} | ({"curvlinops": theirs[name]} if theirs else {})
+        rounds = alternate(sides, repeats=2 if quick else 7, budget_s=0.5, least=3)
+        found: Row = {"times": rounds.times}
+        if theirs:
+            found["times_faster"] = rounds.ratio("curvlinops")
+            size = float(np.linalg.norm(np.asarray(rounds.found["ours"], np.float64)))
+            found["difference"] = abs(rounds.found["curvlinops"]["norm"] / size - 1)
+        quantities[name] = found
+    return {**row, "quantities": quantities}
