@@ -413,3 +413,13 @@ def test_report_from_saved_tied_language_models(tmp_path):
     expected = ntk_core.linearity_report(apply, params, later, TOKENS)
     assert found.output_error == pytest.approx(expected.output_error, rel=1e-5)
     assert found.kernel_change == pytest.approx(expected.kernel_change, rel=1e-5)
+
+
+def test_mean_over_equal_outputs_of_a_module():
+    """Contracted inside, against PyTorch's gradients of each output in float64."""
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 4))
+    apply, params = from_torch(module, X)
+    found = ntk_core.empirical_ntk(apply, params, X, trace_outputs=True)
+    kernel = kernel_by_autograd(module, X)
+    np.testing.assert_allclose(found, np.einsum("ijaa->ij", kernel) / 4, rtol=1e-5)
