@@ -196,7 +196,7 @@ class BrowserSession:
         if (
             self._read_text is not None
             and text
-            and name in ("markdown", "alert", "heading", "code")
+            and name in ("markdown", "html", "alert", "heading", "code")
         ):
             self._read_text(text)
         if name == "exception":
