@@ -1,13 +1,15 @@
 """The linear model of a network along gradient descent, trained by its kernel at w₀."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 
 from ntk_core.dynamics._losses import Loss
 from ntk_core.dynamics._models import KernelAndStart, KernelModel
@@ -54,9 +56,14 @@ def linear_path(
 
 
 def softmax_changes(
-    kernel: ArrayLike, f0: ArrayLike, y: ArrayLike, rate: float, steps: Sequence[int]
+    kernel: ArrayLike,
+    f0: ArrayLike,
+    y: ArrayLike,
+    rate: float,
+    steps: Sequence[int],
+    loss: str = "cross-entropy",
 ) -> tuple[float, ...]:
-    """Return ΔK(t) of softmax(f_lin) at some steps of cross-entropy training, in float64.
+    """Return ΔK(t) of softmax(f_lin) at some steps of training, in float64.
 
     The kernel of softmax(f_lin) is S_i K S_jᵀ with S = diag(p) − p pᵀ. It vanishes as p becomes 0 or 1, for any f: its
     change is near 1 although nothing in f_lin has changed.
@@ -67,6 +74,7 @@ def softmax_changes(
         y: one-hot targets, (n, C).
         rate: learning rate η of the mean loss.
         steps: recorded steps, ascending from 0.
+        loss: of softmax(f_lin): ``cross-entropy`` or ``square``.
 
     Returns:
         One change per step; NaN from a divergence on, and for a kernel that is 0, as of a dead network.
@@ -75,13 +83,29 @@ def softmax_changes(
     """
     with jax.enable_x64(True):
         given = [jnp.asarray(each, jnp.float64) for each in (kernel, f0, y)]
-        changes = _softmax_changes(*given, rate, jnp.asarray(steps, jnp.int32))
+        rule = LossOfPreOutputs("softmax", loss)
+        changes = _softmax_changes(rule, *given, rate, jnp.asarray(steps, jnp.int32))
     return tuple(np.asarray(changes, float).tolist())
 
 
-@jax.jit
+@dataclass(frozen=True)
+class LossOfPreOutputs(Loss):
+    """A loss whose model F is f: its linear model is f_lin, also where φ(f) enters the loss."""
+
+    @property
+    def model_output(self) -> str:
+        """``linear``: F = f."""
+        return "linear"
+
+    def of_model(self, outputs: Float[Array, "n C"], y: Shaped[Array, "n C"]) -> Float[Array, ""]:
+        """The mean loss of φ(f), a scalar, as a function of f, (n, C)."""
+        usual = Loss(self.output, self.kind)
+        return usual(outputs, y)
+
+
+@partial(jax.jit, static_argnums=0)
 def _softmax_changes(
-    kernel: Array, f0: Array, y: Array, rate: Array | float, steps: Array
+    loss: Loss, kernel: Array, f0: Array, y: Array, rate: Array | float, steps: Array
 ) -> Float[Array, " T"]:
     first = through_output("softmax", kernel, f0, f0)
     size = jnp.linalg.norm(first.ravel())
@@ -91,6 +115,6 @@ def _softmax_changes(
         change = jnp.linalg.norm(difference.ravel()) / size
         return jnp.where(size > 0, change, jnp.nan)
 
-    path = linear_path(Loss("softmax"), kernel, f0, y, rate, steps)
+    path = linear_path(loss, kernel, f0, y, rate, steps)
     # One record at a time: kernels of all records may not fit into memory.
     return jax.lax.map(change_at, path)

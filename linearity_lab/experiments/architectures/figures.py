@@ -12,7 +12,7 @@ from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.choices import WIDTH, Choice, output_choice
 from linearity_lab.charts.figure import Figure, Shown
 from linearity_lab.charts.labels import MOST_CURVES, hide
-from linearity_lab.charts.lines import GROWN_AXES, Line, Measure, width_axis
+from linearity_lab.charts.lines import GROWN_AXES, Line, Measure, trained_dot, width_axis
 from linearity_lab.charts.style import FONT_SIZE, GUIDE_COLOR, Style, compared_styles, distinct
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.experiments.architectures.point import (
@@ -20,6 +20,7 @@ from linearity_lab.experiments.architectures.point import (
     ArchitecturesPoint,
     ArchitecturesSpec,
 )
+from linearity_lab.experiments.kernel_change.linear_model import LINEAR_MODEL_TITLE
 from linearity_lab.experiments.kernel_change.point import (
     KernelChangeRun,
     KernelChanges,
@@ -71,6 +72,8 @@ def against_width(
         }
         dots = wanted.dots(runs, lambda run: f"η = {rate_words([run.learning_rate])}")
         lines.append(Line(styles[letter], dots, more=parameters))
+    if output == "softmax" and measure == "change":
+        lines += _linear_model_lines(points, styles)
     missing = [
         letter
         for letter, found in points.items()
@@ -88,6 +91,23 @@ def against_width(
             for letter in missing
         ],
     )
+
+
+def _linear_model_lines(points: Points, styles: Styles) -> list[Line]:
+    """Return ΔK of softmax(f_lin) of every network, whose own kernel is constant, where it was trained."""
+    lines = []
+    for letter, found in points.items():
+        dots = [
+            trained_dot(point.width, run.linear_model_sup, run, "")
+            for point in found
+            for run in point.of("softmax")
+            if run.linear_model_change
+        ]
+        style = styles[letter]
+        title = f"{style.title}, {LINEAR_MODEL_TITLE}"
+        if dots:
+            lines.append(Line(replace(style, title=title, dash="longdashdot"), dots))
+    return lines
 
 
 def measures(points: Points, output: str) -> tuple[str, ...]:

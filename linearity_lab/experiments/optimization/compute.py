@@ -1,8 +1,12 @@
 """Gradient descent with nonlinear outputs, with the spectrum of the kernel along the path, one width at a time."""
 
 import math
+from collections.abc import Mapping
+
+import numpy as np
 
 from linearity_lab.data import Dataset
+from linearity_lab.experiments.kernel_change.linear_model import MAX_ROWS
 from linearity_lab.experiments.optimization.point import (
     OptimizationPoint,
     OptimizationRun,
@@ -11,7 +15,14 @@ from linearity_lab.experiments.optimization.point import (
 from linearity_lab.experiments.train_options import train_options
 from linearity_lab.experiments.trained_runs import every_run
 from linearity_lab.networks.build import build_network
-from ntk_core.dynamics import BesideLinear, HistoryMeasure, TrainData
+from ntk_core.dynamics import (
+    BesideLinear,
+    Descent,
+    HistoryMeasure,
+    Measure,
+    TrainData,
+    softmax_changes,
+)
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.keys import initial_key
 from ntk_core.progress import Progress
@@ -44,8 +55,24 @@ def _run(
     beside = BesideLinear(net, params, points, options, linearized=False)
     del params
     measure = HistoryMeasure(beside, num_kernel_points=len(data.x))
-    beside.descend([measure], progress)
+    at_start = _AtStart()
+    compares = (
+        output == "softmax"
+        and spec.training.is_gradient_descent
+        and len(data.x) * data.num_outputs <= MAX_ROWS
+    )
+    beside.descend([measure, at_start] if compares else [measure], progress)
     history = measure.result()
+    of_linear_model: tuple[float, ...] = ()
+    if compares:
+        of_linear_model = softmax_changes(
+            at_start.kernel,
+            at_start.pre_outputs,
+            points.y,
+            history.learning_rate,
+            measure.steps,
+            spec.training.loss,
+        )
     return OptimizationRun.read_off(
         history.network,
         history.kernel,
@@ -56,4 +83,18 @@ def _run(
         steps=measure.steps,
         stable_rate=math.inf if history.stable_rate is None else history.stable_rate,
         is_covered=spec.training.is_gradient_descent and spec.training.loss == "square",
+        linear_model_change=of_linear_model,
     )
+
+
+class _AtStart(Measure[None]):
+    """Kernel of f at w₀, (n, n, C, C), and f there, (n, C)."""
+
+    kernel: np.ndarray
+    pre_outputs: np.ndarray
+
+    def record(self, step: int, models: Mapping[str, Descent]) -> None:
+        if step == 0:
+            network = models["network"]
+            self.kernel = np.asarray(network.kernel)
+            self.pre_outputs = np.asarray(network.pre_outputs)

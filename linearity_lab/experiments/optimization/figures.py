@@ -8,10 +8,11 @@ from linearity_lab.charts.axes import rate_words, seed_words
 from linearity_lab.charts.chart import Chart, led_by, occurring
 from linearity_lab.charts.choices import Choice, output_choice, seed_choice, width_choice
 from linearity_lab.charts.figure import Figure, Shown
-from linearity_lab.charts.lines import Line, Measure, width_axis
+from linearity_lab.charts.lines import Line, Measure, trained_dot, width_axis
 from linearity_lab.charts.style import GUIDE_COLOR, Style, network_style, nth_style, output_title
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.charts.training import Curve, Records, Row, along_training, record_rows
+from linearity_lab.experiments.kernel_change.linear_model import LINEAR_MODEL_TITLE
 from linearity_lab.experiments.optimization.point import (
     COLUMNS,
     OptimizationPoint,
@@ -129,12 +130,24 @@ def change_lines(points: Sequence[OptimizationPoint], kind: str = "fully-connect
     ]
 
 
+def linear_model_line(points: Sequence[OptimizationPoint], kind: str) -> list[Line]:
+    """Return ΔK of softmax(f_lin), whose own kernel is constant, at the smallest rate."""
+    least = min(occurring(points, "rate"), default=0.0)
+    dots = [
+        trained_dot(point.width, run.linear_model_sup, run, "")
+        for point in points
+        for run in point.of("softmax", least)
+        if run.linear_model_change
+    ]
+    return [Line(network_style(kind, "softmax", LINEAR_MODEL_TITLE, 1), dots)] if dots else []
+
+
 def change_against_width(
     points: Sequence[OptimizationPoint], widths: Sequence[int] = (), kind: str = "fully-connected"
 ) -> Chart:
     """Draw ΔK of the kernel of φ(f) against width at the smallest rate, log–log, with exponents."""
     return sweep(
-        change_lines(points, kind),
+        [*change_lines(points, kind), *linear_model_line(points, kind)],
         width_axis(widths),
         CHANGE.title,
         CHANGE.symbol,

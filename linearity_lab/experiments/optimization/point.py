@@ -16,7 +16,15 @@ from linearity_lab.experiments.trained_sweep import (
     outputs_field,
 )
 from linearity_lab.networks.spec import ArchitectureSpec
-from linearity_lab.runs import Counts, Experiment, ResultValue, SpecOf, columns, finite_or_none
+from linearity_lab.runs import (
+    Counts,
+    Experiment,
+    ResultValue,
+    SpecOf,
+    columns,
+    finite_or_none,
+    finite_sup,
+)
 from linearity_lab.runs.columns import Column
 from linearity_lab.settings.part import Ascending, Width
 from linearity_lab.settings.training import SquareTrainingSpec
@@ -86,6 +94,8 @@ class OptimizationRun(TrainedRun):
         smallest, largest: λ_min and λ_max of that kernel.
         pre_output_smallest: λ_min of the kernel of f.
         pl_ratio: ‖∇L‖² / 2L.
+        linear_model_change: ΔK(t) of softmax(f_lin), with f_lin trained by the same steps; softmax output alone. Empty
+            in results of older versions.
     """
 
     output: str
@@ -97,6 +107,12 @@ class OptimizationRun(TrainedRun):
     pre_output_smallest: tuple[float, ...]
     pl_ratio: tuple[float, ...]
     is_covered: bool = True
+    linear_model_change: tuple[float, ...] = ()
+
+    @property
+    def linear_model_sup(self) -> float:
+        """ΔK of softmax(f_lin); NaN if it was not trained."""
+        return finite_sup(self.linear_model_change) if self.linear_model_change else math.nan
 
     @property
     def min_eigenvalue(self) -> float:
