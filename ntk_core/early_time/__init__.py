@@ -17,6 +17,7 @@ from ntk_core.early_time._inputs import (
     covariance_ratio,
     covariance_spectrum,
     draw_inputs,
+    input_sizes,
     standardized_images,
 )
 from ntk_core.early_time._training import (

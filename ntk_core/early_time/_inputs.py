@@ -1,6 +1,7 @@
 """Random inputs with a given covariance, and standardized images."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +64,48 @@ def covariance_ratio(x: NDArray) -> float:
     n, d = flat.shape
     squares = np.einsum("ij,ij->i", flat, flat)
     return float((np.sum((flat.T @ flat) ** 2) - np.sum(squares**2)) / (n * (n - 1) * d))
+
+
+class InputSizes(NamedTuple):
+    """How far inputs are from orthogonal ones of equal norms.
+
+    Attributes:
+        norms: max over i of |‖x_i‖²/d − 1|.
+        products: max over i ≠ j of |x_i·x_j|/d.
+        matrix: ‖X Xᵀ‖/n.
+    """
+
+    norms: float
+    products: float
+    matrix: float
+
+
+_ROWS = 1000  # of X Xᵀ at a time
+
+
+def input_sizes(x: NDArray) -> InputSizes:
+    """Return the largest deviations of norms and products, and ‖X Xᵀ‖/n, of inputs (n, d).
+
+    In theory the first two are O(d^(-1/2)) up to logarithms, and the last one is of order 1 for n ≫ d.
+
+    Source: Hu, Xiao, Adlam & Pennington 2020, Claim 3.1.
+
+    >>> input_sizes(np.sqrt(2) * np.eye(2))
+    InputSizes(norms=0.0, products=0.0, matrix=1.0)
+    """
+    flat = np.asarray(x, np.float64).reshape(len(x), -1)
+    n, d = flat.shape
+    squares = np.einsum("ij,ij->i", flat, flat)
+    products = 0.0
+    for first in range(0, n, _ROWS):
+        rows = np.arange(first, min(first + _ROWS, n))
+        of_rows = flat[rows] @ flat.T  # (rows, n)
+        of_rows[rows - first, rows] = 0.0
+        products = max(products, float(np.abs(of_rows).max()) / d)
+    # XᵀX has the nonzero eigenvalues of X Xᵀ.
+    largest = float(np.linalg.eigvalsh(flat.T @ flat)[-1])
+    norms = float(np.abs(squares / d - 1).max())
+    return InputSizes(norms, products, max(largest, 0.0) / n)
 
 
 def standardized_images(x: NDArray) -> NDArray[np.float32]:

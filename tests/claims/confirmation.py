@@ -66,7 +66,7 @@ EIGHT_LATER_SEED = 3000
 # Presets with one seed, too slow for eight, whose sentences compare methods.
 FEWER = {"beyond-gradient-descent": 4}
 # Kernels of infinite width draw no weights: as many data draws take the place of seeds.
-DATA_DRAWS = {"hu-deep-kernel": LEAST, "hu-prop41": LEAST}
+DATA_DRAWS = {"hu-claim31": LEAST, "hu-deep-kernel": LEAST, "hu-prop41": LEAST}
 # Sentences rewritten after a confirmation contradicted them, then confirmed on the next seeds.
 REWRITTEN = {
     **dict.fromkeys(

@@ -14,6 +14,7 @@ from ntk_core.early_time import (
     covariance_spectrum,
     deep_features,
     draw_inputs,
+    input_sizes,
     kernel_norms,
     spectral_norm,
     two_layer_features,
@@ -183,3 +184,14 @@ def test_every_epoch_sees_every_sample_once():
     for epoch in order.reshape(4, 10):
         assert sorted(epoch) == list(range(10))
     np.testing.assert_array_equal(order[:5], batch_order(10, 4, 5, seed=3))
+
+
+def test_input_sizes_are_those_of_all_pairs():
+    x = np.random.default_rng(3).standard_normal((1007, 5))
+    products = x @ x.T
+    norms = np.diag(products)
+    found = input_sizes(x)
+    assert found.norms == pytest.approx(np.abs(norms / 5 - 1).max(), rel=1e-12)
+    apart = products - np.diag(norms)
+    assert found.products == pytest.approx(np.abs(apart).max() / 5, rel=1e-12)
+    assert found.matrix == pytest.approx(np.linalg.norm(products, 2) / 1007, rel=1e-12)

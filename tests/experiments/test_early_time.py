@@ -13,6 +13,8 @@ from linearity_lab.experiments.early_time.spec import EarlyTimeSpec
 from linearity_lab.runs import parse_spec, run, run_summary
 from linearity_lab.runs.events import PointFinished, PointProgress
 from linearity_lab.settings.grammar import with_settings
+from ntk_core import early_time
+from ntk_core.networks.keys import initial_key
 from tests.running import result_of
 
 SMALL = parse_spec(
@@ -59,7 +61,9 @@ def test_a_run_gives_every_point_seed_and_kernel(events):
         assert [each.seed for each in point.kernels] == [0, 1]
         assert point.span_dimension == point.input_dim
         assert point.constants["softplus"].zeta == pytest.approx(0.5)
+        assert point.inputs is not None
         for each in point.runs:
+            assert each.path is None  # the kernel is that of fewer inputs
             assert each.distance[0] == 0
             assert each.network.test_loss[0] == pytest.approx(each.target_power / 2, rel=1e-4)
             assert each.linear.test_loss[0] == each.naive.test_loss[0] == each.network.test_loss[0]
@@ -132,6 +136,38 @@ def test_kernels_are_compared_without_training(changes):
         assert 0 < each.difference < each.kernel
         assert each.difference <= each.frobenius_difference * (1 + 1e-6)
     assert len(result.rows()) == 2
+
+
+def test_first_step_moves_by_the_kernel():
+    rates = {"training.rate_hidden": 1.0, "training.rate_output": 0.25}
+    changes = {"values": [8], "num_seeds": 1, "kernel_samples": 200, **rates}
+    few_steps = {"training.learning_rate": 1e-2, "training.max_steps": 2}
+    spec = with_settings(SMALL, changes | few_steps)
+    result = result_of(spec)
+    (each,) = result.points[0].runs
+    data = compute.load(spec)[8]
+    params, net = _drawn(spec)
+    kernel = early_time.weighted_kernel(net, params, data.x, 1.0, 0.25)
+    constants = early_time.activation_constants("softplus")
+    linear = early_time.two_layer_features(constants, 8, 1.0, 1.0, 0.25).kernel(data.x)
+    y = data.y[:, 0].astype(np.float64)
+    # One step of gradient descent: Δu = (η/n) K y and ‖Δθ‖² = (η/n)² yᵀ K y.
+    step = 1e-2 / len(y)
+    distance = np.linalg.norm(step * (kernel - linear) @ y) / math.sqrt(len(y))
+    path = each.path
+    assert path.movement[:2] == pytest.approx((0.0, step * math.sqrt(y @ kernel @ y)), rel=1e-3)
+    assert path.distance[:2] == pytest.approx((0.0, distance), rel=2e-2)
+    assert path.kernel_error == pytest.approx(np.linalg.norm(kernel - linear, 2), rel=1e-4)
+    assert each.distance_bounds[1] == pytest.approx(
+        step * path.kernel_error * math.sqrt(np.mean(y**2)), rel=1e-6
+    )
+    assert 0 < each.distance_share <= 1
+    assert 0 < each.movement_share <= 1
+
+
+def _drawn(spec):
+    net = compute._network(spec, "softplus", 32, 8)
+    return net.init(initial_key(0, 32, 8), (8,)), net
 
 
 def made_run(network, linear):

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -16,8 +17,10 @@ from linearity_lab.experiments.early_time.point import (
     Constants,
     EarlyPoint,
     EarlyRun,
+    InputSizes,
     KernelComparison,
     ModelCurve,
+    PathBound,
     Series,
 )
 from linearity_lab.experiments.early_time.spec import NUM_LOSS_INPUTS, EarlyTimeSpec
@@ -80,6 +83,9 @@ def compute(
     runs: list[EarlyRun] = []
     kernels: list[KernelComparison] = []
     span: InputSpan | None = None
+    sizes: InputSizes | None = None
+    if spec.kernel_samples and spec.dataset.is_synthetic:
+        sizes = InputSizes(**early_time.input_sizes(here.x[: spec.kernel_samples])._asdict())
 
     def point(*growing: EarlyRun) -> EarlyPoint:
         return EarlyPoint(
@@ -91,6 +97,7 @@ def compute(
             constants=constants,
             runs=(*runs, *growing),
             kernels=tuple(kernels),
+            inputs=sizes,
         )
 
     for index, (activation, seed) in enumerate(tasks):
@@ -102,6 +109,7 @@ def compute(
             features, zeta=moments.zeta, nu=moments.nu(ratio), theta=theta
         )
         net = _network(spec, activation, width, d)
+        kernel_error: float | None = None
         drawn = initial_key(seed, width, *((d,) if spec.swept == "input_dim" else ()))
         if spec.kernel_samples and not (spec.infinite_width and seed > spec.seed):
             of_task.report(0.0, "kernel")
@@ -109,13 +117,15 @@ def compute(
             norms = early_time.kernel_norms(_kernel(spec, net, compared, drawn), features, compared)
             which = {"activation": activation, "seed": seed, "num_samples": len(compared)}
             kernels.append(KernelComparison.read_off(norms, **which))
+            kernel_error = norms.difference if spec.has_path else None
         if spec.training.max_steps:
             of_task.report(0.0, "linear model")
             span = span or InputSpan(here.x_test)
             models = _LinearModels(spec, here, features, seed)
             of_task.report(0.0, "first step")
             params = net.init(drawn, _shaped(spec, here.x).shape[1:])
-            curves = _Curves(spec, here, activation, net, params, models, span)
+            path = None if kernel_error is None else _Path(spec, here, params, kernel_error)
+            curves = _Curves(spec, here, activation, net, params, models, span, path)
 
             def show(_: int, curves: _Curves = curves, of_task: Progress = of_task) -> None:
                 of_task.show(point(curves.result()))
@@ -167,6 +177,49 @@ def _options(spec: EarlyTimeSpec, params: NetworkParams, models: _LinearModels) 
     )
 
 
+class _Path:
+    """Distance to the linear model and movement of the weights along training."""
+
+    def __init__(
+        self, spec: EarlyTimeSpec, data: Dataset, params: NetworkParams, kernel_error: float
+    ):
+        settings = spec.training
+        factors = early_time.layer_rates(params, settings.rate_hidden, settings.rate_output)
+        self._factors = {name: float(factor) for name, factor in factors.items()}
+        # Copies on the host, since training overwrites the weights.
+        self._start = {name: jax.device_get(layer) for name, layer in params.items()}
+        self._kernel_error = kernel_error
+        self._scale = math.sqrt(float(np.mean(np.square(data.y, dtype=np.float64))))
+        self._num_samples = len(data.y)
+        self._distance: list[float] = []
+        self._movement: list[float] = []
+
+    def record(self, params: NetworkParams, apart: NDArray) -> None:
+        """Add weights, and f − f_lin on all training inputs, (n,)."""
+        square = 0.0
+        for name, factor in self._factors.items():
+            if factor > 0:
+                now = jax.device_get(params[name])
+                changes = jax.tree.map(np.subtract, now, self._start[name])
+                leaves = jax.tree.leaves(changes)
+                square += (
+                    sum(float(np.sum(np.square(leaf, dtype=np.float64))) for leaf in leaves)
+                    / factor
+                )
+        self._movement.append(math.sqrt(square))
+        self._distance.append(math.sqrt(float(np.mean(apart**2))))
+
+    def result(self) -> PathBound:
+        """Return the records so far."""
+        return PathBound(
+            distance=tuple(self._distance),
+            movement=tuple(self._movement),
+            kernel_error=self._kernel_error,
+            scale=self._scale,
+            num_samples=self._num_samples,
+        )
+
+
 class _Curves(Measure[EarlyRun]):
     """Losses and outputs of a network beside its linear models."""
 
@@ -179,11 +232,13 @@ class _Curves(Measure[EarlyRun]):
         params: NetworkParams,
         models: _LinearModels,
         span: InputSpan,
+        path: _Path | None,
     ):
         self._activation = activation
         self._net = net
         self._seed = models.seed
         self._span = span
+        self._path = path
         self._keeps_outputs = models.seed == spec.seed
         self._rate = models.rate
         self._linear = models.linear
@@ -233,6 +288,8 @@ class _Curves(Measure[EarlyRun]):
             self._distances, (network - linear, network - naive, linear), strict=True
         ):
             self._distances[name].append(float(np.mean(apart**2)))
+        if self._path is not None:
+            self._path.record(params, outputs["network"][0] - outputs["linear"][0])
         first, *_ = self._curves["network"][0]
         loss, *_ = self._curves["network"][-1]
         if not loss <= _DIVERGED * max(first, 1e-12):
@@ -267,6 +324,7 @@ class _Curves(Measure[EarlyRun]):
             optimal_train_loss=train_loss,
             optimal_test_loss=test_loss,
             targets=tuple(targets.tolist()),
+            path=None if self._path is None else self._path.result(),
         )
 
 

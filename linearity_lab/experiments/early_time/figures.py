@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from typing import Literal
 
@@ -51,6 +52,7 @@ class View(StrEnum):
     TRAINING_LOSS = "training loss"
     RESIDUAL = "residual"
     RELATIVE_ERROR = "relative error"
+    BOUND = "distance and its bound"
 
 
 _MODELS = {name: model_style(name) for name in ("network", "linear", "naive")}
@@ -67,6 +69,8 @@ def along_steps(point: EarlyPoint, runs: Sequence[EarlyRun], view: View) -> Char
 
     ``runs`` are the seeds of one activation; the first one is drawn strong.
     """
+    if view is View.BOUND:
+        return distance_and_bound(point, runs)
     curves = [
         Curve(style, run.steps, values, view.value, run.seed, row, marks=6, is_first=index == 0)
         for index, run in enumerate(runs)
@@ -108,6 +112,47 @@ def along_steps(point: EarlyPoint, runs: Sequence[EarlyRun], view: View) -> Char
     )
     caption = [words, *_caption(point, runs)]
     return Chart(figure, words, rows_of_runs, caption, label="Along training")
+
+
+def distance_and_bound(point: EarlyPoint, runs: Sequence[EarlyRun]) -> Chart:
+    """Draw ‖u − u_lin‖/√n and ‖θ − θ₀‖ on the training inputs against the step, each below its bound."""
+    curves = []
+    for index, run in enumerate(runs):
+        if run.path is None:
+            continue
+        is_first = index == 0
+        measured = (("distance", run.path.distance), ("movement", run.path.movement))
+        for row, (name, values) in enumerate(measured, start=1):
+            style = replace(_MODELS["network"], title="measured")
+            curves.append(
+                Curve(style, run.steps, values, name, run.seed, row, marks=6, is_first=is_first)
+            )
+        if is_first:
+            style = Style(GUIDE_COLOR, "dash", "", "bound")
+            for row, bound in enumerate((run.distance_bounds, run.movement_bounds), start=1):
+                curves.append(Curve(style, run.steps, bound, "bound", row=row))
+    rows = (Row("‖u − u<sub>lin</sub>‖/√n", "log"), Row("‖θ − θ<sub>0</sub>‖", "log"))
+    shares = [run.distance_share for run in runs if run.distance_share is not None]
+    words = "No run yet."
+    if shares:
+        words = (
+            f"{ACTIVATIONS[runs[0].activation].title}: in the linear phase the distance to the linear model is at most "
+            f"{percent(max(shares))} of its bound."
+        )
+    table = record_rows(
+        [run for run in runs if run.path is not None],
+        lambda run: {"activation": ACTIVATIONS[run.activation].title, "seed": run.seed},
+        {
+            "step": "steps",
+            "distance": "path.distance",
+            "movement": "path.movement",
+            "bound of the distance": "distance_bounds",
+            "bound of the movement": "movement_bounds",
+        },
+    )
+    return Chart(
+        along_training(curves, rows), words, table, [words, *_caption(point, runs)], label="Bounds"
+    )
 
 
 def single_outputs(run: EarlyRun) -> Chart:
@@ -327,6 +372,40 @@ def kernel_distance(points: Sequence[EarlyPoint]) -> Chart:
     )
 
 
+_SIZES = {
+    "norms": "largest |‖x‖²/d − 1|",
+    "products": "largest |x·x′|/d",
+    "matrix": "‖XXᵀ‖/n",
+}
+
+
+def input_sizes(points: Sequence[EarlyPoint]) -> Chart:
+    """Draw deviations of norms and products of the inputs, and ‖XXᵀ‖/n, against the dimension."""
+    points = sorted(points, key=lambda point: point.value)
+    lines = []
+    for index, (name, title) in enumerate(_SIZES.items()):
+        dots = [
+            Dot(point.value, getattr(point.inputs, name), 0)
+            for point in points
+            if point.inputs is not None
+        ]
+        lines.append(Line(nth_style(index, title), dots, fit=False))
+    rows: list[dict[str, object]] = [
+        {"d": point.value, **{title: getattr(point.inputs, name) for name, title in _SIZES.items()}}
+        for point in points
+        if point.inputs is not None
+    ]
+    return sweep(
+        lines,
+        _axis(points),
+        "deviation of the inputs",
+        "size",
+        slopes=(-0.5,),
+        heading="Concentration of the inputs",
+        rows=rows,
+    )
+
+
 def constant_rows(point: EarlyPoint) -> list[dict[str, object]]:
     """Return one row per activation: moments, then weights of x/√d and of the constant feature at rate 1."""
     return [
@@ -380,6 +459,8 @@ def _runs_of_point(shown: Shows, key: str) -> list[Choice]:
     """Return the choices of activation, which depend on the point, of quantity and of seed."""
     points = trained_points(shown)
     activations = occurring([points[key]], "activation")
+    has_path = any(run.path is not None for run in points[key].runs)
+    views = [view for view in View if has_path or view is not View.BOUND]
     return [
         Choice(
             "activation",
@@ -388,7 +469,7 @@ def _runs_of_point(shown: Shows, key: str) -> list[Choice]:
             lambda name: ACTIVATIONS[name].title,
             is_rare=len(activations) == 1,
         ),
-        Choice("view", "Quantity", list(View), str.capitalize, 160, is_rare=True),
+        Choice("view", "Quantity", views, str.capitalize, 160, is_rare=True),
         *seed_choice(points.values(), is_rare=True),
     ]
 
@@ -426,6 +507,11 @@ def _is_trained(shown: Shows) -> bool:
     return bool(trained_points(shown))
 
 
+def _has_input_sizes(shown: Shows) -> bool:
+    is_swept = shown.spec.swept == "input_dim" and len(shown.points) > 1
+    return is_swept and any(point.inputs is not None for point in shown.points)
+
+
 FIGURES = (
     Figure(
         "training",
@@ -446,6 +532,12 @@ FIGURES = (
         "Kernels",
         draw=lambda shown: kernel_distance(shown.points),
         has_data=lambda shown: any(point.kernels for point in shown.points),
+    ),
+    Figure(
+        "inputs",
+        "Concentration of the inputs",
+        draw=lambda shown: input_sizes(shown.points),
+        has_data=_has_input_sizes,
     ),
     Figure(
         "against",

@@ -66,6 +66,24 @@ class ModelCurve(Value):
     outputs: tuple[Series, ...] = ()
 
 
+class PathBound(Value):
+    """The quantities of Theorem C.2 of Hu, Xiao, Adlam & Pennington 2020, at the recorded steps.
+
+    Attributes:
+        distance: ‖u − u_lin‖/√n, the root of the mean (f − f_lin)² on the training inputs.
+        movement: ‖θ − θ₀‖, with the weights of a layer divided by the root of its rate factor.
+        kernel_error: ε = ‖K(w₀) − ψψᵀ‖ on the training inputs, at rate 1.
+        scale: ‖y‖/√n.
+        num_samples: n.
+    """
+
+    distance: Series
+    movement: Series
+    kernel_error: float
+    scale: float
+    num_samples: int
+
+
 class EarlyRun(Value):
     """One network with its linear model and the naive linear model.
 
@@ -77,6 +95,8 @@ class EarlyRun(Value):
         target_power: mean y² on the test inputs.
         optimal_train_loss, optimal_test_loss: losses of the best linear fit to the training inputs.
         targets: y at the inputs of ``outputs``.
+        path: distance and movement of the training beside their bounds; for full batches and a kernel on all training
+            inputs. None in results of older versions.
     """
 
     activation: str
@@ -94,6 +114,46 @@ class EarlyRun(Value):
     optimal_train_loss: float
     optimal_test_loss: float
     targets: Series = ()
+    path: PathBound | None = None
+
+    @property
+    def times(self) -> Series:
+        """Times η t of the records."""
+        return tuple(self.learning_rate * step for step in self.steps)
+
+    @property
+    def distance_bounds(self) -> Series:
+        """(ε/n) η t ‖y‖/√n at the records: bounds of ‖u − u_lin‖/√n for a constant kernel; empty without a path."""
+        if self.path is None:
+            return ()
+        slope = self.path.kernel_error / self.path.num_samples * self.path.scale
+        return tuple(slope * time for time in self.times)
+
+    @property
+    def movement_bounds(self) -> Series:
+        """√(η t) ‖y‖/√n at the records: bounds of ‖θ − θ₀‖ at stable rates; empty without a path."""
+        if self.path is None:
+            return ()
+        return tuple(self.path.scale * math.sqrt(time) for time in self.times)
+
+    @property
+    def distance_share(self) -> float | None:
+        """Largest ‖u − u_lin‖ over its bound, in the linear phase; None without a path."""
+        if self.path is None:
+            return None
+        return self._largest_share(self.path.distance, self.distance_bounds)
+
+    @property
+    def movement_share(self) -> float | None:
+        """Largest ‖θ − θ₀‖ over its bound, in the linear phase; None without a path."""
+        if self.path is None:
+            return None
+        return self._largest_share(self.path.movement, self.movement_bounds)
+
+    def _largest_share(self, values: Series, bounds: Series) -> float:
+        last = self.linear_phase + 1
+        pairs = zip(values[1:last], bounds[1:last], strict=True)
+        return max((value / bound for value, bound in pairs), default=math.nan)
 
     @property
     def linear_phase(self) -> int:
@@ -188,6 +248,20 @@ class KernelComparison(Value):
     frobenius_difference: float
 
 
+class InputSizes(Value):
+    """Deviations of inputs from orthogonal ones of equal norms; as ``ntk_core.early_time.input_sizes``.
+
+    Attributes:
+        norms: max over i of |‖x_i‖²/d − 1|.
+        products: max over i ≠ j of |x_i·x_j|/d.
+        matrix: ‖X Xᵀ‖/n.
+    """
+
+    norms: float
+    products: float
+    matrix: float
+
+
 class EarlyPoint(PointValue):
     """All activations and seeds of one width or input dimension.
 
@@ -196,6 +270,7 @@ class EarlyPoint(PointValue):
         covariance_ratio: Tr[Σ²]/d of the inputs.
         span_dimension: dimension of the span of the test inputs.
         constants: by activation.
+        inputs: sizes of the random inputs of compared kernels. None without, and in results of older versions.
     """
 
     of_each_seed: ClassVar[tuple[str, ...]] = ("runs", "kernels")
@@ -209,6 +284,7 @@ class EarlyPoint(PointValue):
     constants: dict[str, Constants]
     runs: tuple[EarlyRun, ...]
     kernels: tuple[KernelComparison, ...] = ()
+    inputs: InputSizes | None = None
 
     @property
     def value(self) -> int:

@@ -300,6 +300,13 @@ class EarlyTimeSpec(SeededSpec, SpecOf["EarlyTimeResult"]):
             "kernels": num_kernels if self.kernel_samples else 0,
         }
 
+    @property
+    def has_path(self) -> bool:
+        """Whether distance and movement are recorded: full batches, and the kernel on all training inputs."""
+        n = self.dataset.num_samples
+        is_whole = self.kernel_samples == n <= NUM_LOSS_INPUTS and not self.training.batch_size
+        return is_whole and not self.infinite_width
+
     def value_of(self, key: str) -> int:
         """The width or dimension of a key."""
         return int(key.partition("=")[2])
