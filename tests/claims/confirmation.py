@@ -67,6 +67,8 @@ EIGHT_LATER_SEED = 3000
 FEWER = {"beyond-gradient-descent": 4}
 # Kernels of infinite width draw no weights: as many data draws take the place of seeds.
 DATA_DRAWS = {"hu-claim31": LEAST, "hu-deep-kernel": LEAST, "hu-prop41": LEAST}
+# Each of these seeds gives one number, from as many random networks as in the preset.
+ONE_EACH = {"depth-width from 6000": LEAST}
 # Sentences rewritten after a confirmation contradicted them, then confirmed on the next seeds.
 REWRITTEN = {
     **dict.fromkeys(
@@ -104,6 +106,10 @@ REWRITTEN = {
     ),
     "few-diverge-near-four": 4000,
     "both-catapult": 5000,
+    # Confirmed on fewer than eight seeds, or pairs of converged runs, at first.
+    "exponential-in-depth-over-width": 6000,
+    "linearity-has-a-price": 6000,
+    "width-makes-certain": 6000,
     "one-sample-comes-down": 5000,
 }
 # A sentence about part of a preset is confirmed on that part, with the more seeds; fixed before they are computed.
@@ -119,6 +125,12 @@ PARTS: dict[str, dict[str, Any]] = {
         "rates": [2.5, 3.5],
         "models": ["quadratic"],
     },
+    "depth-width from 6000": {
+        "num_seeds": 1,
+        "depths": [1, 16, 64],
+        "widths": [64, 1024],
+        "trained_depth": 0,
+    },
     "hu-fig1 from 3000": {"num_seeds": LEAST},
     "hu-theorem32 from 3000": {"num_seeds": LEAST, "values": [25, 50]},
     "hu-theorem35 from 3000": {"num_seeds": LEAST, "network.activations": ["erf"]},
@@ -128,6 +140,7 @@ PARTS: dict[str, dict[str, Any]] = {
     "liu-theorem41-ball from 2000": {"num_seeds": 16},
     "zhu-fig2 from 2000": {"num_seeds": 5, "widths": [32, 128, 256, 512]},
     "price-of-linearity from 3000": {"num_seeds": 24, "richness": [0.5]},
+    "price-of-linearity from 6000": {"num_seeds": 28, "widths": [5000]},
 }
 # More seeds, n from the width alone, for 0.85 of half the expected one by n^(-1/2); with one end 4 times as many, or 8.
 # Where the first batch has fewer than 8 seeds and a sentence speaks of every run, the further ones make them 8.
@@ -205,6 +218,10 @@ def fresh(name: str, first: int = FIRST_SEED) -> tuple[Any, ...]:
     if name in DATA_DRAWS:
         seeds = range(first, first + DATA_DRAWS[name])
         return tuple(with_settings(spec, {"seed": s, "dataset.seed": s}) for s in seeds)
+    key = key_of(name, first)
+    if key in ONE_EACH:
+        seeds = range(first, first + ONE_EACH[key])
+        return tuple(with_settings(spec, {"seed": s} | PARTS[key]) for s in seeds)
     changes: dict[str, Any] = {"seed": first}
     if name in FEWER:
         changes["num_seeds"] = FEWER[name]
@@ -212,8 +229,8 @@ def fresh(name: str, first: int = FIRST_SEED) -> tuple[Any, ...]:
         changes["num_seeds"] = max(LEAST, spec.num_seeds)
     if spec.dataset.name in DRAWN:
         changes["dataset.seed"] = first
-    batch = with_settings(spec, changes | PARTS.get(key_of(name, first), {}))
-    further = FURTHER.get(key_of(name, first))
+    batch = with_settings(spec, changes | PARTS.get(key, {}))
+    further = FURTHER.get(key)
     return (
         (batch, with_settings(batch, {"seed": batch.seeds[-1] + 1, **further}))
         if further
