@@ -106,8 +106,9 @@ REWRITTEN = {
     ),
     "few-diverge-near-four": 4000,
     "both-catapult": 5000,
-    # Confirmed on fewer than eight seeds, or pairs of converged runs, at first.
+    # Confirmed on fewer than eight seeds, or pairs of converged runs, at first; or added later.
     "exponential-in-depth-over-width": 6000,
+    "kernel-errs-a-little": 6000,
     "linearity-has-a-price": 6000,
     "width-makes-certain": 6000,
     "one-sample-comes-down": 5000,
@@ -134,6 +135,12 @@ PARTS: dict[str, dict[str, Any]] = {
     "hu-fig1 from 3000": {"num_seeds": LEAST},
     "hu-theorem32 from 3000": {"num_seeds": LEAST, "values": [25, 50]},
     "hu-theorem35 from 3000": {"num_seeds": LEAST, "network.activations": ["erf"]},
+    "learning-curves from 6000": {
+        "num_seeds": LEAST,
+        "widths": [1000],
+        "richness": [0.5],
+        "samples": [240],
+    },
     "liu-distance from 3000": {"num_seeds": LEAST, "widths": [30, 100, 300, 3000]},
     "liu-fig1-left from 3000": {"widths": [10_000], "outputs": ["linear", "softmax"]},
     "zhu-ball from 2000": {"widths": [50, 200]},
