@@ -73,7 +73,6 @@ ONE_EACH = {"depth-width from 6000": LEAST}
 REWRITTEN = {
     **dict.fromkeys(
         (
-            "adam-moves-further",
             "bottleneck-keeps-moving",
             "dropped-edges-hessian",
             "dropped-edges-kernel",
@@ -105,7 +104,9 @@ REWRITTEN = {
         3000,
     ),
     "few-diverge-near-four": 4000,
+    "adam-moves-further": 5000,
     "both-catapult": 5000,
+    "momentum-kernel": 5000,
     # Confirmed on fewer than eight seeds, or pairs of converged runs, at first; or added later.
     "exponential-in-depth-over-width": 6000,
     "kernel-errs-a-little": 6000,
@@ -115,6 +116,7 @@ REWRITTEN = {
 }
 # A sentence about part of a preset is confirmed on that part, with the more seeds; fixed before they are computed.
 PARTS: dict[str, dict[str, Any]] = {
+    "beyond-gradient-descent from 5000": {"num_seeds": LEAST, "widths": [3000]},
     "catapult-map from 4000": {"num_seeds": 20, "rates": [3.8], "models": ["quadratic"]},
     "catapult-map from 5000": {
         "num_seeds": LEAST,
