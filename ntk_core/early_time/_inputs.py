@@ -90,7 +90,7 @@ def input_sizes(x: NDArray) -> InputSizes:
 
     Source: Hu, Xiao, Adlam & Pennington 2020, Claim 3.1.
 
-    >>> input_sizes(np.sqrt(2) * np.eye(2))
+    >>> input_sizes(2 * np.eye(4))
     InputSizes(norms=0.0, products=0.0, matrix=1.0)
     """
     flat = np.asarray(x, np.float64).reshape(len(x), -1)

@@ -162,16 +162,7 @@ FURTHER: dict[str, dict[str, int | list[str]]] = {
     "beyond-gradient-descent": {"num_seeds": 4},
     "convolution": {"num_seeds": 33},
     "depth-width": {"num_seeds": 12},
-    "hu-departure": {"num_seeds": 5},
-    "hu-departure from 2000": {"num_seeds": 5},
     "hu-fig1": {"num_seeds": 5},
-    "hu-fig2": {"num_seeds": 7},
-    "hu-fig3-cnn": {"num_seeds": 5},
-    "hu-fig4-cifar": {"num_seeds": 5},
-    "hu-fig4-cifar from 2000": {"num_seeds": 5},
-    "hu-fig4-cifar-cnn": {"num_seeds": 7},
-    "hu-fig4-cnn": {"num_seeds": 7},
-    "hu-fig4-fashion from 2000": {"num_seeds": 5},
     "kernel-convergence-pair": {"num_seeds": 44},
     "kernel-velocity": {"num_seeds": 60},
     "liu-ball": {"num_seeds": 8, "num_ball_seeds": 8},
@@ -181,7 +172,6 @@ FURTHER: dict[str, dict[str, int | list[str]]] = {
     "liu-fig2": {"num_seeds": 12},
     "liu-lazy": {"num_seeds": 14},
     "liu-mixed": {"num_seeds": 24},
-    "liu-section5": {"num_seeds": 6},
     "liu-theorem31": {"num_seeds": 18},
     "liu-theorem41": {"num_seeds": 420},
     "liu-theorem41-ball": {"num_seeds": 400, "num_ball_seeds": 1},
@@ -230,7 +220,8 @@ def fresh(name: str, first: int = FIRST_SEED) -> tuple[Any, ...]:
     key = key_of(name, first)
     if key in ONE_EACH:
         seeds = range(first, first + ONE_EACH[key])
-        return tuple(with_settings(spec, {"seed": s} | PARTS[key]) for s in seeds)
+        of_seed = ({"seed": s, "dataset.seed": s} | PARTS[key] for s in seeds)
+        return tuple(with_settings(spec, each) for each in of_seed)
     changes: dict[str, Any] = {"seed": first}
     if name in FEWER:
         changes["num_seeds"] = FEWER[name]

@@ -86,7 +86,7 @@ def test_wide_network_has_the_softmax_of_its_linear_model():
 
 # Slow: trains two networks at two widths.
 @pytest.mark.slow
-def test_compared_networks_show_the_softmax_of_their_linear_models():
+def test_compared_networks_show_softmax_of_linear_models():
     few = {"widths": [4, 6], "num_seeds": 1, "training.max_steps": 20, "outputs": ["softmax"]}
     result = result_of(with_settings(ArchitecturesSpec(), {**few, "dataset.num_samples": 6}))
     names = _legend(result, ARCHITECTURES_FIGURES[0], "softmax")
