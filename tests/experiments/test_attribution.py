@@ -6,7 +6,12 @@ from scipy.stats import spearmanr
 
 from linearity_lab.charts.figure import Shown
 from linearity_lab.experiments.attribution.compute import rank_correlation
-from linearity_lab.experiments.attribution.figures import EVERY_POINT, changes, training_point
+from linearity_lab.experiments.attribution.figures import (
+    EVERY_POINT,
+    changes,
+    chosen_point,
+    training_point,
+)
 from linearity_lab.experiments.attribution.point import AttributionSpec
 from linearity_lab.runs import load_data
 from linearity_lab.settings.grammar import InvalidSpec, with_settings
@@ -114,7 +119,9 @@ def test_a_chosen_point_is_shown_with_its_place(result):
     shown = Shown(result.spec, result.points)
     (all_points,) = changes(shown, "A", "linear", 8, "before", EVERY_POINT)
     assert len(all_points.rows) == 3 * 5 * 2
-    scatter, one = changes(shown, "A", "linear", 8, "before", 1)
+    (scatter,) = changes(shown, "A", "linear", 8, "before", 1)
+    one = chosen_point(shown, "A", "linear", 8, "before", 1)
+    assert chosen_point(shown, "A", "linear", 8, "before", EVERY_POINT) is None
     for trace in scatter.figure.data[1:]:
         bold = [opacity == 1 for opacity in trace.marker.opacity]
         assert bold == [note[0] == 1 for note in trace.customdata]

@@ -94,7 +94,7 @@ def kernels_against_width(shown: Runs, letter: str, output: str) -> Chart:
 def changes(
     shown: Runs, letter: str, output: str, width: int, kernel: str, chosen: int
 ) -> list[Chart]:
-    """Draw predicted against retrained changes of the first seed, and the chosen training point."""
+    """Draw predicted against retrained changes of the first seed; those of the chosen training point stand out."""
     point = next(each for each in points_of(shown.points, letter) if each.width == width)
     run = next((each for each in point.of(output) if each.changes), None)
     if run is None:  # not yet
@@ -118,7 +118,7 @@ def changes(
     if run.outcome != "converged":
         finding += " Its trainings did not all converge."
     title = _network_words(shown.spec, letter, output)
-    scatter = Chart(
+    chart = Chart(
         finish(figure),
         f"Predicted and retrained changes. {title}. {finding}",
         _rows(run, prediction),
@@ -129,9 +129,18 @@ def changes(
         clicks="A click on a mark shows its training point.",
         label="Predicted and retrained changes",
     )
-    if chosen == EVERY_POINT or not point.removed:
-        return [scatter]
-    return [scatter, training_point(point, run, prediction, chosen)]
+    return [chart]
+
+
+def chosen_point(
+    shown: Runs, letter: str, output: str, width: int, kernel: str, chosen: int
+) -> Chart | None:
+    """Draw the chosen training point; None for all points, or if inputs were not kept."""
+    point = next(each for each in points_of(shown.points, letter) if each.width == width)
+    run = next((each for each in point.of(output) if each.changes), None)
+    if run is None or chosen == EVERY_POINT or not point.removed:
+        return None
+    return training_point(point, run, getattr(run, kernel), chosen)
 
 
 def _add_changes(

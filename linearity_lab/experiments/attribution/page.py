@@ -1,8 +1,14 @@
 """Attribution of predictions to training points (after Koh & Liang 2017; Park et al. 2023)."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import streamlit as st
 
+from linearity_lab.charts.figure import Shown
+from linearity_lab.dashboard.chart import Figures, show_chart
 from linearity_lab.dashboard.experiment_page import Around, ExperimentPage
+from linearity_lab.experiments.attribution import figures
 from linearity_lab.experiments.attribution.point import AttributionPoint, AttributionSpec
 from linearity_lab.experiments.lettered_networks import groups_of_networks
 
@@ -18,10 +24,19 @@ def choose_clicked() -> None:
     st.session_state.update({f"{PAGE_NAME}.point": removed, f"{PAGE_NAME}.point.chosen": removed})
 
 
+def below_changes(
+    shown: Shown[AttributionSpec, AttributionPoint], chosen: Sequence[Any], drawn: Figures
+) -> None:
+    """Show the chosen training point."""
+    chart = figures.chosen_point(shown, *chosen)
+    if chart is not None:
+        show_chart(drawn, chart)
+
+
 PAGE = ExperimentPage[AttributionSpec, AttributionPoint](
     PAGE_NAME,
     note=lambda shown: shown.spec.almost_everywhere,
-    around={"changes": Around(on_select=lambda shown: choose_clicked)},
+    around={"changes": Around(below=below_changes, on_select=lambda shown: choose_clicked)},
     controls=(
         "dataset.name",
         "architectures.0.kind",
