@@ -318,8 +318,8 @@ COLUMNS = (
     Column(
         "peak", "largest loss / loss at w₀", format=partial(between, spec=".3g"), counts=_is_finite
     ),
-    Column("peak_curvature", "largest c", format=partial(between, spec=".3f"), optional=True),
-    Column("predicted_peak", "predicted largest c", optional=True),
+    Column("peak_curvature", "", optional=True),
+    Column("predicted_peak", "", optional=True),
 )
 
 
