@@ -106,6 +106,8 @@ OUTCOME_TITLES = {
     "dead": "kernel 0 at the start",
     "beyond": "no departure until the end",
     "never": "never departs",
+    "monotone": "loss never rose above its start",
+    "catapult": "loss rose, then fell",
 }
 
 
