@@ -273,3 +273,112 @@ def test_one_class_and_one_entry_add_a_data_set(copy: Path) -> None:
     edit(copy, LAWS, "class Curve(DatasetInfo):", MOONS_LAW)
     edit(copy, DATASETS, "[datasets.sine]", MOONS_ENTRY)
     run(copy, MOONS)
+
+
+BLOCKS = "ntk_core/networks/graphs/_blocks.py"
+STEPS = "ntk_core/networks/graphs/_steps.py"
+LAYERED = "ntk_core/networks/architectures/_layered.py"
+LAYERS = "ntk_core/networks/architectures/_layers.py"
+EXPORTS = "ntk_core/networks/graphs/__init__.py"
+
+COMPOSED = """
+import jax
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from ntk_core import empirical_ntk, hessian_norm
+from ntk_core.networks.architectures import Composed
+from ntk_core.networks.graphs import parse_composition
+
+jax.config.update("jax_enable_x64", True)
+x = jax.random.normal(jax.random.key(1), (4, 3))
+dense = {"kind": "dense", "width": "m"}
+tanh = {"kind": "activation", "function": "tanh"}
+
+def made(*layers):
+    net = Composed(parse_composition({"layers": list(layers)}), width=6)
+    return net, net.init(jax.random.key(0), (3,))
+
+def jacobian(net, params):
+    flat, back = ravel_pytree(params)
+    return jax.jacobian(lambda w: net.apply(back(w), x)[:, 0])(flat)
+"""
+STEP = """
+net, params = made(dense, tanh, {"kind": "negate"})
+plain, _ = made(dense, tanh)
+np.testing.assert_allclose(net.apply(params, x), -plain.apply(params, x))
+np.testing.assert_allclose(empirical_ntk(net, params, x), empirical_ntk(plain, params, x))
+found = hessian_norm(net, params, x[0], tolerance=1e-9).value
+np.testing.assert_allclose(found, hessian_norm(plain, params, x[0], tolerance=1e-9).value)
+"""
+
+
+def test_one_class_and_one_value_add_a_fixed_step(copy: Path) -> None:
+    before = "class FixedPositionsBlock(_Block):"
+    block = 'class NegateBlock(_Block):\n    """−a."""\n\n    kind: Literal["negate"] = "negate"\n'
+    edit(copy, BLOCKS, before, f"{block}\n\n{before}")
+    edit(copy, BLOCKS, "    | ScaleBlock\n", "    | ScaleBlock\n    | NegateBlock\n")
+    edit(copy, EXPORTS, "    NormalizeBlock,\n", "    NegateBlock,\n    NormalizeBlock,\n")
+    case = "            case graphs.ScaleBlock():\n"
+    edit(
+        copy,
+        LAYERED,
+        case,
+        f"            case graphs.NegateBlock():\n                return -a\n{case}",
+    )
+    run(copy, COMPOSED + STEP)
+
+
+SHIFT = '''@dataclass(frozen=True)
+class Shift(Layer):
+    """z = a + w, one number for each feature, 1 at initialization."""
+
+    scaling: Scaling = NTK_SCALING
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        return input_shape
+
+    def init(self, key: Array, input_shape: Shape) -> Params:
+        return {"weight": jnp.ones(input_shape[-1:])}
+
+    def apply(self, params: Params, a: Array) -> Array:
+        return a + params["weight"]
+
+
+@dataclass(frozen=True)
+class MaskedDense(Layer):'''
+LAYER = """
+net, params = made(dense, {"kind": "shift"}, tanh)
+slopes = jacobian(net, params)
+assert net.num_params((3,)) == 3 * 6 + 6 + 6 == slopes.shape[1]
+found = empirical_ntk(net, params, x)[:, :, 0, 0]
+np.testing.assert_allclose(found, slopes @ slopes.T, rtol=1e-9)
+"""
+
+
+def test_a_layer_with_weights_is_added_at_its_places(copy: Path) -> None:
+    edit(copy, LAYERS, "@dataclass(frozen=True)\nclass MaskedDense(Layer):", SHIFT)
+    before = "class ActivationBlock(_Block):"
+    block = (
+        'class ShiftBlock(_AsBelow):\n    """a + w."""\n\n    kind: Literal["shift"] = "shift"\n'
+    )
+    edit(copy, BLOCKS, before, f"{block}\n\n{before}")
+    edit(copy, BLOCKS, "    | GainBlock\n", "    | GainBlock\n    | ShiftBlock\n")
+    trained = "TokenDenseBlock | GainBlock | PositionsBlock"
+    edit(copy, BLOCKS, trained, f"{trained} | ShiftBlock")
+    edit(copy, EXPORTS, "    TokenDenseBlock,\n", "    ShiftBlock,\n    TokenDenseBlock,\n")
+    both = "registered.GainBlock | registered.ShiftBlock"
+    edit(copy, STEPS, "registered.GainBlock):  # one factor", f"{both}):  # one number")
+    edit(
+        copy,
+        STEPS,
+        "registered.GainBlock):\n        return shape",
+        f"{both}):\n        return shape",
+    )
+    made = "        if isinstance(block, graphs.GainBlock):\n"
+    shift = "        if isinstance(block, graphs.ShiftBlock):\n"
+    edit(
+        copy, LAYERED, made, f"{shift}            return Shift(scaling, trainable=trained)\n{made}"
+    )
+    edit(copy, LAYERED, "| graphs.GainBlock()\n", "| graphs.GainBlock() | graphs.ShiftBlock()\n")
+    edit(copy, LAYERED, "Parts, Scaling, Shape\n", "Parts, Scaling, Shape, Shift\n")
+    run(copy, COMPOSED + LAYER)

@@ -30,62 +30,33 @@ def drawing(
     Frozen layers are gray; convolutions are stacks of channels; an arc with ⊕ adds what it skips, one with ‖ is
     concatenated, with ⊙ it mixes values; queries, keys and values branch off from one layer.
     """
-    style, figure = network_style(architecture.kind), go.Figure()
+    style = network_style(architecture.kind)
     features = [math.prod(input_shape), *(size.features for size in sizes)]
-    heights = [
-        0.16 + 1.84 * math.log(count) / math.log(max(2, *features, width)) for count in features
-    ]
-    shapes: list[dict[str, object]] = []
-    for index, (height, trained) in enumerate(
-        zip(heights, (False, *are_trained(architecture)), strict=True)
-    ):
-        copies = 3 if index and sizes[index - 1].positions > 1 else 1
-        shapes += _boxes(index, height, style if trained else None, copies)
+    most = max(2, *features, width)
+    heights = [0.16 + 1.84 * math.log(count) / math.log(most) for count in features]
     skips = architecture.written_out.connections().skips
-    apart = {skip.end for skip in skips if skip.kind == "branch"}  # no edge from the layer below
-    joined = [index for index in range(1, len(heights)) if index not in apart]
-    arrows = [_arrow((index - 1 + _HALF, 0), (index - _HALF, 0), GUIDE_COLOR) for index in joined]
-    shapes += [_arc(heights, skip, style) for skip in skips]
     ends = sorted({(skip.end, skip.kind) for skip in skips})
-    arrows += [
-        _arrow(
-            (_end(high, kind), heights[high] / 2 + 0.2),
-            (_end(high, kind), heights[high] / 2),
-            style.color,
-        )
-        for high, kind in ends
-    ]
-    words = [f"input<br>{features[0]:,} numbers"]
-    for row in layer_rows(architecture, sizes):
-        frozen = "" if row["trained"] else ", frozen"
-        words.append(
-            f"{row['layer']}<br>{row['kind']}{frozen}<br>in-degree {row['in-degree']:,}<br>"
-            f"{row['neurons or channels']:,} neurons or channels<br>{row['parameters']:,} parameters"
-        )
-    crowded = len(heights) > 8
-    labels = []
-    for count in features:
-        number = f"{count}" if crowded else width_label(count)
-        labels.append("m" if count == width else number)
-    labels[0], labels[-1] = str(features[0]), str(features[-1])
-    shared = {
-        "x": list(range(len(heights))),
-        "hovertext": words,
-        "hovertemplate": "%{hovertext}<extra></extra>",
-    }
-    below = [-height / 2 - 0.2 for height in heights]
-    figure.add_scatter(
-        **shared, y=below, mode="text", text=labels, textfont={"size": 11 if crowded else 14}
-    )
-    figure.add_scatter(
-        **shared, y=[0] * len(heights), mode="markers", marker={"size": 26, "opacity": 0}
-    )
+
+    shapes: list[dict[str, object]] = []
+    trained = (False, *are_trained(architecture))
+    for index, (height, is_trained) in enumerate(zip(heights, trained, strict=True)):
+        copies = 3 if index and sizes[index - 1].positions > 1 else 1
+        shapes += _boxes(index, height, style if is_trained else None, copies)
+    shapes += [_arc(heights, skip, style) for skip in skips]
+
+    figure = go.Figure()
+    _add_words(figure, features, heights, layer_words(architecture, sizes, features[0]), width)
     if ends:
-        tops = [heights[high] / 2 + 0.17 for high, _ in ends]
-        texts = [_MARKS[kind] for _, kind in ends]
-        marks = {"mode": "text", "text": texts, "textfont": {"size": 14}}
-        figure.add_scatter(x=[_end(*end) + 0.2 for end in ends], y=tops, hoverinfo="skip", **marks)
+        figure.add_scatter(
+            x=[_end(*end) + 0.2 for end in ends],
+            y=[heights[high] / 2 + 0.17 for high, _ in ends],
+            mode="text",
+            text=[_MARKS[kind] for _, kind in ends],
+            textfont={"size": 14},
+            hoverinfo="skip",
+        )
     # In one call: Plotly checks all shapes again whenever one is added.
+    arrows = _arrows(heights, skips, style)
     figure.update_layout(showlegend=False, shapes=shapes, annotations=arrows)
     figure.update_xaxes(visible=False, range=[-0.55, len(heights) - 0.45], fixedrange=True)
     figure.update_yaxes(visible=False, range=[-1.45, 1.75 if skips else 1.15], fixedrange=True)
@@ -94,12 +65,69 @@ def drawing(
     )
 
 
+def layer_words(
+    architecture: ArchitectureSpec, sizes: Sequence[LayerSize], num_inputs: int
+) -> list[str]:
+    """Return the words of the input and of each layer, for hovers."""
+    words = [f"input<br>{num_inputs:,} numbers"]
+    for row in layer_rows(architecture, sizes):
+        frozen = "" if row["trained"] else ", frozen"
+        words.append(
+            f"{row['layer']}<br>{row['kind']}{frozen}<br>in-degree {row['in-degree']:,}<br>"
+            f"{row['neurons or channels']:,} neurons or channels<br>{row['parameters']:,} parameters"
+        )
+    return words
+
+
+def _add_words(
+    figure: go.Figure,
+    features: Sequence[int],
+    heights: Sequence[float],
+    words: Sequence[str],
+    width: int,
+) -> None:
+    """Add the number below each box, and its words at an invisible mark in the middle."""
+    is_crowded = len(heights) > 8
+    labels = []
+    for count in features:
+        number = f"{count}" if is_crowded else width_label(count)
+        labels.append("m" if count == width else number)
+    labels[0] = str(features[0])
+    labels[-1] = str(features[-1])
+    shared = {
+        "x": list(range(len(heights))),
+        "hovertext": words,
+        "hovertemplate": "%{hovertext}<extra></extra>",
+    }
+    below = [-height / 2 - 0.2 for height in heights]
+    font = {"size": 11 if is_crowded else 14}
+    figure.add_scatter(**shared, y=below, mode="text", text=labels, textfont=font)
+    unseen = {"size": 26, "opacity": 0}
+    figure.add_scatter(**shared, y=[0] * len(heights), mode="markers", marker=unseen)
+
+
+def _arrows(
+    heights: Sequence[float], skips: Sequence[Skip], style: Style
+) -> list[dict[str, object]]:
+    """Return the arrows between neighboring boxes, and those at the ends of skips."""
+    apart = {skip.end for skip in skips if skip.kind == "branch"}  # no edge from the layer below
+    joined = [index for index in range(1, len(heights)) if index not in apart]
+    arrows = [_arrow((index - 1 + _HALF, 0), (index - _HALF, 0), GUIDE_COLOR) for index in joined]
+    for high, kind in sorted({(skip.end, skip.kind) for skip in skips}):
+        x = _end(high, kind)
+        top = heights[high] / 2
+        arrows.append(_arrow((x, top + 0.2), (x, top), style.color))
+    return arrows
+
+
 def drawn(spec: ArchitecturesSpec, letter: str) -> Chart:
     """One of the networks at the largest width."""
-    architecture, width = spec.networks[letter], max(spec.widths)
+    architecture = spec.networks[letter]
+    width = max(spec.widths)
     sizes = spec.layers(letter, width)
     figure = drawing(architecture, sizes, spec.shapes().input_shape, width)
-    words, rows = drawing_words(architecture, sizes, width), layer_rows(architecture, sizes)
+    words = drawing_words(architecture, sizes, width)
+    rows = layer_rows(architecture, sizes)
     title = f"{letter}: {architecture.record.title}"
     return Chart(figure, words, rows, name=f"drawing_{letter.lower()}", heading=title)
 
@@ -226,7 +254,9 @@ def _end(high: int, kind: str) -> float:
 
 
 def _arc(heights: Sequence[float], skip: Skip, style: Style) -> dict[str, object]:
-    low, high, end = skip.start, skip.end, _end(skip.end, skip.kind)
+    low = skip.start
+    high = skip.end
+    end = _end(skip.end, skip.kind)
     top = 1.4 + 0.5 * (high - low) / (len(heights) - 1)
     path = f"M {low},{heights[low] / 2} C {low},{top} {end},{top} {end},{heights[high] / 2 + 0.08}"
     return {"type": "path", "path": path, "line": {"color": style.color, "width": 1.6}}

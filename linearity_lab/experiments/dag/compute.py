@@ -27,6 +27,7 @@ from ntk_core.dynamics import (
     KernelChangeMeasure,
     Loss,
     Measure,
+    RecordedChange,
     descend,
     eigenvalues,
     network_of_seeds,
@@ -97,12 +98,7 @@ def _run(
         progress.report(0.1, f"Hessian norm {index + 1}")
         norms.append(_norm_of(net, params, x[index % len(x)]))
     groups = _groups(spec, net, params, x, progress)
-    ball = math.nan
-    if spec.ball_radius:
-        of_ball = progress.between(0.3, 0.4).named("smallest eigenvalue in the ball")
-        of_ball.report(0.0)
-        lowest = smallest_eigenvalue_in_ball(net, params, x, spec.ball_radius, progress=of_ball)
-        ball = lowest.value
+    ball = _ball_eigenvalue(spec, net, params, x, progress.between(0.3, 0.4))
 
     change = KernelChangeMeasure((output,))
     spectrum = _Spectrum(output)
@@ -117,13 +113,7 @@ def _run(
     recorded = change.result()[output][0]
     of_linear_model: tuple[float, ...] = ()
     if output == "softmax" and len(x) * net.num_outputs <= MAX_ROWS:
-        assert change.kernel is not None
-        assert at_start.pre_outputs is not None
-        kernel = change.kernel[0]  # of the only seed
-        pre_outputs = at_start.pre_outputs[0]
-        of_linear_model = softmax_changes(
-            kernel, pre_outputs, data.y, recorded.learning_rate, recorded.steps
-        )
+        of_linear_model = _softmax_of_linear_model(change, at_start, data, recorded)
     largest = moved.result()
     layers = [
         group.linearity.model_copy(update={"change": largest[name]})
@@ -148,6 +138,31 @@ def _run(
         gradient_bound=_gradient_bound(net, np.asarray(x)),
         linear_model_change=of_linear_model,
     )
+
+
+def _ball_eigenvalue(
+    spec: DAGSpec, net: DAGNetwork, params: PyTree, x: Array, progress: Progress
+) -> float:
+    """Smallest eigenvalue of the kernel in the ball around w₀; NaN without a ball."""
+    if not spec.ball_radius:
+        return math.nan
+    progress = progress.named("smallest eigenvalue in the ball")
+    progress.report(0.0)
+    return smallest_eigenvalue_in_ball(net, params, x, spec.ball_radius, progress=progress).value
+
+
+def _softmax_of_linear_model(
+    change: KernelChangeMeasure,
+    at_start: PreOutputsAtStart,
+    data: Dataset,
+    recorded: RecordedChange,
+) -> tuple[float, ...]:
+    """ΔK of a softmax output of the linear model, at the records of the only seed."""
+    assert change.kernel is not None
+    assert at_start.pre_outputs is not None
+    kernel = change.kernel[0]
+    pre_outputs = at_start.pre_outputs[0]
+    return softmax_changes(kernel, pre_outputs, data.y, recorded.learning_rate, recorded.steps)
 
 
 def _norm_of(

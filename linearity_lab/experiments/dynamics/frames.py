@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Final
 
 import plotly.graph_objects as go
 
@@ -146,61 +147,68 @@ def _animated(
         figure.data[trace].update(data)
     figure.frames = [
         go.Frame(
-            data=[go.Scatter(**data) for data in frame(index)], traces=traces, name=f"{step:,}"
+            data=[go.Scatter(**data) for data in frame(record)], traces=traces, name=f"{step:,}"
         )
-        for index, step in enumerate(run.steps)
+        for record, step in enumerate(run.steps)
     ]
-    still = {
-        "mode": "immediate",
-        "frame": {"duration": 0, "redraw": False},
-        "transition": {"duration": 0},
-    }
-    playing = {
-        "fromcurrent": True,
-        "frame": {"duration": FRAME_MS, "redraw": False},
-        "transition": {"duration": 0},
-    }
-    names, font = [each.name for each in figure.frames], {"size": FONT_SIZE, "color": GUIDE_COLOR}
+    names = [each.name for each in figure.frames]
     finish(figure)
-    below = LEGEND_ROW * math.ceil(
-        len(figure.data) / 2
-    )  # of the legend, two entries per row on a phone
+    # Space of the legend, two entries per row on a phone.
+    below = LEGEND_ROW * math.ceil(len(figure.data) / 2)
     return figure.update_layout(
         height=FIGURE_HEIGHT + 36 + below,
-        sliders=[
-            {
-                "active": index,
-                "steps": [
-                    {"label": name, "method": "animate", "args": [[name], still]} for name in names
-                ],
-                "currentvalue": {"xanchor": "right", "prefix": "step ", "font": font},
-                "x": 0.3,
-                "len": 0.7,
-                "y": -0.14,
-                "pad": {"t": 10},
-                "ticklen": 0,
-                "font": {"size": 1, "color": "rgba(0,0,0,0)"},
-            }
-        ],
-        updatemenus=[
-            {
-                "type": "buttons",
-                "direction": "left",
-                "showactive": False,
-                "x": 0,
-                "y": -0.22,
-                "pad": {"b": below},
-                "xanchor": "left",
-                "yanchor": "top",
-                "font": {"size": FONT_SIZE, "color": "#333333"},
-                "bgcolor": "#FFFFFF",
-                "buttons": [
-                    {"label": "▶", "method": "animate", "args": [names, playing]},
-                    {"label": "❚❚", "method": "animate", "args": [[None], still]},
-                ],
-            }
-        ],
+        sliders=[_slider(names, index)],
+        updatemenus=[_play_buttons(names, below)],
     )
+
+
+STILL: Final = {
+    "mode": "immediate",
+    "frame": {"duration": 0, "redraw": False},
+    "transition": {"duration": 0},
+}
+PLAYING: Final = {
+    "fromcurrent": True,
+    "frame": {"duration": FRAME_MS, "redraw": False},
+    "transition": {"duration": 0},
+}
+
+
+def _slider(names: Sequence[str], index: int) -> dict[str, object]:
+    """A slider over the frames with these names, at the one with this index."""
+    font = {"size": FONT_SIZE, "color": GUIDE_COLOR}
+    steps = [{"label": name, "method": "animate", "args": [[name], STILL]} for name in names]
+    return {
+        "active": index,
+        "steps": steps,
+        "currentvalue": {"xanchor": "right", "prefix": "step ", "font": font},
+        "x": 0.3,
+        "len": 0.7,
+        "y": -0.14,
+        "pad": {"t": 10},
+        "ticklen": 0,
+        "font": {"size": 1, "color": "rgba(0,0,0,0)"},
+    }
+
+
+def _play_buttons(names: Sequence[str], below: float) -> dict[str, object]:
+    """Buttons that play all frames and stop."""
+    return {
+        "type": "buttons",
+        "direction": "left",
+        "showactive": False,
+        "x": 0,
+        "y": -0.22,
+        "pad": {"b": below},
+        "xanchor": "left",
+        "yanchor": "top",
+        "font": {"size": FONT_SIZE, "color": "#333333"},
+        "bgcolor": "#FFFFFF",
+        "buttons": [
+            {"label": "▶", "method": "animate", "args": [names, PLAYING]},
+            {"label": "❚❚", "method": "animate", "args": [[None], STILL]},
+        ],
+    }
 
 
 def _flat(block: Sequence[Sequence[float]]) -> list[float]:
@@ -231,9 +239,12 @@ def ball(
     The caption names diverged runs of all ``points``. ``num_rows`` of the kernels, n·C, limits the condition numbers
     that single precision resolves.
     """
-    methods, curves, parts = occurring([point], "method"), [], []
+    methods = occurring([point], "method")
+    curves = []
+    parts = []
     for method in methods:
-        runs, style = point.of(output, method), method_style(method)
+        runs = point.of(output, method)
+        style = method_style(method)
         parts.append(
             f"{style.title} distance {number(runs[0].sup_distance)}, kernel change {number(runs[0].sup_change)}"
         )

@@ -106,38 +106,19 @@ def exponents(
     figure = go.Figure()
     table: list[JSON] = []
     sentences = ["Exponents in m against ρ."]
-    fits: list[tuple[float, PowerLaw]] = []
+    fits: list[PowerLaw] = []
     for measure, words in _EXPECTED:
-        look = measure_style(measure)
-        laws = [(rho, law(points, output, start, measure, rho)) for rho in richnesses(points)]
-        found = [(rho, each) for rho, each in laws if each is not None]
-        fits += found
-        figure.add_scatter(
-            x=[rho for rho, _ in found],
-            y=[each.exponent for _, each in found],
-            error_y={
-                "array": [each.interval if math.isfinite(each.interval) else 0 for _, each in found]
-            },
-            mode="markers",
-            marker={"color": look.color, "symbol": look.symbol, "size": 10},
-            name=look.title,
-            hovertemplate="ρ = %{x:g}<br>exponent %{y:.2f}<extra>" + look.title + "</extra>",
-        )
-        table += [
-            {
-                "richness ρ": rho,
-                "of": plain_symbols(measure.title),
-                "exponent in m": each.exponent,
-                "half of its 95% interval": each.interval,
-                "slope of the last widths": math.nan if each.last is None else each.last.slope,
-                "expected": _at(words, rho),
-            }
-            for rho, each in found
-        ]
-        fitted = ", ".join(f"{exponent_words(each)} at ρ = {rho:g}" for rho, each in found)
-        sentences += [
-            f"{beginning(plain_symbols(measure.title))}: {fitted or 'none yet'}; expected {words}."
-        ]
+        found: list[tuple[float, PowerLaw]] = []
+        for rho in richnesses(points):
+            fitted = law(points, output, start, measure, rho)
+            if fitted is not None:
+                found.append((rho, fitted))
+        fits += [each for _, each in found]
+        _add_exponents(figure, measure, found)
+        table += _exponent_rows(measure, words, found)
+        known = ", ".join(f"{exponent_words(each)} at ρ = {rho:g}" for rho, each in found)
+        beginning_of = beginning(plain_symbols(measure.title))
+        sentences.append(f"{beginning_of}: {known or 'none yet'}; expected {words}.")
     for (words, ends), dash in zip(PREDICTED.items(), ("dash", "dot"), strict=True):
         guide = {**GUIDE_LINE, "dash": dash}
         figure.add_scatter(
@@ -150,20 +131,54 @@ def exponents(
     at_shown = [
         f"{row['of']} {signed(row['exponent in m'])}" for row in table if row["richness ρ"] == shown
     ]
-    caption = [
-        f"{_where(output, start)}.",
-        *([f"At ρ = {shown:g}: {', '.join(at_shown)}."] if at_shown else []),
-        "Bars are 95% intervals; where there are too few runs for one, there is no bar.",
-    ]
-    given = given_runs(each for *_, each in fits)
+    caption = [f"{_where(output, start)}."]
+    if at_shown:
+        caption.append(f"At ρ = {shown:g}: {', '.join(at_shown)}.")
+    caption.append("Bars are 95% intervals; where there are too few runs for one, there is no bar.")
     return Chart(
         finish(figure),
         " ".join(sentences),
         table,
         caption,
         heading="Exponents against ρ",
-        given=given,
+        given=given_runs(fits),
     )
+
+
+def _add_exponents(
+    figure: go.Figure, measure: Measure, found: Sequence[tuple[float, PowerLaw]]
+) -> None:
+    """Add the exponents of one measure with their intervals."""
+    look = measure_style(measure)
+    bars = [each.interval if math.isfinite(each.interval) else 0 for _, each in found]
+    figure.add_scatter(
+        x=[rho for rho, _ in found],
+        y=[each.exponent for _, each in found],
+        error_y={"array": bars},
+        mode="markers",
+        marker={"color": look.color, "symbol": look.symbol, "size": 10},
+        name=look.title,
+        hovertemplate="ρ = %{x:g}<br>exponent %{y:.2f}<extra>" + look.title + "</extra>",
+    )
+
+
+def _exponent_rows(
+    measure: Measure, words: str, found: Sequence[tuple[float, PowerLaw]]
+) -> list[JSON]:
+    """Return one row of the table per ρ."""
+    rows: list[JSON] = []
+    for rho, each in found:
+        rows.append(
+            {
+                "richness ρ": rho,
+                "of": plain_symbols(measure.title),
+                "exponent in m": each.exponent,
+                "half of its 95% interval": each.interval,
+                "slope of the last widths": math.nan if each.last is None else each.last.slope,
+                "expected": _at(words, rho),
+            }
+        )
+    return rows
 
 
 def coordinates(points: Sequence[LazyPoint], output: str, start: str, richness: float) -> Chart:
