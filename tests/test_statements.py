@@ -60,7 +60,7 @@ WORDS = {"Corollaries": "Corollary"}
 
 def statements(text):
     """Return kind and number of each statement: “Lemmas F.1 to F.3” names three."""
-    found = []
+    found: list[tuple[str, str]] = []
     kind = ""
     is_range = False
     for word in re.findall(r"[A-Z][a-z]+|[A-Z]\.\d+|\d\.\d+|to", text):

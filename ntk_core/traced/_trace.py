@@ -18,7 +18,7 @@ from ntk_core.errors import InvalidInput, reason_of
 from ntk_core.networks.architectures import Network
 from ntk_core.traced._custom_rules import has_rules
 from ntk_core.traced._look_ups import with_one_derivative
-from ntk_core.traced._malformed_rules import NoSecondDerivative, rules_of
+from ntk_core.traced._malformed_rules import MalformedRule, rules_of
 from ntk_core.traced._overwrites import overwrites, reverses
 from ntk_core.traced._program import Apply, Model, Program, Rows, check_reversible
 from ntk_core.traced._row_trees import Packed
@@ -318,7 +318,7 @@ class Seen:
     function: Apply
     closed: ClosedJaxpr
     rules: ClosedJaxpr | None
-    problem: NoSecondDerivative | None = None
+    problem: MalformedRule | None = None
 
     def __call__(self, params: PyTree, x: Array) -> Array:
         leaves, structure = jax.tree.flatten(params)
