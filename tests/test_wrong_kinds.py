@@ -561,4 +561,5 @@ def test_networks_under_strict_settings() -> None:
     expected = NET.apply(NET_PARAMS, X)
     with jax.numpy_rank_promotion("raise"), jax.debug_nans(True):
         params = NET.init(jax.random.key(0), (4,))
-        np.testing.assert_array_equal(NET.apply(params, X), expected)
+        # a second compilation, whose sums may round differently
+        np.testing.assert_allclose(NET.apply(params, X), expected, rtol=1e-5, atol=2e-7)

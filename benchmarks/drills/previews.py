@@ -28,7 +28,7 @@ PICKS = [
     for activation in ("tanh", "gelu", "erf", "silu")
 ]
 MARK = r'kind">Found</span>'  # above points of these settings, not of earlier ones
-BETWEEN_S = 3.0  # visitors look at their figure before the next round; our choice
+BETWEEN_S = 3.0  # visitors read their figure before the next round; our choice
 
 
 async def previewed(visitor: BrowserSession, screen: Screen, pick: str) -> float:

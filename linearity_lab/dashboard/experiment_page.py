@@ -146,19 +146,24 @@ class ExperimentPage(Generic[AnySpec, AnyPoint]):
                 chosen += shared.get(row, ())
             return chosen
 
+        chosen_of_figure: tuple[object, ...] = ()
+
         def draw(drawn: Figures) -> list[Chart]:
+            nonlocal chosen_of_figure
             chosen = above()
             own = [row for row in figure.choices if row not in shared]
             for options in choose(drawn, own, shown, *chosen).values():
                 chosen += options
+            chosen_of_figure = chosen
             charts = charts_once(figure, shown, *chosen)
             if around.above is not None:
                 around.above(shown, charts)
             return charts
 
         def below(drawn: Figures) -> None:
+            """Show what belongs below the figure that ``draw`` drew."""
             if around.below is not None:
-                around.below(shown, above(), drawn)
+                around.below(shown, chosen_of_figure, drawn)
 
         on_select = None if around.on_select is None else around.on_select(shown)
         return Panel(figure.title_of(shown), draw, on_select, below)

@@ -149,7 +149,8 @@ def test_a_run_that_cannot_save_its_points_fails(tmp_path, capsys):
     ("setting", "field", "allowed"),
     [
         ("widths=1000000000", "widths", "from 1 to 10,000,000"),
-        ("a.b.c=3", "a.b.c", "training.learning_rate"),
+        ("a.b.c=3", "a.b.c", "dataset.name"),
+        ("training.learnin_rate=3", "training.learnin_rate", "training.learning_rate"),
         ("widths", "--set", "NAME=VALUE"),
         ("outputs=\x1b[31mred", "outputs", "linear"),
         ("widths=" + "[" * 9000, "widths", "an integer"),

@@ -324,7 +324,8 @@ def test_figures_of_every_preset_have_guides_and_finite_numbers(name):
         ]
         assert means
         assert all(map(math.isfinite, means))
-    assert len(found[0].rows) == len(shown.points) * len(dag.change_lines(shown.points))
+    lines = [*dag.change_lines(shown.points), *dag.linear_model_lines(shown.points, "width")]
+    assert len(found[0].rows) == len(shown.points) * len(lines)
 
 
 def reported(app) -> dict:

@@ -132,7 +132,8 @@ async def lifespan(_: object) -> AsyncIterator[None]:
         asyncio.create_task(bound_uploads(chosen.max_held_bytes)),
         asyncio.create_task(release_left()),
     ]
-    print_addresses()
+    if not chosen.is_public:  # its standard output has JSON lines only
+        print_addresses()
     _open_browser()
     try:
         yield

@@ -29,7 +29,7 @@ EARLIER_LAYOUTS = [
 # Runs of the user's own models are resumed by the command that computed them.
 OWN = ("own_model", "linearity_report")
 # How many experiments a released version had; all of them have runs in its store.
-NUM_EXPERIMENTS = {"0.2.0": 14}
+NUM_EXPERIMENTS = {"0.2.0": 14, "0.3.0": 17}
 
 
 @dataclass(frozen=True)
