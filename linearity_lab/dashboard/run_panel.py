@@ -31,7 +31,7 @@ ASK_S, SHORT_S = 120.0, 30.0
 RUN_PIXELS, STATUS_PIXELS = 184, 190
 _BEFORE = "shown_before"
 # Labels of the sentence above a pale figure.
-COMPUTING, EARLIER = "Computing", "Found with other settings"
+COMPUTING, WAITING, EARLIER = "Computing", "Waiting to compute", "Found with other settings"
 
 
 @dataclass(frozen=True)
@@ -315,11 +315,10 @@ def _panel(
         result = saved or (gallery_result(form.preset.name) if shown is None else None)
         shown = shown_result(result) if result is not None else shown
     if shown is None:
-        words = (
-            "Computing the first point…"
-            if live
-            else "Press Run: the points appear here one by one."
-        )
+        words = "Press Run: the points appear here one by one."
+        if live and now is not None:
+            is_waiting = now.status == "queued"
+            words = "Waiting to begin…" if is_waiting else "Computing the first point…"
         notice.container(key=f"{page}.{FIRST}").info(words)
         return
     imported = imported_words(shown.points)
@@ -337,7 +336,8 @@ def _panel(
     if not above_earlier:
         wanted: SpecPart | None = now.spec if live and now is not None else form.spec
         if live and now is not None and of_job is None:
-            figures.kind, figures.instead = COMPUTING, _first_words(now)
+            figures.kind = WAITING if now.status == "queued" else COMPUTING
+            figures.instead = _first_words(now)
         elif _changed(wanted, shown.spec):
             figures.kind = EARLIER
         if shown.origin == "precomputed" and not live and not st.context.is_embedded:

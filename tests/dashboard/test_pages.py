@@ -160,6 +160,8 @@ def test_waiting_failed_and_unconverged_runs_are_stated(jobs):
     spec = KernelChangeSpec(widths=(30, 100))
     app = opened(job=jobs.add(spec, status="queued", position=3))
     assert bars(app)[0].startswith("Waiting, place 3 in the queue")
+    assert "Waiting to begin…" in words(app)
+    assert "Computing" not in words(app)
     (point,) = make_points((30,))
     point = point.model_copy(
         update={"runs": (*point.runs, make_run("swish", 4, 0.9, "over-budget"))}
