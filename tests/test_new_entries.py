@@ -179,9 +179,8 @@ def compute("""
 def test_one_class_adds_a_measure(copy: Path) -> None:
     place = "linearity_lab/experiments/optimization/compute.py"
     edit(copy, place, "\ndef compute(", MEASURED_CLASS)
-    edit(copy, place, "HistoryMeasure, TrainData", "HistoryMeasure, Measure, TrainData")
-    train = "    beside.descend([measure], progress)\n"
-    more = "    sizes = Sizes()\n    beside.descend([measure, sizes], progress)\n"
+    train = "    beside.descend(measures, progress)\n"
+    more = "    sizes = Sizes()\n    beside.descend([*measures, sizes], progress)\n"
     edit(copy, place, train, f"{more}    MEASURED.append(sizes.result())\n")
     run(copy, MEASURE)
 

@@ -299,12 +299,10 @@ def one_sample(rates: Sequence[float]) -> Chart:
     inside = [rate for rate in rates if 1 < rate < 4]
     starts = inside[:: -(-len(inside) // MAX_PATHS) or 1]
     figure, rows, ends = go.Figure(), [], []
-    for start in starts:
+    for number_of_path, start in enumerate(starts):
         found = one_sample_catapult(_FIRST, start, 0.0, 400)
         kept = [(v, u) for v, u in zip(found.v, found.u, strict=True) if u > 1e-12]
-        look = nth_style(
-            int((start - 1) / 0.75), f"from ηλ = {start:g}", "curve"
-        )  # one color per rate in all results
+        look = nth_style(number_of_path, f"from ηλ = {start:g}", "curve")
         figure.add_scatter(
             x=[v for v, _ in kept],
             y=[u for _, u in kept],

@@ -61,7 +61,8 @@ def _run(
         and spec.training.is_gradient_descent
         and len(data.x) * data.num_outputs <= MAX_ROWS
     )
-    beside.descend([measure, at_start] if compares else [measure], progress)
+    measures = [measure, at_start] if compares else [measure]
+    beside.descend(measures, progress)
     history = measure.result()
     of_linear_model: tuple[float, ...] = ()
     if compares:
