@@ -97,7 +97,7 @@ def test_slopes_times_weights_are_the_cotangents(case, x64):
     factored = {
         name for name, each in views.cotangents.items() if isinstance(each, FactoredCotangents)
     }
-    layers = {layer.uses[0].name: layer.name.split(".")[0] for layer in program.layers}
+    layers = {layer.uses[0].name: layer.name.rpartition(".")[0] for layer in program.layers}
     read = {name for name in case.net.read_elementwise() if case.net.layers[name].trainable}
     assert read == {layers[name] for name in factored}
     for name in factored:
