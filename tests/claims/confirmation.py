@@ -107,6 +107,8 @@ REWRITTEN = {
     "adam-moves-further": 5000,
     "both-catapult": 5000,
     "momentum-kernel": 5000,
+    "kernel-does-not-predict-nonlinear-outputs": 5000,
+    "kernel-after-training-predicts-better": 5000,
     # Confirmed on fewer than eight seeds, or pairs of converged runs, at first; or added later.
     "exponential-in-depth-over-width": 6000,
     "kernel-errs-a-little": 6000,
