@@ -164,6 +164,7 @@ FURTHER: dict[str, dict[str, int | list[str]]] = {
     "beyond-gradient-descent": {"num_seeds": 4},
     "convolution": {"num_seeds": 33},
     "depth-width": {"num_seeds": 12},
+    "edge-of-stability": {"num_seeds": 24},
     "hu-fig1": {"num_seeds": 5},
     "kernel-convergence-pair": {"num_seeds": 44},
     "kernel-velocity": {"num_seeds": 60},
