@@ -54,6 +54,8 @@ OUTCOME_LOOKS = {
 EDGE_LOOKS = {True: ("#A23B00", "circle"), False: ("#8DB4D2", "circle-open")}
 SEED_SPACING = 1.07  # between neighboring seeds at one width, as a factor; our choice
 MAX_PATHS = 4  # in the plane of one sample
+# A rate has one look in all results, and the rates of all presets have different ones.
+LOOKS_PER_UNIT = 19
 _FIRST = 1e-3  # squared residual there, in the units of the recursion
 
 
@@ -299,10 +301,10 @@ def one_sample(rates: Sequence[float]) -> Chart:
     inside = [rate for rate in rates if 1 < rate < 4]
     starts = inside[:: -(-len(inside) // MAX_PATHS) or 1]
     figure, rows, ends = go.Figure(), [], []
-    for number_of_path, start in enumerate(starts):
+    for start in starts:
         found = one_sample_catapult(_FIRST, start, 0.0, 400)
         kept = [(v, u) for v, u in zip(found.v, found.u, strict=True) if u > 1e-12]
-        look = nth_style(number_of_path, f"from ηλ = {start:g}", "curve")
+        look = nth_style(round(LOOKS_PER_UNIT * (start - 1)), f"from ηλ = {start:g}", "curve")
         figure.add_scatter(
             x=[v for v, _ in kept],
             y=[u for _, u in kept],
