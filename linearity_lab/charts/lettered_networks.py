@@ -1,12 +1,15 @@
 """Networks named by letters: their titles, styles and points, and the choice of one."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from linearity_lab.charts.choices import Choice
+from linearity_lab.charts.lines import GROWN_AXES, Axis, Line, Measure, width_axis
 from linearity_lab.charts.style import Style, network_style, output_title
+from linearity_lab.experiments.lettered_networks import NetworkPoint, Run, TrainedNetworks, runs_of
 from linearity_lab.networks.differences import differences
-from linearity_lab.networks.spec import ArchitectureSpec
+from linearity_lab.networks.spec import ArchitectureSpec, grown_size
 from ntk_core.networks.kinds import ARCHITECTURES
 
 
@@ -61,6 +64,26 @@ def line_names(spec: ComparedNetworks, points: Sequence[LetteredPoint]) -> list[
         if points_of(points, letter)
         for output in spec.outputs
     ]
+
+
+def measure_lines(
+    spec: ComparedNetworks,
+    points: Sequence[NetworkPoint[Run]],
+    measure: Measure[Run],
+    names: Sequence[tuple[str, str]],
+) -> list[Line]:
+    """Return the measure of all runs against width, a line for each (letter, output) of ``names``."""
+    lines = []
+    for letter, output in names:
+        dots = measure.dots(runs_of(points, letter, output))
+        lines.append(Line(line_style(spec, letter, output), dots))
+    return lines
+
+
+def grown_axis(spec: TrainedNetworks) -> Axis:
+    """Return the axis of what grows in the networks: the width, or another size."""
+    grown = grown_size(spec.architectures)
+    return replace(GROWN_AXES.get(grown, width_axis()), values=spec.widths)
 
 
 def network_choice(

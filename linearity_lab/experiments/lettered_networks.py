@@ -1,12 +1,17 @@
 """A base for experiments that compare networks on the same data, each named by a letter."""
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from pydantic import Field, model_validator
 
-from linearity_lab.networks.spec import GROWN_TITLES, ArchitectureSpec, grown_size
-from linearity_lab.runs import SweepSpec, point_key
+from linearity_lab.experiments.trained_sweep import TrainedPoint
+from linearity_lab.networks.spec import GROWN_TITLES, ArchitectureSpec, OutputName, grown_size
+from linearity_lab.runs import Outcome, SweepSpec, Value, columns, point_key
+from linearity_lab.runs.columns import Column
+from ntk_core.fits import exponent_line, fit_runs
+from ntk_core.networks.choices import OUTPUTS, almost_everywhere
 
 LETTERS = "ABCD"  # names of the networks
 
@@ -67,3 +72,89 @@ class LetteredNetworks(SweepSpec):
             for width in self.widths
             for letter in self.networks
         )
+
+
+class TrainedNetworks(LetteredNetworks):
+    """Base of specs that train every network with every output, from every seed."""
+
+    point_words: ClassVar[tuple[str, str]] = (
+        "pair of network and width",
+        "pairs of network and width",
+    )
+
+    if TYPE_CHECKING:  # a field of the subclasses, which order them
+        outputs: tuple[OutputName, ...]
+
+    @property
+    def almost_everywhere(self) -> str:
+        """Curvature that second derivatives miss at kinks; empty without kinks."""
+        activations = itertools.chain.from_iterable(each.activations for each in self.architectures)
+        return almost_everywhere(activations, self.outputs)
+
+    def num_records(self, key: str) -> Mapping[str, int]:
+        """One run per output and seed."""
+        return {"runs": len(self.outputs) * self.num_seeds}
+
+
+class SeveralTrainings(Value):
+    """One start of a network with an output, trained several times.
+
+    Attributes:
+        output: the output nonlinearity φ.
+        seed: seed of the initialization w₀.
+        outcome: of all trainings; the first that did not converge decides.
+        steps: steps of each training.
+    """
+
+    output: str
+    seed: int
+    outcome: Outcome
+    steps: tuple[int, ...]
+
+    @property
+    def num_steps(self) -> int:
+        """Steps of all trainings together."""
+        return sum(self.steps)
+
+
+Run = TypeVar("Run", bound=SeveralTrainings)
+
+
+class NetworkPoint(TrainedPoint[Run], Generic[Run]):
+    """All runs of one network at one width."""
+
+    if TYPE_CHECKING:  # a field of the subclasses, which order them
+        network: str
+
+
+def runs_of(
+    points: Sequence[NetworkPoint[Run]], letter: str, output: str
+) -> list[tuple[float, Run]]:
+    """Return (width, run) of every run of a network with an output."""
+    found: list[tuple[float, Run]] = []
+    for point in points:
+        if point.network == letter:
+            found += [(float(point.width), run) for run in point.of(output)]
+    return found
+
+
+def summary_of_networks(
+    spec: TrainedNetworks,
+    points: Sequence[NetworkPoint[Run]],
+    of_result: Sequence[Column],
+    value: Callable[[Run], float],
+    name: str,
+) -> str:
+    """Return the table of means over seeds, notes, and the exponent of a value for each network and output."""
+    exponents = []
+    for letter, architecture in spec.networks.items():
+        for output in spec.outputs:
+            law = fit_runs(runs_of(points, letter, output), value, columns.converged)
+            title = (
+                f"Network {letter}, {architecture.record.title}, {OUTPUTS[output].title}, {name}"
+            )
+            exponents.append(exponent_line(title, law))
+    notes = columns.outcome_notes(points)
+    if spec.almost_everywhere:
+        notes = [spec.almost_everywhere, *notes]
+    return "\n".join([*columns.text_table(of_result, points), "", *notes, *exponents])

@@ -10,19 +10,18 @@ from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.choices import Choice, output_choice, width_choice
 from linearity_lab.charts.figure import Figure, Shown
 from linearity_lab.charts.lettered_networks import (
+    grown_axis,
     line_names,
-    line_style,
+    measure_lines,
     network_choice,
     network_title,
     points_of,
 )
 from linearity_lab.charts.lines import (
-    GROWN_AXES,
     Axis,
     Line,
     Measure,
     trained_dot,
-    width_axis,
 )
 from linearity_lab.charts.style import (
     GUIDE_COLOR,
@@ -43,29 +42,19 @@ ERROR = Measure[AddingRun]("error of the sum E", "E", lambda run: run.last_error
 
 def lines_of(shown: Runs, names: Sequence[tuple[str, str]]) -> list[Line]:
     """Return E of all tasks, a line for each network and output of ``names``."""
-    lines = []
-    for letter, output in names:
-        runs = [
-            (float(point.width), run)
-            for point in points_of(shown.points, letter)
-            for run in point.of(output)
-        ]
-        lines.append(Line(line_style(shown.spec, letter, output), ERROR.dots(runs)))
-    return lines
+    return measure_lines(shown.spec, shown.points, ERROR, names)
 
 
 def against_width(shown: Runs, names: Sequence[tuple[str, str]] | None = None) -> Chart:
     """Draw E of all tasks against width, log–log: of all networks and outputs, or of ``names``."""
     spec = shown.spec
     lines = lines_of(shown, line_names(spec, shown.points) if names is None else names)
-    grown = grown_size(spec.architectures)
-    axis = replace(GROWN_AXES.get(grown, width_axis()), values=spec.widths)
     return sweep(
         lines,
-        axis,
+        grown_axis(spec),
         ERROR.title,
         ERROR.symbol,
-        slopes=() if grown else (-1.0,),
+        slopes=() if grown_size(spec.architectures) else (-1.0,),
         of="network and output",
         name="error",
         heading="Against width",

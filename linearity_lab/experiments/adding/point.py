@@ -2,23 +2,26 @@
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar, Literal, Self
+from collections.abc import Sequence
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from linearity_lab.data.spec import DatasetSpec
-from linearity_lab.experiments.lettered_networks import LetteredNetworks, architectures_field
-from linearity_lab.experiments.trained_sweep import TrainedPoint
+from linearity_lab.experiments.lettered_networks import (
+    NetworkPoint,
+    SeveralTrainings,
+    TrainedNetworks,
+    architectures_field,
+    summary_of_networks,
+)
 from linearity_lab.networks.spec import ArchitectureSpec, OutputName
 from linearity_lab.runs import (
     Counts,
     Experiment,
-    Outcome,
     ResultValue,
     SpecOf,
     SweepSpec,
-    Value,
     columns,
     costs,
     typical_steps,
@@ -27,14 +30,12 @@ from linearity_lab.runs.columns import Column
 from linearity_lab.settings.part import Once, Width
 from linearity_lab.settings.training import SquareTrainingSpec
 from ntk_core.errors import InvalidInput
-from ntk_core.fits import exponent_line, fit_runs
-from ntk_core.networks.choices import OUTPUTS, almost_everywhere
 
 KEPT_POINTS = 60  # test points whose outputs are kept; our choice
 MOST_TASKS = 8
 
 
-class AddingSpec(LetteredNetworks, SpecOf["AddingResult"]):
+class AddingSpec(TrainedNetworks, SpecOf["AddingResult"]):
     """Whether training on several tasks adds.
 
     Every task trains the network from the same w₀ on its own part of the training points, by gradient descent on the
@@ -48,11 +49,6 @@ class AddingSpec(LetteredNetworks, SpecOf["AddingResult"]):
     >>> AddingSpec(widths=(64, 256)).point_keys()
     ('network=A,width=64', 'network=B,width=64', 'network=A,width=256', 'network=B,width=256')
     """
-
-    point_words: ClassVar[tuple[str, str]] = (
-        "pair of network and width",
-        "pairs of network and width",
-    )
 
     experiment: Literal["adding"] = "adding"
     architectures: tuple[ArchitectureSpec, ...] = architectures_field(
@@ -105,16 +101,6 @@ class AddingSpec(LetteredNetworks, SpecOf["AddingResult"]):
         shapes = self.shapes()
         return shapes is not None and (*shapes.input_shape, shapes.num_outputs) == (1, 1)
 
-    @property
-    def almost_everywhere(self) -> str:
-        """Curvature that second derivatives miss at kinks; empty without kinks."""
-        activations = [name for each in self.architectures for name in each.activations]
-        return almost_everywhere(activations, self.outputs)
-
-    def num_records(self, key: str) -> Mapping[str, int]:
-        """One run per output and seed."""
-        return {"runs": len(self.outputs) * self.num_seeds}
-
 
 def counts(spec: AddingSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
     """Count one network at one width: a training for each task, output and seed."""
@@ -138,7 +124,7 @@ def counts(spec: AddingSpec, key: str, most: bool = False) -> tuple[Counts, ...]
     )
 
 
-class AddingRun(Value):
+class AddingRun(SeveralTrainings):
     """One start, trained on every task, and the sums.
 
     Attributes:
@@ -154,10 +140,6 @@ class AddingRun(Value):
         of_linear: f(w₀) + J λ Σ τ_k there, (k, C), of curves.
     """
 
-    output: str
-    seed: int
-    outcome: Outcome
-    steps: tuple[int, ...]
     error: tuple[float | None, ...]
     linear: float | None
     together: tuple[tuple[float, ...], ...] = ()
@@ -180,13 +162,8 @@ class AddingRun(Value):
         """E of all tasks over that of the first two; NaN if either is unknown."""
         return self.last_error / self.error_of_two if self.error_of_two else math.nan
 
-    @property
-    def num_steps(self) -> int:
-        """Steps of all tasks together."""
-        return sum(self.steps)
 
-
-class AddingPoint(TrainedPoint[AddingRun]):
+class AddingPoint(NetworkPoint[AddingRun]):
     """All runs of one network at one width.
 
     Attributes:
@@ -257,20 +234,7 @@ class AddingResult(ResultValue):
 
 def adding_summary(spec: AddingSpec, points: Sequence[AddingPoint]) -> str:
     """Return the table of means over seeds and the exponent of E for each network and output."""
-    exponents = []
-    for letter, architecture in spec.networks.items():
-        for output in spec.outputs:
-            runs = [
-                (float(point.width), run)
-                for point in points
-                if point.network == letter
-                for run in point.of(output)
-            ]
-            law = fit_runs(runs, lambda run: run.last_error, columns.converged)
-            title = f"Network {letter}, {architecture.record.title}, {OUTPUTS[output].title}, E"
-            exponents.append(exponent_line(title, law))
-    notes = [*filter(None, [spec.almost_everywhere]), *columns.outcome_notes(points)]
-    return "\n".join([*columns.text_table(COLUMNS, points), "", *notes, *exponents])
+    return summary_of_networks(spec, points, COLUMNS, lambda run: run.last_error, "E")
 
 
 EXPERIMENT = Experiment(

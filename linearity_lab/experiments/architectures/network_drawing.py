@@ -35,7 +35,7 @@ def drawing(
     most = max(2, *features, width)
     heights = [0.16 + 1.84 * math.log(count) / math.log(most) for count in features]
     skips = architecture.written_out.connections().skips
-    ends = sorted({(skip.end, skip.kind) for skip in skips})
+    ends = _ends(skips)
 
     shapes: list[dict[str, object]] = []
     trained = (False, *are_trained(architecture))
@@ -106,6 +106,12 @@ def _add_words(
     figure.add_scatter(**shared, y=[0] * len(heights), mode="markers", marker=unseen)
 
 
+def _ends(skips: Sequence[Skip]) -> list[tuple[int, str]]:
+    """Return (layer, kind) of every end of a skip once, in order; several skips may end in one layer."""
+    different = {(skip.end, skip.kind) for skip in skips}
+    return sorted(different)
+
+
 def _arrows(
     heights: Sequence[float], skips: Sequence[Skip], style: Style
 ) -> list[dict[str, object]]:
@@ -113,7 +119,7 @@ def _arrows(
     apart = {skip.end for skip in skips if skip.kind == "branch"}  # no edge from the layer below
     joined = [index for index in range(1, len(heights)) if index not in apart]
     arrows = [_arrow((index - 1 + _HALF, 0), (index - _HALF, 0), GUIDE_COLOR) for index in joined]
-    for high, kind in sorted({(skip.end, skip.kind) for skip in skips}):
+    for high, kind in _ends(skips):
         x = _end(high, kind)
         top = heights[high] / 2
         arrows.append(_arrow((x, top + 0.2), (x, top), style.color))

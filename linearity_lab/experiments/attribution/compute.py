@@ -272,4 +272,9 @@ def _kept(changes: Floats) -> tuple[tuple[tuple[float, ...], ...], ...]:
 
 
 def _rounded(rows: Floats) -> tuple[tuple[float, ...], ...]:
-    return tuple(tuple(float(f"{value:.{DIGITS}g}") for value in row) for row in rows)
+    """Return the rows with ``DIGITS`` significant digits."""
+    rounded = []
+    for row in rows:
+        texts = [f"{value:.{DIGITS}g}" for value in row]
+        rounded.append(tuple(map(float, texts)))
+    return tuple(rounded)

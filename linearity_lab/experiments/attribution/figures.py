@@ -1,7 +1,9 @@
 """How well a kernel predicts retraining: errors and ranks against width, and the changes of single points."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+import numpy as np
 import plotly.graph_objects as go
 
 from linearity_lab.charts.axes import GUIDE_LINE, beginning, finish
@@ -9,13 +11,14 @@ from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.choices import Choice, output_choice, width_choice
 from linearity_lab.charts.figure import Figure, Shown
 from linearity_lab.charts.lettered_networks import (
+    grown_axis,
     line_names,
-    line_style,
+    measure_lines,
     network_choice,
     network_title,
     points_of,
 )
-from linearity_lab.charts.lines import GROWN_AXES, Axis, Line, Measure, width_axis
+from linearity_lab.charts.lines import Line, Measure
 from linearity_lab.charts.style import GUIDE_COLOR, nth_style, output_title
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.experiments.attribution.point import (
@@ -24,6 +27,7 @@ from linearity_lab.experiments.attribution.point import (
     AttributionSpec,
     Prediction,
 )
+from linearity_lab.experiments.lettered_networks import runs_of
 from linearity_lab.networks.spec import grown_size
 from ntk_core.numbers import number, width_label
 
@@ -38,13 +42,13 @@ FAINT = 0.12  # opacity of the marks of other points
 
 def error_against_width(shown: Runs) -> Chart:
     """Draw the relative error of K(w₀) against width, a line for each network and output, log–log."""
-    grown = grown_size(shown.spec.architectures)
+    names = line_names(shown.spec, shown.points)
     return sweep(
-        _lines(shown, ERROR),
-        _axis(shown),
+        measure_lines(shown.spec, shown.points, ERROR, names),
+        grown_axis(shown.spec),
         ERROR.title,
         ERROR.symbol,
-        slopes=() if grown else (-1.0,),
+        slopes=() if grown_size(shown.spec.architectures) else (-1.0,),
         of="network and output",
         name="error",
         heading="Error of the prediction",
@@ -55,10 +59,12 @@ def error_against_width(shown: Runs) -> Chart:
 
 def rank_against_width(shown: Runs) -> Chart:
     """Draw the rank correlation of K(w₀) against width, a line for each network and output."""
-    lines = [Line(line.style, line.dots, fit=False) for line in _lines(shown, RANK)]
+    names = line_names(shown.spec, shown.points)
+    ranks = measure_lines(shown.spec, shown.points, RANK, names)
+    lines = [replace(line, fit=False) for line in ranks]
     return sweep(
         lines,
-        _axis(shown),
+        grown_axis(shown.spec),
         RANK.title,
         RANK.symbol,
         is_log=False,
@@ -72,16 +78,12 @@ def rank_against_width(shown: Runs) -> Chart:
 
 def kernels_against_width(shown: Runs, letter: str, output: str) -> Chart:
     """Draw the relative error of the kernels before and after training against width, log–log."""
-    runs = [
-        (float(point.width), run)
-        for point in points_of(shown.points, letter)
-        for run in point.of(output)
-    ]
+    runs = runs_of(shown.points, letter, output)
     before = nth_style(0, KERNELS["before"], "measure")
     after = nth_style(1, KERNELS["after"], "measure")
     return sweep(
         [Line(before, ERROR.dots(runs)), Line(after, ERROR_AFTER.dots(runs))],
-        _axis(shown),
+        grown_axis(shown.spec),
         ERROR.title,
         ERROR.symbol,
         of="kernel",
@@ -95,15 +97,14 @@ def changes(
     shown: Runs, letter: str, output: str, width: int, kernel: str, chosen: int
 ) -> list[Chart]:
     """Draw predicted against retrained changes of the first seed; those of the chosen training point stand out."""
-    point = next(each for each in points_of(shown.points, letter) if each.width == width)
-    run = next((each for each in point.of(output) if each.changes), None)
+    point = _point_of(shown, letter, width)
+    run = _kept_run(point, output)
     if run is None:  # not yet
         return []
     prediction: Prediction = getattr(run, kernel)
     figure = go.Figure()
-    every = [value for by_point in prediction.changes for row in by_point for value in row]
-    every += [value for by_point in run.changes for row in by_point for value in row]
-    ends = [min(every), max(every)]
+    every = np.asarray([prediction.changes, run.changes])
+    ends = [float(every.min()), float(every.max())]
     figure.add_scatter(
         x=ends, y=ends, mode="lines", line=GUIDE_LINE, name="equal", hoverinfo="skip"
     )
@@ -136,11 +137,21 @@ def chosen_point(
     shown: Runs, letter: str, output: str, width: int, kernel: str, chosen: int
 ) -> Chart | None:
     """Draw the chosen training point; None for all points, or if inputs were not kept."""
-    point = next(each for each in points_of(shown.points, letter) if each.width == width)
-    run = next((each for each in point.of(output) if each.changes), None)
+    point = _point_of(shown, letter, width)
+    run = _kept_run(point, output)
     if run is None or chosen == EVERY_POINT or not point.removed:
         return None
     return training_point(point, run, getattr(run, kernel), chosen)
+
+
+def _point_of(shown: Runs, letter: str, width: int) -> AttributionPoint:
+    """Return the point of a network at a width."""
+    return next(each for each in points_of(shown.points, letter) if each.width == width)
+
+
+def _kept_run(point: AttributionPoint, output: str) -> AttributionRun | None:
+    """Return the run whose changes are kept: that of the first seed, once it has ended."""
+    return next((run for run in point.of(output) if run.changes), None)
 
 
 def _add_changes(
@@ -180,19 +191,6 @@ def training_point(
 ) -> Chart:
     """Draw the inputs of a training point, and say how much its removal changes."""
     inputs = point.removed[chosen]
-    shape = [size for size in point.input_shape if size > 1]
-    figure = go.Figure()
-    if len(shape) == 2:
-        height, width = shape
-        pixels = [inputs[first : first + width] for first in range(0, height * width, width)]
-        figure.add_heatmap(z=pixels, colorscale="gray", showscale=False)
-        figure.update_yaxes(autorange="reversed", scaleanchor="x", showticklabels=False)
-        figure.update_xaxes(showticklabels=False)
-    else:
-        figure.add_bar(x=list(range(1, len(inputs) + 1)), y=inputs, marker={"color": GUIDE_COLOR})
-        figure.update_xaxes(title="input")
-        figure.update_yaxes(title="value")
-    finish(figure).update_layout(height=260)
     sizes = [_size(each) for each in run.changes]
     place = 1 + sum(size > sizes[chosen] for size in sizes)
     target = ", ".join(number(value) for value in point.targets[chosen])
@@ -205,7 +203,7 @@ def training_point(
         {"input": index, "value": value} for index, value in enumerate(inputs, start=1)
     ]
     return Chart(
-        figure,
+        _drawn_inputs(inputs, point.input_shape),
         finding,
         rows,
         ["Sizes are 2-norms over the kept test points."],
@@ -216,9 +214,25 @@ def training_point(
     )
 
 
+def _drawn_inputs(inputs: Sequence[float], input_shape: Sequence[int]) -> go.Figure:
+    """Draw the inputs of one point: pixels of an image, otherwise bars."""
+    shape = [size for size in input_shape if size > 1]
+    figure = go.Figure()
+    if len(shape) == 2:
+        pixels = np.reshape(inputs, shape).tolist()
+        figure.add_heatmap(z=pixels, colorscale="gray", showscale=False)
+        figure.update_yaxes(autorange="reversed", scaleanchor="x", showticklabels=False)
+        figure.update_xaxes(showticklabels=False)
+    else:
+        figure.add_bar(x=list(range(1, len(inputs) + 1)), y=inputs, marker={"color": GUIDE_COLOR})
+        figure.update_xaxes(title="input")
+        figure.update_yaxes(title="value")
+    return finish(figure).update_layout(height=260)
+
+
 def _size(changes: Sequence[Sequence[float]]) -> float:
     """2-norm over test points and outputs."""
-    return float(sum(value**2 for row in changes for value in row) ** 0.5)
+    return float(np.linalg.norm(changes))
 
 
 def _rows(run: AttributionRun, prediction: Prediction) -> list[dict[str, object]]:
@@ -232,24 +246,6 @@ def _rows(run: AttributionRun, prediction: Prediction) -> list[dict[str, object]
                 row |= {"output": output + 1, "predicted": one, "retrained": other}
                 rows.append(row)
     return rows
-
-
-def _lines(shown: Runs, measure: Measure[AttributionRun]) -> list[Line]:
-    lines = []
-    for letter, output in line_names(shown.spec, shown.points):
-        runs = [
-            (float(point.width), run)
-            for point in points_of(shown.points, letter)
-            for run in point.of(output)
-        ]
-        lines.append(Line(line_style(shown.spec, letter, output), measure.dots(runs)))
-    return lines
-
-
-def _axis(shown: Runs) -> Axis:
-    grown = grown_size(shown.spec.architectures)
-    found = GROWN_AXES.get(grown, width_axis())
-    return Axis(found.title, found.letter, shown.spec.widths, values_name=found.values_name)
 
 
 def _words(value: float | None) -> str:

@@ -1,19 +1,23 @@
 """Networks retrained without single training points, and the prediction of their kernels."""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar, Literal, Self
+from collections.abc import Sequence
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from linearity_lab.data.spec import DatasetSpec
-from linearity_lab.experiments.lettered_networks import LetteredNetworks, architectures_field
-from linearity_lab.experiments.trained_sweep import TrainedPoint
+from linearity_lab.experiments.lettered_networks import (
+    NetworkPoint,
+    SeveralTrainings,
+    TrainedNetworks,
+    architectures_field,
+    summary_of_networks,
+)
 from linearity_lab.networks.spec import ArchitectureSpec, OutputName
 from linearity_lab.runs import (
     Counts,
     Experiment,
-    Outcome,
     ResultValue,
     SpecOf,
     SweepSpec,
@@ -26,15 +30,13 @@ from linearity_lab.runs.columns import Column
 from linearity_lab.settings.part import Once, Width
 from linearity_lab.settings.training import DescentSettings, DescentSpec
 from ntk_core.errors import InvalidInput
-from ntk_core.fits import exponent_line, fit_runs
-from ntk_core.networks.choices import OUTPUTS, almost_everywhere
 
 KEPT_POINTS = 12  # test points whose changes are kept; our choice
 MOST_ROWS = 2000  # largest n·C of an inverted kernel; our choice
 LARGEST_INPUT = 1024  # numbers of an input that is kept for figures; our choice
 
 
-class AttributionSpec(LetteredNetworks, SpecOf["AttributionResult"]):
+class AttributionSpec(TrainedNetworks, SpecOf["AttributionResult"]):
     """Retraining without single points, against the closed form of the kernel.
 
     Δ_i(x) = −K(x, X) (A⁻¹)_{:,i} ((A⁻¹)_{ii})⁻¹ α_i with A = K(X, X) and α = A⁻¹ (y − f(w₀)).
@@ -48,11 +50,6 @@ class AttributionSpec(LetteredNetworks, SpecOf["AttributionResult"]):
     >>> AttributionSpec(widths=(64, 256)).point_keys()
     ('network=A,width=64', 'network=B,width=64', 'network=A,width=256', 'network=B,width=256')
     """
-
-    point_words: ClassVar[tuple[str, str]] = (
-        "pair of network and width",
-        "pairs of network and width",
-    )
 
     experiment: Literal["attribution"] = "attribution"
     architectures: tuple[ArchitectureSpec, ...] = architectures_field(
@@ -94,16 +91,6 @@ class AttributionSpec(LetteredNetworks, SpecOf["AttributionResult"]):
             raise InvalidInput("dataset.num_samples", n, "fewer, to leave test points")
         return self
 
-    @property
-    def almost_everywhere(self) -> str:
-        """Curvature that second derivatives miss at kinks; empty without kinks."""
-        activations = [name for each in self.architectures for name in each.activations]
-        return almost_everywhere(activations, self.outputs)
-
-    def num_records(self, key: str) -> Mapping[str, int]:
-        """One run per output and seed."""
-        return {"runs": len(self.outputs) * self.num_seeds}
-
 
 def counts(spec: AttributionSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
     """Count one network at one width: a training with all points, and one without each removed point."""
@@ -141,7 +128,7 @@ class Prediction(Value):
     changes: tuple[tuple[tuple[float, ...], ...], ...] = ()
 
 
-class AttributionRun(Value):
+class AttributionRun(SeveralTrainings):
     """One start, trained on all points and without each removed one.
 
     Attributes:
@@ -154,10 +141,6 @@ class AttributionRun(Value):
         changes: changes by retraining at the kept test points, (removed, k, C); empty but for the first seed.
     """
 
-    output: str
-    seed: int
-    outcome: Outcome
-    steps: tuple[int, ...]
     before: Prediction
     after: Prediction
     changes: tuple[tuple[tuple[float, ...], ...], ...] = ()
@@ -177,17 +160,12 @@ class AttributionRun(Value):
         """Relative error of the kernel after training; NaN if it is unknown."""
         return _number(self.after.error)
 
-    @property
-    def num_steps(self) -> int:
-        """Steps of all trainings."""
-        return sum(self.steps)
-
 
 def _number(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-class AttributionPoint(TrainedPoint[AttributionRun]):
+class AttributionPoint(NetworkPoint[AttributionRun]):
     """All runs of one network at one width.
 
     Attributes:
@@ -253,20 +231,7 @@ class AttributionResult(ResultValue):
 
 def attribution_summary(spec: AttributionSpec, points: Sequence[AttributionPoint]) -> str:
     """Return the table of means over seeds and the exponent of the error for each network and output."""
-    exponents = []
-    for letter, architecture in spec.networks.items():
-        for output in spec.outputs:
-            runs = [
-                (float(point.width), run)
-                for point in points
-                if point.network == letter
-                for run in point.of(output)
-            ]
-            law = fit_runs(runs, lambda run: run.error, columns.converged)
-            title = f"Network {letter}, {architecture.record.title}, {OUTPUTS[output].title}, error"
-            exponents.append(exponent_line(title, law))
-    notes = [*filter(None, [spec.almost_everywhere]), *columns.outcome_notes(points)]
-    return "\n".join([*columns.text_table(COLUMNS, points), "", *notes, *exponents])
+    return summary_of_networks(spec, points, COLUMNS, lambda run: run.error, "error")
 
 
 EXPERIMENT = Experiment(
