@@ -29,6 +29,8 @@ class InvalidInput(ValueError):
 
     >>> str(InvalidInput("width", 0, "an integer from 1 to 10,000,000"))
     'width: 0 cannot be used; use an integer from 1 to 10,000,000'
+    >>> str(InvalidInput("figure", "", "the name of a figure"))
+    'figure: an empty text cannot be used; use the name of a figure'
     """
 
     template = "{}: {} cannot be used; use {}"
@@ -37,7 +39,7 @@ class InvalidInput(ValueError):
 
     def __init__(self, field: str, given: object, allowed: str, nearest: object = None):
         self.field = _shorten(field, 120)
-        self.given = _shorten(given, self.longest)
+        self.given = _shorten(given, self.longest) or "an empty text"
         self.allowed = allowed
         self.nearest = nearest
         super().__init__(self.template.format(self.field, self.given, allowed))

@@ -62,6 +62,12 @@ def test_how_to_read_states_no_result(experiment):
     assert {place: found for place, text in texts.items() if (found := stated(text))} == {}
 
 
+def test_claims_of_papers_and_our_own_are_told_apart():
+    """The label beside the claim is “The paper” or “Our claim”; the source states where it was measured."""
+    for name, preset in PRESETS.items():
+        assert preset.is_own == preset.source.startswith("Measured here"), name
+
+
 def test_a_stated_result_is_found():
     """The sentences of earlier pages, which belonged to one figure of each."""
     for sentence in (
