@@ -73,10 +73,11 @@ def window(browser) -> Iterator[Page]:
 
 
 def forget(page: Page, url: str) -> None:
-    """Leave the page, close others of its context, and clear its storage and cookies."""
+    """Leave the page, close others of its context, restore its size, clear storage and cookies."""
     for other in page.context.pages:
         if other != page:
             other.close()
+    page.set_viewport_size(SCREEN)
     page.mouse.move(0, 0)
     page.goto(url + "/_stcore/health")  # another site would start another browser process
     page.evaluate("localStorage.clear(); sessionStorage.clear()")

@@ -5,7 +5,7 @@ import re
 import time
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import FloatRect, Locator, Page, expect
 
 from linearity_lab.dashboard.live import HOME_TOUR, source
 from linearity_lab.dashboard.live.settings import CHOICES, LiveSettings
@@ -105,6 +105,23 @@ def test_parts_explain_themselves_and_points_are_edited_by_mouse(open_page):
     assert points(live(page)) == kept
 
 
+def add_a_point(page: Page, component: Locator) -> FloatRect:
+    """Tap on the background until a point stands there; return the canvas in pixels of the window.
+
+    The answer to the drag before may still move the page, so a tap can land outside.
+    """
+    added = len(points(component)) + 1
+    deadline = time.monotonic() + 60
+    while True:
+        box = page.locator(".functions canvas").bounding_box()
+        assert box is not None
+        page.touchscreen.tap(box["x"] + 0.53 * box["width"], box["y"] + 0.85 * box["height"])
+        page.wait_for_timeout(1_000)
+        if len(points(component)) == added:
+            return box
+        assert time.monotonic() < deadline, "no tap added a point"
+
+
 def test_points_are_dragged_added_and_removed_by_a_finger(browser, dashboard_url):
     page = phone(browser, f"{dashboard_url}/live?width=8")
     component, finger = live(page), Fingers(page)
@@ -114,9 +131,7 @@ def test_points_are_dragged_added_and_removed_by_a_finger(browser, dashboard_url
     finger.drag((x, y), (x, y - 50))
     until(component, f"each => each.live.hand.points()[4][1] > {before[4][1] + 0.2}")
     scrolled = page.evaluate("document.querySelector('[data-testid=stMain]').scrollTop")
-    box = page.locator(".functions canvas").bounding_box()
-    page.touchscreen.tap(box["x"] + 0.53 * box["width"], box["y"] + 0.85 * box["height"])
-    until(component, f"each => each.live.hand.points().length === {len(before) + 1}")
+    box = add_a_point(page, component)
     x, y = component.evaluate(PLACES)[5]
     finger.drag((x, y), (x, box["y"] + box["height"] + 60))
     until(component, f"each => each.live.hand.points().length === {len(before)}")
