@@ -243,7 +243,12 @@ def _unit_norm(x: FloatArray) -> FloatArray:
     flat = x.reshape(len(x), int(np.prod(x.shape[1:])))
     norms = np.sqrt(np.einsum("ij,ij->i", flat, flat, dtype=np.float64))
     factors = np.sqrt(flat.shape[1]) / np.where(norms > 0, norms, np.inf)
-    return (flat * factors[:, None].astype(np.float32)).reshape(x.shape)
+    found = np.empty_like(flat)
+    # Factors of tiny inputs are beyond float32.
+    tiny = factors > np.finfo(np.float32).max
+    found[~tiny] = flat[~tiny] * factors[~tiny, None].astype(np.float32)
+    found[tiny] = flat[tiny] * factors[tiny, None]
+    return found.reshape(x.shape)
 
 
 def _random_order(n: int, *purpose: int) -> NDArray[np.intp]:

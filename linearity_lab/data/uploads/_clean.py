@@ -3,6 +3,7 @@
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import TypeVar
 
 import numpy as np
@@ -28,6 +29,12 @@ MAX_NAME = 100
 NUM_NAMED = 3
 # A feature is refused if rounding to float32 moves its values by more than this share of their spread.
 MAX_ROUNDING = 1e-3
+HELD = (
+    "numbers whose differences float32 can hold (24 bits); "
+    "subtract a constant or leave the column out"
+)
+# Standardizing larger or smaller inputs would leave the range of float32.
+MAX_SIZE = 1e30
 T = TypeVar("T", Column, NDArray)
 
 
@@ -117,12 +124,24 @@ def _of_table(table: Table, choices: Choices, limits: Limits) -> Cleaned:
             raise InvalidInput("target", given, f"{most}, or regression")
         given = f"{target.name}, with more than {MAX_DISTINCT_TEXTS} different texts"
         raise InvalidInput("target", given, most)
+    _check_dropped_classes(target, rows, choices)
     present, labels = np.unique(target.codes[rows], return_inverse=True)
     names = tuple(target.texts[code] for code in present)
     if target.kind == "number" and len(names) > limits.max_classes:
         given = f"{target.name}, {len(names):,} different values"
         raise InvalidInput("target", given, f"at most {limits.max_classes} classes, or regression")
     return _with_classes("target", labels, names, choices, limits, inputs, choices.features)
+
+
+def _check_dropped_classes(target: Column, rows: NDArray[np.intp], choices: Choices) -> None:
+    """Refuse to drop all rows of a class together with missing values of the inputs."""
+    dropped = np.setdiff1d(target.codes[target.codes >= 0], target.codes[rows])
+    for code in dropped.tolist():
+        name = target.texts[code]
+        if not choices.classes or name in choices.classes:
+            given = f"class {name}, only in rows with missing values"
+            allowed = "inputs with fewer missing values, or the other classes only"
+            raise InvalidInput("classes", given, allowed)
 
 
 def _of_arrays(candidate: Arrays, choices: Choices, limits: Limits) -> Cleaned:
@@ -248,10 +267,21 @@ def _with_targets(
     _check_finite("target", values, "target")
     if (values.min(axis=0) == values.max(axis=0)).any():
         raise InvalidInput("target", "a constant target", "a target that varies")
+    # Powers of 2 change no digit, and squares of the values stay in range.
+    units = np.frexp(np.abs(values).max(axis=0))[1]  # (k,)
+    scaled = np.ldexp(values, -units)
+    deviation = scaled.std(axis=0)
     if choices.scale_targets:
-        with np.errstate(over="ignore", invalid="ignore"):  # the check below reports it
-            values = (values - values.mean(axis=0)) / values.std(axis=0)
-    small = _as_float32("target", values, "target")
+        rounding = np.full(len(units), np.finfo(np.float64).eps)
+        small = _as_float32("target", (scaled - scaled.mean(axis=0)) / deviation, "target")
+        held = "float64 can hold"
+    else:
+        small = _as_float32("target", values, "target")
+        rounding = np.abs(scaled - np.ldexp(small.astype(np.float64), -units)).max(axis=0)
+        held = "float32 can hold (24 bits)"
+    if (rounding > MAX_ROUNDING * deviation).any():
+        allowed = f"numbers whose differences {held}, in other units or minus a constant"
+        raise InvalidInput("target", "a target of numbers that would be rounded", allowed)
     return Cleaned(_checked_inputs(x, limits, columns), np.zeros(0, np.int64), small, ())
 
 
@@ -266,22 +296,40 @@ def _checked_inputs(x: NDArray, limits: Limits, names: Sequence[str]) -> NDArray
     if x.ndim != 2:
         if (small == small[:1]).all():
             raise InvalidInput("features", "inputs that are all equal", "inputs that differ")
+        _check_size("inputs", float(np.abs(small).max()))
+        has_all_digits = np.can_cast(x.dtype, np.float32)
+        if not has_all_digits and _is_rounded(x, small, None):
+            raise InvalidInput("features", "inputs huge against their differences", HELD)
         return small
-    with np.errstate(over="ignore", invalid="ignore"):
-        rounded = np.abs(x - small.astype(np.float64)).max(axis=0) > MAX_ROUNDING * x.std(
-            axis=0, dtype=np.float64
-        )
-    held = "numbers whose differences float32 can hold (24 bits); subtract a constant or leave the column out"
-    for flags, what, allowed in (
-        (x.min(axis=0) == x.max(axis=0), "constant", "columns that vary"),
-        (rounded, "huge against its differences", held),
-    ):
-        if flags.any():
-            found = [
-                names[i] if names else f"column {i + 1}" for i in np.flatnonzero(flags).tolist()
-            ]
-            raise InvalidInput("features", f"{_listed(found)}, {what}", allowed)
+    columns = [names[i] if names else f"column {i + 1}" for i in range(x.shape[1])]
+    constant = x.min(axis=0) == x.max(axis=0)
+    if constant.any():
+        found = _listed(list(compress(columns, constant)))
+        raise InvalidInput("features", f"{found}, constant", "columns that vary")
+    for name, largest in zip(columns, np.abs(small).max(axis=0).tolist(), strict=True):
+        _check_size(name, largest)
+    rounded = _is_rounded(x, small, 0)
+    if rounded.any():
+        found = _listed(list(compress(columns, rounded)))
+        raise InvalidInput("features", f"{found}, huge against its differences", HELD)
     return small
+
+
+def _check_size(name: str, largest: float) -> None:
+    """Refuse inputs that standardization would move out of the range of float32."""
+    if largest > MAX_SIZE:
+        given = f"{name}, beyond {MAX_SIZE:.0e}"
+    elif largest < 1 / MAX_SIZE:
+        given = f"{name}, below {1 / MAX_SIZE:.0e} in every row"
+    else:
+        return
+    raise InvalidInput("features", given, "numbers in other units")
+
+
+def _is_rounded(x: NDArray, small: NDArray[np.float32], axis: int | None) -> NDArray[np.bool_]:
+    """Whether rounding moves values by a large share of their spread along the axis."""
+    moved = np.abs(x - small.astype(np.float64)).max(axis=axis)
+    return np.asarray(moved > MAX_ROUNDING * x.std(axis=axis, dtype=np.float64))
 
 
 def _check_finite(field: str, values: NDArray, noun: str) -> None:

@@ -157,6 +157,12 @@ def test_zero_image_stays_zero_when_it_is_standardized():
         assert x_test.shape == empty.shape
 
 
+def test_tiny_inputs_have_norm_root_d():
+    x = np.array([[3, 4], [3e-40, 4e-40]], np.float32)
+    found, _ = standardize_inputs(x, x[:0], "unit-norm")
+    np.testing.assert_allclose(found, np.sqrt(2) * np.array([[0.6, 0.8]] * 2), rtol=1e-4)
+
+
 def test_classes_by_index_and_by_name_are_the_same_request():
     by_index, by_name = (
         dataset_options("cifar2", classes=classes) for classes in ([1, 0], ("horse", "cat"))

@@ -367,3 +367,52 @@ def test_examples_are_no_words_for_missing_values():
     assert found.example == "1e2"
     only = table("code,kind\nNA,a\nnone,b\nNA,a\nNA,b\n", header=True).by_name["code"]
     assert only.example == "NA"
+
+
+def test_no_class_is_dropped_with_missing_values():
+    rows = [f"{'NA' if i % 3 == 2 else i},{i * i},{'abc'[i % 3]}" for i in range(12)]
+    candidate = table("\n".join(["u,v,kind", *rows]))
+    choices = replace(suggested_choices(candidate), drop_missing=True)
+    given = "^classes: class c, only in rows with missing values"
+    with pytest.raises(InvalidInput, match=given):
+        clean_upload(candidate, choices)
+    assert clean_upload(candidate, replace(choices, classes=("a", "b"))).counts == {"a": 4, "b": 4}
+
+
+@pytest.mark.parametrize("unit", ["e-200", "e-40", "", "e40", "e200", "e300"])
+def test_scaled_targets_do_not_depend_on_units(unit):
+    rows = [f"{i},{(-1) ** i * (i + 1)}{unit}" for i in range(8)]
+    candidate = table("\n".join(["a,price", *rows]))
+    choices = Choices(("a",), "price", "regression")
+    numbers = np.array([(-1) ** i * (i + 1.0) for i in range(8)])
+    expected = (numbers - numbers.mean()) / numbers.std()
+    np.testing.assert_allclose(clean_upload(candidate, choices).targets[:, 0], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("first", "step", "scale_targets"),
+    [(0, 1e-50, False), (100_000_000, 1, False), (2**53 - 10, 1, True), (10**13, 1, True)],
+)
+def test_targets_that_lose_their_differences_are_refused(first, step, scale_targets):
+    rows = [f"{i},{first + i * step}" for i in range(6)]
+    candidate = table("\n".join(["a,price", *rows]))
+    choices = Choices(("a",), "price", "regression", scale_targets=scale_targets)
+    with pytest.raises(InvalidInput, match="^target: a target of numbers that would be rounded"):
+        clean_upload(candidate, choices)
+
+
+@pytest.mark.parametrize(("first", "scale_targets"), [(1000, False), (10**11, True)])
+def test_targets_keep_their_differences(first, scale_targets):
+    candidate = table("\n".join(["a,price", *(f"{i},{first + i}" for i in range(6))]))
+    choices = Choices(("a",), "price", "regression", scale_targets=scale_targets)
+    targets = clean_upload(candidate, choices).targets[:, 0].astype(np.float64)
+    found = (targets - targets[0]) / (targets[-1] - targets[0])
+    np.testing.assert_allclose(found, np.arange(6) / 5, atol=1e-3)
+
+
+@pytest.mark.parametrize(("unit", "given"), [("e-46", "below 1e-30"), ("e31", r"beyond 1e\+30")])
+def test_inputs_that_cannot_be_standardized_are_refused(unit, given):
+    rows = [f"{i}{unit},{i},{'xy'[i % 2]}" for i in range(6)]
+    candidate = table("\n".join(["a,b,kind", *rows]))
+    with pytest.raises(InvalidInput, match=rf"^features: a, {given}"):
+        clean_upload(candidate, suggested_choices(candidate))
