@@ -373,7 +373,7 @@ def test_no_class_is_dropped_with_missing_values():
     rows = [f"{'NA' if i % 3 == 2 else i},{i * i},{'abc'[i % 3]}" for i in range(12)]
     candidate = table("\n".join(["u,v,kind", *rows]))
     choices = replace(suggested_choices(candidate), drop_missing=True)
-    given = "^classes: class c, only in rows with missing values"
+    given = r"^classes: class c, only in rows with missing values"
     with pytest.raises(InvalidInput, match=given):
         clean_upload(candidate, choices)
     assert clean_upload(candidate, replace(choices, classes=("a", "b"))).counts == {"a": 4, "b": 4}
@@ -397,7 +397,7 @@ def test_targets_that_lose_their_differences_are_refused(first, step, scale_targ
     rows = [f"{i},{first + i * step}" for i in range(6)]
     candidate = table("\n".join(["a,price", *rows]))
     choices = Choices(("a",), "price", "regression", scale_targets=scale_targets)
-    with pytest.raises(InvalidInput, match="^target: a target of numbers that would be rounded"):
+    with pytest.raises(InvalidInput, match=r"^target: a target of numbers that would be rounded"):
         clean_upload(candidate, choices)
 
 
