@@ -1,6 +1,7 @@
 """Linearity Lab: ``streamlit run app.py``.
 
-Streamlit finds ``app`` below, serves it, and executes this file again, as ``__main__``, for every view of a page.
+Streamlit finds ``app`` below, serves it, and executes this file again, as ``__main__``, for
+every view of a page.
 """
 
 import streamlit as st

@@ -16,7 +16,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
-# Permissive ones, and two (MPL, LGPL) whose terms apply to the package alone. In terms of SPDX and of classifiers.
+# Permissive ones, and two (MPL, LGPL) whose terms apply to the package alone. In terms of SPDX
+# and of classifiers.
 ALLOWED = re.compile(
     r"MIT(-CMU|-0)?|MIT License|(0BSD|BSD)(-\d-Clause)?|BSD License|\d-Clause BSD License|ISC( License.*)?"
     r"|Apache([- ]2\.0|[- ]License.*)?|Apache Software License|PSF(-2\.0)?|Python Software Foundation License"
@@ -62,7 +63,9 @@ def stated(file: str) -> Iterator[str]:
 
 
 def license_of(package: metadata.Distribution) -> str:
-    """Return the SPDX expression, classifiers, or first line of the license field; empty for none."""
+    """Return the SPDX expression, classifiers, or first line of the license field;
+    empty for none.
+    """
     about = package.metadata
     if about.get("License-Expression"):
         return str(about["License-Expression"])

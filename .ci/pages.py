@@ -1,4 +1,6 @@
-"""Run the examples on the library's pages (docs/api), each page in its own namespace; part of ``make docs``."""
+"""Run the examples on the library's pages (docs/api), each page in its own namespace;
+part of ``make docs``.
+"""
 
 import os
 import runpy

@@ -1,4 +1,6 @@
-"""Compute the first answers of *Explore* that are missing or have other settings: ``make pairs``."""
+"""Compute the first answers of *Explore* that are missing or have other settings:
+``make pairs``.
+"""
 
 import gzip
 import sys

@@ -1,7 +1,9 @@
-"""Write ``linearity_lab/experiments/__init__.pyi`` from the experiments and their presets: ``make stubs``.
+"""Write ``linearity_lab/experiments/__init__.pyi`` from the experiments and their presets:
+``make stubs``.
 
-The package imports its names on first use, so a type checker and the lazy import need a list of them. It is derived
-from ``EXPERIMENTS``, from each experiment's classes, and from the names in each ``presets.toml``.
+The package imports its names on first use, so a type checker and the lazy import need a list of
+them. It is derived from ``EXPERIMENTS``, from each experiment's classes, and from the names in
+each ``presets.toml``.
 """
 
 import ast

@@ -1,6 +1,8 @@
-"""Checks of the installed wheel: the library alone, the dashboard, and by uvx, each in an empty folder.
+"""Checks of the installed wheel:
+the library alone, the dashboard, and by uvx, each in an empty folder.
 
-The Python of the documents and the notebooks run there too; the tutorial's experiment is installed beside the wheel.
+The Python of the documents and the notebooks run there too; the tutorial's experiment is
+installed beside the wheel.
 
 python .ci/wheel.py [FOLDER]      builds into FOLDER, dist/ by default; one line per claim that was tried
 exit code 1: a claim does not hold, and which

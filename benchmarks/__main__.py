@@ -1,8 +1,9 @@
 """All published numbers on speed and memory: ``python -m benchmarks``.
 
-Makes the peers' environments on first use (``.peers/``, from benchmarks/peers/*.txt), runs every part, and writes one
-JSON a part into benchmarks/results/. A part during which other programs kept the machine busy does not replace
-committed numbers: it goes to ``.bench/``, unless ``--force`` is given, which its JSON records.
+Makes the peers' environments on first use (``.peers/``, from benchmarks/peers/*.txt), runs every
+part, and writes one JSON a part into benchmarks/results/. A part during which other programs kept
+the machine busy does not replace committed numbers: it goes to ``.bench/``, unless ``--force`` is
+given, which its JSON records.
 """
 
 import argparse

@@ -1,6 +1,7 @@
 """Coverage of 95% intervals of an exponent: four methods, five regimes.
 
-Runs are simulated: log value = exponent · log width + error, over two decades of widths. Nothing is timed.
+Runs are simulated: log value = exponent · log width + error, over two decades of
+widths. Nothing is timed.
 """
 
 import math
@@ -115,7 +116,8 @@ def correlated(rng: np.random.Generator, x: np.ndarray, seeds: int) -> np.ndarra
     return offset + slope * (x - x.mean()) + rng.normal(0, SCATTER / 2, (seeds, x.size))
 
 
-# Regime → errors, and the chance by which a run at the narrower half of the widths is dropped, given its error.
+# Regime → errors, and the chance by which a run at the narrower half of the widths is
+# dropped, given its error.
 REGIMES: dict[str, tuple[Callable[..., np.ndarray], Callable[[np.ndarray], np.ndarray] | None]] = {
     "independent": (independent, None),
     "scatter shrinks with width": (heteroscedastic, None),

@@ -1,8 +1,8 @@
 """Curvature of losses against curvlinops on the same weights and data.
 
-A fully connected network, a convolutional one and a small transformer with the square loss: one product with the
-loss Hessian and with the Gauss–Newton matrix, and the norm of the Hessian. The peer's norm is SciPy's ARPACK on its
-operator. Both sides take all inputs in one batch.
+A fully connected network, a convolutional one and a small transformer with the square loss: one
+product with the loss Hessian and with the Gauss–Newton matrix, and the norm of the Hessian. The
+peer's norm is SciPy's ARPACK on its operator. Both sides take all inputs in one batch.
 """
 
 import itertools

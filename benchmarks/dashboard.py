@@ -1,8 +1,9 @@
 """Waits in headless Chromium: figures, settings, points of a run, Stop.
 
-The worker is warm, as it is seconds after the start of a server; each repetition has other seeds, so that no result is
-stored. A streamed point's delay counts from its row in the store, which the worker writes right before it reports
-``PointFinished``, until the page shows it in its progress and its figure; both clocks are this machine's.
+The worker is warm, as it is seconds after the start of a server; each repetition has other seeds,
+so that no result is stored. A streamed point's delay counts from its row in the store, which the
+worker writes right before it reports ``PointFinished``, until the page shows it in its progress and
+its figure; both clocks are this machine's.
 """
 
 import time

@@ -1,9 +1,10 @@
 """Costs of runs against their estimates, each in a fresh process.
 
-Long specs are shortened: fewer values of the swept setting and of other lists, then fewer seeds and steps.
+Long specs are shortened: fewer values of the swept setting and of other lists, then
+fewer seeds and steps.
 
-The clock of a point is the smaller of its wall time and its processor time: the first is too long on a shared machine,
-the second where two threads worked in parallel.
+The clock of a point is the smaller of its wall time and its processor time: the first is too long
+on a shared machine, the second where two threads worked in parallel.
 """
 
 import contextlib
@@ -35,7 +36,8 @@ from ntk_core.errors import InvalidInput
 NUM_RANDOM, SEED = 40, 20
 MOST_S = 4.0  # of a spec, by the yardstick; longer specs are shortened
 LIMIT_S = 60.0  # specs above this limit are omitted and recorded
-# Chooses and shortens specs; not the shipped table, or a new fit would choose other specs and need new measurements.
+# Chooses and shortens specs; not the shipped table, or a new fit would choose other specs and
+# need new measurements.
 YARDSTICK = Machine(operations=1e-11, traffic=6e-11, calls=3e-5, programs=1.0)
 # Actual, estimated, and the factor within which they should agree.
 CLAIMS = (
@@ -107,8 +109,9 @@ def measured(name: str, spec: Spec) -> Row:
 def fitted_to(rows: list[Row], weight: float = 0.1) -> tuple[Machine, dict[str, float]]:
     """Fit the tables of ``linearity_lab/runs/costs.py`` to these specs.
 
-    Non-negative least squares of the logarithm of actual over estimated seconds, as in ``linearity_lab.runs.costs``,
-    with a coefficient for each kind of program. The shipped tables count as much as ``weight`` points.
+    Non-negative least squares of the logarithm of actual over estimated seconds, as in
+    ``linearity_lab.runs.costs``, with a coefficient for each kind of program. The shipped tables
+    count as much as ``weight`` points.
     """
     points = [each for row in rows for each in row["points"]]
     kinds = sorted(COEFFICIENTS)

@@ -1,7 +1,8 @@
 """First answers of *Explore*: seconds to the first and the last mark, by network and data.
 
-Each network has a fresh process, warmed up like a worker, with an empty folder of compiled code. For each data set it
-computes a preview without a precomputed answer, whose shapes are new, then the same preview of other seeds.
+Each network has a fresh process, warmed up like a worker, with an empty folder of compiled code.
+For each data set it computes a preview without a precomputed answer, whose shapes are new, then the
+same preview of other seeds.
 """
 
 import tempfile

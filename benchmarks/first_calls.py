@@ -1,8 +1,9 @@
 """First calls of plain functions and our networks in fresh processes.
 
-``python -m benchmarks --only first_calls`` takes some three minutes on two cores. Times are wall and processor seconds
-of one call, after imports, weights and inputs. ``python -m benchmarks.first_calls REVISION`` compares first and warm
-calls with those of an earlier commit, in turn, by processor time: ten minutes.
+``python -m benchmarks --only first_calls`` takes some three minutes on two cores. Times are wall
+and processor seconds of one call, after imports, weights and inputs.
+``python -m benchmarks.first_calls REVISION`` compares first and warm calls with those of an earlier
+commit, in turn, by processor time: ten minutes.
 """
 
 import statistics

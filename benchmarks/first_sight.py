@@ -1,6 +1,7 @@
 """First sight of each page in Chromium.
 
-``python -m benchmarks.first_sight`` writes the table of docs/pages.md; with names of pages it prints their rows alone.
+``python -m benchmarks.first_sight`` writes the table of docs/pages.md; with names of pages it
+prints their rows alone.
 """
 
 import random
@@ -77,7 +78,9 @@ def moved_by_run(page: Page, url: str) -> int:
 
 
 def first_mark(page: Page, url: str, query: str) -> dict[str, float]:
-    """Return seconds from the request of a page to the first point of its preview, and its layout shift."""
+    """Return seconds from the request of a page to the first point of its preview,
+    and its layout shift.
+    """
     began = time.perf_counter()
     page.goto(f"{url}?{query}")
     page.wait_for_selector(FOUND, timeout=TIMEOUT_MS)

@@ -1,11 +1,13 @@
 """Growth of time and memory, and shares of a machine's ceilings.
 
-Growth: one size at a time, the others kept. A Hessian norm has one input and one output, so no n and no C; its time is
-that of one product, since the number of Lanczos products depends on the weights.
+Growth: one size at a time, the others kept. A Hessian norm has one input and one output,
+so no n and no C; its time is that of one product, since the number of Lanczos products
+depends on the weights.
 
-Shares: ceilings are operations per second of a large float32 product, and bytes per second of a = b + s c. The larger
-of the two least times that follow, over the measured one, is the share. Only what the mathematics needs is counted:
-intermediate values are free, and the symmetric half of a kernel counts once.
+Shares: ceilings are operations per second of a large float32 product, and bytes per second of
+a = b + s c. The larger of the two least times that follow, over the measured one, is the share.
+Only what the mathematics needs is counted: intermediate values are free, and the symmetric half of
+a kernel counts once.
 """
 
 from collections.abc import Callable
@@ -64,7 +66,8 @@ class Needs(NamedTuple):
 def kernel_needs(size: Size) -> Needs:
     """Forward, C backward passes, Σ (a·a') ∘ (δ·δ') with each pair once.
 
-    The last layer's cotangents are products s_ik v_ck, so that pairs c <= d of outputs suffice there.
+    The last layer's cotangents are products s_ik v_ck, so that pairs c <= d of outputs suffice
+    there.
     """
     forward = 2 * size.n * size.num_weights
     backward = 2 * size.n * size.C * (size.depth - 1) * size.m**2

@@ -1,8 +1,9 @@
 """Hessian norms in the small space against three full-space routes.
 
-curvlinops' operator under SciPy's ARPACK, hessian-eigenthings' Lanczos, and plain Hessian-vector products in JAX (jvp
-of grad) under ARPACK, with 3 hidden tanh layers, one input, and a relative tolerance of 1e-2. hessian-eigenthings
-cannot stop by tolerance: it gets the fewest of some numbers of steps that converge, found before its clock starts.
+curvlinops' operator under SciPy's ARPACK, hessian-eigenthings' Lanczos, and plain Hessian-vector
+products in JAX (jvp of grad) under ARPACK, with 3 hidden tanh layers, one input, and a relative
+tolerance of 1e-2. hessian-eigenthings cannot stop by tolerance: it gets the fewest of some numbers
+of steps that converge, found before its clock starts.
 """
 
 import itertools

@@ -1,11 +1,14 @@
-"""How often a converged Hessian norm or eigenvalue is outside of its tolerance, against dense float64 matrices.
+"""How often a converged Hessian norm or eigenvalue is outside of its tolerance,
+against dense float64 matrices.
 
-``python -m benchmarks --only hessian_failures`` takes about ten minutes on two cores. Everything is the public
-interface in float32: ``hessian_norm`` and ``hessian_eigenpairs``. A failure is an error above tolerance · ‖H‖ of a
-result with ``converged``. Each cell takes several networks, drawn independently, and for each of them many random
-starts. ``python -m benchmarks.hessian_failures`` writes the committed counts into docs/math and prints the sentences
-of the docstrings; a test compares both. With ``--depths 2 3``, and ``--widths 4 16``, it measures these cells first and
-replaces their counts, with the load of the machine during that time; ``--only eigenpairs`` leaves out norms.
+``python -m benchmarks --only hessian_failures`` takes about ten minutes on two cores. Everything
+is the public interface in float32: ``hessian_norm`` and ``hessian_eigenpairs``. A failure is an
+error above tolerance · ‖H‖ of a result with ``converged``. Each cell takes several networks,
+drawn independently, and for each of them many random starts.
+``python -m benchmarks.hessian_failures`` writes the committed counts into docs/math and prints
+the sentences of the docstrings; a test compares both. With ``--depths 2 3``, and
+``--widths 4 16``, it measures these cells first and replaces their counts, with the load of the
+machine during that time; ``--only eigenpairs`` leaves out norms.
 """
 
 import argparse
@@ -37,8 +40,9 @@ MOST_PRODUCTS = 512  # few cells would converge within the default 128 at a tole
 class Cell(NamedTuple):
     """One row of the table: networks of one depth and width, and how many norms of each tolerance.
 
-    ``inputs`` are the input dimensions in turn. Spaces of at most 32 dimensions are exhausted, also those of width 4
-    with 10 inputs and up to three hidden layers; 50 inputs show what happens above.
+    ``inputs`` are the input dimensions in turn. Spaces of at most 32 dimensions are
+    exhausted, also those of width 4 with 10 inputs and up to three hidden layers; 50 inputs
+    show what happens above.
     """
 
     depth: int
@@ -72,7 +76,9 @@ PAIRS: tuple[Cell, ...] = (
 
 
 class Group(NamedTuple):
-    """Networks of one architecture, their parameters, one input, and ``exact`` eigenvalues by falling |λ|."""
+    """Networks of one architecture, their parameters, one input,
+    and ``exact`` eigenvalues by falling |λ|.
+    """
 
     net: FullyConnected
     params: list[PyTree]
@@ -121,7 +127,8 @@ def rows_of_pairs(cell: Cell) -> list[Row]:
 
 
 def measure_again(depths: Sequence[int], widths: Sequence[int] = (), only: str = "") -> None:
-    """Replace the committed counts of these depths and widths, all widths by default, and note the load.
+    """Replace the committed counts of these depths and widths, all widths by default,
+    and note the load.
 
     The counts are written after each cell, so that an interrupted measurement keeps what it has.
     """
@@ -169,9 +176,9 @@ def _groups(cell: Cell) -> Iterator[Group]:
 def _exact(net: FullyConnected, params: PyTree, x: np.ndarray) -> np.ndarray:
     """Return the leading eigenvalues, by falling |λ|, in float64.
 
-    Up to 850 weights of the plain dense Hessian. Up to 2,500 dimensions of the matrix in the small space, whose
-    spectrum the tests compare with that of the plain one. Above, the larger of two norms with a relative residual of
-    1e-9 from different starts; the other eigenvalues are NaN.
+    Up to 850 weights of the plain dense Hessian. Up to 2,500 dimensions of the matrix in the small
+    space, whose spectrum the tests compare with that of the plain one. Above, the larger of two
+    norms with a relative residual of 1e-9 from different starts; the other eigenvalues are NaN.
     """
     with jax.enable_x64(True), jax.default_matmul_precision("highest"):
         wide = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf, np.float64)), params)

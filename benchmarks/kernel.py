@@ -1,8 +1,8 @@
 """Empirical kernels against neural-tangents and torch.func on the same weights.
 
-All processes stay warm and alternate, so that a drift of the machine's speed affects each of them. A Jacobian
-contraction in this project's own JAX needs no other environment. Two more parts: a transformer, and a model of Flax,
-whose layers are traced.
+All processes stay warm and alternate, so that a drift of the machine's speed affects each of them.
+A Jacobian contraction in this project's own JAX needs no other environment. Two more parts: a
+transformer, and a model of Flax, whose layers are traced.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,8 @@
 """Kernel changes, solves and eigenvalues of thousands of inputs.
 
-The largest sizes run in a fresh process, which reports the memory that they add to weights and inputs. At smaller
-sizes: neural-tangents' kernels in blocks (``nt.batch``), held in memory, and SciPy on a kernel.
+The largest sizes run in a fresh process, which reports the memory that they add to weights and
+inputs. At smaller sizes: neural-tangents' kernels in blocks (``nt.batch``), held in memory,
+and SciPy on a kernel.
 """
 
 from collections.abc import Callable

@@ -28,7 +28,8 @@ from ntk_core.fits import fit_power_law
 ROOT = Path(__file__).parents[1]
 Row = dict[str, Any]  # a JSON object
 RESULTS = ROOT / "benchmarks" / "results"
-# Above this many cores kept busy by other programs, a number depends on them more than on this code.
+# Above this many cores kept busy by other programs, a number depends on them more than on this
+# code.
 MOST_BY_OTHERS = 0.3
 _PR_SET_CHILD_SUBREAPER = 36  # of linux/prctl.h
 
@@ -119,8 +120,9 @@ def alternate(
 ) -> Comparison:
     """Call the competitors round-robin, after one call that is listed apart.
 
-    The first call includes tracing and compiling; the second also records how much memory it added. A competitor whose
-    later calls have taken ``budget_s`` seconds pauses, but not before ``least`` of them.
+    The first call includes tracing and compiling; the second also records how much memory it
+    added. A competitor whose later calls have taken ``budget_s`` seconds pauses, but not
+    before ``least`` of them.
     """
     first = {name: call(False).seconds for name, call in competitors.items()}
     times: dict[str, list[float]] = {name: [] for name in competitors}
@@ -184,7 +186,9 @@ def isolated(
     tree: Path | str = ROOT,
     **variables: str,
 ) -> Row:
-    """Call a module's function in a fresh process, through JSON; ``tree`` holds its code and the core."""
+    """Call a module's function in a fresh process, through JSON;
+    ``tree`` holds its code and the core.
+    """
     name = f"{work.__module__}:{work.__qualname__}"
     command = [python, "-m", "benchmarks.measure", name, json.dumps(arguments)]
     printed = subprocess.check_output(command, cwd=tree, env={**os.environ, **variables}, text=True)

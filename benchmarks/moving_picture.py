@@ -1,7 +1,8 @@
 """The moving picture of the README: *Live* at three widths.
 
-``python -m benchmarks.moving_picture`` writes docs/images/live_light.webp and live_dark.webp, and a still of each for
-readers who prefer no motion. Its speed is chosen here, its content is computed while it is recorded.
+``python -m benchmarks.moving_picture`` writes docs/images/live_light.webp and live_dark.webp, and a
+still of each for readers who prefer no motion. Its speed is chosen here, its content is computed
+while it is recorded.
 """
 
 import io

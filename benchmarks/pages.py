@@ -1,8 +1,9 @@
 """Server time from a click on a preset to its figures.
 
-Streamlit's own test harness runs a page's script with the preset chosen in its menu, without network and browser.
-``cold`` is the first visitor after the server's start, before figures are drawn and files read; ``warm`` is everyone
-later. A rerun follows every click: the whole script of an open page. Reading the messages back counts too.
+Streamlit's own test harness runs a page's script with the preset chosen in its menu, without
+network and browser. ``cold`` is the first visitor after the server's start, before figures are
+drawn and files read; ``warm`` is everyone later. A rerun follows every click: the whole script of
+an open page. Reading the messages back counts too.
 """
 
 import statistics

@@ -1,8 +1,9 @@
 """The science of ``liu-fig1-left`` in plain JAX, without this project.
 
-One hidden ReLU layer with biases in the NTK parameterization; the linear and the softmax output share one set of
-parameters trained by cross-entropy, the swish output has its own, trained with squares; the kernel by Jacobian
-contraction. ``benchmarks/whole_runs.py`` times it against ``linearity_lab.run`` and compares the numbers.
+One hidden ReLU layer with biases in the NTK parameterization; the linear and the softmax output
+share one set of parameters trained by cross-entropy, the swish output has its own, trained with
+squares; the kernel by Jacobian contraction. ``benchmarks/whole_runs.py`` times it against
+``linearity_lab.run`` and compares the numbers.
 """
 
 import jax

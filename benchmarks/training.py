@@ -1,4 +1,6 @@
-"""Training against plain routes: steps against ``jax.grad``, trajectories against neural-tangents."""
+"""Training against plain routes:
+steps against ``jax.grad``, trajectories against neural-tangents.
+"""
 
 import time
 
@@ -111,8 +113,8 @@ def problem(num_samples: int, width: int) -> dict[str, np.ndarray]:
 def trajectory(running: Peers, num_samples: int, quick: bool) -> Row:
     """Time both closed forms; compare outputs at all times and points.
 
-    Each call includes the eigendecomposition. neural-tangents averages its square loss over points and outputs, we over
-    points alone: its clock runs C times slower.
+    Each call includes the eigendecomposition. neural-tangents averages its square loss over points
+    and outputs, we over points alone: its clock runs C times slower.
     """
     given = problem(num_samples, 20 if quick else TRAJECTORY_WIDTH)
     arguments = [

@@ -1,10 +1,11 @@
 """First visits in headless Chromium: server, live component, static site.
 
-``start``: from ``streamlit run app.py`` on a warm disk, with an empty store, to the first page. ``painted`` is the
-browser's own first contentful paint, the words in the page as it is served; ``titled`` the overview's title, drawn by
-Streamlit's scripts; ``done`` the whole page. ``live``: frames and steps a second of the component in the page without a
-server, with twenty points, and the wait from the title of the page *Live* of a server to the first frame. ``site``:
-time and size of the static site, and the first paint of its pages, opened from a disk.
+``start``: from ``streamlit run app.py`` on a warm disk, with an empty store, to the first page.
+``painted`` is the browser's own first contentful paint, the words in the page as it is served;
+``titled`` the overview's title, drawn by Streamlit's scripts; ``done`` the whole page. ``live``:
+frames and steps a second of the component in the page without a server, with twenty points, and the
+wait from the title of the page *Live* of a server to the first frame. ``site``: time and size of
+the static site, and the first paint of its pages, opened from a disk.
 """
 
 import statistics
@@ -128,7 +129,8 @@ PAGES = {
     "one figure": "figures/liu-fig1-left.html",
 }
 PAGES |= {"glossary": "glossary.html", "claims": "truth.html", "Live": "live.html"}
-# Whether the first figure of a page has been drawn; on pages without any, whether its scripts have run.
+# Whether the first figure of a page has been drawn; on pages without any, whether its scripts have
+# run.
 DRAWN = """() => {
   if (!document.querySelector('.place[data-chart]')) return performance.timing.domContentLoadedEventEnd > 0;
   return Boolean(document.querySelector('.place[data-drawn]'));

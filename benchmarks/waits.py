@@ -1,7 +1,8 @@
 """Simulated waits for workers: ``python -m benchmarks.waits``.
 
-Runs arrive at random (Poisson), each takes as long as a stored run of the gallery, and workers take them first in,
-first out. Two tables in docs/scale.md. A test compares the waits with Erlang's formula (M/M/c), where that applies.
+Runs arrive at random (Poisson), each takes as long as a stored run of the gallery, and workers take
+them first in, first out. Two tables in docs/scale.md. A test compares the waits with Erlang's
+formula (M/M/c), where that applies.
 """
 
 import heapq

@@ -1,7 +1,8 @@
 """Whole runs in fresh processes, compilation included.
 
-Maps against their aims; kernels beside a network at n = 5,000; one linearity report and the preset ``horizon``; the
-default sweep against a plain JAX script of the same science, whose numbers must agree.
+Maps against their aims; kernels beside a network at n = 5,000; one linearity report and
+the preset ``horizon``; the default sweep against a plain JAX script of the same science,
+whose numbers must agree.
 """
 
 import itertools
@@ -243,7 +244,9 @@ def sweep(settings: Settings) -> Row:
 
 
 def sweep_cost(small: bool) -> Row:
-    """Processor seconds of the default sweep in this process, compilation included and without it."""
+    """Processor seconds of the default sweep in this process,
+    compilation included and without it.
+    """
     spec = spec_of(PRESET, Settings(quick=small), {"num_seeds": NUM_SEEDS})
     cold, _ = whole_run(spec)
     warm, _ = whole_run(spec)

@@ -160,7 +160,9 @@ def short_signature(
 def plain_words(
     _app: Sphinx, _what: str, _name: str, _thing: Any, _options: Any, lines: list[str]
 ) -> None:
-    """Escape bars, leading stars and trailing underscores, which mean other things in reStructuredText."""
+    """Escape bars, leading stars and trailing underscores,
+    which mean other things in reStructuredText.
+    """
     for index, line in enumerate(lines):
         parts = re.split(r"(``[^`]*``|`[^`]*`)", line)
         parts[::2] = [

@@ -14,7 +14,9 @@ _SCALARS = {"Array", "ndarray", "bool", "number", "int", "float", "complex", "by
 
 
 def readable(annotation: str) -> str:
-    """Return an annotation with shapes in words and one name for everything that becomes an array."""
+    """Return an annotation with shapes in words and one name for everything that
+    becomes an array.
+    """
     given = list(_split(annotation, " | "))
     members = [_member(each) for each in given]
     if any(_CONVERTED.fullmatch(each) for each in given):

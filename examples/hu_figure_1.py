@@ -1,9 +1,10 @@
-"""Hu, Xiao, Adlam & Pennington (2020), Fig. 1: early in training, networks act as linear models of their inputs.
+"""Hu, Xiao, Adlam & Pennington (2020), Fig. 1:
+early in training, networks act as linear models of their inputs.
 
     PYTHONPATH=. python examples/hu_figure_1.py
 
-Test losses of a two-layer network and its linear model first coincide, then diverge. The higher the input dimension d,
-the closer they are. Writes hu_figure_1.html.
+Test losses of a two-layer network and its linear model first coincide, then diverge. The higher the
+input dimension d, the closer they are. Writes hu_figure_1.html.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     PYTHONPATH=. python examples/liu_figure_1.py
 
-With a linear output the kernel change decreases with the width; with softmax or swish it does not. Writes
-liu_figure_1.html, which opens offline.
+With a linear output the kernel change decreases with the width; with softmax or swish it does not.
+Writes liu_figure_1.html, which opens offline.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
     PYTHONPATH=. python examples/own_model_equinox.py
 
-With Equinox's default initialization the kernel grows with the width, so the step size is computed from the kernel.
-A model is a callable ``apply(params, x) -> (n, C)`` and a tree of parameter arrays.
+With Equinox's default initialization the kernel grows with the width, so the step size is
+computed from the kernel. A model is a callable ``apply(params, x) -> (n, C)`` and a tree
+of parameter arrays.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Analyze a Flax model: the tangent kernel of a small network, and the share of its largest eigenvalue.
+"""Analyze a Flax model: the tangent kernel of a small network,
+and the share of its largest eigenvalue.
 
     PYTHONPATH=. python examples/own_model_flax.py
 
@@ -28,7 +29,9 @@ class Classifier(nn.Module):
 
 
 def main(channels: int = 64) -> np.ndarray:
-    """Return the eigenvalues of the kernel matrix over all images and classes, in descending order."""
+    """Return the eigenvalues of the kernel matrix over all images and classes,
+    in descending order.
+    """
     model = Classifier(channels)
     params_key, data_key = jax.random.split(jax.random.key(0))
     x = jax.random.normal(data_key, (10, 8, 8, 3))

@@ -2,7 +2,8 @@
 
     python examples/slurm_workers.py --queue gpu --workers 8 --memory 64GB --walltime 04:00:00
 
-Each worker is a SLURM job with one GPU. Keep this running; in another terminal, export its address and start a sweep.
+Each worker is a SLURM job with one GPU. Keep this running; in another terminal, export its
+address and start a sweep.
 """
 
 from __future__ import annotations

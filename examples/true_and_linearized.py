@@ -2,8 +2,9 @@
 
     PYTHONPATH=. python examples/true_and_linearized.py
 
-Both are trained from the same w₀ by the same steps. The wider network stays closer to its linear model. Training the
-linear model agrees with its closed form, one eigendecomposition of the kernel at w₀.
+Both are trained from the same w₀ by the same steps. The wider network stays closer to its
+linear model. Training the linear model agrees with its closed form, one eigendecomposition
+of the kernel at w₀.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from ntk_core.dynamics import ClosedForm
 
 
 def main(width: int, num_steps: int = 500) -> tuple[float, float]:
-    """Return the largest relative difference between network and linear model, and the closed form's largest error."""
+    """Return the largest relative difference between network and linear model,
+    and the closed form's largest error.
+    """
     data = load_dataset("gaussian-mixture", num_samples=30, num_test=10)
     net = FullyConnected(
         width=width, num_outputs=data.num_outputs, activation="tanh", use_bias=True

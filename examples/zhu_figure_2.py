@@ -2,7 +2,8 @@
 
     PYTHONPATH=. python examples/zhu_figure_2.py
 
-The kernel change decreases with the smallest in-degree of the sampled graph. Writes zhu_figure_2.html.
+The kernel change decreases with the smallest in-degree of the sampled graph. Writes
+zhu_figure_2.html.
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ _TEX = str.maketrans({**{letter: "\\" + letter for letter in "&%$#_"}, "{": "(",
 
 
 def cite_run(result: ResultValue) -> str:
-    """Cite a run in a few lines: experiment, points, seeds, date, versions, device, digest, data fingerprint.
+    """Cite a run in a few lines:
+    experiment, points, seeds, date, versions, device, digest, data fingerprint.
 
     Points from an earlier run are listed with its date and versions.
     """
@@ -41,7 +42,9 @@ def cite_run(result: ResultValue) -> str:
 
 
 def provenance_sentence(result: ResultValue) -> str:
-    """Return when, where and by which versions a result was computed, and the digests of its spec and data."""
+    """Return when, where and by which versions a result was computed,
+    and the digests of its spec and data.
+    """
     origin = result.provenance
     versions = ", ".join(f"{name} {version}" for name, version in origin.versions.items())
     data = f" · data {origin.data_sha256[:12]}" if origin.data_sha256 else ""

@@ -1,4 +1,6 @@
-"""How this package is installed: its top folder, its command, experiments of other distributions."""
+"""How this package is installed:
+its top folder, its command, experiments of other distributions.
+"""
 
 import sys
 from pathlib import Path
@@ -7,7 +9,8 @@ from ntk_core.machine import IS_CHECKOUT
 
 COMMAND = "linearity-lab"
 OUTSIDE = "linearity_lab.experiments"  # entry points of other distributions: name = package
-# Where app.py, pages/ and gallery/ are: the top of a checkout, or a folder of the wheel (pyproject.toml).
+# Where app.py, pages/ and gallery/ are: the top of a checkout, or a folder of the
+# wheel (pyproject.toml).
 _PACKAGE = Path(__file__).resolve().parent
 TOP = _PACKAGE.parent if IS_CHECKOUT else _PACKAGE
 

@@ -20,7 +20,8 @@ _MALLOC_PARAMETERS = {"M_MMAP_THRESHOLD": (-3, 2**18), "M_ARENA_MAX": (-8, 2)}
 def memory_limit() -> float:
     """Return the memory limit of a run in bytes.
 
-    ``LINEARITY_LAB_MEMORY_GIB``, or the memory of this process's accelerators, or four fifths of free memory.
+    ``LINEARITY_LAB_MEMORY_GIB``, or the memory of this process's accelerators, or four
+    fifths of free memory.
     """
     stated = stated_memory()
     if stated:
@@ -38,7 +39,9 @@ def stated_memory() -> float | None:
 
 
 def accelerator_bytes() -> list[float]:
-    """Return usable memory of each accelerator of a point; empty before JAX has started and on a CPU."""
+    """Return usable memory of each accelerator of a point;
+    empty before JAX has started and on a CPU.
+    """
     if "jax" not in sys.modules:
         return []
     import jax  # waits for imports in other threads
@@ -69,8 +72,9 @@ def resident_memory() -> float:
 def keep_memory_returnable() -> None:
     """Let glibc return freed memory to the system; no effect with other C libraries.
 
-    Blocks of 256 KiB or more get their own mapping, which is released when freed. By default glibc raises that bound
-    to the largest freed block, up to 32 MiB, so uploads fragment the heap, and it uses an arena per thread.
+    Blocks of 256 KiB or more get their own mapping, which is released when freed. By default glibc
+    raises that bound to the largest freed block, up to 32 MiB, so uploads fragment the heap, and it
+    uses an arena per thread.
     """
     mallopt = _c_function("mallopt")
     if mallopt is None:

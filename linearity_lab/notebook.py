@@ -25,7 +25,9 @@ def draw(result: ResultValue) -> go.Figure:
 
 
 def figure_and_words(result: ResultValue) -> tuple[go.Figure, str] | None:
-    """The main figure of a result and the sentences below it; None for experiments without figures."""
+    """The main figure of a result and the sentences below it;
+    None for experiments without figures.
+    """
     if not has_figures(result.spec.experiment):
         return None
     chart = main_chart(shown_result(result))

@@ -62,7 +62,9 @@ def pages_outside() -> list[str]:
 
 
 def page_script(page: str) -> str:
-    """Return the script of a page as Streamlit takes it: from the folder of app.py, or an absolute path."""
+    """Return the script of a page as Streamlit takes it:
+    from the folder of app.py, or an absolute path.
+    """
     return str(page_folder(page) / "script.py") if page in _outside() else f"pages/{page}.py"
 
 
@@ -98,11 +100,12 @@ class Page:
     """A page in the menu and on *Home*, defined in its folder's ``__init__``.
 
     Attributes:
-        question: what the page answers, where the overview leads to it; empty for the overview itself.
+        question: what the page answers, where the overview leads to it; empty for the overview
+            itself.
         place: position in its group; the first page of all is shown at the root.
         group: group in the menu.
-        name: its script in ``pages/``, its folder, its path in the URL and the prefix of its widgets' keys; the menu
-            gives it.
+        name: its script in ``pages/``, its folder, its path in the URL and the prefix of its
+            widgets' keys; the menu gives it.
         headline: title above the page, by default its question.
     """
 

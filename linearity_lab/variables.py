@@ -32,7 +32,9 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", frozen=True)
 
     store: str = ""
-    """Path of a SQLite file or SQLAlchemy URL of a database; by default a file in the user's data directory."""
+    """Path of a SQLite file or SQLAlchemy URL of a database;
+    by default a file in the user's data directory.
+    """
     store_bytes: int = Field(default=2_000_000_000, ge=1_000_000, le=10**15)
     """Limit of the store, in bytes."""
     cache: str = ""
@@ -52,7 +54,9 @@ class Settings(BaseSettings):
     workers: int | None = Field(default=None, ge=1, le=64)
     """Worker processes of the server."""
     cookie_key: str = ""
-    """Secret that signs the names of visitors, at least 32 letters; by default a file beside the store."""
+    """Secret that signs the names of visitors, at least 32 letters;
+    by default a file beside the store.
+    """
     hosts: str = ""
     """Names under which the server answers."""
     frame_ancestors: str = ""
@@ -109,7 +113,9 @@ def read(_environment: tuple[tuple[str, str], ...]) -> Settings:
 
 
 def _is_known(name: str, value: str) -> bool:
-    """Whether a variable, without its prefix, belongs to the lab, to compose.yaml or to Kubernetes."""
+    """Whether a variable, without its prefix, belongs to the lab,
+    to compose.yaml or to Kubernetes.
+    """
     if name.lower() in Settings.model_fields or name in OF_COMPOSE:
         return True
     if _OF_KUBERNETES.fullmatch(name):

@@ -1,8 +1,10 @@
-"""Kernels, Hessians and training of wide neural networks: when and why a network becomes a linear model.
+"""Kernels, Hessians and training of wide neural networks:
+when and why a network becomes a linear model.
 
-The public API of the mathematics: arrays in, arrays out. Names are imported on first use, so importing the package does
-not start JAX; ``__init__.pyi`` lists them. Further names are in the submodules ``dynamics``, ``early_time``,
-``graphs``, ``hessians``, ``kernels`` and ``networks``. Experiments, presets and data sets are in ``linearity_lab``.
+The public API of the mathematics: arrays in, arrays out. Names are imported on first use, so
+importing the package does not start JAX; ``__init__.pyi`` lists them. Further names are in the
+submodules ``dynamics``, ``early_time``, ``graphs``, ``hessians``, ``kernels`` and ``networks``.
+Experiments, presets and data sets are in ``linearity_lab``.
 """
 
 import lazy_loader

@@ -95,7 +95,8 @@ MOVED = _NEW | {name: f"{place}.{name}" for place, names in _MOVED.items() for n
 def checked(found: Callable[[str], object]) -> Callable[[str], object]:
     """Wrap the lookup of names with an error that states a moved name's new place.
 
-    An ``ImportError``, since ``from ntk_core import name`` hides the message of an ``AttributeError``.
+    An ``ImportError``, since ``from ntk_core import name`` hides the message of an
+    ``AttributeError``.
     """
 
     def named(name: str) -> object:

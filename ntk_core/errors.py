@@ -17,15 +17,16 @@ class InvalidInput(ValueError):
 
     A value from a widget, URL, file or command line that cannot be used.
 
-    ``str(error)`` is one sentence by the ``template`` of the class: ``width: 0 cannot be used; use an integer from 1 to
-    10,000,000``.
+    ``str(error)`` is one sentence by the ``template`` of the class:
+    ``width: 0 cannot be used; use an integer from 1 to 10,000,000``.
 
     Attributes:
         field: name of the setting in the spec (``"width"``, ``"dataset.name"``).
         given: the given value, shortened for display.
         allowed: the allowed range or choices, in words.
         nearest: an allowed value that could replace it, if one is close.
-        longest: characters of ``given`` that are kept; the rest is cut, since values may be uploaded files.
+        longest: characters of ``given`` that are kept; the rest is cut, since values
+            may be uploaded files.
 
     >>> str(InvalidInput("width", 0, "an integer from 1 to 10,000,000"))
     'width: 0 cannot be used; use an integer from 1 to 10,000,000'
@@ -187,7 +188,8 @@ def reason_of(error: BaseException) -> str:
 
 
 def failure(error: BaseException) -> str:
-    """Return the class and the whole message of an error in one line; very long messages lose their middle.
+    """Return the class and the whole message of an error in one line;
+    very long messages lose their middle.
 
     >>> failure(ValueError("shapes differ\\n  in line 3")), failure(KeyError())
     ('ValueError: shapes differ in line 3', 'KeyError: no message')

@@ -64,17 +64,18 @@ class PowerLaw:
 
     Attributes:
         exponent: slope of log value against log width by least squares.
-        interval: half-width of its confidence interval, robust to scatter that differs between widths and is shared by
-            the runs of a seed (:func:`least_squares`); NaN for fewer than 3 seeds or 4 widths. It is
-            conditional on the runs used.
+        interval: half-width of its confidence interval, robust to scatter that differs between
+            widths and is shared by the runs of a seed (:func:`least_squares`); NaN for fewer than 3
+            seeds or 4 widths. It is conditional on the runs used.
         confidence: level of the interval.
         num_values: values used (one per width and seed).
         num_excluded: values excluded as not finite, not positive, or marked unusable.
         num_seeds, num_widths: among the values used.
         local: slopes between neighbouring widths, ascending.
-        last: slope over the last decade of widths, or between the last two in shorter sweeps; None if that is the whole
-            sweep.
-        bends: whether the interval of the coefficient of squared log width excludes 0, by the same errors.
+        last: slope over the last decade of widths, or between the last two in shorter sweeps; None
+            if that is the whole sweep.
+        bends: whether the interval of the coefficient of squared log width excludes 0, by the same
+            errors.
         with_all: exponent including unusable values except those of diverged runs; NaN for none.
     """
 
@@ -108,7 +109,8 @@ def fit_power_law(
     """Fit one exponent; None for fewer than two different widths or three values.
 
     Args:
-        seeds: of the values; those of one seed may be correlated. None for independent values, such as repeated times.
+        seeds: of the values; those of one seed may be correlated. None for independent values,
+            such as repeated times.
         usable: values to fit (converged runs); others are excluded and counted.
         diverged: values also excluded from ``with_all``.
         swept: abscissas of local slopes if ``widths`` differ between runs; ``widths`` by default.
@@ -197,7 +199,8 @@ def exponent_words(law: PowerLaw, digits: int = 2) -> str:
 
 
 def remarks(law: PowerLaw, swept: str = "widths", *, brief: bool = False) -> list[str]:
-    """Return remarks on an exponent: why it has no interval, its slope at the end, and whether it bends.
+    """Return remarks on an exponent:
+    why it has no interval, its slope at the end, and whether it bends.
 
     ``swept`` names the swept values; ``brief`` omits what an interval needs.
     """
@@ -227,7 +230,9 @@ def condition(law: PowerLaw) -> str:
 
 
 def law_words(law: PowerLaw, name: str) -> str:
-    """``m^(−0.500 ± 0.030), 95% interval, 12 runs, 1 excluded; last decade −0.45; not yet settled``, ``name`` for m."""
+    """``m^(−0.500 ± 0.030), 95% interval, 12 runs, 1 excluded; last decade −0.45;
+    not yet settled``, ``name`` for m.
+    """
     level = f", {percent(law.confidence)} interval" if math.isfinite(law.interval) else ""
     words = f"{name}^({exponent_words(law, 3)}){level}, {num_runs(law.num_values)}, {law.num_excluded} excluded"
     return "; ".join(
@@ -248,8 +253,9 @@ def exponent_line(title: str, law: PowerLaw | None, name: str = "m") -> str:
 def becomes_linear(law: PowerLaw | None) -> Verdict:
     """Return ``yes`` if the interval of the exponent of ‖H‖ / ‖∇f‖² is below −1/4, ``no`` if above.
 
-    A network becomes linear if its Hessian vanishes relative to its tangent kernel. Theory gives exponents −1/2, up to
-    logarithms, and 0 (Liu, Zhu & Belkin 2020, Table 1); the limit halfway between them is our choice.
+    A network becomes linear if its Hessian vanishes relative to its tangent kernel. Theory gives
+    exponents −1/2, up to logarithms, and 0 (Liu, Zhu & Belkin 2020, Table 1); the limit halfway
+    between them is our choice.
     """
     if law is None or not math.isfinite(law.interval):
         return "undecided"
@@ -290,12 +296,13 @@ def _slope(log_x: np.ndarray, log_y: np.ndarray) -> float:
 def least_squares(
     design: np.ndarray, y: np.ndarray, clusters: Sequence[Hashable], index: int
 ) -> tuple[np.ndarray, Estimate | None]:
-    """Return all coefficients of y ≈ design · b, and the ``index``-th with its cluster-robust error.
+    """Return all coefficients of y ≈ design · b,
+    and the ``index``-th with its cluster-robust error.
 
-    V = Σ_g (w_gᵀ e_g)², w_g = A_g X_g (XᵀX)⁻¹ c, A_g = (I − H_gg)^{−1/2}, which is unbiased for independent errors
-    of one size; the degrees of freedom are (Σ λ)² / Σ λ² over the eigenvalues λ of V as a quadratic form in such
-    errors. If every cluster identifies the coefficient, it is the t-interval of the clusters' coefficients; with
-    clusters of one it is HC2.
+    V = Σ_g (w_gᵀ e_g)², w_g = A_g X_g (XᵀX)⁻¹ c, A_g = (I − H_gg)^{−1/2}, which is unbiased for
+    independent errors of one size; the degrees of freedom are (Σ λ)² / Σ λ² over the eigenvalues λ
+    of V as a quadratic form in such errors. If every cluster identifies the coefficient, it is the
+    t-interval of the clusters' coefficients; with clusters of one it is HC2.
 
     Args:
         design: X (n, p) of full column rank.

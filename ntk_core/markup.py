@@ -1,4 +1,6 @@
-"""Text for terminals, and HTML for notebooks: escaped, with inline styles for light and dark themes."""
+"""Text for terminals, and HTML for notebooks:
+escaped, with inline styles for light and dark themes.
+"""
 
 import html
 import importlib
@@ -136,7 +138,8 @@ def without_marks(text: str) -> str:
 def without_marks_inside(value: Any) -> Any:
     """Return a copy of nested lists and dictionaries whose texts have no such marks.
 
-    Keys that would become equal get numbers, so that every entry stays. Other values are returned as they are.
+    Keys that would become equal get numbers, so that every entry stays. Other values are
+    returned as they are.
     """
     if isinstance(value, str):
         return value if value.isascii() else without_marks(value)

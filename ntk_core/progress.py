@@ -1,7 +1,8 @@
 """How far long work is, what it has found so far, and whether it shall stop.
 
-Long work takes ``progress: Progress | None = None`` and reports between its pieces. Work that consists of other work
-hands a part of its progress down, so nothing between a caller and a training step passes reports on:
+Long work takes ``progress: Progress | None = None`` and reports between its pieces. Work that
+consists of other work hands a part of its progress down, so nothing between a caller and a training
+step passes reports on:
 
     def compute(spec, data, key, progress):
         for index, seed in enumerate(spec.seeds):
@@ -16,7 +17,8 @@ from collections.abc import Callable
 class Stopped(BaseException):
     """A stop was asked for; raised inside work by its next report.
 
-    A ``BaseException``, like ``KeyboardInterrupt``: handlers of a computation's own errors must not catch it.
+    A ``BaseException``, like ``KeyboardInterrupt``: handlers of a computation's own
+    errors must not catch it.
     """
 
 
@@ -34,8 +36,8 @@ class Progress:
     ntk_core.progress.Stopped
 
     Args:
-        on_report: called with (finished share from 0 to 1, message), in the thread of the work. It may raise
-            :class:`Stopped`.
+        on_report: called with (finished share from 0 to 1, message), in the thread of the work. It
+            may raise :class:`Stopped`.
         on_point: called with each partial result of :meth:`show`.
         should_stop: read after every report and partial result.
     """
@@ -72,7 +74,9 @@ class Progress:
             raise Stopped
 
     def between(self, first: float, last: float) -> Progress:
-        """Return the progress of nested work, whose shares 0 and 1 are these shares of this work."""
+        """Return the progress of nested work,
+        whose shares 0 and 1 are these shares of this work.
+        """
         return _Nested(self, rescale=lambda share: first * (1 - share) + last * share)
 
     def part(self, index: int, count: int) -> Progress:

@@ -16,7 +16,8 @@ def real_array(values: object, field: str, shape: tuple[int, ...] | None = None)
         shape: of the array; any by default.
 
     Raises:
-        InvalidInput: for text, objects, complex numbers, rows of different lengths, or another shape.
+        InvalidInput: for text, objects, complex numbers, rows of different lengths, or another
+            shape.
 
     >>> real_array([1, 2], "values").tolist()
     [1.0, 2.0]

@@ -1,4 +1,6 @@
-"""Named choices: a name, a title and a formula, such as an activation, a loss or an architecture."""
+"""Named choices: a name, a title and a formula, such as an activation,
+a loss or an architecture.
+"""
 
 from dataclasses import dataclass
 from typing import TypeVar

@@ -1,4 +1,6 @@
-"""Strict settings of JAX, which this package's own computations do not follow. Imported without JAX."""
+"""Strict settings of JAX, which this package's own computations do not follow.
+Imported without JAX.
+"""
 
 import functools
 from collections.abc import Callable
@@ -17,10 +19,11 @@ DISALLOWING = ("disallow", "disallow_explicit")
 
 
 def with_usual_settings(function: Callable[Given, Result]) -> Callable[Given, Result]:
-    """Run a function without ``jax_debug_nans`` and guards of transfers, with the usual promotion of ranks and types.
+    """Run a function without ``jax_debug_nans`` and guards of transfers,
+    with the usual promotion of ranks and types.
 
-    NaN stands for values that do not exist, such as an alignment without targets; broadcasting, mixed types and
-    arrays of NumPy are intended.
+    NaN stands for values that do not exist, such as an alignment without targets; broadcasting,
+    mixed types and arrays of NumPy are intended.
     """
 
     @functools.wraps(function)

@@ -231,7 +231,9 @@ SEQUENCES = [
 def random_layer(
     layer: Any, input_shape: tuple[int, ...], rng: np.random.Generator
 ) -> dict[str, jax.Array]:
-    """Normal parameters of a layer, by NumPy to avoid compilation, and masks with at least one edge per neuron."""
+    """Normal parameters of a layer, by NumPy to avoid compilation,
+    and masks with at least one edge per neuron.
+    """
     shapes = jax.eval_shape(lambda key: layer.init(key, input_shape), jax.random.key(0))
     params = {}
     for name, array in shapes.items():

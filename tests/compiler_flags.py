@@ -1,6 +1,7 @@
 """XLA flags of tests: fast compilation against oracles, usual emitters for bitwise comparisons.
 
-XLA's older emitters, without splitting of modules, take a quarter of the time (docs/decisions/0013-tests.md).
+XLA's older emitters, without splitting of modules, take a quarter of the time
+(docs/decisions/0013-tests.md).
 """
 
 from importlib.metadata import version

@@ -39,9 +39,11 @@ CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrom
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Sample grids, mark cases after the first ones as slow where a test asks for it, then order the files.
+    """Sample grids, mark cases after the first ones as slow where a test asks for it,
+    then order the files.
 
-    Run files with slow tests first, so that all processes end together, and spread browser tests between them.
+    Run files with slow tests first, so that all processes end together, and spread
+    browser tests between them.
 
     Simultaneous browsers slow each other down.
     """
@@ -153,9 +155,11 @@ def _own_compiled_code(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """By default, store runs and uploads of tests and of programs that they start in the temporary folder.
+    """By default, store runs and uploads of tests and of programs that they start
+    in the temporary folder.
 
-    The data directory as well, since some tests and programs remove the store from their environment.
+    The data directory as well, since some tests and programs remove the store from their
+    environment.
     """
     own = tmp_path_factory.mktemp("results")
     with pytest.MonkeyPatch.context() as patch:

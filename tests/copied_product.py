@@ -1,4 +1,6 @@
-"""A copy of the product: tests edit it at the places of docs/architecture.md, and run programs in it."""
+"""A copy of the product: tests edit it at the places of docs/architecture.md,
+and run programs in it.
+"""
 
 import os
 import shutil

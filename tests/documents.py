@@ -84,7 +84,9 @@ def write_files(tutorial: str, folder: Path) -> None:
 
 
 def scripts(path: Path, folder: Path, data: Path) -> list[str]:
-    """Return the shell blocks that run alone, after writing the models and uploads that they name."""
+    """Return the shell blocks that run alone,
+    after writing the models and uploads that they name.
+    """
     blocks = blocks_of(path)
     for block in blocks:
         if block.language == "python" and "\ndef model(" in block.text:
@@ -99,7 +101,9 @@ def program(path: Path) -> str:
 
 
 def commands(text: str) -> Iterator[Command]:
-    """Yield every simple command of a shell script, without redirections and here-document marks."""
+    """Yield every simple command of a shell script,
+    without redirections and here-document marks.
+    """
     inner = re.findall(r"\$\(([^()]*)\)", text)
     text = re.sub(r"\$\([^()]*\)", "OUTPUT", text)
     text = re.sub(r"<<'(\w+)'(.*?)^\1$", r"\2", text, flags=re.DOTALL | re.MULTILINE).replace(

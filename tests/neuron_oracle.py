@@ -1,7 +1,7 @@
 """Naive oracle of graphs in NumPy: single neurons, as in Zhu, Liu & Belkin 2022, Eq. 2.
 
-Sums over single edges, a backward pass over single neurons, and Hessians by complex steps (the imaginary part of a
-gradient at w + ih is exact to rounding), without groups, masks or matrices.
+Sums over single edges, a backward pass over single neurons, and Hessians by complex steps (the
+imaginary part of a gradient at w + ih is exact to rounding), without groups, masks or matrices.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Naive oracles: the kernel of explicit Jacobians and the full Hessian of one output, each compiled as one program.
+"""Naive oracles: the kernel of explicit Jacobians and the full Hessian of one output,
+each compiled as one program.
 
 Without ``jax.jit``, separate compilation of each operation takes half of a test's time.
 """
@@ -60,7 +61,9 @@ def dense_hessian(apply, params, x, output_index=0):
 
 
 def small_hessian(net, params, x, output_index=0):
-    """(Hessian of a network in coordinates of the small space, parameters that this space restricts)."""
+    """(Hessian of a network in coordinates of the small space, parameters that
+    this space restricts).
+    """
     bases: set[str] = set()
 
     def columns(params, x):
@@ -95,7 +98,9 @@ def by_size(eigenvalues):
 
 
 def assert_those_of_plain_derivatives(net, params, x, output_index=1):
-    """Compare the kernel of all rows and the Hessian norm of the first with plain derivatives in float64."""
+    """Compare the kernel of all rows and the Hessian norm of the first with plain
+    derivatives in float64.
+    """
     kernel = plain_kernel(*of_trained(net, params), x)
     np.testing.assert_allclose(empirical_ntk(net, params, x), kernel, rtol=1e-10, atol=1e-13)
     hessian, _ = full_hessian(net, params, x[0], output_index)

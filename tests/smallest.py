@@ -1,4 +1,6 @@
-"""Smallest settings of experiments, and networks of every kind, derived from the tables of the core."""
+"""Smallest settings of experiments, and networks of every kind,
+derived from the tables of the core.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ def patch_size_for(kind: str) -> int:
 
 
 def smallest(spec: Spec, keep: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Dotted name → value: one small width, one item per list, the least allowed value of every count.
+    """Dotted name → value: one small width, one item per list,
+    the least allowed value of every count.
 
     Args:
         keep: settings to leave unchanged.

@@ -1,7 +1,9 @@
-"""Every public function that takes arrays stands in a table of calls, and each call answers every kind of argument.
+"""Every public function that takes arrays stands in a table of calls,
+and each call answers every kind of argument.
 
-``tests/test_wrong_kinds.py`` holds the tables of models and of first arguments. This file adds the other arguments,
-and fails for a public function that is in no table, or that runs under the strict settings of its caller.
+``tests/test_wrong_kinds.py`` holds the tables of models and of first arguments. This file adds the
+other arguments, and fails for a public function that is in no table, or that runs under the strict
+settings of its caller.
 """
 
 import importlib
@@ -320,7 +322,9 @@ def functions_of_arrays() -> dict[str, Callable[..., Any]]:
 
 
 def _methods(name: str, kind: type) -> dict[str, Callable[..., Any]]:
-    """Return the methods of a class; the constructor of a dataclass, or of a network, takes no arrays."""
+    """Return the methods of a class;
+    the constructor of a dataclass, or of a network, takes no arrays.
+    """
     found: dict[str, Callable[..., Any]] = {}
     for method, function in vars(kind).items():
         is_constructor = method == "__init__" and not hasattr(kind, "__dataclass_fields__")

@@ -1,7 +1,7 @@
 """Python in documents runs: examples in docstrings, and blocks of code in Markdown.
 
-The ```python blocks of a document are one program from top to bottom, which starts in an empty folder. Most share a
-process.
+The ```python blocks of a document are one program from top to bottom, which starts in an empty
+folder. Most share a process.
 """
 
 import doctest

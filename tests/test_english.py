@@ -1,4 +1,5 @@
-"""Listed words, long names of tests, long comments and clumsy docstrings do not return; sentences on screen are short.
+"""Listed words, long names of tests, long comments and clumsy docstrings do not return;
+sentences on screen are short.
 
 A formula, a link and a quoted name count as one word; sources in parentheses do not count.
 """
@@ -162,7 +163,9 @@ def sections(section: Section, heading: str = "") -> Iterator[tuple[str, Section
 
 
 def strings(source: str) -> Iterator[str]:
-    """Yield the visible strings of a module: literals and help texts, without docstrings, HTML and CSS."""
+    """Yield the visible strings of a module:
+    literals and help texts, without docstrings, HTML and CSS.
+    """
     tree = ast.parse(source)
     owners = (
         node
@@ -194,7 +197,9 @@ def strings(source: str) -> Iterator[str]:
 
 
 def test_sentences_on_screen_are_short() -> None:
-    """Of pages and of code: captions, help, errors; and the text beside figures or in steps of the lecture."""
+    """Of pages and of code: captions, help, errors;
+    and the text beside figures or in steps of the lecture.
+    """
     found, beside = {}, {}
     for path in sorted(set(SCREEN.rglob("*.md")) - set((SCREEN / "data").rglob("*.md"))):
         for heading, section in sections(read(path)):

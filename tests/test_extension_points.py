@@ -1,7 +1,8 @@
-"""The tutorial's experiment in a copy of the repository and as a distribution, from its files alone.
+"""The tutorial's experiment in a copy of the repository and as a distribution,
+from its files alone.
 
-The command line must list, estimate, run, store and resume it; it must have a page with a
-form, a job, a chart with its words and an export, a card on the overview and a place in comparisons.
+The command line must list, estimate, run, store and resume it; it must have a page with a form, a
+job, a chart with its words and an export, a card on the overview and a place in comparisons.
 """
 
 import os
@@ -127,7 +128,9 @@ def test_a_folder_a_line_and_a_script_add_an_experiment(tmp_path):
 
 
 def test_an_installed_distribution_adds_an_experiment(tmp_path):
-    """Built as a wheel and installed without a network beside the lab; the wheel check opens its page."""
+    """Built as a wheel and installed without a network beside the lab;
+    the wheel check opens its page.
+    """
     source, target, empty = (tmp_path / name for name in ("source", "installed", "empty"))
     empty.mkdir()
     write_files("own-experiment.md", source)

@@ -34,7 +34,9 @@ def test_an_exact_power_law_is_found_with_a_vanishing_interval():
 
 @pytest.mark.slow
 def test_interval_of_the_exponent_has_nominal_coverage():
-    """With errors shared by a seed; the committed simulation has other regimes (tests/benchmarks)."""
+    """With errors shared by a seed;
+    the committed simulation has other regimes (tests/benchmarks).
+    """
     rng = np.random.default_rng(0)
     covered = bends = 0
     trials = 1000
@@ -44,7 +46,8 @@ def test_interval_of_the_exponent_has_nominal_coverage():
         fit = fit_power_law(WIDTHS, WIDTHS**-0.7 * np.exp(error), seeds=SEEDS, confidence=0.9)
         covered += abs(fit.exponent + 0.7) <= fit.interval
         bends += fit.bends
-    # Five standard errors of a binomial share: the interval of complete seeds is exact for normal errors.
+    # Five standard errors of a binomial share: the interval of complete seeds is exact
+    # for normal errors.
     assert abs(covered / trials - 0.9) < 5 * math.sqrt(0.9 * 0.1 / trials)
     assert abs(bends / trials - 0.1) < 5 * math.sqrt(0.9 * 0.1 / trials)
 
@@ -58,7 +61,9 @@ def test_interval_of_complete_seeds_is_that_of_their_slopes():
 
 
 def test_errors_of_incomplete_clusters_equal_the_dense_formula():
-    """CR2 with its degrees of freedom, with explicit n × n matrices, on clusters of different sizes."""
+    """CR2 with its degrees of freedom, with explicit n × n matrices,
+    on clusters of different sizes.
+    """
     rng = np.random.default_rng(2)
     clusters = rng.integers(0, 5, 17)
     design = np.stack([np.ones(17), rng.normal(size=17), rng.normal(size=17)], 1)

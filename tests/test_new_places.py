@@ -1,4 +1,5 @@
-"""Each row of docs/architecture.md is proved: its edits alone add one of its kind, and nothing else is touched.
+"""Each row of docs/architecture.md is proved:
+its edits alone add one of its kind, and nothing else is touched.
 
 Each test edits a copy of the product at these places alone, and opens it as a visitor would.
 """

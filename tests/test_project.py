@@ -77,7 +77,9 @@ def unsafe_uses(module: ast.AST) -> Iterator[str]:
 
 
 def requirements(part: str) -> list[Requirement]:
-    """Requirements of one part, parsed as in hatch_build.py, with comments on separate lines; never none."""
+    """Requirements of one part, parsed as in hatch_build.py,
+    with comments on separate lines; never none.
+    """
     lines = (
         line.strip()
         for line in (ROOT / f"requirements{part}.txt").read_text(encoding="utf-8").splitlines()

@@ -1,4 +1,6 @@
-"""Public names: they import quickly, resolve, and have complete docstrings; describing work starts no JAX."""
+"""Public names: they import quickly, resolve, and have complete docstrings;
+describing work starts no JAX.
+"""
 
 import importlib
 import inspect
@@ -37,7 +39,9 @@ print("jax" in sys.modules)
 
 
 def test_imports_are_quick_and_describing_work_starts_no_jax() -> None:
-    """Processor time in starts of Python, typically one; then all modules of experiments except computation."""
+    """Processor time in starts of Python, typically one;
+    then all modules of experiments except computation.
+    """
     modules = ["linearity_lab.runs"]
     for package in ("ntk_core", "linearity_lab"):
         alone = sorted(path.stem for path in (ROOT / package).glob("*.py"))
@@ -108,7 +112,9 @@ def test_moved_names_raise_with_their_new_name() -> None:
 
 
 def public_names() -> list[tuple[str, str]]:
-    """(module, name) of the top levels and of their public submodules, without the submodules themselves."""
+    """(module, name) of the top levels and of their public submodules,
+    without the submodules themselves.
+    """
     found = []
     for package in (ntk_core, linearity_lab):
         for name in package.__all__:
@@ -136,7 +142,9 @@ def public_objects() -> dict[str, Any]:
 
 
 def test_every_public_docstring_has_formula_source_and_example() -> None:
-    """A mapping counts as formula; errors, which compute nothing, and classes of ``traced`` need an example only."""
+    """A mapping counts as formula;
+    errors, which compute nothing, and classes of ``traced`` need an example only.
+    """
     classes = {
         name: each for name in dir(traced) if isinstance(each := getattr(traced, name), type)
     }

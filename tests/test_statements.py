@@ -1,4 +1,6 @@
-"""The page of statements: its links, presets and tests exist, and no preset of the papers is missing."""
+"""The page of statements: its links, presets and tests exist,
+and no preset of the papers is missing.
+"""
 
 import re
 
@@ -29,7 +31,8 @@ def test_every_preset_of_the_papers_shows_a_statement():
     assert of_papers <= set(re.findall(r"`([^`]+)`", PAGE))
 
 
-# Counted in the texts: arXiv:2010.01092v3, and the NeurIPS texts of the two others with their appendices.
+# Counted in the texts: arXiv:2010.01092v3, and the NeurIPS texts of the two others
+# with their appendices.
 NUMBERED = {
     PAPERS[
         0

@@ -34,7 +34,8 @@ NAMES_OF_OTHERS = {
     ("linearity_lab/data/uploads/_parse.py", "name.lower().endswith(ENDINGS)"),
     ("linearity_lab/data/uploads/_parse.py", "name.startswith('xl/')"),
     ("linearity_lab/data/uploads/_parse.py", "name.removesuffix('.npy')"),
-    # Buffers in checkpoints of PyTorch, primitives and modules of JAX, arguments of multiprocessing.
+    # Buffers in checkpoints of PyTorch, primitives and modules of JAX, arguments of
+    # multiprocessing.
     ("linearity_lab/model_files/_weights.py", "name.endswith('num_batches_tracked')"),
     ("ntk_core/traced/_custom_rules.py", "name.startswith('jax.')"),
     ("ntk_core/traced/_derivatives.py", "eqn.primitive.name.startswith('custom_vjp_call')"),

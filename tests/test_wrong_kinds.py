@@ -1,7 +1,8 @@
 """Public functions answer every kind of argument with a right number or an error of this package.
 
-One table of calls and one of arguments: each pair must return, or raise an error that names the field. Errors of JAX,
-NumPy and SciPy do not count. Under strict settings of JAX each call must return the numbers of the plain call.
+One table of calls and one of arguments: each pair must return, or raise an error that names the
+field. Errors of JAX, NumPy and SciPy do not count. Under strict settings of JAX each call must
+return the numbers of the plain call.
 """
 
 from collections.abc import Callable, Iterator
@@ -393,7 +394,9 @@ WRONG_FUNCTIONS: dict[str, Any] = {
 def answers(
     call: Callable[[Any], object], values: dict[str, Any], fields: tuple[str, ...]
 ) -> dict[str, str]:
-    """Return by kind what is wrong: errors of another library, and refusals that name another field."""
+    """Return by kind what is wrong:
+    errors of another library, and refusals that name another field.
+    """
     found = {}
     for kind, value in values.items():
         try:

@@ -2,5 +2,6 @@
 
 import os
 
-# ``make exhaustive`` and ``make programs`` run all random programs, graphs and cases of sampled grids.
+# ``make exhaustive`` and ``make programs`` run all random programs, graphs and cases of sampled
+# grids.
 EXHAUSTIVE = os.environ.get("EXHAUSTIVE") == "1"

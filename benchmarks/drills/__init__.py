@@ -1,1 +1,3 @@
-"""Drills provoke faults and save which claims hold: ``python -m benchmarks.drills.kills --help``, and so on."""
+"""Drills provoke faults and save which claims hold:
+``python -m benchmarks.drills.kills --help``, and so on.
+"""

@@ -1,7 +1,7 @@
 """The attacker of the drill, a process of low priority.
 
-Run by ``benchmarks.drills.attacker`` with ``host:port`` and seconds. Each kind of attack repeats from a separate
-address; counts of accepted and refused rounds are printed as JSON.
+Run by ``benchmarks.drills.attacker`` with ``host:port`` and seconds. Each kind of attack repeats
+from a separate address; counts of accepted and refused rounds are printed as JSON.
 """
 
 import asyncio
@@ -28,7 +28,8 @@ HUNGRY = {
     "&training.max_steps=1&outputs=linear",
     "early_time": "dataset.num_samples=200000&dataset.teacher_width=1000",
 }
-# Estimated by bisection over every point, they kept the server busy for minutes without a click on Run.
+# Estimated by bisection over every point, they kept the server busy for minutes
+# without a click on Run.
 COSTLY = (
     "generalization",
     "widths="
@@ -36,7 +37,8 @@ COSTLY = (
     + "&richness=0.1,0.15,0.2,0.25,0.3,0.35,0.4,0.5"
     "&num_seeds=100&training.max_steps=10000000",
 )
-# Six points of 66 MB each, as JSON in the server's memory; more than the profile allows for a result.
+# Six points of 66 MB each, as JSON in the server's memory; more than the profile
+# allows for a result.
 LARGE = (
     "keep_kernels=true&dataset.num_samples=1000&widths=10,11,12,13,14,15&num_seeds=1"
     "&training.max_steps=1"

@@ -1,7 +1,7 @@
 """One attacker among visitors, through nginx as compose.yaml starts it.
 
-The profile is ``hosted``. Visitors are alone for the first third of the time; then every kind of attack of
-``benchmarks.drills.attack`` runs from a separate address.
+The profile is ``hosted``. Visitors are alone for the first third of the time; then every kind of
+attack of ``benchmarks.drills.attack`` runs from a separate address.
 """
 
 import asyncio

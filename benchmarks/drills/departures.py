@@ -1,7 +1,7 @@
 """Memory of the server after its visitors have left.
 
-Thirty sessions open pages of figures, run a small sweep each, and close. The server should return to within 60 MiB of
-its memory after the first page.
+Thirty sessions open pages of figures, run a small sweep each, and close. The server should return
+to within 60 MiB of its memory after the first page.
 """
 
 import asyncio
@@ -19,7 +19,8 @@ PAGES = (
 )  # fmt: skip
 SWEEP = "widths=5,10&num_seeds=1&outputs=linear&training.max_steps=20"
 LIMIT_MIB = 60
-# Streamlit keeps a closed session for 30 s, and a page's run collects garbage at most once a minute.
+# Streamlit keeps a closed session for 30 s, and a page's run collects garbage at most once a
+# minute.
 LEAVE_S = 100.0
 
 
@@ -38,7 +39,9 @@ async def visit(address: str, number: int, num_pages: int) -> list[str]:
 async def drill(
     app: ServedApp, sessions: int, at_once: int, num_pages: int
 ) -> tuple[dict, list[str]]:
-    """Return memory in MiB at the first page, at its largest, and after all have left; and exceptions."""
+    """Return memory in MiB at the first page, at its largest, and after all have left;
+    and exceptions.
+    """
     async with BrowserSession(f"ws://{app.address}", "kernel_change") as first:
         await first.act()
     start_mib = app.resident_mib()

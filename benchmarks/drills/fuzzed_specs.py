@@ -1,6 +1,7 @@
 """Random specs through all public inputs: command line, JSON, URL.
 
-Each is parsed, estimated, checked against the limits, and refused in sentences or accepted; nothing is traced or run.
+Each is parsed, estimated, checked against the limits, and refused in sentences or accepted;
+nothing is traced or run.
 """
 
 import collections

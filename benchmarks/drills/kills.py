@@ -1,7 +1,7 @@
 """Random kill -9 of workers and of the server during sweeps.
 
-After a kill the server is started again on the same store and resumes its jobs; a job whose worker was killed fails and
-continues after Run.
+After a kill the server is started again on the same store and resumes its jobs; a job whose worker
+was killed fails and continues after Run.
 """
 
 import asyncio

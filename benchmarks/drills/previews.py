@@ -1,8 +1,8 @@
 """A class on *Explore*: thirty visitors pick at once, and each pick starts a preview.
 
-Real web sockets against ``streamlit run app.py`` in the profile ``classroom``. In each round the visitors choose among
-a few picks without a precomputed answer, since a class follows one question; equal previews are computed once. Other
-sessions change choices on other pages meanwhile.
+Real web sockets against ``streamlit run app.py`` in the profile ``classroom``. In each round the
+visitors choose among a few picks without a precomputed answer, since a class follows one question;
+equal previews are computed once. Other sessions change choices on other pages meanwhile.
 """
 
 import asyncio

@@ -25,7 +25,8 @@ LIMIT_S, LIMIT_MIB = 0.5, 250
 IDLE_PAGES = ("kernel_change", "hessian", "architectures", "dynamics", "dag", "early_time")
 RUN_PAGE, RESULTS_PAGE = "kernel_change", "results"
 CHECK_S = 1.0  # between two checks of the store
-# Notes every attempt to save a point, also of one that exists. A recomputed point took other seconds.
+# Notes every attempt to save a point, also of one that exists. A recomputed point took other
+# seconds.
 AUDIT = """
 CREATE TABLE attempts (digest TEXT, key TEXT, seconds REAL, UNIQUE (digest, key, seconds));
 CREATE TRIGGER attempt BEFORE INSERT ON lab_points

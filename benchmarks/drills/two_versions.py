@@ -1,7 +1,7 @@
 """Two versions of the lab in turn on one store, each under a running server of the other.
 
-The earlier version is the commit that wrote ``tests/runs/stores/0.2.0``, taken out of Git; its store is the file of
-that folder. Two minutes.
+The earlier version is the commit that wrote ``tests/runs/stores/0.2.0``, taken out of Git; its
+store is the file of that folder. Two minutes.
 """
 
 from __future__ import annotations

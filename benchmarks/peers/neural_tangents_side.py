@@ -1,6 +1,7 @@
 """neural-tangents' empirical kernels and closed-form trajectories.
 
-Imports nothing of this project but its neighbor. For trajectories it is started with JAX_ENABLE_X64=1.
+Imports nothing of this project but its neighbor. For trajectories it is started with
+JAX_ENABLE_X64=1.
 """
 
 import math

@@ -1,7 +1,8 @@
 """A separate environment and a warm process for each peer.
 
-Peers do not share an environment with this project: neural-tangents needs a JAX of 2023, and PyTorch would be a large
-requirement for a comparison alone. A process reads one JSON request per line and answers one JSON line.
+Peers do not share an environment with this project: neural-tangents needs a JAX of 2023, and
+PyTorch would be a large requirement for a comparison alone. A process reads one JSON request per
+line and answers one JSON line.
 """
 
 import json

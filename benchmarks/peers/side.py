@@ -64,8 +64,8 @@ def norm(found: object) -> Message:
 def serve(prepare: dict[str, Callable[[Message], Calls]], packages: tuple[str, ...]) -> None:
     """Answer requests until stdin ends.
 
-    ``{"what": NAME}`` prepares new calls, ``{"time": NAME, "weigh": bool}`` calls, ``{"packages": true}`` asks for
-    versions.
+    ``{"what": NAME}`` prepares new calls, ``{"time": NAME, "weigh": bool}`` calls,
+    ``{"packages": true}`` asks for versions.
     """
     calls: Calls = {}
     for line in sys.stdin:

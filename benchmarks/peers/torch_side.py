@@ -1,7 +1,8 @@
 """torch.func's tangent kernels; Hessian norms of curvlinops and hessian-eigenthings.
 
-Imports nothing of this project but its neighbor. The two kernels are those of the PyTorch tutorial "Neural Tangent
-Kernels": Jacobian contraction by vmap(jacrev), and products of vectors by vjp and jvp.
+Imports nothing of this project but its neighbor. The two kernels are those of the PyTorch
+tutorial "Neural Tangent Kernels": Jacobian contraction by vmap(jacrev), and products of
+vectors by vjp and jvp.
 """
 
 from functools import partial
@@ -123,7 +124,8 @@ def hessians(request):
     steps: list[int] = []
 
     def fixed_steps():
-        # It takes a number of steps instead of a tolerance; the first call finds the smallest sufficient number.
+        # It takes a number of steps instead of a tolerance; the first call finds the smallest
+        # sufficient number.
         for number in [*steps] or LANCZOS_STEPS:
             found = lanczos(by_eigenthings, k=1, max_iter=number, tol=tolerance, seed=next(calls))
             if steps or bool(found.converged[0]):

@@ -1,4 +1,6 @@
-"""Shared parts of figures: number formats, logarithmic axes with uniform labels, guides, fonts, legend and height."""
+"""Shared parts of figures: number formats, logarithmic axes with uniform labels, guides, fonts,
+legend and height.
+"""
 
 import math
 import re
@@ -26,7 +28,9 @@ def rate_words(rates: Iterable[float]) -> str:
 
 
 def law_words(law: PowerLaw) -> str:
-    """Format the exponent with its remarks: ``(−0.86 ± 0.04); last decade −0.96; not yet settled``."""
+    """Format the exponent with its remarks:
+    ``(−0.86 ± 0.04); last decade −0.96; not yet settled``.
+    """
     return "; ".join([f"({exponent_words(law)})", *filter(None, [*remarks(law), condition(law)])])
 
 
@@ -53,7 +57,8 @@ def tick_labels(ticks: Sequence[float]) -> list[str]:
 
 
 def readable(rows: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
-    """Round the rows of a table to five significant digits, and remove invisible marks from its texts.
+    """Round the rows of a table to five significant digits,
+    and remove invisible marks from its texts.
 
     Exports keep all digits and letters.
     """
@@ -82,7 +87,8 @@ def beginning(text: str) -> str:
 
 GUIDE_FONT = {"size": FONT_SIZE - 1}  # the text color: no gray is readable on both white and black
 GUIDE_LINE = {"color": GUIDE_COLOR, "dash": "dash", "width": 1.3}
-# ``meta`` of traces: what they are, for readers of figures, whose names and symbols are for the eye.
+# ``meta`` of traces: what they are, for readers of figures, whose names and symbols are for the
+# eye.
 GUIDE: JSON = {"guide": True}  # a slope, not data
 SEEDS: JSON = {"seeds": True}  # one mark per run
 MEANS: JSON = {"means": True}  # the mean over seeds, with its "title" without an exponent
@@ -127,7 +133,9 @@ def log_ticks(values: Iterable[float], decades_from: float = 30) -> JSON:
 
 
 def swept_ticks(values: Sequence[float], first: Sequence[float] = ()) -> JSON:
-    """Return ticks at the swept values, ``first`` at some of them, and the range with a margin; logarithmic."""
+    """Return ticks at the swept values, ``first`` at some of them, and the range with a margin;
+    logarithmic.
+    """
     widest = max(map(len, tick_labels(values)), default=0)
     ticks = spaced(values, 9 if widest < LONG_LABEL else 7, first)
     ends = with_margin(values, log=True, share=0.06, least=0.3) if values else None
@@ -144,7 +152,9 @@ def tall_ticks(values: Sequence[float]) -> JSON:
 
 
 def spaced(values: Sequence[float], most: int = 9, first: Sequence[float] = ()) -> list[float]:
-    """Thin values whose labels would overlap on a logarithmic axis; keep both ends, then ``first``."""
+    """Thin values whose labels would overlap on a logarithmic axis;
+    keep both ends, then ``first``.
+    """
     if not values:
         return []
     gap = math.log(values[-1] / values[0]) / most
@@ -222,9 +232,11 @@ def finish(figure: go.Figure) -> go.Figure:
 
 
 def look(axes: Mapping[str, bool]) -> JSON:
-    """Return the layout that :func:`finish` sets, by the names of the axes and whether they are logarithmic.
+    """Return the layout that :func:`finish` sets,
+    by the names of the axes and whether they are logarithmic.
 
-    Pass it with the layout of a new figure if possible, since each later change takes Plotly milliseconds.
+    Pass it with the layout of a new figure if possible, since each later change takes
+    Plotly milliseconds.
     """
     font = {"size": FONT_SIZE}
     layout: JSON = {}

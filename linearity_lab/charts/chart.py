@@ -48,8 +48,9 @@ class Chart:
         dict[str, object]
     ]  # its numbers, one row per point; all rows have the same columns
     caption: Sequence[str] = ()  # sentences below it, also in print
-    # The last part of its key: ``change`` on the page ``dag`` has the words of ``dag.change``. Its figure gives it;
-    # only charts beside each other, and charts without a figure, have names of their own.
+    # The last part of its key: ``change`` on the page ``dag`` has the words of ``dag.change``.
+    # Its figure gives it; only charts beside each other, and charts without a figure, have
+    # names of their own.
     name: str = ""
     heading: str = ""  # title above it, if any
     given: str = (
@@ -68,7 +69,9 @@ class Chart:
 
     @property
     def key(self) -> str:
-        """Its name in keys of the session; veiled, another one, since a zoom belongs to one of them."""
+        """Its name in keys of the session;
+        veiled, another one, since a zoom belongs to one of them.
+        """
         return self.name + VEILED_KEY if self.is_veiled else self.name
 
     @property
@@ -104,7 +107,9 @@ def _runs(point: PointValue) -> Sequence[Value]:
 
 
 def occurring(points: Iterable[PointValue], *names: str) -> list[Any]:
-    """Return attributes of this name (tuples for several names) of the runs of some points, in order."""
+    """Return attributes of this name (tuples for several names) of the runs of
+    some points, in order.
+    """
     return list(
         dict.fromkeys(operator.attrgetter(*names)(run) for point in points for run in _runs(point))
     )
@@ -126,7 +131,9 @@ def is_curve(trace: go.Scatter) -> bool:
 
 
 def led_by(points: Iterable[AnyPoint], seed: int | None) -> list[AnyPoint]:
-    """Move the runs of this seed first, which figures draw strong; keep points without it unchanged."""
+    """Move the runs of this seed first, which figures draw strong;
+    keep points without it unchanged.
+    """
     if seed is None:
         return list(points)
     return [
@@ -262,7 +269,8 @@ def above(figure: go.Figure, before: go.Figure) -> go.Figure:
             ):  # swept values, those of the figure before earlier ones
                 shown = spaced(sorted(ticks), first=list(own))
             axis |= {"tickvals": shown, "ticktext": [ticks[tick] for tick in shown]}
-    # Appended last, so traces keep their numbers; a z-order would make Plotly clip the names beside the axes.
+    # Appended last, so traces keep their numbers; a z-order would make Plotly clip the
+    # names beside the axes.
     return go.Figure([*figure.data, *ghosts], layout)
 
 
@@ -279,7 +287,9 @@ def _is_curve(trace: go.Scatter) -> bool:
 
 
 def _axes(figure: go.Figure) -> dict[str, tuple[object, ...]]:
-    """Map each axis to its quantity, without the explanation after a comma, such as the channels of a CNN."""
+    """Map each axis to its quantity, without the explanation after a comma,
+    such as the channels of a CNN.
+    """
     names = [name for name in figure.layout if name[:5] in ("xaxis", "yaxis")]
     axes = {name: figure.layout[name] for name in names}
     return {
@@ -336,7 +346,9 @@ def compared_by(columns: Columns, *axes: ComparedAxis) -> Comparison:
 
 
 def comparison_of(spec: Spec) -> Comparison:
-    """Compare by the result's table, against ``figures.COMPARED`` axes of its view, or as its ``compared(spec)``."""
+    """Compare by the result's table, against ``figures.COMPARED`` axes of its view,
+    or as its ``compared(spec)``.
+    """
     figures = (
         page_module(spec.experiment, "figures")
         if has_page_module(spec.experiment, "figures")

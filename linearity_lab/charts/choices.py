@@ -1,4 +1,6 @@
-"""Choices of a figure as data: what can be chosen, the initial option, and how options are named."""
+"""Choices of a figure as data:
+what can be chosen, the initial option, and how options are named.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -44,7 +46,9 @@ class Choice(Generic[Option]):
 
 @dataclass(frozen=True)
 class Cursor:
-    """A position on an axis of figures, without a widget: clicks choose it, and it is None before."""
+    """A position on an axis of figures, without a widget:
+    clicks choose it, and it is None before.
+    """
 
     axis: str
 
@@ -66,7 +70,9 @@ def initial_options(parts: Iterable[Part]) -> tuple[object, ...]:
 
 
 def width_choice(points: Sequence[WidthPoint], *, is_rare: bool = False) -> Choice[int]:
-    """Return a choice of finished widths, initially the largest; clicks on a width in a figure choose it too."""
+    """Return a choice of finished widths, initially the largest;
+    clicks on a width in a figure choose it too.
+    """
     widths = list(dict.fromkeys(point.width for point in points))
     return Choice(
         "width",
@@ -80,7 +86,9 @@ def width_choice(points: Sequence[WidthPoint], *, is_rare: bool = False) -> Choi
 
 
 def seed_choice(points: Iterable[PointValue], *, is_rare: bool = False) -> tuple[Choice[int], ...]:
-    """Return a choice of one or all seeds; clicks on marks and curves choose too. None for a single seed."""
+    """Return a choice of one or all seeds; clicks on marks and curves choose too.
+    None for a single seed.
+    """
     seeds = sorted(occurring(points, "seed"))
     words = {ALL_SEEDS: "all seeds", **{seed: f"seed {seed}" for seed in seeds}}
     choice = Choice(

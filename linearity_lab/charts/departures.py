@@ -1,4 +1,6 @@
-"""Departures from linear models against width: horizons of several pages, and steps above the stable rate."""
+"""Departures from linear models against width:
+horizons of several pages, and steps above the stable rate.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -52,7 +54,9 @@ class Horizons:
         return found
 
     def line(self, *, relative: bool = False) -> Line:
-        """Return the horizons, or their ratios to the mean at the smallest width with a departure."""
+        """Return the horizons, or their ratios to the mean at the smallest width
+        with a departure.
+        """
         ends = [(width, self.at(run), run.seed) for width, run in self.runs]
         seen = [(width, end.at) for width, end, _ in ends if end.is_seen]
         base = mean([at for width, at in seen if width == seen[0][0]]).value if relative else 1.0
@@ -85,7 +89,9 @@ class Horizons:
 
     @cached_property
     def law(self) -> PowerLaw | None:
-        """The power law of the horizons; with a predicted slope, its exponent is their slope in ln m."""
+        """The power law of the horizons;
+        with a predicted slope, its exponent is their slope in ln m.
+        """
         if self.slope is None:
             return self.line().law
         return fit_runs(self.runs, lambda run: math.exp(self.at(run).horizon), lambda run: True)
@@ -113,7 +119,9 @@ def horizons(points: Points, of: str) -> dict[RegimeLine, Horizons]:
 
 
 def against_width(points: Points, spec: HorizonSpec, of: str) -> Chart:
-    """Draw every horizon relative to its value at the smallest width; arrows mark runs that never depart."""
+    """Draw every horizon relative to its value at the smallest width;
+    arrows mark runs that never depart.
+    """
     found = list(horizons(points, of).values())
     relative = [each.line(relative=True) for each in found]
     caption = [f"Clocks: {', '.join(f'{each.clock} ({each.style.title})' for each in found)}."]
@@ -148,7 +156,9 @@ def against_width(points: Points, spec: HorizonSpec, of: str) -> Chart:
 def _add_never(
     chart: Chart, lines: Sequence[Line], shares: Mapping[float, float], style: Style
 ) -> None:
-    """Add arrows at the top for runs that never depart: width → how far their outputs differ at the end."""
+    """Add arrows at the top for runs that never depart:
+    width → how far their outputs differ at the end.
+    """
     figure, drawn = (
         chart.figure,
         [dot.value for each in lines for dot in each.dots if math.isfinite(dot.value)],
@@ -172,7 +182,9 @@ def _add_never(
 
 
 def departure_steps(points: Points, widths: Sequence[int]) -> Chart:
-    """Draw the departure step of outputs above the stable rate against ln m, with the predicted slopes dashed."""
+    """Draw the departure step of outputs above the stable rate against ln m,
+    with the predicted slopes dashed.
+    """
     above = [point for point in points if point.regime == "large-rate"]
     drawn = [(each, each.line()) for each in horizons(above, "outputs").values()]
     fitted = [(each, line.means) for each, line in drawn if line.means and each.law]

@@ -1,7 +1,8 @@
-"""The figures of an experiment as data: what they are called, what can be chosen, and how they are drawn.
+"""The figures of an experiment as data:
+what they are called, what can be chosen, and how they are drawn.
 
-``figures.py`` of an experiment exports them as ``FIGURES``. Its page, embedded figures, notebooks, thumbnails, the
-static site and exports read them.
+``figures.py`` of an experiment exports them as ``FIGURES``. Its page, embedded figures, notebooks,
+thumbnails, the static site and exports read them.
 """
 
 import re
@@ -67,7 +68,8 @@ class Figure:
     has_data: Callable[[Shown[Any, Any]], bool] = _always  # whether a result has what it draws
     is_main: bool = False  # whether thumbnails and notebooks show it; by default the first figure
     preset: str = ""  # name of the preset whose result in the gallery is drawn instead, if any
-    # (result, *chosen) → the points whose large arrays are drawn; the store keeps these beside the points.
+    # (result, *chosen) → the points whose large arrays are drawn; the store keeps these
+    # beside the points.
     with_arrays: Callable[..., Sequence[Any]] | None = None
 
     def title_of(self, shown: Shown[Any, Any]) -> str:
@@ -109,13 +111,17 @@ def figures_of(shown: Shown[Any, Any]) -> list[Figure]:
 
 
 def main_chart(shown: Shown[Any, Any]) -> Chart:
-    """Draw the main figure of a result with its initial options, for thumbnails, notebooks and exports."""
+    """Draw the main figure of a result with its initial options, for thumbnails,
+    notebooks and exports.
+    """
     figures = figures_of(shown)
     main = next((each for each in figures if each.is_main), figures[0])
     return main.initial_charts(shown)[0]
 
 
 def name_in_url(preset: str, title: str) -> str:
-    """Return the name of a figure of a preset in URLs, from its title; the first figure has that of the preset."""
+    """Return the name of a figure of a preset in URLs, from its title;
+    the first figure has that of the preset.
+    """
     part = re.sub(r"\W+", "-", title.lower()).strip("-")  # symbols such as ΔK are kept
     return f"{preset}.{part}"

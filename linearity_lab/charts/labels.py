@@ -1,4 +1,6 @@
-"""Names at the ends of curves instead of a legend: at most four curves initially, with names that do not overlap."""
+"""Names at the ends of curves instead of a legend:
+at most four curves initially, with names that do not overlap.
+"""
 
 import itertools
 import math
@@ -28,7 +30,8 @@ MARK_SIZE, MARK_MARGIN = (
     8,
     22,
 )  # of a mark before a label, and of the unseen one that moves the label to its right
-# Plotly moves a mark by pixels only along its own direction, so marks are turned by 90° and given as others.
+# Plotly moves a mark by pixels only along its own direction, so marks are turned by 90°
+# and given as others.
 TURNED = {
     "triangle-up": "triangle-right", "triangle-right": "triangle-down", "triangle-down": "triangle-left",
     "triangle-left": "triangle-up", "hourglass": "bowtie", "bowtie": "hourglass",
@@ -113,8 +116,9 @@ def hide(figure: go.Figure, groups: Mapping[str, str]) -> None:
 def add_end_labels(figure: go.Figure, ends: Sequence[End], *, log_x: bool = True) -> None:
     """Write labels at the ends of curves into the right margin of a figure with one pair of axes.
 
-    Their traces leave the legend. The axes must have their ranges. Where labels would cover each other, they are
-    shifted apart, with a thin line from the curve; rows that do not fit are dropped.
+    Their traces leave the legend. The axes must have their ranges. Where labels would
+    cover each other, they are shifted apart, with a thin line from the curve; rows that do
+    not fit are dropped.
     """
     vertical = figure.layout.yaxis
     if not ends or vertical.range is None:  # nothing is drawn
@@ -180,7 +184,8 @@ def _turned(symbol: str) -> str:
 
 
 def shifted_apart(wanted: Sequence[float], heights: Sequence[float], height: float) -> list[float]:
-    """Return centers near ``wanted`` such that intervals of these ``heights`` do not overlap within 0 and ``height``.
+    """Return centers near ``wanted`` such that intervals of these ``heights`` do
+    not overlap within 0 and ``height``.
 
     The sum of their squared shifts is least.
     """
@@ -193,7 +198,8 @@ def shifted_apart(wanted: Sequence[float], heights: Sequence[float], height: flo
     count = len(order)
     places = [0.0] * len(order)
     for rank, index in enumerate(order):
-        # Without the heights above it: least squares of an ascending sequence, max over j of min over k.
+        # Without the heights above it: least squares of an ascending sequence, max
+        # over j of min over k.
         runs = ((fmean(free[j:k]) for k in range(rank + 1, count + 1)) for j in range(rank + 1))
         start = min(max(0.0, *map(min, runs)), height - below[-1])
         places[index] = start + below[rank] + heights[index] / 2

@@ -72,7 +72,9 @@ def measure_lines(
     measure: Measure[Run],
     names: Sequence[tuple[str, str]],
 ) -> list[Line]:
-    """Return the measure of all runs against width, a line for each (letter, output) of ``names``."""
+    """Return the measure of all runs against width,
+    a line for each (letter, output) of ``names``.
+    """
     lines = []
     for letter, output in names:
         dots = measure.dots(runs_of(points, letter, output))

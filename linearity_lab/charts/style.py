@@ -1,9 +1,11 @@
-"""Styles on every page and in both themes: one color, dash and symbol per meaning, see ``registry``.
+"""Styles on every page and in both themes:
+one color, dash and symbol per meaning, see ``registry``.
 
-Blue is a plain network with a linear output, vermilion its linear models, violet from pale to deep the widths, the
-deepest one also infinite width; no other thing has these colors. A network, known by its architecture and its output
-nonlinearity, has one style on all pages. With a linear output the color is that of its family; with a
-nonlinear one it is that of the output. Dash and symbol distinguish the members of a family, so color is never required.
+Blue is a plain network with a linear output, vermilion its linear models, violet from pale to deep
+the widths, the deepest one also infinite width; no other thing has these colors. A network, known
+by its architecture and its output nonlinearity, has one style on all pages. With a linear output
+the color is that of its family; with a nonlinear one it is that of the output. Dash and symbol
+distinguish the members of a family, so color is never required.
 """
 
 import functools
@@ -34,7 +36,8 @@ CHART_CONFIG = {
     "modeBarButtonsToRemove": ["lasso2d", "select2d", "autoScale2d"],
 }
 
-# Contrast above 3:1 on both backgrounds, hues near Okabe & Ito 2008, distinct in common color vision.
+# Contrast above 3:1 on both backgrounds, hues near Okabe & Ito 2008, distinct in
+# common color vision.
 BLUE = "#1C78B5"
 VERMILION = "#C94A00"
 GREEN = "#009B62"
@@ -160,9 +163,11 @@ def network_style(kind: str, output: str = "linear", title: str = "", variant: i
     """Return the style of a network, by its architecture and output nonlinearity.
 
     Args:
-        kind: as in the vocabulary of architectures, or one of the networks and graphs with a name of their own.
+        kind: as in the vocabulary of architectures, or one of the networks and graphs with
+            a name of their own.
         title: by default what people call it.
-        variant: distinguishes networks of one architecture and output: same color, another dash and symbol.
+        variant: distinguishes networks of one architecture and output: same color,
+            another dash and symbol.
     """
     look = registry()[f"network {kind} {output}"]
     return _variant(replace(look, title=title or network_title(kind, output)), variant)
@@ -178,7 +183,9 @@ def _variant(look: Style, variant: int) -> Style:
 
 
 def graph_style(graph: str, output: str = "linear", drawn: str = "your graph") -> Style:
-    """The style of a graph: that of its architecture, if any; ``drawn`` names the one on the canvas."""
+    """The style of a graph: that of its architecture, if any;
+    ``drawn`` names the one on the canvas.
+    """
     found = drawn if graph == DRAWN else GRAPH_TITLES[graph]
     if output != "linear":
         found = f"{found}, {OUTPUTS[output].title}"
@@ -186,7 +193,9 @@ def graph_style(graph: str, output: str = "linear", drawn: str = "your graph") -
 
 
 def compared_styles(kinds: Mapping[str, str], output: str) -> dict[str, Style]:
-    """Map letters to styles of networks of these architectures with one output; repeated ones are variants."""
+    """Map letters to styles of networks of these architectures with one output;
+    repeated ones are variants.
+    """
     before = list(kinds.values())
     return {
         letter: network_style(
@@ -235,7 +244,9 @@ def model_style(model: str) -> Style:
 
 
 def width_style(index: int, count: int, title: str) -> Style:
-    """Return the style of one of ``count`` ascending widths, from pale (narrowest) to deep (widest)."""
+    """Return the style of one of ``count`` ascending widths,
+    from pale (narrowest) to deep (widest).
+    """
     share = index / (count - 1) if count > 1 else 1.0
     ends = [[int(color[at : at + 2], 16) for at in (1, 3, 5)] for color in VIOLETS]
     mixed = "".join(
@@ -251,7 +262,9 @@ def group_style(name: str, index: int) -> Style:
 
 
 def nth_style(index: int, title: str, of: str = "measure") -> Style:
-    """Return the style of the curve with this number among several, such as ``"rate"`` or ``"layer"``."""
+    """Return the style of the curve with this number among several,
+    such as ``"rate"`` or ``"layer"``.
+    """
     series = _table()["series"][of]
     return replace(registry()[f"{of} {index % len(series)}"], title=title)
 
@@ -293,8 +306,8 @@ def _meanings() -> list[str]:
 def registry() -> dict[str, Style]:
     """Map meanings to styles, except widths.
 
-    Each style is an entry of ``looks.toml``. A meaning without an entry takes a look that no entry has, found from its
-    name, so that a new output or architecture changes no other look.
+    Each style is an entry of ``looks.toml``. A meaning without an entry takes a look that no entry
+    has, found from its name, so that a new output or architecture changes no other look.
     """
     found = {}
     for meaning, (color, dash, symbol) in _entries().items():

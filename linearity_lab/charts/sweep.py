@@ -1,4 +1,6 @@
-"""One number per run against a swept setting: seeds, means, bands, fitted exponents, guides, and a text version."""
+"""One number per run against a swept setting:
+seeds, means, bands, fitted exponents, guides, and a text version.
+"""
 
 import math
 from collections import Counter
@@ -63,8 +65,8 @@ def sweep(
 ) -> Chart:
     """Draw all lines against the swept setting, log–log, with words and numbers.
 
-    Seeds are faint, excluded ones open. The line is the mean, labeled with name and fitted exponent, with a band of
-    one standard error.
+    Seeds are faint, excluded ones open. The line is the mean, labeled with name and fitted
+    exponent, with a band of one standard error.
 
     Args:
         title: title of the vertical axis.
@@ -77,7 +79,8 @@ def sweep(
         rows: table rows; by default one per value and line.
         first: indices of the initially visible lines; the legend shows the others.
         finding: first sentence of the takeaway; by default from the lines.
-        names_quantities: whether the lines are different quantities, so that their names replace the symbol.
+        names_quantities: whether the lines are different quantities, so that their
+            names replace the symbol.
         height: pixels of the figure, in which its labels find their places.
     """
     symbol = symbol or title
@@ -117,7 +120,9 @@ def _common_finding(
     symbol: str,
     names_quantities: bool,
 ) -> str:
-    """Return the common finding of the visible lines, or the first sentences of lines over different values."""
+    """Return the common finding of the visible lines,
+    or the first sentences of lines over different values.
+    """
     common = _finding(visible, axis, symbol, names_quantities)
     if common:
         return common
@@ -219,7 +224,9 @@ def line_sentences(lines: Sequence[Line], axis: Axis) -> list[str]:
 
 
 def _finding(lines: Sequence[Line], axis: Axis, symbol: str, names_quantities: bool = False) -> str:
-    """Return one sentence on the scaling of each line with its interval, or on its first and last values."""
+    """Return one sentence on the scaling of each line with its interval,
+    or on its first and last values.
+    """
     found = []
     quantity = "" if names_quantities else f"{plain_symbols(symbol)} "
     for line in lines:
@@ -295,7 +302,9 @@ def left_out(lines: Sequence[Line], axis: Axis) -> list[str]:
 
 
 def _line(line: Line, axis: Axis, symbol: str, *, is_log: bool = True) -> Iterator[JSON]:
-    """Draw a band of one standard error, seeds, and the mean with the fitted exponent in its name."""
+    """Draw a band of one standard error, seeds,
+    and the mean with the fitted exponent in its name.
+    """
     traces = [
         _band(line, is_log=is_log),
         _seeds(line, axis, symbol, is_log=is_log),

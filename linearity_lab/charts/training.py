@@ -81,7 +81,9 @@ def record_rows(
     of: Callable[[Run], Mapping[str, object]],
     columns: Mapping[str, Records[Run]],
 ) -> list[dict[str, object]]:
-    """Return one row per run and record: the columns of ``of(run)``, then the records of ``columns``."""
+    """Return one row per run and record:
+    the columns of ``of(run)``, then the records of ``columns``.
+    """
     rows = []
     for run in runs:
         found = [_records(run, each) for each in columns.values()]
@@ -183,7 +185,8 @@ def along_training(
 ) -> go.Figure:
     """Draw all curves in rows that share the axis of steps or times.
 
-    In a figure of one row, the curves that reach its right end are named there, all others in the legend.
+    In a figure of one row, the curves that reach its right end are named there, all
+    others in the legend.
 
     Args:
         last: end of the horizontal axis, where some curves continue.
@@ -244,7 +247,9 @@ def along_training(
 
 @functools.cache
 def _axes(shares: tuple[float, ...]) -> JSON:
-    """Return the axes of rows with these shares of the height; only the last row has labels of steps."""
+    """Return the axes of rows with these shares of the height;
+    only the last row has labels of steps.
+    """
     found = make_subplots(
         rows=len(shares), cols=1, shared_xaxes=True, vertical_spacing=0.06, row_heights=shares
     )

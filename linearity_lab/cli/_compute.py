@@ -73,9 +73,10 @@ def own(
 ) -> int:
     """Sweep the width of a model in a Python file.
 
-    FILE.py is run as Python code with your rights. NAME (default: model) is a function of (width, key) that returns
-    (apply, params), with apply(params, x) of shape (n, C), or a torch.nn.Module; or it is a single model without
-    widths. The store keeps the run; the page Results shows it but cannot start it.
+    FILE.py is run as Python code with your rights. NAME (default: model) is a function of
+    (width, key) that returns (apply, params), with apply(params, x) of shape (n, C), or a
+    torch.nn.Module; or it is a single model without widths. The store keeps the run; the page
+    Results shows it but cannot start it.
 
     Args:
         model: The file, and the name in it.
@@ -113,8 +114,9 @@ def report(
 ) -> int:
     """Report how linear a model is between two checkpoints, and whether several add.
 
-    FILE.py is run as Python code with your rights, as for `own`; checkpoints are read, never executed. They are .npz,
-    .safetensors, or state dictionaries of torch.save. The store keeps the report; the page Results shows it.
+    FILE.py is run as Python code with your rights, as for `own`; checkpoints are read, never
+    executed. They are .npz, .safetensors, or state dictionaries of torch.save. The store keeps the
+    report; the page Results shows it.
 
     Args:
         model: The file, and the name in it (default: model).

@@ -149,7 +149,9 @@ def conclude(ended: Ended, interruption: Interruption) -> int:
 
 
 class Work(Protocol):
-    """A run that calls a function with each event and returns the last one, such as ``run_to_end`` of a spec."""
+    """A run that calls a function with each event and returns the last one,
+    such as ``run_to_end`` of a spec.
+    """
 
     def __call__(self, *, on_event: Callable[[Event], None]) -> Ended: ...
 
@@ -168,7 +170,9 @@ def follow(work: Work, as_json: bool, prefix: str = "") -> Ended:
 
 
 def _print(event: Event) -> None:
-    """Print an event as a line of JSON; a partial point is left out, since point_finished has all of it."""
+    """Print an event as a line of JSON;
+    a partial point is left out, since point_finished has all of it.
+    """
     if isinstance(event, PointProgress):
         event = event.model_copy(update={"point": None})
     print(event.model_dump_json(), flush=True)

@@ -123,8 +123,8 @@ def export(*targets: Annotated[str, Parameter(name=RUN)], all: Flag = False, out
     Args:
         targets: Directory of run --out, or the first digits of a run's digest.
         all: Every run in the store.
-        out: The file; its suffix decides: .jsonl for any number of runs; for one run .json (result), .csv (numbers),
-            .py (program), .ipynb (notebook) or .html (figure).
+        out: The file; its suffix decides: .jsonl for any number of runs; for one run .json
+            (result), .csv (numbers), .py (program), .ipynb (notebook) or .html (figure).
     """
     path = Path(out)
     if bool(targets) == all:

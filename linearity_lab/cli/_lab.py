@@ -62,7 +62,8 @@ def data(
         gray: One channel instead of three.
         tokens: An array (n, T, d) holds T tokens each, no gray images.
         background: White or black behind transparent images, which are refused by default.
-        header: Whether the first row of a table names the columns; by default compared with the rows below.
+        header: Whether the first row of a table names the columns; by default compared
+            with the rows below.
         json: Print the kept data's digest and shape as JSON.
     """
     try:

@@ -1,7 +1,8 @@
 """``--out``: a run as files in a directory, written atomically.
 
-``run.jsonl`` is the run as exported by the store, ``points.csv`` its numbers. During the computation the store keeps
-the points; a directory from another machine is imported into the store before its run resumes.
+``run.jsonl`` is the run as exported by the store, ``points.csv`` its numbers. During the
+computation the store keeps the points; a directory from another machine is imported into the store
+before its run resumes.
 """
 
 from __future__ import annotations

@@ -187,7 +187,8 @@ def show_in_pairs(figures: Figures, charts: Sequence[Chart]) -> None:
 def show_chart(figures: Figures, chart: Chart) -> None:
     """Show heading, figure, caption, formula, explanation and numbers, one below the other.
 
-    ``page.name`` is the key of the figure in the session, of its words, and of the files that it saves.
+    ``page.name`` is the key of the figure in the session, of its words, and of the
+    files that it saves.
     """
     if chart.heading:
         st.subheader(without_marks(chart.heading), anchor=False)
@@ -222,7 +223,8 @@ def _show_figure(
 
 
 def choose(figures: Figures, rows: Sequence[Row], *earlier: object) -> dict[Row, tuple[Any, ...]]:
-    """Show rows of choices with words between them, rare ones behind "View"; return the options by row.
+    """Show rows of choices with words between them, rare ones behind "View";
+    return the options by row.
 
     ``earlier`` are the result and the options chosen before, on which a row depends.
     """
@@ -366,7 +368,9 @@ def _stepper(choice: Choice, key: str, chosen: str) -> None:
 
 
 def link(figures: Figures) -> None:
-    """Let figures with the same axis share one cursor, moved by their choices and by clicks on their marks."""
+    """Let figures with the same axis share one cursor,
+    moved by their choices and by clicks on their marks.
+    """
     page = figures.page
 
     def follow(values: Mapping[str, object]) -> None:

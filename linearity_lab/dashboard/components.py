@@ -1,4 +1,6 @@
-"""Custom components from files: a script or a bundle of small ES modules, and the style beside it."""
+"""Custom components from files:
+a script or a bundle of small ES modules, and the style beside it.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +16,8 @@ def component(
 ) -> ComponentRenderer:
     """Register a custom component and return the function that mounts it.
 
-    Its style is beside the ES module ``script``; ``parts`` of that folder are joined in place of the script.
+    Its style is beside the ES module ``script``; ``parts`` of that folder are joined in
+    place of the script.
     """
     style = script.with_suffix(".css")
     return st.components.v2.component(

@@ -26,7 +26,9 @@ _LOOKS = {
 
 
 def composition_editor(label: str, key: str, help: str) -> None:
-    """Show a text area for the setting of this key, with examples above and layers and verdict below."""
+    """Show a text area for the setting of this key,
+    with examples above and layers and verdict below.
+    """
     held: str = st.session_state.get(key) or ""
     st.session_state[key] = _laid_out(held)
     st.selectbox(
@@ -62,7 +64,9 @@ def composition_editor(label: str, key: str, help: str) -> None:
 
 
 def _verdict(composition: object) -> Verdict | None:
-    """Lay out for a table, or else images or sequences; the form reports layers that do not fit the data."""
+    """Lay out for a table, or else images or sequences;
+    the form reports layers that do not fit the data.
+    """
     for shape in _INPUTS:
         try:
             return graph_verdict(parse_composition(composition), _WIDTH, shape)

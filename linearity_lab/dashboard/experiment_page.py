@@ -66,7 +66,9 @@ class OtherPanel(Generic[AnySpec, AnyPoint]):
 
 @dataclass(frozen=True)
 class ExperimentPage(Generic[AnySpec, AnyPoint]):
-    """The page of an experiment: figures of the followed job; main settings, all settings and Run beside."""
+    """The page of an experiment: figures of the followed job;
+    main settings, all settings and Run beside.
+    """
 
     name: str  # name of the experiment
     controls: Sequence[Control] = ()  # settings beside the figure, four or five
@@ -94,7 +96,8 @@ class ExperimentPage(Generic[AnySpec, AnyPoint]):
     def panels(
         self, shown: Shown[AnySpec, AnyPoint], drawn: Figures, first: str = ""
     ) -> list[Panel]:
-        """Return all panels, the figure ``first`` in front; show the choices that it shares with others.
+        """Return all panels, the figure ``first`` in front;
+        show the choices that it shares with others.
 
         Other shared choices are shown above the tabs, by ``drawn.before_tabs``.
         """
@@ -268,7 +271,9 @@ def choose_shared(
     drawn: Figures,
     chosen: dict[Row, tuple[object, ...]],
 ) -> None:
-    """Show the rows of choices that several figures of a page share, and add their options to ``chosen``."""
+    """Show the rows of choices that several figures of a page share,
+    and add their options to ``chosen``.
+    """
     rows = [row for figure in all_of_page for row in figure.choices]
     for figure, _ in figures:
         shared = [row for row in figure.choices if rows.count(row) > 1]

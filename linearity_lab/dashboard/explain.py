@@ -1,4 +1,6 @@
-"""Explanations of a figure: a visible formula, "About this figure" with words and measurements, tables of words."""
+"""Explanations of a figure:
+a visible formula, "About this figure" with words and measurements, tables of words.
+"""
 
 import html
 import re
@@ -40,7 +42,8 @@ def formula(key: str) -> None:
 
 
 def about(page: str, chart: Chart, *, with_page: bool = False) -> None:
-    """Show how to read it (or else the words of its page), effects of finite width, terms and numbers.
+    """Show how to read it (or else the words of its page), effects of finite width,
+    terms and numbers.
 
     Pages show how to read a figure below it.
     """
@@ -73,7 +76,9 @@ def about(page: str, chart: Chart, *, with_page: bool = False) -> None:
 
 
 def things_to_try(page: str) -> None:
-    """Show links that change settings of this page or open the next one; short runs start immediately."""
+    """Show links that change settings of this page or open the next one;
+    short runs start immediately.
+    """
     if links := try_links(page):
         st.markdown("**Try**")
         for number, link in enumerate(links):
@@ -105,7 +110,9 @@ def provenance_footer(result: ResultValue) -> None:
 
 
 def words_table(rows: Sequence[Mapping[str, str]], caption: str) -> None:
-    """Show rows, with the first column as their names; every cell names its column, ``m^{−1/2}`` has a superscript."""
+    """Show rows, with the first column as their names;
+    every cell names its column, ``m^{−1/2}`` has a superscript.
+    """
     if not rows:
         return
     head = "".join(f'<th scope="col">{_raised(name)}</th>' for name in rows[0])

@@ -1,4 +1,6 @@
-"""Exports of a run as text: the command, program or notebook that recomputes it, and a page of HTML."""
+"""Exports of a run as text:
+the command, program or notebook that recomputes it, and a page of HTML.
+"""
 
 import html
 import json
@@ -86,7 +88,8 @@ def command_line(spec: Spec) -> str:
 
 
 def program(title: str, spec: Spec) -> str:
-    """Return a Python program that computes ``spec``, prints progress and numbers, and checks the digest.
+    """Return a Python program that computes ``spec``, prints progress and numbers,
+    and checks the digest.
 
     It states what it needs as PEP 723 asks.
     """
@@ -99,7 +102,9 @@ def program(title: str, spec: Spec) -> str:
 
 
 def notebook(title: str, spec: Spec) -> str:
-    """Return a Jupyter notebook (nbformat 4.5) of ``spec``: settings and cost, run, result with figure, table."""
+    """Return a Jupyter notebook (nbformat 4.5) of ``spec``:
+    settings and cost, run, result with figure, table.
+    """
     about = f"# {title}\n\nThe settings are those of `{variation(spec)}`. {_INSTALL.format(version=__version__)}"
     run = "*_, ended = linearity_lab.run(spec)\nended.result"
     code = [f"{_settings(spec)}\nspec", run, "draw(ended.result)", "print(ended.result.csv())"]
@@ -123,7 +128,8 @@ def notebook(title: str, spec: Spec) -> str:
 
 
 def export_text(spec: Spec, result: ResultValue | None, suffix: str) -> str:
-    """Return the program (``.py``), notebook (``.ipynb``) or page with the first figure (``.html``) of a run.
+    """Return the program (``.py``),
+    notebook (``.ipynb``) or page with the first figure (``.html``) of a run.
 
     Raises:
         InvalidInput: for a program or notebook of a model whose file is not kept.

@@ -1,4 +1,6 @@
-"""Export menu of every page: figures as files, numbers, settings, and programs that recompute them."""
+"""Export menu of every page:
+figures as files, numbers, settings, and programs that recompute them.
+"""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -44,8 +46,8 @@ def export_menu(
 ) -> None:
     """Show a menu of downloads, built on demand, and texts to copy; disabled if empty.
 
-    Every page with a result shows it once, above its figures (key → chart) at the right. ``stored`` are runs in the
-    file format that *Results* imports.
+    Every page with a result shows it once, above its figures (key → chart) at the right. ``stored``
+    are runs in the file format that *Results* imports.
     """
     nothing = not runs and not charts and stored is None
     with st.popover("Export", icon=":material/download:", key=f"export.{name}", disabled=nothing):

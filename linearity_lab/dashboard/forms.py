@@ -1,4 +1,6 @@
-"""Widgets derived from a spec: titles and help come from its fields, and the spec itself validates every value."""
+"""Widgets derived from a spec:
+titles and help come from its fields, and the spec itself validates every value.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -70,10 +72,11 @@ class SpecForm(Generic[AnySpec]):
         job_spec: AnySpec | None = None,
         follow: Follow | None = None,
     ):
-        """Read the URL when ``address`` is given, then the widgets; ``job_spec`` is that of the job in the URL.
+        """Read the URL when ``address`` is given, then the widgets;
+        ``job_spec`` is that of the job in the URL.
 
-        With ``follow`` settings mend themselves: it returns those that follow the changed ones, and settings that do
-        not fit the changed ones move.
+        With ``follow`` settings mend themselves: it returns those that follow the changed ones, and
+        settings that do not fit the changed ones move.
         """
         self.page, self._preset_names = page, tuple(preset_names)
         self.answers: tuple[Spec, ...] = ()  # specs whose results answer these settings, too
@@ -98,7 +101,9 @@ class SpecForm(Generic[AnySpec]):
         self.spec, self.sentences = self._validate()
 
     def _follow(self, follow: Follow, changed: set[str], before: Values) -> None:
-        """Move settings that follow the changed ones, or do not fit them; keep the sentences and the way back."""
+        """Move settings that follow the changed ones, or do not fit them;
+        keep the sentences and the way back.
+        """
         self._state.mended = ()
         values = self._values()
         given = {name: values[name] for name in changed if name in values}
@@ -159,7 +164,9 @@ class SpecForm(Generic[AnySpec]):
             st.session_state[self._key(name)] = held
 
     def repair(self) -> Repaired[AnySpec] | None:
-        """Return settings that fit together, and this server, instead of the invalid ones; None if nothing helps."""
+        """Return settings that fit together, and this server, instead of the invalid ones;
+        None if nothing helps.
+        """
         found = repaired(self.preset.spec, self._values())
         if found is None:
             return None
@@ -316,7 +323,8 @@ class SpecForm(Generic[AnySpec]):
     def _read(
         self, address: Mapping[str, str], job_spec: AnySpec | None, *, mends: bool
     ) -> tuple[str, ...]:
-        """Fill the form from a URL; with ``mends`` other settings move so that those of the URL fit.
+        """Fill the form from a URL;
+        with ``mends`` other settings move so that those of the URL fit.
 
         Returns:
             The names of the moved settings.
@@ -324,7 +332,8 @@ class SpecForm(Generic[AnySpec]):
         given = {name: text for name, text in address.items() if name not in ("preset", "job")}
         texts = usual_texts(type(self.preset.spec), given)
         name = address.get("preset", self._preset_names[0])
-        # "adapter-rank" is *Hessian*'s; on *Architectures* a link to it leads to "adapter-rank-change".
+        # "adapter-rank" is *Hessian*'s; on *Architectures* a link to it leads to
+        # "adapter-rank-change".
         known = [each for each in self._preset_names if each == name or each.startswith(f"{name}-")]
         self._state.notes = {}
         self._state.preset = name if name in known else next(iter(known), self._preset_names[0])
@@ -355,7 +364,9 @@ class SpecForm(Generic[AnySpec]):
         return tuple(found.changes) if found is not None else ()
 
     def _mended_address(self, texts: Mapping[str, str], base: AnySpec) -> Repaired[AnySpec] | None:
-        """Return a spec with all settings of the URL, and others moved to fit; None if there is none."""
+        """Return a spec with all settings of the URL, and others moved to fit;
+        None if there is none.
+        """
         known = {setting.name: setting for setting in self._settings}
         given = {name: value_of(known[name], text) for name, text in texts.items() if name in known}
         found = repaired(base, given, given.keys())
@@ -430,7 +441,8 @@ class SpecForm(Generic[AnySpec]):
             "key": key,
             "help": help_of(setting),
         }
-        # Session state alone would be lost in an overtaken run; bounds are left to the spec, which explains them.
+        # Session state alone would be lost in an overtaken run; bounds are left to the spec,
+        # which explains them.
         match setting.entry:
             case "choice":
                 index = list(setting.options).index(held) if held in setting.options else 0

@@ -1,4 +1,6 @@
-"""Progress of running jobs, which the browser polls: a bar in place of Run, a tray on every page, reruns on news."""
+"""Progress of running jobs, which the browser polls:
+a bar in place of Run, a tray on every page, reruns on news.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ _mount = component("jobs", Path(__file__).with_name("job_status.js"))
 
 
 def routes() -> list[Route]:
-    """Serve the jobs of one session as JSON, and Stop, in threads since both may wait for a lock."""
+    """Serve the jobs of one session as JSON, and Stop,
+    in threads since both may wait for a lock.
+    """
     return [
         Route(API, _list_jobs, methods=["GET"]),
         Route(f"{API}/{{job_id}}/stop", _stop_job, methods=["POST"]),
@@ -94,7 +98,9 @@ def _followed(viewer: str, visitor: str) -> list[JSON]:
 
 
 def is_mine(now: Snapshot, visitor: str) -> bool:
-    """Whether this visitor may stop the job: all on a local server, else those that the visitor started."""
+    """Whether this visitor may stop the job:
+    all on a local server, else those that the visitor started.
+    """
     return not profile().is_shared or visitor in now.owners
 
 
@@ -129,7 +135,9 @@ def watch(page: str, now: Snapshot) -> None:
 
 
 def tray(pages: Mapping[str, tuple[str, str]]) -> None:
-    """Show the session's jobs in the header, with Open and Stop; ``pages`` maps experiments to title and script."""
+    """Show the session's jobs in the header, with Open and Stop;
+    ``pages`` maps experiments to title and script.
+    """
     if st.context.is_embedded:
         return
     followed = _followed(session.viewer(), session.visitor())

@@ -67,8 +67,8 @@ def _mark(group: str | None) -> None:
 def open_page(name: str) -> None:
     """Show a page; its script in ``pages/`` does nothing else.
 
-    On a fresh server Streamlit runs a page opened by its URL without app.py, as before ``st.navigation``. Showing the
-    menu once changes that, so the page starts over.
+    On a fresh server Streamlit runs a page opened by its URL without app.py, as before
+    ``st.navigation``. Showing the menu once changes that, so the page starts over.
     """
     if not _SHOWN.is_set():
         st.set_page_config(

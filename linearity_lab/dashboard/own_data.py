@@ -45,7 +45,8 @@ class Uploaded:
         return min(MAX_TEST, self.total - self.dataset.num_samples)
 
     def first_look(self) -> tuple[str, Spec]:
-        """(page, spec): the kernel change of a shallow network, or true against linear training without classes.
+        """(page, spec): the kernel change of a shallow network,
+        or true against linear training without classes.
 
         Raises:
             InvalidSpec, InvalidInput: the data do not suit the experiment.
@@ -78,9 +79,10 @@ class Uploaded:
 def reachable_loss(dataset: DatasetSpec) -> float:
     """Return a loss threshold that training on these data reaches.
 
-    It is 1.2 times the loss that kernel training predicts after 1,000 steps on at most 200 points, between 0.01 (which
-    separated data reach) and half of the initial loss. The loss is cross-entropy for classes and square otherwise.
-    Kernel and initial outputs are those of a wide ReLU network, with the automatic learning rate.
+    It is 1.2 times the loss that kernel training predicts after 1,000 steps on at most 200 points,
+    between 0.01 (which separated data reach) and half of the initial loss. The loss is
+    cross-entropy for classes and square otherwise. Kernel and initial outputs are those of a wide
+    ReLU network, with the automatic learning rate.
     """
     data = load_dataset(dataset.name, **dataset.options())
     y = data.y[:PREDICTED_POINTS]
@@ -148,7 +150,9 @@ def upload_chooser(label: str, key: str, help: str) -> None:
 
 
 def upload_limits() -> Limits:
-    """Limits of one upload on this server: three times its bytes when unpacked, its bytes as float32."""
+    """Limits of one upload on this server:
+    three times its bytes when unpacked, its bytes as float32.
+    """
     most = profile().max_upload_bytes
     return replace(
         DEFAULT_LIMITS,

@@ -36,7 +36,9 @@ COMPUTING, WAITING, EARLIER = "Computing", "Waiting to compute", "Found with oth
 
 @dataclass(frozen=True)
 class _Before:
-    """State of a page before the current run, as in ``Figures``; a session stores only that of its last page."""
+    """State of a page before the current run, as in ``Figures``;
+    a session stores only that of its last page.
+    """
 
     page: str
     shown: Shown
@@ -63,9 +65,11 @@ def run_bar(
     elsewhere: Sequence[str] = (),
     in_full: Callable[[AnySpec], AnySpec] | None = None,
 ) -> None:
-    """Show Run, its cost, and nearby messages, except errors of settings that are shown ``elsewhere``.
+    """Show Run, its cost, and nearby messages,
+    except errors of settings that are shown ``elsewhere``.
 
-    With ``in_full`` the page previews by itself, and Run computes the full run of the form's settings.
+    With ``in_full`` the page previews by itself, and Run computes the full run of the form's
+    settings.
     """
     now = _snapshot_of(page)
     running = now if now is not None and now.active and not session.is_detached(page) else None
@@ -125,7 +129,9 @@ def _run_button(
     done: int,
     is_full: bool,
 ) -> bool:
-    """Show Run; return whether it was pressed for a run that needs no choice between quick and everything."""
+    """Show Run; return whether it was pressed for a run that needs no choice
+    between quick and everything.
+    """
     title = "Run in full" if is_full else "Run"
     if spec is not None and 0 < done < len(spec.point_keys()):
         title = "Resume"
@@ -163,7 +169,9 @@ def _is_asked(page: str, spec: Spec) -> bool:
 
 
 def _quick_button(page: str, form: SpecForm[AnySpec], spec: AnySpec) -> None:
-    """Show the button of a smaller run in place of Run; disabled if no smaller run is short enough."""
+    """Show the button of a smaller run in place of Run;
+    disabled if no smaller run is short enough.
+    """
     shorter = quick(spec, SHORT_S)
     words = "No smaller run of these settings is short enough."
     if shorter is not None:
@@ -218,7 +226,9 @@ def _full_words(spec: Spec, seconds: float, done: int) -> str:
 
 
 def _is_drawn(form: SpecForm[AnySpec], spec: AnySpec, now: Snapshot | None) -> bool:
-    """Whether the figure is the complete result of these settings, so that Run would change nothing."""
+    """Whether the figure is the complete result of these settings,
+    so that Run would change nothing.
+    """
     result = now.result if now is not None else gallery_result(form.preset.name)
     return result is not None and result.spec == spec and (now is None or now.status == "completed")
 
@@ -236,7 +246,9 @@ def _is_asked_for(page: str, spec: Spec, seconds: float) -> bool:
 
 
 def foreseen(spec: Spec) -> tuple[float, int]:
-    """Return the seconds for points that are neither in the gallery nor stored, and the number of stored points."""
+    """Return the seconds for points that are neither in the gallery nor stored,
+    and the number of stored points.
+    """
     if gallery_result_of(spec) is not None:
         return 0.0, len(spec.point_keys())
     try:
@@ -270,9 +282,11 @@ def figures_panel(
     draw: Callable[[Shown[AnySpec, AnyPoint], Figures], None],
     drawings: Mapping[str, Chart],
 ) -> None:
-    """Show progress and figures of the followed job, updated while it runs, or else the precomputed figure.
+    """Show progress and figures of the followed job, updated while it runs,
+    or else the precomputed figure.
 
-    Exports of the figures and of ``drawings`` (key → chart above the panel) are above, and their provenance below.
+    Exports of the figures and of ``drawings`` (key → chart above the panel) are above, and
+    their provenance below.
     """
 
     def panel(now: Snapshot | None, live: bool) -> None:
@@ -400,7 +414,8 @@ def _cost_words(spec: Spec, seconds: float, done: int) -> str:
 
 
 def submit(page: str, spec: Spec, *, is_preview: bool = False, quick_s: float = math.inf) -> bool:
-    """Start or attach to the job of this spec and follow it; False, with a message, if it was refused.
+    """Start or attach to the job of this spec and follow it;
+    False, with a message, if it was refused.
 
     A quick run stops after ``quick_s``.
     """

@@ -30,9 +30,11 @@ def viewer() -> str:
 
 
 def visitor() -> str:
-    """Return the owner of runs that this session starts, by the lab's cookie; empty on a local server.
+    """Return the owner of runs that this session starts, by the lab's cookie;
+    empty on a local server.
 
-    Browsers withhold the cookie from pages inside a frame of another site; there the session itself is the owner.
+    Browsers withhold the cookie from pages inside a frame of another site; there the session
+    itself is the owner.
     """
     if not profile().is_shared:
         return ""
@@ -42,7 +44,8 @@ def visitor() -> str:
 def network_address() -> str:
     """Return the client address, IPv6 by its /64 network; empty for the server's own machine.
 
-    With a proxy in front it is the browser's only where the server trusts the proxy, see docs/hosting.md.
+    With a proxy in front it is the browser's only where the server trusts the proxy,
+    see docs/hosting.md.
     """
     try:
         found = ipaddress.ip_address(st.context.ip_address or "")
@@ -56,8 +59,9 @@ def network_address() -> str:
 def new_address(page: str) -> dict[str, str] | None:
     """Return the URL's query after a user changed it (link, reload, back button), else None.
 
-    An empty query on an open page means a return through the menu, so the page keeps its state. So does a query that
-    was just replaced, since it arrived late with a click and would undo the last setting.
+    An empty query on an open page means a return through the menu, so the page keeps its
+    state. So does a query that was just replaced, since it arrived late with a click and would
+    undo the last setting.
     """
     query = st.query_params.to_dict()
     known = st.session_state.get(f"{page}.address")
@@ -93,7 +97,9 @@ def read_address(
 
 
 def noted_address(page: str, readers: Mapping[str, Callable[[str], object]]) -> Values | None:
-    """Return the parsed values of a URL that a user changed, else None; keep sentences about the others."""
+    """Return the parsed values of a URL that a user changed, else None;
+    keep sentences about the others.
+    """
     address = new_address(page)
     if address is None:
         return None

@@ -23,7 +23,8 @@ OPENED = "all_settings"  # page.OPENED: whether the panel is open
 CHANGED = "Changed"  # heading of the settings that differed when the panel was opened
 MAX_CHIPS = 5
 MAX_CHARACTERS = 24  # of a value in a chip
-# Stops of a slider of widths, in addition to those of the preset, each about three times the previous one.
+# Stops of a slider of widths, in addition to those of the preset, each about three
+# times the previous one.
 STOPS = tuple(factor * 10**power for power in range(7) for factor in (1, 3))
 
 # Shared headings with prefixes of names; the last one takes all other settings.
@@ -36,7 +37,8 @@ SHARED_GROUPS = {
 
 # Entries of the column: a setting by its name, or custom widgets of a page.
 Control = str | Callable[[SpecForm], None]
-# Data, network, output, activation, widths, seeds: first in every column, as far as a page has them.
+# Data, network, output, activation, widths, seeds: first in every column, as far as a page has
+# them.
 COLUMN: tuple[str, ...] = (
     "dataset.name",
     "architecture.kind",
@@ -50,7 +52,9 @@ COLUMN: tuple[str, ...] = (
 
 
 def settings_row(form: SpecForm[AnySpec], controls: Sequence[Control]) -> None:
-    """Show the preset and the main settings in their order; neighbors that are small share a row."""
+    """Show the preset and the main settings in their order;
+    neighbors that are small share a row.
+    """
     used = form.used("")
     known = {setting.name: setting for setting in used}
     controls = [each for each in controls if callable(each) or each in known]
@@ -104,12 +108,13 @@ def all_settings(
     elsewhere: Sequence[str] = (),
     first: Callable[[SpecForm], None] | None = None,
 ) -> None:
-    """Show a panel of all other settings of the chosen architectures, under headings with prefixes of their names.
+    """Show a panel of all other settings of the chosen architectures,
+    under headings with prefixes of their names.
 
-    Settings that differ from the paper figure come first, then the page's headings, then the shared ones;
-    under a common heading, the page's settings come first.
-    Settings in ``elsewhere`` have no widget here, since the page sets them in the session. The search keeps settings
-    with all of its words in heading, title or help.
+    Settings that differ from the paper figure come first, then the page's headings, then the shared
+    ones; under a common heading, the page's settings come first. Settings in ``elsewhere`` have no
+    widget here, since the page sets them in the session. The search keeps settings with all of its
+    words in heading, title or help.
     """
     opened = f"{form.page}.{OPENED}"
     panel = st.popover("All settings", icon=":material/tune:", key=opened, on_change="rerun")
@@ -252,7 +257,8 @@ def _slider(form: SpecForm[AnySpec], setting: Setting, given: Sequence[float]) -
 def _range_key(name: str, ends: tuple[float, float]) -> str:
     """Return the key of a slider, a new one after its values were set elsewhere.
 
-    A browser that has not yet drawn them would send the earlier ends with the next click, as if they were moved.
+    A browser that has not yet drawn them would send the earlier ends with the next click,
+    as if they were moved.
     """
     count = st.session_state.get(f"{name}.count", 0) + (
         st.session_state.get(f"{name}.ends", ends) != ends

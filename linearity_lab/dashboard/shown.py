@@ -30,14 +30,17 @@ def charts_once(figure: Figure, shown: Shown[Any, Any], *chosen: object) -> list
 
 
 def whole_points(spec: Spec, points: Sequence[AnyPoint]) -> tuple[AnyPoint, ...]:
-    """Return points with the arrays that the store keeps beside them, such as kernels; reads the store if needed."""
+    """Return points with the arrays that the store keeps beside them, such as kernels;
+    reads the store if needed.
+    """
     if not any(point.is_apart for point in points):
         return tuple(points)
     return cast(tuple[AnyPoint, ...], shared_jobs().whole(spec, points))
 
 
 def drawn_once(name: str, identity: object, draw: Callable[..., T], *chosen: object) -> T:
-    """Return ``draw(*chosen)``, cached across sessions by name, identity of the points or other inputs, and choices.
+    """Return ``draw(*chosen)``, cached across sessions by name,
+    identity of the points or other inputs, and choices.
 
     The result is shared and must not be modified.
     """

@@ -1,4 +1,6 @@
-"""Smaller runs: the largest that this server allows, and one of a few seconds; free of Streamlit."""
+"""Smaller runs: the largest that this server allows, and one of a few seconds;
+free of Streamlit.
+"""
 
 import contextlib
 import math
@@ -18,7 +20,9 @@ INTERVAL_SEEDS, INTERVAL_VALUES = 3, 4  # a confidence interval of an exponent n
 def largest_fit(
     spec: Spec, limits: Profile | None = None, expected_s: float = math.inf
 ) -> Spec | None:
-    """Return ``spec`` with refused settings at the nearest allowed values; None if that does not suffice."""
+    """Return ``spec`` with refused settings at the nearest allowed values;
+    None if that does not suffice.
+    """
     for _ in settings(type(spec)):
         refusal = _refusal(spec, limits, expected_s)
         if refusal is None:
@@ -39,8 +43,8 @@ def largest_fit(
 def quick(spec: Spec, expected_s: float) -> Spec | None:
     """Return ``spec`` with fewer seeds and swept values, but both ends, within this expected time.
 
-    Intervals need three seeds and four values, which are removed last. If two values of one seed take too long,
-    return their :func:`largest_fit`; None if that does not suffice.
+    Intervals need three seeds and four values, which are removed last. If two values of one seed
+    take too long, return their :func:`largest_fit`; None if that does not suffice.
     """
     thinned = list(_thinned(spec))
     fitting = (each for each in thinned if _refusal(each, None, expected_s) is None)

@@ -1,4 +1,6 @@
-"""The frozen ``Dataset``, the table of data sets, random streams, and transformations of samples."""
+"""The frozen ``Dataset``, the table of data sets, random streams,
+and transformations of samples.
+"""
 
 import hashlib
 import tomllib
@@ -40,9 +42,9 @@ def uniform_integers(draw: np.random.Generator, shape: tuple[int, ...], count: i
 class Dataset:
     """Training and test data, validated, read-only and free of JAX.
 
-    Classification has at least two ``class_names`` and labels ``0 … C-1``; regression has neither (``class_names=()``
-    and empty labels). The test arrays may be empty: shapes ``(0, …)``. Equality is identity; compare contents with
-    ``data_fingerprint``.
+    Classification has at least two ``class_names`` and labels ``0 … C-1``; regression has neither
+    (``class_names=()`` and empty labels). The test arrays may be empty: shapes ``(0, …)``. Equality
+    is identity; compare contents with ``data_fingerprint``.
 
     Attributes:
         name: its name in ``load_dataset``, or any other for your own data.
@@ -115,7 +117,8 @@ class Dataset:
 
 
 def data_fingerprint(dataset: Dataset) -> str:
-    """SHA-256 (hexadecimal) over shapes, types and bytes of the six arrays, the same on every machine.
+    """SHA-256 (hexadecimal) over shapes, types and bytes of the six arrays,
+    the same on every machine.
 
     Name and provenance are excluded: equal numbers have equal fingerprints.
     """
@@ -177,7 +180,9 @@ def _check_shape(field: str, array: NDArray, expected: tuple[int, ...]) -> None:
 
 
 def patches(images: NDArray, size: int) -> NDArray:
-    """Cut images into square patches as tokens: (n, height, width, c) → (n, T, size² c), T = height width / size²."""
+    """Cut images into square patches as tokens:
+    (n, height, width, c) → (n, T, size² c), T = height width / size².
+    """
     n, height, width, channels = images.shape
     blocks = images.reshape(n, height // size, size, width // size, size, channels).swapaxes(2, 3)
     return blocks.reshape(n, height * width // size**2, size**2 * channels)
@@ -188,8 +193,9 @@ def balanced_subset(
 ) -> NDArray[np.intp]:
     """Return shuffled indices of ``num_samples`` samples with balanced classes.
 
-    Counts differ by at most one unless a class runs out. Each class has its own random order, so under one seed a
-    smaller subset is contained in a larger one with the same classes, and other classes do not change the choice.
+    Counts differ by at most one unless a class runs out. Each class has its own random order, so
+    under one seed a smaller subset is contained in a larger one with the same classes, and other
+    classes do not change the choice.
     """
     members = [np.flatnonzero(labels == label) for label in classes]
     counts = _fair_counts(num_samples, [len(member) for member in members])
@@ -202,7 +208,9 @@ def balanced_subset(
 
 
 def encode_targets(labels: IntArray, num_classes: int, targets: str) -> FloatArray:
-    """Return targets ``(n, C)`` with a 1 in each row ("one-hot"), or ``(n, 1)`` with 2·label − 1 ("plus-minus")."""
+    """Return targets ``(n, C)`` with a 1 in each row ("one-hot"),
+    or ``(n, 1)`` with 2·label − 1 ("plus-minus").
+    """
     if targets == "plus-minus":
         return (2 * labels - 1).astype(np.float32)[:, None]
     y = np.zeros((len(labels), num_classes), dtype=np.float32)
@@ -217,9 +225,10 @@ def standardize_inputs(
 
     - "raw": unchanged.
     - "unit-norm": x √d / ‖x‖ for each input, d the number of its entries; a zero input stays zero.
-    - "centered": x − mean for each feature, of the training set, then each input scaled as by "unit-norm".
-    - "standard": (x − mean) / deviation for each feature, both of the training set; a feature that is constant there
-      becomes 0 in both sets.
+    - "centered": x − mean for each feature, of the training set, then each input
+      scaled as by "unit-norm".
+    - "standard": (x − mean) / deviation for each feature, both of the training set; a feature that
+      is constant there becomes 0 in both sets.
     """
     if how == "unit-norm":
         return _unit_norm(x), _unit_norm(x_test)
@@ -252,7 +261,8 @@ def _unit_norm(x: FloatArray) -> FloatArray:
 
 
 def _random_order(n: int, *purpose: int) -> NDArray[np.intp]:
-    # Sorting uniform numbers instead of Generator.permutation, whose algorithm may change between NumPy versions.
+    # Sorting uniform numbers instead of Generator.permutation, whose algorithm may change
+    # between NumPy versions.
     return np.argsort(stream(*purpose).random(n), kind="stable")
 
 

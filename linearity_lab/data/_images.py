@@ -1,7 +1,7 @@
 """Balanced subsets of image sets: shipped files, or users' copies of the full sets.
 
-Copies are not parsed: their last bytes, as many as the original has, are used if the checksum agrees. A damaged or
-hostile file needs at most the memory of a valid one.
+Copies are not parsed: their last bytes, as many as the original has, are used if the checksum
+agrees. A damaged or hostile file needs at most the memory of a valid one.
 """
 
 import gzip
@@ -35,11 +35,12 @@ MAX_HEADER_BYTES = 4096  # headers of npy files; IDX headers have at most 16 byt
 
 @dataclass(frozen=True, kw_only=True)
 class ImageSet(DatasetInfo):
-    """Images in [0, 1], (n, height, width, channels) or as patches (n, T, d), with balanced classes.
+    """Images in [0, 1], (n, height, width, channels) or as patches (n, T, d),
+    with balanced classes.
 
     Attributes:
-        files: side of the images → ``name`` of the shipped file, ``image_shape`` in it, and ``num_images`` to train and
-            to test, balanced.
+        files: side of the images → ``name`` of the shipped file, ``image_shape`` in it, and
+            ``num_images`` to train and to test, balanced.
         full: images of each class in the full set, to train and to test.
     """
 
@@ -140,7 +141,9 @@ class ImageSet(DatasetInfo):
 
 
 def block_sums(images: NDArray[np.uint8]) -> NDArray[np.uint16]:
-    """Sum each 4×4 block and channel: ``(n, 4h, 4w, c)`` uint8 → ``(n, h, w, c)`` uint16, exactly."""
+    """Sum each 4×4 block and channel:
+    ``(n, 4h, 4w, c)`` uint8 → ``(n, h, w, c)`` uint16, exactly.
+    """
     n, height, width, channels = images.shape
     blocks = images.reshape(n, height // POOLING, POOLING, width // POOLING, POOLING, channels)
     return blocks.sum(axis=(2, 4), dtype=np.uint16)
@@ -151,7 +154,8 @@ class Originals:
     """Possible places of a full set, and the SHA-256 of its uncompressed files.
 
     Attributes:
-        shapes: of the bytes in each file; in a batch of CIFAR-10 a label, then the red, green and blue planes.
+        shapes: of the bytes in each file; in a batch of CIFAR-10 a label, then the red,
+            green and blue planes.
         kept_labels: kept classes of CIFAR-10, ascending; new labels are their positions.
     """
 
@@ -162,7 +166,9 @@ class Originals:
     kept_labels: tuple[int, ...] = ()
 
     def header(self, shape: tuple[int, ...]) -> bytes:
-        """Header of a file with this shape: in MNIST, 0x0800 + ndim and the dimensions, big-endian."""
+        """Header of a file with this shape:
+        in MNIST, 0x0800 + ndim and the dimensions, big-endian.
+        """
         return (
             b""
             if self.kept_labels

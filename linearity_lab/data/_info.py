@@ -24,7 +24,8 @@ Samples = tuple[
 class DatasetShapes:
     """Sizes of the data from ``load_dataset`` with the same options, without loading.
 
-    ``available_train`` and ``available_test`` are the largest ``num_samples`` and ``num_test`` for this choice.
+    ``available_train`` and ``available_test`` are the largest ``num_samples`` and
+    ``num_test`` for this choice.
 
     >>> from linearity_lab.data import dataset_shapes
     >>> dataset_shapes("sine", num_samples=8).num_outputs
@@ -119,7 +120,9 @@ class DatasetInfo(Term, ABC):
         )
 
     def least_risk(self, options: Options) -> tuple[float, float]:
-        """Lower bounds (share of wrong classes, square loss of one column) of all models; NaN if unknown."""
+        """Lower bounds (share of wrong classes, square loss of one column) of all models;
+        NaN if unknown.
+        """
         del options
         return math.nan, math.nan
 
@@ -181,7 +184,9 @@ def shapes_of(
     ),
     num_targets: int = 1,
 ) -> DatasetShapes:
-    """Return the sizes for these inputs and classes; without classes y has ``num_targets`` columns."""
+    """Return the sizes for these inputs and classes;
+    without classes y has ``num_targets`` columns.
+    """
     columns = len(class_names) if options.get("targets") == "one-hot" else 1
     return DatasetShapes(
         num_samples=options["num_samples"],

@@ -29,7 +29,9 @@ SIGNS = ("−1", "+1")
 
 
 class Mixture(Drawn):
-    """Labels c uniform on the classes, x | c ~ N(μ_c, s²I), μ_c uniform on the sphere of radius 2."""
+    """Labels c uniform on the classes, x | c ~ N(μ_c, s²I),
+    μ_c uniform on the sphere of radius 2.
+    """
 
     def shapes(self, options: Options) -> DatasetShapes:
         names = tuple(f"class {index}" for index in range(options["num_classes"]))
@@ -55,7 +57,9 @@ class Curve(DatasetInfo):
         return shapes_of(options, (1,), ())
 
     def samples(self, options: Options) -> tuple[Samples, Samples]:
-        """Draw x uniform on [−2, 2] and y = sin 2x + s ε; test points are an even grid on [−3, 3] without noise."""
+        """Draw x uniform on [−2, 2] and y = sin 2x + s ε;
+        test points are an even grid on [−3, 3] without noise.
+        """
         n = options["num_samples"]
         seed = options["seed"]
         x = SINE_REACH * (2 * stream(seed, TRAIN, 0).random((n, 1)) - 1)
@@ -81,7 +85,9 @@ class Points(DatasetInfo):
             raise InvalidInput("ys", f"{len(ys)} numbers", f"{len(xs)}, one for each x")
 
     def samples(self, options: Options) -> tuple[Samples, Samples]:
-        """Return the points, and their polygon on an even grid extended by a quarter of their range at both ends."""
+        """Return the points, and their polygon on an even grid extended by a
+        quarter of their range at both ends.
+        """
         xs = np.asarray(options["xs"])
         ys = np.asarray(options["ys"])
         beyond = (xs.max() - xs.min()) / 4 or 1.0
@@ -117,7 +123,8 @@ class Kept(DatasetInfo):
 
 
 class FewDirections(Drawn):
-    """y = target(x) + s ε, ε ~ N(0, 1), with E target = 0 and E target² = 1, at x ~ N(0, I_d) or uniform on {±1}^d.
+    """y = target(x) + s ε, ε ~ N(0, 1), with E target = 0 and E target² = 1,
+    at x ~ N(0, I_d) or uniform on {±1}^d.
 
     For Gaussian inputs directions are coordinate axes, without loss of generality.
     """
@@ -161,7 +168,9 @@ class FewDirections(Drawn):
 
 
 class Parity(FewDirections):
-    """Two classes, the sign of x₁ … x_k + s ε; below degree k no polynomial is correlated with it."""
+    """Two classes, the sign of x₁ … x_k + s ε;
+    below degree k no polynomial is correlated with it.
+    """
 
     on_bits = True
 
@@ -172,7 +181,9 @@ class Parity(FewDirections):
         return np.prod(x[:, : options["num_relevant"]], axis=1)
 
     def least_risk(self, options: Options) -> tuple[float, float]:
-        """The noise flips a share p = Φ(−1/s); the error is p, and the square loss of one column ±1 is 2 p (1 − p)."""
+        """The noise flips a share p = Φ(−1/s);
+        the error is p, and the square loss of one column ±1 is 2 p (1 − p).
+        """
         flips = math.erfc(1 / (options["noise"] * math.sqrt(2))) / 2 if options["noise"] else 0.0
         return flips, 2 * flips * (1 - flips)
 
@@ -182,7 +193,9 @@ class Parity(FewDirections):
 
 
 class Staircase(FewDirections):
-    """(x₁ + x₁x₂ + … + x₁⋯x_k) / √k: each term leads to the next (Abbe, Boix-Adserà & Misiakiewicz 2022)."""
+    """(x₁ + x₁x₂ + … + x₁⋯x_k) / √k:
+    each term leads to the next (Abbe, Boix-Adserà & Misiakiewicz 2022).
+    """
 
     on_bits = True
 
@@ -210,8 +223,10 @@ class MultiIndex(FewDirections):
 
 
 class Teacher(FewDirections):
-    """Σ_j ± max(⟨u_j, x⟩, 0) of k neurons with alternating signs and u_j uniform on the sphere, less its mean, over its
-    deviation: E max(u·x, 0) max(v·x, 0) = (sin θ + (π − θ) cos θ) / 2π at the angle θ (Cho & Saul 2009)."""
+    """Σ_j ± max(⟨u_j, x⟩, 0) of k neurons with alternating signs and u_j uniform on the sphere,
+    less its mean, over its deviation: E max(u·x, 0) max(v·x, 0) = (sin θ + (π − θ) cos θ) / 2π at
+    the angle θ (Cho & Saul 2009).
+    """
 
     is_within_inputs = False
 

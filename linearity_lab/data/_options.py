@@ -28,9 +28,9 @@ class Option:
 
     Attributes:
         name: the keyword.
-        kind: ``"integer"``, ``"number"``, ``"flag"``, ``"choice"`` (one of ``choices``), ``"classes"`` (at least two
-            of ``choices``, by name or index; ``None`` means all), ``"digest"`` (64 hexadecimal digits) or
-            ``"numbers"`` (up to 30 of them).
+        kind: ``"integer"``, ``"number"``, ``"flag"``, ``"choice"`` (one of ``choices``),
+            ``"classes"`` (at least two of ``choices``, by name or index; ``None`` means all),
+            ``"digest"`` (64 hexadecimal digits) or ``"numbers"`` (up to 30 of them).
         default: default value.
         title: short title with the symbol.
         help: one sentence.

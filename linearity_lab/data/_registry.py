@@ -1,4 +1,6 @@
-"""Data sets of ``datasets.toml``, and ``load_dataset``; options and shapes are known without reading data."""
+"""Data sets of ``datasets.toml``, and ``load_dataset``;
+options and shapes are known without reading data.
+"""
 
 from types import ModuleType
 from typing import Any
@@ -48,10 +50,12 @@ def dataset_info(name: str) -> DatasetInfo:
 
 
 def dataset_options(name: str, **options: object) -> dict[str, Any]:
-    """Return all options with defaults in canonical form and order, so equal requests give equal dictionaries.
+    """Return all options with defaults in canonical form and order,
+    so equal requests give equal dictionaries.
 
     Raises:
-        InvalidInput: for an unknown name or option, a value out of bounds, or contradictory options.
+        InvalidInput: for an unknown name or option, a value out of bounds, or
+            contradictory options.
         MissingUpload: if uploaded data are not stored here.
         TooLarge: for synthetic data beyond 512 MiB.
     """
@@ -78,36 +82,39 @@ def dataset_shapes(name: str, **options: object) -> DatasetShapes:
 def load_dataset(name: str, **options: object) -> Dataset:
     """Load a data set by name.
 
-    Name, options → (x, y), such as "gaussian-mixture", "sine", "parity", "mnist", or "upload" for your own data;
-    ``dataset_names()`` lists all.
+    Name, options → (x, y), such as "gaussian-mixture", "sine", "parity", "mnist", or "upload" for
+    your own data; ``dataset_names()`` lists all.
 
-    Every option with its bounds and default is in ``dataset_info(name).options``. For all sets: ``num_samples``,
-    ``num_test`` and ``seed``; for "sine" (one input, one output, no classes) also ``noise``. "points" have ``xs`` and
-    ``ys``, up to 30 numbers each, instead of ``num_samples`` and ``seed``. For sets with classes: ``standardize``
-    ("raw", "unit-norm", "standard", "centered") and ``targets`` ("one-hot" → y (n, C); "plus-minus" for two classes →
-    y (n, 1), −1 for the first). The mixture has ``num_classes``, ``input_dim`` and ``noise``; the targets of few
-    directions ``input_dim``, ``noise``, and ``num_relevant`` ("single-index": ``degree``); the image sets have
-    ``classes`` (names or indices, balanced), ``source`` ("shipped" or "full"), ``flatten``, ``patch_size`` (side of
-    patches used as tokens), and for "cifar2" ``resolution`` (8 or 32). Sequences have ``num_tokens`` and
-    ``input_dim``, tasks with symbols also ``num_symbols`` (see docs/math/sequences.md). Your own data,
-    "upload", have the ``digest`` from :func:`linearity_lab.data.uploads.keep_upload`; their test points are samples not
-    trained on.
+    Every option with its bounds and default is in ``dataset_info(name).options``. For all sets:
+    ``num_samples``, ``num_test`` and ``seed``; for "sine" (one input, one output, no classes) also
+    ``noise``. "points" have ``xs`` and ``ys``, up to 30 numbers each, instead of ``num_samples``
+    and ``seed``. For sets with classes: ``standardize`` ("raw", "unit-norm", "standard",
+    "centered") and ``targets`` ("one-hot" → y (n, C); "plus-minus" for two classes → y (n, 1), −1
+    for the first). The mixture has ``num_classes``, ``input_dim`` and ``noise``; the targets of few
+    directions ``input_dim``, ``noise``, and ``num_relevant`` ("single-index": ``degree``); the
+    image sets have ``classes`` (names or indices, balanced), ``source`` ("shipped" or "full"),
+    ``flatten``, ``patch_size`` (side of patches used as tokens), and for "cifar2" ``resolution`` (8
+    or 32). Sequences have ``num_tokens`` and ``input_dim``, tasks with symbols also ``num_symbols``
+    (see docs/math/sequences.md). Your own data, "upload", have the ``digest`` from
+    :func:`linearity_lab.data.uploads.keep_upload`; their test points are samples not trained on.
 
     Args:
         name: one of ``dataset_names()``.
         options: settings of the data set; see ``dataset_info(name).options``.
 
     Returns:
-        Read-only float32 arrays; images are (n, height, width, channels), tokens (n, T, d). Equal options give equal
-        data on every machine. A smaller ``num_samples`` draws a subset of the samples of a larger one.
+        Read-only float32 arrays; images are (n, height, width, channels), tokens (n, T, d). Equal
+        options give equal data on every machine. A smaller ``num_samples`` draws a subset of the
+        samples of a larger one.
 
     Raises:
-        InvalidInput: for an unknown name or option, a value out of bounds, too many samples, or a full set that is
-            missing or not the original.
+        InvalidInput: for an unknown name or option, a value out of bounds, too many samples, or a
+            full set that is missing or not the original.
         MissingUpload: if data of this digest are not stored here.
         TooLarge: for synthetic data beyond 512 MiB.
 
-    Source: docs/math/generalization.md, docs/math/sequences.md; ``dataset_info(name)`` has the law or origin of each.
+    Source: docs/math/generalization.md, docs/math/sequences.md; ``dataset_info(name)`` has the
+    law or origin of each.
 
     Example:
         >>> data = load_dataset("gaussian-mixture", num_samples=60, num_classes=3, input_dim=10)

@@ -20,12 +20,12 @@ _OURS = "Our choice of law. No licence applies."
 class SymbolTask(Drawn):
     """Sequences of T symbols whose label is a function of them; each symbol is a vector.
 
-    Token t of a sequence s is e_{s_t}, with e_0 … e_{V−1} ~ N(0, I_d) drawn once for all sequences. Tokens do not
-    encode positions; networks that need them add them.
+    Token t of a sequence s is e_{s_t}, with e_0 … e_{V−1} ~ N(0, I_d) drawn once for all sequences.
+    Tokens do not encode positions; networks that need them add them.
 
     Attributes:
-        rule: name of a function in ``RULES``: (generators, n, T, V) → symbols and labels; the first k of n sequences
-            do not depend on n.
+        rule: name of a function in ``RULES``: (generators, n, T, V) → symbols and labels; the first
+            k of n sequences do not depend on n.
         num_symbols: V if fixed by the task; 0 if set by an option.
         least_tokens: smallest T of the rule.
         odd: whether T has to be odd.
@@ -75,7 +75,9 @@ class SymbolTask(Drawn):
 
 
 class RandomSequences(Drawn):
-    """Sequences of independent normal tokens with random targets ±1, which can only be memorized."""
+    """Sequences of independent normal tokens with random targets ±1,
+    which can only be memorized.
+    """
 
     law = f"Synthetic sequences. {{formula}} {_OURS}"
 
@@ -114,10 +116,11 @@ def modular_addition(
 def induction(
     draw: Callable[[int], np.random.Generator], n: int, length: int, count: int
 ) -> Symbols:
-    """… a b … a → b: the last symbol occurred once before; the label is the symbol that followed it.
+    """… a b … a → b: the last symbol occurred once before;
+    the label is the symbol that followed it.
 
-    a is uniform on V symbols, its first place j on 1 … T − 2; s_j = s_T = a, every other symbol is uniform on the
-    symbols except a, and the label is s_{j+1}.
+    a is uniform on V symbols, its first place j on 1 … T − 2; s_j = s_T = a, every other symbol is
+    uniform on the symbols except a, and the label is s_{j+1}.
     """
     last = uniform_integers(draw(0), (n,), count)
     place = uniform_integers(draw(1), (n,), length - 2)

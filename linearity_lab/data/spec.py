@@ -34,7 +34,8 @@ class DatasetSpec(SpecPart):
 
     By default the label c is uniform on C classes, and x given c is N(μ_c, s²I) with |μ_c| = 2.
 
-    Source: our choice, docs/decisions/0008-defaults-of-the-first-figure.md; other laws: ``load_dataset``.
+    Source: our choice, docs/decisions/0008-defaults-of-the-first-figure.md; other
+    laws: ``load_dataset``.
 
     >>> import linearity_lab
     >>> spec = DatasetSpec(name="sine", num_samples=8)

@@ -63,9 +63,11 @@ def compute(
     [4, 8]
 
     Args:
-        spec: a spec such as ``KernelChangeSpec()``, a preset or its name, or a mapping parsed from JSON.
+        spec: a spec such as ``KernelChangeSpec()``, a preset or its name, or a mapping parsed from
+            JSON.
         points: store of finished points, see ``run``.
-        settings: values to replace in the spec; a group as a mapping, ``training={"learning_rate": 0.5}``.
+        settings: values to replace in the spec; a group as a mapping,
+            ``training={"learning_rate": 0.5}``.
 
     Returns:
         The result of the experiment, such as ``KernelChangeResult``.
@@ -86,7 +88,9 @@ def compute(
 
 
 def _dotted(settings: Mapping[str, object], outer: str = "") -> Iterator[tuple[str, object]]:
-    """Yield nested settings by dotted names: ``{"training": {"max_steps": 5}}`` as ``training.max_steps``."""
+    """Yield nested settings by dotted names:
+    ``{"training": {"max_steps": 5}}`` as ``training.max_steps``.
+    """
     for name, value in settings.items():
         if isinstance(value, Mapping):
             yield from _dotted(value, f"{outer}{name}.")

@@ -1,4 +1,6 @@
-"""Departures of runs from their linear models: first crossing of a threshold, or the reason for none."""
+"""Departures of runs from their linear models:
+first crossing of a threshold, or the reason for none.
+"""
 
 import math
 from collections import Counter
@@ -45,7 +47,9 @@ class Departure(Value):
 def departure(
     clock: Sequence[float], values: Sequence[float], threshold: float, outcome: str
 ) -> Departure:
-    """Return the first crossing of the threshold, log-linear between records, or the reason for none."""
+    """Return the first crossing of the threshold, log-linear between records,
+    or the reason for none.
+    """
     index = next((index for index, value in enumerate(values) if value > threshold), None)
     if index is None:
         end = "beyond"
@@ -84,7 +88,9 @@ def departure_summary(
     names: Sequence[str],
     lines: Mapping[str, Sequence[tuple[float, Any]]],
 ) -> str:
-    """Return the table over seeds and the exponents in m of every horizon that all runs reached; title → runs."""
+    """Return the table over seeds and the exponents in m of every horizon that all runs reached;
+    title → runs.
+    """
 
     def note(runs: Sequence[object]) -> str:
         found = Counter((name, getattr(run, name).outcome) for name in names for run in runs)

@@ -35,8 +35,9 @@ class OwnModelError(InvalidInput):
 def load_model(target: str) -> tuple[OwnModel, Path, str]:
     """Load (function, file, name) of ``FILE.py:NAME``; the default name is ``model``.
 
-    The name may also be a single model, (apply, params) or a ``torch.nn.Module``, equal at every width. The file is
-    run as Python code with the caller's rights: only the command line and notebooks call this.
+    The name may also be a single model, (apply, params) or a ``torch.nn.Module``, equal at every
+    width. The file is run as Python code with the caller's rights: only the command line and
+    notebooks call this.
     """
     target = f"{target}:model" if target.endswith(".py") else target
     file, separator, name = target.rpartition(":")
@@ -70,7 +71,9 @@ def load_model(target: str) -> tuple[OwnModel, Path, str]:
 
 @contextmanager
 def their_errors(path: Path) -> Iterator[None]:
-    """Convert errors inside the file, except ``InvalidInput``, to one sentence: line, type, message."""
+    """Convert errors inside the file, except ``InvalidInput``, to one sentence:
+    line, type, message.
+    """
     try:
         yield
     except ModelFails as error:

@@ -73,11 +73,13 @@ def read_checkpoint(path: Path) -> Weights:
 def with_checkpoints(
     made: Any, before: Weights, after: Weights, x: np.ndarray
 ) -> tuple[Apply, PyTree, PyTree]:
-    """Return (apply, w₀, w₁) of (apply, params) or a ``torch.nn.Module`` with the weights of two files.
+    """Return (apply, w₀, w₁) of (apply, params) or a ``torch.nn.Module`` with the
+    weights of two files.
 
-    Arrays are named as in a state dictionary or as leaves of the parameter tree: ``encoder.weight``. All names of a
-    file may have a prefix (``module.``, ``_orig_mod.``). Tied weights need one of their names. Apart from this, names,
-    shapes and untrained values (running averages, frozen parameters) must be equal.
+    Arrays are named as in a state dictionary or as leaves of the parameter tree:
+    ``encoder.weight``. All names of a file may have a prefix (``module.``, ``_orig_mod.``). Tied
+    weights need one of their names. Apart from this, names, shapes and untrained values (running
+    averages, frozen parameters) must be equal.
     """
     if not (hasattr(made, "load_state_dict") and hasattr(made, "state_dict")):
         if not (isinstance(made, tuple) and len(made) == 2 and callable(made[0])):

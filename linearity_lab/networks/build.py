@@ -10,7 +10,9 @@ from ntk_core.networks.architectures import Mirrored, Network, Subtracted
 def build_network(
     architecture: ArchitectureSpec, width: int, num_outputs: int, output: str, **more: object
 ) -> Network:
-    """Build the network of this architecture, width and output; ``more`` has further settings of its class."""
+    """Build the network of this architecture, width and output;
+    ``more`` has further settings of its class.
+    """
     made = resolve_name(architecture.record.network)
     taken = {field.name for field in dataclasses.fields(made)}
     named = taken & set(type(architecture).model_fields)

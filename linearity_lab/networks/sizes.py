@@ -13,7 +13,9 @@ def num_copies(architecture: ArchitectureSpec) -> int:
 
 
 def min_width(architecture: ArchitectureSpec, sizes: Sequence[LayerSize]) -> int:
-    """Smallest hidden width, or expected in-degree if edges are dropped (Zhu, Liu & Belkin 2022, Eq. 8)."""
+    """Smallest hidden width, or expected in-degree if edges are dropped
+    (Zhu, Liu & Belkin 2022, Eq. 8).
+    """
     if architecture.record.by_in_degree:
         kept = 1 - architecture.written_out.drop_probability
         return max(1, round(kept * min(size.fan_in for size in sizes[1:])))

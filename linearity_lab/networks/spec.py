@@ -68,7 +68,8 @@ class ArchitectureSpec(SpecPart):
 
     Settings → layers of f(w; x), apart from its width, its outputs and φ.
 
-    Source: Liu, Zhu & Belkin 2020, Eq. 7, §4, App. A and G; Zhu, Liu & Belkin 2022, App. A; Vaswani et al. 2017.
+    Source: Liu, Zhu & Belkin 2020, Eq. 7, §4, App. A and G; Zhu, Liu & Belkin 2022, App. A;
+    Vaswani et al. 2017.
 
     >>> ArchitectureSpec(depth=3).widths(8)
     (8, 8, 8)
@@ -117,7 +118,9 @@ class ArchitectureSpec(SpecPart):
     )
     """Layers that are trained and so contribute to the kernel K."""
     output_weights: Literal["normal", "signs"] = Field(default="normal", title="Output weights v")
-    """Output weights v: normal, or random ±1, which stay constant if only hidden layers are trained."""
+    """Output weights v: normal, or random ±1,
+    which stay constant if only hidden layers are trained.
+    """
     initial_output: Literal["random", "symmetric", "subtracted"] = Field(
         default="random", title="Output at w₀"
     )
@@ -151,7 +154,9 @@ class ArchitectureSpec(SpecPart):
     num_heads: int = Field(default=4, ge=1, le=64, title="Heads H")
     """Number H of heads, unless it is m."""
     head_dim: int = Field(default=16, ge=1, le=4096, title="Head dimension d")
-    """Dimension d of queries, keys and values of a head, unless it is m; a transformer has H d features."""
+    """Dimension d of queries, keys and values of a head, unless it is m;
+    a transformer has H d features.
+    """
     score_exponent: float = Field(default=0.5, ge=0, le=1, title="Score exponent τ")
     """Scores are q·k / d^τ: ½ is usual, 1 lets attention fade as d grows."""
     causal: bool = Field(default=False, title="Causal")
@@ -161,7 +166,9 @@ class ArchitectureSpec(SpecPart):
     mlp_factor: float = Field(default=4.0, gt=0, le=16, title="Width of the MLPs, in H d")
     """Neurons of the MLPs as a multiple of the H d features, unless they are m."""
     normalization: Literal["none", "plain", "gains"] = Field(default="gains", title="Normalization")
-    """Before attention, MLP and readout: none, each position to mean 0 and variance 1, or that with trained gains."""
+    """Before attention, MLP and readout:
+    none, each position to mean 0 and variance 1, or that with trained gains.
+    """
     positions: Literal["none", "fixed", "learned"] = Field(default="learned", title="Positions")
     """How positions are encoded: not at all, as sines and cosines, or as trained vectors."""
     token_readout: Literal["mean", "first"] = Field(default="mean", title="Readout of the sequence")
@@ -184,7 +191,9 @@ class ArchitectureSpec(SpecPart):
     rank_exponent: float = Field(default=0.5, ge=0, le=1, title="Scale exponent s")
     """Updates are B A / r^s: ½ keeps their kernel constant as r grows, 1 is usual."""
     grows: Literal["neurons", "rank"] = Field(default="neurons", title="What m is")
-    """Size that grows with m: the neurons of the hidden layers or the rank r; the other stays constant."""
+    """Size that grows with m: the neurons of the hidden layers or the rank r;
+    the other stays constant.
+    """
     layer_width: Width = Field(default=256, title="Neurons of the layers")
     """Neurons of each hidden layer if the rank is m."""
 
@@ -278,7 +287,9 @@ class ArchitectureSpec(SpecPart):
         *,
         widths: tuple[int, ...] = (1,),
     ) -> None:
-        """Refuse inputs that do not fit the layers at one of the widths, naming the setting inside ``field``."""
+        """Refuse inputs that do not fit the layers at one of the widths,
+        naming the setting inside ``field``.
+        """
         try:
             for width in widths if self.uses("composition") else widths[:1]:
                 lay_out(self.written_out.steps, width, input_shape)

@@ -1,4 +1,6 @@
-"""Runs: compute a spec and yield events, here or on a cluster; resumable. Imports JAX only to compute."""
+"""Runs: compute a spec and yield events, here or on a cluster; resumable.
+Imports JAX only to compute.
+"""
 
 from linearity_lab.runs import display  # registers the display of specs and results
 from linearity_lab.runs._any_result import Point, Result

@@ -1,7 +1,7 @@
 """Compute points on the workers of a dask cluster; this process submits, listens and stores.
 
-Dask nodes must trust each other, since they unpickle messages (docs/cluster.md). Client and workers run the same
-versions.
+Dask nodes must trust each other, since they unpickle messages (docs/cluster.md). Client and workers
+run the same versions.
 """
 
 import contextlib
@@ -67,7 +67,8 @@ class Cluster:
         self._heard: queue.SimpleQueue[PointProgress] = queue.SimpleQueue()
 
     def compute(self, keys: Sequence[str], hear: Callable[[Report | None], None]) -> None:
-        """Compute these points in parallel on all worker threads; an exception of ``hear`` stops the work.
+        """Compute these points in parallel on all worker threads;
+        an exception of ``hear`` stops the work.
 
         ``hear`` gets None at regular intervals without news.
 

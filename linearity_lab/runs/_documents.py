@@ -1,7 +1,9 @@
-"""Read settings and points that were stored earlier: document → migrated → parsed → a typed outcome.
+"""Read settings and points that were stored earlier:
+document → migrated → parsed → a typed outcome.
 
-A document is the JSON of a spec or a point as some version of the lab wrote it. ``schema_version`` states the version
-of its experiment. Migrations, written beside the spec, lead from one version to the next.
+A document is the JSON of a spec or a point as some version of the lab wrote it.
+``schema_version`` states the version of its experiment. Migrations, written beside the spec, lead
+from one version to the next.
 """
 
 import functools
@@ -27,8 +29,8 @@ Document = Mapping[str, Any]
 class Reading(StrEnum):
     """Outcome of reading stored settings.
 
-    Settings of an unknown experiment, or with an unknown setting, are of an earlier or a later version: nothing in
-    them tells which.
+    Settings of an unknown experiment, or with an unknown setting, are of an earlier or a later
+    version: nothing in them tells which.
     """
 
     READABLE = "readable"
@@ -95,7 +97,8 @@ def migrated(kind: type[ExperimentSpec], document: Document) -> dict[str, Any]:
     """Return settings in the form of this version; a document without a version is current.
 
     Raises:
-        InvalidSpec: if a newer version wrote it, or no migration leads from its version to this one.
+        InvalidSpec: if a newer version wrote it, or no migration leads from its
+            version to this one.
     """
     version = document.get("schema_version", version_of(kind))
     migrations = _migrations(kind, version)
@@ -137,7 +140,8 @@ def migrated_point(experiment: str, version: object, document: Any) -> Any:
     """Return the document of a point in the form of this version; anything but an object as it is.
 
     Raises:
-        InvalidSpec: if a newer version wrote it, or no migration leads from its version to this one.
+        InvalidSpec: if a newer version wrote it, or no migration leads from its
+            version to this one.
     """
     migrations = _migrations(KINDS[experiment].spec, version)
     if not isinstance(document, dict):
@@ -163,8 +167,8 @@ def _migrations(kind: type[ExperimentSpec], version: object) -> list[Any]:
 def digest_json(spec: Spec) -> str:
     """Return canonical JSON without settings at their defaults: the text whose SHA-256 names a run.
 
-    A new setting with a default does not change it. Names of kinds and versions remain, so that different settings
-    have different texts.
+    A new setting with a default does not change it. Names of kinds and versions remain, so that
+    different settings have different texts.
     """
     return json.dumps(reduced(spec), sort_keys=True, separators=(",", ":"))
 

@@ -38,7 +38,8 @@ ROUND = _round_numbers()  # which errors suggest
 def estimate(spec: Spec | str, finished: Container[str] = (), *, most: bool = False) -> Estimated:
     """Estimate a run: spec → number of points, wall time, peak memory.
 
-    Wall time is the sum over points and counts (operations, bytes, calls, programs) of count × time per unit here.
+    Wall time is the sum over points and counts (operations, bytes, calls, programs) of
+    count × time per unit here.
 
     >>> estimate("liu-fig1-left").num_points > 1
     True
@@ -77,7 +78,9 @@ def work_of_points(spec: Spec, most: bool = False) -> Mapping[str, Work]:
 
 
 def largest_bytes(spec: Spec) -> float:
-    """Return the expected peak memory of the largest point above an idle process, including compiling, in bytes."""
+    """Return the expected peak memory of the largest point above an idle process,
+    including compiling, in bytes.
+    """
     return max(num_bytes for _, num_bytes in _costs(spec).values())
 
 
@@ -85,7 +88,9 @@ POINT_BYTES = 20_000  # JSON of a point beside its records: numbers at w₀, pro
 
 
 def result_bytes(spec: Spec) -> dict[str, float]:
-    """Return the estimated bytes of each point of a result by key: its JSON and the arrays stored beside it."""
+    """Return the estimated bytes of each point of a result by key:
+    its JSON and the arrays stored beside it.
+    """
     experiment = experiment_of(spec)
     records = max(1, setting_of(spec, "training.num_records") or 1)
     lines = (setting_of(spec, "num_seeds") or 1) * len(setting_of(spec, "outputs") or (1,))
@@ -97,8 +102,8 @@ def check_result_size(spec: Spec, max_bytes: float) -> None:
     """Refuse a spec whose result is estimated above ``max_bytes``.
 
     Raises:
-        ResultTooLarge: for the first setting that alone makes it fit: kept kernels, training points, seeds, the swept
-            setting.
+        ResultTooLarge: for the first setting that alone makes it fit: kept kernels, training
+            points, seeds, the swept setting.
     """
     required = sum(result_bytes(spec).values())
     if required <= max_bytes:
@@ -143,20 +148,22 @@ def check_size(
     scheduler: str | None = None,
     max_result_bytes: float = math.inf,
 ) -> None:
-    """Refuse a spec with missing data, whose largest point does not fit into memory, or with too large a result.
+    """Refuse a spec with missing data, whose largest point does not fit into memory,
+    or with too large a result.
 
     Args:
         max_bytes: the run's limit in bytes, if it is below :func:`memory_limit`.
         max_result_bytes: limit of the estimated result, in bytes.
-        scheduler: as in :func:`run`. Workers of a cluster check their own memory, so this machine's memory is then
-            no limit unless ``LINEARITY_LAB_MEMORY_GIB`` sets one.
+        scheduler: as in :func:`run`. Workers of a cluster check their own memory, so this machine's
+            memory is then no limit unless ``LINEARITY_LAB_MEMORY_GIB`` sets one.
 
     Raises:
         MissingUpload: for ``dataset.digest``, if the uploaded data are not stored here.
-        TooLarge: for the swept setting or ``dataset.num_samples``, with the largest value that fits (larger values are
-            reduced to it), or 1 if none does.
+        TooLarge: for the swept setting or ``dataset.num_samples``, with the largest value that fits
+            (larger values are reduced to it), or 1 if none does.
         ResultTooLarge: for the setting to lower, if the result is estimated above its limit.
-        InvalidInput: if the environment's memory limit is not a number, or its scheduler not an address.
+        InvalidInput: if the environment's memory limit is not a number, or its
+            scheduler not an address.
     """
     check_data(spec)
     check_result_size(spec, max_result_bytes)
@@ -187,9 +194,10 @@ def check_time(spec: Spec, max_seconds: float, *, most: bool = False) -> None:
         most: as for :func:`estimate`: refuse a spec that could take longer.
 
     Raises:
-        TooLarge: for the first setting that alone brings the time within the limit: the swept setting (larger values
-            are reduced), the seeds, the steps, the training points. The steps come first if their typical number fits.
-            If no setting suffices, for the first one that can be lowered, with 1.
+        TooLarge: for the first setting that alone brings the time within the limit: the swept
+            setting (larger values are reduced), the seeds, the steps, the training points. The
+            steps come first if their typical number fits. If no setting suffices, for the first one
+            that can be lowered, with 1.
     """
     required = sum(seconds_of_points(spec, most).values())
     if required <= max_seconds:
@@ -225,7 +233,9 @@ def _most_in_time(
 def _largest_setting(
     spec: Spec, names: Sequence[str], fits: Callable[[Spec], bool]
 ) -> tuple[str, int, int]:
-    """Return the first setting that alone makes ``spec`` fit, else the first above 1; its largest and new value."""
+    """Return the first setting that alone makes ``spec`` fit, else the first above 1;
+    its largest and new value.
+    """
     largest: dict[str, int] = {}
     for name in names:
         value = setting_of(spec, name)
@@ -271,7 +281,9 @@ def check_data(spec: Spec) -> None:
 
 
 def largest_fitting(fits: Callable[[int], bool], too_large: int) -> int:
-    """Return the largest of :data:`ROUND` below ``too_large`` that fits, by at most ten calls; 1 by assumption."""
+    """Return the largest of :data:`ROUND` below ``too_large`` that fits, by at most ten calls;
+    1 by assumption.
+    """
     end = max(1, bisect.bisect_left(ROUND, too_large))
     # Sizes that fit come first, so bisection finds the first one that does not fit; 1 is not tried.
     first_refused = bisect.bisect_left(ROUND, True, lo=1, hi=end, key=lambda value: not fits(value))
@@ -279,7 +291,9 @@ def largest_fitting(fits: Callable[[int], bool], too_large: int) -> int:
 
 
 def scheduler_address(given: str | None = None) -> str | None:
-    """Return the address of the dask scheduler, ``given`` or from the environment; None to compute here."""
+    """Return the address of the dask scheduler, ``given`` or from the environment;
+    None to compute here.
+    """
     if given is None:
         address = environment_settings().scheduler
         check_scheduler(SCHEDULER_VARIABLE, address)

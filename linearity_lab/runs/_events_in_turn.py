@@ -1,8 +1,8 @@
 """Events of a computation for a loop: ``for event in run(spec)``.
 
-A computation hands its events to a callback. For a loop it runs in a thread that works only while the loop waits for
-the next event, so code of the loop and of the computation never runs at the same time
-(docs/decisions/0016-progress.md).
+A computation hands its events to a callback. For a loop it runs in a thread that works only while
+the loop waits for the next event, so code of the loop and of the computation never runs at the same
+time (docs/decisions/0016-progress.md).
 """
 
 import atexit
@@ -23,8 +23,8 @@ def in_turn(
 ) -> Generator[Item, None, None]:
     """Yield what ``work(hear)`` passes to ``hear``; its error is raised here.
 
-    ``hear`` returns when the next item is asked for. Closing the generator lets it raise :class:`Stopped` instead, and
-    waits until the work has ended.
+    ``hear`` returns when the next item is asked for. Closing the generator lets it raise
+    :class:`Stopped` instead, and waits until the work has ended.
     """
     worker = _Worker(work)
     worker.start()
@@ -63,7 +63,9 @@ class _Worker(Generic[Item]):
         atexit.register(self.stop)
 
     def goes_on(self) -> bool:
-        """Work until the next item, and return whether there is one; raise the error of the work."""
+        """Work until the next item, and return whether there is one;
+        raise the error of the work.
+        """
         self._turns.put(True)
         goes_on = self._answers.get()
         if self._error is not None:

@@ -28,10 +28,12 @@ Loaded = Dataset | Sequence["Loaded"] | Mapping[int, "Loaded"]  # one data set, 
 class Computation:
     """Computation of points by the function ``compute`` beside the spec.
 
-    The module may also define ``load``, for an experiment with several data sets in a list or mapping.
+    The module may also define ``load``, for an experiment with several data sets in a list or
+    mapping.
 
     Attributes:
-        compute: (spec, data, key, progress) → the point of this key; see :class:`ntk_core.progress.Progress`.
+        compute: (spec, data, key, progress) → the point of this key; see
+            :class:`ntk_core.progress.Progress`.
         load: spec → its data; raises ``InvalidInput`` if they are not available.
     """
 
@@ -53,8 +55,8 @@ class Experiment(Generic[SpecType, PointType]):
         counts: computations and arrays of a point, without JAX.
         summary: (spec, points) → lines of text; by default the table of the result's columns.
         sources: keys of its papers, see ``linearity_lab.citation``.
-        record_bytes: JSON bytes of one record of one seed and output in a point, or of one seed and output of an
-            experiment without records; measured on the gallery, rounded up.
+        record_bytes: JSON bytes of one record of one seed and output in a point, or of one seed and
+            output of an experiment without records; measured on the gallery, rounded up.
         kept_bytes: (spec, key) → bytes of the arrays that a point stores apart from its JSON.
         parts: classes that users need to write a spec of this experiment, beside the spec itself.
     """

@@ -26,10 +26,12 @@ class Preset(Generic[Spec_co]):
         paper_spec: the paper's sizes, for a GPU or a long run on a CPU.
         caveats: parts of the claim that measurements do not confirm, from ``claims.toml``.
         on_page: whether the menu of the experiment's page has it.
-        panel: name of the figure that the source shows, which opens first; by default the first of the page.
+        panel: name of the figure that the source shows, which opens first; by default
+            the first of the page.
         is_own: whether the claim is our own; the source then names measurements here.
 
-    Source: our choice; each preset names its figure, and docs/truth.md compares claims with measurements.
+    Source: our choice; each preset names its figure, and docs/truth.md compares claims with
+    measurements.
 
     >>> from linearity_lab.experiments import preset
     >>> found = preset("liu-fig1-left")
@@ -59,8 +61,9 @@ class Preset(Generic[Spec_co]):
 def presets_beside(file: str, kind: type[Part]) -> tuple[Preset[Part], ...]:
     """Return the presets in ``presets.toml`` beside a file, one per table, in order.
 
-    ``[NAME.spec]`` contains the settings that differ from the defaults of ``kind``, and ``[NAME.paper]`` the changes
-    for the paper's sizes. ``our_choice`` above all tables is the default for presets without their own.
+    ``[NAME.spec]`` contains the settings that differ from the defaults of ``kind``, and
+    ``[NAME.paper]`` the changes for the paper's sizes. ``our_choice`` above all tables is the
+    default for presets without their own.
 
     Raises:
         InvalidSpec: for an unknown setting or a value that is not allowed.
@@ -90,7 +93,9 @@ def presets_beside(file: str, kind: type[Part]) -> tuple[Preset[Part], ...]:
 
 
 def read_measured(path: Path) -> dict[str, str]:
-    """Return the fresh measurements that caveats quote, by claim; empty without the file of `make claims`."""
+    """Return the fresh measurements that caveats quote, by claim;
+    empty without the file of `make claims`.
+    """
     if not path.exists():
         return {}
     return tomllib.loads(path.read_text(encoding="utf-8"))

@@ -1,4 +1,6 @@
-"""Run any spec: ``run(spec)`` yields events, ``run_to_end(spec, on_event=…)`` calls a function with each."""
+"""Run any spec: ``run(spec)`` yields events,
+``run_to_end(spec, on_event=…)`` calls a function with each.
+"""
 
 import importlib.util
 import time
@@ -57,10 +59,11 @@ def run(
 ) -> Iterator[Event]:
     """Run a spec or preset → events.
 
-    Yields ``Estimated``, then for each point, in order of cost, ``PointStarted``, ``PointProgress`` …,
-    ``PointFinished`` or ``PointFailed``, and finally ``Ended`` with the result. Divergence and similar numerical
-    problems are outcomes in a point, not errors. On a cluster points run in parallel and finish in any order; the
-    result sorts them by key. Jupyter and marimo show a progress bar.
+    Yields ``Estimated``, then for each point, in order of cost, ``PointStarted``,
+    ``PointProgress`` …, ``PointFinished`` or ``PointFailed``, and finally ``Ended`` with the
+    result. Divergence and similar numerical problems are outcomes in a point, not errors. On a
+    cluster points run in parallel and finish in any order; the result sorts them by key. Jupyter
+    and marimo show a progress bar.
 
     The computation runs in a thread that works only while the loop waits for the next event.
     :func:`run_to_end` calls a function with each event instead, and has no thread.
@@ -73,20 +76,21 @@ def run(
     Args:
         spec: a spec, or the name of a preset.
         points: storage of finished points, from which an interrupted run resumes; none by default.
-        should_stop: called between chunks of work; if it returns True, the run ends as cancelled and keeps its points.
-        scheduler: address of a dask scheduler whose workers compute the points (docs/cluster.md), by default from
-            ``LINEARITY_LAB_SCHEDULER``; ``""`` always computes in this process.
-        computation: computes the points of a custom model, loaded by the command ``own``, in this process. Its cost is
-            unknown, so no ``Estimated`` is yielded and no size is refused.
+        should_stop: called between chunks of work; if it returns True, the run ends as cancelled
+            and keeps its points.
+        scheduler: address of a dask scheduler whose workers compute the points (docs/cluster.md),
+            by default from ``LINEARITY_LAB_SCHEDULER``; ``""`` always computes in this process.
+        computation: computes the points of a custom model, loaded by the command ``own``, in this
+            process. Its cost is unknown, so no ``Estimated`` is yielded and no size is refused.
 
     Returns:
         An iterator of events; closing it stops the run.
 
     Raises:
-        TooLarge: before tracing, if the largest point does not fit into memory; workers of a cluster check their own
-            memory and fail points that do not fit.
-        InvalidInput: if ``spec`` is neither a spec nor a preset, ``scheduler`` is not an address, or the spec of a
-            custom model has no ``computation``.
+        TooLarge: before tracing, if the largest point does not fit into memory; workers of a
+            cluster check their own memory and fail points that do not fit.
+        InvalidInput: if ``spec`` is neither a spec nor a preset, ``scheduler`` is not an address,
+            or the spec of a custom model has no ``computation``.
 
     Source: our choice, docs/decisions/0001-specs-and-events.md and docs/jobs-and-results.md.
     """
@@ -111,8 +115,8 @@ def run_to_end(
     'completed'
 
     Args:
-        on_event: called with each event, the last one included, between pieces of work. Its exceptions end the run
-            and are raised here.
+        on_event: called with each event, the last one included, between pieces of work. Its
+            exceptions end the run and are raised here.
         spec, points, should_stop, scheduler, computation: as for :func:`run`.
 
     Returns:
@@ -264,7 +268,9 @@ class _Run:
                 self._finish(key, point)
 
     def _tell(self, event: Event) -> None:
-        """Call the listener. Its error ends the run as a stop, since a computation would take it for its own."""
+        """Call the listener. Its error ends the run as a stop,
+        since a computation would take it for its own.
+        """
         try:
             self._on_event(event)
         except BaseException as error:
@@ -300,12 +306,15 @@ def _site(
     return Cluster(spec, address)
 
 
-# Seconds of work after which the measured speed weighs as much as the expected one; shorter measurements are noisy.
+# Seconds of work after which the measured speed weighs as much as the expected one; shorter
+# measurements are noisy.
 TRUST_S = 1.0
 
 
 class Clock:
-    """Progress of a run by the expected seconds of its points; ``skipped`` points are from an earlier run."""
+    """Progress of a run by the expected seconds of its points;
+    ``skipped`` points are from an earlier run.
+    """
 
     def __init__(self, expected: Mapping[str, float], skipped: Collection[str] = ()):
         self._expected = expected
@@ -319,7 +328,9 @@ class Clock:
         self._shares[key] = share
 
     def so_far(self) -> dict[str, Any]:
-        """Return the finished share of the run and the remaining seconds (None before any work), as in events."""
+        """Return the finished share of the run and the remaining seconds (None before any work),
+        as in events.
+        """
         whole = sum(self._expected.values())
         done = sum(self._expected[key] * share for key, share in self._shares.items())
         measured = done - self._skipped

@@ -48,20 +48,23 @@ Result_co = TypeVar("Result_co", bound="ResultValue", covariant=True)
 class SpecOf(Generic[Result_co]):
     """Second base of a spec that names the type of its results, for type checkers only.
 
-    ``class ToySpec(TrainedSweep, SpecOf["ToyResult"])`` makes ``compute(ToySpec())`` a ``ToyResult``. The name stays a
-    string because results are defined after their specs. Without this base ``compute`` gives a ``ResultValue``.
+    ``class ToySpec(TrainedSweep, SpecOf["ToyResult"])`` makes ``compute(ToySpec())`` a
+    ``ToyResult``. The name stays a string because results are defined after their specs. Without
+    this base ``compute`` gives a ``ResultValue``.
     """
 
 
 class ExperimentSpec(SpecPart):
     """Base class of experiment settings → points; subclasses define both.
 
-    Each value of one setting, ``swept_field``, gives a point with a key such as ``width=100``. Points are stored by
-    key, so a subclass with another kind of points overrides :meth:`point_keys` and keeps the keys unique.
+    Each value of one setting, ``swept_field``, gives a point with a key such as ``width=100``.
+    Points are stored by key, so a subclass with another kind of points overrides :meth:`point_keys`
+    and keeps the keys unique.
 
     Attributes:
-        schema_version: version of the experiment. A subclass raises it, with a migration, when it renames or removes
-            a setting or changes a default or a meaning. A new setting with a default needs neither.
+        schema_version: version of the experiment. A subclass raises it, with a migration, when it
+            renames or removes a setting or changes a default or a meaning. A new setting with a
+            default needs neither.
         migrations: earlier version → step to the next version, for stored settings and points.
         float_type: floating-point type of the computation; empty for JAX's default.
         key_parts: name of each part of a key → parser of its text.
@@ -136,7 +139,9 @@ class ExperimentSpec(SpecPart):
         return {}
 
     def command(self) -> tuple[str, ...]:
-        """Return the command that computes a custom model; empty for specs that ``run`` computes."""
+        """Return the command that computes a custom model;
+        empty for specs that ``run`` computes.
+        """
         return ()
 
 
@@ -146,7 +151,9 @@ def version_of(kind: type[ExperimentSpec]) -> int:
 
 
 class SeededSpec(ExperimentSpec):
-    """Runs with several seeds for networks, or networks and data; a subclass defines ``dataset``."""
+    """Runs with several seeds for networks, or networks and data;
+    a subclass defines ``dataset``.
+    """
 
     if TYPE_CHECKING:  # fields of the subclasses, which order them
         dataset: Any
@@ -188,7 +195,9 @@ class SweepSpec(SeededSpec):
     """
 
     one_output: ClassVar[bool] = False
-    """Whether two classes are one output with targets −1 and +1, as in the theory, for linear outputs."""
+    """Whether two classes are one output with targets −1 and +1, as in the theory,
+    for linear outputs.
+    """
     needs_classes: ClassVar[Mapping[str, tuple[str, str]]] = {"outputs": ("softmax", "linear")}
     """Setting → (choice that needs data with classes, replacement for other data)."""
 
@@ -204,7 +213,9 @@ class SweepSpec(SeededSpec):
     )
     """The runs use this seed and the following ones."""
     draws: Literal["network", "network and data"] = Field(default="network", title="Seeds draw")
-    """Each seed draws a network for one data set, or a network and data (from the sum of both seeds)."""
+    """Each seed draws a network for one data set,
+    or a network and data (from the sum of both seeds).
+    """
 
     @property
     def all_outputs(self) -> tuple[str, ...]:

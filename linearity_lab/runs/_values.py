@@ -24,13 +24,16 @@ Record = Any  # one seed's part of a point; each experiment has its own type
 
 
 class Value(BaseModel):
-    """Base class of stored and transmitted values: frozen; JSON has NaN and infinities as strings."""
+    """Base class of stored and transmitted values: frozen;
+    JSON has NaN and infinities as strings.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
 
     @classmethod
     def read_off(cls, *sources: object, **given: object) -> Self:
-        """Return a value with the ``given`` fields, and other fields from the first source with such an attribute.
+        """Return a value with the ``given`` fields,
+        and other fields from the first source with such an attribute.
 
         Arrays become tuples in full precision. Fields in no source keep their defaults.
         """
@@ -106,13 +109,15 @@ class Provenance(Value):
 
 
 class PointValue(Value):
-    """Base class of an experiment's points; a subclass adds ``kind`` (the experiment's name) and values.
+    """Base class of an experiment's points;
+    a subclass adds ``kind`` (the experiment's name) and values.
 
     Attributes:
         runtime_s: wall time of the computation in seconds, set by the run.
-        provenance: provenance of the run that computed it, possibly earlier than the result's; None in older results,
-            which use the result's.
-        of_each_seed: fields with one record per seed, by default the runs; other fields are those of the first seed.
+        provenance: provenance of the run that computed it, possibly earlier than the result's; None
+            in older results, which use the result's.
+        of_each_seed: fields with one record per seed, by default the runs; other fields are
+            those of the first seed.
         key_parts: fields that form the key; a field at its default is omitted.
 
     >>> WidthPoint(kind="example", width=30).key
@@ -143,9 +148,11 @@ class PointValue(Value):
         return False
 
     def apart(self) -> tuple[Self, dict[str, NDArray[np.float64]]]:
-        """Return the point without its large arrays, and these arrays by name; by default it has none.
+        """Return the point without its large arrays, and these arrays by name;
+        by default it has none.
 
-        The store keeps the arrays outside the JSON of a point, and pages load them when they draw them.
+        The store keeps the arrays outside the JSON of a point, and pages load them
+        when they draw them.
         """
         return self, {}
 

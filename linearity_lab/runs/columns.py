@@ -73,10 +73,12 @@ class Column:
     Attributes:
         name: stable header in CSV files.
         title: displayed heading; columns without a title appear only in CSV files.
-        of: (point, run) → value, None for an empty cell; by default the run's attribute of this name.
-        format: for a measure, the values of several runs → a cell of the text summary, which omits measures without a
-            format. For any other column, a value → its text.
-        role: ``swept`` for the horizontal axis, ``line`` for the name of a line, ``label`` for descriptions of a run.
+        of: (point, run) → value, None for an empty cell; by default the run's
+            attribute of this name.
+        format: for a measure, the values of several runs → a cell of the text summary, which omits
+            measures without a format. For any other column, a value → its text.
+        role: ``swept`` for the horizontal axis, ``line`` for the name of a line, ``label`` for
+            descriptions of a run.
         counts: selects the runs in the text summary.
         optional: whether CSV files omit the column if no run has a value.
     """

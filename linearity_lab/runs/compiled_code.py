@@ -1,8 +1,10 @@
 """Cache compiled code on disk with JAX's cache, and release it from memory above a limit.
 
-The same directory keeps finished parts of long points, so a stopped or killed run resumes within a point.
+The same directory keeps finished parts of long points, so a stopped or killed run
+resumes within a point.
 
-``import ntk_core`` does not change JAX's settings; a notebook enables the cache by :func:`keep_compiled_code`.
+``import ntk_core`` does not change JAX's settings; a notebook enables the cache by
+:func:`keep_compiled_code`.
 """
 
 import gc
@@ -24,7 +26,8 @@ from ntk_core.errors import InvalidInput
 
 VARIABLE = "LINEARITY_LAB_CACHE"
 
-# Above this size a start clears the directory. JAX's own limit reads every entry at each write: seconds per sweep.
+# Above this size a start clears the directory. JAX's own limit reads every entry at each write:
+# seconds per sweep.
 MAX_BYTES = 200_000_000
 _JAX_VARIABLE = "JAX_COMPILATION_CACHE_DIR"
 _PROCESSOR = Path("/proc/cpuinfo")
@@ -42,7 +45,8 @@ _LOG = logging.getLogger(__name__)
 def keep_compiled_code() -> None:
     """Enable JAX's compilation cache in the directory ``LINEARITY_LAB_CACHE``.
 
-    If ``JAX_COMPILATION_CACHE_DIR`` is set, the cache is unchanged. An unusable directory is logged in one line.
+    If ``JAX_COMPILATION_CACHE_DIR`` is set, the cache is unchanged. An unusable directory
+    is logged in one line.
     """
     global _keeps_unfinished
     _keeps_unfinished = True
@@ -81,7 +85,9 @@ def compiled_code_directory() -> Path | None:
 
 
 def _processor() -> str:
-    """Return a digest of the processor type, since code is specific to it; JAX distinguishes compilers."""
+    """Return a digest of the processor type, since code is specific to it;
+    JAX distinguishes compilers.
+    """
     try:
         lines = _PROCESSOR.read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -115,7 +121,8 @@ def num_maps() -> int:
 def release_compiled(most: int = MAX_MAPS, most_bytes: float = MOST_BYTES) -> bool:
     """Release all compiled programs above a limit, and return whether it did.
 
-    The limit is ``most`` memory maps, or ``most_bytes`` more memory than at the first call or the last release.
+    The limit is ``most`` memory maps, or ``most_bytes`` more memory than at the first call
+    or the last release.
     """
     global _at_rest
     _at_rest = _at_rest or resident_memory()
@@ -131,7 +138,9 @@ def release_compiled(most: int = MAX_MAPS, most_bytes: float = MOST_BYTES) -> bo
 
 
 def unfinished_directory() -> Path | None:
-    """Return the directory of finished pairs of blocks after deleting old ones; None if the cache is off."""
+    """Return the directory of finished pairs of blocks after deleting old ones;
+    None if the cache is off.
+    """
     if not _keeps_unfinished:
         return None
     try:

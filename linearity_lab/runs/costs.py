@@ -1,4 +1,6 @@
-"""Count a point's computations and arrays, and convert counts to work, bytes and seconds. Without JAX."""
+"""Count a point's computations and arrays, and convert counts to work, bytes and seconds.
+Without JAX.
+"""
 
 from __future__ import annotations
 
@@ -46,14 +48,17 @@ class Work(NamedTuple):
         return Work(*(times * count for count in self))
 
     def seconds(self, work: Work) -> float:
-        """Return the wall time of ``work`` on a machine with these seconds per unit of each count."""
+        """Return the wall time of ``work`` on a machine with these seconds per
+        unit of each count.
+        """
         return sum(map(operator.mul, self, work))
 
 
 Machine = Work  # seconds per unit of each count
 
 
-# Two cores of a cloud machine; `python -m benchmarks --only estimates` fits both tables to its records and prints them.
+# Two cores of a cloud machine; `python -m benchmarks --only estimates` fits both tables to its
+# records and prints them.
 SHIPPED = Machine(operations=1e-11, traffic=6e-11, calls=3.4e-5, programs=0.9)
 # Seconds to compile each kind of program for a network without layers, with SHIPPED.programs = 1.
 COEFFICIENTS: dict[str, float] = {
@@ -128,7 +133,9 @@ class Counted:
 
     @property
     def num_seen(self) -> int:
-        """Inputs, pre-activations, activations and gradients of all layers and samples in a step."""
+        """Inputs, pre-activations, activations and gradients of all layers and
+        samples in a step.
+        """
         return self.num_samples * (self.num_inputs + 4 * num_features(self.layers))
 
     @property
@@ -148,7 +155,9 @@ class Counted:
 
     @functools.cached_property
     def num_views(self) -> int:
-        """Inputs, pre-activations and C cotangents of all layers and samples, with one temporary copy each."""
+        """Inputs, pre-activations and C cotangents of all layers and samples,
+        with one temporary copy each.
+        """
         numbers = self.num_inputs + (2 * self.num_outputs + 1) * num_features(self.layers)
         return (self.num_samples + self.num_test) * numbers
 
@@ -232,12 +241,15 @@ class Counts:
         )
 
 
-# (spec, key, most) → counts of every network of a point; with ``most``, of the maximum numbers of steps and products.
+# (spec, key, most) → counts of every network of a point; with ``most``, of the maximum numbers of
+# steps and products.
 SpecType_contra = TypeVar("SpecType_contra", contravariant=True)
 
 
 class CountsOf(Protocol[SpecType_contra]):
-    """Function of a spec and a key → counts of the point; with ``most``, the maximum numbers of steps and products."""
+    """Function of a spec and a key → counts of the point;
+    with ``most``, the maximum numbers of steps and products.
+    """
 
     def __call__(
         self, spec: SpecType_contra, key: str, most: bool = False, /
@@ -273,7 +285,9 @@ def peak_bytes(counts: Sequence[Counts]) -> float:
 
 
 def bytes_of_points(points: Collection[Sequence[Counts]]) -> list[float]:
-    """Return the peak memory of each point, including the compiling of all and the second derivatives of this one."""
+    """Return the peak memory of each point,
+    including the compiling of all and the second derivatives of this one.
+    """
     seconds = min(sum(each.compiling for counts in points for each in counts), MAX_COMPILING_S)
     derivatives = (
         sum(each.programs.get(kind, 0) for each in counts for kind in DERIVATIVES)
@@ -295,7 +309,9 @@ _here = SHIPPED
 
 
 def machine() -> Machine:
-    """Return the speeds of this machine: shipped values until :func:`learn` receives finished points."""
+    """Return the speeds of this machine:
+    shipped values until :func:`learn` receives finished points.
+    """
     return _here
 
 
@@ -310,7 +326,9 @@ def learn(points: Iterable[tuple[Work, float]]) -> None:
 def fitted(
     points: list[tuple[Work, float]], prior: Machine = SHIPPED, weight: float = PRIOR
 ) -> Machine:
-    """Fit machine speeds to pairs of work and seconds; ``prior`` weighs as much as ``weight`` points."""
+    """Fit machine speeds to pairs of work and seconds;
+    ``prior`` weighs as much as ``weight`` points.
+    """
     if not points:
         return prior
     start = np.array(prior)
@@ -325,8 +343,9 @@ def fitted(
 def nonnegative_fit(counts: np.ndarray, seconds: np.ndarray, weight: float) -> np.ndarray:
     """Fit constants c ≥ 0 near 1 with counts·c ≈ seconds, by least squares in relative errors.
 
-    A point of t seconds with expected time ŝ has weight 1/√(t ŝ), so half and twice the expected time count equally.
-    Finally all constants are scaled to bring the median of t / counts·c closer to 1.
+    A point of t seconds with expected time ŝ has weight 1/√(t ŝ), so half and twice the
+    expected time count equally. Finally all constants are scaled to bring the median of t /
+    counts·c closer to 1.
 
     Args:
         counts: (points, constants), in units in which the expected constants are 1.

@@ -1,4 +1,6 @@
-"""Short names of settings in URLs, the same for every experiment: ``architecture=cnn&activation=relu``."""
+"""Short names of settings in URLs, the same for every experiment:
+``architecture=cnn&activation=relu``.
+"""
 
 from collections.abc import Mapping
 
@@ -33,7 +35,9 @@ PICKS = ("data", "network", "outputs", "activation")  # which pages share
 
 
 def setting_named(model: type[SpecPart], name: str) -> str:
-    """Return the dotted name that a short name means in this experiment; an unknown name unchanged."""
+    """Return the dotted name that a short name means in this experiment;
+    an unknown name unchanged.
+    """
     known = {setting.name for setting in settings(model)}
     if name in known:
         return name
@@ -52,7 +56,9 @@ def usual_texts(model: type[SpecPart], texts: Mapping[str, str]) -> dict[str, st
 
 
 def _usual(setting: Setting, text: str) -> str:
-    """Return the names of choices that are given by name or title in any case: ``CNN`` for ``convnet``."""
+    """Return the names of choices that are given by name or title in any case:
+    ``CNN`` for ``convnet``.
+    """
     if setting.entry not in ("choice", "choices"):
         return text
     by_words = {}

@@ -1,4 +1,6 @@
-"""Settings by dotted names: parsed from text, validated, changed, shown; errors name their setting."""
+"""Settings by dotted names: parsed from text, validated, changed, shown;
+errors name their setting.
+"""
 
 import math
 import re
@@ -40,9 +42,10 @@ def with_settings(spec: Part, given: Mapping[str, object]) -> Part:
 
     Spec → spec, with settings by dotted names: ``{"training.learning_rate": 0.5}``.
 
-    A list of groups is given as a whole or by its length, ``{"architectures": 3, "architectures.2.kind": "resnet"}``;
-    new groups have default settings. Settings that a changed choice (dataset, architecture, swept quantity) does not
-    use are dropped unless given.
+    A list of groups is given as a whole or by its length,
+    ``{"architectures": 3, "architectures.2.kind": "resnet"}``; new groups have default settings.
+    Settings that a changed choice (dataset, architecture, swept quantity) does not use are
+    dropped unless given.
 
     >>> from linearity_lab.experiments import KernelChangeSpec
     >>> with_settings(KernelChangeSpec(), {"training.max_steps": 5}).training.max_steps
@@ -125,7 +128,9 @@ def _resized(setting: Setting, groups: object, count: int) -> list[object]:
 
 
 def _drop_unused(model: type[SpecPart], data: Values, given: Mapping[str, object]) -> None:
-    """Remove from ``data`` settings that its choices do not use, unless given by their dotted names."""
+    """Remove from ``data`` settings that its choices do not use,
+    unless given by their dotted names.
+    """
     found = values_in(model, data)
     defaults = {setting.name: setting.info.default for setting in settings(model)}
     values = {**defaults, **found}
@@ -177,7 +182,9 @@ def value_of(setting: Setting, text: str) -> Any:
 
 
 def changed_values(spec: SpecPart, base: SpecPart) -> Values:
-    """Return the values by dotted name that change ``base`` to ``spec``, see :func:`with_settings`."""
+    """Return the values by dotted name that change ``base`` to ``spec``,
+    see :func:`with_settings`.
+    """
     before = values_of(base)
     defaults = {setting.name: setting.info.default for setting in settings(type(spec))}
     return {
@@ -193,10 +200,12 @@ def differences(spec: SpecPart, base: SpecPart) -> dict[str, str]:
 
 
 def spec_from_texts(texts: Mapping[str, str], base: Part) -> tuple[Part, tuple[InvalidInput, ...]]:
-    """Apply the settings of ``texts`` to ``base``; report those that cannot be used, which keep their values.
+    """Apply the settings of ``texts`` to ``base``;
+    report those that cannot be used, which keep their values.
 
-    Values of ``base`` that conflict with ``texts`` are replaced by the nearest allowed value or the default, and
-    reported. Valid settings of ``texts`` are dropped, and reported, only as a last resort.
+    Values of ``base`` that conflict with ``texts`` are replaced by the nearest allowed
+    value or the default, and reported. Valid settings of ``texts`` are dropped, and
+    reported, only as a last resort.
     """
     known = {setting.name: setting for setting in settings(type(base))}
     given: dict[str, object] = {}  # usable so far
@@ -239,7 +248,9 @@ def _replacements(error: InvalidSpec, known: Mapping[str, Setting]) -> dict[str,
 
 
 def _in_groups_of(error: InvalidSpec, given: Mapping[str, object]) -> set[str]:
-    """Return the given settings in the groups of the wrong ones; all given ones if there are none."""
+    """Return the given settings in the groups of the wrong ones;
+    all given ones if there are none.
+    """
     groups = {problem.field.rpartition(".")[0] for problem in error.problems}
     return {name for name in given if name.rpartition(".")[0] in groups} or set(given)
 
@@ -263,7 +274,9 @@ _LONGEST = 60  # characters of a value; graphs and compositions are longer
 
 
 def settings_html(part: SpecPart) -> str:
-    """Return a table of the settings that differ from their defaults, with titles and Python names."""
+    """Return a table of the settings that differ from their defaults,
+    with titles and Python names.
+    """
     usual = type(part)()
     changed = changed_values(part, usual)
     if not changed:

@@ -38,10 +38,11 @@ Width = Annotated[int, BeforeValidator(_count), Field(ge=1, le=10_000_000), Coun
 
 
 class SpecPart(pydantic.BaseModel):
-    """Frozen group of settings, each described by the docstring below it; unknown settings are refused.
+    """Frozen group of settings, each described by the docstring below it;
+    unknown settings are refused.
 
-    ``relevant`` maps a setting to the choices of ``selector`` that use it. With other choices it is refused when given
-    and omitted from the JSON, so equal work has equal digests.
+    ``relevant`` maps a setting to the choices of ``selector`` that use it. With other choices it is
+    refused when given and omitted from the JSON, so equal work has equal digests.
     """
 
     model_config = pydantic.ConfigDict(
@@ -49,6 +50,14 @@ class SpecPart(pydantic.BaseModel):
     )
     selector: ClassVar[str] = ""
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {}
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **options: Any) -> None:
+        """Make each description one line of help, however many lines it has in the source."""
+        super().__pydantic_init_subclass__(**options)
+        for info in cls.model_fields.values():
+            if info.description is not None:
+                info.description = " ".join(info.description.split())
 
     @model_validator(mode="after")
     def _only_relevant(self) -> Self:
@@ -91,8 +100,8 @@ class SpecPart(pydantic.BaseModel):
 def reduced(part: SpecPart) -> dict[str, Any]:
     """Return the JSON of a group of settings, without those at their defaults.
 
-    A field with a single allowed value, such as the name of an experiment, distinguishes types and remains, and so does
-    the version. The same holds for the parts of compositions and drawn graphs.
+    A field with a single allowed value, such as the name of an experiment, distinguishes types and
+    remains, and so does the version. The same holds for the parts of compositions and drawn graphs.
     """
     return _reduced(part, part.model_dump(mode="json"))
 

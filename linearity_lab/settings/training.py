@@ -59,7 +59,8 @@ class DescentSpec(SpecPart):
 
     Steps to a loss threshold, L(w) ≤ ``loss_threshold``, or to ``max_steps``.
 
-    Source: Liu, Zhu & Belkin 2020, §6 and App. B; rate and threshold are our choice, docs/jobs-and-results.md.
+    Source: Liu, Zhu & Belkin 2020, §6 and App. B; rate and threshold are our choice,
+    docs/jobs-and-results.md.
 
     >>> DescentSpec(max_steps=100).learning_rate
     'auto'
@@ -91,7 +92,9 @@ def _without_method(given: Any) -> Any:
 
 
 def _settings_for(kind: type[DescentSpec], given: DescentSpec) -> dict[str, Any]:
-    """Return the given settings for another kind of training; refuse those that it does not have."""
+    """Return the given settings for another kind of training;
+    refuse those that it does not have.
+    """
     for name in sorted(given.model_fields_set - set(kind.model_fields)):
         allowed = "no such setting here, where the experiment chooses it"
         raise InvalidInput(f"training.{name}", getattr(given, name), allowed)
@@ -105,9 +108,11 @@ DescentSettings = Annotated[DescentSpec, BeforeValidator(_without_method)]
 class TrainingSpec(DescentSpec):
     """Settings of a training: method, loss, learning rate and stopping rule.
 
-    Gradient descent w ← w − η ∇L(w), or another method, to L(w) ≤ ``loss_threshold`` or ``max_steps``.
+    Gradient descent w ← w − η ∇L(w), or another method, to L(w) ≤ ``loss_threshold`` or
+    ``max_steps``.
 
-    Source: Liu, Zhu & Belkin 2020, §6 and App. B; rate and threshold are our choice, docs/jobs-and-results.md.
+    Source: Liu, Zhu & Belkin 2020, §6 and App. B; rate and threshold are our choice,
+    docs/jobs-and-results.md.
 
     >>> TrainingSpec(max_steps=100).learning_rate
     'auto'

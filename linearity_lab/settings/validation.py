@@ -14,7 +14,9 @@ from ntk_core.terms import Term
 
 
 def problems(model: type[SpecPart], error: ValidationError) -> tuple[InvalidInput, ...]:
-    """Return one :class:`InvalidInput` per setting, named by its dotted path (``architecture.depth``)."""
+    """Return one :class:`InvalidInput` per setting,
+    named by its dotted path (``architecture.depth``).
+    """
     found: dict[str, InvalidInput] = {}
     for detail in error.errors(include_url=False):
         path, info, group = _field_at(model, detail["loc"])
@@ -30,7 +32,9 @@ def problems(model: type[SpecPart], error: ValidationError) -> tuple[InvalidInpu
 def _problem(
     detail: Mapping[str, Any], path: str, info: FieldInfo | None, group: type[SpecPart]
 ) -> InvalidInput:
-    """Describe one of pydantic's errors; ``path``, ``info`` and ``group`` are those of its setting."""
+    """Describe one of pydantic's errors;
+    ``path``, ``info`` and ``group`` are those of its setting.
+    """
     place = ".".join(map(str, detail["loc"]))
     raised = detail.get("ctx", {}).get("error")
     if isinstance(raised, InvalidInput):  # by a validator of ours
@@ -46,7 +50,9 @@ def _problem(
 
 
 def part_type(info: FieldInfo) -> type[SpecPart] | None:
-    """Return the type of the group, or groups, of settings in a field; None for a single setting."""
+    """Return the type of the group, or groups, of settings in a field;
+    None for a single setting.
+    """
     held = info.annotation
     if typing.get_origin(held) is tuple:
         held = typing.get_args(held)[0]
@@ -96,7 +102,9 @@ def _of_entries(info: FieldInfo) -> list[object]:
 def _field_at(
     model: type[SpecPart], location: tuple[int | str, ...]
 ) -> tuple[str, FieldInfo | None, type[SpecPart]]:
-    """Return the dotted name of the deepest setting toward ``location``, its field, and its group."""
+    """Return the dotted name of the deepest setting toward ``location``, its field,
+    and its group.
+    """
     names: list[str] = []
     info: FieldInfo | None = None
     for step in location:

@@ -1,4 +1,6 @@
-"""Iteration over the settings of a spec by dotted names: ``dataset.num_samples``, ``architectures.0.depth``."""
+"""Iteration over the settings of a spec by dotted names:
+``dataset.num_samples``, ``architectures.0.depth``.
+"""
 
 import functools
 import string
@@ -40,8 +42,8 @@ class Setting:
         part: its group of settings.
         entry: kind of input; ``parts`` is a list of groups, given by its length.
         options: choices; empty for free input.
-        conditions: (name of another setting, required kinds, or an index below its length) for each setting that
-            decides whether this one is used.
+        conditions: (name of another setting, required kinds, or an index below its length) for each
+            setting that decides whether this one is used.
         place: its group among several, such as ``Network A``; empty for a single group.
     """
 
@@ -134,7 +136,9 @@ class Setting:
 
 @functools.cache
 def settings(model: type[SpecPart]) -> tuple[Setting, ...]:
-    """Return all changeable settings of a spec type, in order, including all possible groups of lists."""
+    """Return all changeable settings of a spec type, in order,
+    including all possible groups of lists.
+    """
     return tuple(_settings(model, "", (), ""))
 
 
@@ -189,7 +193,9 @@ def entry_of(annotation: object) -> tuple[Entry, tuple[Option, ...]]:
 
 
 def value_at(part: object, name: str) -> Any:
-    """Return the value at a dotted name in a spec or its JSON data; ``KeyError`` for an unknown or unused setting."""
+    """Return the value at a dotted name in a spec or its JSON data;
+    ``KeyError`` for an unknown or unused setting.
+    """
     for step in name.split("."):
         if isinstance(part, tuple | list):
             part = {str(index): each for index, each in enumerate(part)}

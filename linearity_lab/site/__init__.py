@@ -1,7 +1,8 @@
 """The lab as static files: ``linearity-lab site --out DIR``.
 
-The files work from a disk, any file server or GitHub Pages, without external resources: the lecture, *Live*, the
-gallery with a page per figure, the glossary, the claims, and the questions and answers as Markdown.
+The files work from a disk, any file server or GitHub Pages, without external resources: the
+lecture, *Live*, the gallery with a page per figure, the glossary, the claims, and the questions and
+answers as Markdown.
 """
 
 import json
@@ -33,7 +34,8 @@ def write_site(
     *,
     documentation: bool = False,
 ) -> Iterator[str]:
-    """Write all files below ``folder`` by ``write(path, text)``; yield a few words on each written part.
+    """Write all files below ``folder`` by ``write(path, text)``;
+    yield a few words on each written part.
 
     With ``documentation``, menus link to the pages that make docs builds in docs/ there.
     """

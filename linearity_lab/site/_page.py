@@ -1,4 +1,6 @@
-"""Frame of every page of the site: head, menu, foot, and Markdown as HTML with formulas as MathML."""
+"""Frame of every page of the site:
+head, menu, foot, and Markdown as HTML with formulas as MathML.
+"""
 
 import functools
 import json
@@ -43,9 +45,10 @@ def page(template: str, menu: Mapping[str, str], **values: object) -> str:
 
     Args:
         menu: files with their titles.
-        values: values of the template. ``frame.html`` takes title; here, its file in the menu; kind, the class of its
-            main element; about, a sentence for search engines; up, the relative path to the site's folder; and scripts
-            to load after the page (scripts that draw figures load with the first figure).
+        values: values of the template. ``frame.html`` takes title; here, its file in the menu;
+            kind, the class of its main element; about, a sentence for search engines; up, the
+            relative path to the site's folder; and scripts to load after the page (scripts that
+            draw figures load with the first figure).
     """
     frame = {
         "here": "",

@@ -1,4 +1,6 @@
-"""Markdown with named parts: headings, and fields ``name: value`` in front matter or below a heading."""
+"""Markdown with named parts:
+headings, and fields ``name: value`` in front matter or below a heading.
+"""
 
 from __future__ import annotations
 
@@ -121,7 +123,9 @@ def _one_line(text: str) -> str:
 
 
 def typeset(text: str) -> str:
-    """Escape ``text`` like :func:`plain`, with symbols such as ``m^(-1/2)`` and ``Q_L`` as formulas."""
+    """Escape ``text`` like :func:`plain`,
+    with symbols such as ``m^(-1/2)`` and ``Q_L`` as formulas.
+    """
     pieces = _SYMBOL.split(_one_line(text))
     pieces[::2] = [_MARKDOWN.sub(r"\\\1", each) for each in pieces[::2]]
     for at in range(1, len(pieces), 2):
@@ -144,7 +148,9 @@ def _symbol(text: str) -> tuple[str, str, str]:
 
 
 def raised(text: str) -> str:
-    """Return ``text`` as HTML with raised powers such as ``m^(-1/2)``, readable before the formula script loads."""
+    """Return ``text`` as HTML with raised powers such as ``m^(-1/2)``,
+    readable before the formula script loads.
+    """
     pieces = _SYMBOL.split(html.escape(_one_line(text)))
     for at in range(1, len(pieces), 2):
         letter, index, power = _symbol(pieces[at])

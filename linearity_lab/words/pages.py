@@ -1,7 +1,8 @@
 """The words of pages, charts and the glossary, read on first use from Markdown.
 
-``words.md`` in the folder of a page contains the words of the page, and of each chart below a heading ``Chart: NAME``.
-Every other Markdown file in the folder contains the words of the chart with its name (steps of the lecture).
+``words.md`` in the folder of a page contains the words of the page, and of each chart below a
+heading ``Chart: NAME``. Every other Markdown file in the folder contains the words of the chart
+with its name (steps of the lecture).
 """
 
 import functools
@@ -87,9 +88,11 @@ def entry_of(text: str) -> Entry:
 
 SHOWS = "What this page shows"
 CHANGES = "What finite width changes"
-# Results of the stored figures, each with the name of its figure: true beside any other figure, too.
+# Results of the stored figures, each with the name of its figure: true beside any
+# other figure, too.
 MEASURED = "Measured in the stored figures"
-# Below figures of pages, whatever their results are; and below those of the lecture, whose results are known.
+# Below figures of pages, whatever their results are; and below those of the lecture, whose
+# results are known.
 READ = "How to read it"
 SEE = "What should I see?"
 FINITE = "Why is finite width different?"
@@ -121,7 +124,8 @@ def figure_words(key: str) -> FigureWords:
     """Return the words of the chart with this key (``page.chart``).
 
     Raises:
-        WordsError: it has none; or some words of its page are missing, or name a term that the glossary lacks.
+        WordsError: it has none; or some words of its page are missing, or name a term
+            that the glossary lacks.
     """
     page, _, name = key.partition(".")
     found = charts_in(page_folder(page)).get(name)
@@ -156,7 +160,9 @@ class Link:
 
 
 def try_links(page: str) -> tuple[Link, ...]:
-    """Suggestions of the page: ``label: page?name=text&…``, a line each, in the front matter of its words."""
+    """Suggestions of the page: ``label: page?name=text&…``, a line each,
+    in the front matter of its words.
+    """
     links = []
     for label, target in _page(page_folder(page)).fields.items():
         name, _, query = target.partition("?")

@@ -32,7 +32,9 @@ def nearest_preset(spec: Spec) -> str:
 
 @functools.lru_cache(maxsize=256)
 def variation(spec: Spec) -> str:
-    """Name the nearest preset and the differing settings: ``liu-fig1-left``, or ``liu-fig1-left with Seeds 3``."""
+    """Name the nearest preset and the differing settings:
+    ``liu-fig1-left``, or ``liu-fig1-left with Seeds 3``.
+    """
     name = nearest_preset(spec)
     titles = _titles(spec)
     shown = [
@@ -127,7 +129,9 @@ def _joined(parts: Sequence[str]) -> str:
 
 
 def value_words(setting: Setting, value: object) -> str:
-    """Format a value; graphs by their gallery name, or as "your own graph" with part of its digest."""
+    """Format a value; graphs by their gallery name,
+    or as "your own graph" with part of its digest.
+    """
     if isinstance(value, list | tuple):
         return ", ".join(value_words(setting, each) for each in value)
     if isinstance(value, bool):

@@ -1,4 +1,6 @@
-"""How far a model is from adding: changes by several tasks at once against the sum of their changes."""
+"""How far a model is from adding:
+changes by several tasks at once against the sum of their changes.
+"""
 
 from collections.abc import Sequence
 
@@ -13,8 +15,8 @@ from ntk_core.real_numbers import items_of, real_array
 def addition_error(together: ArrayLike, parts: Sequence[ArrayLike]) -> float:
     """Measure how far changes of outputs are from adding.
 
-    E = ‖F − Σ_k F_k‖ / ‖Σ_k F_k‖, for F = f(w₀ + Σ_k τ_k) − f(w₀) and F_k = f(w₀ + τ_k) − f(w₀). It is 0 for a model
-    that is linear in its parameters.
+    E = ‖F − Σ_k F_k‖ / ‖Σ_k F_k‖, for F = f(w₀ + Σ_k τ_k) − f(w₀) and F_k = f(w₀ + τ_k) − f(w₀). It
+    is 0 for a model that is linear in its parameters.
 
     Args:
         together: F at any inputs, an array of any shape.

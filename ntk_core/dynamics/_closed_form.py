@@ -1,4 +1,6 @@
-"""Training in closed form: linear models by an eigendecomposition, one sample by a recursion; free of JAX."""
+"""Training in closed form: linear models by an eigendecomposition, one sample by a recursion;
+free of JAX.
+"""
 
 import math
 from functools import cached_property
@@ -24,8 +26,8 @@ class ClosedForm:
     * gradient flow at time τ:   f(x) = f₀(x) − K(x, X) (1 − e^(−Kτ/n)) K⁻¹ r₀,
     * descent, t steps of rate η: f(x) = f₀(x) − K(x, X) (1 − (1 − ηK/n)^t) K⁻¹ r₀,
 
-    which at the training points are y + e^(−Kτ/n) r₀ and y + (1 − ηK/n)^t r₀; zero eigenvalues need no inverse.
-    Compare both at τ = η t.
+    which at the training points are y + e^(−Kτ/n) r₀ and y + (1 − ηK/n)^t r₀; zero eigenvalues need
+    no inverse. Compare both at τ = η t.
 
     >>> ClosedForm(np.full((1, 1, 1, 1), 2.0), np.array([[1.0]]), np.zeros((1, 1))).descent([0, 1, 2], 0.25)[0].ravel()
     array([1.  , 0.5 , 0.25])
@@ -90,7 +92,9 @@ class ClosedForm:
     def flow(
         self, times: ArrayLike
     ) -> tuple[Float[np.ndarray, "T n C"], Float[np.ndarray, "T others C"] | None]:
-        """Return f at training points (T, n, C) and other points (T, n', C) under gradient flow at times τ."""
+        """Return f at training points (T, n, C) and other points (T, n', C) under
+        gradient flow at times τ.
+        """
         shares = _sequence(times, "times")[:, None] / len(self.start)
         values = self.eigen[0]
         # At τ = ∞ the directions of zero eigenvalues still do not move, although ∞ · 0 is NaN.
@@ -100,7 +104,9 @@ class ClosedForm:
     def descent(
         self, steps: ArrayLike, learning_rate: float
     ) -> tuple[Float[np.ndarray, "T n C"], Float[np.ndarray, "T others C"] | None]:
-        """Return f at both sets of points after these numbers of gradient descent steps; infinite after overflow."""
+        """Return f at both sets of points after these numbers of gradient descent steps;
+        infinite after overflow.
+        """
         share = learning_rate * self.eigen[0] / len(self.start)
         count = _sequence(steps, "steps")[:, None]
         slow = share < 0.5
@@ -114,7 +120,9 @@ class ClosedForm:
     def _outputs(
         self, left: FloatArray, gone: FloatArray, limit: FloatArray
     ) -> tuple[FloatArray, FloatArray | None]:
-        """Combine each eigendirection's remaining part, removed part, and limit of removed / λ at λ = 0."""
+        """Combine each eigendirection's remaining part, removed part,
+        and limit of removed / λ at λ = 0.
+        """
         values, vectors = self.eigen
         size = len(values)
         with np.errstate(invalid="ignore", over="ignore"):

@@ -21,8 +21,8 @@ class ConditionNumbers(NamedTuple):
     """Condition numbers, and which of them are only lower bounds.
 
     Attributes:
-        values: λ_max / λ_min, or 1 / (rows · ε) where λ_min is within rounding of zero; NaN where λ_max is not finite
-            or not above zero.
+        values: λ_max / λ_min, or 1 / (rows · ε) where λ_min is within rounding of zero; NaN where
+            λ_max is not finite or not above zero.
         is_lower_bound: where λ_min is at most rows · ε · λ_max, so that the kernel may be singular.
     """
 
@@ -38,8 +38,8 @@ def condition_numbers(
 ) -> ConditionNumbers:
     """Return λ_max / max(λ_min, rows · ε · λ_max) of positive semidefinite kernels.
 
-    Rounding moves the eigenvalues of a kernel by up to about rows · ε · λ_max. Below that, λ_min is noise of either
-    sign, and its reciprocal is no condition number.
+    Rounding moves the eigenvalues of a kernel by up to about rows · ε · λ_max. Below that, λ_min is
+    noise of either sign, and its reciprocal is no condition number.
 
     >>> found = condition_numbers([0.5, 1e-9], [2.0, 2.0], num_rows=10)
     >>> found.values.round(0).tolist(), found.is_lower_bound.tolist()
@@ -53,7 +53,8 @@ def condition_numbers(
     Raises:
         InvalidInput: for values that are no numbers, or arrays of two shapes.
 
-    Source: Golub & Van Loan 2013, §8.1.2 (Weyl) and §2.7; the factor rows is the usual one of numerical ranks.
+    Source: Golub & Van Loan 2013, §8.1.2 (Weyl) and §2.7; the factor rows is the usual
+    one of numerical ranks.
     """
     low = real_array(smallest, "smallest")
     high = real_array(largest, "largest", low.shape)

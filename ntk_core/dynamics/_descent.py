@@ -45,7 +45,8 @@ class Start(NamedTuple):
     Attributes:
         trained: w₀, which training overwrites.
         fixed: constants of the model, see :class:`Model`.
-        is_dead: whether the tangent kernel is 0 at w₀, so that no step changes an output; (together) per seed.
+        is_dead: whether the tangent kernel is 0 at w₀, so that no step changes an output;
+            (together) per seed.
     """
 
     trained: PyTree
@@ -56,9 +57,10 @@ class Start(NamedTuple):
 class Measure(Generic[Result]):
     """Record of a training: a loss, kernel change, outputs, difference of models.
 
-    :func:`descend` calls :meth:`start` once, at w₀, then :meth:`record` at w₀ and at every recorded step, also where
-    the first model crosses its threshold. Measures see the models in the order of their list. A
-    :class:`Descent` computes its outputs, losses and kernel at most once at a record, whichever measures read them.
+    :func:`descend` calls :meth:`start` once, at w₀, then :meth:`record` at w₀ and at every recorded
+    step, also where the first model crosses its threshold. Measures see the models in the order of
+    their list. A :class:`Descent` computes its outputs, losses and kernel at most once at a record,
+    whichever measures read them.
 
     >>> class Losses(Measure[list[float]]):
     ...     def __init__(self):
@@ -82,7 +84,9 @@ class Measure(Generic[Result]):
 
 
 class AtRecords(Measure[None]):
-    """Calls a function with the step of every record after w₀, such as one that shows growing curves."""
+    """Calls a function with the step of every record after w₀,
+    such as one that shows growing curves.
+    """
 
     def __init__(self, call: Callable[[int], None]):
         self._call = call
@@ -105,12 +109,13 @@ def descend(
 ) -> dict[str, Descent]:
     """Train several models by the same steps, and measure them at the recorded steps.
 
-    w ← w − η d with one learning rate η, one order of batches, and the optimizer's direction d of each model.
+    w ← w − η d with one learning rate η, one order of batches, and the optimizer's
+    direction d of each model.
 
-    The first model decides when the others are recorded: training reaches the step at which its loss is at the
-    threshold, and the others take the same steps. If its loss rises again with the next step, it continues to the next
-    record. Training ends when all models are done: dead, diverged, or at the threshold at a record. Seeds together stop
-    separately.
+    The first model decides when the others are recorded: training reaches the step at which its
+    loss is at the threshold, and the others take the same steps. If its loss rises again with the
+    next step, it continues to the next record. Training ends when all models are done: dead,
+    diverged, or at the threshold at a record. Seeds together stop separately.
 
     >>> from ntk_core.dynamics import CallableModel
     >>> model = CallableModel(lambda w, x: x @ w[0], Loss("linear"))
@@ -126,7 +131,8 @@ def descend(
         data: training inputs and targets.
         options: learning rate, optimizer, batches, stop and records; models carry their loss.
         measures: see :class:`Measure`; each keeps its records when training is stopped.
-        progress: gets the current step several times a second, on a logarithmic axis up to the last record.
+        progress: gets the current step several times a second, on a logarithmic axis
+            up to the last record.
 
     Returns:
         The models after their last step.
@@ -167,8 +173,8 @@ class Descent:
         model, samples, options: as given to :func:`descend`.
         fixed: constants of the model.
         state: weights and optimizer state after the last step.
-        learning_rate: η as used, per seed in float64 (one without seeds); infinite if the model is dead and the rate
-            automatic. Empty for rates per layer.
+        learning_rate: η as used, per seed in float64 (one without seeds); infinite if the model is
+            dead and the rate automatic. Empty for rates per layer.
     """
 
     def __init__(self, model: Model, at: Start, samples: Samples, options: TrainOptions):
@@ -250,7 +256,9 @@ class Descent:
         return self._once("kernel", compute)
 
     def kernels_of(self, outputs: tuple[str, ...]) -> dict[str, Array]:
-        """Return the kernels of these output functions φ of the pre-outputs, like :attr:`kernel`."""
+        """Return the kernels of these output functions φ of the pre-outputs,
+        like :attr:`kernel`.
+        """
         together = self.options.together
 
         def compute() -> dict[str, Array]:
@@ -260,7 +268,9 @@ class Descent:
         return self._once(("kernels", outputs), compute)
 
     def hand_over(self, **quantities: Array) -> None:
-        """Take ``outputs`` or ``losses`` at w_t from a measure that computes them in its own way."""
+        """Take ``outputs`` or ``losses`` at w_t from a measure that computes them
+        in its own way.
+        """
         self._found.update(quantities)
 
     @property
@@ -306,7 +316,9 @@ class Descent:
         return adam_rates(self.model, self.state.trained, self.fixed, self.samples.x, together)
 
     def set_rate(self, rate: Rate | ArrayLike) -> None:
-        """Take the learning rate, times the factor of the options. Infinite: dead. NaN: diverged."""
+        """Take the learning rate, times the factor of the options. Infinite: dead.
+        NaN: diverged.
+        """
         if isinstance(rate, dict):
             factor = self.options.rate_factor
             self._rate = {name: factor * each for name, each in rate.items()}

@@ -13,7 +13,8 @@ from ntk_core.dynamics._condition import ConditionNumbers, condition_numbers
 
 Outcome = Literal["converged", "stuck", "over-budget", "diverged", "dead", "finished"]
 
-# Our choice: slow training reduces its loss by 7% or more in its last half, a plateau by at most 2%.
+# Our choice: slow training reduces its loss by 7% or more in its last half, a plateau by at most
+# 2%.
 PLATEAU_CHANGE = 0.03
 PLATEAU_SHARE = 0.05
 
@@ -46,8 +47,8 @@ def ended(
 def on_plateau(steps: Sequence[int], losses: Sequence[float]) -> bool:
     """Whether the loss is on a plateau.
 
-    In the last half of the steps (from the last record in the first half) it varied by less than 3% of its final value
-    and by at most a twentieth of its total decrease.
+    In the last half of the steps (from the last record in the first half) it varied by less than 3%
+    of its final value and by at most a twentieth of its total decrease.
 
     >>> on_plateau([0, 10, 100, 500, 1000], [1.0, 0.4, 0.21, 0.201, 0.2])
     True
@@ -69,7 +70,8 @@ class Path:
     """One model along the recorded steps; rows after a divergence are not finite.
 
     Attributes:
-        outputs, test_outputs: F at the followed training points (T, k, C) and test points (T, k', C).
+        outputs, test_outputs: F at the followed training points (T, k, C) and test points
+            (T, k', C).
         loss, test_loss: mean losses, (T,); NaN without test points.
         accuracy, test_accuracy: shares of correctly classified points, (T,); NaN without classes.
         distance: ‖w_t − w₀‖₂, (T,).
@@ -77,7 +79,8 @@ class Path:
         gradient_norm: ‖∇_w L(w_t)‖₂, (T,).
         outcome: by the training loss, see ``ntk_core.dynamics._history.ended``.
         last_finite_step: the last step whose loss was finite.
-        crossing_step: the first recorded step whose training loss is at the threshold; None without one.
+        crossing_step: the first recorded step whose training loss is at the threshold; None without
+            one.
     """
 
     outputs: FloatArray
@@ -95,7 +98,8 @@ class Path:
 
     @property
     def pl_ratio(self) -> FloatArray:
-        """‖∇L‖² / 2L, (T,): the loss decreases exponentially while this is above a constant μ > 0 (PL* condition).
+        """‖∇L‖² / 2L, (T,): the loss decreases exponentially while this is above
+        a constant μ > 0 (PL* condition).
 
         Source: Liu, Zhu & Belkin 2020, §5.
         """
@@ -109,10 +113,11 @@ class KernelPath:
     Attributes:
         change: ΔK(t) = ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F, (T,).
         smallest, largest: λ_min and λ_max of K(w_t) as an nC × nC matrix, (T,).
-        pre_output_smallest: λ_min of the kernel of the pre-outputs f, (T,); |φ'| ≥ ρ multiplies it by at least ρ².
+        pre_output_smallest: λ_min of the kernel of the pre-outputs f, (T,); |φ'| ≥ ρ
+            multiplies it by at least ρ².
         pre_output_change: ΔK(t) of the kernel of f at the same parameters, (T,).
-        layer_change: for each trained layer, ‖K_l(w_t) − K_l(w₀)‖_F / ‖K(w₀)‖_F, (T,): parts of the change, on one
-            scale; empty for a callable.
+        layer_change: for each trained layer, ‖K_l(w_t) − K_l(w₀)‖_F / ‖K(w₀)‖_F, (T,): parts of the
+            change, on one scale; empty for a callable.
         num_points: training points over which the kernel is taken, the first ones.
         num_rows: n · C, rows of the kernel as a matrix.
         precision: ε of the type in which the kernel was computed.
@@ -137,7 +142,9 @@ class KernelPath:
 
     @property
     def condition(self) -> FloatArray:
-        """λ_max / λ_min, (T,); a lower bound where ``condition_is_bound``, NaN after a divergence."""
+        """λ_max / λ_min, (T,); a lower bound where ``condition_is_bound``,
+        NaN after a divergence.
+        """
         return self._condition.values
 
     @property
@@ -156,7 +163,8 @@ class Difference:
 
     Attributes:
         mean_square: (1/n) Σ_i ‖F(x_i) − F_lin(x_i)‖², (T,).
-        relative: that divided by (1/n) Σ_i ‖F_lin(x_i)‖² (Hu, Xiao, Adlam & Pennington 2020, §4), (T,).
+        relative: that divided by (1/n) Σ_i ‖F_lin(x_i)‖² (Hu, Xiao, Adlam & Pennington 2020, §4),
+            (T,).
     """
 
     mean_square: FloatArray
@@ -165,20 +173,24 @@ class Difference:
 
 @dataclass(frozen=True)
 class TrainingHistory:
-    """Result of :func:`ntk_core.train`; row t of every array belongs to ``steps[t]``, the first to w₀.
+    """Result of :func:`ntk_core.train`;
+    row t of every array belongs to ``steps[t]``, the first to w₀.
 
     Attributes:
         steps: recorded step indices, (T,); time is ``learning_rate`` × step.
         learning_rate: η, as used; infinite where it is automatic and the network is dead.
-        stable_rate: 2n / (β λ_max(K(w₀))), times 1 + μ with momentum: above it the linear model diverges (for square
-            loss exactly); None for Adam, for which there is no such rate.
+        stable_rate: 2n / (β λ_max(K(w₀))), times 1 + μ with momentum: above it the linear model
+            diverges (for square loss exactly); None for Adam, for which there is no such rate.
         network: the model itself.
-        linearized: its linear model, trained from the same w₀ by the same steps; None if not requested.
-        infinite: the infinite-width prediction from the same outputs at w₀; None if not requested or unknown.
+        linearized: its linear model, trained from the same w₀ by the same steps; None if not
+            requested.
+        infinite: the infinite-width prediction from the same outputs at w₀; None if not
+            requested or unknown.
         kernel: the kernel along the path; None if not requested.
         difference, test_difference: network against linear model, on all training and test points.
         followed, followed_test: indices of the followed points.
-        params: the trained parameters, a tree like w₀; None in the history of an unfinished :class:`Training`.
+        params: the trained parameters, a tree like w₀; None in the history of an
+            unfinished :class:`Training`.
     """
 
     steps: NDArray[np.int64]

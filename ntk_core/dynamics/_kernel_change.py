@@ -64,7 +64,8 @@ class KernelChangeMeasure(Measure[dict[str, list[RecordedChange]]]):
 
     Args:
         observed: output nonlinearities φ whose kernels are recorded.
-        is_streamed: store the weights of every record of one seed instead of kernels; :meth:`stream` then computes ΔK.
+        is_streamed: store the weights of every record of one seed instead of kernels;
+            :meth:`stream` then computes ΔK.
         name: of the network, a :class:`NetworkModel`.
 
     Attributes:

@@ -38,23 +38,28 @@ def kernel_velocity(
 ) -> Float[Array, ""]:
     """Return the relative speed of the kernel at initialization.
 
-    ‖K̇₀‖_F / ‖K₀‖_F, a scalar: the kernel's relative speed under gradient flow of the mean loss at ``params``.
+    ‖K̇₀‖_F / ‖K₀‖_F, a scalar: the kernel's relative speed under gradient flow of the
+    mean loss at ``params``.
 
-    K̇₀ = d/dt K(w_t) at t = 0 with dw/dt = −∇L is the derivative of the kernel of φ(f) along −∇L. A step of gradient
-    descent is η units of this time. ``jax.vmap`` over ``params`` computes several draws in one batch.
+    K̇₀ = d/dt K(w_t) at t = 0 with dw/dt = −∇L is the derivative of the kernel of φ(f) along −∇L.
+    A step of gradient descent is η units of this time. ``jax.vmap`` over ``params`` computes
+    several draws in one batch.
 
     >>> w, ones = jnp.array(3.0), jnp.ones((1, 1))
     >>> kernel_velocity(lambda w, x: w**2 * x, w, ones, ones).item()  # ∇L = (9 − 1)·6, K = 4 w²: 8 w ∇L / 4 w²
     32.0
 
     Args:
-        net: a network of this package, or any callable ``apply(params, x) -> (n, C)`` (by Jacobians).
+        net: a network of this package, or any callable ``apply(params, x) -> (n, C)`` (by
+            Jacobians).
         params: w₀.
         x: inputs (n, *input_shape).
         y: targets (n, C).
-        loss: mean loss of (f, y) with the pre-outputs f of a network, or the outputs of a callable; by default
-            that of ``Loss``: cross-entropy for softmax, ½‖φ(f) − y‖² for any other output.
-        memory_limit: bytes between parameters and kernel, 4 GiB by default; beyond, rows are processed in blocks.
+        loss: mean loss of (f, y) with the pre-outputs f of a network, or the outputs of a
+            callable; by default that of ``Loss``: cross-entropy for softmax, ½‖φ(f) − y‖²
+            for any other output.
+        memory_limit: bytes between parameters and kernel, 4 GiB by default; beyond, rows are
+            processed in blocks.
         trainable: the parameters that move, as for ``empirical_ntk``.
 
     Returns:

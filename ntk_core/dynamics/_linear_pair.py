@@ -32,8 +32,9 @@ Rates = tuple[float, float]  # of the network and of its linear model
 class LinearPair:
     """A network and its linear model, trained by w ← (1 − decay) w − η ∇L in float64.
 
-    The steps are those of every training (:func:`advance`). The loop around them is not :func:`descend`: the rate
-    follows the kernel, and the linear model takes further steps alone until its loss is the network's.
+    The steps are those of every training (:func:`advance`). The loop around them is not
+    :func:`descend`: the rate follows the kernel, and the linear model takes further steps alone
+    until its loss is the network's.
 
     Attributes:
         kernel: K(w) of the network as a matrix.
@@ -52,7 +53,9 @@ class LinearPair:
         is_log: bool,
         decay: float,
     ):
-        """Start both at ``params``; ``is_log`` minimizes :func:`log_loss` instead of the square loss."""
+        """Start both at ``params``;
+        ``is_log`` minimizes :func:`log_loss` instead of the square loss.
+        """
         network = NetworkModel(net, _LogLoss("linear") if is_log else Loss("linear"))
         self._models = DecayedModel(network), DecayedModel(TangentModel(network))
         self._decay = decay
@@ -123,9 +126,11 @@ class LinearPair:
         return self._linear[1]
 
     def linear_at_equal_loss(self, rates: Rates, count: int, most: int) -> np.ndarray:
-        """Return the linear model's outputs at the network's loss, interpolated between records; else NaN.
+        """Return the linear model's outputs at the network's loss,
+        interpolated between records; else NaN.
 
-        A linear model with a larger loss takes ``count`` steps at a time, up to ``most`` records in all.
+        A linear model with a larger loss takes ``count`` steps at a time, up to
+        ``most`` records in all.
         """
         loss = self.log_loss
         records = self._records

@@ -28,7 +28,8 @@ def linear_path(
 ) -> Float[Array, "T n C"]:
     """Return F_lin at some steps of gradient descent; for compiled programs.
 
-    F_lin ← F_lin − η K ∂L/∂F, with the kernel K of F at w₀: the outputs of gradient descent in its weights.
+    F_lin ← F_lin − η K ∂L/∂F, with the kernel K of F at w₀: the outputs of gradient
+    descent in its weights.
 
     Args:
         loss: with its F, the pre-outputs or φ of them.
@@ -65,8 +66,8 @@ def softmax_changes(
 ) -> tuple[float, ...]:
     """Return ΔK(t) of softmax(f_lin) at some steps of training, in float64.
 
-    The kernel of softmax(f_lin) is S_i K S_jᵀ with S = diag(p) − p pᵀ. It vanishes as p becomes 0 or 1, for any f: its
-    change is near 1 although nothing in f_lin has changed.
+    The kernel of softmax(f_lin) is S_i K S_jᵀ with S = diag(p) − p pᵀ. It vanishes as p becomes 0
+    or 1, for any f: its change is near 1 although nothing in f_lin has changed.
 
     Args:
         kernel: K(w₀) of f, (n, n, C, C).
@@ -77,7 +78,8 @@ def softmax_changes(
         loss: of softmax(f_lin): ``cross-entropy`` or ``square``.
 
     Returns:
-        One change per step; NaN from a divergence on, and for a kernel that is 0, as of a dead network.
+        One change per step; NaN from a divergence on, and for a kernel that is 0, as of a dead
+        network.
 
     Source: Liu, Zhu & Belkin 2020, App. B, Eq. 46, with f_lin in place of f.
     """

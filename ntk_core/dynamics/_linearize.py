@@ -34,8 +34,8 @@ def linearize(net: Network | Apply, params: PyTree, *, trainable: Trainable = No
     f_lin(params, x) = f(w₀; x) + ⟨∇_w f(w₀; x), w − w₀⟩ with w₀ = ``params``, shape (n, C).
 
     Args:
-        net: a network of this package, or any callable ``apply(params, x)`` with outputs (n, C), (n, T, C), or (n,),
-            which become (n, 1).
+        net: a network of this package, or any callable ``apply(params, x)`` with outputs (n, C),
+            (n, T, C), or (n,), which become (n, 1).
         params: w₀. Leaves that are not floating-point numbers (masks) keep these values.
         trainable: the parameters w, as for ``empirical_ntk``; all others keep their values at w₀.
 
@@ -59,8 +59,8 @@ def quadratic_model(net: Network | Apply, params: PyTree, *, trainable: Trainabl
 
     f_quad(params, x) = f(w₀; x) + ⟨∇f(w₀; x), δ⟩ + ½ δᵀ∇²f(w₀; x) δ with δ = w − w₀, shape (n, C).
 
-    Nested directional derivatives along δ replace the Hessian, so memory is a few times the weights. Piecewise linear
-    activations have second derivatives almost everywhere.
+    Nested directional derivatives along δ replace the Hessian, so memory is a few times the
+    weights. Piecewise linear activations have second derivatives almost everywhere.
 
     Args:
         net: a network or callable, as for :func:`linearize`.
@@ -75,10 +75,11 @@ def quadratic_model(net: Network | Apply, params: PyTree, *, trainable: Trainabl
     16.0
 
     Raises:
-        InvalidInput: for incompatible model, parameters or inputs; from the returned function also if second
-            derivatives are not symmetric, as with straight-through estimators.
+        InvalidInput: for incompatible model, parameters or inputs; from the returned function also
+            if second derivatives are not symmetric, as with straight-through estimators.
 
-    Source: Zhu, Liu, Radhakrishnan & Belkin 2022, "Quadratic models for understanding neural network dynamics".
+    Source: Zhu, Liu, Radhakrishnan & Belkin 2022, "Quadratic models for understanding
+    neural network dynamics".
     """
     return _expanded(restricted(net, params, trainable), params, second_order)
 

@@ -37,12 +37,14 @@ from ntk_core.traced import (
 class Loss:
     """Loss of a network as a function of its pre-outputs.
 
-    L(w) = (1/n) Σ_i ℓ(F_i, y_i), where ``LOSSES[kind]`` of ``ntk_core.dynamics.choices`` states ℓ: ½‖F − y‖² for
-    ``square``, −log softmax(F) · y for ``cross-entropy``, Σ_a log(1 + e^(−y_a F_a)) with y = ±1 for ``logistic``.
+    L(w) = (1/n) Σ_i ℓ(F_i, y_i), where ``LOSSES[kind]`` of ``ntk_core.dynamics.choices`` states ℓ:
+    ½‖F − y‖² for ``square``, −log softmax(F) · y for ``cross-entropy``, Σ_a log(1 + e^(−y_a F_a))
+    with y = ±1 for ``logistic``.
 
-    φ is the output, f the pre-outputs. The model F = φ(f) is linearized and recorded; F = f if the loss applies φ
-    itself, as cross-entropy applies the softmax. The default is cross-entropy for ``softmax``, also for the linear
-    output that shares its parameters (Liu, Zhu & Belkin 2020, Eq. 46), else square (Eq. 47).
+    φ is the output, f the pre-outputs. The model F = φ(f) is linearized and recorded; F = f if the
+    loss applies φ itself, as cross-entropy applies the softmax. The default is cross-entropy for
+    ``softmax``, also for the linear output that shares its parameters (Liu, Zhu & Belkin 2020,
+    Eq. 46), else square (Eq. 47).
 
     Raises:
         InvalidInput: for a kind that is not in ``ntk_core.dynamics.choices.LOSSES``.
@@ -95,9 +97,11 @@ class Loss:
 
     @property
     def curvature(self) -> float:
-        """β: bound of the Gauss–Newton curvature of one sample's loss in f: ``model_curvature`` · max |φ'|².
+        """β: bound of the Gauss–Newton curvature of one sample's loss in f:
+        ``model_curvature`` · max |φ'|².
 
-        For the unbounded slope of a quadratic output this is the curvature at |φ'| = 1, an assumption.
+        For the unbounded slope of a quadratic output this is the curvature at
+        |φ'| = 1, an assumption.
         """
         slope = largest_slope(OUTPUTS[self.model_output])
         return self.model_curvature * (slope**2 if math.isfinite(slope) else 1.0)
@@ -116,10 +120,11 @@ def loss_hessian_product(
 ) -> PyTree:
     """Return the product of the loss Hessian with a vector.
 
-    v ↦ ∂²L/∂w² v for the mean training loss L(w) = (1/n) Σ_i ℓ(f(x_i; w), y_i), a tree like ``params``.
+    v ↦ ∂²L/∂w² v for the mean training loss L(w) = (1/n) Σ_i ℓ(f(x_i; w), y_i), a tree like
+    ``params``.
 
-    ∂²L/∂w² = Jᵀ ∂²L/∂F² J + Σ_ia ∂L/∂F_ia ∂²F_ia/∂w², where F is the model of :class:`Loss` and J = ∂F/∂w: the first
-    part is :func:`gauss_newton_product`.
+    ∂²L/∂w² = Jᵀ ∂²L/∂F² J + Σ_ia ∂L/∂F_ia ∂²F_ia/∂w², where F is the model of :class:`Loss` and
+    J = ∂F/∂w: the first part is :func:`gauss_newton_product`.
 
     >>> w, ones = jax.numpy.array([3.0]), jax.numpy.ones((1, 1))
     >>> loss_hessian_product(lambda w, x: x @ w[:, None] ** 2, w, ones, ones, w).tolist()  # L = (w² − 1)²/2
@@ -131,15 +136,17 @@ def loss_hessian_product(
         x: inputs (n, *input_shape).
         y: targets, of the shape of the outputs.
         vector: v, a tree like ``params``.
-        loss: one of ``LOSSES``, such as ``square`` or ``cross-entropy``; by default that of the output.
+        loss: one of ``LOSSES``, such as ``square`` or ``cross-entropy``; by default that of the
+            output.
         trainable: the parameters w, as for ``empirical_ntk``; the product is 0 for all others.
 
     Returns:
         A tree like ``params``; leaves that are not floating-point numbers are those of ``params``.
 
     Raises:
-        InvalidInput: for incompatible model, data, vector or loss, and for second derivatives that are not
-            symmetric, as with straight-through estimators, and for loops without a gradient.
+        InvalidInput: for incompatible model, data, vector or loss, and for second
+            derivatives that are not symmetric, as with straight-through estimators, and for
+            loops without a gradient.
 
     Source: Pearlmutter 1994 (forward over reverse).
     """
@@ -163,8 +170,8 @@ def gauss_newton_product(
 
     v ↦ Jᵀ ∂²L/∂F² J v: the part of the loss Hessian without second derivatives of the network.
 
-    It is positive semidefinite, since losses are convex in F, and has the nonzero eigenvalues of K/n for the
-    square loss. Arguments as for :func:`loss_hessian_product`.
+    It is positive semidefinite, since losses are convex in F, and has the nonzero eigenvalues of
+    K/n for the square loss. Arguments as for :func:`loss_hessian_product`.
 
     >>> w, ones = jax.numpy.array([3.0]), jax.numpy.ones((1, 1))
     >>> gauss_newton_product(lambda w, x: x @ w[:, None], w, ones, ones, w).tolist()
@@ -205,7 +212,8 @@ class AcceptedLoss(NamedTuple):
 
     Attributes:
         model: the network or function.
-        apply: (w, x) → what the loss takes: the pre-outputs of a network, or the outputs of a function.
+        apply: (w, x) → what the loss takes: the pre-outputs of a network, or the
+            outputs of a function.
         loss: as a function of these.
         x: inputs as an array, (n, *input_shape).
         num_outputs: C.
@@ -251,7 +259,9 @@ def accepted_loss(
 
 @dataclass(frozen=True)
 class LossOfParameters:
-    """L(w) as a function of (w, x, y); equal for equal models and losses, as compiled programs need."""
+    """L(w) as a function of (w, x, y);
+    equal for equal models and losses, as compiled programs need.
+    """
 
     function: Apply
     loss: Callable[[Array, Array], Array]

@@ -27,7 +27,8 @@ class PathMeasure(Measure[Path]):
 
     Args:
         name: of the model.
-        origin: w₀ of ``network``, whose linear model a :class:`KernelModel` is; None at infinite width.
+        origin: w₀ of ``network``, whose linear model a :class:`KernelModel` is; None at infinite
+            width.
     """
 
     def __init__(self, name: str, points: Points, origin: Origin | None, network: Model):
@@ -100,7 +101,8 @@ class DifferenceMeasure(Measure[dict[str, Difference | None]]):
     """Differences of two models over all training and over all test points.
 
     Args:
-        one, other: the paths of the models, recorded before; the difference is relative to the second.
+        one, other: the paths of the models, recorded before; the difference is
+            relative to the second.
     """
 
     def __init__(self, one: PathMeasure, other: PathMeasure):
@@ -249,7 +251,9 @@ def _measure_by_kernel(
     x: Array,
     y: Array,
 ) -> _Measured:
-    """Measure w − w₀ = ∇F(w₀)ᵀ c: its norm √(cᵀ K c), and its largest entry by one backward pass."""
+    """Measure w − w₀ = ∇F(w₀)ᵀ c:
+    its norm √(cᵀ K c), and its largest entry by one backward pass.
+    """
     n = len(trained)
     outputs = model.outputs(trained, fixed, x)
     _, gradient = model.loss_and_gradient(fixed, x, y)(trained, None)
@@ -280,7 +284,9 @@ def _largest(tree: PyTree) -> Array:
 
 
 def _accuracy(outputs: FloatArray, y: np.ndarray) -> float:
-    """Return the share of correct rows: largest output for one-hot targets, sign for ±1; else NaN."""
+    """Return the share of correct rows:
+    largest output for one-hot targets, sign for ±1; else NaN.
+    """
     if not len(y):
         return math.nan
     if y.shape[1] == 1 and (np.abs(y) == 1).all():

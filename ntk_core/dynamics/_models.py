@@ -1,7 +1,7 @@
 """Trainable models: networks, callables, and their linear models, in weight space or by kernels.
 
-A model is a static description; its numbers are two trees, ``trained`` and ``fixed``. The same loop trains all models
-(:func:`ntk_core.dynamics._descent.advance`), with the same steps and batches.
+A model is a static description; its numbers are two trees, ``trained`` and ``fixed``. The same loop
+trains all models (:func:`ntk_core.dynamics._descent.advance`), with the same steps and batches.
 """
 
 from collections.abc import Callable
@@ -58,7 +58,9 @@ class Model:
         return self.outputs(packed, fixed, x)
 
     def loss_and_gradient(self, fixed: PyTree, x: Array, y: Array) -> LossAndGradient:
-        """Return (packed, rows) ↦ (loss, gradient); precomputes everything constant across steps."""
+        """Return (packed, rows) ↦ (loss, gradient);
+        precomputes everything constant across steps.
+        """
 
         def at(packed: PyTree, rows: BatchRows) -> tuple[Array, PyTree]:
             batch, targets = (x, y) if rows is None else (x[rows], y[rows])
@@ -92,7 +94,9 @@ class Model:
 
 @dataclass(frozen=True)
 class NetworkModel(Model):
-    """F = φ(f(w; x)), or f if the loss applies the softmax; ``fixed`` are frozen layers and masks."""
+    """F = φ(f(w; x)), or f if the loss applies the softmax;
+    ``fixed`` are frozen layers and masks.
+    """
 
     net: Network
     loss: Loss
@@ -138,7 +142,9 @@ class NetworkModel(Model):
 
 @dataclass(frozen=True, eq=False)
 class CallableModel(Model):
-    """F = ``function(leaves, x)``, (n, C), of any function of a list of arrays; nothing is fixed."""
+    """F = ``function(leaves, x)``, (n, C), of any function of a list of arrays;
+    nothing is fixed.
+    """
 
     function: Callable[[list[Array], Array], Array]
     loss: Loss
@@ -172,9 +178,11 @@ class _Expansion(Model):
 
 @dataclass(frozen=True)
 class TangentModel(_Expansion):
-    """F_lin = F(w₀; x) + ⟨∇_w F(w₀; x), w − w₀⟩ of another model, trained in its weights; ``fixed`` is an Origin.
+    """F_lin = F(w₀; x) + ⟨∇_w F(w₀; x), w − w₀⟩ of another model, trained in its weights;
+    ``fixed`` is an Origin.
 
-    Serves every optimizer and any number of samples; a step costs a forward derivative and a backward pass.
+    Serves every optimizer and any number of samples; a step costs a forward derivative
+    and a backward pass.
     """
 
     def outputs(
@@ -216,7 +224,9 @@ class TangentModel(_Expansion):
 
 
 class Decay(NamedTuple):
-    """Fixed values of a model with weight decay, and the decay of a step divided by its learning rate."""
+    """Fixed values of a model with weight decay,
+    and the decay of a step divided by its learning rate.
+    """
 
     fixed: PyTree
     share: ArrayLike
@@ -224,7 +234,9 @@ class Decay(NamedTuple):
 
 @dataclass(frozen=True)
 class DecayedModel(_Expansion):
-    """Another model with weight decay: w ← (1 − decay) w − η ∇L, as ∇L + (decay / η) w; ``fixed`` is a Decay."""
+    """Another model with weight decay: w ← (1 − decay) w − η ∇L, as ∇L + (decay / η) w;
+    ``fixed`` is a Decay.
+    """
 
     def outputs(
         self, trained: PyTree, fixed: Decay, x: Shaped[Array, "n ..."]
@@ -253,9 +265,11 @@ class DecayedModel(_Expansion):
 
 @dataclass(frozen=True)
 class QuadraticModel(_Expansion):
-    """F_quad = F(w₀) + ⟨∇F(w₀), δ⟩ + ½ δᵀ∇²F(w₀) δ of another model, δ = w − w₀; ``fixed`` is an Origin.
+    """F_quad = F(w₀) + ⟨∇F(w₀), δ⟩ + ½ δᵀ∇²F(w₀) δ of another model, δ = w − w₀;
+    ``fixed`` is an Origin.
 
-    With c = ∂L/∂F the gradient is ∇⟨c, F⟩ + ∇²⟨c, F⟩ δ at w₀: one Hessian-vector product for each step.
+    With c = ∂L/∂F the gradient is ∇⟨c, F⟩ + ∇²⟨c, F⟩ δ at w₀: one Hessian-vector
+    product for each step.
 
     Source: Zhu, Liu, Radhakrishnan & Belkin 2022.
     """
@@ -301,11 +315,13 @@ class KernelAndStart(NamedTuple):
 
 @dataclass(frozen=True)
 class KernelModel(Model):
-    """F_lin = F(w₀) + K c with w = w₀ + ∇F(w₀)ᵀ c: the linear model in n·C numbers instead of its weights.
+    """F_lin = F(w₀) + K c with w = w₀ + ∇F(w₀)ᵀ c:
+    the linear model in n·C numbers instead of its weights.
 
-    A step of gradient descent, w ← w − η ∇F(w₀)ᵀ g with g = ∂L/∂F, is exactly c ← c − η g for any loss, with batches
-    and momentum too, but not with Adam, whose steps are not linear in the gradient. ``fixed`` is a
-    KernelAndStart; with the infinite-width kernel this is the infinite-width prediction.
+    A step of gradient descent, w ← w − η ∇F(w₀)ᵀ g with g = ∂L/∂F, is exactly c ← c − η g for any
+    loss, with batches and momentum too, but not with Adam, whose steps are not linear in the
+    gradient. ``fixed`` is a KernelAndStart; with the infinite-width kernel this is the
+    infinite-width prediction.
 
     Source: Lee et al. 2019, §2.2; docs/math/linearized-training.md.
     """
@@ -320,7 +336,9 @@ class KernelModel(Model):
             return fixed.start + jnp.einsum("ijab,jb->ia", fixed.kernel, trained)
 
     def loss_and_gradient(self, fixed: KernelAndStart, x: Array, y: Array) -> LossAndGradient:
-        """Return a function to the loss and the "gradient" ∂L/∂F, which is zero outside the batch."""
+        """Return a function to the loss and the "gradient" ∂L/∂F,
+        which is zero outside the batch.
+        """
         n, num_outputs = y.shape
         matrix = jnp.transpose(fixed.kernel[:n], (0, 2, 1, 3)).reshape(
             n, num_outputs, n * num_outputs

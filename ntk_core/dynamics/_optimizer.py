@@ -22,23 +22,26 @@ Rate: TypeAlias = Array | float | dict[str, Array]  # one for all weights, or on
 class Optimizer:
     """Update rule of a training method.
 
-    w ← w − η d with a direction d from the gradients; η is separate, so one compilation serves all rates.
+    w ← w − η d with a direction d from the gradients; η is separate, so one
+    compilation serves all rates.
 
     Attributes:
-        name: one of ``ntk_core.dynamics.choices.METHODS``, or any ``optax.GradientTransformation``, whose updates,
-            its own rate included, are then multiplied by η.
+        name: one of ``ntk_core.dynamics.choices.METHODS``, or any ``optax.GradientTransformation``,
+            whose updates, its own rate included, are then multiplied by η.
         momentum: μ of ``momentum``: v ← μ v + ∇L, w ← w − η v.
-        batch_size: samples per step, drawn without replacement within an epoch; by default all. ``sgd`` needs it,
-            ``gradient-descent`` refuses it.
+        batch_size: samples per step, drawn without replacement within an epoch; by default all.
+            ``sgd`` needs it, ``gradient-descent`` refuses it.
 
     Raises:
-        InvalidInput: for an unknown name, a momentum outside [0, 1), or a batch size that does not suit the name.
+        InvalidInput: for an unknown name, a momentum outside [0, 1), or a batch size that
+            does not suit the name.
 
-    ``gauss-newton`` is the natural gradient too: for the losses of this package the Gauss–Newton matrix G = JᵀHJ is the
-    Fisher information. It is damped by λ = 10⁻³ mean eigenvalues, and takes at most 900 rows n·C of outputs.
+    ``gauss-newton`` is the natural gradient too: for the losses of this package the Gauss–Newton
+    matrix G = JᵀHJ is the Fisher information. It is damped by λ = 10⁻³ mean eigenvalues, and takes
+    at most 900 rows n·C of outputs.
 
-    Source: Liu, Zhu & Belkin 2020, §6, for gradient descent; momentum: Polyak 1964; Adam: Kingma & Ba 2015;
-    Gauss–Newton: docs/math/second-order.md.
+    Source: Liu, Zhu & Belkin 2020, §6, for gradient descent; momentum: Polyak 1964; Adam: Kingma &
+    Ba 2015; Gauss–Newton: docs/math/second-order.md.
 
     >>> Optimizer("momentum", momentum=0.8).is_linear
     True
@@ -70,12 +73,16 @@ class Optimizer:
 
     @property
     def is_linear(self) -> bool:
-        """Whether steps are linear in the gradients, so that a linear model can be trained by its kernel."""
+        """Whether steps are linear in the gradients,
+        so that a linear model can be trained by its kernel.
+        """
         return self._method.is_linear
 
     @property
     def own_rate(self) -> float | None:
-        """Automatic learning rate that does not depend on the model: 1 for a transformation, which has its own."""
+        """Automatic learning rate that does not depend on the model:
+        1 for a transformation, which has its own.
+        """
         return self._method.own_rate if isinstance(self.name, str) else 1.0
 
     @property
@@ -112,9 +119,11 @@ class Optimizer:
     def stable_rate(
         self, largest_eigenvalue: float, num_samples: int, curvature: float
     ) -> float | None:
-        """2n / (β λ_max), times 1 + μ with momentum, above which the linear model diverges; None for Adam.
+        """2n / (β λ_max), times 1 + μ with momentum, above which the linear model diverges;
+        None for Adam.
 
-        β bounds the curvature of one sample's loss in the model's outputs; for square loss (β = 1) the rate is sharp.
+        β bounds the curvature of one sample's loss in the model's outputs; for square loss
+        (β = 1) the rate is sharp.
         """
         if not self.is_linear:
             return None

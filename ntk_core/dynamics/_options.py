@@ -22,12 +22,14 @@ class TrainOptions:
     """How models are trained, and at which steps they are recorded.
 
     Attributes:
-        learning_rate: η; one for all weights, per layer by name, or (together) per seed. ``"auto"``: a quarter of the
-            stable rate of the first model; for Adam the rate whose first step changes no output by more than 0.05; 1
-            for a transformation with its own rate.
+        learning_rate: η; one for all weights, per layer by name, or (together) per seed.
+            ``"auto"``: a quarter of the stable rate of the first model; for Adam the
+            rate whose first step changes no output by more than 0.05; 1 for a
+            transformation with its own rate.
         rate_factor: multiplies the learning rate, given or automatic.
         optimizer: an :class:`Optimizer`, the name of one, or any ``optax.GradientTransformation``.
-        loss: a :class:`Loss`, or the name of one; by default the usual loss of the output, see :meth:`loss_of`.
+        loss: a :class:`Loss`, or the name of one; by default the usual loss of the output,
+            see :meth:`loss_of`.
         loss_threshold: the loss at which a model has converged; none for None.
         max_steps: maximum number of steps.
         num_records: number of records, at w₀ and on a logarithmic grid of steps.

@@ -16,7 +16,9 @@ from ntk_core.traced import Apply, Inputs, accepted_targets, like_rows
 
 
 class Points:
-    """Checked training and test points on the device, targets of JAX's float type; ``x_test`` may have no rows."""
+    """Checked training and test points on the device, targets of JAX's float type;
+    ``x_test`` may have no rows.
+    """
 
     def __init__(
         self,

@@ -62,12 +62,14 @@ def largest_eigenvalue(kernel: Float[Array | np.ndarray, "n n C C"]) -> float:
 def auto_learning_rate(kernel: Float[Array | np.ndarray, "n n C C"], loss: Loss) -> float:
     """Return η = ¼ · 2n / (β λ_max(K)), a quarter of the linear model's largest stable rate.
 
-    ``kernel`` is the kernel of the pre-outputs f at w₀, (n, n, C, C); β bounds the curvature of one sample's loss in f.
-    The quarter is our choice, a margin for kernels that grow during training. Infinite if K is 0.
+    ``kernel`` is the kernel of the pre-outputs f at w₀, (n, n, C, C); β bounds the curvature of
+    one sample's loss in f. The quarter is our choice, a margin for kernels that grow during
+    training. Infinite if K is 0.
 
-    A network that is dead at most inputs has a small λ_max, so its rate would be too large. A single ReLU neuron is
-    active for half of all directions: if fewer than half of the n inputs have a gradient (K(x, x) above the relative
-    precision of the kernel), n is replaced by twice their number, as for a network alive at half of the inputs.
+    A network that is dead at most inputs has a small λ_max, so its rate would be too large. A
+    single ReLU neuron is active for half of all directions: if fewer than half of the n inputs have
+    a gradient (K(x, x) above the relative precision of the kernel), n is replaced by twice their
+    number, as for a network alive at half of the inputs.
     """
     array = np.asarray(real_array(kernel, "kernel"))
     if not jnp.issubdtype(array.dtype, jnp.floating):
@@ -78,7 +80,9 @@ def auto_learning_rate(kernel: Float[Array | np.ndarray, "n n C C"], loss: Loss)
 
 
 def streamed_rate(kernel: KernelOperator, loss: Loss) -> float:
-    """Return :func:`auto_learning_rate` of a kernel given by products, with λ_max to the precision of their type."""
+    """Return :func:`auto_learning_rate` of a kernel given by products,
+    with λ_max to the precision of their type.
+    """
     sizes = kernel.row_traces
     size = kernel.shape[0]
     if not (np.isfinite(sizes).all() and sizes.any()):
@@ -110,8 +114,9 @@ def adam_rates(
 ) -> Float[np.ndarray, " seeds"]:
     """Return η = 0.05 / max ‖∇_w F_a(x_i; w₀)‖₁ of each seed (one unless ``together``).
 
-    Adam's first step, η per weight, then changes outputs by at most 0.05. The maximum is over all outputs of the first
-    16 inputs. It grows as √m in the NTK parameterization. Our choice. Infinite if no weight changes an output.
+    Adam's first step, η per weight, then changes outputs by at most 0.05. The maximum is over all
+    outputs of the first 16 inputs. It grows as √m in the NTK parameterization. Our choice. Infinite
+    if no weight changes an output.
     """
     largest = np.asarray(_largest_gradients(model, together, trained, fixed, x[:ADAM_ROWS]))
     largest = largest.astype(np.float64).reshape(-1)

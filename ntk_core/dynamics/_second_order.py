@@ -21,10 +21,12 @@ def output_coefficients(
 ) -> Float[Array, "n C"]:
     """Return c with (G + λI)⁻¹ ∇L = Jᵀc, G = JᵀHJ.
 
-    J = ∂F/∂w and H = ∂²L/∂F², one C × C block per sample. From (JᵀHJ + λI) Jᵀ = Jᵀ (HK + λI) with K = JJᵀ and
-    ∇L = Jᵀg follows c = (HK + λI)⁻¹ g: a system of n·C equations, whatever the number of weights.
+    J = ∂F/∂w and H = ∂²L/∂F², one C × C block per sample. From (JᵀHJ + λI) Jᵀ = Jᵀ (HK + λI)
+    with K = JJᵀ and ∇L = Jᵀg follows c = (HK + λI)⁻¹ g: a system of n·C equations, whatever
+    the number of weights.
 
-    λ = ``DAMPING`` · tr(HK)/(nC), since K may be singular. Without weights that move an output, K = 0 and c = g/1.
+    λ = ``DAMPING`` · tr(HK)/(nC), since K may be singular. Without weights that move an
+    output, K = 0 and c = g/1.
 
     Args:
         loss: of the outputs F.

@@ -63,9 +63,10 @@ def advance(
 ) -> DescentState:
     """Take steps until ``until_step``, or until the loss is at most ``threshold`` or not finite.
 
-    The length is dynamic, so one compilation serves the whole run. ``state`` is donated. Batches depend only on ``key``
-    and the step, or are the rows of ``batches``, one per step: models trained side by side share them.
-    ``together``: ``state``, ``fixed``, ``rate`` and ``threshold`` have a leading axis of seeds.
+    The length is dynamic, so one compilation serves the whole run. ``state`` is donated. Batches
+    depend only on ``key`` and the step, or are the rows of ``batches``, one per step: models
+    trained side by side share them. ``together``: ``state``, ``fixed``, ``rate`` and ``threshold``
+    have a leading axis of seeds.
     """
 
     num_samples = x.shape[0]
@@ -113,7 +114,9 @@ def advance(
 
 
 def over_seeds(one: Callable[..., PyTree], *batched: PyTree) -> PyTree:
-    """Apply ``one`` to each seed; a single seed skips ``vmap``, since a batch of one slows some operations."""
+    """Apply ``one`` to each seed;
+    a single seed skips ``vmap``, since a batch of one slows some operations.
+    """
     if jax.tree.leaves(batched)[0].shape[0] > 1:
         return jax.vmap(one)(*batched)
     return jax.tree.map(lambda leaf: leaf[None], one(*jax.tree.map(lambda leaf: leaf[0], batched)))

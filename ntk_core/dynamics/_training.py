@@ -82,29 +82,31 @@ def train(
     0.75
 
     Args:
-        net: a network of this package, or any callable ``apply(params, x)`` with outputs (n, C), (n,) or (n, T, C).
-            Outputs (n, T, C) are recorded as (n, T·C), the output a = t·C + c.
+        net: a network of this package, or any callable ``apply(params, x)`` with outputs (n, C),
+            (n,) or (n, T, C). Outputs (n, T, C) are recorded as (n, T·C), the output a = t·C + c.
         params: w₀; not changed.
         x: training inputs, (n, *input_shape).
         y: targets, of the shape of the outputs.
-        loss: a :class:`Loss`, or the name of one, of the network's output; by default cross-entropy for softmax and
-            square for any other output.
+        loss: a :class:`Loss`, or the name of one, of the network's output; by default cross-entropy
+            for softmax and square for any other output.
         optimizer: an :class:`Optimizer`, the name of one, or any ``optax.GradientTransformation``.
-        learning_rate: η, or ``"auto"``: a quarter of the stable rate; for Adam the rate whose first step changes no
-            output by more than 0.05; 1 for a transformation with its own rate.
+        learning_rate: η, or ``"auto"``: a quarter of the stable rate; for Adam the rate whose first
+            step changes no output by more than 0.05; 1 for a transformation with its own rate.
         rate_factor: multiplies the learning rate, given or automatic.
         max_steps: maximum number of steps.
         num_records: number of records, at w₀ and on a logarithmic grid of steps.
-        loss_threshold: recorded when the network reaches it; training ends at the record where every model has
-            reached it or diverged.
+        loss_threshold: recorded when the network reaches it; training ends at the record where
+            every model has reached it or diverged.
         x_test, y_test: test points, of any number.
         followed, followed_test: indices of points whose outputs are kept; all by default.
         key: of the batches; a fixed one by default.
         linearized: also train the linear model.
-        linear_route: ``"kernel"`` trains it in n·C numbers (exact; not with Adam), ``"weights"`` in weight space,
-            ``"auto"`` by its kernel if possible.
-        infinite_width: add the infinite-width prediction (linear outputs, networks with a known limit; not with Adam).
-        kernels: record the kernel of the output φ on the first ``num_kernel_points`` training points.
+        linear_route: ``"kernel"`` trains it in n·C numbers (exact; not with Adam), ``"weights"`` in
+            weight space, ``"auto"`` by its kernel if possible.
+        infinite_width: add the infinite-width prediction (linear outputs, networks with a known
+            limit; not with Adam).
+        kernels: record the kernel of the output φ on the first ``num_kernel_points`` training
+            points.
         num_kernel_points: by default as many as fit kernels of at most 900 rows.
         trainable: the parameters that move, as for ``empirical_ntk``; all others are constants.
         should_stop: called several times a second; training ends when it returns True.
@@ -312,8 +314,8 @@ class HistoryMeasure(Measure[TrainingHistory]):
     """Paths of all models, their difference, and the kernel: everything that :func:`train` returns.
 
     Args:
-        kernels: also record the kernel of the network at the first ``num_kernel_points`` training points; by default as
-            many as fit kernels of at most 900 rows.
+        kernels: also record the kernel of the network at the first ``num_kernel_points`` training
+            points; by default as many as fit kernels of at most 900 rows.
     """
 
     def __init__(

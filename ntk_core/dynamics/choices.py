@@ -34,8 +34,8 @@ class LossTerm(Term):
         targets: any numbers; or those of classes only, one-hot or −1 and +1.
         applies: output φ that the loss applies itself: its model F is then f instead of φ(f).
         couples_outputs: whether it is no sum over the outputs of a sample.
-        is_likelihood: whether it is −log p(y | F) with a curvature in F that does not depend on y: the Fisher
-            information of F.
+        is_likelihood: whether it is −log p(y | F) with a curvature in F that does not depend on y:
+            the Fisher information of F.
     """
 
     mean: "Callable[[Array, Array], Array]"
@@ -51,7 +51,9 @@ class LossTerm(Term):
         return self.targets != "numbers"
 
     def targets_of(self, y: Any) -> Any:
-        """Return the targets of this loss from numbers, one-hot or (one output) ±1 targets y of shape (n, C)."""
+        """Return the targets of this loss from numbers,
+        one-hot or (one output) ±1 targets y of shape (n, C).
+        """
         is_one_hot = y.shape[-1] > 1
         return 2 * y - 1 if self.targets == "plus-minus" and is_one_hot else y
 
@@ -93,7 +95,9 @@ LOSSES = table(
 
 
 def usual_loss(output: str) -> str:
-    """Return the usual loss of an output φ: the loss that applies φ itself, else the first one of the table."""
+    """Return the usual loss of an output φ:
+    the loss that applies φ itself, else the first one of the table.
+    """
     for loss in LOSSES.values():
         if loss.applies == output:
             return loss.name
@@ -106,13 +110,14 @@ class Method(Term):
 
     Attributes:
         direction: momentum μ → the transformation; the rate η is applied after it.
-        is_linear: whether d is linear in the gradients, so a linear model can be trained by its kernel and has a stable
-            rate.
+        is_linear: whether d is linear in the gradients, so a linear model can be trained by its
+            kernel and has a stable rate.
         stable_factor: μ → ratio of its stable rate to that of gradient descent.
         batches: whether a step takes a batch of the samples.
         rate_factor: multiplies the learning rate of the spec.
         takes_momentum: whether the direction depends on the momentum μ.
-        num_states: numbers that it remembers for each weight; none if it takes gradients as they are.
+        num_states: numbers that it remembers for each weight; none if it takes
+            gradients as they are.
         solves: whether each step solves the Gauss–Newton system of all samples.
         own_rate: automatic learning rate of a method whose rate does not depend on the kernel.
     """
@@ -134,7 +139,8 @@ class Method(Term):
         return 0 if takes_gradients else self.num_states
 
 
-# Largest n·C of the system of equations of a Gauss–Newton step, which takes (n·C)³ operations; our choice.
+# Largest n·C of the system of equations of a Gauss–Newton step, which takes (n·C)³
+# operations; our choice.
 MAX_SOLVED_ROWS = 900
 
 METHODS = table(

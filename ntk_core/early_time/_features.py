@@ -1,4 +1,6 @@
-"""Features ψ of early-time linear models, their Gaussian moments, and their distance to the kernel."""
+"""Features ψ of early-time linear models, their Gaussian moments,
+and their distance to the kernel.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ class ActivationConstants:
     theta2: float
 
     def nu(self, covariance_ratio: float) -> float:
-        """ν = E[g φ'(g)] √(Tr[Σ²]/d), weight of the constant feature, for ``covariance_ratio`` = Tr[Σ²]/d."""
+        """ν = E[g φ'(g)] √(Tr[Σ²]/d), weight of the constant feature,
+        for ``covariance_ratio`` = Tr[Σ²]/d.
+        """
         return self.theta1 * math.sqrt(covariance_ratio)
 
 
@@ -60,8 +64,9 @@ class ActivationConstants:
 def activation_constants(activation: Activation) -> ActivationConstants:
     """Return the early-time constants of an activation.
 
-    ζ = E[φ'(g)], ϑ₀ = E[φ(g)], ϑ₁ = E[g φ'(g)], ϑ₂ = E[(g³/2 − g) φ'(g)] with g ~ N(0, 1).
-    Gauss–Legendre quadrature in float64 on each side of 0, where activations with a kink are smooth.
+    ζ = E[φ'(g)], ϑ₀ = E[φ(g)], ϑ₁ = E[g φ'(g)], ϑ₂ = E[(g³/2 − g) φ'(g)] with g ~
+    N(0, 1). Gauss–Legendre quadrature in float64 on each side of 0, where activations
+    with a kink are smooth.
 
     >>> constants = activation_constants("relu")
     >>> round(constants.zeta, 8), round(constants.theta0, 8), abs(round(constants.theta2, 8))
@@ -89,7 +94,9 @@ def _constants_of(sigma: Pointwise) -> ActivationConstants:
         slopes = np.asarray(jax.vmap(jax.grad(sigma))(jax.numpy.asarray(nodes)))
 
     def mean(terms: np.ndarray) -> float:
-        """Return E[terms], with 0 for rounding: moments that vanish by symmetry decide which features there are."""
+        """Return E[terms], with 0 for rounding:
+        moments that vanish by symmetry decide which features there are.
+        """
         total = float(weights @ terms)
         return total if abs(total) > ROUNDING * float(weights @ np.abs(terms)) else 0.0
 
@@ -119,7 +126,8 @@ _DEGREE = 24
 class LinearFeatures:
     """ψ(x) = [inputs · x/√d; constant; norm₀ + norm₁ s + norm₂ s²] with s = ‖x‖/√d − 1.
 
-    The weights include the learning rates: descent on ψ has rate 1, and ψ(x)·ψ(x') approximates η₁K₁ + η₂K₂.
+    The weights include the learning rates: descent on ψ has rate 1, and ψ(x)·ψ(x')
+    approximates η₁K₁ + η₂K₂.
 
     Attributes:
         inputs, constant: weights of the first two features.
@@ -173,8 +181,9 @@ def two_layer_features(
 
     ψ of a two-layer network f = m^(-1/2) vᵀφ(Wx/√d) whose layers are trained at rates η₁ and η₂.
 
-    η₂ = 0: ψ₁(x) = d^(-½)[ζx; ν]. η₁ = 0: ψ₂(x) = [d^(-½)ζx; (2d)^(-½)ν; ϑ₀ + ϑ₁s + ϑ₂s²]. Equal rates:
-    ψ(x) = [√(2/d) ζx; √(3/2d) ν; ϑ₀ + ϑ₁s + ϑ₂s²]. Else the kernels of ψ₁ and ψ₂ are summed with weights η₁ and η₂.
+    η₂ = 0: ψ₁(x) = d^(-½)[ζx; ν]. η₁ = 0: ψ₂(x) = [d^(-½)ζx; (2d)^(-½)ν; ϑ₀ + ϑ₁s + ϑ₂s²]. Equal
+    rates: ψ(x) = [√(2/d) ζx; √(3/2d) ν; ϑ₀ + ϑ₁s + ϑ₂s²]. Else the kernels of ψ₁ and ψ₂ are summed
+    with weights η₁ and η₂.
 
     >>> from ntk_core.early_time import activation_constants
     >>> features = two_layer_features(activation_constants("relu"), 100, 1.0, 1.0, 1.0)
@@ -216,11 +225,13 @@ def deep_features(
 
     ψ of a fully connected network with ``depth`` hidden layers, from its infinite-width kernel.
 
-    That kernel is h(s, ρ, s') with ρ = x·x'/d and s = ‖x‖/√d − 1. For almost orthogonal inputs of almost equal norms
+    That kernel is h(s, ρ, s') with ρ = x·x'/d and s = ‖x‖/√d − 1. For almost orthogonal inputs
+    of almost equal norms
 
         h ≈ t(s) t(s') + h_ρ ρ + ½ h_ρρ Tr[Σ²]/d²,   t(s) = h(s, 0, 0) / √h(0, 0, 0),
 
-    with derivatives at s = s' = ρ = 0 and t up to s². With one hidden layer this is :func:`two_layer_features`.
+    with derivatives at s = s' = ρ = 0 and t up to s². With one hidden layer this is
+    :func:`two_layer_features`.
 
     >>> from ntk_core.early_time import activation_constants
     >>> deep = deep_features("tanh", 1, 100, 1.0, 1.0, 1.0)
@@ -329,7 +340,9 @@ def kernel_norms(kernel: NDArray, features: LinearFeatures, x: NDArray) -> Kerne
 def weighted_kernel(
     net: Network, params: NetworkParams, x: NDArray, rate_hidden: float, rate_output: float
 ) -> NDArray[np.float64]:
-    """Return η₁K₁ + η₂K₂ at w₀, (n, n): kernels of hidden and output layers, weighted by their rates."""
+    """Return η₁K₁ + η₂K₂ at w₀, (n, n):
+    kernels of hidden and output layers, weighted by their rates.
+    """
     total = np.zeros((len(x), len(x)))
     for name, part in empirical_ntk(net, params, x, per_layer=True).items():
         total += (rate_output if name.endswith(_OUTPUT_LAYER) else rate_hidden) * np.asarray(part)[

@@ -14,7 +14,8 @@ TRAIN_STREAM = 0  # purpose of the random numbers of training inputs
 
 
 def covariance_spectrum(eigenvalues: tuple[float, ...], d: int) -> NDArray[np.float64]:
-    """Return eigenvalues of Σ with Tr Σ = d: the given ones spread evenly over d directions, scaled.
+    """Return eigenvalues of Σ with Tr Σ = d:
+    the given ones spread evenly over d directions, scaled.
 
     >>> covariance_spectrum((1.0, 3.0), 4).tolist()
     [0.5, 0.5, 1.5, 1.5]
@@ -37,9 +38,11 @@ def covariance_spectrum(eigenvalues: tuple[float, ...], d: int) -> NDArray[np.fl
 def draw_inputs(
     entries: str, spectrum: NDArray, n: int, seed: int, split: int = TRAIN_STREAM
 ) -> NDArray[np.float32]:
-    """x = Σ^(1/2) z, (n, d), with independent entries z of mean 0 and variance 1 and Σ = diag(``spectrum``).
+    """x = Σ^(1/2) z, (n, d), with independent entries z of mean 0 and variance 1
+    and Σ = diag(``spectrum``).
 
-    ``entries``: N(0, 1), ±1 with equal probability, or uniform on [−√3, √3]. The first k of n rows do not depend on n.
+    ``entries``: N(0, 1), ±1 with equal probability, or uniform on [−√3, √3]. The first k of n
+    rows do not depend on n.
 
     Source: Hu, Xiao, Adlam & Pennington 2020, Assumption 3.1.
     """
@@ -86,7 +89,8 @@ _ROWS = 1000  # of X Xᵀ at a time
 def input_sizes(x: NDArray) -> InputSizes:
     """Return the largest deviations of norms and products, and ‖X Xᵀ‖/n, of inputs (n, d).
 
-    In theory the first two are O(d^(-1/2)) up to logarithms, and the last one is of order 1 for n ≫ d.
+    In theory the first two are O(d^(-1/2)) up to logarithms, and the last one is of order 1 for n ≫
+    d.
 
     Source: Hu, Xiao, Adlam & Pennington 2020, Claim 3.1.
 

@@ -25,8 +25,8 @@ def early_start(
 ) -> tuple[dict[str, Model], dict[str, Start], Samples]:
     """Return models, weights and data of ``descend`` for a network with one output, from f = 0.
 
-    The loss is (1/2n) Σ (f(x_i) − f₀(x_i) − y_i)². Subtracting the initial outputs f₀ does not change the kernel (Hu,
-    Xiao, Adlam & Pennington 2020, §3, App. A).
+    The loss is (1/2n) Σ (f(x_i) − f₀(x_i) − y_i)². Subtracting the initial outputs f₀ does not
+    change the kernel (Hu, Xiao, Adlam & Pennington 2020, §3, App. A).
 
     Args:
         params: w₀, not overwritten.
@@ -79,9 +79,11 @@ _RANK_SHARE = 1e-12
 class LinearModel:
     """Linear model that a network follows early in training.
 
-    f_lin(x) = ψ(x)·β on n training samples, everything in float64 and in the space of the k features.
+    f_lin(x) = ψ(x)·β on n training samples, everything in float64 and in the space of the k
+    features.
 
-    With G = ΨᵀΨ/n = U Λ Uᵀ and b = Ψᵀy/n the loss ½βᵀGβ − bᵀβ + const is quadratic, so descent has a closed form.
+    With G = ΨᵀΨ/n = U Λ Uᵀ and b = Ψᵀy/n the loss ½βᵀGβ − bᵀβ + const is quadratic, so
+    descent has a closed form.
 
     Raises:
         InvalidInput: for inputs or targets that are not finite, or do not fit each other.
@@ -142,7 +144,8 @@ class LinearModel:
         """Return β after one minibatch step per array of sample indices.
 
         Raises:
-            InvalidInput: for weights of another shape, and for batches that are no indices of samples.
+            InvalidInput: for weights of another shape, and for batches that are no indices of
+                samples.
         """
         weights = self._checked_weights(weights)
         for batch in self._checked_batches(batches):

@@ -1,7 +1,8 @@
 """The largest Hessian norm, or kernel change, in a ball around the initialization.
 
-Theorems about transition to linearity hold in a ball B(w0, R), not only at w0. The supremum over the ball cannot be
-computed exactly; projected gradient ascent from several starts gives a lower bound.
+Theorems about transition to linearity hold in a ball B(w0, R), not only at w0. The supremum
+over the ball cannot be computed exactly; projected gradient ascent from several starts
+gives a lower bound.
 """
 
 from __future__ import annotations
@@ -73,14 +74,15 @@ class BallSup:
         value: the largest value found, a lower bound of the supremum.
         at_center: the value at w0 (for the kernel change 0).
         random: the value in each random direction, at distance ``radius``, (num_starts,).
-        ascent: the value after each step from each start, (num_starts, num_steps + 1); step 0 is the start.
+        ascent: the value after each step from each start, (num_starts, num_steps + 1);
+            step 0 is the start.
         radius: R, in the Euclidean norm of all trained weights.
         quantity: ``"hessian"`` or ``"kernel"``.
         num_starts: number of ascents; also of random directions.
         converged: whether every Hessian norm behind the values reached its tolerance.
         further: the value after each further step of the best ascent, (num_further,).
-        last_gain: by which share the last 10 further steps raised the value; at most 0.001 unless the search ended at
-            its largest number of steps. NaN without further steps.
+        last_gain: by which share the last 10 further steps raised the value; at most 0.001 unless
+            the search ended at its largest number of steps. NaN without further steps.
     """
 
     value: float
@@ -101,8 +103,8 @@ class Ascents(TypedDict, total=False):
     Attributes:
         num_starts: number of ascents, and of random directions; 3 by default.
         num_steps: of each ascent; 8 by default.
-        max_further_steps: of the best ascent, which continues while 10 steps raise the value by more than 0.1%;
-            400 by default.
+        max_further_steps: of the best ascent, which continues while 10 steps raise the value by
+            more than 0.1%; 400 by default.
         key: of the random directions; a fixed one by default.
         output_index, tolerance, max_matvecs: of every Hessian norm, as in ``hessian_norm``.
         progress: gets a report after each ascent, and can stop the search.
@@ -151,16 +153,19 @@ def ball_sup(
 ) -> BallSup | list[BallSup]:
     """Return a lower bound of a supremum over a ball.
 
-    A lower bound of sup { Q(w) : ‖w − w0‖ <= radius }, by projected ascent from random starts on the sphere.
+    A lower bound of sup { Q(w) : ‖w − w0‖ <= radius }, by projected ascent from random
+    starts on the sphere.
 
-    Q is the Hessian norm of one output for one input (``x`` without batch axis), or the kernel change
-    ‖K(w) − K(w0)‖_F / ‖K(w0)‖_F over a batch ``x`` of inputs. The gradient of a simple eigenvalue is that of its
-    Rayleigh quotient with the eigenvector held fixed. Each step moves by ``radius`` along the unit gradient, then
-    back into the ball; a step that lowers Q is rejected, and the next one is half as long. The best ascent continues
-    while 10 steps raise Q by more than 0.1%, a pace of 0.5% in 50 steps.
+    Q is the Hessian norm of one output for one input (``x`` without batch axis), or the kernel
+    change ‖K(w) − K(w0)‖_F / ‖K(w0)‖_F over a batch ``x`` of inputs. The gradient of a simple
+    eigenvalue is that of its Rayleigh quotient with the eigenvector held fixed. Each step moves by
+    ``radius`` along the unit gradient, then back into the ball; a step that lowers Q is rejected,
+    and the next one is half as long. The best ascent continues while 10 steps raise Q by more than
+    0.1%, a pace of 0.5% in 50 steps.
 
-    Functions move all floating-point parameters, or those of ``trainable``. Increasing radii give a list, where each
-    ball starts from the best point of the smaller one. Needs memory for about six copies of the weights.
+    Functions move all floating-point parameters, or those of ``trainable``. Increasing radii give a
+    list, where each ball starts from the best point of the smaller one. Needs memory for about six
+    copies of the weights.
 
     >>> from ntk_core.networks.architectures import FullyConnected
     >>> net, x = FullyConnected(width=8, depth=1), jnp.ones(3)
@@ -170,21 +175,23 @@ def ball_sup(
     True
 
     Args:
-        net: a network, or any callable ``apply(params, x) -> (n, C)``, as for ``hessian_norm`` and ``empirical_ntk``.
+        net: a network, or any callable ``apply(params, x) -> (n, C)``, as for ``hessian_norm``
+            and ``empirical_ntk``.
         params: w₀, the center.
         x: one input without batch axis for ``hessian``, a batch for ``kernel``.
         radius: of the ball, or several increasing radii.
         quantity: ``hessian`` or ``kernel``.
-        ascents: ``num_starts``, ``num_steps``, ``max_further_steps``, ``output_index``, ``tolerance``,
-            ``max_matvecs`` and ``key`` of the ascents; ``progress`` gets their reports; ``trainable`` chooses the
-            parameters that move, ``route`` the derivatives, as for ``empirical_ntk``.
+        ascents: ``num_starts``, ``num_steps``, ``max_further_steps``, ``output_index``,
+            ``tolerance``, ``max_matvecs`` and ``key`` of the ascents; ``progress`` gets their
+            reports; ``trainable`` chooses the parameters that move, ``route`` the derivatives, as
+            for ``empirical_ntk``.
 
     Returns:
         The largest value found, with the values along each ascent; a list for several radii.
 
     Raises:
-        InvalidInput, TooLarge, TracingDisagrees: as ``hessian_norm``; also for a quantity, radius or number out of
-            range.
+        InvalidInput, TooLarge, TracingDisagrees: as ``hessian_norm``; also for a quantity, radius
+            or number out of range.
 
     Source: Liu, Zhu & Belkin 2020, Theorem 3.2 and Proposition 2.3.
     """
@@ -219,8 +226,8 @@ def _ball_sups(
 ) -> list[BallSup]:
     """Return :func:`ball_sup` for increasing radii.
 
-    A larger ball contains the smaller ones, so it inherits their best value and point: bounds never decrease with the
-    radius.
+    A larger ball contains the smaller ones, so it inherits their best value and point: bounds never
+    decrease with the radius.
     """
     _check_numbers(radii, num_starts, num_steps, max_further_steps)
     net = restricted(net, params, trainable, route)
@@ -303,7 +310,8 @@ def continued(
 ) -> tuple[list[Place], float]:
     """Return the points of up to ``most`` further steps, and the gain of the last window.
 
-    Every window begins with steps of full length, since rejected steps may have shortened the last ones too much.
+    Every window begins with steps of full length, since rejected steps may have shortened
+    the last ones too much.
     """
     visited: list[Place] = []
     gain = math.nan
@@ -347,7 +355,9 @@ def _check_numbers(
 
 
 class Place(NamedTuple):
-    """Q, parameters, unit gradient of moving parameters (None along a path), and whether Lanczos converged."""
+    """Q, parameters, unit gradient of moving parameters (None along a path),
+    and whether Lanczos converged.
+    """
 
     value: float
     point: PyTree
@@ -427,7 +437,9 @@ def _hessian_ascent(
     vector, _ = moving_of(net, hessian.direction(found.vectors[0]))
 
     def rayleigh(moving: PyTree) -> Array:
-        """yᵀ H(w) y with the fixed eigenvector y of the present point, times the sign of its eigenvalue."""
+        """yᵀ H(w) y with the fixed eigenvector y of the present point,
+        times the sign of its eigenvalue.
+        """
         bent = second_derivatives(net, restore(moving), x, vector)[output_index]
         return jnp.sign(found.values[0]) * bent
 

@@ -1,4 +1,6 @@
-"""The smallest eigenvalue of the tangent kernel in a ball around the initialization: PL* beyond w₀."""
+"""The smallest eigenvalue of the tangent kernel in a ball around the initialization:
+PL* beyond w₀.
+"""
 
 from dataclasses import dataclass
 from functools import partial
@@ -67,12 +69,14 @@ def smallest_eigenvalue_in_ball(
 ) -> BallEigenvalue:
     """Search the smallest kernel eigenvalue in a ball.
 
-    The smallest λ_min(K(w)) found by projected descents for ‖w − w0‖ <= radius; K over a batch ``x``.
+    The smallest λ_min(K(w)) found by projected descents for ‖w − w0‖ <= radius; K over a batch
+    ``x``.
 
-    The square loss (1/2) Σ (f − y)² obeys μ-PL* wherever λ_min(K) >= μ. The gradient of a simple eigenvalue is that of
-    its Rayleigh quotient with the eigenvector held fixed; step s of S moves by ``radius`` · (1 − s/S) along it, then
-    back into the ball. One descent starts at w0, the others in random directions on the sphere. Steps may increase
-    λ_min: where the two smallest eigenvalues cross, a monotone descent would stall at the kink.
+    The square loss (1/2) Σ (f − y)² obeys μ-PL* wherever λ_min(K) >= μ. The gradient of a simple
+    eigenvalue is that of its Rayleigh quotient with the eigenvector held fixed; step s of S moves
+    by ``radius`` · (1 − s/S) along it, then back into the ball. One descent starts at w0, the
+    others in random directions on the sphere. Steps may increase λ_min: where the two smallest
+    eigenvalues cross, a monotone descent would stall at the kink.
 
     >>> from ntk_core.networks.architectures import FullyConnected
     >>> net, x = FullyConnected(width=8, depth=1), jnp.ones((1, 3))

@@ -71,10 +71,11 @@ def hessian_block_norms(
 ) -> BlockNorms:
     """Return the norm of every layer block of the Hessian.
 
-    ‖H_{l,l'}‖ for every pair of trained layers of a network, or of parameters of a function, for one input.
+    ‖H_{l,l'}‖ for every pair of trained layers of a network, or of parameters of a
+    function, for one input.
 
-    An off-diagonal block B gives the symmetric [[0, B], [Bᵀ, 0]], whose eigenvalues are ± the singular values of B.
-    ‖H‖ <= Σ_{l,l'} ‖H_{l,l'}‖ (Lemma E.1).
+    An off-diagonal block B gives the symmetric [[0, B], [Bᵀ, 0]], whose eigenvalues are ± the
+    singular values of B. ‖H‖ <= Σ_{l,l'} ‖H_{l,l'}‖ (Lemma E.1).
 
     >>> from ntk_core.networks.architectures import FullyConnected
     >>> net, x = FullyConnected(width=8, depth=1), jnp.ones(3)
@@ -83,13 +84,15 @@ def hessian_block_norms(
     (2, 2)
 
     Args:
-        net, params, x, output_index, tolerance, max_matvecs, key, trainable, route: as for :func:`hessian_norm`.
+        net, params, x, output_index, tolerance, max_matvecs, key, trainable, route: as for
+            :func:`hessian_norm`.
 
     Returns:
         Norms of all blocks, by layers.
 
     Raises:
-        InvalidInput, TooLarge, TracingDisagrees: as ``hessian_norm``; also for a callable that cannot be traced.
+        InvalidInput, TooLarge, TracingDisagrees: as ``hessian_norm``; also for a callable
+            that cannot be traced.
 
     Source: Liu, Zhu & Belkin 2020, Lemma E.1.
     """

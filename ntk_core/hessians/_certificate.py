@@ -1,15 +1,18 @@
 """When may Lanczos stop? One rule for the iteration in NumPy and for the compiled one.
 
-It stops when the residuals of the wanted Ritz values are small, the other end of the spectrum allows no larger
-eigenvalue, and a larger one that the start hides is improbable. The last part is a probabilistic bound:
+It stops when the residuals of the wanted Ritz values are small, the other end of the spectrum
+allows no larger eigenvalue, and a larger one that the start hides is improbable. The last part is a
+probabilistic bound:
 
-Let v be a random unit vector of the space, γ its component along a unit eigenvector of λ, and p_k the Lanczos
-polynomial of step k: p_k(A) v is the next basis vector, so |γ p_k(λ)| <= ‖p_k(A) v‖ = 1. Unless |γ| <= δ, every
-eigenvalue therefore satisfies |p_k(λ)| < 1/δ, at all steps. Outside of the Ritz values θ_i |p_k| increases, and
+Let v be a random unit vector of the space, γ its component along a unit eigenvector of λ, and p_k
+the Lanczos polynomial of step k: p_k(A) v is the next basis vector, so |γ p_k(λ)| <= ‖p_k(A)
+v‖ = 1. Unless |γ| <= δ, every eigenvalue therefore satisfies |p_k(λ)| < 1/δ, at all steps. Outside
+of the Ritz values θ_i |p_k| increases, and
 
     |p_k(t)| = Π_i |t − θ_i| / Π_j β_j.
 
-Where |p_k(±(1 + margin)·θ)| >= 1/δ, the norm is at most (1 + margin)·θ, except with the chance of |γ| <= δ.
+Where |p_k(±(1 + margin)·θ)| >= 1/δ, the norm is at most (1 + margin)·θ, except with
+the chance of |γ| <= δ.
 
 Source: Hochstenbach 2013, Probabilistic upper bounds for the matrix two-norm, J. Sci. Comput. 57.
 """
@@ -20,8 +23,9 @@ from typing import Any, NamedTuple
 
 EXHAUSTED_UP_TO = 32  # dimensions; all products of a smaller space cost less than their compilation
 CHANCE = 5e-4  # of a start that hides the leading eigenvector, for any matrix
-# The smallest margins. Products in narrow spaces cost little more than their dispatch, and there eigenvalues within 1%
-# to 3% of the leading one are missed more often; docs/math/hessian_in_a_small_space.md has the measured rates.
+# The smallest margins. Products in narrow spaces cost little more than their dispatch, and there
+# eigenvalues within 1% to 3% of the leading one are missed more often;
+# docs/math/hessian_in_a_small_space.md has the measured rates.
 NARROW_UP_TO = 256  # dimensions
 NARROW_MARGIN = 1e-2
 WIDE_MARGIN = 3e-2
@@ -33,12 +37,15 @@ def margin_of(tolerance: float, dimension: int) -> float:
 
 
 def least_margin(dimension: int) -> float:
-    """Return the margin of small tolerances; the residual alone then suffices for almost every matrix."""
+    """Return the margin of small tolerances;
+    the residual alone then suffices for almost every matrix.
+    """
     return NARROW_MARGIN if dimension <= NARROW_UP_TO else WIDE_MARGIN
 
 
 def least_growth(dimension: int) -> float:
-    """Return log(1/δ), where a component of a random unit vector is below δ with the chance ``CHANCE``.
+    """Return log(1/δ), where a component of a random unit vector is below δ with
+    the chance ``CHANCE``.
 
     The density of one component is c (1 − t²)^((d − 3)/2) <= c for d >= 3, so P(|γ| <= δ) <= 2 c δ.
     """
@@ -51,12 +58,14 @@ Numbers = Any  # arrays of NumPy, or of JAX inside a compiled loop
 
 
 class Ritz(NamedTuple):
-    """The wanted Ritz values of T, and what decides whether they are the eigenvalues of largest |λ|.
+    """The wanted Ritz values of T,
+    and what decides whether they are the eigenvalues of largest |λ|.
 
     Attributes:
         values: θ, signed, by falling absolute value, (num_wanted,).
         residuals: ‖A y − θ y‖ of each, (num_wanted,).
-        reach: an end of the spectrum of T that is not wanted is near an eigenvalue of at most |θ| + residual.
+        reach: an end of the spectrum of T that is not wanted is near an eigenvalue of at
+            most |θ| + residual.
         growth: the least log |p_k| where a larger eigenvalue could have been missed.
     """
 
@@ -96,10 +105,11 @@ def growth_of(
     leading: Numbers,
     excess: Numbers,
 ) -> Numbers:
-    """Return the least log |p_k| where an eigenvalue that belongs to the wanted ones could be missed.
+    """Return the least log |p_k| where an eigenvalue that belongs to the wanted
+    ones could be missed.
 
-    These are all |t| >= |θ_k| + excess·|θ_1| at a distance of at least excess·|θ_1| from the wanted Ritz values.
-    Between two zeros log |p_k| is concave, so its minimum is at an end of an interval.
+    These are all |t| >= |θ_k| + excess·|θ_1| at a distance of at least excess·|θ_1| from the wanted
+    Ritz values. Between two zeros log |p_k| is concave, so its minimum is at an end of an interval.
 
     Args:
         xp: numpy or jax.numpy.

@@ -30,12 +30,13 @@ def shallow_hessian_blocks(
 ) -> Float[Array, " m"]:
     """Return the Hessian spectrum of a shallow network.
 
-    Signed norms v_i σ''(z_i) (c²‖x‖² + β²) c_v of the neurons' blocks, (m,): the spectrum of a shallow Hessian.
+    Signed norms v_i σ''(z_i) (c²‖x‖² + β²) c_v of the neurons' blocks, (m,): the spectrum
+    of a shallow Hessian.
 
-    With one hidden layer and only that layer trained, neurons do not interact: H is block diagonal, and each block is a
-    multiple of the outer product of that neuron's input. For scalar x, v = ±1 and no bias it is diagonal,
-    H_ii = v_i σ''(w_i x) x²/√m. ‖H‖ is the largest absolute value. c, β and c_v are the multipliers of weights, biases
-    (0 without) and output weights.
+    With one hidden layer and only that layer trained, neurons do not interact: H is block diagonal,
+    and each block is a multiple of the outer product of that neuron's input. For scalar x, v = ±1
+    and no bias it is diagonal, H_ii = v_i σ''(w_i x) x²/√m. ‖H‖ is the largest absolute value. c, β
+    and c_v are the multipliers of weights, biases (0 without) and output weights.
 
     >>> from ntk_core.networks.architectures import FullyConnected
     >>> net, x = FullyConnected(width=8, depth=1, activation="tanh", trained="first"), jnp.ones(3)
@@ -51,7 +52,8 @@ def shallow_hessian_blocks(
         One signed norm per neuron, (m,).
 
     Raises:
-        InvalidInput: unless the network has one hidden layer, ``trained="first"`` and a linear output; for ReLU.
+        InvalidInput: unless the network has one hidden layer, ``trained="first"`` and a
+            linear output; for ReLU.
 
     Source: Liu, Zhu & Belkin 2020, §3.1.
     """
@@ -88,11 +90,13 @@ def bottleneck_block_norm(
 ) -> Float[Array, "*batch"]:
     """Return the exact block norm of the bottleneck example.
 
-    ‖∂²f/∂w2²‖ = |m^(-1/2) Σ_i v_i w_{3,i}²| · ‖α⁽¹⁾‖²/m of the bottleneck network of Theorem 4.1, exactly.
+    ‖∂²f/∂w2²‖ = |m^(-1/2) Σ_i v_i w_{3,i}²| · ‖α⁽¹⁾‖²/m of the bottleneck network of
+    Theorem 4.1, exactly.
 
-    f = m^(-1/2) vᵀ σ(w3 · m^(-1/2) w2ᵀ σ(w1 x)) with σ(z) = z²/2 and a bottleneck of one linear neuron, all of w1, w2,
-    w3, v of shape (..., m) and scalar x; leading axes are kept. For wide networks it tends to |N(0, 3)| · ¾ x⁴ and does
-    not vanish, which is why this network does not become linear.
+    f = m^(-1/2) vᵀ σ(w3 · m^(-1/2) w2ᵀ σ(w1 x)) with σ(z) = z²/2 and a bottleneck of one
+    linear neuron, all of w1, w2, w3, v of shape (..., m) and scalar x; leading axes are kept.
+    For wide networks it tends to |N(0, 3)| · ¾ x⁴ and does not vanish, which is why this
+    network does not become linear.
 
     >>> bottleneck_block_norm(jnp.ones(4), jnp.ones(4), jnp.ones(4), 1.0).item()  # |½ Σ 1| · ‖α‖²/4, α = ½
     0.5
@@ -126,9 +130,10 @@ def bottleneck_zero_step(
 ) -> tuple[Float[Array, "*batch m"], Float[Array, "*batch m"]]:
     """Return the step to a zero of the bottleneck's Hessian.
 
-    The network of :func:`bottleneck_block_norm` is f = s h²/2 with s = m^(-1/2) Σ_i v_i w_{3,i}² and
-    h = m^(-1/2) w2ᵀ α⁽¹⁾, so its Hessian is 0 where s = h = 0. The shortest changes of v and w2 that reach s = 0 and
-    h = 0 have the lengths |s| √m / ‖w3²‖ and |h| √m / ‖α⁽¹⁾‖, two independent |N(0, 1)| at every width.
+    The network of :func:`bottleneck_block_norm` is f = s h²/2 with s = m^(-1/2) Σ_i v_i w_{3,i}²
+    and h = m^(-1/2) w2ᵀ α⁽¹⁾, so its Hessian is 0 where s = h = 0. The shortest changes of v and w2
+    that reach s = 0 and h = 0 have the lengths |s| √m / ‖w3²‖ and |h| √m / ‖α⁽¹⁾‖, two independent
+    |N(0, 1)| at every width.
 
     >>> one = jnp.ones(4)
     >>> bottleneck_zero_step(one, one, one, one, 1.0)[1].tolist()
@@ -181,7 +186,8 @@ class NonlinearOutputHessian:
     Attributes:
         measured: ‖H̃‖.
         gradient_part: ‖Gᵀ Φ'' G‖, which for one output is |φ''(f)| ‖∇f‖²: of order 1 at any width.
-        linear_part: ‖Σ_b (∂φ_a/∂f_b) H_b‖, which for one output is |φ'(f)| ‖H‖: vanishes with the width.
+        linear_part: ‖Σ_b (∂φ_a/∂f_b) H_b‖, which for one output is |φ'(f)| ‖H‖:
+            vanishes with the width.
         lower: ``gradient_part`` - ``linear_part`` <= ‖H̃‖, at least 0.
         upper: their sum >= ‖H̃‖.
     """
@@ -208,8 +214,9 @@ def nonlinear_output_hessian(
 
     Both parts and the measured norm; arguments as ``hessian_norm``.
 
-    ``linear_part`` comes from Lanczos within its tolerance. Softmax couples the outputs, so Φ'' = ∂²φ_a/∂f² is a full
-    C × C matrix; ‖Gᵀ Φ'' G‖ = ‖K^½ Φ'' K^½‖ with the kernel K = G Gᵀ of the pre-outputs.
+    ``linear_part`` comes from Lanczos within its tolerance. Softmax couples the outputs, so
+    Φ'' = ∂²φ_a/∂f² is a full C × C matrix; ‖Gᵀ Φ'' G‖ = ‖K^½ Φ'' K^½‖ with the kernel K = G
+    Gᵀ of the pre-outputs.
 
     >>> from ntk_core.networks.architectures import FullyConnected
     >>> net, x = FullyConnected(width=8, depth=1, output="swish"), jnp.ones(3)

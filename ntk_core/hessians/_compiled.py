@@ -60,7 +60,9 @@ def compiled_stretches(
     rng: np.random.Generator,
     most: int,
 ) -> tuple[Callable[[Tridiagonal, int], Tridiagonal], Tridiagonal]:
-    """Return optimized programs (state ↦ state some Lanczos steps later, first state), for ``most`` steps."""
+    """Return optimized programs (state ↦ state some Lanczos steps later, first state),
+    for ``most`` steps.
+    """
     program = program_of(net, params, x)
     if program.zero is None:
         _, zero, bases = jax.eval_shape(partial(_linearized, net), params, x, output_index)
@@ -79,7 +81,9 @@ def drawn_start(rng: np.random.Generator, zero: Array | jax.ShapeDtypeStruct) ->
 
 @cache
 def _stretches(backend: str) -> tuple[Wrapped, Wrapped]:
-    """Compile programs that run often; on a CPU with LLVM's first optimization level, in two thirds of the time."""
+    """Compile programs that run often;
+    on a CPU with LLVM's first optimization level, in two thirds of the time.
+    """
 
     def begin(
         net: Network | Program,
@@ -121,7 +125,9 @@ def num_weights(params: PyTree) -> int:
 def is_repeated(
     net: Network | Program, params: PyTree, x: Array | np.ndarray, num_norms: int
 ) -> bool:
-    """Whether norms of these shapes are frequent enough for an optimized program; counts this call."""
+    """Whether norms of these shapes are frequent enough for an optimized program;
+    counts this call.
+    """
     program = program_of(net, params, x)
     program.num_norms += 1
     return program.num_norms >= CALLS_REPEATED or repetition_pays(num_norms)
@@ -134,7 +140,9 @@ def repetition_pays(num_norms: int) -> bool:
 
 @cache
 def _compiled(backend: str, many_weights: bool = False) -> tuple[Wrapped, Wrapped]:
-    """Compile the programs of a norm; on a CPU without LLVM optimizations if they run once or on few data."""
+    """Compile the programs of a norm;
+    on a CPU without LLVM optimizations if they run once or on few data.
+    """
     quick = quick_options(backend)
     return (
         jax.jit(_linearized, static_argnums=0, compiler_options=quick),
@@ -145,15 +153,18 @@ def _compiled(backend: str, many_weights: bool = False) -> tuple[Wrapped, Wrappe
 def _linearized(
     net: Network | Program, params: PyTree, x: Array, output_index: int | Array
 ) -> Linearized:
-    """Return ((leaves, v) ↦ (P v, H P v), zero, bases), with everything at fixed parameters precomputed."""
+    """Return ((leaves, v) ↦ (P v, H P v), zero, bases),
+    with everything at fixed parameters precomputed.
+    """
     hessian = operator(net, params, x, output_scalar(net, output_index))
 
     def both(v: Array) -> tuple[Array, Array]:
         inside = hessian.project(v)
         return inside, hessian.matvec(inside)
 
-    # The arrays that the linear map holds are the weights and what is computed from them. Weights would be copied when
-    # a compiled program returns them, so that they are left out here and read from the parameters at every product.
+    # The arrays that the linear map holds are the weights and what is computed from them. Weights
+    # would be copied when a compiled program returns them, so that they are left out here and read
+    # from the parameters at every product.
     _, linear = jax.linearize(both, hessian.zero)
     held, structure = jax.tree.flatten(linear)
     number_of_leaf = {id(leaf): number for number, leaf in enumerate(jax.tree.leaves(params))}
@@ -214,9 +225,11 @@ def with_layers(net: Model, params: PyTree, x: Array) -> Model:
 
 
 def _compared(program: Program, params: PyTree, rows: Array | np.ndarray) -> float:
-    """Return the error of ⟨e, H d⟩ for a random direction d of the space and a random e of all parameters.
+    """Return the error of ⟨e, H d⟩ for a random direction d of the space and a
+    random e of all parameters.
 
-    It detects any part of H d outside the space. NaN where the type has too few digits for numbers of this size.
+    It detects any part of H d outside the space. NaN where the type has too few digits for
+    numbers of this size.
     """
     eps = program.epsilon
     x = rows[0]
@@ -272,7 +285,9 @@ def _plain(
     image: Array,
     along: dict[int, Array],
 ) -> tuple[Array, ...]:
-    """(⟨e, H d⟩ by plain derivatives, ⟨e, image⟩, ⟨e, ∇f⟩, by which rounding is measured), all of full size."""
+    """(⟨e, H d⟩ by plain derivatives, ⟨e, image⟩, ⟨e, ∇f⟩, by which rounding is measured),
+    all of full size.
+    """
     small = SmallSpace(bases, zero_coordinates(program, bases))
     leaves = program.leaves(params)
     places = list(program.names)

@@ -40,8 +40,8 @@ class SpectralDensity:
     Attributes:
         nodes: quadrature nodes of each probe, (num_probes, num_steps).
         weights: their weights; each row sums to 1.
-        dimension: of the small space, the number of eigenvalues that may differ from zero; the other
-            num_parameters - dimension eigenvalues of the full Hessian are exactly 0.
+        dimension: of the small space, the number of eigenvalues that may differ from zero; the
+            other num_parameters - dimension eigenvalues of the full Hessian are exactly 0.
         num_parameters: p, of the trained weights.
     """
 
@@ -66,7 +66,9 @@ class SpectralDensity:
     def density(
         self, grid: Float[np.ndarray, " points"], bandwidth: float
     ) -> Float[np.ndarray, " points"]:
-        """Density at ``grid``, each node smoothed to a Gaussian of deviation ``bandwidth``; integrates to 1."""
+        """Density at ``grid``, each node smoothed to a Gaussian of deviation ``bandwidth``;
+        integrates to 1.
+        """
         if not bandwidth > 0:
             raise InvalidInput("bandwidth", bandwidth, "a number above 0")
         distance = (np.asarray(grid)[:, None] - self.nodes.ravel()) / bandwidth
@@ -89,11 +91,12 @@ def hessian_density(
 ) -> SpectralDensity:
     """Return the spectral density of the Hessian of one output.
 
-    Spectral density (1/D) Σ_i δ(λ − λ_i) of the Hessian of one model output for one input, in its small space.
+    Spectral density (1/D) Σ_i δ(λ − λ_i) of the Hessian of one model output for one
+    input, in its small space.
 
-    For each of ``num_probes`` random unit vectors v of the small space, ``num_steps`` products give nodes and weights
-    that reproduce vᵀ H^k v exactly for k < 2 · num_steps; the mean over v is the mean of λ^k. Arguments as for
-    ``hessian_norm``.
+    For each of ``num_probes`` random unit vectors v of the small space, ``num_steps`` products give
+    nodes and weights that reproduce vᵀ H^k v exactly for k < 2 · num_steps; the mean over v is the
+    mean of λ^k. Arguments as for ``hessian_norm``.
 
     >>> from ntk_core.networks.architectures import FullyConnected
     >>> net, x = FullyConnected(width=8, depth=1), np.ones(3)

@@ -1,11 +1,14 @@
-"""Lanczos with full reorthogonalization for one eigenvalue of one matrix, decided outside of compiled programs.
+"""Lanczos with full reorthogonalization for one eigenvalue of one matrix,
+decided outside of compiled programs.
 
-One loop checks after some steps whether to stop. The steps are either NumPy around a compiled product, since an
-iteration takes longer to compile than to run, or compiled stretches of :func:`_lanczos.step` for frequent norms. On
-an orthonormal basis Q, A is compressed to a tridiagonal T = Qᵀ A Q. With β the norm of A q_j outside Q and s the last
-entry of an eigenvector of T, |β s| is the norm of the residual A y − θ y.
+One loop checks after some steps whether to stop. The steps are either NumPy around a compiled
+product, since an iteration takes longer to compile than to run, or compiled stretches of
+:func:`_lanczos.step` for frequent norms. On an orthonormal basis Q, A is compressed to a
+tridiagonal T = Qᵀ A Q. With β the norm of A q_j outside Q and s the last entry of an eigenvector of
+T, |β s| is the norm of the residual A y − θ y.
 
-Source: Golub & Van Loan, Matrix Computations (4th ed.), §10.1–10.3; Parlett, The Symmetric Eigenvalue Problem, ch. 13.
+Source: Golub & Van Loan, Matrix Computations (4th ed.), §10.1–10.3; Parlett, The Symmetric
+Eigenvalue Problem, ch. 13.
 """
 
 import math
@@ -75,12 +78,13 @@ def leading(
     """The eigenvalue of largest |λ| of P A P, of either sign; NaN if a product is not finite.
 
     Args:
-        product: v ↦ (P v, A P v) for a symmetric A of size d that maps the range of the projection P into itself; its
-            arrays are copied when read.
+        product: v ↦ (P v, A P v) for a symmetric A of size d that maps the range of the projection
+            P into itself; its arrays are copied when read.
         start: a random vector, (d,).
         max_matvecs: maximum number of products.
         tolerance: of the residual, relative to |θ|.
-        dimension: of the range of P, or an upper bound; d by default. Spaces of at most 32 dimensions are exhausted.
+        dimension: of the range of P, or an upper bound; d by default. Spaces of at most 32
+            dimensions are exhausted.
     """
     inside, image = map(np.asarray, product(start))
     if not (np.all(np.isfinite(inside)) and np.all(np.isfinite(image))):
@@ -105,7 +109,8 @@ def leading_in_stretches(
     """Like :func:`leading`, with steps and basis on the device.
 
     Args:
-        advance: (state, number of steps) ↦ the state after these steps; the old one may be overwritten.
+        advance: (state, number of steps) ↦ the state after these steps; the old one may be
+            overwritten.
         state: that before the first step.
         max_matvecs, tolerance, dimension: as for :func:`leading`.
     """
@@ -136,7 +141,9 @@ def _searched(
 
 
 class _ProductByProduct:
-    """Steps in NumPy, each around one call of a compiled product. They end at an invariant subspace."""
+    """Steps in NumPy, each around one call of a compiled product.
+    They end at an invariant subspace.
+    """
 
     restarts = False
 
@@ -190,7 +197,9 @@ class _ProductByProduct:
         self._following = rest / rest.dtype.type(beta) if beta else rest
 
     def _is_at_an_end(self) -> bool:
-        """Whether the last product was not finite, or left nothing but rounding outside of the basis."""
+        """Whether the last product was not finite,
+        or left nothing but rounding outside of the basis.
+        """
         last = self._done - 1
         if math.isnan(self._diagonal[last]):
             return True
@@ -263,7 +272,8 @@ def _ritz(
     return Leading(float(values[at]), float(residuals[at]), bool(converged), num_steps)
 
 
-# Not ``@``: BLAS threads would keep spinning on the cores of the next product (a third of its time).
+# Not ``@``: BLAS threads would keep spinning on the cores of the next product (a third of its
+# time).
 def _along(rows: Float[np.ndarray, "k d"], vector: Vector) -> Float[np.ndarray, " k"]:
     return np.add.reduce(rows * vector, axis=1)
 

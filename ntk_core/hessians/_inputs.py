@@ -49,7 +49,8 @@ def accepted_rows(
     trainable: Trainable = None,
     route: Route = "auto",
 ) -> Rows:
-    """Return single inputs and the parameters of every seed; a list is one tree if a function accepts it.
+    """Return single inputs and the parameters of every seed;
+    a list is one tree if a function accepts it.
 
     Raises:
         InvalidInput: for incompatible inputs, or if ``x`` is ambiguous and ``batched`` is None.

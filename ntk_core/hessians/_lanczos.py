@@ -1,11 +1,13 @@
 """Lanczos iteration with full reorthogonalization, in one compiled loop.
 
-A symmetric matrix A of size d is known only through v ↦ A v. After j steps A is compressed to a tridiagonal matrix T of
-size j whose extreme eigenvalues θ (Ritz values) approach those of A. With s_j the last entry of the eigenvector of T,
+A symmetric matrix A of size d is known only through v ↦ A v. After j steps A is compressed to a
+tridiagonal matrix T of size j whose extreme eigenvalues θ (Ritz values) approach those of A. With
+s_j the last entry of the eigenvector of T,
 |β_j s_j| is the exact norm of the residual A y − θ y: some eigenvalue of A is within that distance of θ, and for an
 isolated eigenvalue the error is of the order of its square.
 
-Source: Golub & Van Loan, Matrix Computations (4th ed.), §10.1–10.3; Parlett, The Symmetric Eigenvalue Problem, ch. 13.
+Source: Golub & Van Loan, Matrix Computations (4th ed.), §10.1–10.3; Parlett, The Symmetric
+Eigenvalue Problem, ch. 13.
 """
 
 from collections.abc import Callable
@@ -37,7 +39,8 @@ class Tridiagonal(NamedTuple):
 
     Attributes:
         diagonal: α, (max_steps,).
-        off_diagonal: β, (max_steps,): β_j joins steps j and j + 1, the last one is the norm of the remainder.
+        off_diagonal: β, (max_steps,): β_j joins steps j and j + 1, the last one is the
+            norm of the remainder.
         basis: orthonormal rows, (max_steps + 1, d); rows that were not reached are zero.
         num_steps: steps done, each one product with A.
     """
@@ -49,7 +52,9 @@ class Tridiagonal(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """The wanted Ritz values, and weights of their vectors over the basis, (num_wanted, max_steps)."""
+    """The wanted Ritz values, and weights of their vectors over the basis,
+    (num_wanted, max_steps).
+    """
 
     ritz: Ritz
     weights: Array
@@ -62,7 +67,8 @@ class Extreme(NamedTuple):
         values: signed, by falling absolute value, (num_wanted,).
         residuals: ‖A y − θ y‖ of each, (num_wanted,).
         vectors: unit eigenvectors as rows, (num_wanted, d).
-        converged: whether every residual is at most tolerance · |θ_1|, and neither end of T may be near a larger one.
+        converged: whether every residual is at most tolerance · |θ_1|, and neither end of T may
+            be near a larger one.
         num_steps: products with A.
     """
 
@@ -84,19 +90,20 @@ def lanczos_extreme(
     project: MatVec = lambda v: v,
     dimension: int | None = None,
 ) -> Extreme:
-    """Eigenpairs of largest |λ|, of both signs, stopped by their residuals inside the compiled loop.
+    """Eigenpairs of largest |λ|, of both signs,
+    stopped by their residuals inside the compiled loop.
 
     Args:
         matvec: v ↦ A v for a symmetric A of size d that maps the range of ``project`` into itself.
         start: starting vector, (d,), in the range of ``project``.
-        spare: a random vector, (d,), for a new direction after an invariant subspace. Each restart may find one more
-            copy of a repeated eigenvalue.
+        spare: a random vector, (d,), for a new direction after an invariant subspace. Each restart
+            may find one more copy of a repeated eigenvalue.
         max_steps: maximum number of products, at most the dimension of the space.
         tolerance: relative to |θ_1|.
         num_wanted: number of eigenpairs, at most ``max_steps``.
         project: orthogonal projection onto the searched subspace.
-        dimension: of the range of ``project``, or an upper bound; d by default. Spaces of at most 32 dimensions are
-            exhausted.
+        dimension: of the range of ``project``, or an upper bound; d by default. Spaces of at most
+            32 dimensions are exhausted.
     """
     dimension = start.size if dimension is None else dimension
     least_steps = min(dimension, max_steps) if dimension <= EXHAUSTED_UP_TO else 1
@@ -152,7 +159,8 @@ def lanczos_quadrature(
     num_steps: int,
     project: MatVec = lambda v: v,
 ) -> tuple[Float[Array, " steps"], Float[Array, " steps"]]:
-    """(nodes θ, weights ω), both (num_steps,), with Σ_j ω_j θ_j^k = vᵀ A^k v, v = start/‖start‖, k < 2 · num_steps.
+    """(nodes θ, weights ω), both (num_steps,), with Σ_j ω_j θ_j^k = vᵀ A^k v, v = start/‖start‖,
+    k < 2 · num_steps.
 
     Source: Golub & Meurant, Matrices, Moments and Quadrature, ch. 6.
     """
@@ -208,9 +216,11 @@ def _length(w: Float[Array, " d"]) -> Float[Array, ""]:
 def _orthogonal(
     w: Float[Array, " d"], basis: Float[Array, "k d"], num_rows: Int[Array, ""]
 ) -> Float[Array, " d"]:
-    """Remove from w its part in the span of the first ``num_rows`` basis rows (twice is enough, Parlett §6.9).
+    """Remove from w its part in the span of the first ``num_rows`` basis rows
+    (twice is enough, Parlett §6.9).
 
-    On a CPU a few rows at a time stay in the cache for their two products with w; the remaining zero rows are skipped.
+    On a CPU a few rows at a time stay in the cache for their two products with w; the remaining
+    zero rows are skipped.
     """
     size = len(basis)
     num_parts: int | Array = 1
@@ -238,10 +248,11 @@ def _dense(tridiagonal: Tridiagonal, size: int) -> Float[Array, "size size"]:
 def _decomposed(
     tridiagonal: Tridiagonal, num_wanted: int, max_steps: int, excess: float | Array
 ) -> _Found:
-    """Return the ``num_wanted`` Ritz values of largest absolute value; missing ones have infinite residuals.
+    """Return the ``num_wanted`` Ritz values of largest absolute value;
+    missing ones have infinite residuals.
 
-    T is decomposed at the smaller of two sizes while that suffices, since an eigendecomposition at ``max_steps`` would
-    cost more than the products.
+    T is decomposed at the smaller of two sizes while that suffices, since an eigendecomposition at
+    ``max_steps`` would cost more than the products.
     """
     small = min(max(SMALLEST_CHECK, num_wanted), max_steps)
 

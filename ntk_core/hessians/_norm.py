@@ -65,9 +65,11 @@ class SpectralEstimate:
     Attributes:
         value: ‖H‖ = |λ|, the estimate; at most the true norm up to rounding.
         eigenvalue: λ with its sign.
-        residual: ‖H y − λ y‖ for the unit vector y found: an eigenvalue is within this distance of λ.
-        converged: whether residual <= tolerance · value was reached within the allowed products, and the Ritz value θ
-            at the other end of the spectrum, with residual ρ, allows no larger one: |θ| + ρ <= (1 + tolerance) · value.
+        residual: ‖H y − λ y‖ for the unit vector y found: an eigenvalue is within this distance of
+            λ.
+        converged: whether residual <= tolerance · value was reached within the allowed products,
+            and the Ritz value θ at the other end of the spectrum, with residual ρ, allows no larger
+            one: |θ| + ρ <= (1 + tolerance) · value.
         num_matvecs: products with H.
         tolerance: the requested relative residual.
 
@@ -103,12 +105,13 @@ class LeadingEigenpairs:
     Attributes:
         eigenvalues: signed, by falling absolute value, (k,).
         residuals: ‖H y − λ y‖ of each, (k,).
-        converged: whether every residual is at most tolerance · |λ_1|, and no end of the spectrum with its residual
-            exceeds |λ_k| + tolerance · |λ_1|.
+        converged: whether every residual is at most tolerance · |λ_1|, and no end of the spectrum
+            with its residual exceeds |λ_k| + tolerance · |λ_1|.
         num_matvecs: products with H.
-        coordinates: unit eigenvectors in the coordinates of the small space, a tree with a leading axis k; on the
-            generic route a tree like ``params``.
-        directions: the first ``num_directions`` eigenvectors at the full size of the weights, as a list of trees.
+        coordinates: unit eigenvectors in the coordinates of the small space, a tree with a leading
+            axis k; on the generic route a tree like ``params``.
+        directions: the first ``num_directions`` eigenvectors at the full size of the
+            weights, as a list of trees.
     """
 
     eigenvalues: np.ndarray
@@ -143,17 +146,19 @@ def hessian_norm(
 ) -> SpectralEstimate:
     """Return the spectral norm of the Hessian of one output.
 
-    ‖∂²φ_a(f(w; x))/∂w²‖: spectral norm of the p × p Hessian of one **model output** (not of a loss) for an input.
+    ‖∂²φ_a(f(w; x))/∂w²‖: spectral norm of the p × p Hessian of one **model output** (not of
+    a loss) for an input.
 
-    With a kinked σ such as ReLU it is the Hessian almost everywhere: not 0 if two or more layers are trained, but
-    without the curvature within a layer, which is in the kinks.
+    With a kinked σ such as ReLU it is the Hessian almost everywhere: not 0 if two or more layers
+    are trained, but without the curvature within a layer, which is in the kinks.
 
-    Networks take the exact restricted route, on a space of dimension Σ (fan_in + fan_out) instead of
-    Σ fan_in · fan_out. So does any callable ``apply(params, x) -> (n, C)`` with layers (see ``layers_of``; one product
-    is compared with a plain one before the first result). Others take Hessian-vector products over all parameters.
+    Networks take the exact restricted route, on a space of dimension Σ (fan_in + fan_out) instead
+    of Σ fan_in · fan_out. So does any callable ``apply(params, x) -> (n, C)`` with layers (see
+    ``layers_of``; one product is compared with a plain one before the first result). Others take
+    Hessian-vector products over all parameters.
 
-    Of 133,080 converged results for networks with 1 to 3 hidden layers, compared with dense float64 ones, 4 were
-    outside of their tolerance, at most 0.02% at any width and tolerance, by up to 4.0%
+    Of 133,080 converged results for networks with 1 to 3 hidden layers, compared with dense float64
+    ones, 4 were outside of their tolerance, at most 0.02% at any width and tolerance, by up to 4.0%
     (docs/math/hessian_in_a_small_space.md).
 
     >>> from ntk_core.networks.architectures import FullyConnected
@@ -168,30 +173,33 @@ def hessian_norm(
         net: a network, or any callable.
         params: its parameters, or a list of them, one per seed.
         x: one input, or a batch (n, *input_shape).
-        output_index: a, which of the C outputs, −1 for the last, None for the norms of all outputs; a = t·C + c for a
-            callable with outputs (n, T, C).
-        batched: whether ``x`` is a batch; by default as the model accepts. If it accepts both, a leading axis of 1 is
-            a batch of one.
-        tolerance: stop at residual <= tolerance · value; by default √eps of the dtype. The error of an isolated
-            eigenvalue is of the order of the square of its residual.
+        output_index: a, which of the C outputs, −1 for the last, None for the norms of all outputs;
+            a = t·C + c for a callable with outputs (n, T, C).
+        batched: whether ``x`` is a batch; by default as the model accepts. If it accepts both, a
+            leading axis of 1 is a batch of one.
+        tolerance: stop at residual <= tolerance · value; by default √eps of the dtype. The error of
+            an isolated eigenvalue is of the order of the square of its residual.
         max_matvecs: maximum number of products; then ``converged`` is False.
         key: of the random start; a fixed one by default, for reproducible results.
-        repeated: whether to compile optimized parts of the iteration: two seconds once, a third of the time of each
-            narrow norm. By default from the fourth call of these shapes, and for 256 or more norms in one call. Both
-            routes agree far within the residual, not bit for bit.
-        trainable: the parameters w of this Hessian, as for ``empirical_ntk``; all others are constants.
-        route: ``"auto"``, in the small space of the layers where there are any, or ``"plain"``: products over all
-            parameters.
+        repeated: whether to compile optimized parts of the iteration: two seconds once, a
+            third of the time of each narrow norm. By default from the fourth call of these
+            shapes, and for 256 or more norms in one call. Both routes agree far within the
+            residual, not bit for bit.
+        trainable: the parameters w of this Hessian, as for ``empirical_ntk``; all
+            others are constants.
+        route: ``"auto"``, in the small space of the layers where there are any, or ``"plain"``:
+            products over all parameters.
 
     Returns:
-        Scalars for one input, arrays (n,) for a batch; with a leading axis num_seeds for a list of parameters, and a
-        last axis C for all outputs. Norms are computed sequentially, in the memory of one.
+        Scalars for one input, arrays (n,) for a batch; with a leading axis num_seeds for a
+        list of parameters, and a last axis C for all outputs. Norms are computed sequentially,
+        in the memory of one.
 
     Raises:
-        InvalidInput: for incompatible model, parameters and ``x``, an ``output_index`` or tolerance out of range, an
-            ambiguous ``x`` without ``batched``, a callable that mixes rows of a batch, with the operation, or one
-            whose custom derivative rules make its second derivatives asymmetric (straight-through estimators,
-            reversed gradients).
+        InvalidInput: for incompatible model, parameters and ``x``, an ``output_index`` or tolerance
+            out of range, an ambiguous ``x`` without ``batched``, a callable that mixes rows of a
+            batch, with the operation, or one whose custom derivative rules make its second
+            derivatives asymmetric (straight-through estimators, reversed gradients).
         TooLarge: generic route only, if the Lanczos basis does not fit into memory.
         TracingDisagrees: if a callable's traced product differs from plain derivatives.
 
@@ -252,13 +260,14 @@ def hessian_eigenpairs(
 ) -> LeadingEigenpairs:
     """Return the leading eigenpairs of the Hessian of one output.
 
-    The ``num_wanted`` eigenpairs H y = λ y of largest |λ| of the Hessian of one model output for one input.
+    The ``num_wanted`` eigenpairs H y = λ y of largest |λ| of the Hessian of one model
+    output for one input.
 
-    Arguments as for :func:`hessian_norm`. Eigenvectors are in the small space, about 10⁵ numbers for a network of
-    2·10⁸ weights; ``num_directions`` of them are also returned at full size.
+    Arguments as for :func:`hessian_norm`. Eigenvectors are in the small space, about 10⁵ numbers
+    for a network of 2·10⁸ weights; ``num_directions`` of them are also returned at full size.
 
-    Of 8,800 converged results for networks with 1 to 3 hidden layers, compared with dense float64 ones, none was
-    outside of its tolerance (docs/math/hessian_in_a_small_space.md).
+    Of 8,800 converged results for networks with 1 to 3 hidden layers, compared with dense float64
+    ones, none was outside of its tolerance (docs/math/hessian_in_a_small_space.md).
 
     >>> from ntk_core.networks.architectures import FullyConnected
     >>> net, x = FullyConnected(width=8, depth=1), jnp.ones(3)
@@ -269,7 +278,8 @@ def hessian_eigenpairs(
     Args:
         net, params, x, output_index, tolerance, max_matvecs, key: as for :func:`hessian_norm`.
         num_wanted: number of eigenpairs.
-        num_directions: number of eigenvectors at full size; parameters that are constants have zeros.
+        num_directions: number of eigenvectors at full size; parameters that are
+            constants have zeros.
         trainable: the differentiated parameters, as for ``empirical_ntk``.
         route: as for :func:`hessian_norm`.
 
@@ -394,7 +404,9 @@ def _norm(
     *,
     optimized: bool,
 ) -> Leading:
-    """Compute in the small space by compiled products or stretches; else over all parameters in a loop."""
+    """Compute in the small space by compiled products or stretches;
+    else over all parameters in a loop.
+    """
     with jax.default_matmul_precision("highest"):
         if not isinstance(net, Network | Program):
             found = _leading(net, params, x, output_index, 1, tolerance, max_matvecs, key)

@@ -1,4 +1,6 @@
-"""The Hessian of one output for one input of a network or callable, as a symmetric operator on flat vectors."""
+"""The Hessian of one output for one input of a network or callable,
+as a symmetric operator on flat vectors.
+"""
 
 import math
 from collections.abc import Callable
@@ -108,7 +110,8 @@ def restricted_operator(
 ) -> Operator:
     """:func:`operator` on the small space.
 
-    A product reads each weight matrix twice (tangents forward and backward); the passes at w0 are not repeated.
+    A product reads each weight matrix twice (tangents forward and backward); the passes at
+    w0 are not repeated.
     """
     program = net if isinstance(net, Program) else program_of_network(net, params, x)
     leaves = program.leaves(params)

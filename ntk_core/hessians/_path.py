@@ -49,9 +49,11 @@ def path_sup(
 ) -> PathSup:
     """Return the supremum of a quantity along a path.
 
-    sup_t Q(w_t) and all Q(w_t) along a path w0, w1, … of parameters; Q and arguments as for :func:`ball_sup`.
+    sup_t Q(w_t) and all Q(w_t) along a path w0, w1, … of parameters; Q and arguments as
+    for :func:`ball_sup`.
 
-    Q is ‖H‖, or ‖K(w_t) − K(w0)‖_F / ‖K(w0)‖_F. ``path`` may be a generator: only w0 and the current point are stored.
+    Q is ‖H‖, or ‖K(w_t) − K(w0)‖_F / ‖K(w0)‖_F. ``path`` may be a generator: only w0 and the
+    current point are stored.
 
     >>> from ntk_core.networks.architectures import FullyConnected
     >>> net, x = FullyConnected(width=8, depth=1), jnp.ones(3)
@@ -62,8 +64,8 @@ def path_sup(
     Args:
         net: a network, or any callable, as for :func:`ball_sup`.
         path: parameters w₀, w₁, …
-        x, quantity, output_index, tolerance, max_matvecs, trainable, route: as for :func:`ball_sup`. Distances are
-            those of the chosen parameters.
+        x, quantity, output_index, tolerance, max_matvecs, trainable, route: as for
+            :func:`ball_sup`. Distances are those of the chosen parameters.
 
     Returns:
         The supremum and the value at every point.

@@ -39,8 +39,9 @@ CHAIN = "a chain of dense layers: a network of this package, or a function, with
 class LayerQuantities:
     """Measured layer quantities of a chain of dense layers with linear output, at one input.
 
-    With α^(l) the activations of hidden layer l = 1 … L, w^(l) its weights and biases, f the chosen output;
-    arrays have one entry per hidden layer, (L,). ‖T‖_{2,2,1} = sup over unit x, z of Σ_k |Σ_ij T_ijk x_i z_j|.
+    With α^(l) the activations of hidden layer l = 1 … L, w^(l) its weights and biases, f the chosen
+    output; arrays have one entry per hidden layer, (L,). ‖T‖_{2,2,1} = sup over unit x, z of Σ_k
+    |Σ_ij T_ijk x_i z_j|.
 
     Attributes:
         layers: names of the hidden layers; of a function, of their weights.
@@ -53,9 +54,11 @@ class LayerQuantities:
         second_input: ‖∂²α^(l)/∂(α^(l-1))²‖_{2,2,1}; 0 for the first layer.
         q_inf: Q_∞ = max_l ‖b^(l)‖_∞.
         q_l: Q_L = max_l ‖∂α^(l)/∂w^(l)‖.
-        q_221: Q_{2,2,1}, the largest of ``second_weight`` and, over l <= l' < l'', of ``weight_jacobian[l]`` times
-            ``second_mixed[l']`` (l < l') and of ``weight_jacobian[l] · weight_jacobian[l'] · second_input[l'']``.
-        block_bounds: upper bounds of ‖H_{l,l'}‖, (L + 1, L + 1) with the output layer last; 0 for frozen layers.
+        q_221: Q_{2,2,1}, the largest of ``second_weight`` and, over l <= l' < l'', of
+            ``weight_jacobian[l]`` times ``second_mixed[l']`` (l < l') and of
+            ``weight_jacobian[l] · weight_jacobian[l'] · second_input[l'']``.
+        block_bounds: upper bounds of ‖H_{l,l'}‖, (L + 1, L + 1) with the output layer last;
+            0 for frozen layers.
         bound: Σ of ``block_bounds`` >= ‖H‖.
     """
 
@@ -90,12 +93,14 @@ def layer_quantities(
 ) -> LayerQuantities:
     """Return the layer quantities of the Hessian bound.
 
-    The quantities of Theorem 3.1 for output ``output_index`` at one input ``x``, and its bound with these constants.
+    The quantities of Theorem 3.1 for output ``output_index`` at one input ``x``, and its bound
+    with these constants.
 
     ‖H‖ <= Σ_{l,l'} ‖H_{l,l'}‖ (Lemma E.1), and by the chain rule, for l <= l' <= L,
-    ‖H_{l,l'}‖ <= [second derivative of layer l', in its weights if l = l', else mixed] + Σ_{k > l'} ‖b^(k)‖_∞ ·
-    ‖∂²α^(k)/∂(α^(k-1))²‖_{2,2,1} · ‖∂α^(k-1)/∂w^(l)‖ · ‖∂α^(k-1)/∂w^(l')‖, and the block with the output layer is the
-    output multiplier (m^(-1/2)) times ‖∂α^(L)/∂w^(l)‖. Spectral norms come from Lanczos, with their residual added.
+    ‖H_{l,l'}‖ <= [second derivative of layer l', in its weights if l = l', else mixed] + Σ_{k > l'}
+    ‖b^(k)‖_∞ · ‖∂²α^(k)/∂(α^(k-1))²‖_{2,2,1} · ‖∂α^(k-1)/∂w^(l)‖ · ‖∂α^(k-1)/∂w^(l')‖, and the
+    block with the output layer is the output multiplier (m^(-1/2)) times ‖∂α^(L)/∂w^(l)‖. Spectral
+    norms come from Lanczos, with their residual added.
 
     >>> from ntk_core.networks.architectures import FullyConnected
     >>> net, x = FullyConnected(width=8, depth=1), jnp.ones(3)
@@ -104,15 +109,16 @@ def layer_quantities(
     ('hidden1',)
 
     Args:
-        net, params, x, output_index: as for :func:`hessian_norm`. The model is a chain of dense layers: each activation
-            is a function of one pre-activation z_k = ⟨w_k, α⟩ + b_k alone, and the outputs are those of the last layer.
+        net, params, x, output_index: as for :func:`hessian_norm`. The model is a chain of dense
+            layers: each activation is a function of one pre-activation z_k = ⟨w_k, α⟩ + b_k alone,
+            and the outputs are those of the last layer.
 
     Returns:
         The quantities of each layer and the bound.
 
     Raises:
-        InvalidInput, TracingDisagrees: as ``hessian_norm``; also for models that are no such chain, or have a nonlinear
-            output (see ``nonlinear_output_hessian``).
+        InvalidInput, TracingDisagrees: as ``hessian_norm``; also for models that are no such chain,
+            or have a nonlinear output (see ``nonlinear_output_hessian``).
 
     Source: Liu, Zhu & Belkin 2020, §3.3.1, Theorem 3.1 and App. E–F.
     """
@@ -251,10 +257,12 @@ def _measure(
 def _activations(
     program: Program, chain: tuple[TracedLayer, ...], leaves: list[Array], x: Array
 ) -> tuple[list[Array], list[Array], list[Array], Float[Array, ""]]:
-    """Return (inputs of hidden layers, σ' and σ'' at z, distance from a chain in a random direction).
+    """Return (inputs of hidden layers, σ' and σ'' at z, distance from a chain in
+    a random direction).
 
-    In a chain, shifting each fixed z = ⟨W, a⟩ changes the next layer's input by σ' times the shift, elementwise, and
-    the outputs by the last shift only. The distance from this is rounding, or of order 1.
+    In a chain, shifting each fixed z = ⟨W, a⟩ changes the next layer's input by σ' times the
+    shift, elementwise, and the outputs by the last shift only. The distance from this is
+    rounding, or of order 1.
     """
     uses = [layer.uses[0] for layer in chain]
 
@@ -288,7 +296,9 @@ def _activations(
 
 
 def scaled_norm(weight: Float[Array, "rows d"], scale: Float[Array, " d"]) -> Float[Array, ""]:
-    """Return an upper bound of ‖W diag(scale)‖: root of the Gram operator's Ritz value plus residual."""
+    """Return an upper bound of ‖W diag(scale)‖:
+    root of the Gram operator's Ritz value plus residual.
+    """
     start, spare = jax.random.normal(jax.random.key(0), (2, scale.size), scale.dtype)
     found = lanczos_extreme(
         lambda v: scale * (weight.T @ (weight @ (scale * v))),

@@ -1,8 +1,9 @@
 """Hessians whose entries overflow or vanish in the type of the computation.
 
-An output of parameters around 1e30 can have second derivatives around 1e-60. Products with unit vectors are then 0,
-and 0 would be taken for the norm of a linear function. In directions as long as the parameters, the same product has
-the size of the output divided by that of a parameter, and shows which of both it is.
+An output of parameters around 1e30 can have second derivatives around 1e-60. Products with unit
+vectors are then 0, and 0 would be taken for the norm of a linear function. In directions as long as
+the parameters, the same product has the size of the output divided by that of a parameter, and
+shows which of both it is.
 """
 
 import math
@@ -51,7 +52,9 @@ def refuse_out_of_range(
 def decimal_beyond(
     net: Model, params: PyTree, x: Array | np.ndarray, output_index: int, values: ArrayLike
 ) -> float | None:
-    """Return log10 of the size of second derivatives outside of the range of their type, or None."""
+    """Return log10 of the size of second derivatives outside of the range of
+    their type, or None.
+    """
     largest = float(np.max(np.abs(np.asarray(values, np.float64)), initial=0.0))
     limits = jnp.finfo(_narrowest(net, params, x))
     computed = jnp.finfo(jnp.promote_types(limits.dtype, jnp.float32))

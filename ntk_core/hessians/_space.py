@@ -1,12 +1,14 @@
 """Small space that contains the range of a Hessian (docs/math/hessian_in_a_small_space.md).
 
-For a layer with inputs a_p and cotangents δ_p = ∂g/∂z_p at positions p, the Hessian of a scalar g maps any direction to
-Σ_p (δ̇_p a_pᵀ + δ_p ȧ_pᵀ): with orthonormal bases A of the a_p and D of the δ_p its range is in
+For a layer with inputs a_p and cotangents δ_p = ∂g/∂z_p at positions p, the Hessian of a scalar
+g maps any direction to Σ_p (δ̇_p a_pᵀ + δ_p ȧ_pᵀ): with orthonormal bases A of the a_p and D of
+the δ_p its range is in
 
     S = {A U + V Dᵀ : U (r_a, num_features), V (fan_in, r_δ), Aᵀ V = 0},
 
-and (U, V) ↦ A U + V Dᵀ is an isometry. The Hessian restricted to S has exactly the non-zero spectrum of the full one.
-All uses of a matrix W share one space, block by block; uses of Wᵀ add cotangents to A and inputs to D.
+and (U, V) ↦ A U + V Dᵀ is an isometry. The Hessian restricted to S has exactly the non-zero
+spectrum of the full one. All uses of a matrix W share one space, block by block; uses of Wᵀ add
+cotangents to A and inputs to D.
 """
 
 from __future__ import annotations
@@ -75,7 +77,9 @@ class Taps(NamedTuple):
 
 
 class _UseOfLayer(NamedTuple):
-    """One use of a restricted layer; a flipped one multiplies by Wᵀ where the others multiply by W."""
+    """One use of a restricted layer;
+    a flipped one multiplies by Wᵀ where the others multiply by W.
+    """
 
     layer: TracedLayer
     use: Use
@@ -85,11 +89,12 @@ class _UseOfLayer(NamedTuple):
 def restricted(
     program: Program, leaves: list[Array], x: Array, scalar: Scalar
 ) -> tuple[SmallSpace, Callable[[Coordinates], Coordinates]]:
-    """Return the space at ``leaves`` for g = scalar(f), f (C,) of one row ``x``, and the Hessian of g on it.
+    """Return the space at ``leaves`` for g = scalar(f), f (C,) of one row ``x``,
+    and the Hessian of g on it.
 
-    Add a tap τ_p to each z_p, and Σ_p σ_p·a_p to g. The gradient with respect to (τ, σ) at 0 is (δ, a), which gives the
-    bases; along a direction Δ, where τ̇ = Δᵀ a and σ̇ = Δ δ, its derivative is (δ̇, ȧ). So one pass forward and one
-    backward at ``leaves`` serve both.
+    Add a tap τ_p to each z_p, and Σ_p σ_p·a_p to g. The gradient with respect to (τ, σ) at 0 is
+    (δ, a), which gives the bases; along a direction Δ, where τ̇ = Δᵀ a and σ̇ = Δ δ, its derivative
+    is (δ̇, ȧ). So one pass forward and one backward at ``leaves`` serve both.
     """
     layers = [layer for layer in program.layers if _pays(program, layer)]
     uses = _uses_of(layers)
@@ -103,7 +108,8 @@ def restricted(
         for name, at in whole.items():
             values[at] = (values[at] + taps.whole[name]).astype(values[at].dtype)
         outputs, seen = program.steady(values, x, taps.outputs)
-        # Σ_p σ_p·a_p of each use. Its gradient in σ is a, and its derivative in the weights is that of a.
+        # Σ_p σ_p·a_p of each use. Its gradient in σ is a, and its derivative in the
+        # weights is that of a.
         pulled = []
         for layer, use, _ in uses:
             a = _features(layer, use, seen[use.name])  # (blocks, positions, fan_in)
@@ -182,14 +188,16 @@ def _bases_of(
     for use, flipped in zip(layer.uses, layer.flipped, strict=True):
         a = inputs[use.name]
         delta = cotangents[use.name]
-        # The rows of Wᵀ are the columns of W: a flipped use swaps the roles of its inputs and cotangents.
+        # The rows of Wᵀ are the columns of W: a flipped use swaps the roles of its
+        # inputs and cotangents.
         if flipped:
             a, delta = delta, a
         inputs_of_uses.append(a)
         cotangents_of_uses.append(delta)
     columns_of_a = _as_columns(inputs_of_uses, layer.dtype)
     columns_of_delta = _as_columns(cotangents_of_uses, layer.dtype)
-    # Positions may outnumber the rank. The space then is larger than the range of the Hessian, which is harmless.
+    # Positions may outnumber the rank. The space then is larger than the range of the Hessian,
+    # which is harmless.
     return Bases(jnp.linalg.qr(columns_of_a)[0], jnp.linalg.qr(columns_of_delta)[0])
 
 
@@ -282,7 +290,9 @@ def projected(small: SmallSpace, coordinates: Coordinates) -> Coordinates:
 def lifted(
     program: Program, small: SmallSpace, coordinates: Coordinates, leaves: list[Array]
 ) -> list[Array]:
-    """Return the direction at the size of the parameters: 0 for fixed floats; integers are unchanged."""
+    """Return the direction at the size of the parameters: 0 for fixed floats;
+    integers are unchanged.
+    """
     found: dict[int, Array] = {}  # number of the parameter → its direction
     for at, aval in enumerate(program.avals):
         if jnp.issubdtype(aval.dtype, jnp.inexact):
@@ -297,7 +307,8 @@ def lifted(
         # Δ = A U + V Dᵀ, (blocks, fan_in, num_features)
         weight = bases.inputs @ moved["along_inputs"]
         weight = weight + moved["along_cotangents"] @ jnp.swapaxes(bases.cotangents, 1, 2)
-        # Not ``.at[box].set``: XLA may abort on a scatter of the whole array (docs/decisions/0005-hessian-norms.md).
+        # Not ``.at[box].set``: XLA may abort on a scatter of the whole array
+        # (docs/decisions/0005-hessian-norms.md).
         starts = [low for low, _ in layer.uses[0].view.box]
         part = _in_place(layer, weight)
         found[layer.leaf] = jax.lax.dynamic_update_slice(found[layer.leaf], part, starts)
@@ -307,9 +318,10 @@ def lifted(
 def _in_place(layer: TracedLayer, weight: Array) -> Array:
     """Reshape (blocks, fan_in, num_features) to its part of the parameter.
 
-    Each of the three axes joins axes of the parameter: ``layer.axes`` lists them as (axis, stride, size), where
-    several may be parts of one axis. A convolution with feature groups has its groups between blocks and fan_in here,
-    and as the outer part of the features in the parameter.
+    Each of the three axes joins axes of the parameter: ``layer.axes`` lists them as
+    (axis, stride, size), where several may be parts of one axis. A convolution with feature
+    groups has its groups between blocks and fan_in here, and as the outer part of the
+    features in the parameter.
     """
     blocks, rows, columns = layer.axes
     view = layer.uses[0].view

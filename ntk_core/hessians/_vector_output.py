@@ -33,7 +33,8 @@ class VectorHessianNorm:
     """The spectral norm of the Hessian of a vector output, from below and above.
 
     Attributes:
-        value: Σ_ijc H_ijc v_i v_j u_c at the unit vectors found: a lower bound of ‖H‖, at least every ‖H_c‖.
+        value: Σ_ijc H_ijc v_i v_j u_c at the unit vectors found: a lower bound of ‖H‖,
+            at least every ‖H_c‖.
         upper: (Σ_c ‖H_c‖²)^(1/2) >= ‖H‖, with the estimated norms.
         outputs: ‖H_c‖ of each output, (C,).
         weights: u, a unit vector, (C,).
@@ -61,11 +62,13 @@ def vector_hessian_norm(
 ) -> VectorHessianNorm:
     """Return bounds on the Hessian norm of all outputs.
 
-    ‖H‖ = sup Σ_ijc H_ijc v_i w_j u_c over unit v, w, u, of H_ijc = ∂²φ_c(f(w; x))/∂w_i∂w_j, for one input.
+    ‖H‖ = sup Σ_ijc H_ijc v_i w_j u_c over unit v, w, u, of H_ijc = ∂²φ_c(f(w;
+    x))/∂w_i∂w_j, for one input.
 
-    For each u the sup over v and w is the norm of the symmetric matrix Σ_c u_c H_c, reached at v = ±w. Given v, the
-    best u is (vᵀ H_c v)_c, normalized. Alternating both never lowers the value; starts are every single
-    output and a random u, and the best local maximum is returned. max_c ‖H_c‖ <= ‖H‖ <= (Σ_c ‖H_c‖²)^(1/2).
+    For each u the sup over v and w is the norm of the symmetric matrix Σ_c u_c H_c, reached at
+    v = ±w. Given v, the best u is (vᵀ H_c v)_c, normalized. Alternating both never lowers the
+    value; starts are every single output and a random u, and the best local maximum is returned.
+    max_c ‖H_c‖ <= ‖H‖ <= (Σ_c ‖H_c‖²)^(1/2).
 
     >>> from ntk_core.networks.architectures import FullyConnected
     >>> net, x = FullyConnected(width=8, depth=1, num_outputs=2), jnp.ones(3)

@@ -30,7 +30,8 @@ def in_float64(x: object, field: str) -> Float[np.ndarray, "..."]:
     """Return real numbers as a NumPy array in float64.
 
     Raises:
-        InvalidInput: for other values, and inside of ``jax.jit`` and ``jax.grad``, where numbers are unknown.
+        InvalidInput: for other values, and inside of ``jax.jit`` and ``jax.grad``, where
+            numbers are unknown.
     """
     array = real_array(x, field)
     refuse_traced(array, field)
@@ -38,7 +39,8 @@ def in_float64(x: object, field: str) -> Float[np.ndarray, "..."]:
 
 
 def refuse_traced(x: object, field: str) -> None:
-    """Refuse arrays of ``jax.jit``, ``jax.grad`` and ``jax.vmap`` in functions that compute on the host.
+    """Refuse arrays of ``jax.jit``,
+    ``jax.grad`` and ``jax.vmap`` in functions that compute on the host.
 
     Raises:
         InvalidInput: with the remedy.

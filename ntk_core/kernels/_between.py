@@ -1,7 +1,9 @@
-"""Comparison of two kernels without storing them: exactly, by pairs of blocks, or by random vectors.
+"""Comparison of two kernels without storing them:
+exactly, by pairs of blocks, or by random vectors.
 
-With D = K₁ − K₀ everything follows from ‖K₀‖², ⟨D, K₀⟩, ‖D‖², yᵀK₀y and yᵀDy: sums over pairs of blocks, or
-expectations over random signs v, E ⟨D v, K₀ v⟩ = ⟨D, K₀⟩ (docs/math/kernel_without_jacobians.md).
+With D = K₁ − K₀ everything follows from ‖K₀‖², ⟨D, K₀⟩, ‖D‖², yᵀK₀y and yᵀDy: sums over pairs of
+blocks, or expectations over random signs v, E ⟨D v, K₀ v⟩ = ⟨D, K₀⟩
+(docs/math/kernel_without_jacobians.md).
 """
 
 import contextlib
@@ -58,8 +60,8 @@ class KernelComparison(NamedTuple):
     Attributes:
         change: ΔK = ‖K₁ − K₀‖_F / ‖K₀‖_F; NaN if K₀ is 0.
         error: its standard error; 0 if exact.
-        interval: half-width of its 95% interval, ``change`` ± ``interval``, by Student's t with probes − 1 degrees of
-            freedom: over random vectors, for fixed inputs and weights.
+        interval: half-width of its 95% interval, ``change`` ± ``interval``, by Student's t with
+            probes − 1 degrees of freedom: over random vectors, for fixed inputs and weights.
         norm0, norm1: ‖K₀‖_F and ‖K₁‖_F, in double precision.
         distance: 1 − ⟨K₀, K₁⟩ / (‖K₀‖_F ‖K₁‖_F), see :func:`kernel_distance`.
         alignment0, alignment1: yᵀKy / (‖K‖_F ‖y‖²), see :func:`alignment`; NaN without targets.
@@ -98,9 +100,10 @@ def kernel_change_between(
 
     ΔK = ‖K(w₁) − K(w₀)‖_F / ‖K(w₀)‖_F for kernels of (n C)² entries that do not fit into memory.
 
-    Exact, from block pairs of both kernels on and above the diagonal; or, with ``probes``, estimated from products with
-    random signs v, E ‖K v‖² = ‖K‖_F². The span of a sketch of both kernels is summed exactly, so only the remainder is
-    random (Meyer et al. 2021); the error of the ratio is by the delta method.
+    Exact, from block pairs of both kernels on and above the diagonal; or, with ``probes``,
+    estimated from products with random signs v, E ‖K v‖² = ‖K‖_F². The span of a sketch of both
+    kernels is summed exactly, so only the remainder is random (Meyer et al. 2021); the error of the
+    ratio is by the delta method.
 
     >>> from ntk_core.networks.architectures import FullyConnected
     >>> net, x = FullyConnected(width=8, depth=1), jnp.ones((3, 5))
@@ -112,24 +115,27 @@ def kernel_change_between(
         net, x: as for :func:`empirical_ntk`.
         params0, params1: weights w₀ and w₁.
         targets: y, (n, C), for the alignments.
-        memory_limit: bytes for everything above weights and inputs, 1 GiB by default; at least one row at a time.
-        probes: number of random vectors, at least 4; every 4 cost 7 products with each kernel. None: exact sums.
-            The interval is meant for 32 or more.
+        memory_limit: bytes for everything above weights and inputs, 1 GiB by default; at
+            least one row at a time.
+        probes: number of random vectors, at least 4; every 4 cost 7 products with each kernel.
+            None: exact sums. The interval is meant for 32 or more.
         seed: of the random vectors.
-        mapped: ``map`` over the pairs: the built-in one, the method of a thread pool, or that of a dask client, whose
-            workers get weights and inputs once.
-        kept: a file or directory for the sums of finished pairs until all are done; the same call resumes from it.
-        progress: called with the finished share after every pair or product; exceptions stop the work.
-        trainable: the differentiated parameters, as for :func:`empirical_ntk`; each kernel is taken at all of its own
-            weights.
+        mapped: ``map`` over the pairs: the built-in one, the method of a thread pool, or that of a
+            dask client, whose workers get weights and inputs once.
+        kept: a file or directory for the sums of finished pairs until all are done; the same
+            call resumes from it.
+        progress: called with the finished share after every pair or product;
+            exceptions stop the work.
+        trainable: the differentiated parameters, as for :func:`empirical_ntk`; each kernel is taken
+            at all of its own weights.
         route: ``"auto"`` or ``"plain"``, as for :func:`empirical_ntk`.
 
     Returns:
         ΔK with its error, alignments and norms of both kernels.
 
     Raises:
-        InvalidInput: for a limit that is not above 0, fewer than 4 probes, a file of other kernels, or ``kept`` with
-            ``probes``.
+        InvalidInput: for a limit that is not above 0, fewer than 4 probes, a file of other kernels,
+            or ``kept`` with ``probes``.
 
     Source: Liu, Zhu & Belkin 2020, §6; Hutchinson 1989; Meyer, Musco, Musco & Woodruff 2021.
     """
@@ -179,8 +185,9 @@ def changes_from_first(
 ) -> list[list[KernelComparison]]:
     """Compare the kernels at all later weights with the first, like :func:`kernel_change_between`.
 
-    Returns a list per later weights with one entry per output (by default that of ``net``). Each pair of blocks is
-    computed for all weights together, so the first kernel is computed once. ``progress`` gets every pair or product.
+    Returns a list per later weights with one entry per output (by default that of ``net``). Each
+    pair of blocks is computed for all weights together, so the first kernel is computed once.
+    ``progress`` gets every pair or product.
 
     Source: as :func:`kernel_change_between`.
     """
@@ -258,7 +265,9 @@ def _comparison(
 
 
 class _Problem(NamedTuple):
-    """Problem of all pairs; ``params`` are w₀ and the weights compared with it, ``size`` rows of a block."""
+    """Problem of all pairs; ``params`` are w₀ and the weights compared with it,
+    ``size`` rows of a block.
+    """
 
     net: Model
     params: tuple[PyTree, ...]
@@ -369,7 +378,8 @@ def _row_sums(
     counts: Float[Array, " n2"],
     targets: tuple[Float[Array, "n1 C"], Float[Array, "n2 C"]] | None,
 ) -> tuple[Float[Array, "5 n1"], Int[Array, "5"]]:
-    """Return row sums in the kernels' type and their exponents e, for sums · 2^e in double precision.
+    """Return row sums in the kernels' type and their exponents e,
+    for sums · 2^e in double precision.
 
     K₀ and D are divided by their own powers of two, so that no square overflows or vanishes.
     """
@@ -405,7 +415,8 @@ def _row_sums(
 
 
 class _Finished:
-    """Sums of finished pairs, in memory and optionally as JSON lines after a header that identifies them.
+    """Sums of finished pairs, in memory and optionally as JSON lines after a
+    header that identifies them.
 
     In a directory the file is named by that header; a failing file only loses saved sums.
 

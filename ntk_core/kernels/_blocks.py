@@ -36,10 +36,12 @@ def in_blocks(
     x2: Array | None,
     size: int,
 ) -> Kernels:
-    """``contract(view(x1), view(x2))`` from blocks of at most ``size`` rows of each, a tree of (n1, n2, ...) arrays.
+    """``contract(view(x1), view(x2))`` from blocks of at most ``size`` rows of each,
+    a tree of (n1, n2, ...) arrays.
 
-    Two views exist at a time. Blocks have equal sizes (the last is padded), so programs compile once.
-    Without ``x2`` only blocks on and above the diagonal are computed; ``contract(view, None)`` is a diagonal one.
+    Two views exist at a time. Blocks have equal sizes (the last is padded), so programs compile
+    once. Without ``x2`` only blocks on and above the diagonal are computed;
+    ``contract(view, None)`` is a diagonal one.
     """
     blocks1 = _blocks(x1, size)
     blocks2 = blocks1 if x2 is None else _blocks(x2, size)
@@ -68,7 +70,9 @@ def _mirrored(kernel: Array) -> Array:
 
 
 def even_size(n: int, size: int) -> tuple[int, int]:
-    """Return (rows of a block, number of blocks) for n rows in equal blocks of at most ``size`` rows."""
+    """Return (rows of a block, number of blocks) for n rows in equal blocks of at
+    most ``size`` rows.
+    """
     size = math.ceil(n / math.ceil(n / size))
     return size, math.ceil(n / size)
 

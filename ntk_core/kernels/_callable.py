@@ -1,8 +1,8 @@
 """The tangent kernel of any callable, by the route that needs fewer multiplications.
 
 Counts for inputs whose forward pass takes F multiplications each, p parameters and C outputs:
-contraction of Jacobians n C · 2F + n1 n2 C² p, storing n C p numbers; vector products, one per pair of input and
-output, n1 n2 C · 2F, storing C p numbers (docs/math/kernel_without_jacobians.md).
+contraction of Jacobians n C · 2F + n1 n2 C² p, storing n C p numbers; vector products, one per pair
+of input and output, n1 n2 C · 2F, storing C p numbers (docs/math/kernel_without_jacobians.md).
 """
 
 import math
@@ -28,7 +28,9 @@ def callable_ntk(
     memory_limit: float | None,
     pairs: OutputPairs = ALL_PAIRS,
 ) -> Float[Array, "n1 n2 ..."]:
-    """K[i, j, a, b] of ``apply`` for these pairs of outputs, in blocks of rows within a limit in bytes."""
+    """K[i, j, a, b] of ``apply`` for these pairs of outputs,
+    in blocks of rows within a limit in bytes.
+    """
     function = apply if isinstance(apply, Program) else as_it_is(apply)
     moving, _ = moving_of(apply, params)
     row = jax.eval_shape(function, params, x1[:1])
@@ -59,7 +61,9 @@ def vector_products_are_cheaper(
     block: int,
     partners: int,
 ) -> bool:
-    """Whether vector products need fewer multiplications than Jacobians in blocks of rows; n2 = 0 for x2 = x1."""
+    """Whether vector products need fewer multiplications than Jacobians in blocks of rows;
+    n2 = 0 for x2 = x1.
+    """
     others = n2 or n1
     blocks1 = math.ceil(n1 / block)
     blocks2 = math.ceil(others / block)
@@ -138,7 +142,9 @@ def _by_vector_products(
     x1: Shaped[Array, "n1 ..."],
     x2: Shaped[Array, "n2 ..."],
 ) -> Float[Array, "n1 n2 ..."]:
-    """Column (j, b) of the kernel is ⟨∇f(x1), g⟩, g = ∇f_b(x2_j): a backward pass, then the transpose of one."""
+    """Column (j, b) of the kernel is ⟨∇f(x1), g⟩, g = ∇f_b(x2_j):
+    a backward pass, then the transpose of one.
+    """
     moving, function = _row_function(apply, params)
     with jax.default_matmul_precision("highest"):
         push = derivative_along(lambda leaves: jax.vmap(partial(function, leaves))(x1), moving)

@@ -40,8 +40,8 @@ def kernel_derivative(
 ) -> KernelPair:
     """(K(w), d/ds K(w + s·u) at s = 0) of φ(f), each of shape (n, n, C, C).
 
-    Takes twice the memory and about three times the work of the kernel, and no array of size n·C·p for a network of
-    this package.
+    Takes twice the memory and about three times the work of the kernel, and no array of size n·C·p
+    for a network of this package.
 
     Args:
         net: a network, or any callable ``apply(params, x) -> (n, C)``, as in ``empirical_ntk``.

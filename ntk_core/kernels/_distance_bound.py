@@ -1,4 +1,6 @@
-"""Lower bounds of the distance of weights, by the change of outputs (Liu, Zhu & Belkin 2020, Eq. 2)."""
+"""Lower bounds of the distance of weights,
+by the change of outputs (Liu, Zhu & Belkin 2020, Eq. 2).
+"""
 
 import math
 from typing import NamedTuple
@@ -43,10 +45,11 @@ def least_distance(net: Model, start: PyTree, end: PyTree, x: Inputs) -> LeastDi
 
     Bounds ‖w − w₀‖₂ by the change of the outputs F at x, (n, ...), from ``start`` w₀ to ``end`` w.
 
-    For every vector u, ‖w − w₀‖ ≥ |uᵀ(F(w) − F(w₀))| / sup √(uᵀK u), the supremum along the segment from w₀ to w; here
-    it is the largest at five points of it. u = e_i gives Eq. 2, |F_i(w) − F_i(w₀)| / sup ‖∇F_i‖;
-    u = K(w₀)⁺(F(w) − F(w₀)) gives the exact distance if the model is linear and w − w₀ is in the span of its
-    gradients. Untrained weights are excluded. NaN if an output or a kernel is not finite.
+    For every vector u, ‖w − w₀‖ ≥ |uᵀ(F(w) − F(w₀))| / sup √(uᵀK u), the supremum along the segment
+    from w₀ to w; here it is the largest at five points of it. u = e_i gives Eq. 2,
+    |F_i(w) − F_i(w₀)| / sup ‖∇F_i‖; u = K(w₀)⁺(F(w) − F(w₀)) gives the exact distance if the model
+    is linear and w − w₀ is in the span of its gradients. Untrained weights are excluded. NaN if an
+    output or a kernel is not finite.
 
     >>> from ntk_core.networks.architectures import FullyConnected
     >>> net = FullyConnected(width=8, activation="tanh")

@@ -26,7 +26,8 @@ def alignment(kernel: Float[ArrayLike, "..."], y: Shaped[ArrayLike, "..."]) -> f
     0.5
 
     Args:
-        kernel: (n, n, C, C), or (n, n) for a kernel that is the same for each output and vanishes between them.
+        kernel: (n, n, C, C), or (n, n) for a kernel that is the same for each output and
+            vanishes between them.
         y: (n, C), or (n,) for one output.
 
     Returns:
@@ -57,8 +58,8 @@ def alignment(kernel: Float[ArrayLike, "..."], y: Shaped[ArrayLike, "..."]) -> f
 def kernel_distance(kernel: Float[ArrayLike, "..."], other: Float[ArrayLike, "..."]) -> float:
     """Return the scale-free distance of two kernels.
 
-    1 − ⟨K, K'⟩ / (‖K‖_F ‖K'‖_F) of two kernels of one shape, (n, n) or (n, n, C, C): 0 for multiples of each other.
-    NaN where either is 0.
+    1 − ⟨K, K'⟩ / (‖K‖_F ‖K'‖_F) of two kernels of one shape, (n, n) or (n, n, C, C): 0 for
+    multiples of each other. NaN where either is 0.
 
     >>> kernel_distance(np.eye(4), np.diag([1.0, 0.0, 0.0, 0.0]))
     0.5
@@ -105,7 +106,8 @@ def leading_eigenvectors(
 def target_share(
     vectors: Float[np.ndarray, "rows count"], y: Float[np.ndarray, " rows"]
 ) -> Float[np.ndarray, " count"]:
-    """‖P_k y‖² / ‖y‖² with P_k onto the first k = 1, 2, … of the orthonormal columns: ascending, at most 1.
+    """‖P_k y‖² / ‖y‖² with P_k onto the first k = 1, 2, … of the orthonormal columns:
+    ascending, at most 1.
 
     >>> target_share(np.eye(2), np.array([3.0, 4.0])).tolist()
     [0.36, 1.0]

@@ -1,7 +1,7 @@
 """The empirical tangent kernel of a network, without gradients of the size of its weights.
 
-For a layer z = ⟨W, a⟩ the gradient of an output is the outer product of a and δ = ∂f/∂z, so the kernel is
-K = Σ_layers (a·a') ∘ (δ·δ'): O(n² C² m) work after one forward and one backward pass
+For a layer z = ⟨W, a⟩ the gradient of an output is the outer product of a and δ = ∂f/∂z, so the
+kernel is K = Σ_layers (a·a') ∘ (δ·δ'): O(n² C² m) work after one forward and one backward pass
 (docs/math/kernel_without_jacobians.md).
 """
 
@@ -140,38 +140,41 @@ def empirical_ntk(
     (3, 3, 2, 2)
 
     Args:
-        net: a network of this package (structured route: no gradient of the size of the weights), or any callable
-            ``apply(params, x)`` with outputs (n, C), (n,) or (n, T, C) that treats each row of x separately. Outputs
-            (n, T, C) count as T·C outputs a = t·C + c: reshape the kernel to (n1, n2, T, C, T, C). A callable is
-            traced at every call (``freeze`` avoids that), searched for layers (``layers_of`` lists them), checked
-            against plain derivatives for two rows, and takes the same route. Other parameters use Jacobians; a
-            callable without layers uses Jacobians or vector products, whichever needs fewer multiplications.
+        net: a network of this package (structured route: no gradient of the size of the weights),
+            or any callable ``apply(params, x)`` with outputs (n, C), (n,) or (n, T, C) that
+            treats each row of x separately. Outputs (n, T, C) count as T·C outputs a = t·C + c:
+            reshape the kernel to (n1, n2, T, C, T, C). A callable is traced at every call
+            (``freeze`` avoids that), searched for layers (``layers_of`` lists them), checked
+            against plain derivatives for two rows, and takes the same route. Other parameters use
+            Jacobians; a callable without layers uses Jacobians or vector products, whichever
+            needs fewer multiplications.
         params: parameters; leaves that are not floating-point numbers are not differentiated.
-        x1: inputs (n1, *input_shape), or a tree of arrays (dictionaries, tuples), such as token ids with masks. Rows
-            are the leading axis of every leaf; lists are arrays.
+        x1: inputs (n1, *input_shape), or a tree of arrays (dictionaries, tuples), such as token ids
+            with masks. Rows are the leading axis of every leaf; lists are arrays.
         x2: further inputs like ``x1``; by default ``x1``.
-        per_layer: return the part of each trained layer, or of each parameter of a callable, by name; the parts sum to
-            the kernel.
-        memory_limit: bytes between parameters and kernel, 4 GiB by default; beyond, rows are processed in blocks of at
-            least one. Contractions need about 100 MiB in addition.
-        trace_outputs: return the mean over the outputs, (1/C) Σ_a K[i, j, a, a], of shape (n1, n2). The sum is taken
-            inside, at a cost linear in C, without the (n1, n2, C, C) entries.
-        equal_outputs: return the kernel of each output with itself, K[i, j, a, a], of shape (n1, n2, C), at the same
-            cost.
-        trainable: the parameters that are differentiated: names with wildcards such as ``"head.*"``, a predicate on
-            names, or a tree of booleans; all by default. All others are constants.
-        route: ``"auto"``, by layers where there are any, or ``"plain"``, which ignores layers: Jacobians or vector
-            products of full size, whichever needs fewer multiplications.
+        per_layer: return the part of each trained layer, or of each parameter of a callable, by
+            name; the parts sum to the kernel.
+        memory_limit: bytes between parameters and kernel, 4 GiB by default; beyond, rows are
+            processed in blocks of at least one. Contractions need about 100 MiB in addition.
+        trace_outputs: return the mean over the outputs, (1/C) Σ_a K[i, j, a, a], of shape (n1, n2).
+            The sum is taken inside, at a cost linear in C, without the (n1, n2, C, C) entries.
+        equal_outputs: return the kernel of each output with itself, K[i, j, a, a], of shape
+            (n1, n2, C), at the same cost.
+        trainable: the parameters that are differentiated: names with wildcards such as
+            ``"head.*"``, a predicate on names, or a tree of booleans; all by default. All
+            others are constants.
+        route: ``"auto"``, by layers where there are any, or ``"plain"``, which ignores layers:
+            Jacobians or vector products of full size, whichever needs fewer multiplications.
 
     Returns:
         The kernel, or with ``per_layer`` a dictionary of its parts.
 
     Raises:
-        InvalidInput: for a model, parameters and inputs that do not fit each other, ``per_layer`` with a callable
-            without layers or with the plain route, a memory limit that is not above 0, entries beyond the range of
-            their type, or a callable in which rows of x interact, with the operation in which they do. That is proven
-            from its program, or else tested with x and random rows; docs/math/traced-programs.md lists the limits of
-            this check.
+        InvalidInput: for a model, parameters and inputs that do not fit each other, ``per_layer``
+            with a callable without layers or with the plain route, a memory limit that is not above
+            0, entries beyond the range of their type, or a callable in which rows of x interact,
+            with the operation in which they do. That is proven from its program, or else tested
+            with x and random rows; docs/math/traced-programs.md lists the limits of this check.
         TracingDisagrees: if a callable's traced kernel differs from plain derivatives.
 
     Source: Jacot, Gabriel & Hongler 2018; Liu, Zhu & Belkin 2020, §2.
@@ -265,7 +268,8 @@ def _kernel(
 def _lost_entries(program: Any, params: PyTree, left: Array, kernel: Any) -> bool:
     """Whether products of layers overflow although outputs and gradients are finite.
 
-    (a·a')(δ·δ') is ∞·0 for inputs a around 1e30 of saturated units, whose cotangents δ are 0. Gradients a δ are 0.
+    (a·a')(δ·δ') is ∞·0 for inputs a around 1e30 of saturated units, whose cotangents δ are 0.
+    Gradients a δ are 0.
     """
     leaves = [*jax.tree.leaves(kernel), *jax.tree.leaves(params), left]
     if any(isinstance(each, jax.core.Tracer) for each in leaves):
@@ -326,8 +330,9 @@ def kernel_change(k: Shaped[ArrayLike, "..."], k0: Shaped[ArrayLike, "..."]) -> 
 
     ΔK = ‖k − k0‖_F / ‖k0‖_F over all axes of two kernels of equal shape, a scalar.
 
-    Includes all (n, n', C, C) entries, since averaging over outputs would hide changes between classes.
-    Correct for entries of any finite size, since no square overflows or vanishes; NaN if k0 is 0.
+    Includes all (n, n', C, C) entries, since averaging over outputs would hide changes
+    between classes. Correct for entries of any finite size, since no square overflows or
+    vanishes; NaN if k0 is 0.
 
     Args:
         k: kernel after the change.

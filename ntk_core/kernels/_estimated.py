@@ -1,6 +1,7 @@
 """Frobenius norms of two kernels and of their difference from products with random vectors.
 
-The span of a sketch of both is summed exactly, the rest estimated (docs/math/kernel_without_jacobians.md).
+The span of a sketch of both is summed exactly, the rest estimated
+(docs/math/kernel_without_jacobians.md).
 """
 
 import math
@@ -20,7 +21,9 @@ Sums = list[float]  # ‖K₀‖², ⟨D, K₀⟩, ‖D‖², yᵀK₀y, yᵀDy
 
 
 class Estimated(NamedTuple):
-    """Estimates of the sums, and standard error and half-width of the 95% interval of √(‖D‖² / ‖K₀‖²)."""
+    """Estimates of the sums, and standard error and half-width of the 95%
+    interval of √(‖D‖² / ‖K₀‖²).
+    """
 
     sums: Sums
     error: float
@@ -36,7 +39,9 @@ def estimated_sums(
     seed: int,
     progress: Progress | None = None,
 ) -> Estimated:
-    """‖A‖² = ‖A Q‖² + E ‖A (1 − QQᵀ) v‖² for K₀ and D, Q an orthonormal basis of K₀ g and D g for a few random g."""
+    """‖A‖² = ‖A Q‖² + E ‖A (1 − QQᵀ) v‖² for K₀ and D,
+    Q an orthonormal basis of K₀ g and D g for a few random g.
+    """
     progress = progress or Progress()
     rng = np.random.default_rng(seed)
     num_sketched = probes // SKETCHED

@@ -1,8 +1,9 @@
 """Expectations of an activation over pairs of jointly Gaussian pre-activations, in float64.
 
-For (u, v) ~ N(0, [[q₁, c], [c, q₂]]): E[σ(u)σ(v)] and E[σ'(u)σ'(v)], from closed forms for (leaky) ReLU and erf, for
-functions with a kink at 0 by quadrature between the kinks, else by Gauss–Hermite quadrature and Mehler's formula
-(docs/math/infinite_width.md). Everything here runs under ``float64``.
+For (u, v) ~ N(0, [[q₁, c], [c, q₂]]): E[σ(u)σ(v)] and E[σ'(u)σ'(v)], from closed forms for
+(leaky) ReLU and erf, for functions with a kink at 0 by quadrature between the kinks, else by
+Gauss–Hermite quadrature and Mehler's formula (docs/math/infinite_width.md). Everything here
+runs under ``float64``.
 """
 
 import itertools
@@ -31,7 +32,8 @@ def pair_expectations(
     num_nodes: int = NUM_NODES,
     other: Activation | None = None,
 ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
-    """(E[σ(u)τ(v)], E[σ'(u)τ'(v)]) for covariances and variances of shapes that broadcast to that of ``cov``.
+    """(E[σ(u)τ(v)], E[σ'(u)τ'(v)]) for covariances and variances of shapes that
+    broadcast to that of ``cov``.
 
     τ is σ, or ``other``.
     """
@@ -82,7 +84,9 @@ def has_closed_form(activation: Activation) -> bool:
 def _leaky_relu(
     slope: float, cov: Array, variance1: Array, variance2: Array
 ) -> tuple[Array, Array]:
-    """Arc-cosine kernels of degree 1 and 0 (Cho & Saul 2009) for σ(z) = relu(z) − slope · relu(−z)."""
+    """Arc-cosine kernels of degree 1 and 0 (Cho & Saul 2009) for
+    σ(z) = relu(z) − slope · relu(−z).
+    """
     norm = jnp.sqrt(variance1 * variance2)
     rho = jnp.clip(cov / jnp.where(norm > 0, norm, 1), -1, 1)
     # The two-argument arctangent stays exact near ±1.
@@ -153,9 +157,11 @@ def _by_angles(
     num_nodes: int,
     tau: Pointwise | None = None,
 ) -> tuple[Array, Array]:
-    """u = √q₁ r cos θ and v = √q₂ r cos(θ − φ) with ρ = cos φ: Gauss–Legendre in r, and in θ between signs of u and v.
+    """u = √q₁ r cos θ and v = √q₂ r cos(θ − φ) with ρ = cos φ:
+    Gauss–Legendre in r, and in θ between signs of u and v.
 
-    A function with a kink only at 0 is smooth in each of the four parts of the circle. E[σ(u)τ(v)], τ = σ by default.
+    A function with a kink only at 0 is smooth in each of the four parts of the circle.
+    E[σ(u)τ(v)], τ = σ by default.
     """
     tau = tau or sigma
     rho = _correlation(cov, variance1, variance2)

@@ -15,7 +15,9 @@ from ntk_core.traced import Apply, Model, moving_leaves
 
 
 def split_inexact(params: PyTree) -> tuple[PyTree, Callable[[PyTree], PyTree]]:
-    """Return (floating-point leaves, a function that replaces them); masks and counters are kept."""
+    """Return (floating-point leaves, a function that replaces them);
+    masks and counters are kept.
+    """
     return _split(moving_leaves(None, params), params)
 
 
@@ -85,7 +87,8 @@ def generic_ntk(
     x1: Shaped[ArrayLike, "n1 ..."],
     x2: Shaped[ArrayLike, "n2 ..."] | None = None,
 ) -> Float[Array, "n1 n2 C C"]:
-    """K[i, j, a, b] = Σ_w (∂f_a(x1_i)/∂w)(∂f_b(x2_j)/∂w), shape (n1, n2, C, C), from explicit Jacobians.
+    """K[i, j, a, b] = Σ_w (∂f_a(x1_i)/∂w)(∂f_b(x2_j)/∂w), shape (n1, n2, C, C),
+    from explicit Jacobians.
 
     Stores n·C·p numbers; used for callables without layers, and as the tests' oracle.
     """

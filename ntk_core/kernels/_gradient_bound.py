@@ -23,15 +23,18 @@ HOMOGENEOUS = {
 def gradient_norm_bound(net: DAGNetwork, x: Shaped[ArrayLike, "..."]) -> float:
     """Return a lower bound of the expected gradient norm.
 
-    A lower bound of E_{w₀} ‖∇_w f_k(w₀; x)‖² for any output k, hence of E λ_min(K(w₀)) for a single input ``x``.
+    A lower bound of E_{w₀} ‖∇_w f_k(w₀; x)‖² for any output k, hence of E λ_min(K(w₀)) for
+    a single input ``x``.
 
-    ‖∇f_k‖² is at least the output layer's part, the mean of α_u² over the inputs u of the output. With
-    σ(c z) = c^r σ(z), c_σ = E[σ(g)²] and z_v ~ N(0, mean of α_u²) given the values below, Jensen's inequality gives
-    q_v = c_σ (mean of q_u over the edges into v)^r as a lower bound of E[α_v²], from q = x_i² at the input. With
-    removed edges the smallest q of the sources replaces their mean.
+    ‖∇f_k‖² is at least the output layer's part, the mean of α_u² over the inputs u of the
+    output. With σ(c z) = c^r σ(z), c_σ = E[σ(g)²] and z_v ~ N(0, mean of α_u²) given the values
+    below, Jensen's inequality gives q_v = c_σ (mean of q_u over the edges into v)^r as a lower
+    bound of E[α_v²], from q = x_i² at the input. With removed edges the smallest q of the
+    sources replaces their mean.
 
-    This follows the proof of Proposition 4.4 along the graph's edges. It is never below the proposition's bound
-    min_l c_σ^{1 + r + … + r^(l-1)} δ^{2 r^l}, δ = min |x_i|, a minimum over layers.
+    This follows the proof of Proposition 4.4 along the graph's edges. It is never below
+    the proposition's bound min_l c_σ^{1 + r + … + r^(l-1)} δ^{2 r^l}, δ = min |x_i|, a
+    minimum over layers.
 
     >>> import jax.numpy as jnp
     >>> net = DAGNetwork(width=5, activation="relu", use_bias=False)  # input → a → b, all into the output
@@ -46,8 +49,9 @@ def gradient_norm_bound(net: DAGNetwork, x: Shaped[ArrayLike, "..."]) -> float:
         The lower bound.
 
     Raises:
-        InvalidInput: for activations that are not homogeneous, nonlinear outputs, another parameterization than
-            ``"ntk"``, fixed skips or shared weights, an output layer that is not trained.
+        InvalidInput: for activations that are not homogeneous, nonlinear outputs, another
+            parameterization than ``"ntk"``, fixed skips or shared weights, an output layer
+            that is not trained.
 
     Source: Zhu, Liu & Belkin 2022, Assumptions 4.1 and 4.2, Proposition 4.4, App. G.
     """

@@ -22,7 +22,8 @@ class LeaveOneOut:
     Attributes:
         changes: predictions without point i minus those with all, (n, others, C).
         residuals: y_i minus the prediction at x_i without point i, (n, C).
-        jitter: number added to the diagonal in addition to the ridge, in units of the mean diagonal.
+        jitter: number added to the diagonal in addition to the ridge, in units of the mean
+            diagonal.
     """
 
     changes: Float[np.ndarray, "n others C"]
@@ -40,11 +41,12 @@ def leave_one_out(
     """Predict how kernel regression changes without each training point.
 
     With A = K(X, X) + (λ + ε) k̄ 1 and α = A⁻¹ y, removing point i changes the predictions by
-    −K(x, X) (A⁻¹)_{:,i} ((A⁻¹)_{ii})⁻¹ α_i, and y_i − f_{−i}(x_i) = ((A⁻¹)_{ii})⁻¹ α_i. With several outputs,
-    ii is the (C, C) block of the point. One factorization gives all points.
+    −K(x, X) (A⁻¹)_{:,i} ((A⁻¹)_{ii})⁻¹ α_i, and y_i − f_{−i}(x_i) = ((A⁻¹)_{ii})⁻¹ α_i. With
+    several outputs, ii is the (C, C) block of the point. One factorization gives all points.
 
-    The linear model at w₀, trained to convergence, is f(w₀) plus regression with K(w₀) on y − f(w₀). For y − f(w₀),
-    the changes are those of its outputs. λ and ε are in units of k̄ of all points, also where one is removed.
+    The linear model at w₀, trained to convergence, is f(w₀) plus regression with K(w₀) on
+    y − f(w₀). For y − f(w₀), the changes are those of its outputs. λ and ε are in units of k̄ of
+    all points, also where one is removed.
 
     Args:
         kernel: K(X, X), of shape (n, n), shared by all outputs, or (n, n, C, C).

@@ -42,8 +42,8 @@ def same_output_kernel(
 ) -> Float[Array, "n1 n2 ..."]:
     """Return K[i, j, a, a], (n1, n2, C), or its mean over a, (n1, n2), without pairs of outputs.
 
-    Backward passes run for a stretch of the outputs at a time. Rows are processed in blocks if those of one stretch
-    exceed the limit in bytes.
+    Backward passes run for a stretch of the outputs at a time. Rows are processed in blocks if
+    those of one stretch exceed the limit in bytes.
     """
     num_outputs = program.num_outputs
     rows = max(len(x1), 0 if x2 is None else len(x2))

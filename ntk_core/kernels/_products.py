@@ -47,7 +47,8 @@ class KernelExtremes(NamedTuple):
 
     Attributes:
         largest, smallest: Ritz values θ, both in [λ_min, λ_max] up to rounding.
-        largest_residual, smallest_residual: ‖K y − θ y‖ of unit vectors y: an eigenvalue is within it of θ.
+        largest_residual, smallest_residual: ‖K y − θ y‖ of unit vectors y: an
+            eigenvalue is within it of θ.
         num_products: products with K.
     """
 
@@ -63,8 +64,9 @@ class KernelSolution(NamedTuple):
 
     Attributes:
         coefficients: α, (n, C).
-        residual: ‖y − (K + s) α‖ / ‖y‖ of the returned α, by a separate product. Since K is positive semidefinite, the
-            error of K α is at most residual · ‖y‖, and that of α at most residual · ‖y‖ / s.
+        residual: ‖y − (K + s) α‖ / ‖y‖ of the returned α, by a separate product. Since K is
+            positive semidefinite, the error of K α is at most residual · ‖y‖, and that of α at
+            most residual · ‖y‖ / s.
         num_products: products with K.
         converged: whether ``residual`` is at most twice the tolerance.
     """
@@ -78,9 +80,11 @@ class KernelSolution(NamedTuple):
 class KernelOperator:
     """Tangent kernel as matrix-vector products, without forming it.
 
-    v ↦ K v = J (Jᵀ v), J[(i, a), w] = ∂φ_a(f(w; x_i))/∂w: one backward and one forward derivative, no kernel.
+    v ↦ K v = J (Jᵀ v), J[(i, a), w] = ∂φ_a(f(w; x_i))/∂w: one backward and one forward
+    derivative, no kernel.
 
-    A product costs about six forward passes, and stores a block of inputs and two copies of the weights.
+    A product costs about six forward passes, and stores a block of inputs and two
+    copies of the weights.
 
     >>> from ntk_core.networks.architectures import FullyConnected
     >>> net, x = FullyConnected(width=8, depth=1, num_outputs=2), jnp.ones((3, 5))
@@ -89,7 +93,8 @@ class KernelOperator:
     ((6, 6), (3, 2))
 
     Args:
-        net: a network of this package, or any callable ``apply(params, x) -> (n, C)`` that treats each row separately.
+        net: a network of this package, or any callable ``apply(params, x) -> (n, C)`` that treats
+            each row separately.
         params: parameters; leaves that are not floating-point numbers are not differentiated.
         x: inputs (n, *input_shape).
         memory_limit: bytes for intermediate values, 1 GiB by default.
@@ -99,7 +104,8 @@ class KernelOperator:
         shape: (n C, n C).
 
     Raises:
-        InvalidInput: for a memory limit that is not above 0, and for products beyond the range of their type.
+        InvalidInput: for a memory limit that is not above 0, and for products beyond the
+            range of their type.
 
     Source: Novak, Sohl-Dickstein & Schoenholz 2022, §3; Pearlmutter 1994.
     """
@@ -185,7 +191,9 @@ class KernelOperator:
 
     @with_usual_settings
     def flat_product(self, v: Flat) -> Flat:
-        """Return K v of a vector over (i, a), i before a, in double precision outside the product."""
+        """Return K v of a vector over (i, a), i before a,
+        in double precision outside the product.
+        """
         size = self._num_samples * self.num_outputs
         vectors = in_float64(v, "v")
         if vectors.size != size:
@@ -196,7 +204,9 @@ class KernelOperator:
 
     @cached_property
     def row_traces(self) -> Float[np.ndarray, " n"]:
-        """Σ_a K[i, i, a, a] = Σ_a ‖∂φ_a(f(w; x_i))/∂w‖² of every input, exact: one row at a time."""
+        """Σ_a K[i, i, a, a] = Σ_a ‖∂φ_a(f(w; x_i))/∂w‖² of every input, exact:
+        one row at a time.
+        """
         rows = self._rows.reshape(-1, *self._rows.shape[2:])[: self._num_samples]
         found = np.asarray(jnp.einsum("iaa->i", unchecked_diagonal(self._net, self._params, rows)))
         if SMALL_ENTRY <= np.max(found, initial=0.0) < math.inf:
@@ -237,9 +247,10 @@ class KernelOperator:
     ) -> KernelExtremes:
         """λ_max, and a bound on λ_min, by Lanczos iteration with full reorthogonalization.
 
-        λ_max converges in about ten products. The value for λ_min is an upper bound with a residual; it decreases with
-        every product and reaches λ_min only after up to n C of them. λ_min is 0 if n C exceeds the number of weights.
-        Single precision does not distinguish values below about 1e-6 λ_max from 0.
+        λ_max converges in about ten products. The value for λ_min is an upper bound with a
+        residual; it decreases with every product and reaches λ_min only after up to n C of them.
+        λ_min is 0 if n C exceeds the number of weights. Single precision does not distinguish
+        values below about 1e-6 λ_max from 0.
 
         Args:
             max_products: maximum number of products, and of vectors of length n C in memory.
@@ -287,10 +298,11 @@ class KernelOperator:
         tolerance: float = 1e-4,
         max_products: int = 1000,
     ) -> KernelSolution:
-        """α of (K + s) α = y by conjugate gradients, s = (λ + 1e-6) k̄ as in :func:`kernel_regression`, λ = ``ridge``.
+        """α of (K + s) α = y by conjugate gradients,
+        s = (λ + 1e-6) k̄ as in :func:`kernel_regression`, λ = ``ridge``.
 
-        ``product(α, others)`` then predicts at other inputs. Without a ridge the number of products grows as
-        √(λ_max / s).
+        ``product(α, others)`` then predicts at other inputs. Without a ridge the number of products
+        grows as √(λ_max / s).
 
         Raises:
             InvalidInput: for a ridge below 0.

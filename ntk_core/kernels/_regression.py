@@ -23,7 +23,8 @@ class KernelRegression(NamedTuple):
 
     Attributes:
         outputs: predictions, (others, columns); NaN where a kernel or target is not finite.
-        jitter: number added to the diagonal in addition to the ridge, in units of the mean diagonal.
+        jitter: number added to the diagonal in addition to the ridge, in units of the mean
+            diagonal.
         condition: condition number of the inverted matrix in the 1-norm, as estimated by LAPACK.
         variance: predictive variance for each row of ``cross``; None without a prior.
     """
@@ -46,20 +47,21 @@ def kernel_regression(
 
     K(x, X) (K(X, X) + (λ + ε) k̄ 1)⁻¹ y in float64, by Cholesky; k̄ = tr K / rows.
 
-    λ = ``ridge`` and the jitter ε = 1e-6 are in units of k̄, so a kernel and its multiples predict alike. ε increases
-    tenfold until the Cholesky factor exists. Several outputs are rows (i, a) of K, or columns of y if they share one
-    kernel and are independent. A kernel of 0 predicts 0.
+    λ = ``ridge`` and the jitter ε = 1e-6 are in units of k̄, so a kernel and its multiples predict
+    alike. ε increases tenfold until the Cholesky factor exists. Several outputs are rows (i, a) of
+    K, or columns of y if they share one kernel and are independent. A kernel of 0 predicts 0.
 
     Args:
         kernel: K(X, X), of shape (rows, rows) or (n, n, C, C).
         targets: y, of shape (rows, columns), (rows,) for one column, or (n, C).
         cross: K(x, X), of shape (others, rows) or (others, n, C, C).
         ridge: λ.
-        prior: diagonal K(x, x), for the variance of the Gaussian process with this kernel and noise (λ + ε) k̄:
-            K(x, x) − K(x, X) (K(X, X) + (λ + ε) k̄ 1)⁻¹ K(X, x), never below 0.
+        prior: diagonal K(x, x), for the variance of the Gaussian process with this kernel and noise
+            (λ + ε) k̄: K(x, x) − K(x, X) (K(X, X) + (λ + ε) k̄ 1)⁻¹ K(X, x), never below 0.
 
     Returns:
-        Predictions with jitter, condition number and variance; (others, C) for a kernel (n, n, C, C).
+        Predictions with jitter, condition number and variance; (others, C) for a
+        kernel (n, n, C, C).
 
     >>> one, two = np.ones((1, 1)), np.full((1, 1), 2.0)
     >>> kernel_regression(two, one, one, ridge=1.0).outputs.item()  # 1 / (2 + 1 · 2)

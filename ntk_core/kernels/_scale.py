@@ -1,7 +1,7 @@
 """Frobenius norms and their ratios at any scale of numbers, in float16, bfloat16 and float32.
 
-Squares of float32 numbers overflow above 1e19 and vanish below 1e-23. A norm is therefore a pair (r, e) that stands
-for r · 2^e: entries are divided by 2^e, exactly, before they are squared.
+Squares of float32 numbers overflow above 1e19 and vanish below 1e-23. A norm is therefore a pair
+(r, e) that stands for r · 2^e: entries are divided by 2^e, exactly, before they are squared.
 """
 
 from typing import NamedTuple

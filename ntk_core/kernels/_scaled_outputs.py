@@ -1,7 +1,8 @@
-"""Models whose outputs are divided by a power of two, for kernels beyond the range of their numbers.
+"""Models whose outputs are divided by a power of two,
+for kernels beyond the range of their numbers.
 
-K of outputs around 1e30 has entries around 1e60, which float32 cannot represent. ΔK, distances and predictions do
-not depend on the scale of the outputs, so the kernel of f / 2^e gives them.
+K of outputs around 1e30 has entries around 1e60, which float32 cannot represent. ΔK, distances and
+predictions do not depend on the scale of the outputs, so the kernel of f / 2^e gives them.
 """
 
 import math
@@ -44,7 +45,9 @@ class ScaledOutputs:
 
 
 def scaled_model(net: Model, params: PyTree, x: Rows) -> tuple[Model, int]:
-    """Return (f / 2^e, e) with gradients of order one at the first inputs; (net, 0) for zero or infinite gradients."""
+    """Return (f / 2^e, e) with gradients of order one at the first inputs;
+    (net, 0) for zero or infinite gradients.
+    """
     rows = jnp.asarray(x[:EXAMINED_ROWS])
     function = as_function(net)
     exponent = int(_gradient_exponent(as_it_is(function), params, rows, net))
@@ -93,7 +96,8 @@ def _decimal_beyond(net: Model, params: PyTree, x: Rows, kernel: PyTree) -> floa
     if SMALL_ENTRY <= largest < math.inf:
         return None
     _, exponent = scaled_model(net, params, x)
-    # Products of one parameter have its type, at least float32, also where their sum has a wider one.
+    # Products of one parameter have its type, at least float32, also where their sum has a wider
+    # one.
     narrowest = leaves[0].dtype
     for leaf in (*jax.tree.leaves(params), x):
         kind = jnp.result_type(leaf)
@@ -101,7 +105,8 @@ def _decimal_beyond(net: Model, params: PyTree, x: Rows, kernel: PyTree) -> floa
             narrowest = jnp.promote_types(kind, jnp.float32)
     limits = jnp.finfo(narrowest)
     decimal = 2 * exponent * math.log10(2)
-    # The size is an estimate from a few rows; smaller entries, and products within them, would be denormal.
+    # The size is an estimate from a few rows; smaller entries, and products within them,
+    # would be denormal.
     smallest = math.log10(limits.tiny) + DIGITS
     if smallest < decimal < math.log10(limits.max) - DIGITS:
         return None

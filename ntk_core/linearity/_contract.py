@@ -1,4 +1,6 @@
-"""Custom models against width: ``model(width, key)`` returns ``(apply, params)``, checked before use."""
+"""Custom models against width:
+``model(width, key)`` returns ``(apply, params)``, checked before use.
+"""
 
 import sys
 from collections.abc import Callable

@@ -22,8 +22,10 @@ class LayerReport(_Stored):
         name: its path among the parameters.
         num_params: its number of entries.
         distance: ‖δ_l‖ / ‖w₀_l‖; infinite if it starts at 0 and changes.
-        output_share: ⟨J₀ δ_l, J₀ δ⟩ / ‖J₀ δ‖²: its part of the linear change of the outputs; shares sum to 1.
-        kernel_share: tr K_l(w₀) / tr K(w₀), estimated from 16 random signs for more than 16 outputs.
+        output_share: ⟨J₀ δ_l, J₀ δ⟩ / ‖J₀ δ‖²: its part of the linear change of the
+            outputs; shares sum to 1.
+        kernel_share: tr K_l(w₀) / tr K(w₀), estimated from 16 random signs for more than 16
+            outputs.
     """
 
     name: str
@@ -34,13 +36,15 @@ class LayerReport(_Stored):
 
 
 class LinearityReport(_Stored):
-    """How linear a model is between w₀ and w₁ = w₀ + δ, on some inputs; all norms are over inputs and outputs.
+    """How linear a model is between w₀ and w₁ = w₀ + δ, on some inputs;
+    all norms are over inputs and outputs.
 
     Attributes:
         num_inputs, num_outputs, num_params: n, C and the number of differentiated parameters.
         output_change: ‖f(w₁) − f(w₀)‖_F / ‖f(w₀)‖_F.
         output_error: ‖f(w₁) − f(w₀) − J₀δ‖_F / ‖f(w₁) − f(w₀)‖_F; 0 for a linear model.
-        second_order_share: ‖½ δᵀH(w₀)δ‖_F / ‖J₀δ‖_F; NaN if custom derivative rules make H asymmetric.
+        second_order_share: ‖½ δᵀH(w₀)δ‖_F / ‖J₀δ‖_F; NaN if custom derivative rules make H
+            asymmetric.
         derivative_change: ‖J₁δ − J₀δ‖_F / ‖J₀δ‖_F.
         rounding: of ``output_error``, by the precision of the outputs.
         kernel_change: ΔK = ‖K(w₁) − K(w₀)‖_F / ‖K(w₀)‖_F.
@@ -48,9 +52,10 @@ class LinearityReport(_Stored):
         kernel_distance: 1 − ⟨K₀, K₁⟩ / (‖K₀‖_F ‖K₁‖_F).
         layers: in the order of the parameters.
         loss, linear_loss: mean of ½‖f − y‖² of f(w₁) and of the linear model at w₁; None without y.
-        regression_loss: that of kernel regression with K₀ on these inputs, the least of any linear model; None without
-            y or with an estimated kernel.
-        addition_error: E of all checkpoints from w₀ together, see ``ntk_core.dynamics.addition_error``; None for one.
+        regression_loss: that of kernel regression with K₀ on these inputs, the least of any linear
+            model; None without y or with an estimated kernel.
+        addition_error: E of all checkpoints from w₀ together, see
+            ``ntk_core.dynamics.addition_error``; None for one.
         num_added: their number; None for one.
     """
 
@@ -128,7 +133,9 @@ class LinearityReport(_Stored):
         return found + [(name, number(loss, 4)) for name, loss in losses if loss is not None]
 
     def layer_rows(self) -> list[tuple[str, ...]]:
-        """Rows of all layers under :data:`LAYER_HEAD`, by decreasing share of the outputs' change."""
+        """Rows of all layers under :data:`LAYER_HEAD`,
+        by decreasing share of the outputs' change.
+        """
         return [
             (
                 each.name,

@@ -1,4 +1,6 @@
-"""Measure how linear a model is between two checkpoints, and whether several add, without training."""
+"""Measure how linear a model is between two checkpoints, and whether several add,
+without training.
+"""
 
 from __future__ import annotations
 
@@ -55,35 +57,38 @@ def linearity_report(
 ) -> LinearityReport:
     """Report how linear a model is between two checkpoints.
 
-    With δ = w₁ − w₀: the output error ‖f(w₁) − f(w₀) − J₀δ‖ / ‖f(w₁) − f(w₀)‖ of the linear model, the second-order
-    share ‖½ δᵀH(w₀)δ‖ / ‖J₀δ‖, the change of the directional derivative, ΔK and the shares of all parameters. Nothing
-    is trained. Only the end points are compared, not the path between them.
+    With δ = w₁ − w₀: the output error ‖f(w₁) − f(w₀) − J₀δ‖ / ‖f(w₁) − f(w₀)‖ of the linear
+    model, the second-order share ‖½ δᵀH(w₀)δ‖ / ‖J₀δ‖, the change of the directional derivative,
+    ΔK and the shares of all parameters. Nothing is trained. Only the end points are compared, not
+    the path between them.
 
-    With further checkpoints from the same w₀, it also reports how far all of them add: the error E of
-    :func:`ntk_core.dynamics.addition_error` for the vectors w_k − w₀.
+    With further checkpoints from the same w₀, it also reports how far all of them add: the error E
+    of :func:`ntk_core.dynamics.addition_error` for the vectors w_k − w₀.
 
     >>> report = linearity_report(lambda w, x: x @ w, jnp.ones((3, 1)), jnp.zeros((3, 1)), jnp.ones((4, 3)))
     >>> report.output_error, report.kernel_change
     (0.0, 0.0)
 
     Args:
-        apply: any function apply(params, x) → (n, C) or (n,) that treats each row of x separately, or a network.
+        apply: any function apply(params, x) → (n, C) or (n,) that treats each row of x
+            separately, or a network.
         params0, params1: the checkpoints, w₀ before training or fine-tuning and w₁ after it.
         x: inputs (n, *input_shape).
         y: targets (n, C), for losses.
-        kernel: ``exact``, ``estimated`` from 32 random vectors with an interval, or by the number of inputs and
-            outputs: exact for n C ≤ 2048.
+        kernel: ``exact``, ``estimated`` from 32 random vectors with an interval, or by the number
+            of inputs and outputs: exact for n C ≤ 2048.
         memory_limit: bytes for the kernels, 1 GiB by default.
         seed: of the random vectors.
-        trainable: the parameters that moved, as for ``empirical_ntk``; all others must be equal in both checkpoints.
+        trainable: the parameters that moved, as for ``empirical_ntk``; all others must be equal
+            in both checkpoints.
         others: further checkpoints, each trained from params0 on another task.
 
     Returns:
         The report; its ``verdict`` is a sentence.
 
     Raises:
-        InvalidInput: if the trees differ (with the leaf and shapes), weights are not finite, or no weight changed; for
-            others, also if a checkpoint has another start.
+        InvalidInput: if the trees differ (with the leaf and shapes), weights are not finite, or no
+            weight changed; for others, also if a checkpoint has another start.
 
     Source: Liu, Zhu & Belkin 2020, §2; Lee et al. 2019, §2.2; docs/tutorials/own-model.md.
     """
@@ -187,8 +192,9 @@ STANDARD_DEVIATIONS = 5.0  # of the correlation of independent weights, 1/√p; 
 def _check_start(params0: PyTree, later: PyTree, field: str) -> None:
     """Refuse weights that are uncorrelated with w₀: another draw, not a training from w₀.
 
-    Training moves weights away from w₀, but a part of w₀ stays. The correlation of independent draws of p weights
-    has standard deviation 1/√p. Vectors and leaves of w₀ that are 0 are left out: they often start equal.
+    Training moves weights away from w₀, but a part of w₀ stays. The correlation of independent
+    draws of p weights has standard deviation 1/√p. Vectors and leaves of w₀ that are 0 are left
+    out: they often start equal.
     """
     products, squares, other_squares, count = 0.0, 0.0, 0.0, 0
     for before, after in zip(jax.tree.leaves(params0), jax.tree.leaves(later), strict=True):
@@ -373,7 +379,9 @@ def _losses(
     outputs: tuple[np.ndarray, ...],
     is_exact: bool,
 ) -> dict[str, float]:
-    """Mean of ½‖f − y‖² of the model, of its linear model, and of kernel regression; outputs f₀, f₁, J₀δ."""
+    """Mean of ½‖f − y‖² of the model, of its linear model, and of kernel regression;
+    outputs f₀, f₁, J₀δ.
+    """
     f0, f1, linear = outputs
     y = given.targets
     assert y is not None

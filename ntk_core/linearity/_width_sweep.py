@@ -45,9 +45,10 @@ class OwnRun:
 
     Attributes:
         num_params: p, number of trained parameters.
-        steps, change, loss: ΔK(t) = ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F and the mean loss at recorded steps.
-        hessian_norm: mean over inputs of the spectral norm of one output's Hessian at w₀, almost everywhere for models
-            with kinks (ReLU); None if not requested.
+        steps, change, loss: ΔK(t) = ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F and the mean loss at recorded
+            steps.
+        hessian_norm: mean over inputs of the spectral norm of one output's Hessian at w₀, almost
+            everywhere for models with kinks (ReLU); None if not requested.
         hessian_converged: whether the largest residual is within the tolerance.
         velocity: ‖K̇₀‖_F / ‖K(w₀)‖_F under gradient flow.
 
@@ -137,9 +138,9 @@ def sweep_widths(
 
     Measure ΔK during training and ‖H(w₀)‖, with exponents and intervals.
 
-    ``model(width, key)`` returns ``(apply, params)``: any JAX function ``apply(params, x) -> (n, C)`` or ``(n,)`` and
-    any tree of arrays. Gradient descent on (1/2n) Σ ‖f − y‖², or another loss of f, until
-    ``loss_threshold``.
+    ``model(width, key)`` returns ``(apply, params)``: any JAX function
+    ``apply(params, x) -> (n, C)`` or ``(n,)`` and any tree of arrays. Gradient descent on (1/2n) Σ
+    ‖f − y‖², or another loss of f, until ``loss_threshold``.
 
     >>> import jax, jax.numpy as jnp
     >>> def model(width, key):
@@ -162,13 +163,15 @@ def sweep_widths(
         num_inputs: number of inputs over which ‖H‖ is averaged; 0 for none.
         output_index: a, the output whose Hessian is measured.
         report: called with each finished run.
-        trainable: the trained parameters of every model, as for ``empirical_ntk``; ΔK and ‖H‖ are those of them.
+        trainable: the trained parameters of every model, as for ``empirical_ntk``; ΔK and
+            ‖H‖ are those of them.
 
     Returns:
         Runs of all widths and seeds, with exponents.
 
     Raises:
-        InvalidInput: for settings outside their range, or a model that is not as above; see ``CONTRACT``.
+        InvalidInput: for settings outside their range, or a model that is not as
+            above; see ``CONTRACT``.
 
     Source: Liu, Zhu & Belkin 2020, §2 and Fig. 1.
     """

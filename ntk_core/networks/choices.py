@@ -20,18 +20,21 @@ def _jax() -> ModuleType:
 
 @dataclass(frozen=True)
 class Function(Term):
-    """A function σ of pre-activations z of any shape, or φ from pre-outputs f to outputs, both of shape (n, C).
+    """A function σ of pre-activations z of any shape, or φ from pre-outputs f to outputs,
+    both of shape (n, C).
 
     Attributes:
-        apply: function of an array; elementwise except softmax, which couples the C entries of a row.
+        apply: function of an array; elementwise except softmax, which couples the C entries of a
+            row.
         min_slope: the largest ρ with |φ'| ≥ ρ everywhere; 0 if there is none.
         bound: bound of the Jacobian's norm if the function is not elementwise; else None.
-        smooth: False if the function has a kink (ReLU): Hessians then exist only almost everywhere, see
-            ``almost_everywhere``.
+        smooth: False if the function has a kink (ReLU): Hessians then exist only almost everywhere,
+            see ``almost_everywhere``.
         negative_slope: s of a function that is z above 0 and s z below; else None.
         values: infimum and supremum of the values.
         is_output: whether an activation is also an output φ.
-        live: where *Live* offers it; its function is in ``linearity_lab/dashboard/live/functions.js``.
+        live: where *Live* offers it; its function is in
+            ``linearity_lab/dashboard/live/functions.js``.
     """
 
     apply: "Callable[[Array], Array]"
@@ -226,7 +229,8 @@ ALIASES = {
     "celu": "elu",
     "soft_sign": "softsign",
 }  # further names of the same functions
-# Functions of jax.nn with kinks away from 0, whose infinite-width kernels are inexact: not in specs and forms.
+# Functions of jax.nn with kinks away from 0, whose infinite-width kernels are inexact: not
+# in specs and forms.
 KINKED = (
     "relu6",
     "hard_tanh",
@@ -310,7 +314,9 @@ PARAMETERIZATIONS = table(
 
 
 def almost_everywhere(activations: Iterable[str], outputs: Iterable[str] = ()) -> str:
-    """Describe the curvature that Hessians miss at kinks (ReLU, leaky ReLU); empty without kinks."""
+    """Describe the curvature that Hessians miss at kinks (ReLU, leaky ReLU);
+    empty without kinks.
+    """
     used = [*(ACTIVATIONS[name] for name in activations), *(OUTPUTS[name] for name in outputs)]
     kinked = dict.fromkeys(function.title for function in used if not function.smooth)
     if not kinked:

@@ -10,9 +10,9 @@ LANCZOS_VECTORS = 20  # typical, until the residual is small
 def small_space_pays(positions: int, fan_in: int, features: int) -> bool:
     """Whether Hessian directions of a layer live in the span of inputs and cotangents.
 
-    With P positions below fan_in k and features F, a direction has P (k + F − P) numbers instead of k F. A Hessian
-    product passes through it four times, with 2 P² (k + F) multiplications via the bases or P k F directly, and is
-    orthogonalized twice: docs/math/hessian_in_a_small_space.md.
+    With P positions below fan_in k and features F, a direction has P (k + F − P) numbers instead of
+    k F. A Hessian product passes through it four times, with 2 P² (k + F) multiplications via the
+    bases or P k F directly, and is orthogonalized twice: docs/math/hessian_in_a_small_space.md.
     """
     k = fan_in
     f = features

@@ -1,4 +1,6 @@
-"""PyTorch modules as functions of parameters, by torchax; an extra (requirements-torch.txt), never in a page."""
+"""PyTorch modules as functions of parameters, by torchax;
+an extra (requirements-torch.txt), never in a page.
+"""
 
 from __future__ import annotations
 
@@ -37,13 +39,15 @@ def from_torch(
 ) -> tuple[TorchFunction, dict[str, Array]]:
     """Convert a PyTorch module to a JAX function with parameters.
 
-    (apply, params) of a ``torch.nn.Module`` in eval mode; apply(params, x) = module(x) has shape (n, C) or (n, T, C).
+    (apply, params) of a ``torch.nn.Module`` in eval mode; apply(params, x) = module(x) has shape
+    (n, C) or (n, T, C).
 
-    Registered parameters that require gradients are in ``params``, by name and once per tied tensor; parametrized
-    weights (weight_norm, spectral_norm, LoRA) follow from theirs. Buffers (running averages), frozen parameters and
-    other tensors are constants. Weights may share the module's memory (on a CPU, if aligned to 64 bytes as PyTorch
-    does), so do not train the module in place afterwards. Models with ``logits`` (library transformers) return them.
-    Outputs (n,) become (n, 1). The module keeps its modes, buffers and gradients.
+    Registered parameters that require gradients are in ``params``, by name and once per tied
+    tensor; parametrized weights (weight_norm, spectral_norm, LoRA) follow from theirs. Buffers
+    (running averages), frozen parameters and other tensors are constants. Weights may share the
+    module's memory (on a CPU, if aligned to 64 bytes as PyTorch does), so do not train the module
+    in place afterwards. Models with ``logits`` (library transformers) return them. Outputs (n,)
+    become (n, 1). The module keeps its modes, buffers and gradients.
 
     >>> import numpy as np, ntk_core
     >>> from torch import nn
@@ -54,16 +58,18 @@ def from_torch(
 
     Args:
         module: any module whose operations torchax supports.
-        example: inputs (n, *input_shape), at least one row. On it, outputs are compared with PyTorch's, and so is the
-            gradient of a random mixture of the outputs, parameter by parameter.
+        example: inputs (n, *input_shape), at least one row. On it, outputs are compared
+            with PyTorch's, and so is the gradient of a random mixture of the outputs,
+            parameter by parameter.
 
     Returns:
         ``(apply, params)``: a JAX function and its parameters by name.
 
     Raises:
-        InvalidInput: if torch or torchax is missing, the module fails on the example, an operation is not supported,
-            outputs are not (n, C), (n,) or (n, T, C), or outputs or gradients differ between PyTorch and JAX
-            (``torch.no_grad`` in a forward pass, custom ``autograd.Function``), with the parameter's name.
+        InvalidInput: if torch or torchax is missing, the module fails on the example, an operation
+            is not supported, outputs are not (n, C), (n,) or (n, T, C), or outputs or gradients
+            differ between PyTorch and JAX (``torch.no_grad`` in a forward pass, custom
+            ``autograd.Function``), with the parameter's name.
 
     Source: our choice, docs/decisions/0002-kernels-without-jacobians.md.
     """

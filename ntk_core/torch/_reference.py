@@ -37,7 +37,8 @@ def reference(module: torch.nn.Module, example: torch.Tensor) -> Reference:
     """Evaluate a module and one backward pass of a random mixture of its outputs.
 
     Raises:
-        InvalidInput: if the module fails on the example, writes to its parameters or has no suitable outputs.
+        InvalidInput: if the module fails on the example, writes to its parameters or has
+            no suitable outputs.
     """
     import torch
 

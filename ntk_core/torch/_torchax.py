@@ -1,8 +1,10 @@
-"""torchax as a calculator: PyTorch operations on JAX arrays, without a device that PyTorch knows of.
+"""torchax as a calculator: PyTorch operations on JAX arrays,
+without a device that PyTorch knows of.
 
-Importing torchax registers an accelerator named "jax" in PyTorch, for the whole process and for good. Afterwards
-``torch.compile``, ``DataParallel`` and pinned memory look for that device and fail. Nothing here needs it: tensors of
-this module report the device "cpu", and every tensor that a module creates in its forward pass becomes a JAX array.
+Importing torchax registers an accelerator named "jax" in PyTorch, for the whole process and for
+good. Afterwards ``torch.compile``, ``DataParallel`` and pinned memory look for that device and
+fail. Nothing here needs it: tensors of this module report the device "cpu", and every tensor that a
+module creates in its forward pass becomes a JAX array.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ def torch_environment() -> Any:
     """Return the environment in which PyTorch operations run on JAX arrays.
 
     Raises:
-        InvalidInput: if PyTorch or torchax is missing or torchax does not know the installed PyTorch.
+        InvalidInput: if PyTorch or torchax is missing or torchax does not know the installed
+            PyTorch.
     """
     try:
         _import_torchax()
@@ -129,8 +132,8 @@ def _environment_class() -> type[Any]:
 def without_fastpath() -> Iterator[None]:
     """Run transformer layers operation by operation, as PyTorch does in training mode.
 
-    Their fused form exists in eval mode only. JAX does not have it, and it reads ``linear1.weight`` even where an
-    adapter without a weight has taken the place of ``linear1``.
+    Their fused form exists in eval mode only. JAX does not have it, and it reads ``linear1.weight``
+    even where an adapter without a weight has taken the place of ``linear1``.
     """
     import torch
 

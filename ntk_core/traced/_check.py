@@ -1,4 +1,6 @@
-"""Checks of traced programs: independent rows by proof or comparison, kernels against plain derivatives."""
+"""Checks of traced programs:
+independent rows by proof or comparison, kernels against plain derivatives.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,8 @@ class Check:
 
     Attributes:
         num_inputs: number of distinct compared rows.
-        kernel: largest difference of inner products ⟨∇⟨u_i, f(x_i)⟩, ∇⟨u_j, f(x_j)⟩⟩ for random u from both.
+        kernel: largest difference of inner products ⟨∇⟨u_i, f(x_i)⟩, ∇⟨u_j, f(x_j)⟩⟩
+            for random u from both.
         tolerance: of the kernel; larger errors raise.
         is_conclusive: whether the compared numbers are finite, and not all zero.
 
@@ -90,11 +93,13 @@ class Check:
 def checked(apply: Model, params: PyTree, x: Rows) -> Program | None:
     """Return the checked program of a model; for a network that of its pre-outputs.
 
-    None if Jacobians are needed: the function cannot be traced, or no numbers are available to check it.
+    None if Jacobians are needed: the function cannot be traced, or no numbers are
+    available to check it.
 
     Raises:
         InvalidInput: if rows of ``x`` interact, with the operation.
-        TracingDisagrees: inside ``jax.jit``, if the kernel at random numbers differs from plain derivatives.
+        TracingDisagrees: inside ``jax.jit``, if the kernel at random numbers differs
+            from plain derivatives.
     """
     if isinstance(apply, Program):
         return apply
@@ -121,10 +126,12 @@ def compared_once(
     params: PyTree,
     x: Rows,
 ) -> bool:
-    """Run ``compare(program, params, x)`` once per name; return whether it ran. It raises on disagreement.
+    """Run ``compare(program, params, x)`` once per name; return whether it ran.
+    It raises on disagreement.
 
-    Inside ``jax.jit`` and ``jax.vmap`` random numbers replace unknown ones, since equations depend only on shapes; they
-    are inconclusive if outputs are not finite. Known numbers are compared as they are.
+    Inside ``jax.jit`` and ``jax.vmap`` random numbers replace unknown ones, since equations
+    depend only on shapes; they are inconclusive if outputs are not finite. Known numbers are
+    compared as they are.
     """
     unknown = any(isinstance(each, jax.core.Tracer) for each in (*jax.tree.leaves(params), x))
     kept_as = f"{name}, drawn" if unknown else name
@@ -151,7 +158,8 @@ def _compare_at_random_numbers(
     params: PyTree,
     *inputs: Rows,
 ) -> None:
-    """Repeat a comparison at random numbers; without finite ones, note that each call has to repeat it.
+    """Repeat a comparison at random numbers;
+    without finite ones, note that each call has to repeat it.
 
     Numbers at which rounding, or the range of a type, prevents a verdict are skipped.
     """
@@ -176,7 +184,9 @@ def _numbers(params: PyTree, x: Rows, each_leaf: EachLeaf | None) -> tuple[PyTre
 
 
 def numbers_for(given: PyTree) -> PyTree | None:
-    """Replace unknown arrays by small random numbers; return None for keys, which cannot be drawn."""
+    """Replace unknown arrays by small random numbers;
+    return None for keys, which cannot be drawn.
+    """
     leaves = jax.tree.leaves(given)
     if any(
         isinstance(each, jax.core.Tracer) and jnp.issubdtype(each.dtype, jax.dtypes.extended)
@@ -200,7 +210,8 @@ def _random(rng: np.random.Generator, leaf: Rows) -> Array:
 
 
 def _independence(batch: Batch, params: PyTree, x: Rows) -> Independence:
-    """Return the evidence that rows are independent; ``UNCHECKED`` if there are no numbers to compare.
+    """Return the evidence that rows are independent;
+    ``UNCHECKED`` if there are no numbers to compare.
 
     Raises:
         InvalidInput: if rows interact.
@@ -227,8 +238,9 @@ def _independence(batch: Batch, params: PyTree, x: Rows) -> Independence:
 def _refuse_mixed_rows(batch: Batch, params: PyTree, rows: Array, mixes: str) -> bool:
     """Compare a batch with its rows one by one; return whether all numbers were finite.
 
-    Each output and each parameter is compared on its own scale. Where the scale itself is rounding, such as that of
-    the derivative of a constant output, rounding of the parameters explains the difference.
+    Each output and each parameter is compared on its own scale. Where the scale itself is
+    rounding, such as that of the derivative of a constant output, rounding of the parameters
+    explains the difference.
 
     Raises:
         InvalidInput: if they differ.
@@ -257,7 +269,9 @@ def _refuse_mixed_rows(batch: Batch, params: PyTree, rows: Array, mixes: str) ->
 
 
 class Derived(NamedTuple):
-    """Outputs (n, C), their derivatives (n, C) along a random direction, and gradients of their random mixture."""
+    """Outputs (n, C), their derivatives (n, C) along a random direction,
+    and gradients of their random mixture.
+    """
 
     outputs: Array
     slopes: Array
@@ -344,8 +358,8 @@ def _reciprocal(sizes: Array) -> Array:
 def agree(program: Program, params: PyTree, x1: Array, x2: Array | None, kernel: PyTree) -> None:
     """Compare a kernel of ``program``, or its parts, with plain derivatives for two distinct rows.
 
-    Once per program, and again when the sizes of parameters or inputs differ much from those of all comparisons: the
-    products of a layer may then be outside of their type.
+    Once per program, and again when the sizes of parameters or inputs differ much from those of all
+    comparisons: the products of a layer may then be outside of their type.
 
     Raises:
         TracingDisagrees: if they differ.
@@ -424,7 +438,8 @@ def _pair_of(left: np.ndarray, right: np.ndarray) -> tuple[int, int]:
 def _entries(
     program: Program, leaves: list[Array], rows: Array, seeds: Array | None = None
 ) -> Array:
-    """Return K(x_0, x_1), K(x_0, x_0) and K(x_1, x_1) of two rows by parameter, (parameters, 3, C, C).
+    """Return K(x_0, x_1), K(x_0, x_0) and K(x_1, x_1) of two rows by parameter,
+    (parameters, 3, C, C).
 
     With ``seeds`` (S, C), of these mixtures of the outputs, (parameters, 3, S, S).
     """
@@ -465,10 +480,12 @@ class _Products(NamedTuple):
 def _compared(
     program: Program, params: PyTree, x1: Rows, x2: Rows | None, kernel: PyTree | None
 ) -> Check:
-    """Compare a kernel and the parts of its parameters with plain gradients, each output on its own scale.
+    """Compare a kernel and the parts of its parameters with plain gradients,
+    each output on its own scale.
 
-    With a random mixture u of the outputs, the entries are ⟨∇⟨u, f(x_i)⟩, ∇f_c(x_j)⟩ for each of some outputs c, and
-    the squared norms of these gradients. The kernel itself is compared where it contains them; parts, for both rows.
+    With a random mixture u of the outputs, the entries are ⟨∇⟨u, f(x_i)⟩, ∇f_c(x_j)⟩ for each of
+    some outputs c, and the squared norms of these gradients. The kernel itself is compared where it
+    contains them; parts, for both rows.
     """
     tolerance = program.epsilon**0.5
     if not program.layers:
@@ -534,7 +551,8 @@ def _compare_same_outputs(
     entries: np.ndarray,
     types: list[np.dtype],
 ) -> None:
-    """Compare the entries of equal outputs, K[i, j, c, c] or their mean, with those of two rows alone.
+    """Compare the entries of equal outputs, K[i, j, c, c] or their mean,
+    with those of two rows alone.
 
     Args:
         squares: K[j, j, c, c] of the chosen outputs from plain gradients.
@@ -574,7 +592,9 @@ def _same_outputs(program: Program, leaves: list[Array], rows: Array, seeds: Arr
 
 
 def _types_of_parts(program: Program, leaves: list[Array], dtype: np.dtype) -> list[np.dtype]:
-    """Return the type in which each parameter's part is summed; a kernel of type ``dtype`` may be wider."""
+    """Return the type in which each parameter's part is summed;
+    a kernel of type ``dtype`` may be wider.
+    """
     found = []
     for at in program.names:
         own = np.dtype(wide(leaves[at].dtype))
@@ -597,7 +617,8 @@ class _Place(NamedTuple):
 
 
 def _of_mixture(blocks: np.ndarray, at: _Place) -> np.ndarray:
-    """Return uᵀ K[i, j] e_c for chosen outputs c; then uᵀ K[i, i] u and the chosen K[j, j, c, c], if they are known.
+    """Return uᵀ K[i, j] e_c for chosen outputs c;
+    then uᵀ K[i, i] u and the chosen K[j, j, c, c], if they are known.
 
     Args:
         blocks: K[i, j], K[i, i] and K[j, j], (1 or 3, C, C).
@@ -615,7 +636,9 @@ def _of_mixture(blocks: np.ndarray, at: _Place) -> np.ndarray:
 def _plain_products(
     program: Program, leaves: list[Array], at: _Place, is_compiled: bool = True
 ) -> _Products:
-    """Return the entries of :func:`_of_mixture` from plain gradients, two of which exist at a time."""
+    """Return the entries of :func:`_of_mixture` from plain gradients,
+    two of which exist at a time.
+    """
     gradient: Callable[..., list[Array]] = quickly(_gradient) if is_compiled else _gradient
     one = gradient(program, leaves, at.rows[0], at.mixture)
     own = _inner(one, one)  # (parameters,)
@@ -642,7 +665,8 @@ def _largest_gap(
 ) -> float:
     """Return the largest difference in units of ``scales``; infinite if nonfinite entries differ.
 
-    Entries below their type, or below the type of a part of them, may be zero; those above their type, infinite.
+    Entries below their type, or below the type of a part of them, may be zero; those above
+    their type, infinite.
     """
     least = max(float(jnp.finfo(each).tiny) for each in (dtype, *types))
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -668,14 +692,16 @@ def _explain(
     how: tuple[float, float, int, np.dtype],
     gaps: Sequence[float],
 ) -> None:
-    """Raise for a kernel that differs from plain gradients, unless rounding explains a single parameter or output.
+    """Raise for a kernel that differs from plain gradients,
+    unless rounding explains a single parameter or output.
 
-    A gradient that cancels to zero, such as that of a bias before a softmax or of a constant output, is rounding: it
-    has no digits to compare, and no influence on the kernel. If the largest entries are affected, the function is
-    refused.
+    A gradient that cancels to zero, such as that of a bias before a softmax or of a constant
+    output, is rounding: it has no digits to compare, and no influence on the kernel. If the largest
+    entries are affected, the function is refused.
 
     Args:
-        how: difference of the kernel, that in units of its largest entry, number of its entries, and its type.
+        how: difference of the kernel, that in units of its largest entry, number of its
+            entries, and its type.
         gaps: differences by parameter.
     """
     difference, of_largest, size, dtype = how
@@ -719,7 +745,8 @@ def _explain(
 
 
 def _refuse_factors(program: Program, leaves: list[Array], rows: np.ndarray) -> None:
-    """Refuse a layer whose products a·a' or δ·δ' are outside of their type, even if the product of both is not.
+    """Refuse a layer whose products a·a' or δ·δ' are outside of their type,
+    even if the product of both is not.
 
     Raises:
         InvalidInput: with the parameter and the sizes.
@@ -816,7 +843,8 @@ def quickly(function: Callable[..., Result]) -> Callable[..., Result]:
 
 
 def quick_options(backend: str, level: int = 0) -> dict[str, int | bool] | None:
-    """Return compiler options for programs that run once or on little data: a low LLVM level on CPUs.
+    """Return compiler options for programs that run once or on little data:
+    a low LLVM level on CPUs.
 
     XLA's older emitters, while available, compile a gradient in half the time.
     """
@@ -830,7 +858,9 @@ def quick_options(backend: str, level: int = 0) -> dict[str, int | bool] | None:
 
 
 def difference_of(expected: ArrayLike, found: ArrayLike, scale: float = 0.0) -> float:
-    """Return the largest difference relative to the largest entry; infinite if nonfinite entries differ."""
+    """Return the largest difference relative to the largest entry;
+    infinite if nonfinite entries differ.
+    """
     one = np.asarray(expected).astype(np.float64)
     other = np.asarray(found).astype(np.float64)
     if not np.array_equal(np.isfinite(one), np.isfinite(other)):

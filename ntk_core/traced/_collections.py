@@ -1,4 +1,6 @@
-"""Which arrays handed over as parameters are none: running averages, caches, counters of Flax and Equinox."""
+"""Which arrays handed over as parameters are none:
+running averages, caches, counters of Flax and Equinox.
+"""
 
 import sys
 from collections.abc import Mapping
@@ -22,7 +24,8 @@ def check_collections(net: object, params: PyTree) -> None:
     """Refuse state of modules of Flax or Equinox among the parameters.
 
     Raises:
-        InvalidInput: with the name of the collection (Linen), or of the type of variables (NNX, Equinox).
+        InvalidInput: with the name of the collection (Linen), or of the type of
+            variables (NNX, Equinox).
     """
     _check_linen(params, _is_method_of_linen(net))
     _check_nnx(params)

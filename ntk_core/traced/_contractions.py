@@ -1,7 +1,8 @@
 """Contractions of a layer's tangent kernel, chosen by counted multiplications.
 
-Derivations and counts: docs/math/kernel_without_jacobians.md. Blocks bound intermediate arrays to about
-``BLOCK_ENTRIES`` numbers; the kernel of a batch with itself computes only its upper triangle of blocks.
+Derivations and counts: docs/math/kernel_without_jacobians.md. Blocks bound intermediate
+arrays to about ``BLOCK_ENTRIES`` numbers; the kernel of a batch with itself computes only its
+upper triangle of blocks.
 """
 
 import math
@@ -26,7 +27,8 @@ BlockKernel = Callable[[Side, Side], Array]  # (C, n1, C, n2)
 
 
 class FactoredCotangents(NamedTuple):
-    """δ^c_ik = slopes_ik · weights_ck, at a layer z whose only route to the outputs is one function of each z_k.
+    """δ^c_ik = slopes_ik · weights_ck,
+    at a layer z whose only route to the outputs is one function of each z_k.
 
     Attributes:
         slopes: ∂a_ik/∂z_ik of that function, (n, *output_shape).
@@ -61,9 +63,9 @@ def in_stretches() -> bool:
 def gram(left: Cotangents, right: Cotangents) -> Float[Array, "..."]:
     """Return all inner products along the last axis, (*rows1, *rows2).
 
-    Of an array with itself three quarters are computed: the upper half with all rows and the lower half with itself;
-    the rest is the transpose. Finer halving does not pay. On a CPU long rows, and rows that are products, are processed
-    in stretches that stay in the cache.
+    Of an array with itself three quarters are computed: the upper half with all rows and the lower
+    half with itself; the rest is the transpose. Finer halving does not pay. On a CPU long rows, and
+    rows that are products, are processed in stretches that stay in the cache.
     """
     rows1 = _row_axes(left)
     rows2 = _row_axes(right)
@@ -71,7 +73,9 @@ def gram(left: Cotangents, right: Cotangents) -> Float[Array, "..."]:
     half = num1 // 2 if right is left and num1 >= MIN_HALVED_ROWS else 0
 
     def products(start: Array | int, size: int) -> tuple[Array, Array | None]:
-        """Return blocks of the upper half (or all), and of the lower half with itself, for one range of entries."""
+        """Return blocks of the upper half (or all), and of the lower half with itself,
+        for one range of entries.
+        """
         part1 = _stretch_of(left, start, size)
         part2 = part1 if right is left else _stretch_of(right, start, size)
         return part1[: half or num1] @ part2.T, part1[half:] @ part2[half:].T if half else None
@@ -109,8 +113,9 @@ def _stretch_of(rows: Cotangents, start: Array | int, size: int) -> Array:
 def cotangent_products(d1: Cotangents, d2: Cotangents) -> Array:
     """Return Σ_k δ^c_ik δ^d_jk, (C, n1, C, n2), of the same parameters on both sides.
 
-    Factored cotangents give Σ_k (w_ck w_dk) s_ik s_jk, symmetric in c and d: C (C + 1) / 2 products of slopes.
-    ``gram`` is used if that is not below ¾ C², or if the products of weights need more memory than the slopes.
+    Factored cotangents give Σ_k (w_ck w_dk) s_ik s_jk, symmetric in c and d: C (C + 1) / 2 products
+    of slopes. ``gram`` is used if that is not below ¾ C², or if the products of weights need more
+    memory than the slopes.
     """
     if not isinstance(d1, FactoredCotangents) or not isinstance(d2, FactoredCotangents):
         return gram(whole(d1), d1 if d2 is d1 else whole(d2))
@@ -129,7 +134,8 @@ def cotangent_products(d1: Cotangents, d2: Cotangents) -> Array:
 
 
 def blocked(kernel: BlockKernel, left: Side, right: Side, entries_per_pair: int) -> Array:
-    """Compute ``kernel(left, right)`` in square blocks of rows; only half of them if ``left is right``.
+    """Compute ``kernel(left, right)`` in square blocks of rows;
+    only half of them if ``left is right``.
 
     ``entries_per_pair`` is the number of intermediate numbers per pair of inputs.
     """
@@ -181,9 +187,11 @@ def jacobian_contraction(
     *,
     summed: bool = False,
 ) -> Float[Array, "C n1 C n2"] | Float[Array, "n1 n2"]:
-    """Gram matrix of J^c_i = Σ_p features_ip ⊗ δ^c_ip, (C, n1, C, n2), from (n, P, fan_in) and (C, n, P, num_features).
+    """Gram matrix of J^c_i = Σ_p features_ip ⊗ δ^c_ip, (C, n1, C, n2),
+    from (n, P, fan_in) and (C, n, P, num_features).
 
-    The Jacobians of this one layer, a stretch of its features at a time. ``summed`` gives Σ_c J^c_i · J^c_j, (n1, n2).
+    The Jacobians of this one layer, a stretch of its features at a time. ``summed`` gives Σ_c
+    J^c_i · J^c_j, (n1, n2).
     """
     same = features2 is features1 and d2 is d1
     num_outputs, n1, _, num_features = d1.shape
@@ -192,7 +200,9 @@ def jacobian_contraction(
     stretch = min(num_features, max(1, BLOCK_ENTRIES // (rows * fan_in)))
 
     def jacobian(features: Array, d: Array) -> Array:
-        """(n·C, stretch · fan_in), from cotangents (n, P, C · stretch): one product per input, rows in order."""
+        """(n·C, stretch · fan_in), from cotangents (n, P, C · stretch):
+        one product per input, rows in order.
+        """
         rows = features.shape[0] if summed else features.shape[0] * num_outputs
         return jnp.einsum("ipk,ipg->igk", features, d).reshape(rows, -1)
 
@@ -215,7 +225,9 @@ def jacobian_contraction(
 
 
 def _stretches(d: Array, stretch: int) -> Array:
-    """(C, n, P, num_features) as (num_stretches, n, P, C · stretch), with zeros after the last feature."""
+    """(C, n, P, num_features) as (num_stretches, n, P, C · stretch),
+    with zeros after the last feature.
+    """
     num_outputs, n, positions, num_features = d.shape
     num_stretches = math.ceil(num_features / stretch)
     padded = jnp.pad(d, [(0, 0)] * 3 + [(0, num_stretches * stretch - num_features)])
@@ -226,7 +238,9 @@ def _stretches(d: Array, stretch: int) -> Array:
 
 
 class Patches(NamedTuple):
-    """Overlapping patches of pixels: entries of a pixel, and all products of two batches of patches, (n1, P, n2, P)."""
+    """Overlapping patches of pixels:
+    entries of a pixel, and all products of two batches of patches, (n1, P, n2, P).
+    """
 
     channels: int
     products: Callable[[Array, Array], Array]
@@ -241,8 +255,8 @@ def convolution_kernel(
 ) -> Array:
     """Σ_pq (patch_ip·patch_jq) (δ^c_ip·δ^d_jq), or the Gram matrix of Σ_p patch_ip ⊗ δ_ip.
 
-    Inputs are (n, *sizes, channels), cotangents (C, n, P, num_features). ``features`` extracts patches;
-    ``patches`` defines their products.
+    Inputs are (n, *sizes, channels), cotangents (C, n, P, num_features). ``features`` extracts
+    patches; ``patches`` defines their products.
     """
     a1, d1 = left
     a2, d2 = right

@@ -1,7 +1,8 @@
 """Which entry of an array does each entry of a reshaped and repeated copy of it come from?
 
-A copy is described like a strided array of NumPy: by its shape and, for each axis, the step in the array. A repeated
-axis has step 0. A reshape of repeated entries that has no such description begins a new one.
+A copy is described like a strided array of NumPy: by its shape and, for each axis, the step in
+the array. A repeated axis has step 0. A reshape of repeated entries that has no such
+description begins a new one.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ class Strided(NamedTuple):
 
 
 def in_order(shape: Shape, first: frozenset[int] = frozenset()) -> Strided:
-    """Return the array itself; steps of other axes do not depend on the size of the axes ``first``."""
+    """Return the array itself; steps of other axes do not depend on the size of
+    the axes ``first``.
+    """
     steps = [0] * len(shape)
     step = 1
     later = [axis for axis in range(len(shape)) if axis not in first]
@@ -38,7 +41,9 @@ def in_order(shape: Shape, first: frozenset[int] = frozenset()) -> Strided:
 
 
 def copied(source: Strided, equations: Sequence[JaxprEqn]) -> list[Strided]:
-    """Return descriptions of a copy by these equations: one, and one more for each reshape of repeated entries."""
+    """Return descriptions of a copy by these equations:
+    one, and one more for each reshape of repeated entries.
+    """
     found = [source]
     for eqn in equations:
         latest = found[-1]
@@ -97,9 +102,11 @@ def _reshaped(source: Strided, shape: Shape) -> Strided | None:
 
 
 def same_copies(ones: Sequence[Strided], others: Sequence[Strided]) -> bool:
-    """Whether copies of an array in a batched program and in one of a single row are the same for each row.
+    """Whether copies of an array in a batched program and in one of a single row
+    are the same for each row.
 
-    Axes of equal size have equal steps. Those of the batch have another size, and are followed by the proof.
+    Axes of equal size have equal steps. Those of the batch have another size, and are
+    followed by the proof.
     """
     if len(ones) != len(others):
         return False

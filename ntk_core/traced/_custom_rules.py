@@ -1,7 +1,9 @@
-"""Whether a derivative rule in a program is one of JAX's own, such as ReLU's, or may be any function.
+"""Whether a derivative rule in a program is one of JAX's own, such as ReLU's,
+or may be any function.
 
-A rule is a Python function that JAX calls when it differentiates a program; the program itself does not show it.
-Rules of JAX are known to fit their function and not to change. Any other rule is compared by what it computes.
+A rule is a Python function that JAX calls when it differentiates a program; the program itself does
+not show it. Rules of JAX are known to fit their function and not to change. Any other rule is
+compared by what it computes.
 """
 
 from __future__ import annotations
@@ -17,14 +19,17 @@ from jax.extend.core import Jaxpr, JaxprEqn, subjaxprs
 
 # Parameters of equations that are functions or hold them.
 RULES = frozenset({"jvp_jaxpr_fun", "jvp_jaxpr_thunk", "fwd_jaxpr_thunk", "bwd", "out_trees"})
-# JAX puts a few functions around a rule for each transformation, such as jit, vmap and checkpoint; our choice.
+# JAX puts a few functions around a rule for each transformation, such as jit, vmap and
+# checkpoint; our choice.
 LARGEST_SEARCH = 64
 _OF_JAX = Path(jax.__file__).parent
 Rule = Callable[..., object]
 
 
 def has_rules(jaxpr: Jaxpr) -> bool:
-    """Whether a function in this program has a derivative rule that is not proven to be JAX's own."""
+    """Whether a function in this program has a derivative rule that is not proven
+    to be JAX's own.
+    """
     if any(has_rule(eqn) and rule_of_jax(eqn) is None for eqn in jaxpr.eqns):
         return True
     return any(map(has_rules, subjaxprs(jaxpr)))
@@ -38,15 +43,17 @@ def has_rule(eqn: JaxprEqn) -> bool:
 def rule_of_jax(eqn: JaxprEqn) -> Rule | None:
     """Return the rule of a function that JAX defines, None if it may be another one.
 
-    The file of a rule does not show who chose it: ``defjvps``, ``custom_gradient`` and ``partial(jax.jvp, g)`` put
-    functions of JAX around any rule, and ``functools.wraps`` copies the name of another function. A rule is JAX's if
+    The file of a rule does not show who chose it: ``defjvps``, ``custom_gradient`` and
+    ``partial(jax.jvp, g)`` put functions of JAX around any rule, and ``functools.wraps`` copies the
+    name of another function. A rule is JAX's if
 
     - a module of JAX contains a ``custom_jvp`` of the name and file of the called function,
     - the equation leads to the very rule of that object, and
     - this rule, which can be redefined, consists of functions of JAX.
 
-    Functions with ``nondiff_argnums`` are left out: rules may read values there that the program does not contain, as
-    ``jax.lax.custom_root`` reads the equation to solve. So is each ``custom_vjp``: JAX has none without such values.
+    Functions with ``nondiff_argnums`` are left out: rules may read values there that the program
+    does not contain, as ``jax.lax.custom_root`` reads the equation to solve. So is each
+    ``custom_vjp``: JAX has none without such values.
     """
     known = _defined_by_jax(eqn)
     if known is None or known.nondiff_argnums or known.jvp is None:
@@ -98,7 +105,9 @@ def _consists_of_jax(part: object, known: jax.custom_jvp) -> bool:
 
 
 def _leads_to(start: object, rule: Rule) -> bool:
-    """Whether an equation's parameter calls this rule through functions of JAX, and no other function."""
+    """Whether an equation's parameter calls this rule through functions of JAX,
+    and no other function.
+    """
     waiting = [start]
     seen: set[int] = set()
     is_found = False

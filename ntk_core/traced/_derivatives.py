@@ -29,8 +29,8 @@ def value_and_derivative(
 ) -> tuple[Any, Callable[[PyTree], Any]]:
     """Return (function(at), its directional derivative) by reverse mode only.
 
-    u ↦ Jᵀ u is linear, and its transpose is v ↦ J v: the convention of the kernel J Jᵀ, also for functions with
-    ``jax.custom_vjp``, for which JAX has no forward mode.
+    u ↦ Jᵀ u is linear, and its transpose is v ↦ J v: the convention of the kernel J Jᵀ, also for
+    functions with ``jax.custom_vjp``, for which JAX has no forward mode.
     """
     outputs, pull = jax.vjp(function, at)
     push = transposed(pull, outputs)

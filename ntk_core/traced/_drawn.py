@@ -1,7 +1,8 @@
 """Random parameters and inputs for checks, whose verdict must not depend on the given numbers.
 
-Weights that start at zero, masks of ones and equal rows hide parts of a function. Random numbers show them. A function
-may be finite only on a part of its domain, such as that of a logarithm; then numbers near the given ones are drawn.
+Weights that start at zero, masks of ones and equal rows hide parts of a function. Random numbers
+show them. A function may be finite only on a part of its domain, such as that of a logarithm; then
+numbers near the given ones are drawn.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from jaxtyping import PyTree
 Numbers = Array | np.ndarray
 # Applies a function to every leaf of packed rows, see ``_row_trees``.
 EachLeaf = Callable[[Callable[[np.ndarray], Numbers], Numbers], np.ndarray]
-# Random numbers of one array; larger ones repeat them. A prime, so that rows of a matrix differ. Our choice.
+# Random numbers of one array; larger ones repeat them. A prime, so that rows of a matrix
+# differ. Our choice.
 PATTERN = 65_521
 
 
@@ -28,7 +30,8 @@ class Draw(Enum):
 
     Attributes:
         FREE: normal numbers of the given size.
-        NEAR: given numbers shrunk by random factors, which keeps signs and bounds; small positive numbers for zeros.
+        NEAR: given numbers shrunk by random factors, which keeps signs and bounds; small
+            positive numbers for zeros.
     """
 
     FREE = "free"
@@ -38,7 +41,8 @@ class Draw(Enum):
 def draws(
     params: PyTree, *inputs: Numbers, each_leaf: EachLeaf | None = None
 ) -> Iterator[tuple[PyTree, list[Numbers]]]:
-    """Yield random parameters and inputs of the given kinds, from the most to the least different ones.
+    """Yield random parameters and inputs of the given kinds,
+    from the most to the least different ones.
 
     Args:
         each_leaf: of inputs that are packed trees, whose leaves are drawn one by one.
@@ -70,7 +74,9 @@ def _rows(rng: np.random.Generator, how: Draw, x: Numbers) -> Numbers:
 
 
 def _whole_numbers(rng: np.random.Generator, given: np.ndarray) -> Numbers:
-    """Draw integers from the given range and 0 and 1, since a mask may have been all ones or zeros."""
+    """Draw integers from the given range and 0 and 1,
+    since a mask may have been all ones or zeros.
+    """
     if given.dtype == bool:
         return jax.device_put(rng.integers(0, 2, given.shape).astype(bool))
     low = min(0, int(given.min(initial=0)))

@@ -98,7 +98,8 @@ class AcceptedInput(NamedTuple):
 
 @dataclass(frozen=True)
 class Flat:
-    """Wrap a function with outputs (n,) or (n, T, C) to return (n, 1) or (n, T·C), with output a = t·C + c.
+    """Wrap a function with outputs (n,) or (n, T, C) to return (n, 1) or (n, T·C),
+    with output a = t·C + c.
 
     Equal for equal functions, as compiled programs need.
 
@@ -121,13 +122,15 @@ class Flat:
 
 
 def accepted(net: Model, params: PyTree, x: PyTree, field: str = "x") -> Accepted:
-    """Validate a model (params, x) → (n, C), (n,) or (n, T, C) at inputs x of shape (n, *input_shape).
+    """Validate a model (params, x) → (n, C),
+    (n,) or (n, T, C) at inputs x of shape (n, *input_shape).
 
-    Inputs that are a tree of arrays become one array, and the model a function of it (``_row_trees``).
+    Inputs that are a tree of arrays become one array, and the model a function of it
+    (``_row_trees``).
 
     Raises:
-        InvalidInput: with the remedy, for a ``net`` that is no model, parameters without floats, a missing batch axis,
-            a loss instead of outputs, or outputs of another shape or type.
+        InvalidInput: with the remedy, for a ``net`` that is no model, parameters without floats, a
+            missing batch axis, a loss instead of outputs, or outputs of another shape or type.
     """
     check_model(net, params)
     net, x = packed_rows(net, x, field)
@@ -205,7 +208,8 @@ def accepted_targets(
     field: str = "y",
     axes: tuple[int, ...] = (),
 ) -> Rows:
-    """Return targets as floats (n, C); (n,) becomes (n, 1), and (n, T, C) becomes (n, T·C) for such models.
+    """Return targets as floats (n, C);
+    (n,) becomes (n, 1), and (n, T, C) becomes (n, T·C) for such models.
 
     Raises:
         InvalidInput: for another shape, with the conversion of class labels.
@@ -253,7 +257,9 @@ def like_rows(x: PyTree, rows: Rows, field: str, net: Model | None = None) -> Ro
 
 
 def _keeps_values(array: Rows, dtype: np.dtype) -> bool:
-    """Whether the type of other inputs holds these: no complex numbers as real, no fractions as ids."""
+    """Whether the type of other inputs holds these:
+    no complex numbers as real, no fractions as ids.
+    """
     if jnp.issubdtype(array.dtype, jnp.complexfloating):
         return bool(jnp.issubdtype(dtype, jnp.complexfloating))
     if jnp.issubdtype(dtype, jnp.inexact) or array.dtype == dtype:

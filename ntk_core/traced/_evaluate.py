@@ -23,8 +23,8 @@ class Changes(NamedTuple):
         uses: of the whole program, by place.
         taps: the same, by the place where z is complete.
         touch: (use, a, z, belongings of the use) ↦ replacement of z.
-        belongings: by name of the touched use; with a leading axis for each enclosing scan along which they are
-            ``threaded``.
+        belongings: by name of the touched use; with a leading axis for each enclosing scan along
+            which they are ``threaded``.
         threaded: (use, number of outer scans) ↦ whether each step of that scan has its own.
     """
 
@@ -43,7 +43,9 @@ def evaluate(
     place: Site = (),
     level: int = 0,
 ) -> tuple[list[Value], dict[str, Array]]:
-    """Return (outputs, input a of each use, with a leading axis per enclosing scan) of the program at ``place``."""
+    """Return (outputs, input a of each use, with a leading axis per enclosing
+    scan) of the program at ``place``.
+    """
     seen: dict[str, Array] = {}
 
     def equation(index: int, eqn: JaxprEqn, operands: list[Value]) -> list[Value]:

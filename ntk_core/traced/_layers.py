@@ -1,7 +1,8 @@
 """Layers of a traced program: all uses of one part of a parameter, and their tangent kernel.
 
-A layer's gradient is a sum over positions, ∂f_c(x_i)/∂W = Σ_p a_ip ⊗ δ^c_ip; a parameter that is also used transposed
-(a table for both looking up and comparing words) adds Σ_q δ^c_iq ⊗ a_iq. docs/math/traced-programs.md.
+A layer's gradient is a sum over positions, ∂f_c(x_i)/∂W = Σ_p a_ip ⊗ δ^c_ip; a parameter that is
+also used transposed (a table for both looking up and comparing words) adds Σ_q δ^c_iq ⊗ a_iq.
+docs/math/traced-programs.md.
 """
 
 import itertools
@@ -107,7 +108,9 @@ def wide(dtype: DTypeLike) -> np.dtype:
 def sorted_into_layers(
     found: Found, names: Mapping[int, str], avals: Avals, masks: Mapping[int, int]
 ) -> tuple[list[TracedLayer], dict[int, set[str]]]:
-    """Return (layers, reasons for other parameters); all uses of a layer must be compatible multiplications."""
+    """Return (layers, reasons for other parameters);
+    all uses of a layer must be compatible multiplications.
+    """
     multiplied = {use.view.leaf for use in found.uses.values()}
     biases: dict[Site, tuple[int, float]] = {}
     for leaf, (added, *others) in found.added.items():
@@ -186,7 +189,9 @@ def arranged(use: Use, values: Array, local: Callable[[Use, Array], Array]) -> A
 
 
 class Side(NamedTuple):
-    """Positions of one orientation: inputs (blocks, n, P, k), and cotangents (blocks, C, n, P, F)."""
+    """Positions of one orientation:
+    inputs (blocks, n, P, k), and cotangents (blocks, C, n, P, F).
+    """
 
     inputs: Array
     cotangents: Array
@@ -242,7 +247,9 @@ class DenseSide(NamedTuple):
 
 
 def dense_side(layer: TracedLayer, inputs: Array, cotangents: Cotangents) -> DenseSide:
-    """Return the factors of a dense layer without its constant, from inputs (n, *a) and cotangents (C, n, *z)."""
+    """Return the factors of a dense layer without its constant,
+    from inputs (n, *a) and cotangents (C, n, *z).
+    """
 
     def cast(each: Array, kept: int) -> Array:
         wide_enough = each.astype(jnp.promote_types(layer.dtype, each.dtype))
@@ -263,7 +270,8 @@ def dense_kernel(
     *,
     summed: bool = False,
 ) -> tuple[Array, Array | None]:
-    """Return the kernels of (weights, biases), (C, n1, C, n2); (n1, n2) if ``summed`` over equal outputs.
+    """Return the kernels of (weights, biases), (C, n1, C, n2);
+    (n1, n2) if ``summed`` over equal outputs.
 
     Pass one object twice for a batch with itself.
     """
@@ -331,7 +339,9 @@ def layer_kernel(
 
 
 def _own(left: Side, right: Side, table: int | None, patches: Patches | None) -> Array:
-    """Contract positions of one orientation; ``table`` is the number of rows if inputs are indices."""
+    """Contract positions of one orientation;
+    ``table`` is the number of rows if inputs are indices.
+    """
     same = right is left
     if left.cotangents.shape[2] == 1:
         factor, deltas1, deltas2 = _at_one_position(left, right, table)

@@ -1,8 +1,8 @@
 """One derivative of out-of-range look-ups, in forward and in reverse mode.
 
-JAX's default indexing reads the nearest entry for an index outside an array. Its reverse mode gives that entry no
-gradient, its forward mode does. Kernels and training use reverse mode; here linear and quadratic models, reports and
-Hessians get the same convention (docs/math/traced-programs.md).
+JAX's default indexing reads the nearest entry for an index outside an array. Its reverse mode gives
+that entry no gradient, its forward mode does. Kernels and training use reverse mode; here linear
+and quadratic models, reports and Hessians get the same convention (docs/math/traced-programs.md).
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from jax.lax import GatherScatterMode
 
 from ntk_core.traced._views import EquationParams, aval_of
 
-# Programs of replaced look-ups: a function that is traced through its own program keeps them as they are.
+# Programs of replaced look-ups: a function that is traced through its own program
+# keeps them as they are.
 _REPLACED: set[Jaxpr] = set()
 RULED = frozenset({"custom_jvp_call", "custom_vjp_call"})  # keep their own derivatives
 

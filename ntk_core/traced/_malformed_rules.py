@@ -1,7 +1,8 @@
-"""Can JAX differentiate a function, once and twice? Custom rules may have a wrong structure, shape or type.
+"""Can JAX differentiate a function, once and twice? Custom rules may have a wrong structure,
+shape or type.
 
-Such rules raise errors deep inside of JAX, in whichever computation calls them first. Differentiating the program
-abstractly, without numbers, finds them before anything is compiled.
+Such rules raise errors deep inside of JAX, in whichever computation calls them first.
+Differentiating the program abstractly, without numbers, finds them before anything is compiled.
 """
 
 from __future__ import annotations
@@ -60,8 +61,9 @@ class Rules(NamedTuple):
     """The derivatives that the custom rules of a program define.
 
     Attributes:
-        program: second derivatives of all floats, with custom rules expanded; first ones if the rules have no
-            derivatives themselves. None for a program without custom rules, or if these fail.
+        program: second derivatives of all floats, with custom rules expanded; first ones if
+            the rules have no derivatives themselves. None for a program without custom
+            rules, or if these fail.
         problem: why there are no second derivatives, or None.
     """
 
@@ -146,7 +148,8 @@ def _moves(leaf: Any) -> bool:
 def _check_types(jaxpr: Jaxpr) -> None:
     """Refuse a ``custom_vjp`` whose cotangents have another type than its arguments.
 
-    JAX casts them, and fails where it differentiates them again; whether kernels agree depends on rounding.
+    JAX casts them, and fails where it differentiates them again; whether kernels agree
+    depends on rounding.
 
     Raises:
         TypeError: with both types.

@@ -27,7 +27,9 @@ Shapes = tuple[
 def program_of_network(
     net: Network, params: NetworkParams, row: Array | jax.ShapeDtypeStruct
 ) -> Program:
-    """Return the program of the pre-outputs for parameters and one input without batch axis of these shapes."""
+    """Return the program of the pre-outputs for parameters and one input without
+    batch axis of these shapes.
+    """
     leaves, structure = jax.tree.flatten({name: params[name] for name in net.layers})
     options = (
         jax.default_backend(),
@@ -37,7 +39,9 @@ def program_of_network(
 
 
 def shapes_of(leaves: Sequence[ArrayLike]) -> Shapes:
-    """Return shapes and types; those of JAX arrays are looked up, which takes a tenth of the time."""
+    """Return shapes and types; those of JAX arrays are looked up,
+    which takes a tenth of the time.
+    """
     return tuple(
         (leaf.shape, leaf.dtype)
         if isinstance(leaf, Array)

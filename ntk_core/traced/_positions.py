@@ -15,7 +15,9 @@ from ntk_core.traced._views import EquationParams
 
 
 def features_at(use: Use, a: Array) -> Array:
-    """Return the parameter's factors, (blocks, positions, fan_in), for one step of all enclosing scans."""
+    """Return the parameter's factors, (blocks, positions, fan_in),
+    for one step of all enclosing scans.
+    """
     features = _ARRANGED[use.kind](use, a)
     return features if use.view.scale == 1 else use.view.scale * features
 
@@ -81,10 +83,11 @@ def indices(use: Use, a: Array) -> Array:
 
 
 def row_numbers(use: Use, index: Array) -> Array:
-    """Return the table rows that z depends on, as floats (exact: see ``MOST_ROWS``); the number of rows for none.
+    """Return the table rows that z depends on, as floats (exact: see ``MOST_ROWS``);
+    the number of rows for none.
 
-    Outside the table ``clip`` reads the nearest row. Other modes have no derivative there: ``fill`` and ``drop`` read a
-    constant, and reverse mode drops out-of-range default indices.
+    Outside the table ``clip`` reads the nearest row. Other modes have no derivative there: ``fill``
+    and ``drop`` read a constant, and reverse mode drops out-of-range default indices.
     """
     num_rows = use.shapes[1][0]
     index = index.astype(int)

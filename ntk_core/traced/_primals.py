@@ -1,7 +1,9 @@
-"""Does differentiation leave the outputs as they are? Custom derivative rules return values, too, and may change them.
+"""Does differentiation leave the outputs as they are? Custom derivative rules return values, too,
+and may change them.
 
-JAX differentiates a function with a rule at the values that the rule returns, and evaluates it without the rule. If
-the two differ, f(w) + J δ is no linear model of f, and a kernel is that of another function.
+JAX differentiates a function with a rule at the values that the rule returns, and evaluates it
+without the rule. If the two differ, f(w) + J δ is no linear model of f, and a kernel is that
+of another function.
 """
 
 from __future__ import annotations
@@ -38,8 +40,8 @@ class OtherValues(InvalidInput):
 def refuse_other_values(net: Seen, program: Jaxpr, params: PyTree, x: Rows) -> None:
     """Refuse a function whose derivative rules return other values than the function.
 
-    Outputs are compared at the given numbers at every call, and once at random ones, each output on its own scale.
-    Functions without custom rules cost nothing.
+    Outputs are compared at the given numbers at every call, and once at random ones, each output on
+    its own scale. Functions without custom rules cost nothing.
 
     Args:
         net: an accepted function.

@@ -71,8 +71,9 @@ class Stated(NamedTuple):
     Attributes:
         layers: names of its layers, which contain its parameters.
         masks: number of a parameter → number of its mask.
-        readers: number of a parameter whose z one layer alone reads, elementwise → number of that linear layer's
-            parameter, whose result has the same weight in the outputs for all inputs.
+        readers: number of a parameter whose z one layer alone reads, elementwise → number
+            of that linear layer's parameter, whose result has the same weight in the
+            outputs for all inputs.
         patches: number of a weight that multiplies overlapping patches → their products.
         output: the output function φ, which the program omits.
     """
@@ -104,7 +105,8 @@ class Program:
         num_outputs: C.
         roughest: the least precise type of its computations.
         kept: results of checks by name.
-        only_as_given: names of checks that hold for the given numbers alone, so that each call repeats them.
+        only_as_given: names of checks that hold for the given numbers alone, so that
+            each call repeats them.
         each_leaf: changes every leaf of packed rows, if inputs are trees; see ``_row_trees``.
         is_plain: whether its layers are ignored, see ``Part``.
         sizes_compared: log2 of the sizes of parameters and inputs at which kernels were compared.
@@ -221,7 +223,9 @@ class Program:
         belongings: Mapping[str, PyTree],
         threaded: Threaded,
     ) -> Outputs:
-        """Return (outputs (C,) of one row, inputs of all uses), see :func:`ntk_core.traced._evaluate.evaluate`."""
+        """Return (outputs (C,) of one row, inputs of all uses),
+        see :func:`ntk_core.traced._evaluate.evaluate`.
+        """
         uses = list(self.uses.values())
         for readers in self.readers.values():
             uses.extend(readers)
@@ -234,10 +238,11 @@ class Program:
     def steady(
         self, leaves: Sequence[Array], row: Array, taps: Mapping[str, Array] = MappingProxyType({})
     ) -> Outputs:
-        """Return (outputs (C,) of one row, inputs of all uses) with ``taps`` added to z of some uses.
+        """Return (outputs (C,) of one row, inputs of all uses) with ``taps``
+        added to z of some uses.
 
-        Out-of-range look-ups have derivative 0 in forward mode too, as in JAX's reverse mode; JAX's forward mode would
-        use the nearest row.
+        Out-of-range look-ups have derivative 0 in forward mode too, as in JAX's reverse mode; JAX's
+        forward mode would use the nearest row.
         """
         look_ups: dict[str, PyTree] = {
             name: () for name, use in self.uses.items() if use.kind == "look-up"
@@ -256,9 +261,11 @@ class Program:
     def row_views(
         self, leaves: Sequence[Array], row: Array, seed: Array, with_output: bool = False
     ) -> tuple[Array, Parts, Parts, Parts, Parts]:
-        """Return outputs, inputs, slopes, cotangents and Jacobians of one row, for the seed (C,) of a backward pass.
+        """Return outputs, inputs, slopes, cotangents and Jacobians of one row,
+        for the seed (C,) of a backward pass.
 
-        One forward derivative along all elementwise z gives their slopes. ``with_output`` differentiates φ(f).
+        One forward derivative along all elementwise z gives their slopes. ``with_output``
+        differentiates φ(f).
         """
         factored = {} if with_output else self.readers
         readers = {use.name: use for uses in factored.values() for use in uses}
@@ -311,8 +318,10 @@ class Program:
         """Compute one forward pass, and one backward pass per output.
 
         Args:
-            seeds: of the backward passes instead of the outputs, whose number S then replaces C in the views.
-            with_output: differentiate φ(f) instead of f, if φ is not linear; cotangents then do not factor.
+            seeds: of the backward passes instead of the outputs, whose number S then
+                replaces C in the views.
+            with_output: differentiate φ(f) instead of f, if φ is not linear;
+                cotangents then do not factor.
         """
         through = with_output and self.stated.output != "linear"
         with jax.default_matmul_precision("highest"):
@@ -339,9 +348,11 @@ class Program:
     def kernels(
         self, leaves: Sequence[Array], views1: Views, views2: Views, *, summed: bool = False
     ) -> dict[str, Float[Array, "C n1 C n2"]] | dict[str, Float[Array, "n1 n2"]]:
-        """Return the kernel of each layer and other parameter; pass one object twice for a batch with itself.
+        """Return the kernel of each layer and other parameter;
+        pass one object twice for a batch with itself.
 
-        ``summed`` gives the sum over equal outputs, Σ_c K[c, i, c, j], without forming pairs of outputs.
+        ``summed`` gives the sum over equal outputs, Σ_c K[c, i, c, j], without forming pairs of
+        outputs.
         """
         same = views2 is views1
         parts: dict[str, Array] = {}
@@ -391,7 +402,9 @@ class Program:
     def layer_kernels(
         self, leaves: Sequence[Array], views1: Views, views2: Views
     ) -> dict[str, Array]:
-        """Return the kernel of f, (n1, n2, C, C), by layer of a network or parameter of a function."""
+        """Return the kernel of f, (n1, n2, C, C),
+        by layer of a network or parameter of a function.
+        """
         found: dict[str, Array] = {}
         for name, part in self.kernels(leaves, views1, views2).items():
             group = self.layer_of(name)
@@ -425,7 +438,9 @@ class Program:
 def _readers(
     layers: Sequence[TracedLayer], found: Found, stated: Mapping[int, int]
 ) -> dict[str, tuple[Use, ...]]:
-    """Map uses of dense layers with elementwise z to the uses of the matrix that reads it, in order."""
+    """Map uses of dense layers with elementwise z to the uses of the matrix that
+    reads it, in order.
+    """
     readers: dict[str, tuple[Use, ...]] = {}
     for layer in layers:
         if layer.leaf not in stated or not layer.is_dense or layer.mask is not None:
@@ -446,7 +461,8 @@ def _pulled(
 
 
 def check_reversible(closed: ClosedJaxpr, moving: Sequence[bool]) -> None:
-    """Refuse loops without a gradient in JAX in a program of (*leaves, x), whose ``moving`` leaves are differentiated.
+    """Refuse loops without a gradient in JAX in a program of (*leaves, x),
+    whose ``moving`` leaves are differentiated.
 
     Raises:
         InvalidInput: for a ``while_loop`` around parameters.
@@ -502,10 +518,11 @@ def through_output(
     f1: Float[Array, "n1 C"],
     f2: Float[Array, "n2 C"],
 ) -> Float[Array, "n1 n2 C C"]:
-    """Kernel of φ(f) from the kernel of f: J(x_i) K(x_i, x_j) J(x_j)ᵀ with J = ∂φ/∂f, all of shape (n1, n2, C, C).
+    """Kernel of φ(f) from the kernel of f:
+    J(x_i) K(x_i, x_j) J(x_j)ᵀ with J = ∂φ/∂f, all of shape (n1, n2, C, C).
 
-    Networks that share parameters and differ only in φ (the linear and the softmax output of Liu et al., Fig. 1) thus
-    share one kernel of their pre-outputs.
+    Networks that share parameters and differ only in φ (the linear and the softmax output of Liu et
+    al., Fig. 1) thus share one kernel of their pre-outputs.
     """
     if output == "linear":
         return kernel
@@ -556,8 +573,9 @@ def summed_kernels(
 ) -> Float[Array, "n1 n2"] | Float[Array, "n1 n2 S"]:
     """Return Σ_s ⟨∇(s·φ(f))(x1_i), ∇(s·φ(f))(x2_j)⟩ over seeds s, or ``each`` of its terms.
 
-    With the unit vectors as seeds, the sum over equal outputs, or the entries of each output with itself.
-    ``stretch`` is the number of seeds at a time, which bounds memory and keeps cotangents in a core's cache.
+    With the unit vectors as seeds, the sum over equal outputs, or the entries of each output
+    with itself. ``stretch`` is the number of seeds at a time, which bounds memory and keeps
+    cotangents in a core's cache.
     """
 
     def of_seeds(seeds: Array) -> Array:

@@ -25,8 +25,9 @@ class LayerFound:
 
     Attributes:
         name: its path among the parameters, as ``enc.w``.
-        kind: ``product``, ``convolution``, ``look-up`` (structured: no gradient of its size); ``addition`` and ``gain``
-            (biases, scales: their gradients have the parameter's size); ``jacobian`` for other uses.
+        kind: ``product``, ``convolution``, ``look-up`` (structured: no gradient of its size);
+            ``addition`` and ``gain`` (biases, scales: their gradients have the parameter's size);
+            ``jacobian`` for other uses.
         uses: equations that use it; 0 if not counted.
         positions: positions of all uses, for one input.
         blocks: its matrices (layers of a scan, experts, groups of a convolution).
@@ -116,10 +117,12 @@ def layers_of(
 ) -> LayersFound:
     """Report the layers that tracing finds in a function.
 
-    The layers that ``empirical_ntk`` and ``hessian_norm`` find in ``apply(params, x) -> (n, C)``, and their costs.
+    The layers that ``empirical_ntk`` and ``hessian_norm`` find in
+    ``apply(params, x) -> (n, C)``, and their costs.
 
-    A parameter W that enters the program only by z_p = ⟨W, a_p⟩, possibly after reshaping, transposing, casting,
-    slicing or scanning, is a layer: its gradient Σ_p a_p ⊗ ∂f/∂z_p is not formed. All others use Jacobians.
+    A parameter W that enters the program only by z_p = ⟨W, a_p⟩, possibly after reshaping,
+    transposing, casting, slicing or scanning, is a layer: its gradient Σ_p a_p ⊗ ∂f/∂z_p is not
+    formed. All others use Jacobians.
 
     >>> import jax.numpy as jnp
     >>> params = {"w": jnp.ones((3, 8)), "b": jnp.ones(8), "v": jnp.ones((8, 2))}

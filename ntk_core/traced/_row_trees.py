@@ -1,7 +1,9 @@
-"""Inputs that are trees of arrays: dictionaries and tuples whose leaves share their leading axis, the rows.
+"""Inputs that are trees of arrays:
+dictionaries and tuples whose leaves share their leading axis, the rows.
 
-One array holds them all: row i is the bits of every leaf's row i, side by side. So the rest of the package slices,
-blocks and streams rows of an array, and only the model sees the tree. Bits are exact for every type.
+One array holds them all: row i is the bits of every leaf's row i, side by side. So the rest of the
+package slices, blocks and streams rows of an array, and only the model sees the tree. Bits are
+exact for every type.
 """
 
 from __future__ import annotations
@@ -151,10 +153,12 @@ def _has_axes(leaf: object) -> bool:
 
 
 def packed_rows(net: Model, x: PyTree, field: str = "x") -> tuple[Model, Rows]:
-    """Return (a function of packed rows, the rows) for a tree; an array and its model are returned unchanged.
+    """Return (a function of packed rows, the rows) for a tree;
+    an array and its model are returned unchanged.
 
     Raises:
-        InvalidInput: for trees without rows, with different numbers of rows, or unlike those of the model before.
+        InvalidInput: for trees without rows, with different numbers of rows, or unlike those
+            of the model before.
     """
     if not is_tree(x):
         return net, x

@@ -1,4 +1,5 @@
-"""Proof that a program treats rows of a batch separately, by following the row axis through its equations.
+"""Proof that a program treats rows of a batch separately,
+by following the row axis through its equations.
 
 The proof is incomplete: an operation that has no rule or mixes rows ends it with its name.
 docs/math/traced-programs.md.
@@ -32,7 +33,8 @@ Carry = list[Known]  # of a loop
 
 
 def operation_between_rows(closed: ClosedJaxpr, proof: Proof) -> str | None:
-    """Return None if each output row depends only on its input row, else the first unproven operation.
+    """Return None if each output row depends only on its input row,
+    else the first unproven operation.
 
     Args:
         closed: a program of (*parameters, x) for a batch of at least two rows.
@@ -105,7 +107,9 @@ def _without_rows(eqn: JaxprEqn, operands: list[Known]) -> Known:
 
 
 def _only(operands: Sequence[Known], eqn: JaxprEqn) -> Rows | None:
-    """Return the rows of equal-shaped operands if they agree and all others are equal for every row."""
+    """Return the rows of equal-shaped operands if they agree and all others are
+    equal for every row.
+    """
     rows = {each for each in operands if isinstance(each, Rows)}
     if len(rows) != 1:
         return None
@@ -293,7 +297,9 @@ def _convolved(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | No
 
 
 def _gathered(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None:
-    """Accept look-ups of own indices in a shared table or own row, or of shared indices in each row."""
+    """Accept look-ups of own indices in a shared table or own row,
+    or of shared indices in each row.
+    """
     table, indices = operands
     numbers = eqn.params["dimension_numbers"]
     shape = shape_of(eqn.invars[0])
@@ -390,7 +396,9 @@ def _joined(one: Known, two: Known, atom: Var | Literal) -> Known:
 
 
 def _fixed(body: Callable[[Carry], Sequence[Known]], carry: Carry, atoms: Sequence[Var]) -> Carry:
-    """Return the description of a carry after any number of steps; it only changes from alike to rows."""
+    """Return the description of a carry after any number of steps;
+    it only changes from alike to rows.
+    """
     while True:
         found = [
             _joined(old, new, atom)

@@ -1,6 +1,7 @@
 """Comparison of two traced programs, equation by equation.
 
-Compiled code is cached by program, not by function: changed globals, closures or attributes give another program.
+Compiled code is cached by program, not by function: changed globals, closures or attributes
+give another program.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ class Comparison:
     """Differences between two programs.
 
     Attributes:
-        proof: what is known about the first program, for a batch, if the second is for a single row; None for equal
-            shapes. The size of the batch may then appear in shapes along the axis of the rows, and nowhere else.
+        proof: what is known about the first program, for a batch, if the second is for a single
+            row; None for equal shapes. The size of the batch may then appear in shapes along the
+            axis of the rows, and nowhere else.
         rules: whether some custom derivatives may differ, which their equations do not show.
     """
 
@@ -137,7 +139,9 @@ class Comparison:
         return same_type and self._batch_axes(one, two) is not None
 
     def _batch_axes(self, one: Var | Literal, two: Var | Literal) -> set[int] | None:
-        """Return the axes along which the shapes differ by the size of the batch; None if others differ."""
+        """Return the axes along which the shapes differ by the size of the batch;
+        None if others differ.
+        """
         assert self.proof is not None
         shape = shape_of(one)
         single = shape_of(two)

@@ -1,7 +1,8 @@
-"""Contractions of a layer's tangent kernel for equal outputs alone: Σ_c K[i, j, c, c], without pairs of outputs.
+"""Contractions of a layer's tangent kernel for equal outputs alone:
+Σ_c K[i, j, c, c], without pairs of outputs.
 
-The inner product of two gradients is summed over the outputs with the other axes of the cotangents. One output
-as the only one gives its own entry K[i, j, c, c]. docs/math/kernel_without_jacobians.md.
+The inner product of two gradients is summed over the outputs with the other axes of the cotangents.
+One output as the only one gives its own entry K[i, j, c, c]. docs/math/kernel_without_jacobians.md.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from ntk_core.traced._contractions import (
 
 
 def summed_products(d1: Cotangents, d2: Cotangents) -> Float[Array, "n1 n2"]:
-    """Return Σ_ck δ^c_ik δ^c_jk of cotangents (C, n, k); pass one object twice for a batch with itself.
+    """Return Σ_ck δ^c_ik δ^c_jk of cotangents (C, n, k);
+    pass one object twice for a batch with itself.
 
     Factored cotangents give Σ_k (Σ_c w_ck²) s_ik s_jk: products of slopes alone.
     """
@@ -66,7 +68,8 @@ def summed_in_blocks(
 def summed_convolution(
     left: Side, right: Side, features: Callable[[Array], Array], patches: Patches, fan_in: int
 ) -> Float[Array, "n1 n2"]:
-    """Σ_pq (patch_ip·patch_jq) Σ_c (δ^c_ip·δ^c_jq), or the inner products of all Σ_p patch_ip ⊗ δ^c_ip.
+    """Σ_pq (patch_ip·patch_jq) Σ_c (δ^c_ip·δ^c_jq),
+    or the inner products of all Σ_p patch_ip ⊗ δ^c_ip.
 
     Arguments are those of :func:`convolution_kernel`.
     """
@@ -98,7 +101,9 @@ def summed_convolution(
 
 
 def summed_masked(mask: Array, left: Side, right: Side) -> Float[Array, "n1 n2"]:
-    """Σ_uv M_uv a_iu a_ju Σ_c δ^c_iv δ^c_jv for inputs (n, fan_in) and cotangents (C, n, num_features)."""
+    """Σ_uv M_uv a_iu a_ju Σ_c δ^c_iv δ^c_jv for inputs (n, fan_in) and cotangents
+    (C, n, num_features).
+    """
     fan_in, num_features = mask.shape
     edges = mask.astype(left[0].dtype)
 

@@ -1,8 +1,9 @@
 """Are second derivatives symmetric? Those of custom derivative rules need not be.
 
-A ``jax.custom_vjp`` replaces the first derivative of a function. Its second derivative is the derivative of that rule,
-which is a Hessian only if the rule is the derivative of something. Straight-through estimators and reversed gradients
-are not: uᵀ H v differs from vᵀ H u, and no number of this matrix is a norm or an eigenvalue of a Hessian.
+A ``jax.custom_vjp`` replaces the first derivative of a function. Its second derivative is the
+derivative of that rule, which is a Hessian only if the rule is the derivative of something.
+Straight-through estimators and reversed gradients are not: uᵀ H v differs from vᵀ H u, and no
+number of this matrix is a norm or an eigenvalue of a Hessian.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from ntk_core.traced._layers import wide
 from ntk_core.traced._program import Apply, Model, Rows, roughest_type
 from ntk_core.traced._trace import moving_leaves, program_of, refuse_no_curvature
 
-# Relative asymmetry that counts in every type. Correct rules reach 7e-6 in float32 and 0.035 in bfloat16.
+# Relative asymmetry that counts in every type. Correct rules reach 7e-6 in float32 and
+# 0.035 in bfloat16.
 LARGEST_GAP = 0.1
 NUM_ROUNDINGS = 4  # of the parameters, to measure what rounding does to the asymmetry
 EXPLAINED = 5  # an asymmetry of this multiple of what rounding does is no rounding; our choice
@@ -58,8 +60,9 @@ class Asymmetry(NamedTuple):
 
     Attributes:
         gap: uᵀ H v − vᵀ H u, (2,).
-        size: the larger one of the norms of the terms u_p (H v)_p and v_p (H u)_p, (2,). Random sums of these terms,
-            and of their rounding, are proportional to it at every number of parameters.
+        size: the larger one of the norms of the terms u_p (H v)_p and v_p (H u)_p, (2,).
+            Random sums of these terms, and of their rounding, are proportional to it at every
+            number of parameters.
     """
 
     gap: Float[Array | np.ndarray, " pairs"]
@@ -100,10 +103,11 @@ def random_weights(num_inputs: int, num_outputs: int) -> Float[np.ndarray, "n C"
 
 
 def check_symmetric(value: Scalar, dtype: DTypeLike, params: PyTree, *arrays: Rows) -> None:
-    """Refuse a scalar value(params, *arrays) whose second derivatives in the parameters are not symmetric.
+    """Refuse a scalar value(params, *arrays) whose second derivatives in the
+    parameters are not symmetric.
 
-    The difference counts if it is neither small nor explained by rounding of the parameters. Numbers that are unknown
-    inside of ``jax.jit`` are replaced by random ones.
+    The difference counts if it is neither small nor explained by rounding of the parameters.
+    Numbers that are unknown inside of ``jax.jit`` are replaced by random ones.
 
     Args:
         value: a function that compares equal if it computes the same.

@@ -98,9 +98,10 @@ def freeze(apply: Apply) -> Frozen:
 
     Promise that (params, x) ↦ f does not change.
 
-    ``empirical_ntk``, ``hessian_norm`` and others trace a function at every call, to detect changes, and reuse compiled
-    code if the program is the same. In a loop that costs some milliseconds per call (docs/math/traced-programs.md). A
-    frozen function is traced once per shape: later changes have no effect.
+    ``empirical_ntk``, ``hessian_norm`` and others trace a function at every call, to detect
+    changes, and reuse compiled code if the program is the same. In a loop that costs some
+    milliseconds per call (docs/math/traced-programs.md). A frozen function is traced once per
+    shape: later changes have no effect.
 
     >>> fixed = freeze(lambda params, x: jnp.tanh(x @ params))
     >>> fixed(jnp.ones((3, 2)), jnp.ones((5, 3))).shape
@@ -163,8 +164,8 @@ def traced(apply: Apply, params: PyTree, x: Array) -> Program | None:
 def traced_batch(apply: Apply, params: PyTree, x: Rows) -> Batch | None:
     """Trace ``apply`` for parameters and a batch of these shapes.
 
-    None if that is impossible: outputs that are not (n, C), leaves that are no arrays, complex parameters, or a
-    function created inside another trace.
+    None if that is impossible: outputs that are not (n, C), leaves that are no arrays, complex
+    parameters, or a function created inside another trace.
     """
     leaves, structure = jax.tree.flatten(params)
     try:
@@ -224,7 +225,8 @@ def _program(apply: Apply, key: Key, closed: ClosedJaxpr) -> Program | None:
     """Return the program of a single row, a cached one if equal.
 
     Raises:
-        InvalidInput: if the function fails for one row, or returns another shape than for the batch ``closed``.
+        InvalidInput: if the function fails for one row, or returns another shape than for
+            the batch ``closed``.
     """
     structure, avals, moving, shape, dtype, _, is_plain = key
     try:
@@ -383,7 +385,8 @@ def refuse_no_curvature(net: Model) -> None:
 
 
 def refuse_loops(net: Model, params: PyTree, x: Rows) -> None:
-    """Refuse an accepted model with loops around parameters that have no gradient, as ``while_loop``.
+    """Refuse an accepted model with loops around parameters that have no gradient,
+    as ``while_loop``.
 
     Raises:
         InvalidInput: with the remedy.

@@ -1,7 +1,8 @@
-"""Choice of the parameters that are differentiated, and of the route: what do ``trainable=`` and ``route=`` name?
+"""Choice of the parameters that are differentiated, and of the route:
+what do ``trainable=`` and ``route=`` name?
 
-Every public function that differentiates parameters takes ``trainable``. The chosen parameters are those of the
-kernel, the Hessian or the training; all others are constants.
+Every public function that differentiates parameters takes ``trainable``. The chosen parameters are
+those of the kernel, the Hessian or the training; all others are constants.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ def restricted(net: Model, params: PyTree, trainable: Trainable, route: Route = 
     The plain route ignores layers.
 
     Raises:
-        InvalidInput: for names that match nothing, with the nearest one, another tree, or no parameter at all;
-            for another route.
+        InvalidInput: for names that match nothing, with the nearest one, another tree, or no
+            parameter at all; for another route.
     """
     if not isinstance(route, str) or route not in get_args(Route):
         raise InvalidInput("route", repr(route), " or ".join(map(repr, get_args(Route))))

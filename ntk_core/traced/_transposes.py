@@ -1,8 +1,9 @@
 """Do forward and reverse mode give one derivative? Transposes that users define need not.
 
-``jax.lax.custom_linear_solve`` takes the solvers of a linear map and of its transpose from the user. Reverse mode uses
-the latter, forward mode the former. If the two do not belong together, kernels and training have another derivative
-than linear models and Hessians, and neither can be called the right one.
+``jax.lax.custom_linear_solve`` takes the solvers of a linear map and of its transpose from the
+user. Reverse mode uses the latter, forward mode the former. If the two do not belong together,
+kernels and training have another derivative than linear models and Hessians, and neither can be
+called the right one.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ class OtherTranspose(InvalidInput):
 def refuse_other_transposes(net: Apply, program: Jaxpr, params: PyTree, x: Rows) -> None:
     """Refuse a function whose stated transposes are not those of its linear maps.
 
-    ⟨u, J v⟩ by forward mode is compared with ⟨Jᵀ u, v⟩ by reverse mode, at the given numbers and at random ones, at
-    every call. Functions without stated transposes cost nothing.
+    ⟨u, J v⟩ by forward mode is compared with ⟨Jᵀ u, v⟩ by reverse mode, at the given numbers and at
+    random ones, at every call. Functions without stated transposes cost nothing.
 
     Args:
         net: a function that compares equal if it computes the same.

@@ -1,6 +1,8 @@
-"""Uses of parameters in a program: products, convolutions and look-ups that are linear in one of them.
+"""Uses of parameters in a program:
+products, convolutions and look-ups that are linear in one of them.
 
-One pass over all equations, including calls and scans, tracks a :class:`View` for each array made of one parameter.
+One pass over all equations, including calls and scans, tracks a :class:`View` for each array
+made of one parameter.
 """
 
 import math
@@ -48,7 +50,8 @@ Avals = Sequence[ShapedArray | jax.ShapeDtypeStruct]
 
 @dataclass(frozen=True)
 class Use:
-    """One equation that is linear in one parameter: z = ⟨W, a⟩, at many positions, in independent blocks.
+    """One equation that is linear in one parameter:
+    z = ⟨W, a⟩, at many positions, in independent blocks.
 
     Attributes:
         name: unique within the program.
@@ -58,8 +61,8 @@ class Use:
         operand: index of that operand.
         lengths: of enclosing scans, outermost first.
         kind: ``product``, ``convolution`` or ``look-up``.
-        blocks, rows, columns: axes of the parameter that number independent products, that are contracted with the
-            input a, and that remain in z; axes of size 1 are omitted.
+        blocks, rows, columns: axes of the parameter that number independent products, that are
+            contracted with the input a, and that remain in z; axes of size 1 are omitted.
         groups: feature groups of a convolution.
         params: of the equation.
         shapes: of a, of the viewed parameter, and of z.
@@ -97,8 +100,9 @@ class Image:
     """z of one use, times a constant.
 
     Attributes:
-        alone: whether no other equation reads z, or a product on the way from z to this array. Only such an array
-            determines the cotangent of z: with a second reader, ∂f/∂z is more than what arrives through this array.
+        alone: whether no other equation reads z, or a product on the way from z to this array. Only
+            such an array determines the cotangent of z: with a second reader, ∂f/∂z is more than
+            what arrives through this array.
     """
 
     site: Site
@@ -140,7 +144,9 @@ class Found:
 
 
 def find_uses(closed: ClosedJaxpr, leaves: Iterable[int], masks: Mapping[int, int]) -> Found:
-    """Find the uses of a program's inputs ``leaves``; ``masks`` are inputs that mask some of them."""
+    """Find the uses of a program's inputs ``leaves``;
+    ``masks`` are inputs that mask some of them.
+    """
     found = Found()
     known: list[Known] = [
         whole(at, shape_of(var)) if at in leaves else None for at, var in enumerate(closed.invars)

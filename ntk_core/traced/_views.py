@@ -1,7 +1,7 @@
 """Linear view of one parameter before its use: a rearranged part times a constant.
 
-Every rule is linear and keeps each number of the part once, so inner products of gradients do not depend on the order.
-Other operations give a *loose* view, which records only its parameter.
+Every rule is linear and keeps each number of the part once, so inner products of gradients do not
+depend on the order. Other operations give a *loose* view, which records only its parameter.
 """
 
 import math
@@ -39,11 +39,11 @@ class View:
     Attributes:
         leaf: number of the parameter.
         box: (start, stop) along each axis of the parameter.
-        axes: for each axis of the array, the (partial) axes of the parameter that it runs over, slowest first, without
-            axes of size 1. None for a loose view.
+        axes: for each axis of the array, the (partial) axes of the parameter that it runs over,
+            slowest first, without axes of size 1. None for a loose view.
         scale: constant factor.
-        levels: for each enclosing scan, outermost first, the axis of the parameter that it iterates over; None if it
-            reads the same numbers at every step.
+        levels: for each enclosing scan, outermost first, the axis of the parameter that it iterates
+            over; None if it reads the same numbers at every step.
     """
 
     leaf: int
@@ -56,7 +56,9 @@ class View:
         return replace(self, axes=None)
 
     def ordered(self, positions: Sequence[int]) -> Axes:
-        """Return the parameter's axes along these axes of the array, in order, with adjacent parts merged."""
+        """Return the parameter's axes along these axes of the array, in order,
+        with adjacent parts merged.
+        """
         assert self.axes is not None
         found: list[Atom] = []
         for position in positions:

@@ -1,4 +1,6 @@
-"""The one loop over the equations of a program: what a reader knows of operands becomes what it knows of results."""
+"""The one loop over the equations of a program:
+what a reader knows of operands becomes what it knows of results.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,14 @@ def walk(
     of_literal: Callable[[Literal], Known],
     equation: Callable[[int, JaxprEqn, list[Known]], Sequence[Known]],
 ) -> list[Known]:
-    """Follow values, or what is known of them, through a program in order; return those of its outputs.
+    """Follow values, or what is known of them, through a program in order;
+    return those of its outputs.
 
     Args:
         consts, inputs: of the program's constants and inputs.
         of_literal: of a number that stands in an equation.
-        equation: (place, equation, operands) ↦ results, one for each output of the equation. It enters inner programs
-            (calls, scans) itself.
+        equation: (place, equation, operands) ↦ results, one for each output of the equation. It
+            enters inner programs (calls, scans) itself.
     """
     known: dict[Var, Known] = dict(zip(jaxpr.constvars, consts, strict=True))
     known.update(zip(jaxpr.invars, inputs, strict=True))

@@ -49,7 +49,8 @@ def test_work_of_children_is_ours_and_work_of_strangers_is_not(monkeypatch):
     busy = "import time\nend = time.process_time() + 0.5\nwhile time.process_time() < end: pass"
     subprocess.run([sys.executable, "-c", busy], check=True)
     note = watch.note()
-    # The machine works twice as long as this process; other programs account for half, at least 0.5 s.
+    # The machine works twice as long as this process; other programs account for half, at least 0.5
+    # s.
     assert note["busy_by_others"] * note["took_s"] >= 0.48  # within two clock ticks
     assert note["high"] == (note["busy_by_others"] > measure.MOST_BY_OTHERS)
 

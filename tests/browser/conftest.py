@@ -52,7 +52,9 @@ def dashboard_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def dashboard_url(dashboard_folder: Path) -> Iterator[str]:
-    """URL of one server for all modules, since starting one takes as long as most tests; its store may hold runs."""
+    """URL of one server for all modules, since starting one takes as long as most tests;
+    its store may hold runs.
+    """
     with serving(dashboard_folder) as url:
         yield url
 
@@ -66,7 +68,9 @@ def new_page(browser: Browser, **options) -> Page:
 
 @pytest.fixture(scope="module")
 def window(browser) -> Iterator[Page]:
-    """One reused page per module, since a new one compiles all scripts again (half of a visit's work)."""
+    """One reused page per module,
+    since a new one compiles all scripts again (half of a visit's work).
+    """
     page = new_page(browser)
     yield page
     page.context.close()
@@ -124,7 +128,9 @@ def open_page(
 
 
 def wait_until(page, expression: str, timeout: float = PATIENCE_MS) -> None:
-    """Poll a JavaScript expression from outside until it is true, since the security policy forbids eval."""
+    """Poll a JavaScript expression from outside until it is true,
+    since the security policy forbids eval.
+    """
     deadline = time.monotonic() + timeout / 1000
     while not page.evaluate(expression):
         assert time.monotonic() < deadline, f"never true: {expression}"

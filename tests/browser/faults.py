@@ -40,7 +40,9 @@ PALE_WORDS = """() => [...document.querySelectorAll('.js-plotly-plot .main-svg t
 
 
 def faults(page: Page) -> list[str]:
-    """Elements wider than the page; words of charts that overlap tools or each other, or have too little contrast."""
+    """Elements wider than the page;
+    words of charts that overlap tools or each other, or have too little contrast.
+    """
     return [
         f"{what}: {found}"
         for what, script in (

@@ -1,4 +1,6 @@
-"""Accessibility of all pages in both themes: axe-core, few controls, the figure first; one page by keyboard alone."""
+"""Accessibility of all pages in both themes: axe-core, few controls, the figure first;
+one page by keyboard alone.
+"""
 
 import re
 from collections.abc import Callable, Iterator
@@ -31,7 +33,8 @@ MAX_BOTTOM = 860  # pixels: the figure with its axis titles is complete at 1440 
 NOT_OURS = {"list": '[data-testid="stSidebarNav"]', "listitem": '[data-testid="stSidebarNav"]'}
 # The same elements as on a screen, in other colors and sizes.
 PHONE_RULES = ("color-contrast", "target-size", "scrollable-region-focusable", "aria-hidden-focus")
-# Pages of experiments have one frame: a phone opens the first one, and that of graphs, which has an editor.
+# Pages of experiments have one frame: a phone opens the first one, and that of graphs,
+# which has an editor.
 ALIKE = {*WITH_FIGURE} - {"kernel_change", "dag"}
 INSIDE = "([element, place]) => Boolean(document.querySelector(element)?.closest(place))"
 
@@ -50,7 +53,9 @@ def dashboard_url(dashboard_folder) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def opened(browser, dashboard_url) -> Iterator[Callable[[str, str], tuple[Page, dict[str, Any]]]]:
-    """A settled page on one of the screens, with its measurements and without forbidden requests."""
+    """A settled page on one of the screens,
+    with its measurements and without forbidden requests.
+    """
     pages: dict[str, Page] = {}
     forbidden: list[str] = []
 
@@ -91,7 +96,9 @@ def choose_in_menu(page: Page, name: str, screen: str) -> None:
 
 
 def violations(page: Page, *rules: str, **options: object) -> list[str]:
-    """Serious and critical violations of these rules or of all, one per line, except Streamlit's own."""
+    """Serious and critical violations of these rules or of all, one per line,
+    except Streamlit's own.
+    """
     found = []
     options = {
         "resultTypes": ["violations"],

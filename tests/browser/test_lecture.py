@@ -1,4 +1,6 @@
-"""The lecture: by keys and clicker, on a projector, in a poll of a class, with drawn lines and speaker notes."""
+"""The lecture: by keys and clicker, on a projector, in a poll of a class,
+with drawn lines and speaker notes.
+"""
 
 import re
 

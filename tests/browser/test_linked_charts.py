@@ -1,4 +1,6 @@
-"""Figures in a browser: clicks, zooms and marks that outlast reruns; points that arrive over the old curves."""
+"""Figures in a browser: clicks, zooms and marks that outlast reruns;
+points that arrive over the old curves.
+"""
 
 import re
 from collections.abc import Callable
@@ -140,7 +142,9 @@ def test_play_shows_recorded_steps_and_moves_the_cursor(open_page):
 
 
 def test_points_arrive_over_old_curves_and_runs_stop(open_page):
-    """Stop in the tray of a phone, beside its menu, ends a local run in every tab that follows it."""
+    """Stop in the tray of a phone, beside its menu,
+    ends a local run in every tab that follows it.
+    """
     page = open_page(SWEEP)
     expect(page.get_by_text(re.compile(r"Settings changed \(.*Widths m.*\)"))).to_be_visible()
     wait_until(page, f"{GHOSTS} === 0 && {PALE} === '0.3'")

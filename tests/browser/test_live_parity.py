@@ -25,7 +25,8 @@ LAYERS = {
 POINTS = [[-1.7, 0.3], [-0.9, -0.8], [-0.2, 0.1], [0.4, 0.9], [1.1, 0.2], [1.9, -0.6]]
 GRID = [-2.5, -1.0, 0.0, 0.7, 2.2]
 OUTPUTS = CHOICES["output"]
-# Outputs act on pre-outputs alone, so each activation in one layer and each deeper network meets one of them.
+# Outputs act on pre-outputs alone, so each activation in one layer and each deeper network
+# meets one of them.
 SETTINGS = [
     (8, "one", activation, OUTPUTS[column % len(OUTPUTS)])
     for column, activation in enumerate(ACTIVATIONS)
@@ -73,7 +74,9 @@ def threefry(
 
 
 def normals(seed: int, tensor: int, rows: int, columns: int) -> np.ndarray:
-    """N(0, 1), (rows, columns): counter (k, p) under (seed, tensor) gives entries 2p and 2p + 1 of row k."""
+    """N(0, 1), (rows, columns):
+    counter (k, p) under (seed, tensor) gives entries 2p and 2p + 1 of row k.
+    """
     pairs = (columns + 1) // 2
     row, pair = np.meshgrid(np.arange(rows), np.arange(pairs), indexing="ij")
     a, b = threefry((seed, tensor), row, pair)
@@ -84,7 +87,9 @@ def normals(seed: int, tensor: int, rows: int, columns: int) -> np.ndarray:
 
 
 def params(hidden: tuple[int, ...], seed: int) -> dict[str, dict[str, np.ndarray]]:
-    """Parameters of a network of ``ntk_core``: ``hidden1``, …, ``output``, each (fan_in, neurons)."""
+    """Parameters of a network of ``ntk_core``:
+    ``hidden1``, …, ``output``, each (fan_in, neurons).
+    """
     sizes = (1, *hidden, 1)
     found = {}
     for index, (fan_in, neurons) in enumerate(itertools.pairwise(sizes)):
@@ -125,7 +130,9 @@ def drawn(hidden: tuple[int, ...]) -> dict:
 def by_the_core(
     hidden: tuple[int, ...], bottleneck: int, activation: str, output: str
 ) -> dict[str, jax.Array]:
-    """Train the same network by ``ntk_core`` with automatic gradients, and its linear model by ``linearize``."""
+    """Train the same network by ``ntk_core`` with automatic gradients,
+    and its linear model by ``linearize``.
+    """
     shared = {
         "width": hidden[0],
         "depth": len(hidden),
@@ -150,7 +157,8 @@ def by_the_core(
         gradient = jax.grad(lambda w: 0.5 * jnp.mean((apply(w, x) - y) ** 2))(at)
         return jax.tree.map(lambda weight, slope: weight - rate * slope, at, gradient)
 
-    # Not compiled as a whole, because all networks of one size share their compiled single operations.
+    # Not compiled as a whole, because all networks of one size share their compiled
+    # single operations.
     for _ in range(STEPS):
         w, w_linear = moved(net.apply, w), moved(linear_model, w_linear)
     kernel = ntk_core.empirical_ntk(net, w, x)[:, :, 0, 0]
@@ -169,7 +177,9 @@ def by_the_core(
 
 
 def test_the_generator_is_threefry_with_twenty_rounds(model):
-    """Known answers from the authors' library, for the browser's generator and for that of the tests."""
+    """Known answers from the authors' library,
+    for the browser's generator and for that of the tests.
+    """
     known = [
         ((0, 0), (0, 0), (0x6B200159, 0x99BA4EFE)),
         ((0xFFFFFFFF, 0xFFFFFFFF), (0xFFFFFFFF, 0xFFFFFFFF), (0x1CB996FC, 0xBB002BE7)),
@@ -226,7 +236,9 @@ LARGE = """async ([exact, sizes, a, above, strengths]) => {
 
 
 def test_large_matrix_products_equal_numpy(model):
-    """Sizes that are not multiples of the block size, and odd numbers of inputs, in both precisions."""
+    """Sizes that are not multiples of the block size, and odd numbers of inputs,
+    in both precisions.
+    """
     draw = np.random.default_rng(0).standard_normal
     for neurons, fan_in, n, precision in (
         (64, 64, 4, "double"),
@@ -261,7 +273,9 @@ def test_large_matrix_products_equal_numpy(model):
 def test_training_in_the_browser_is_training_by_the_core(
     model, x64, width, layers, activation, output
 ):
-    """Function, linear model, kernel (in closed form at the start), ΔK and losses of each network."""
+    """Function, linear model, kernel (in closed form at the start),
+    ΔK and losses of each network.
+    """
     depth, bottleneck = LAYERS[layers]
     hidden = (width, *((bottleneck,) if bottleneck else ()), *(width,) * (depth - 1))
     start = {

@@ -1,4 +1,6 @@
-"""Runs in a browser: a newcomer's first one, uploaded data, growing curves in frames, saved pictures."""
+"""Runs in a browser: a newcomer's first one, uploaded data, growing curves in frames,
+saved pictures.
+"""
 
 import json
 import re

@@ -1,4 +1,6 @@
-"""Stored runs by the command line: list, show, resume, export, import, delete; directories of runs."""
+"""Stored runs by the command line: list, show, resume, export, import, delete;
+directories of runs.
+"""
 
 import csv
 import io

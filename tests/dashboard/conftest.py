@@ -157,7 +157,8 @@ def module_jobs() -> Iterator[FakeJobs]:
 def _through_the_menu() -> Iterator[None]:
     """Run every ``AppTest`` through app.py, as on a server that has shown its menu.
 
-    An ``AppTest`` forgets ``st.navigation`` before each run and then executes a page of pages/ by itself.
+    An ``AppTest`` forgets ``st.navigation`` before each run and then executes a page
+    of pages/ by itself.
     """
     create = PagesManager.__init__
 

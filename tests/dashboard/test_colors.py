@@ -81,7 +81,9 @@ def test_every_figure_has_words_and_no_words_are_unused(figures):
 
 
 def legend(figures) -> list[tuple[str, str, dict]]:
-    """(preset, name without exponent, trace) of every trace with a name at its end or in a legend."""
+    """(preset, name without exponent, trace) of every trace with a name at its
+    end or in a legend.
+    """
     return [
         (preset, re.sub(r" ∝ .*", "", trace["name"]), trace)
         for preset, charts in figures.items()
@@ -181,7 +183,9 @@ def test_new_names_take_free_looks_and_change_no_other(at, monkeypatch):
 
 @pytest.mark.slow
 def test_no_look_has_two_names(figures):
-    """Registered looks within a figure, where opacity may distinguish widths; other looks across all figures."""
+    """Registered looks within a figure, where opacity may distinguish widths;
+    other looks across all figures.
+    """
     for preset, charts in figures.items():
         for chart in charts:
             names: dict[tuple, set[str]] = {}

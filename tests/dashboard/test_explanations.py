@@ -1,4 +1,6 @@
-"""Explanations of all controls and figures in terms of the glossary, and their texts from Markdown."""
+"""Explanations of all controls and figures in terms of the glossary,
+and their texts from Markdown.
+"""
 
 import re
 from collections.abc import Iterator

@@ -1,8 +1,9 @@
 """Precomputed figures against the current code and presets.
 
-The cheapest point of every preset is recomputed with its first seed, to its end for presets of ``TO_THE_END``. Others
-take three steps with the same data, networks, kernels and rates, and with the first of each list (outputs, rates,
-graphs). Horizons depend on the loss of a whole run, so these runs continue to their end.
+The cheapest point of every preset is recomputed with its first seed, to its end for presets of
+``TO_THE_END``. Others take three steps with the same data, networks, kernels and rates, and with
+the first of each list (outputs, rates, graphs). Horizons depend on the loss of a whole run, so
+these runs continue to their end.
 """
 
 import functools
@@ -45,7 +46,8 @@ BEGUN = [
 LARGEST = {"early_time": 300_000, "hessian": 320_000}  # bytes
 
 NUM_STEPS = 3
-# The order of float32 sums matters by some hundred ulps after three steps: 1e-5 in a difference of kernels.
+# The order of float32 sums matters by some hundred ulps after three steps: 1e-5 in a
+# difference of kernels.
 BEGINS = {"rel": 2e-3, "abs": 1e-5, "nan_ok": True}
 CURVES = ("change", "loss", "difference", "smallest", "test_loss", "train_loss")
 ALONG = [f"{part}{name}" for part in ("", "network.", "linear.", "linearized.") for name in CURVES]
@@ -57,7 +59,8 @@ AT_START = {
     ),
     **dict.fromkeys(("infinite_distance", "kernel", "frobenius_difference"), BEGINS),
 }
-# Relative error at the end: hundreds of float32 steps on another processor; narrow networks amplify rounding.
+# Relative error at the end: hundreds of float32 steps on another processor; narrow
+# networks amplify rounding.
 AT_THE_END = {
     name: {"rel": relative, "nan_ok": True}
     for relative, names in {
@@ -137,7 +140,9 @@ def whole(spec: Any) -> dict[str, Any]:
 
 
 def beginning(spec: Any) -> dict[str, Any]:
-    """Settings of the first point: one seed, first items of lists except models, three steps, few kernels."""
+    """Settings of the first point:
+    one seed, first items of lists except models, three steps, few kernels.
+    """
     small = smallest(spec, keep=("models",))
     values = values_of(spec)
     listed = {name: values[name][:1] for name in small if isinstance(values.get(name), tuple)}
@@ -150,7 +155,9 @@ def beginning(spec: Any) -> dict[str, Any]:
 
 
 def prefix(again: Any, before: Any) -> int:
-    """Count the numbers that two values share, if each list of the first is a prefix of the other's."""
+    """Count the numbers that two values share,
+    if each list of the first is a prefix of the other's.
+    """
     if isinstance(again, BaseModel):
         return sum(
             prefix(getattr(again, name), getattr(before, name)) for name in type(again).model_fields

@@ -1,4 +1,6 @@
-"""Runs from their start to their end: confirmation, links, stored and shared runs, the tray, Stop, polling."""
+"""Runs from their start to their end:
+confirmation, links, stored and shared runs, the tray, Stop, polling.
+"""
 
 import json
 from collections.abc import Callable, Iterator

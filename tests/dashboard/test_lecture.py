@@ -1,4 +1,6 @@
-"""The lecture: steps hide their answers until asked and agree with the gallery; drawn lines are compared."""
+"""The lecture: steps hide their answers until asked and agree with the gallery;
+drawn lines are compared.
+"""
 
 import math
 from collections import Counter
@@ -130,7 +132,8 @@ def test_choices_have_a_uniform_order_per_visit():
         found = Counter(
             Visit(seed=seed).order(step).index(step.question.answer) for seed in range(600)
         )
-        # 200 expected of 600, with a standard deviation of 11.5; 19 steps × 3 places stay within four of them.
+        # 200 expected of 600, with a standard deviation of 11.5; 19 steps × 3 places stay
+        # within four of them.
         assert all(abs(found[place] - 200) < 46 for place in range(3)), step.name
     assert Visit().seed != Visit().seed
 
@@ -207,7 +210,9 @@ def test_the_numbers_of_an_answer_are_read_from_the_results(step):
 
 
 def scaled(point):
-    """Multiply a point's measured numbers by a power of its width, and those of networks by twice that."""
+    """Multiply a point's measured numbers by a power of its width,
+    and those of networks by twice that.
+    """
 
     def walk(part, factor):
         if isinstance(part, Value):

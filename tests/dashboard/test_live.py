@@ -111,7 +111,9 @@ def test_the_points_go_to_the_kernel_page_too(settings):
 
 
 def test_the_browser_has_a_function_for_each_choice():
-    """``functions.js`` alone states in JavaScript what Python states too, because functions are no data."""
+    """``functions.js`` alone states in JavaScript what Python states too,
+    because functions are no data.
+    """
     functions = (source.FOLDER / "functions.js").read_text("utf-8")
     computed = set(re.findall(r"^  (\w+)\(z, value, slope\)", functions, re.M))
     chosen = {*CHOICES["activation"], *CHOICES["output"]}

@@ -78,7 +78,9 @@ def test_every_kind_of_file_shows_what_the_network_will_see(data, name, expected
 
 
 def test_first_columns_of_a_wide_table_are_drawn():
-    """A table of 4,000 columns, sent again at each rerun, took an eighth of a server's time under attack."""
+    """A table of 4,000 columns, sent again at each rerun,
+    took an eighth of a server's time under attack.
+    """
     rows = [
         ",".join(f"c{column}" for column in range(120)),
         *[",".join("12"[row % 2] * 120) for row in range(4)],
@@ -267,7 +269,8 @@ def test_projection_keeps_distances_of_a_plane_and_plain_names():
     )
 
 
-# kernel_change shares its code with architectures; lazy and optimization share theirs with dynamics.
+# kernel_change shares its code with architectures; lazy and optimization share theirs with
+# dynamics.
 SHARED = ("kernel_change", "lazy", "optimization")
 PAGES = [
     name

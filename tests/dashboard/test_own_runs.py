@@ -1,4 +1,6 @@
-"""Runs and reports of custom models: shown, exported, compared, and never started from a browser."""
+"""Runs and reports of custom models:
+shown, exported, compared, and never started from a browser.
+"""
 
 import math
 from typing import Any

@@ -1,4 +1,6 @@
-"""Parsing of uploads in processes with limits of time and memory, and memory returned by the server."""
+"""Parsing of uploads in processes with limits of time and memory,
+and memory returned by the server.
+"""
 
 import gc
 import io

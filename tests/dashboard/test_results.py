@@ -1,4 +1,6 @@
-"""The page *Results*: find, open, compare, export, import and delete stored runs, with no silent averages."""
+"""The page *Results*: find, open, compare, export, import and delete stored runs,
+with no silent averages.
+"""
 
 import re
 from typing import Any

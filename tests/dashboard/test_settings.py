@@ -32,7 +32,8 @@ from ntk_core.markup import without_marks
 from ntk_core.networks.graphs import composition_examples
 
 SETTINGS = {setting.name: setting for setting in settings(KernelChangeSpec)}
-# With a list of networks, addressed by index (``architectures.1.depth``); the list's value is its length.
+# With a list of networks, addressed by index (``architectures.1.depth``); the list's
+# value is its length.
 GROUPS = {setting.name: setting for setting in settings(ArchitecturesSpec)}
 PAIR = ArchitecturesSpec()
 
@@ -132,7 +133,9 @@ def test_any_text_gives_a_spec_and_reports_unused_parts(texts, base):
 
 
 def settled(setting, text):
-    """The value in a spec: lists without duplicates, widths ascending, 0 and 1 of switches as truth values."""
+    """The value in a spec: lists without duplicates, widths ascending,
+    0 and 1 of switches as truth values.
+    """
     value = value_of(setting, text)
     if setting.info.annotation is bool:
         return pydantic.TypeAdapter(bool).validate_python(value)

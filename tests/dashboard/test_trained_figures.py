@@ -1,4 +1,6 @@
-"""Figures of swept and trained networks, from the gallery: means, bounds, departures, motion, maps."""
+"""Figures of swept and trained networks, from the gallery:
+means, bounds, departures, motion, maps.
+"""
 
 import math
 from dataclasses import replace
@@ -95,7 +97,9 @@ def named(chart, start: str) -> list:
 
 
 def test_bound_uses_the_smallest_eigenvalue_and_slope():
-    """(1 − ημρ²/n)^t L₀ with the least μ along the path, and with the least PL* ratio in place of μρ²/n."""
+    """(1 − ημρ²/n)^t L₀ with the least μ along the path,
+    and with the least PL* ratio in place of μρ²/n.
+    """
     steps = np.array(SLOW.steps)
     level = min(SLOW.pre_output_smallest) * 0.2**2 / POINT.num_samples
     (bound,) = named(optimization.loss_against_step(POINT, OUTPUT), "bound")
@@ -229,7 +233,8 @@ def compared(points, measure: str):
     return architectures.against_width({"A": first}, "linear", (), STYLES, measure)
 
 
-# Preset, its chart, the line's group, the swept attribute, attributes of its points and of its runs, and their number.
+# Preset, its chart, the line's group, the swept attribute, attributes of its points and of its
+# runs, and their number.
 LINES = [
     ("liu-lazy", lambda points: lazy.against(points, "scale", "linear", lazy.KAPPA), "random f(w₀)", "scale",
      {"width": 100}, RANDOM, lambda run: run.kappa),

@@ -1,4 +1,6 @@
-"""Words beside figures against the figures: of all presets, and of results that rise, are flat or unusable."""
+"""Words beside figures against the figures:
+of all presets, and of results that rise, are flat or unusable.
+"""
 
 import functools
 import math
@@ -63,7 +65,9 @@ def test_how_to_read_states_no_result(experiment):
 
 
 def test_claims_of_papers_and_our_own_are_told_apart():
-    """The label beside the claim is “The paper” or “Our claim”; the source states where it was measured."""
+    """The label beside the claim is “The paper” or “Our claim”;
+    the source states where it was measured.
+    """
     for name, preset in PRESETS.items():
         assert preset.is_own == preset.source.startswith("Measured here"), name
 
@@ -280,7 +284,9 @@ def test_words_are_those_of_other_results(preset, made):
 
 
 def test_no_finding_quotes_a_ringed_value():
-    """Of depth against width: values that one network dominates are ringed and called unreliable."""
+    """Of depth against width: values that one network dominates are ringed and
+    called unreliable.
+    """
     for key, chart in drawn("depth-width"):
         ringed = {
             (x, y)
@@ -296,7 +302,9 @@ def test_no_finding_quotes_a_ringed_value():
 
 @pytest.mark.parametrize("exponent", [0.8, 0.0, -1.0])
 def test_a_page_states_only_its_own_result(exponent, gallery):
-    """With kernels that move more, equally, or less: no sentence has the result of another figure."""
+    """With kernels that move more, equally, or less:
+    no sentence has the result of another figure.
+    """
     points = make_points(
         (30, 100, 300, 1000), exponents={"linear": exponent, "softmax": exponent}, seeds=4
     )

@@ -38,7 +38,8 @@ PLAIN = {
     "momentum": optax.sgd(RATE, momentum=0.9),
     "adam": optax.adam(RATE),
 }
-# Every method with the square loss, every loss with the default method. Gauss–Newton has test_second_order.py.
+# Every method with the square loss, every loss with the default method. Gauss–Newton has
+# test_second_order.py.
 CASES = [
     *((name, "square") for name, method in METHODS.items() if not method.solves),
     *(("momentum", loss) for loss in LOSSES),

@@ -1,4 +1,6 @@
-"""Gauss–Newton steps, against the matrix (G + λI)⁻¹ of all weights and the closed form of linear models."""
+"""Gauss–Newton steps, against the matrix (G + λI)⁻¹ of all weights and the closed
+form of linear models.
+"""
 
 import jax
 import jax.numpy as jnp

@@ -29,7 +29,9 @@ OPTIMIZERS = {
 
 
 def batches(batch_size, n, steps):
-    """Rows of each step: per epoch, permute the previous epoch's order and drop an incomplete batch."""
+    """Rows of each step: per epoch,
+    permute the previous epoch's order and drop an incomplete batch.
+    """
     order = jnp.arange(n, dtype=jnp.int32)
     for step in range(steps):
         if batch_size is None:

@@ -1,4 +1,6 @@
-"""The linear models of early time: constants against closed forms, features against kernels, descent against a loop."""
+"""The linear models of early time:
+constants against closed forms, features against kernels, descent against a loop.
+"""
 
 import math
 
@@ -60,7 +62,9 @@ def test_tanh_has_no_norm_feature():
 @pytest.mark.first_cases(4)  # one formula for all functions
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_constants_are_taylor_coefficients(name):
-    """E[φ((1 + s)g)] = ϑ₀ + ϑ₁s + ϑ₂s² + O(s³), by Simpson's rule on both sides of the kink; and ζ by Stein's lemma."""
+    """E[φ((1 + s)g)] = ϑ₀ + ϑ₁s + ϑ₂s² + O(s³), by Simpson's rule on both sides of the kink;
+    and ζ by Stein's lemma.
+    """
     sigma = activation_function(name)
 
     def mean(s, weight=lambda g: 1.0):
@@ -79,14 +83,17 @@ def test_constants_are_taylor_coefficients(name):
     high, middle, low = mean(step), mean(0), mean(-step)
     assert constants.zeta == pytest.approx(mean(0, lambda g: g), abs=1e-5)
     assert constants.theta0 == pytest.approx(middle, abs=1e-5)
-    # Central differences leave terms of order step² = 1.6e-3 times derivatives of order one fifth (cos).
+    # Central differences leave terms of order step² = 1.6e-3 times derivatives of
+    # order one fifth (cos).
     assert constants.theta1 == pytest.approx((high - low) / (2 * step), abs=5e-4)
     assert constants.theta2 == pytest.approx((high - 2 * middle + low) / (2 * step**2), abs=3e-3)
 
 
 @pytest.mark.parametrize("name", ["erf", "softplus", "relu", "gelu"])
 def test_expanded_infinite_kernel_gives_the_two_layer_model(name):
-    """Two independent derivations of ψ: Gaussian moments, and derivatives of the infinite-width kernel."""
+    """Two independent derivations of ψ:
+    Gaussian moments, and derivatives of the infinite-width kernel.
+    """
     for rates in ((1.0, 1.0), (0.7, 0.0), (0.0, 0.3)):
         moments = two_layer_features(activation_constants(name), 40, 1.5, *rates)
         expansion = deep_features(name, 1, 40, 1.5, *rates)
@@ -104,7 +111,9 @@ def test_deep_linear_network_has_the_data_kernel():
 
 @pytest.mark.slow  # draws wide networks
 def test_first_layer_kernel_approaches_its_linear_model():
-    """Prop. 3.4: the distance in units n/d of the kernel decreases with d, also for unequal eigenvalues."""
+    """Prop. 3.4: the distance in units n/d of the kernel decreases with d,
+    also for unequal eigenvalues.
+    """
     ratios = []
     for d in (20, 80):
         spectrum = covariance_spectrum((0.5, 1.0, 1.5), d)

@@ -1,6 +1,8 @@
-"""Execution of the notebooks; ``python -m tests.examples.notebooks`` writes their outputs into them.
+"""Execution of the notebooks;
+``python -m tests.examples.notebooks`` writes their outputs into them.
 
-The kernel's path contains a folder with the lab's entry points, so that no installation is necessary.
+The kernel's path contains a folder with the lab's entry points, so that no
+installation is necessary.
 """
 
 from __future__ import annotations

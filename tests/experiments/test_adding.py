@@ -1,4 +1,6 @@
-"""Adding networks: the error against explicit weights in float64, tasks of a data set, and refusals."""
+"""Adding networks: the error against explicit weights in float64, tasks of a data set,
+and refusals.
+"""
 
 import itertools
 

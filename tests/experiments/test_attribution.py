@@ -1,4 +1,6 @@
-"""Attribution: predictions and retrainings against explicit ones in float64, ranks, and refusals."""
+"""Attribution: predictions and retrainings against explicit ones in float64, ranks,
+and refusals.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,6 @@
-"""Depth against width: K(x, x) drawn without weights against network passes, 3/m and the general formula."""
+"""Depth against width: K(x, x) drawn without weights against network passes,
+3/m and the general formula.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ DIMENSION = 4
 
 
 def noise_of(params, x: np.ndarray) -> Iterator[np.ndarray]:
-    """Normal numbers equivalent to these weights, from plain passes: z / √(2 q), then v, then Wᵀδ / |δ|."""
+    """Normal numbers equivalent to these weights, from plain passes:
+    z / √(2 q), then v, then Wᵀδ / |δ|.
+    """
     *hidden, output = [np.asarray(layer["weight"]) for layer in params.values()]
     a, before = x, []
     for weights in hidden:
@@ -67,7 +71,9 @@ def test_kernels_drawn_without_weights_equal_those_of_weights(depth, width):
 
 @pytest.mark.parametrize("width", [2, 64])
 def test_one_hidden_layer_has_three_over_m(width):
-    """X = 1(z > 0)(z² + v²) has E X = 1 and E X² = 4 by the moments 1 and 3 of a normal number: CV² = 3/m."""
+    """X = 1(z > 0)(z² + v²) has E X = 1 and E X² = 4 by the moments 1 and 3 of a
+    normal number: CV² = 3/m.
+    """
     first, second = (1 + 1) / 2, (3 + 2 + 3) / 2
     exact = (second - first**2) / first**2 / width
     assert exact == 3 / width

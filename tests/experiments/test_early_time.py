@@ -112,7 +112,8 @@ def test_images_and_convolutions_are_trained_on_minibatches():
     (point,) = result_of(IMAGES).points
     (each,) = point.runs
     assert (point.input_dim, point.span_dimension, each.outcome) == (192, 191, "completed")
-    # A linear function of the inputs stays in their span, so its loss outside is that of the targets.
+    # A linear function of the inputs stays in their span, so its loss outside is that of the
+    # targets.
     assert len({round(loss, 5) for loss in each.linear.complement_loss}) == 1
     assert each.network.complement_loss[-1] != each.network.complement_loss[0]
 

@@ -1,4 +1,6 @@
-"""A network and its kernels: one run written out in float64, Wilson's interval, refusals, a linear target."""
+"""A network and its kernels:
+one run written out in float64, Wilson's interval, refusals, a linear target.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ SPEC = with_settings(GeneralizationSpec(), {**FEW, **DRAWN, **SHORT})
 
 
 class ByHand:
-    """Plain F = m^(−ρ) (f − f₀), f = v·max(Wx/√d, 0)/√m, its kernel by a Jacobian, descent on (1/2n) Σ (F − y)²."""
+    """Plain F = m^(−ρ) (f − f₀), f = v·max(Wx/√d, 0)/√m, its kernel by a Jacobian,
+    descent on (1/2n) Σ (F − y)².
+    """
 
     def __init__(self, richness: float):
         drawn = FullyConnected(

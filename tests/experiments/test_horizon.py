@@ -1,4 +1,6 @@
-"""Horizons of linearity: all four regimes against explicit Jacobians, and detection of departures."""
+"""Horizons of linearity: all four regimes against explicit Jacobians,
+and detection of departures.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,9 @@ class Naive:
 
 
 def naive_path(spec, regime, count):
-    """(ΔK, difference) after ``count`` steps; the linear model by its dual, at equal loss under cross-entropy."""
+    """(ΔK, difference) after ``count`` steps;
+    the linear model by its dual, at equal loss under cross-entropy.
+    """
     data = load_data(spec)
     x, x_test, y = (np.asarray(each, np.float64) for each in (data.x, data.x_test, data.y[:, 0]))
     y = y + TARGET_SHIFT * (regime == "large-rate")

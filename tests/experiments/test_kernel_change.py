@@ -59,7 +59,9 @@ def test_the_kernel_of_a_converged_softmax_vanishes():
 
 @pytest.mark.slow
 def test_numbers_equal_those_of_a_plain_script():
-    """The same measurement in plain JAX: Jacobian contraction, separate networks, losses and loop."""
+    """The same measurement in plain JAX:
+    Jacobian contraction, separate networks, losses and loop.
+    """
     spec = with_settings(KernelChangeSpec(), {"widths": [100], "num_seeds": 1})
     data, training = load_data(spec), spec.training
     found = sweep_widths(
@@ -74,7 +76,8 @@ def test_numbers_equal_those_of_a_plain_script():
     (point,) = result_of(spec).points
     for each in point.runs:
         change, steps = found[100, each.output, each.seed]
-        # Two float32 trajectories of hundreds of steps may cross the threshold at neighboring steps.
+        # Two float32 trajectories of hundreds of steps may cross the threshold at
+        # neighboring steps.
         assert each.sup_change == pytest.approx(change, rel=2e-2)
         assert abs(each.num_steps - steps) <= 0.01 * steps + 1
         assert (each.steps[0], each.change[0]) == (0, 0)
@@ -173,7 +176,8 @@ def test_outputs_starting_at_zero_learn_with_the_same_kernel(start):
         for each in ("random", start)
     )
     before, after = random.points[0].runs[0], zero.points[0].runs[0]
-    # Softmax of zeros: the loss begins at log C. The kernel, and with it the automatic rate, is that of the network.
+    # Softmax of zeros: the loss begins at log C. The kernel, and with it the automatic rate, is
+    # that of the network.
     assert after.loss[0] == pytest.approx(math.log(3), rel=1e-5)
     assert before.loss[0] != pytest.approx(math.log(3), rel=1e-3)
     assert after.learning_rate == pytest.approx(before.learning_rate, rel=1e-4)
@@ -234,7 +238,9 @@ def test_compiled_programs_are_released_at_a_limit():
 
 
 def test_numbers_are_learned_by_square_loss_with_every_output(x64):
-    """Against plain steps with automatic gradients in float64, from the same weights; kernels differ by rounding."""
+    """Against plain steps with automatic gradients in float64, from the same weights;
+    kernels differ by rounding.
+    """
     settings = {
         "dataset.name": "sine",
         "outputs": ("linear", "tanh"),

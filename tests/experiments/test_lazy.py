@@ -1,4 +1,6 @@
-"""Two routes to linearity, scale and width (Chizat, Oyallon & Bach 2019), and the dial from lazy to rich."""
+"""Two routes to linearity, scale and width (Chizat, Oyallon & Bach 2019),
+and the dial from lazy to rich.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ SPEC = with_settings(LazySpec(), {**FEW, "dataset.num_samples": 6, "training.num
 
 @pytest.mark.slow
 def test_scale_makes_lazy_only_what_starts_at_zero():
-    """The scale reduces |f(w₀) − y| only to |f(w₀)|; with f(w₀) = 0 it divides all values by about 32."""
+    """The scale reduces |f(w₀) − y| only to |f(w₀)|;
+    with f(w₀) = 0 it divides all values by about 32.
+    """
     result = result_of(SPEC)
     unscaled, scaled = result.points
     assert (unscaled.scale, scaled.scale) == (1, 32)
@@ -121,7 +125,9 @@ RICH = with_settings(LazySpec(), {**DIAL, **NETWORK, **SHORT})
 
 @pytest.mark.usefixtures("x64")
 def test_change_of_features_is_that_of_training_written_out():
-    """Two hidden tanh layers, F = m^(−1/2) (f − f₀), gradient descent on (1/2n) Σ ‖F − y‖² by hand in NumPy."""
+    """Two hidden tanh layers, F = m^(−1/2) (f − f₀),
+    gradient descent on (1/2n) Σ ‖F − y‖² by hand in NumPy.
+    """
     width, richness = 6, 0.5
     (found,) = point_of(RICH, "width=6,scale=1.0,richness=0.5").runs
     data = load_dataset(RICH.dataset.name, **RICH.data_options())

@@ -1,4 +1,6 @@
-"""Linear model, quadratic model and network at rates below and above the stable one, against plain loops."""
+"""Linear model, quadratic model and network at rates below and above the stable one,
+against plain loops.
+"""
 
 import math
 

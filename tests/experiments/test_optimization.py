@@ -1,4 +1,6 @@
-"""Convergence without linearity: Theorem 5.1 of Liu, Zhu & Belkin 2020 with its measured constant."""
+"""Convergence without linearity:
+Theorem 5.1 of Liu, Zhu & Belkin 2020 with its measured constant.
+"""
 
 from __future__ import annotations
 

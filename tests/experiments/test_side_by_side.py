@@ -103,7 +103,9 @@ def test_draws_are_those_of_their_own_shape_to_the_bit(shape):
 
 
 def test_draws_at_neighboring_widths_are_independent():
-    """With the seed's key alone, the wide draw would begin with the narrow one, with a correlation above 0.5."""
+    """With the seed's key alone, the wide draw would begin with the narrow one,
+    with a correlation above 0.5.
+    """
 
     def largest(width):
         net = FullyConnected(width=width, use_bias=False)

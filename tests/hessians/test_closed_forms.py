@@ -54,7 +54,8 @@ def test_bottleneck_block_is_that_of_the_theorem(x64):
 
 
 LIMIT = 0.876  # median of |N(0, 3)| · ¾
-# Standard error of a median of n values, 1 / (2 · density at the median · √n): 6.7 % of it at n = 300.
+# Standard error of a median of n values, 1 / (2 · density at the median · √n): 6.7 % of it at
+# n = 300.
 DENSITY = 2 / (0.75 * (6 * np.pi) ** 0.5) * np.exp(-((LIMIT / 0.75) ** 2) / 6)
 
 
@@ -69,7 +70,8 @@ def test_bottleneck_block_does_not_vanish_with_the_width(width, median):
     ]
     medians = [float(np.median(batch)) for batch in batches]
     standard_error = 1 / (2 * DENSITY * 300**0.5)
-    # the stated medians also come from 300 seeds; eight successive batches vary around them accordingly
+    # the stated medians also come from 300 seeds; eight successive batches vary around them
+    # accordingly
     assert np.median(np.concatenate(batches)) == pytest.approx(median, rel=0.1)
     assert all(abs(each - median) < 3.5 * 2**0.5 * standard_error for each in medians)
 
@@ -120,7 +122,8 @@ def test_linear_output_norm_scales_as_inverse_root_of_width():
     slope = exponent(
         lambda m: FullyConnected(width=m, activation="tanh", use_bias=False), (64, 1024), (4,), 8
     )
-    # Gaussian output weights add a logarithm, so that the slope is somewhat above -0.5 at these widths
+    # Gaussian output weights add a logarithm, so that the slope is somewhat above -0.5 at these
+    # widths
     assert -0.6 <= slope <= -0.35
 
 

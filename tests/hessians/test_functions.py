@@ -1,4 +1,6 @@
-"""Balls, paths, blocks, all outputs and layer quantities of plain functions, against plain derivatives in float64."""
+"""Balls, paths, blocks, all outputs and layer quantities of plain functions,
+against plain derivatives in float64.
+"""
 
 import functools
 from dataclasses import replace

@@ -1,4 +1,6 @@
-"""Lanczos, compiled as one program or around a compiled product, against matrices with a prescribed spectrum."""
+"""Lanczos, compiled as one program or around a compiled product,
+against matrices with a prescribed spectrum.
+"""
 
 from typing import NamedTuple
 
@@ -80,7 +82,9 @@ def test_prescribed_spectrum_is_found_to_root_eps(method, dtype, scale, x64):
 @both
 @pytest.mark.parametrize("seed", [206, 281, 322, 346])
 def test_the_smaller_end_waits_for_one_that_may_be_larger(method, seed, x64):
-    """From these starts 1.1 reaches its residual first; the other end with its residual still allows more."""
+    """From these starts 1.1 reaches its residual first;
+    the other end with its residual still allows more.
+    """
     spectrum = np.concatenate([np.linspace(-0.9, 0.9, 98), [1.1, -1.2]])
     found = method(with_spectrum(spectrum), 100, 0.05, seed)
     assert found.converged
@@ -147,7 +151,8 @@ def test_repeated_eigenvalues_survive_invariant_subspaces(x64):
     matrix = jnp.asarray(with_spectrum(np.array([2.0, 2.0, 2.0, 1.0, 1.0, 0.5] + [0.0] * 6)))
     asked = {"max_steps": 12, "tolerance": 1e-10, "num_wanted": 6}
     found = lanczos_extreme(matrix.__matmul__, start_of(12), start_of(12, 2), **asked)
-    # the first Krylov space has one copy of each distinct eigenvalue; random restarts find the others
+    # the first Krylov space has one copy of each distinct eigenvalue; random restarts find the
+    # others
     assert float(found.values[0]) == pytest.approx(2, rel=1e-12)
     assert np.sum(np.isclose(found.values, 2)) >= 2
 

@@ -115,7 +115,9 @@ def test_piecewise_linear_layers_bend_together_but_not_alone(x64):
 
 
 def test_almost_everywhere_hessian_misses_the_kinks(x64):
-    """One trained ReLU layer: H = 0 wherever it exists, but the gradient jumps at each switch of a neuron."""
+    """One trained ReLU layer: H = 0 wherever it exists,
+    but the gradient jumps at each switch of a neuron.
+    """
     net = FullyConnected(width=50, activation="relu", trained="first", use_bias=False)
     params, x = drawn(net, seed=1)
     away = jax.tree.map(
@@ -177,7 +179,8 @@ def test_density_has_the_moments_of_the_full_hessian(x64):
     eigenvalues = np.linalg.eigvalsh(full)
     for order in (1, 2, 3, 4):
         mean, error = sampled.moment(order)
-        # the other p - dimension eigenvalues are exactly zero, and 4 standard errors at 200 fixed probes
+        # the other p - dimension eigenvalues are exactly zero, and 4 standard errors
+        # at 200 fixed probes
         assert abs(mean - np.sum(eigenvalues**order) / sampled.dimension) < 4 * error
         assert error > 0
     grid = np.linspace(-5, 5, 4001)

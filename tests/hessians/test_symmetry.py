@@ -1,4 +1,6 @@
-"""Custom derivative rules: right where they are derivatives, refused where the Hessian is not symmetric."""
+"""Custom derivative rules: right where they are derivatives,
+refused where the Hessian is not symmetric.
+"""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,6 @@
-"""Layer quantities against automatic differentiation, and the bound of Theorem 3.1 above the measured norm."""
+"""Layer quantities against automatic differentiation,
+and the bound of Theorem 3.1 above the measured norm.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -53,7 +55,9 @@ def dense_layer(sigma, multiplier):
 
 
 def norm_221(tensor, seed=0, num_rounds=200):
-    """Lower bound of sup over unit x, z of Σ_k |Σ_ij T_kij x_i z_j|: alternate signs and leading singular pair."""
+    """Lower bound of sup over unit x, z of Σ_k |Σ_ij T_kij x_i z_j|:
+    alternate signs and leading singular pair.
+    """
     best = 0.0
     for round_key in jax.random.split(jax.random.key(seed), 8):
         signs = jnp.sign(jax.random.normal(round_key, tensor.shape[:1]))

@@ -15,7 +15,9 @@ NET = FullyConnected(width=7, depth=2, num_outputs=3, activation="tanh", use_bia
 
 
 def dense_norm(net, params, x, num_draws=100):
-    """max_u ‖Σ u_c H_c‖ over many unit vectors u, then over decreasing steps around the best one."""
+    """max_u ‖Σ u_c H_c‖ over many unit vectors u,
+    then over decreasing steps around the best one.
+    """
     trained, fixed = net.partition(params)
     flat, unravel = ravel_pytree(trained)
     tensor = jax.jit(jax.hessian(lambda flat: net.apply(merge(unravel(flat), fixed), x[None])[0]))

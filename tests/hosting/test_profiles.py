@@ -193,7 +193,9 @@ def test_one_of_several_networks_is_refused_by_its_name(costs, monkeypatch):
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_check_of_the_largest_spec_is_short(experiment):
-    """A 2: a page load without Run kept the server busy for minutes. The limit is ten times the usual time."""
+    """A 2: a page load without Run kept the server busy for minutes.
+    The limit is ten times the usual time.
+    """
     spec = largest(experiment)
     for limits in PROFILES.values():
         took_s = [math.inf]

@@ -207,7 +207,9 @@ def logs() -> Iterator[io.StringIO]:
 
 
 def test_logs_are_json_without_user_data(logs):
-    """Addresses, file names, settings and exception texts from libraries, in every way of logging."""
+    """Addresses, file names, settings and exception texts from libraries,
+    in every way of logging.
+    """
     secret = "192.0.2.7 marks.csv widths=987654321"
     logging.getLogger("linearity_lab.dashboard.jobs").warning(
         "a run failed: %s", secret, extra={"facts": {"experiment": "dag"}}

@@ -139,7 +139,9 @@ def test_limits_of_received_messages_agree():
 
 
 def test_large_figures_reach_browsers(monkeypatch):
-    """The private cache would keep the limit of received messages; another Streamlit may rename it."""
+    """The private cache would keep the limit of received messages;
+    another Streamlit may rename it.
+    """
     monkeypatch.setattr(runtime_util, "_max_message_size_bytes", None)
     before = config.get_option("server.maxMessageSize")
     config.set_option("server.maxMessageSize", 1)
@@ -167,7 +169,8 @@ def test_messages_of_a_session_wait_on_a_shared_server(monkeypatch, profile, wai
     monkeypatch.setattr(_visitors.asyncio, "sleep", sleep)
     asyncio.run(session.open(*[b"x"] * 5))
     assert len(session.messages) == 5, "delayed, not dropped"
-    # The sixth is the disconnection; without real waits the delays add up at three messages a second.
+    # The sixth is the disconnection; without real waits the delays add up at three
+    # messages a second.
     assert slept == (pytest.approx([0, 0, 0, 1 / 3, 2 / 3, 1], abs=0.1) if waits else [])
 
 
@@ -286,7 +289,9 @@ def test_closed_sessions_are_dropped_after_their_time():
 
 
 def test_streamlit_keeps_closed_sessions_where_we_expire_them():
-    """The attributes are private; a version that renames them would leave closed sessions in memory."""
+    """The attributes are private;
+    a version that renames them would leave closed sessions in memory.
+    """
     storage = MemorySessionStorage(ttl_seconds=0.05)
     server = SimpleNamespace(_session_mgr=WebsocketSessionManager(storage, *[Mock()] * 3))
     closed = Mock()

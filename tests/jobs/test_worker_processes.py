@@ -57,7 +57,9 @@ def test_worker_that_does_not_end_is_killed(monkeypatch):
 @pytest.mark.slow
 @posix
 def test_killed_workers_and_a_broken_pool_lose_no_point(jobs, long, tiny, wait_for):
-    """A spare beside a running job, the job's worker, the pool (pebble abandons it), then all idle workers."""
+    """A spare beside a running job, the job's worker, the pool (pebble abandons it),
+    then all idle workers.
+    """
     job_id = jobs.submit(long(seed=27))
     kept = wait_for(jobs, job_id, has_a_point).points
     pid = worker_pid(jobs, job_id)

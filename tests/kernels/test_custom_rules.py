@@ -1,4 +1,6 @@
-"""Functions with ``jax.custom_vjp``, and parameters with random keys: the numbers of the plain function."""
+"""Functions with ``jax.custom_vjp``, and parameters with random keys:
+the numbers of the plain function.
+"""
 
 import jax
 import jax.numpy as jnp

@@ -1,7 +1,8 @@
 """The empirical tangent kernel of all shared cases against explicit Jacobians in float64.
 
-The settings of a network are independent: output functions act after the layers, a trained subset keeps the parts of
-its layers, and parameterizations act within layers. Each law has its own test; every architecture has two settings.
+The settings of a network are independent: output functions act after the layers, a trained subset
+keeps the parts of its layers, and parameterizations act within layers. Each law has its own test;
+every architecture has two settings.
 """
 
 import functools
@@ -67,7 +68,8 @@ def test_kernel_is_that_of_explicit_jacobians(case, x64):
     constant = kernel.shape[2] == 1 and case.net.output == "softmax"
     least = 1e-12 if constant else 0
     assert (scale < 1e-12) == constant
-    # Float64 sums of at most a few hundred products: 1e-10 leaves five digits for the order of summation.
+    # Float64 sums of at most a few hundred products: 1e-10 leaves five digits for the
+    # order of summation.
     np.testing.assert_allclose(kernel, oracle, rtol=1e-10, atol=max(1e-10 * scale, least))
     matrix = np.asarray(kernel).transpose(0, 2, 1, 3).reshape([3 * kernel.shape[2]] * 2)
     np.testing.assert_allclose(matrix, matrix.T, rtol=0, atol=max(1e-12 * scale, least))

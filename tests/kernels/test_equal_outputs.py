@@ -1,4 +1,6 @@
-"""Kernels of equal outputs, contracted inside, against explicit Jacobians in float64 over one list of cases."""
+"""Kernels of equal outputs, contracted inside,
+against explicit Jacobians in float64 over one list of cases.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Kernels too large for memory: sums and products against dense kernels in float64, coverage of estimates."""
+"""Kernels too large for memory:
+sums and products against dense kernels in float64, coverage of estimates.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def own_function(params, x):
 
 
 def limit_of(net, params, x):
-    """Memory limit for blocks of three rows (three blocks of 7): views on both sides, work space, one block."""
+    """Memory limit for blocks of three rows (three blocks of 7):
+    views on both sides, work space, one block.
+    """
     return 3 * (2 if net is NET else 4) * checked(net, params, x).row_bytes + 9 * 6 * 8 * C**2
 
 
@@ -204,7 +208,8 @@ def test_intervals_of_estimates_have_nominal_coverage(power):
         np.array([getattr(each, name) for each in found]) for name in ("error", "interval")
     )
     covered = np.mean(np.abs(changes - truth) <= halves)
-    # 95% ± two standard deviations of 200 draws; steep spectra have one skewed direction, with 92% coverage.
+    # 95% ± two standard deviations of 200 draws; steep spectra have one skewed direction,
+    # with 92% coverage.
     assert (0.92 if power < 1 else 0.88) <= covered <= 0.98
     assert np.std(changes) == pytest.approx(np.sqrt(np.mean(errors**2)), rel=0.15)
     assert abs(np.mean(changes) - truth) <= 3 * np.std(changes) / np.sqrt(draws)

@@ -1,7 +1,9 @@
-"""Every hot path, lowered for accelerators on a machine without one: required and forbidden operations.
+"""Every hot path, lowered for accelerators on a machine without one:
+required and forbidden operations.
 
-The tests check the programs given to XLA: types, precisions, host calls, reused buffers. Compilation and speed on an
-accelerator need such a machine (``benchmarks/growth.py``, tests marked ``gpu``).
+The tests check the programs given to XLA: types, precisions, host calls, reused buffers.
+Compilation and speed on an accelerator need such a machine (``benchmarks/growth.py``,
+tests marked ``gpu``).
 """
 
 from __future__ import annotations
@@ -133,7 +135,9 @@ def programs():
 
 @pytest.fixture(scope="module")
 def lowered():
-    """(name, platform) → text, traced as for an accelerator, where one call replaces a CPU's stretches."""
+    """(name, platform) → text, traced as for an accelerator,
+    where one call replaces a CPU's stretches.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jax, "default_backend", lambda: "gpu")
         return {
@@ -160,7 +164,9 @@ def test_nothing_is_in_double_precision_by_accident(lowered):
 
 
 def test_every_product_asks_for_full_single_precision(lowered):
-    """No TF32 on a GPU and no bfloat16 on a TPU, whose rounding would exceed a kernel change of 1e-3."""
+    """No TF32 on a GPU and no bfloat16 on a TPU,
+    whose rounding would exceed a kernel change of 1e-3.
+    """
     assert sum(len(products(text)) for text in lowered.values()) > 200
     lower = [
         (*of, line.strip())

@@ -29,7 +29,9 @@ def trained(net, params, x, y):
 
 
 def found(net, params, x):
-    """Kernel, its change between two weights, a product with it, a Hessian norm, weights after training."""
+    """Kernel, its change between two weights, a product with it, a Hessian norm,
+    weights after training.
+    """
     y = np.ones((len(x), np.shape(net.apply(params, x))[1]), x.dtype)
     after = trained(net, params, x, y)
     return {

@@ -1,4 +1,6 @@
-"""A toy architecture in a copy of the tree, one file and one line: parsed, counted, drawn, computed."""
+"""A toy architecture in a copy of the tree, one file and one line:
+parsed, counted, drawn, computed.
+"""
 
 from __future__ import annotations
 

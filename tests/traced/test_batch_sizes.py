@@ -61,7 +61,9 @@ SQUARE = np.arange(36.0).reshape(6, 6) / 36
 
 
 def rows_or_columns(p, x):
-    """Two axes of equal size: along which one a vector is repeated depends on the size of the batch."""
+    """Two axes of equal size: along which one a vector is repeated depends on the
+    size of the batch.
+    """
     gain = p["pos"][0]
     several = jnp.broadcast_to(gain[:, None], (6, 6))
     one = jnp.broadcast_to(gain[None, :], (6, 6))

@@ -1,4 +1,6 @@
-"""Products of long rows in stretches, and of cotangents factored into slopes times weights, against whole products."""
+"""Products of long rows in stretches, and of cotangents factored into slopes times weights,
+against whole products.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Convolutions and reversed scatters, for which XLA aborted (docs/decisions/0005), compiled as for users.
+"""Convolutions and reversed scatters, for which XLA aborted (docs/decisions/0005),
+compiled as for users.
 
-``python -m tests.traced.test_default_flags`` prints the name and the relative error of each program.
+``python -m tests.traced.test_default_flags`` prints the name and the relative error of each
+program.
 """
 
 from __future__ import annotations
@@ -142,7 +144,8 @@ def test_programs_do_not_abort_with_default_flags():
     found = dict(line.split("\t") for line in done.stdout.splitlines())
     assert done.returncode == 0, (list(found), done.stderr[-2000:])
     assert list(found) == [*PROGRAMS, "models"]
-    # Single precision, in which XLA aborted; a norm's error is the square of its residual, 3e-4 of the norm.
+    # Single precision, in which XLA aborted; a norm's error is the square of its
+    # residual, 3e-4 of the norm.
     assert max(map(float, found.values())) < 1e-3, found
 
 

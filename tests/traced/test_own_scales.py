@@ -21,7 +21,9 @@ SMALL = 1e-6
 
 
 def block(sizes):
-    """Return a new function whose kernel is the sum of parts of these sizes by parameter, 1 otherwise."""
+    """Return a new function whose kernel is the sum of parts of these sizes by parameter,
+    1 otherwise.
+    """
 
     def apply(p, x):
         values = {}
@@ -82,7 +84,9 @@ def test_wrong_part_of_one_output_is_seen(output, monkeypatch):
 
 
 def attention_with_bias_of_keys(p, x):
-    """The softmax does not change if one number is added to all scores: the gradient of the bias is rounding."""
+    """The softmax does not change if one number is added to all scores:
+    the gradient of the bias is rounding.
+    """
     q = x @ p["q"]
     k = x @ p["k"] + p["b"]
     scores = jax.nn.softmax(jnp.einsum("ntd,nsd->nts", q, k), -1)

@@ -1,4 +1,6 @@
-"""Tiny programs of usual architectures: kernels and Hessian norms against plain derivatives, and the safety check."""
+"""Tiny programs of usual architectures:
+kernels and Hessian norms against plain derivatives, and the safety check.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ class Case:
 
     Attributes:
         tolerance: of its numbers, relative to the largest; by its number types.
-        oracle: reference program if the program's own derivatives differ from those of its function.
+        oracle: reference program if the program's own derivatives differ from those of its
+            function.
     """
 
     name: str
@@ -235,7 +238,9 @@ def numbers(case):
 
 
 def compare(case):
-    """Compare a kernel between rows, and the Hessian norm of the last row, with whole-batch derivatives."""
+    """Compare a kernel between rows, and the Hessian norm of the last row,
+    with whole-batch derivatives.
+    """
     params, x = numbers(case)
     oracle = case.oracle or case.apply
     expected, dense = (

@@ -1,10 +1,11 @@
-"""Random blocks at two calls: shared values, gates that open later, scales, custom rules and lengths of the batch.
+"""Random blocks at two calls:
+shared values, gates that open later, scales, custom rules and lengths of the batch.
 
-A block is drawn from ``READERS`` (how z = x W + b is read), ``RULES`` (custom derivatives) and ``LENGTHS`` (uses of the
-number of rows). Each program is measured at closed gates first and at open gates with other parameters and rows
-afterwards. Kernels are compared with plain reverse mode in float64, each output on its own scale, and so is one of
-Hessian norm, linear model, report and parts of the kernel. ``make programs`` runs 1,000 programs and prints the counts
-of their outcomes.
+A block is drawn from ``READERS`` (how z = x W + b is read), ``RULES`` (custom derivatives) and
+``LENGTHS`` (uses of the number of rows). Each program is measured at closed gates first and at open
+gates with other parameters and rows afterwards. Kernels are compared with plain reverse mode in
+float64, each output on its own scale, and so is one of Hessian norm, linear model, report and parts
+of the kernel. ``make programs`` runs 1,000 programs and prints the counts of their outcomes.
 """
 
 from __future__ import annotations
@@ -162,8 +163,9 @@ def random_block(rng: np.random.Generator) -> Block:
         return Block(**drawn)
     names = rng.choice(["w", "b", "u", "out"], 2, replace=False)
     scales = [float(rng.choice(SCALES)), float(rng.choice(NEAR_SCALES))]
-    # A gradient with respect to a leaf of size s is of size 1 / s. Outputs of size s make its kernel one of size 1,
-    # while that of other leaves is of size s²; three of four programs do so, since others are beyond float32.
+    # A gradient with respect to a leaf of size s is of size 1 / s. Outputs of size s make its
+    # kernel one of size 1, while that of other leaves is of size s²; three of four programs do so,
+    # since others are beyond float32.
     common = scales[0] if rng.integers(4) else float(rng.choice(SCALES))
     outputs = (common, common * float(rng.choice(NEAR_SCALES)))
     leaves = tuple(zip(map(str, names), scales, strict=True))
@@ -203,7 +205,8 @@ def wrong_hessian(block: Block, params: Values, x: Any) -> str:
     try:
         norm = float(hessian_norm(block, params, x[0], tolerance=1e-9 if is_wide else None).value)
     except InvalidInput:
-        # Outputs and gradients of these scales may fit into float32 where second derivatives do not.
+        # Outputs and gradients of these scales may fit into float32 where second
+        # derivatives do not.
         return "refused Hessian" if is_wide else ""
     wide = {name: jnp.asarray(leaf, jnp.float64) for name, leaf in params.items()}
     dense = float(largest(np.asarray(dense_hessian(block, wide, jnp.asarray(x[0], jnp.float64)))))
@@ -296,7 +299,9 @@ FURTHER = (wrong_hessian, wrong_linear_model, wrong_report, wrong_parts, wrong_h
 
 
 def outcome(block: Block, seed: int = 0) -> str:
-    """Return right by structure, right by Jacobians, refused (with the reason), or wrong (with the quantity)."""
+    """Return right by structure, right by Jacobians, refused (with the reason),
+    or wrong (with the quantity).
+    """
     rng = np.random.default_rng(seed)
     is_structured = False
     for is_open in (False, True):
@@ -341,7 +346,9 @@ def test_lengths_are_right_along_rows_and_refused_elsewhere(length, x64):
 
 @pytest.mark.slow  # compiles in several precisions
 def test_products_beyond_their_type_are_refused_as_such(x64):
-    """The kernel of the bias fits into float32, that of the weights does not; their sum has a wider type."""
+    """The kernel of the bias fits into float32, that of the weights does not;
+    their sum has a wider type.
+    """
     sizes = (("b", 1e15), ("w", 1e-3))
     block = Block("once", "other custom_jvp", "zeros", "float32", sizes, (1e30, 1e30))
     assert outcome(block, 4).startswith("refused: net: outputs with kernel entries")

@@ -1,7 +1,8 @@
-"""Random programs, right to 1e-8 or refused by name: 1,000 by ``make programs``, one link per step otherwise.
+"""Random programs, right to 1e-8 or refused by name:
+1,000 by ``make programs``, one link per step otherwise.
 
-A program is a chain of steps from (n, T, D) to outputs (n, C). Parameters are drawn by name, may be shared by several
-steps, and enter directly or through one of ``WAYS``.
+A program is a chain of steps from (n, T, D) to outputs (n, C). Parameters are drawn by name, may be
+shared by several steps, and enter directly or through one of ``WAYS``.
 """
 
 from __future__ import annotations
@@ -312,7 +313,9 @@ def random_chain(rng):
 
 
 def assert_near(found, expected, chain):
-    """Assert equality to the tolerance relative to the largest number, with non-finite numbers in equal places."""
+    """Assert equality to the tolerance relative to the largest number,
+    with non-finite numbers in equal places.
+    """
     scale = np.abs(np.where(np.isfinite(expected), expected, 0)).max(initial=0)
     np.testing.assert_allclose(
         found, expected, rtol=0, atol=TOLERANCE * max(scale, 1e-3), err_msg=repr(chain)

@@ -1,4 +1,6 @@
-"""The plain route on request, and one spelling of parameter names, against the structured route in float64."""
+"""The plain route on request, and one spelling of parameter names,
+against the structured route in float64.
+"""
 
 from __future__ import annotations
 

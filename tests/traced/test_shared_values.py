@@ -1,4 +1,6 @@
-"""Values that several equations read: gates, skips and masks, right at weights that first calls did not show."""
+"""Values that several equations read:
+gates, skips and masks, right at weights that first calls did not show.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +97,8 @@ def shared_product(p: Any, x: Any) -> Any:
     return jnp.tanh(3.0 * y + p["b"]) + p["g"] * y
 
 
-# Every function reads z = x W at least twice, or its bias has a second use. A gate of zeros hides the second reader.
+# Every function reads z = x W at least twice, or its bias has a second use. A gate of zeros hides
+# the second reader.
 BLOCKS: dict[str, tuple[Apply, str]] = {
     "residual": (lambda p, x: (z := x @ p["w"], jax.nn.relu(z + p["b"]) + z @ p["o"])[1], "o"),
     "gain": (lambda p, x: (z := x @ p["w"], jnp.tanh(z + p["b"]) + p["g"] * jnp.sin(z))[1], "g"),
@@ -205,7 +208,9 @@ def test_a_mask_of_ones_at_first_hides_nothing(x64):
 
 
 def test_checks_do_not_trust_the_first_numbers(x64, monkeypatch):
-    """A kernel that is wrong for open gates alone is seen at the first call, whose gate is closed."""
+    """A kernel that is wrong for open gates alone is seen at the first call,
+    whose gate is closed.
+    """
     kernels = _program.Program.kernels
 
     def wrong(program, leaves, *views):

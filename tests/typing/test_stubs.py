@@ -1,4 +1,6 @@
-"""The stub of the experiments' public names agrees with experiments and presets; ``make stubs`` writes it."""
+"""The stub of the experiments' public names agrees with experiments and presets;
+``make stubs`` writes it.
+"""
 
 import importlib.util
 from pathlib import Path

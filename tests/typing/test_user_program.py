@@ -71,7 +71,9 @@ verdicts = {name: graph_verdict(graph, 100, (5,)).becomes_linear for name, graph
 
 @pytest.mark.slow  # mypy reads all code behind the public API
 def test_program_and_public_names_pass_mypy_strict(tmp_path):
-    """Without this project's mypy settings, as for users; the only error is a name that does not exist."""
+    """Without this project's mypy settings, as for users;
+    the only error is a name that does not exist.
+    """
     config, program, names = (tmp_path / name for name in ("mypy.ini", "program.py", "names.py"))
     config.write_text(
         "[mypy]\nstrict = True\n[mypy-optax.*,scipy.*,lazy_loader.*]\nignore_missing_imports = True\n"

@@ -1,6 +1,8 @@
-"""Jobs of the server, independent of browser sessions: start, attach, follow, stop. Without Streamlit and JAX.
+"""Jobs of the server, independent of browser sessions: start, attach, follow, stop.
+Without Streamlit and JAX.
 
-Names are imported on first use, so that the server listens before the store and the specs are loaded.
+Names are imported on first use, so that the server listens before the store and the specs are
+loaded.
 """
 
 import atexit
@@ -24,7 +26,9 @@ _SHARED_LOCK = threading.Lock()
 
 
 def shared_jobs() -> "Jobs":
-    """Return the jobs of this process, within the limits of its profile; its workers end with it."""
+    """Return the jobs of this process, within the limits of its profile;
+    its workers end with it.
+    """
     with _SHARED_LOCK:
         return _shared()
 

@@ -28,9 +28,11 @@ STOPPED = "stopped by the server; run it again to continue from its finished poi
 MADE_WAY = "waiting again, since no one followed it and others waited"
 YIELD_S = 60.0  # without a viewer, after which a run makes way for waiting ones; our choice
 LEAST_BYTES = 20_000  # of an ended job in memory, beside its points; our choice
-# A run is late if it takes this multiple of the estimated seconds, and these seconds more: our choice.
+# A run is late if it takes this multiple of the estimated seconds, and these seconds more: our
+# choice.
 FAR_OFF, FAR_OFF_S = 2.0, 20.0
-# Python objects of a point take about three times the bytes of its JSON (measured on 400 MB of numbers).
+# Python objects of a point take about three times the bytes of its JSON (measured on
+# 400 MB of numbers).
 OBJECT_FACTOR = 3
 Status = Literal["queued", "running", "completed", "cancelled", "stopped", "failed"]
 
@@ -44,7 +46,8 @@ class Snapshot:
         position: place in the queue from 1; 0 if it is not waiting.
         fraction, remaining_s, message: see ``PointProgress``.
         points: finished points in the order of the spec's keys.
-        growing: partial points (several on a cluster), drawn while they grow and after an early end.
+        growing: partial points (several on a cluster), drawn while they grow and after an early
+            end.
         grown: version of the partial points, 0 without any.
         result: None before the end of the job, or after an end without points.
         reason: one sentence for ``failed`` and ``stopped`` (by the server), empty otherwise.
@@ -91,7 +94,8 @@ class Job:
         owners: all visitors who started it while it was unfinished; only they stop it.
         address: network address of that session, empty if unknown.
         viewers: sessions that follow it → their visitor if that is an owner, else empty.
-        left_s: time (monotonic) since which no viewer is connected; None while one is, or if none is known.
+        left_s: time (monotonic) since which no viewer is connected; None while one is,
+            or if none is known.
         is_preview: whether it started by itself, so that it yields to runs.
         quick_s: running time after which a quick run stops.
         expected_s: running time that was estimated at its beginning.
@@ -196,7 +200,9 @@ class Job:
         return time.monotonic() - self._began_s if self.status == "running" else 0.0
 
     def late_s(self) -> float:
-        """Return the estimated time of a run that takes far longer by its measured speed; else 0."""
+        """Return the estimated time of a run that takes far longer by its
+        measured speed; else 0.
+        """
         whole_s = self.spent_s() + (self.now.remaining_s or 0.0)
         is_late = whole_s > max(FAR_OFF * self.expected_s, self.expected_s + FAR_OFF_S)
         return self.expected_s if is_late else 0.0

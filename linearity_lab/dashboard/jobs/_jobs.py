@@ -32,7 +32,8 @@ _LOG = logging.getLogger(__name__)
 
 
 class Jobs:
-    """Jobs of all browser sessions of this server; all methods are thread-safe and return immediately.
+    """Jobs of all browser sessions of this server;
+    all methods are thread-safe and return immediately.
 
     Args:
         store: store of finished points and results, by default ``LINEARITY_LAB_STORE``.
@@ -74,12 +75,14 @@ class Jobs:
         Args:
             viewer: the requesting session, from this network address; empty if unknown.
             visitor: the owner of the run on a shared server; by default the session.
-            is_preview: whether it started by itself: it yields to runs, ends without viewers, and is not listed.
+            is_preview: whether it started by itself: it yields to runs, ends without
+                viewers, and is not listed.
             quick_s: a new run stops after this time, and keeps its points.
 
         Raises:
             NoRoom: see :func:`~linearity_lab.dashboard.jobs._job.check_room`.
-            InvalidInput: if the store cannot be used, or see :func:`~linearity_lab.dashboard.jobs.limits.check_limits`.
+            InvalidInput: if the store cannot be used, or see
+                :func:`~linearity_lab.dashboard.jobs.limits.check_limits`.
         """
         self.warm_up()
         owner = visitor or viewer
@@ -95,7 +98,8 @@ class Jobs:
         return job_id
 
     def snapshot(self, job_id: str, viewer: str = "") -> Snapshot | None:
-        """Return a job's state, also of an earlier server, and record ``viewer``; None for an unknown id.
+        """Return a job's state, also of an earlier server, and record ``viewer``;
+        None for an unknown id.
 
         A view changes nothing for the owner: it neither keeps Stop from ending the job nor owns it.
         """
@@ -110,7 +114,9 @@ class Jobs:
             return self._snapshot(self._remembered(recalled, viewer))
 
     def known_run(self, job_id: str) -> KnownRun | None:
-        """Return what is stored of a job whose settings this version cannot read; None for any other id."""
+        """Return what is stored of a job whose settings this version cannot read;
+        None for any other id.
+        """
         found = self._store.find(job_id) if len(job_id) >= MIN_PREFIX else ()
         return self._store.known_run(found[0]) if len(found) == 1 else None
 
@@ -124,12 +130,16 @@ class Jobs:
             )
 
     def foreseen(self, spec: Spec) -> tuple[float, int]:
-        """Return expected seconds for unfinished points, and the number of finished ones; raises as :meth:`submit`."""
+        """Return expected seconds for unfinished points, and the number of finished ones;
+        raises as :meth:`submit`.
+        """
         done = self._store.runtimes(spec_digest(spec))
         return runs.estimate(spec, done).seconds, len(done)
 
     def whole(self, spec: Spec, points: Sequence[Point]) -> tuple[Point, ...]:
-        """Return points with the arrays that the store keeps beside them; those without are returned as they are."""
+        """Return points with the arrays that the store keeps beside them;
+        those without are returned as they are.
+        """
         run = spec_digest(spec)
         return tuple(self._store.whole(run, each) if each.is_apart else each for each in points)
 
@@ -143,8 +153,9 @@ class Jobs:
     def stop(self, job_id: str, viewer: str = "", visitor: str = "") -> bool:
         """Stop a job of this visitor; return whether it has ended.
 
-        On a shared server only its owners stop a job. If another owner is connected, the job continues for that one
-        and this visitor no longer owns or follows it. On a local server all jobs belong to the user.
+        On a shared server only its owners stop a job. If another owner is connected, the job
+        continues for that one and this visitor no longer owns or follows it. On a local server all
+        jobs belong to the user.
         """
         who = visitor or viewer
         with self._changed:
@@ -164,7 +175,9 @@ class Jobs:
         return True
 
     def forget(self, job_id: str) -> bool:
-        """Drop a job from memory after its run was deleted from the store; False while it waits or runs."""
+        """Drop a job from memory after its run was deleted from the store;
+        False while it waits or runs.
+        """
         with self._changed:
             if (job := self._jobs.get(job_id)) is not None and job.now.active:
                 return False
@@ -172,7 +185,9 @@ class Jobs:
             return True
 
     def warm_up(self) -> None:
-        """Start the workers and resume unfinished jobs of an earlier server, once; refuse if another server runs."""
+        """Start the workers and resume unfinished jobs of an earlier server, once;
+        refuse if another server runs.
+        """
         with self._starting:
             if self._closing.is_set() or self._threads:
                 return
@@ -233,7 +248,9 @@ class Jobs:
         return len({viewer for job in self._active() for viewer in job.viewers})
 
     def _active(self, *statuses: str) -> list[Job]:
-        """Return unfinished jobs, by default waiting and running ones, in the order of their starts."""
+        """Return unfinished jobs, by default waiting and running ones,
+        in the order of their starts.
+        """
         with self._changed:
             return [
                 job
@@ -242,11 +259,14 @@ class Jobs:
             ]
 
     def _waiting(self) -> list[Job]:
-        """Return waiting jobs in the order in which they start: runs before previews, followed ones first."""
+        """Return waiting jobs in the order in which they start:
+        runs before previews, followed ones first.
+        """
         return sorted(self._active("queued"), key=lambda job: (job.is_preview, job.is_abandoned))
 
     def _first(self) -> Job | None:
-        """Return the job that has waited longest; on shared servers, of a visitor without a running job.
+        """Return the job that has waited longest;
+        on shared servers, of a visitor without a running job.
 
         One preview runs at a time, and keeps no run of its visitor waiting.
         """
@@ -261,7 +281,9 @@ class Jobs:
         return None
 
     def _snapshot(self, job: Job) -> Snapshot:
-        """Return the state of a job for pages; of a waiting one with its place and the running jobs."""
+        """Return the state of a job for pages;
+        of a waiting one with its place and the running jobs.
+        """
         now = job.now
         if self._limits.is_shared and now.owners != job.owners:
             now = replace(now, owners=frozenset(job.owners))
@@ -273,7 +295,9 @@ class Jobs:
         return replace(now, position=position, ahead=self._ahead())
 
     def _ahead(self) -> tuple[tuple[str, float | None], ...]:
-        """Return experiment and expected seconds left of each running job, without its owner or settings."""
+        """Return experiment and expected seconds left of each running job,
+        without its owner or settings.
+        """
         found = []
         for job in self._active("running"):
             left_s = job.now.remaining_s
@@ -288,7 +312,9 @@ class Jobs:
         return Job.recalled(self._store, spec, self._limits.max_result_bytes)
 
     def _remembered(self, job: Job, viewer: str) -> Job:
-        """Return the job of this id in memory, or add this one; drop the oldest ended ones beyond the limit."""
+        """Return the job of this id in memory, or add this one;
+        drop the oldest ended ones beyond the limit.
+        """
         job = self._jobs.setdefault(job.now.job_id, job)
         ended = [each for each in self._jobs.values() if not each.now.active and each is not job]
         held = job.num_bytes + sum(each.num_bytes for each in ended)
@@ -343,7 +369,8 @@ class Jobs:
         running: dict[Computation, Job] = {}
         while not self._closing.is_set():
             num_ending = sum(each.is_ending for each in running)
-            # An ending preview leaves its place at once: the pool has a spare worker, for one of them.
+            # An ending preview leaves its place at once: the pool has a spare worker, for one of
+            # them.
             num_free = min(num_ending, 1)
             if (begun := self._begun(len(running), len(running) - num_free)) is not None:
                 running[self._computation(begun)] = begun
@@ -384,7 +411,9 @@ class Jobs:
             self._make_way()
 
     def _make_way(self) -> None:
-        """Let previews, and runs whose viewers have left, wait again if a followed job waits for their worker."""
+        """Let previews, and runs whose viewers have left,
+        wait again if a followed job waits for their worker.
+        """
         with self._changed:
             first = self._first()
             running = self._active("running")
@@ -489,7 +518,9 @@ class Jobs:
             self._record(with_times=is_heartbeat)
 
     def _claim(self) -> None:
-        """Resume the unfinished jobs of ended or silent servers; the next record stores them as ours."""
+        """Resume the unfinished jobs of ended or silent servers;
+        the next record stores them as ours.
+        """
         with self._writing:
             for left in self._store.claim_jobs():
                 try:

@@ -1,4 +1,6 @@
-"""Child processes of the server: spawned without its start script, with low priority and within a memory limit."""
+"""Child processes of the server:
+spawned without its start script, with low priority and within a memory limit.
+"""
 
 import contextlib
 import logging
@@ -35,7 +37,9 @@ spawn.get_preparation_data = lambda name: {
 
 
 def prepare_child() -> None:
-    """End this process with its server, and lower its priority, so that pages respond while it uses all cores."""
+    """End this process with its server, and lower its priority,
+    so that pages respond while it uses all cores.
+    """
     threading.Thread(target=_end_with_the_server, daemon=True).start()
     if sys.platform != "win32":
         os.nice(NICENESS)

@@ -17,7 +17,8 @@ def check_limits(spec: Spec, limits: Profile | None = None) -> None:
 
     Raises:
         OverLimit: for a width or the number of seeds.
-        TooLarge: for memory, size of the result and time, see :func:`linearity_lab.runs.check_size` and ``check_time``.
+        TooLarge: for memory, size of the result and time, see
+            :func:`linearity_lab.runs.check_size` and ``check_time``.
         InvalidInput: if a limit of the environment is not a number.
     """
     limits = limits or profile()

@@ -14,7 +14,9 @@ ProfileName = Literal["local", "classroom", "hosted"]
 
 
 def _limit(*values: float, variable: str = "", unit: int = 1) -> Any:
-    """Define a limit by profile (local, classroom, hosted), and the variable that overrides it, in this unit."""
+    """Define a limit by profile (local, classroom, hosted), and the variable that overrides it,
+    in this unit.
+    """
     return field(
         metadata={"values": values, "variable": variable and PREFIX + variable, "unit": unit}
     )
@@ -24,7 +26,8 @@ def _limit(*values: float, variable: str = "", unit: int = 1) -> Any:
 class Profile:
     """Limits of one server, the same for all users.
 
-    ``local`` is for the user who started it, ``classroom`` for a known group, ``hosted`` for anyone.
+    ``local`` is for the user who started it, ``classroom`` for a known group,
+    ``hosted`` for anyone.
     """
 
     name: ProfileName
@@ -43,7 +46,9 @@ class Profile:
     )
     """Result of one run: larger estimates are refused, larger messages of workers end their run."""
     max_kept_bytes: int = _limit(1024 * 2**20, 256 * 2**20, 32 * 2**20)
-    """Results of ended runs in the server's memory; others are read from the store when they are shown."""
+    """Results of ended runs in the server's memory;
+    others are read from the store when they are shown.
+    """
     max_upload_bytes: int = _limit(
         64 * 2**20, 32 * 2**20, 8 * 2**20, variable="MAX_UPLOAD_MIB", unit=2**20
     )
@@ -68,7 +73,9 @@ class Profile:
 
     @property
     def is_public(self) -> bool:
-        """Whether strangers use it: logs are JSON, and workers, whose output may name data, are silent."""
+        """Whether strangers use it:
+        logs are JSON, and workers, whose output may name data, are silent.
+        """
         return self.name == "hosted"
 
     @property

@@ -1,4 +1,6 @@
-"""Uploaded files: parsed in processes with limits of time and memory, and cached for all sessions."""
+"""Uploaded files: parsed in processes with limits of time and memory,
+and cached for all sessions.
+"""
 
 import atexit
 import functools
@@ -42,7 +44,9 @@ def start(max_bytes: int) -> None:
 
 
 def parse(work: Callable[..., _T], arguments: tuple[object, ...]) -> tuple[_T, int]:
-    """Return the result of a parser and its size in bytes; without enough memory the process ends."""
+    """Return the result of a parser and its size in bytes;
+    without enough memory the process ends.
+    """
     try:
         found = work(*arguments)
         return found, len(ForkingPickler.dumps(found))
@@ -74,7 +78,9 @@ class ReadUploads:
     def candidate(
         self, version: str, read: Read, limits: Limits, header: bool | None = None
     ) -> Candidate:
-        """Parse the file with this SHA-256; refuse files as ``parse_upload`` does, and over time or memory."""
+        """Parse the file with this SHA-256;
+        refuse files as ``parse_upload`` does, and over time or memory.
+        """
         key = (version, limits, header)
         return self._kept_or_new(key, parse_upload, read, lambda data: (data, limits, header))
 
@@ -86,7 +92,9 @@ class ReadUploads:
         limits: Limits,
         header: bool | None = None,
     ) -> Cleaned:
-        """Clean it by these choices; refuse files as ``clean_upload`` does, and over time or memory."""
+        """Clean it by these choices;
+        refuse files as ``clean_upload`` does, and over time or memory.
+        """
         candidate = self.candidate(version, read, limits, header)
         key = (version, limits, header, choices)
         return self._kept_or_new(key, clean_upload, read, lambda _: (candidate, choices, limits))
@@ -125,7 +133,8 @@ class ReadUploads:
     ) -> tuple[_T, int] | InvalidInput:
         """Return the result of a process with its size, or its refusal.
 
-        A refusal is returned, since the traceback of a raised error would hold the bytes of the file.
+        A refusal is returned, since the traceback of a raised error would hold the bytes of the
+        file.
         """
         asked = pool.schedule(parse, (work, arguments(read())), self._max_s)
         try:
@@ -183,7 +192,9 @@ def drop_file(file_id: str) -> None:
 
 @functools.cache
 def read_uploads() -> ReadUploads:
-    """Return the uploads of this process, within the limits of its profile; its processes end with it."""
+    """Return the uploads of this process, within the limits of its profile;
+    its processes end with it.
+    """
     uploads = ReadUploads(profile().max_held_bytes)
     atexit.register(uploads.close)
     return uploads

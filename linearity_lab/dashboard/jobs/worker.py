@@ -31,17 +31,20 @@ from linearity_lab.settings.grammar import InvalidSpec, with_settings
 from ntk_core.errors import InvalidInput, failure
 from ntk_core.numbers import size
 
-# The system refuses memory beyond the job's limit plus this margin; the server ends a job over its limit.
+# The system refuses memory beyond the job's limit plus this margin; the server ends a
+# job over its limit.
 BURST_BYTES = 2**29
 MESSAGE_MARGIN = 2**16  # for the rest of a message whose point has just the allowed size
-# A worker that is asked to end a preview has this time; programs compile for up to as long. A new worker takes
-# three seconds to import JAX and loses its compiled programs. Our choice.
+# A worker that is asked to end a preview has this time; programs compile for up to as long. A new
+# worker takes three seconds to import JAX and loses its compiled programs. Our choice.
 GRACE_S = 5.0
 _LOG = logging.getLogger(__name__)
 
 
 def start(store: str, is_quiet: bool) -> None:
-    """Prepare the process: low priority, JAX imported, the first points of *Kernel* and *Explore* compiled."""
+    """Prepare the process: low priority, JAX imported,
+    the first points of *Kernel* and *Explore* compiled.
+    """
     prepare_child()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # pebble's handler would wait for compiled code
     os.environ.update({VARIABLE: store, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"})
@@ -64,12 +67,15 @@ def compute(
 ) -> None:
     """Compute a spec and send its events as JSON, with ``Ended`` as the last one.
 
-    Messages contain neither the arrays that the store keeps beside a point, nor points again in ``Ended``.
+    Messages contain neither the arrays that the store keeps beside a point, nor points again in
+    ``Ended``.
 
     Args:
-        out: pipe for events, after a first message ``pid resident_bytes``. A message from the server ends the run.
+        out: pipe for events, after a first message ``pid resident_bytes``. A message from the
+            server ends the run.
         max_bytes: memory limit of the job.
-        max_result_bytes: limit of all finished points in messages; beyond it the run ends as ``stopped``.
+        max_result_bytes: limit of all finished points in messages; beyond it the run
+            ends as ``stopped``.
     """
     with out, contextlib.suppress(_NoListener):  # the job was stopped
         outbox = Outbox(out.send_bytes, max_result_bytes)
@@ -178,7 +184,9 @@ class Outbox:
 
 
 def _light(event: Event) -> Event:
-    """Return an event without large arrays, and the last one without points, which were sent before."""
+    """Return an event without large arrays, and the last one without points,
+    which were sent before.
+    """
     if isinstance(event, PointFinished):
         return event.model_copy(update={"point": event.point.apart()[0]})
     if isinstance(event, PointProgress) and event.point is not None:
@@ -233,7 +241,8 @@ class Computation:
             self.reader.close()
             return None
         except OSError:
-            # The length stated by the worker is refused before its bytes are read. Compliant workers end before.
+            # The length stated by the worker is refused before its bytes are read. Compliant
+            # workers end before.
             self.is_oversized = True
             self.reader.close()
             return None
@@ -245,7 +254,9 @@ class Computation:
         return None
 
     def is_over(self) -> bool:
-        """Whether its worker has finished and all events are received, or no worker could start it."""
+        """Whether its worker has finished and all events are received,
+        or no worker could start it.
+        """
         if self.pid is None and self._future.done() and not self.reader.poll():
             self.reader.close()
         return self.reader.closed and self._future.done()
@@ -259,7 +270,9 @@ class Computation:
         return 0
 
     def ask_to_end(self) -> None:
-        """Let the worker end this computation at its next report, and keep its compiled programs."""
+        """Let the worker end this computation at its next report,
+        and keep its compiled programs.
+        """
         if self.pid is None:  # no worker has begun it
             self.kill()
             return

@@ -23,10 +23,12 @@ def linked(
     """Let all figures with an axis in ``at`` show a line there, and report the clicked mark.
 
     Args:
-        at: ``layout.meta.cursor`` of figures (or ``seed``) → the value that is chosen, None where none is.
+        at: ``layout.meta.cursor`` of figures (or ``seed``) → the value that is chosen, None where
+            none is.
         clicked: callback with the values of these axes at the mark, before the fragment reruns.
         land: title of the tab that is scrolled to once.
-        answer: words and titled pictures of the clicked run, shown below the controls; a fragment cannot write there.
+        answer: words and titled pictures of the clicked run, shown below the controls; a
+            fragment cannot write there.
     """
 
     def take() -> None:

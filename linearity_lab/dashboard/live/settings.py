@@ -1,4 +1,6 @@
-"""The settings of the live component, checked again on the server: they come from a URL or from a browser."""
+"""The settings of the live component, checked again on the server:
+they come from a URL or from a browser.
+"""
 
 from __future__ import annotations
 
@@ -124,7 +126,9 @@ def start_places() -> list[float]:
 
 
 def fit(values: tuple[float, float]) -> tuple[float, float]:
-    """Return scale and shift that move a target from [−1, 1] into the values of an output function."""
+    """Return scale and shift that move a target from [−1,
+    1] into the values of an output function.
+    """
     lower, upper = values
     if math.isfinite(lower) and math.isfinite(upper):
         # Nine tenths of the range, so that a finite weight reaches each value.

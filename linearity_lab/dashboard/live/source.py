@@ -33,7 +33,9 @@ HOME_OUTPUTS = (_LINEAR, "swish")
 
 @cache
 def model_module() -> str:
-    """The network, its linear model and the generator of their weights, as an ES module without a page."""
+    """The network, its linear model and the generator of their weights,
+    as an ES module without a page.
+    """
     return (
         joined(FOLDER, MODEL)
         + "\nexport { LargeMatrix, Training, erf, normals, precisionFor, secondTask, threefry };\n"
@@ -53,7 +55,9 @@ def home_module() -> str:
 
 
 def early_module(module: str, begin: str, shown: JSON) -> str:
-    """Return a module of this file that begins its panel by itself, with the constant ``EARLY`` of the script."""
+    """Return a module of this file that begins its panel by itself,
+    with the constant ``EARLY`` of the script.
+    """
     return f"const EARLY = {json.dumps(shown)};\n{module}\n{joined(FOLDER, ('early',))}\n{begin};\n"
 
 

@@ -1,4 +1,6 @@
-"""The server around Streamlit: allowed hosts, security headers, readiness, logs, worker lifecycle."""
+"""The server around Streamlit:
+allowed hosts, security headers, readiness, logs, worker lifecycle.
+"""
 
 from linearity_lab.dashboard.server._app import lifespan, middleware, routes
 from linearity_lab.dashboard.server._first_paint import EARLY_PAGES, EARLY_SCRIPT

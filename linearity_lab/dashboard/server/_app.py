@@ -50,12 +50,14 @@ _FIRST_PAGE = (
     "linearity_lab.dashboard.pages.overview.page",
     "pandas",
 )
-# Loaded by others on first use: tables on pages, and the fit of the machine's speeds after the first finished point.
+# Loaded by others on first use: tables on pages, and the fit of the machine's speeds after the
+# first finished point.
 _LATE = ("pyarrow.compute", "plotly.subplots", "scipy.optimize")
 EVERY_ADDRESS = ("0.0.0.0", "::")
 # Megabytes of one message to a browser, such as a figure of many lines; our choice.
 MAX_SENT_MB = 32
-# Threads alternate after this time; after Python's 5 ms, the loop that sends to browsers waits for each page's thread.
+# Threads alternate after this time; after Python's 5 ms, the loop that sends to browsers waits for
+# each page's thread.
 SWITCH_S = 5e-4
 _LOADED = threading.Event()
 _LOADED.set()  # cleared during warm-up
@@ -71,7 +73,9 @@ def routes() -> list[Route]:
 
 
 def middleware() -> list[Middleware]:
-    """Middleware, outermost first; built after Streamlit has copied its secrets into the environment."""
+    """Middleware, outermost first;
+    built after Streamlit has copied its secrets into the environment.
+    """
     outer = [Middleware(SecurityHeaders), Middleware(AllowedHosts)]
     outer += [Middleware(VisitorCookie), Middleware(FirstPaint)]
     return [*outer, Middleware(WebSockets, loaded=_LOADED)]
@@ -109,7 +113,9 @@ def _failure(step: str) -> str:
 
 @contextlib.asynccontextmanager
 async def lifespan(_: object) -> AsyncIterator[None]:
-    """Serve immediately and warm up in the background; at shutdown, running jobs keep their finished points."""
+    """Serve immediately and warm up in the background;
+    at shutdown, running jobs keep their finished points.
+    """
     stop_if_misconfigured()
     chosen = strict_profile()
     sys.setswitchinterval(SWITCH_S)
@@ -148,10 +154,11 @@ async def lifespan(_: object) -> AsyncIterator[None]:
 
 
 def allow_large_figures() -> None:
-    """Raise ``server.maxMessageSize`` for messages to browsers; messages from browsers keep the limit of config.toml.
+    """Raise ``server.maxMessageSize`` for messages to browsers;
+    messages from browsers keep the limit of config.toml.
 
-    One option limits both directions. uvicorn has taken it as the limit of received messages before this app is
-    loaded. Streamlit caches it on that occasion, so its cache is emptied.
+    One option limits both directions. uvicorn has taken it as the limit of received messages before
+    this app is loaded. Streamlit caches it on that occasion, so its cache is emptied.
     """
     config.set_option("server.maxMessageSize", MAX_SENT_MB)
     runtime_util._max_message_size_bytes = None
@@ -238,7 +245,8 @@ def _log_if_wrong(setting: Callable[[], object]) -> None:
 def print_addresses() -> None:
     """Print where the dashboard is, if ``streamlit run`` started it.
 
-    Streamlit itself would print this before it loads the app, also when a wrong environment then prevents the start.
+    Streamlit itself would print this before it loads the app, also when a wrong environment
+    then prevents the start.
     """
     if getattr(config, "_server_mode", None) != "starlette-app":
         return  # other ASGI servers print their own address

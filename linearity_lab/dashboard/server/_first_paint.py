@@ -11,7 +11,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 FOLDER = Path(__file__).parents[1]
 STATIC = Path(st.__file__).parent / "static"
-# Below a page's URL, Streamlit's scripts would look for their server in the wrong place (`/lecture/_stcore/health`).
+# Below a page's URL, Streamlit's scripts would look for their server in the wrong place
+# (`/lecture/_stcore/health`).
 OWN_SCRIPT = 'window.__streamlit = { BACKEND_BASE_URL: new URL(".", document.baseURI).href }'
 EARLY_SCRIPT = "/api/early/{page}.js"
 EARLY_PAGES = {
@@ -24,7 +25,9 @@ _TITLE, _ROOT, _HEAD_END = "<title>Streamlit</title>", '<div id="root">', "</hea
 
 
 class FirstPaint:
-    """ASGI middleware that replaces Streamlit's empty page by one with the lab's name and purpose."""
+    """ASGI middleware that replaces Streamlit's empty page by one with the lab's
+    name and purpose.
+    """
 
     def __init__(self, app: ASGIApp):
         self._app = app
@@ -62,7 +65,8 @@ class FirstPaint:
 
 @functools.cache
 def painted_page(early: str | None) -> str:
-    """Return Streamlit's page with title, first text, our style, and a preload of the component script.
+    """Return Streamlit's page with title, first text, our style,
+    and a preload of the component script.
 
     The style is in the body after Streamlit's own; a style loaded later would shift the page.
     """

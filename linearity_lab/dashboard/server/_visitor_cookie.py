@@ -29,7 +29,8 @@ _KEY_FILE = "visitor_key"
 class VisitorCookie:
     """ASGI middleware: on a shared server, a page opened without a valid cookie sets one.
 
-    Only answers to page loads set it: the scripts and requests of one page then send the same cookie.
+    Only answers to page loads set it: the scripts and requests of one page then send the same
+    cookie.
     """
 
     def __init__(self, app: ASGIApp):
@@ -60,7 +61,9 @@ def new_cookie(is_secure: bool) -> str:
 
 
 def visitor_of(cookies: Mapping[str, object]) -> str:
-    """Return the visitor's name in these cookies; empty without a cookie that this server signed."""
+    """Return the visitor's name in these cookies;
+    empty without a cookie that this server signed.
+    """
     value = cookies.get(COOKIE, "")
     if not isinstance(value, str):  # a test's stand-in for a browser
         return ""
@@ -80,7 +83,8 @@ def visitor_in(header: str) -> str:
 
 
 def signing_key() -> bytes:
-    """Return the key of ``LINEARITY_LAB_COOKIE_KEY``, or of a file beside the store that only its owner reads.
+    """Return the key of ``LINEARITY_LAB_COOKIE_KEY``,
+    or of a file beside the store that only its owner reads.
 
     Raises:
         InvalidInput: for a short key, or if the file cannot be written.
@@ -116,7 +120,9 @@ def _key_in(file: Path) -> bytes:
 
 
 def _store_directory() -> Path:
-    """Return the directory of a SQLite store; the user's data directory beside a database elsewhere."""
+    """Return the directory of a SQLite store;
+    the user's data directory beside a database elsewhere.
+    """
     given = environment_settings().store.removeprefix("sqlite:///")
     if not given or "://" in given:
         return private_directory(data_directory())

@@ -1,4 +1,6 @@
-"""Admission of visitors: allowed host names, pages of this server, and a bounded rate of messages per session."""
+"""Admission of visitors: allowed host names, pages of this server,
+and a bounded rate of messages per session.
+"""
 
 import asyncio
 import logging
@@ -44,7 +46,8 @@ def strict_profile() -> Profile:
 
 
 def allowed_hosts() -> tuple[str, ...]:
-    """Host names in ``LINEARITY_LAB_HOSTS``, or ``*``; by default loopback if the server listens there alone.
+    """Host names in ``LINEARITY_LAB_HOSTS``, or ``*``;
+    by default loopback if the server listens there alone.
 
     Raises:
         InvalidInput: for a wrong environment.
@@ -64,9 +67,9 @@ class AllowedHosts(TrustedHostMiddleware):
 class WebSockets:
     """ASGI middleware for web sockets: own pages only, once modules are loaded, at a bounded rate.
 
-    Two threads that import the same modules at the same time can see them half initialized, so pages wait for
-    ``loaded``. On a shared server a session may send a burst of 30 messages and then three a second; further messages
-    wait. A message of more than 1 MB ends the session.
+    Two threads that import the same modules at the same time can see them half initialized, so
+    pages wait for ``loaded``. On a shared server a session may send a burst of 30 messages and then
+    three a second; further messages wait. A message of more than 1 MB ends the session.
     """
 
     def __init__(self, app: ASGIApp, loaded: threading.Event):
@@ -114,12 +117,16 @@ def is_own_page(headers: Headers) -> bool:
 
 
 def is_connected(session: str) -> bool:
-    """Whether the browser of this session is connected; closed and reloaded pages are not, background tabs are."""
+    """Whether the browser of this session is connected;
+    closed and reloaded pages are not, background tabs are.
+    """
     return not runtime.exists() or runtime.get_instance().is_active_session(session)
 
 
 async def bound_uploads(max_bytes: int) -> None:
-    """Bound Streamlit's uploaded files by ``max_bytes`` as they arrive; remove those of visitors who left."""
+    """Bound Streamlit's uploaded files by ``max_bytes`` as they arrive;
+    remove those of visitors who left.
+    """
     left_s: dict[str, float] = {}
     is_bounded = False
 
@@ -155,7 +162,8 @@ async def repeat(work: Callable[[], Awaitable[None]], every_s: float) -> None:
 async def release_left() -> None:
     """Collect the objects of closed sessions, since without visitors no page does.
 
-    Streamlit keeps a closed session for 30 s (config.toml), and drops it only when another session opens or closes.
+    Streamlit keeps a closed session for 30 s (config.toml), and drops it only when another
+    session opens or closes.
     """
     known = 0
 
@@ -203,7 +211,8 @@ def remove_left(
 
 
 def _drop_file(file_id: str) -> None:
-    # Only now: this imports NumPy, and the server listens before. A page with uploads has imported it.
+    # Only now: this imports NumPy, and the server listens before. A page with uploads has imported
+    # it.
     from linearity_lab.dashboard.jobs.uploads import drop_file
 
     drop_file(file_id)

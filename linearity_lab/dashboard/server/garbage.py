@@ -5,7 +5,8 @@ import time
 
 from linearity_lab.memory import return_freed_memory
 
-# Python's own thresholds start a full collection, which stops all threads for .2 s, for every few figures.
+# Python's own thresholds start a full collection, which stops all threads for .2 s, for
+# every few figures.
 _THRESHOLDS = (50_000, 10, 150)
 _FULL_EVERY_S = 60.0
 _SETTLED: set[str] = set()
@@ -13,7 +14,9 @@ _collected_at = 0.0
 
 
 def collect_garbage(page: str) -> None:
-    """Collect after a run of a page: young garbage; everything after its first run, and once per minute."""
+    """Collect after a run of a page: young garbage;
+    everything after its first run, and once per minute.
+    """
     global _collected_at
     is_first = page not in _SETTLED
     if not is_first and time.monotonic() - _collected_at < _FULL_EVERY_S:
@@ -34,7 +37,8 @@ def collect_left() -> None:
 def settle() -> None:
     """Exclude what the server has loaded from later collections; call it before the first session.
 
-    A later ``gc.freeze`` would keep the objects of live sessions, whose reference cycles then stay for ever.
+    A later ``gc.freeze`` would keep the objects of live sessions, whose reference
+    cycles then stay for ever.
     """
     gc.set_threshold(*_THRESHOLDS)
     gc.collect()

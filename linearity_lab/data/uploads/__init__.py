@@ -1,4 +1,6 @@
-"""Uploaded data: bytes of a file → its content → chosen inputs and targets → arrays kept by digest. Free of JAX."""
+"""Uploaded data: bytes of a file → its content → chosen inputs and targets → arrays kept by digest.
+Free of JAX.
+"""
 
 from linearity_lab.data.uploads._archive import DEFAULT_LIMITS, Limits
 from linearity_lab.data.uploads._candidate import (

@@ -27,19 +27,22 @@ class Column:
     """One column of a table.
 
     Attributes:
-        kind: ``"number"``; ``"true/false"``; ``"text"`` with few different values, which can be classes;
-            ``"varied text"``; ``"empty"`` without a value.
+        kind: ``"number"``; ``"true/false"``; ``"text"`` with few different values, which can be
+            classes; ``"varied text"``; ``"empty"`` without a value.
         numbers: (n,) float64, NaN where a value is missing, 1 for true; empty for text.
         codes: (n,) positions in ``texts``, −1 where a cell is empty; no entries for too many texts.
-        texts: the different texts as written, without spaces around them, sorted; empty for too many.
+        texts: the different texts as written, without spaces around them, sorted; empty for too
+            many.
         num_missing: empty cells, and in a numeric column cells such as ``NA``.
         first_missing: line of the file with the first of them; 0 for none.
         example: a value, as written in the file.
         missing: each cell that counts as missing → how often it occurs.
         num_empty: empty cells, missing for classes too.
         obstacle: first text that is no number, in a column of texts; ``obstacle_line`` is its line.
-        clash: numbers that would be one, or one that float64 cannot represent; they make the column text.
-        merged: two cells that differ by spaces around them or by Unicode's form, and are one text here.
+        clash: numbers that would be one, or one that float64 cannot represent; they
+            make the column text.
+        merged: two cells that differ by spaces around them or by Unicode's form, and are one text
+            here.
         equal: two texts of the same number, such as 1 and 1.0.
     """
 

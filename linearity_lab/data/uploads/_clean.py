@@ -27,7 +27,8 @@ from ntk_core.errors import InvalidInput
 MAX_CHANNELS = 4
 MAX_NAME = 100
 NUM_NAMED = 3
-# A feature is refused if rounding to float32 moves its values by more than this share of their spread.
+# A feature is refused if rounding to float32 moves its values by more than this share of their
+# spread.
 MAX_ROUNDING = 1e-3
 HELD = (
     "numbers whose differences float32 can hold (24 bits); "
@@ -82,8 +83,8 @@ def clean_upload(
     """Return validated inputs and targets.
 
     Raises:
-        InvalidInput: one sentence that names the choice (``features``, ``target``, ``classes``, ``side``) or
-            ``file``.
+        InvalidInput: one sentence that names the choice (``features``, ``target``, ``classes``,
+            ``side``) or ``file``.
         MissingValues: if a chosen column has missing values and rows with them are not dropped.
     """
     if choices.task not in TASKS:
@@ -461,7 +462,9 @@ def _numbered_classes(
 
 
 def _shaped_inputs(x: NDArray, name: str, tokens: bool) -> NDArray:
-    """Return inputs (n, d), (n, T, d) or (n, height, width, channels); image bytes scaled to 0 … 1."""
+    """Return inputs (n, d), (n, T, d) or (n, height, width, channels);
+    image bytes scaled to 0 … 1.
+    """
     if x.dtype.kind not in "biuf":
         raise InvalidInput("features", f"{name}, texts", "an array of numbers")
     if x.ndim == 1:

@@ -1,6 +1,8 @@
-"""Cleaned uploads on disk, by the SHA-256 of their content, which grants access and is never listed.
+"""Cleaned uploads on disk, by the SHA-256 of their content,
+which grants access and is never listed.
 
-Equal data share one file: each uploading session keeps a reference, and the file exists while one does.
+Equal data share one file: each uploading session keeps a reference, and the file
+exists while one does.
 """
 
 import contextlib
@@ -110,7 +112,8 @@ def keep_upload(
         The digest for ``load_dataset("upload", digest=…)``.
 
     Raises:
-        InvalidInput: if the directory is not writable, the quota is exceeded, or needed data leave no space.
+        InvalidInput: if the directory is not writable, the quota is exceeded, or needed
+            data leave no space.
     """
     keeper = keeper or Keeper()
     digest = upload_digest(cleaned)
@@ -144,7 +147,9 @@ def keep_upload(
 def forget_upload(
     digest: str, keeper: Keeper | None = None, *, needed: Collection[str] = ()
 ) -> None:
-    """Delete a session's reference, and the file if it has no other reference and no job needs it."""
+    """Delete a session's reference,
+    and the file if it has no other reference and no job needs it.
+    """
     if not DIGEST.match(digest):
         return
     _reference(digest, keeper or Keeper()).unlink(missing_ok=True)

@@ -50,11 +50,13 @@ def parse_upload(
     ('a', 'b', 'kind')
 
     Args:
-        header: whether the first row of a table names the columns; None to compare it with the rows below.
+        header: whether the first row of a table names the columns; None to compare it
+            with the rows below.
 
     Raises:
         InvalidInput: field ``header``, if this comparison is undecided.
-        InvalidInput: field ``file``, for files that are too large, damaged, dangerous, or of another type.
+        InvalidInput: field ``file``, for files that are too large, damaged, dangerous, or of
+            another type.
     """
     if len(data) > limits.max_bytes:
         found = size(len(data))

@@ -62,7 +62,9 @@ def against_width(
     measure: str = "change",
     grown: str = "",
 ) -> Chart:
-    """Draw a measure of every network against its width or grown size; name unmeasured networks below."""
+    """Draw a measure of every network against its width or grown size;
+    name unmeasured networks below.
+    """
     wanted = MEASURES[measure]
     lines = []
     for letter, found in points.items():
@@ -94,7 +96,9 @@ def against_width(
 
 
 def _linear_model_lines(points: Points, styles: Styles) -> list[Line]:
-    """Return ΔK of softmax(f_lin) of every network, whose own kernel is constant, where it was trained."""
+    """Return ΔK of softmax(f_lin) of every network, whose own kernel is constant,
+    where it was trained.
+    """
     lines = []
     for letter, found in points.items():
         dots = [
@@ -119,7 +123,9 @@ def measures(points: Points, output: str) -> tuple[str, ...]:
 
 
 def kept_at(points: Points, output: str) -> dict[int, dict[str, KernelSnapshot]]:
-    """Map ascending widths to kernels by network, for widths with a stored kernel of every network."""
+    """Map ascending widths to kernels by network,
+    for widths with a stored kernel of every network.
+    """
     kept: dict[int, dict[str, KernelSnapshot]] = {}
     for letter, found in points.items():
         for point in found:
@@ -224,7 +230,8 @@ def _kernel_row(name: str, matrix: np.ndarray) -> dict[str, object]:
 
 
 def spectra(snapshots: Snapshots, styles: Styles) -> Chart:
-    """Eigenvalues of K before (open, thin) and after training (filled), and of infinite width (dashed), descending.
+    """Eigenvalues of K before (open, thin) and after training (filled),
+    and of infinite width (dashed), descending.
 
     Eigenvalues at rounding level, below 10⁻⁷ of the largest in single precision, are left out.
     """
@@ -314,7 +321,9 @@ def _points_by_network(shown: Runs) -> dict[str, list[ArchitecturesPoint]]:
 
 
 def _styles(shown: Runs, output: str) -> Styles:
-    """Return the styles of networks; titles name what differs, and what the width is, unless the axis does."""
+    """Return the styles of networks;
+    titles name what differs, and what the width is, unless the axis does.
+    """
     networks = shown.spec.networks
     styles = compared_styles({letter: each.kind for letter, each in networks.items()}, output)
     is_named = bool(grown_size(shown.spec.architectures))

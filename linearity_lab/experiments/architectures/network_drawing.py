@@ -25,10 +25,12 @@ def drawing(
     input_shape: tuple[int, ...],
     width: int,
 ) -> go.Figure:
-    """Draw boxes for input, hidden layers and outputs; heights are logarithmic in the number of neurons.
+    """Draw boxes for input, hidden layers and outputs;
+    heights are logarithmic in the number of neurons.
 
-    Frozen layers are gray; convolutions are stacks of channels; an arc with ⊕ adds what it skips, one with ‖ is
-    concatenated, with ⊙ it mixes values; queries, keys and values branch off from one layer.
+    Frozen layers are gray; convolutions are stacks of channels; an arc with ⊕ adds what it
+    skips, one with ‖ is concatenated, with ⊙ it mixes values; queries, keys and values
+    branch off from one layer.
     """
     style = network_style(architecture.kind)
     features = [math.prod(input_shape), *(size.features for size in sizes)]
@@ -107,7 +109,9 @@ def _add_words(
 
 
 def _ends(skips: Sequence[Skip]) -> list[tuple[int, str]]:
-    """Return (layer, kind) of every end of a skip once, in order; several skips may end in one layer."""
+    """Return (layer, kind) of every end of a skip once, in order;
+    several skips may end in one layer.
+    """
     different = {(skip.end, skip.kind) for skip in skips}
     return sorted(different)
 
@@ -139,7 +143,9 @@ def drawn(spec: ArchitecturesSpec, letter: str) -> Chart:
 
 
 def size_rows(spec: ArchitecturesSpec) -> list[dict[str, object]]:
-    """One row per width: number of parameters (with removed edges), and smallest width or in-degree of each network."""
+    """One row per width: number of parameters (with removed edges),
+    and smallest width or in-degree of each network.
+    """
     rows = []
     for width in spec.widths:
         row: dict[str, object] = {"width m": width}

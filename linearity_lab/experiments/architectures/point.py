@@ -28,8 +28,8 @@ MAX_KEPT_SAMPLES = 200
 class ArchitecturesSpec(LetteredNetworks, SpecOf["ArchitecturesResult"]):
     """Kernel change of up to four networks that differ only in architecture.
 
-    ΔK = sup_t ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F against width. Each network has its own :class:`KernelChangeSpec`;
-    a point is one network at one width.
+    ΔK = sup_t ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F against width. Each network has its own
+    :class:`KernelChangeSpec`; a point is one network at one width.
 
     Source: Liu, Zhu & Belkin 2020, §4, §6 and App. G; the comparison is our choice.
 

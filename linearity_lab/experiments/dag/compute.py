@@ -1,4 +1,6 @@
-"""Networks on graphs, one width at a time: training, kernels, Hessian norms, smallest eigenvalues."""
+"""Networks on graphs, one width at a time:
+training, kernels, Hessian norms, smallest eigenvalues.
+"""
 
 import math
 from collections.abc import Mapping

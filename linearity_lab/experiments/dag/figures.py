@@ -1,4 +1,6 @@
-"""Figures of graphs against their widths: ΔK, ‖H‖, pre-activations, smallest eigenvalues (Zhu, Liu & Belkin 2022)."""
+"""Figures of graphs against their widths:
+ΔK, ‖H‖, pre-activations, smallest eigenvalues (Zhu, Liu & Belkin 2022).
+"""
 
 import functools
 import math
@@ -32,7 +34,9 @@ def series_of(points: Sequence[DAGPoint]) -> list[tuple[str, str]]:
 
 
 def axes_of(points: Sequence[DAGPoint]) -> list[Axis]:
-    """Return the meaningful axes, the better one first: the in-degree, unless it is constant in a graph."""
+    """Return the meaningful axes, the better one first:
+    the in-degree, unless it is constant in a graph.
+    """
     ends: list[Axis] = ["in-degree", "width"]
     for graph, output in series_of(points):
         if (
@@ -55,7 +59,9 @@ def line(
     fit: bool = True,
     drawn: str = YOURS,
 ) -> Line:
-    """Return one number per run of one graph and output; runs without a positive number are only named."""
+    """Return one number per run of one graph and output;
+    runs without a positive number are only named.
+    """
     dots = []
     for point, run in ((each, run) for each in points for run in each.of(graph, output)):
         if not of(run) > 0 and not (converged_only and run.outcome != "converged"):
@@ -92,7 +98,9 @@ def change_lines(
 
 
 def linear_model_lines(points: Sequence[DAGPoint], axis: Axis) -> list[Line]:
-    """Return ΔK of softmax(f_lin), whose own kernel is constant, for every graph with a softmax output."""
+    """Return ΔK of softmax(f_lin), whose own kernel is constant,
+    for every graph with a softmax output.
+    """
     lines: list[Line] = []
     for graph, output in series_of(points):
         if output == "softmax":
@@ -147,7 +155,8 @@ def _share(run: DAGRun, eigenvalue: float) -> float:
     return eigenvalue / run.smallest_eigenvalue[0] if run.smallest_eigenvalue[0] > 0 else math.nan
 
 
-# Of the first series: λ_min(K) as a share of λ_min(K(w₀)); a bound that is NaN beyond its assumptions.
+# Of the first series: λ_min(K) as a share of λ_min(K(w₀)); a bound that is NaN beyond its
+# assumptions.
 EIGENVALUES: dict[str, Of] = {
     "along the path": lambda run: _share(run, min(run.smallest_eigenvalue)),
     "in the ball, worst found": lambda run: _share(run, run.ball_eigenvalue),
@@ -187,7 +196,8 @@ def against(
     *,
     guide: bool = True,
 ) -> Chart:
-    """Lines against width or realized in-degree, log–log; without ``guide`` the vertical axis is linear.
+    """Lines against width or realized in-degree, log–log;
+    without ``guide`` the vertical axis is linear.
 
     ``widths`` are those of the whole sweep, so that the axis of widths stays while points arrive.
     """

@@ -67,7 +67,9 @@ def judged(text: str, spec: DAGSpec, sentence: str) -> JSON:
 
 
 def _beside(spec: DAGSpec) -> list[str]:
-    """Return sentences on the compared graphs of the gallery, and on nonlinear outputs beside a linear one."""
+    """Return sentences on the compared graphs of the gallery,
+    and on nonlinear outputs beside a linear one.
+    """
     sentences = []
     for name in spec.compared:
         found = graph_verdict(example_graphs()[name], spec.widths[-1], _shapes(spec).input_shape)

@@ -57,8 +57,9 @@ GraphField = Annotated[
 class DAGSpec(SweepSpec, SpecOf["DAGResult"]):
     """Kernel change and Hessian norms of networks on graphs.
 
-    ΔK = sup_t ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F and ‖∂²f_a/∂w²‖ at w₀ against width. Each graph and output has
-    its own network, trained by full-batch gradient descent: cross-entropy for softmax, ½‖φ(f) − y‖² otherwise.
+    ΔK = sup_t ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F and ‖∂²f_a/∂w²‖ at w₀ against width. Each graph and
+    output has its own network, trained by full-batch gradient descent: cross-entropy for softmax,
+    ½‖φ(f) − y‖² otherwise.
 
     Source: Zhu, Liu & Belkin 2022, Fig. 2, Theorems 3.6 and 3.8, App. D to F, §4.
 
@@ -140,7 +141,9 @@ BALL_CALLS = 375
 
 
 def counts(spec: DAGSpec, key: str, most: bool = False) -> tuple[costs.Counts, ...]:
-    """Count one width with all graphs, outputs and seeds; ``most`` assumes all allowed steps and products."""
+    """Count one width with all graphs, outputs and seeds;
+    ``most`` assumes all allowed steps and products.
+    """
     return tuple(_of_graph(spec, network, most) for network in _networks(spec, spec.value_of(key)))
 
 
@@ -198,7 +201,9 @@ def _of_graph(spec: DAGSpec, network: costs.Counted, most: bool) -> costs.Counts
 
 
 def _basis_entries(layers: Sequence[LayerSize]) -> int:
-    """Size of one direction of the Hessian's space: all edges of masked layers, else fan-in and features."""
+    """Size of one direction of the Hessian's space:
+    all edges of masked layers, else fan-in and features.
+    """
     return sum(
         layer.num_params
         if layer.masked
@@ -210,7 +215,8 @@ def _basis_entries(layers: Sequence[LayerSize]) -> int:
 
 
 class LayerLinearity(Value):
-    """Pre-activations of one group as functions of the weights below them (Zhu, Liu & Belkin 2022, Theorem 3.8).
+    """Pre-activations of one group as functions of the weights below them
+    (Zhu, Liu & Belkin 2022, Theorem 3.8).
 
     Attributes:
         group: its name, ``"output"`` for the outputs.
@@ -231,17 +237,20 @@ class DAGRun(TrainedRun):
     Attributes:
         graph: ``"drawn"``, or the name of a graph of the gallery.
         output: output nonlinearity φ.
-        min_in_degree: smallest number of edges into a neuron outside the first layer (Zhu et al., Eq. 8).
+        min_in_degree: smallest number of edges into a neuron outside the first layer
+            (Zhu et al., Eq. 8).
         max_in_degree: the largest one.
         smallest_eigenvalue: λ_min(K(w_t)) at the recorded steps.
         hessian_norm: ‖H‖ of the first output at w₀, mean over inputs; NaN if not requested.
         hessian_converged: whether every Hessian norm reached its tolerance.
         layers: pre-activations of every group, if requested.
-        ball_eigenvalue: smallest λ_min(K(w)) found for ‖w − w₀‖ ≤ R: an upper bound of the infimum; else NaN.
+        ball_eigenvalue: smallest λ_min(K(w)) found for ‖w − w₀‖ ≤ R: an upper bound of
+            the infimum; else NaN.
         gradient_norm: mean over the inputs of ‖∇_w f‖² of the first output at w₀.
-        gradient_bound: its lower bound in expectation (Proposition 4.4), NaN beyond its assumptions.
-        linear_model_change: ΔK(t) of softmax(f_lin), with f_lin trained by the same steps; softmax output alone. Empty
-            in results of older versions.
+        gradient_bound: its lower bound in expectation (Proposition 4.4), NaN beyond its
+            assumptions.
+        linear_model_change: ΔK(t) of softmax(f_lin), with f_lin trained by the same steps; softmax
+            output alone. Empty in results of older versions.
     """
 
     graph: str
@@ -264,7 +273,9 @@ class DAGRun(TrainedRun):
 
 
 class DAGPoint(TrainedPoint[DAGRun]):
-    """All runs of one width, graphs × outputs × seeds; ``num_params`` is that of the drawn graph."""
+    """All runs of one width, graphs × outputs × seeds;
+    ``num_params`` is that of the drawn graph.
+    """
 
     line = ("graph", "output")
 
@@ -309,7 +320,8 @@ class DAGResult(ResultValue):
 
     ``points`` are in the order of the widths; some may be missing.
 
-    ΔK = sup_t ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F, ‖∂²f_a/∂w²‖ at w₀ and λ_min(K(w_t)) of every graph, output and seed.
+    ΔK = sup_t ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F, ‖∂²f_a/∂w²‖ at w₀ and λ_min(K(w_t)) of every
+    graph, output and seed.
 
     Source: Zhu, Liu & Belkin 2022, Fig. 2, Theorems 3.6 and 3.8, §4.
 
@@ -334,7 +346,9 @@ class DAGResult(ResultValue):
 
 
 def dag_summary(spec: DAGSpec, points: Sequence[DAGPoint]) -> str:
-    """Realized in-degree, ΔK and ‖H‖ of each graph and output, the verdicts, and exponents with their intervals."""
+    """Realized in-degree, ΔK and ‖H‖ of each graph and output, the verdicts,
+    and exponents with their intervals.
+    """
     series = [(graph, output) for graph in spec.graphs() for output in spec.outputs]
     notes = columns.outcome_notes(points, then="; excluded from means")
     laws = [exponent(points, *each) for each in series]
@@ -343,7 +357,9 @@ def dag_summary(spec: DAGSpec, points: Sequence[DAGPoint]) -> str:
 
 
 def exponent(points: Sequence[DAGPoint], graph: str, output: str) -> str:
-    """Return the exponent of ΔK in the smallest in-degree, or in the width if the in-degree is constant."""
+    """Return the exponent of ΔK in the smallest in-degree,
+    or in the width if the in-degree is constant.
+    """
     runs = [(point.width, run) for point in points for run in point.of(graph, output)]
     constant = len({run.min_in_degree for _, run in runs if run.outcome == "converged"}) < 2
     name, places = (

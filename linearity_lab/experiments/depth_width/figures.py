@@ -1,4 +1,6 @@
-"""Depth against width: the scatter of K(x, x), ΔK and ‖H‖ / ‖∇f‖², against the depth and against β = Σ 1/m."""
+"""Depth against width: the scatter of K(x, x), ΔK and ‖H‖ / ‖∇f‖²,
+against the depth and against β = Σ 1/m.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -69,7 +71,9 @@ def against_depth(points: Sequence[DepthWidthPoint]) -> Chart:
 
 
 def against_beta(points: Sequence[DepthWidthPoint]) -> Chart:
-    """Draw ln(E[K²] / E[K]²) against β, a line for each width, with the derived limit of infinite depth and width."""
+    """Draw ln(E[K²] / E[K]²) against β, a line for each width,
+    with the derived limit of infinite depth and width.
+    """
     moment = "ln(E[K²] / E[K]²)"
     chart = _random(points, BETA, lambda point: point.log_moment, moment, moment)
     _add_intervals(
@@ -267,7 +271,9 @@ COMPARED = (ComparedAxis("depth", "depth L", "L"), ComparedAxis("beta", "β", "�
 
 
 def _trained(shown: Runs, measure: Measure[DepthRun]) -> Chart:
-    """Draw a measure of trained networks; with ‖H‖, state what the Hessian of a ReLU network misses."""
+    """Draw a measure of trained networks;
+    with ‖H‖, state what the Hessian of a ReLU network misses.
+    """
     chart = trained(shown.points, measure)
     if CURVATURE not in measured(shown.points):
         return chart

@@ -1,4 +1,6 @@
-"""Depth and width: randomness of the tangent kernel at w₀, and its change in training (Hanin & Nica 2020)."""
+"""Depth and width: randomness of the tangent kernel at w₀,
+and its change in training (Hanin & Nica 2020).
+"""
 
 from linearity_lab.dashboard.experiment_page import ExperimentPage
 from linearity_lab.experiments.depth_width.point import DepthWidthPoint, DepthWidthSpec

@@ -35,13 +35,15 @@ GAIN = math.sqrt(2)  # of hidden layers: E K(x, x) grows as L + 1 instead of exp
 class DepthWidthSpec(SweepSpec, SpecOf["DepthWidthResult"]):
     """Randomness and change of kernels across depths and widths.
 
-    Scatter of K(x, x) over random networks, ‖H‖ / K(x, x) and ΔK, for every pair of depth and width.
+    Scatter of K(x, x) over random networks, ‖H‖ / K(x, x) and ΔK, for every pair of depth and
+    width.
 
     Scatter is CV² = Var K / (E K)², and E[K²] / (E K)² = 1 + CV² grows with β = Σ_l 1/m_l = L/m.
 
-    Fully connected ReLU networks without biases: L hidden layers of width m, gain √2, linear output. At one input
-    the distribution of K(x, x) / |x|² depends only on (L, m), so it is measured for every pair. ‖H‖ and ΔK need data
-    and training; they have their own largest depths and width.
+    Fully connected ReLU networks without biases: L hidden layers of width m, gain √2,
+    linear output. At one input the distribution of K(x, x) / |x|² depends only on (L, m),
+    so it is measured for every pair. ‖H‖ and ΔK need data and training; they have their own
+    largest depths and width.
 
     Source: Hanin & Nica 2020, Theorem 1; docs/math/depth-and-width.md.
 

@@ -9,23 +9,26 @@ from linearity_lab.runs import Value
 
 RESAMPLES = 400
 LEVEL = 0.95
-# Above it one network in thousands dominates the second moment, which resampling cannot show. Our choice.
+# Above it one network in thousands dominates the second moment, which resampling
+# cannot show. Our choice.
 MOST_OF_ONE = 0.1
 
 Noise = Callable[[tuple[int, int]], np.ndarray]
 
 
 def random_kernels(depth: int, width: int, count: int, noise: Noise) -> np.ndarray:
-    """K(x, x) d / |x|² of ``count`` random networks f = v·a_L / √m, a_l = max(z_l, 0), z_l = √(2 / fan_in) W_l a_(l−1).
+    """K(x, x) d / |x|² of ``count`` random networks f = v·a_L / √m, a_l = max(z_l, 0),
+    z_l = √(2 / fan_in) W_l a_(l−1).
 
-    All layers are trained, W, v ~ N(0, 1), no biases. K = q_L + 2 Σ_l q_(l−1) |δ_l|² with q_l = |a_l|² / m, q_0 = 1 and
-    δ_l = ∂f/∂z_l. Only z_l and δ_l are drawn, 2 L m numbers in place of L m² weights: given a_(l−1), z_l is normal with
-    variance 2 q_(l−1). Given z = √(2/m) W a, W is random only orthogonal to a: Wᵀδ is |δ| g orthogonal to a, with
-    normal g, and (z·δ) √(m/2) / |a|² along a. The distribution is exact (docs/math/depth-and-width.md).
+    All layers are trained, W, v ~ N(0, 1), no biases. K = q_L + 2 Σ_l q_(l−1) |δ_l|² with
+    q_l = |a_l|² / m, q_0 = 1 and δ_l = ∂f/∂z_l. Only z_l and δ_l are drawn, 2 L m numbers in place
+    of L m² weights: given a_(l−1), z_l is normal with variance 2 q_(l−1). Given z = √(2/m) W a, W
+    is random only orthogonal to a: Wᵀδ is |δ| g orthogonal to a, with normal g, and (z·δ) √(m/2) /
+    |a|² along a. The distribution is exact (docs/math/depth-and-width.md).
 
     Args:
-        noise: shape → independent standard normal numbers, first for z_1 … z_L, then for v, then for Wᵀδ / |δ| of the
-            layers L … 2.
+        noise: shape → independent standard normal numbers, first for z_1 … z_L, then for v, then
+            for Wᵀδ / |δ| of the layers L … 2.
 
     Returns:
         (count,); 0 for networks with a dead layer.
@@ -55,10 +58,11 @@ def random_kernels(depth: int, width: int, count: int, noise: Noise) -> np.ndarr
 
 
 def second_moment(depth: int, width: int) -> float:
-    """E[K²] / E[K]² of these networks to leading order in 1/m; exact for one hidden layer, where it is 1 + 3/m.
+    """E[K²] / E[K]² of these networks to leading order in 1/m;
+    exact for one hidden layer, where it is 1 + 3/m.
 
-    (L + 1)⁻² Σ_(l, l') (1 + 5/m)^(L − |l − l'|) (1 + 1/m)^|l − l'|, over pairs of layers in K = Σ_l K_l.
-    Two parts share the hidden layers below or above both, but not those between.
+    (L + 1)⁻² Σ_(l, l') (1 + 5/m)^(L − |l − l'|) (1 + 1/m)^|l − l'|, over pairs of layers in K = Σ_l
+    K_l. Two parts share the hidden layers below or above both, but not those between.
 
     Source: docs/math/depth-and-width.md; the exponent 5 is that of Hanin & Nica 2020, Theorem 1.
     """
@@ -70,7 +74,9 @@ def second_moment(depth: int, width: int) -> float:
 
 
 def limit_moment(beta: float) -> float:
-    """:func:`second_moment` for L, m → ∞ at β = L/m: (e^(5β) (4β − 1) + e^β) / (8β²), 1 at β = 0."""
+    """:func:`second_moment` for L, m → ∞ at β = L/m:
+    (e^(5β) (4β − 1) + e^β) / (8β²), 1 at β = 0.
+    """
     if beta < 1e-4:  # cancellation below; 11/3 is the slope at 0
         return 1 + 11 / 3 * beta
     return (math.exp(5 * beta) * (4 * beta - 1) + math.exp(beta)) / (8 * beta**2)

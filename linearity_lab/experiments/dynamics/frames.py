@@ -1,4 +1,6 @@
-"""Animation of the network and its linear model: one frame per recorded step, with a slider and play button."""
+"""Animation of the network and its linear model:
+one frame per recorded step, with a slider and play button.
+"""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -32,7 +34,9 @@ LEGEND_ROW = 24  # pixels
 def moving(
     point: DynamicsPoint, output: str, method: str, axis: TimeAxis = "step", at: float | None = None
 ) -> Chart:
-    """Animate functions of a one-dimensional input, else network outputs against the linear model, from ``at``."""
+    """Animate functions of a one-dimensional input, else network outputs against the linear model,
+    from ``at``.
+    """
     run = point.of(output, method)[0]  # with recorded outputs
     shown_at = times(run.steps, run.learning_rate, axis)
     index = (
@@ -59,7 +63,9 @@ def moving(
 
 
 def end_curves(point: DynamicsPoint, run: DynamicsRun, models: Iterable[str]) -> list[go.Scatter]:
-    """Draw training data and the function of each model at the end of training, for one-dimensional inputs."""
+    """Draw training data and the function of each model at the end of training,
+    for one-dimensional inputs.
+    """
     data = go.Scatter(
         x=[row[0] for row in point.x],
         y=[row[0] for row in point.y],
@@ -142,7 +148,9 @@ def _animated(
     traces: list[int],
     index: int,
 ) -> go.Figure:
-    """Add a slider over all records to ``figure``, which shows record ``index``; play starts from the first."""
+    """Add a slider over all records to ``figure``, which shows record ``index``;
+    play starts from the first.
+    """
     for trace, data in zip(traces, frame(index), strict=True):
         figure.data[trace].update(data)
     figure.frames = [
@@ -235,9 +243,9 @@ def ball(
 ) -> Chart:
     """Draw ‖w_t − w₀‖₂ and ΔK(t) at one width for every method.
 
-    With several methods, the dashed line is the ball of gradient descent; with one, dotted lines show ΔK(t) by layer.
-    The caption names diverged runs of all ``points``. ``num_rows`` of the kernels, n·C, limits the condition numbers
-    that single precision resolves.
+    With several methods, the dashed line is the ball of gradient descent; with one, dotted lines
+    show ΔK(t) by layer. The caption names diverged runs of all ``points``. ``num_rows`` of the
+    kernels, n·C, limits the condition numbers that single precision resolves.
     """
     methods = occurring([point], "method")
     curves = []
@@ -315,7 +323,9 @@ def _rows_of_ball(runs: Sequence[DynamicsRun], num_rows: int) -> list[dict[str, 
 
 
 def ball_radius(point: DynamicsPoint, output: str) -> float | None:
-    """Return the largest distance of gradient descent from w₀ at this width, as the reference; else None."""
+    """Return the largest distance of gradient descent from w₀ at this width,
+    as the reference; else None.
+    """
     runs = point.of(output, REFERENCE)
     return (
         max(run.sup_distance for run in runs)
@@ -325,7 +335,9 @@ def ball_radius(point: DynamicsPoint, output: str) -> float | None:
 
 
 def leaving_caption(point: DynamicsPoint, output: str) -> list[str]:
-    """Return which methods leave the ball of gradient descent, when, and the kernel change afterwards."""
+    """Return which methods leave the ball of gradient descent, when,
+    and the kernel change afterwards.
+    """
     radius = ball_radius(point, output)
     if radius is None:
         return []
@@ -352,7 +364,9 @@ def leaving_caption(point: DynamicsPoint, output: str) -> list[str]:
 
 
 def divergence_caption(points: Sequence[DynamicsPoint]) -> list[str]:
-    """Return one sentence per method with diverged runs: the model, the step, and the stable rate."""
+    """Return one sentence per method with diverged runs:
+    the model, the step, and the stable rate.
+    """
     sentences = []
     for method in occurring(points, "method"):
         runs = [

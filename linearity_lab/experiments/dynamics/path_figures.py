@@ -48,7 +48,8 @@ MOST_TRAJECTORIES = 4  # limited by the number of colors
 def trajectories(
     point: DynamicsPoint, output: str, method: str, axis: TimeAxis, points: PointSet
 ) -> Chart:
-    """Draw outputs at followed points against time: network solid, linear model dashed, infinite width dotted.
+    """Draw outputs at followed points against time:
+    network solid, linear model dashed, infinite width dotted.
 
     With classes, the output of the point's own class.
     """
@@ -103,10 +104,11 @@ def _largest_gap(network: Outputs, linear: Outputs) -> float:
 def difference_against_time(
     points: Sequence[DynamicsPoint], method: str, axis: TimeAxis, kind: str = "fully-connected"
 ) -> Chart:
-    """Draw the relative mean-squared difference of network and linear model for every width, output and seed.
+    """Draw the relative mean-squared difference of network and linear model for every width,
+    output and seed.
 
-    Color and dash show the output; wider networks have thicker lines. A marker shows the departure, after which the
-    difference stays above one percent.
+    Color and dash show the output; wider networks have thicker lines. A marker shows the departure,
+    after which the difference stays above one percent.
     """
     points = sorted(points, key=lambda point: point.width)
     curves = []
@@ -169,7 +171,9 @@ def difference_against_time(
 def trajectory_rows(
     point: DynamicsPoint, output: str, method: str, points: PointSet
 ) -> list[dict[str, object]]:
-    """Return one row per recorded step and followed point, with the outputs of its class under every model."""
+    """Return one row per recorded step and followed point,
+    with the outputs of its class under every model.
+    """
     run = point.of(output, method)[0]  # with recorded outputs
     targets = point.y if points is PointSet.TRAINING else point.y_test
     return [

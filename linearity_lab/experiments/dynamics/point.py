@@ -54,7 +54,8 @@ class DynamicsSpec(TrainedSweep, SpecOf["DynamicsResult"]):
     Measures Σ_i ‖F − F_lin‖² / Σ_i ‖F_lin‖².
 
     F_lin(w) = F(w₀) + ⟨∇F(w₀), w − w₀⟩. One run per width, output, method and seed. F is the
-    network with its output φ. Under cross-entropy with a softmax output it is f: that loss applies the softmax itself.
+    network with its output φ. Under cross-entropy with a softmax output it is f: that loss
+    applies the softmax itself.
 
     Source: Liu, Zhu & Belkin 2020, §2; Lee et al. 2019, §2.2; docs/math/linearized-training.md.
 
@@ -132,7 +133,8 @@ def counts(spec: DynamicsSpec, key: str, most: bool = False) -> tuple[Counts, ..
     num_linear = sum(METHODS[method].is_linear for method in spec.methods)
     others = len(spec.methods) - num_linear
     records = spec.training.num_records * len(spec.methods)
-    # A Gauss–Newton step computes one kernel and solves one system; the linear model's kernel is constant.
+    # A Gauss–Newton step computes one kernel and solves one system; the linear model's
+    # kernel is constant.
     solved_steps = costs.typical_steps(spec.training.max_steps, most, typical=50)
     solving = sum(METHODS[method].solves for method in spec.methods) * solved_steps
     with_test = 1 + network.num_test / network.num_samples
@@ -169,7 +171,8 @@ class ModelPath(Value):
         loss, test_loss: mean losses.
         accuracy, test_accuracy: shares of correctly classified points; empty without classes.
         distance: ‖w_t − w₀‖₂.
-        outputs, test_outputs: F at the followed points, one block of rows per record; first seed only.
+        outputs, test_outputs: F at the followed points, one block of rows per record; first seed
+            only.
     """
 
     outcome: Outcome
@@ -200,7 +203,8 @@ class DynamicsRun(trained_sweep.RecordedTraining):
         change: ΔK(t) = ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F of the kernel of φ(f) on the training points.
         smallest, largest: λ_min and λ_max of that kernel.
         layer_change: the layers' parts of ΔK(t), ‖K_l(w_t) − K_l(w₀)‖_F / ‖K(w₀)‖_F.
-        difference, test_difference: Σ_i ‖F − F_lin‖² / Σ_i ‖F_lin‖² over all training and test points.
+        difference, test_difference: Σ_i ‖F − F_lin‖² / Σ_i ‖F_lin‖² over all training and test
+            points.
     """
 
     output: str
@@ -225,28 +229,38 @@ class DynamicsRun(trained_sweep.RecordedTraining):
 
     @property
     def sup_change(self) -> float:
-        """Sup of ΔK(t) over recorded times until the network reaches the threshold, as in every experiment."""
+        """Sup of ΔK(t) over recorded times until the network reaches the threshold,
+        as in every experiment.
+        """
         return finite_sup(self.change[: self._num_until_crossing])
 
     @property
     def sup_difference(self) -> float:
-        """Sup over recorded times of the relative mean-squared difference on the training points."""
+        """Sup over recorded times of the relative mean-squared difference on the
+        training points.
+        """
         return finite_sup(self.difference)
 
     @property
     def sup_distance(self) -> float:
-        """Sup of ‖w_t − w₀‖₂ until the network reaches the threshold: radius of the smallest ball with the path."""
+        """Sup of ‖w_t − w₀‖₂ until the network reaches the threshold:
+        radius of the smallest ball with the path.
+        """
         return finite_sup(self.network.distance[: self._num_until_crossing])
 
     @property
     def _num_until_crossing(self) -> int:
-        """Number of records until the network reaches the threshold; the linear model may take longer."""
+        """Number of records until the network reaches the threshold;
+        the linear model may take longer.
+        """
         crossed = self.network.crossing_step
         return len(self.steps) if crossed is None else self.steps.index(crossed) + 1
 
     @property
     def departure_step(self) -> int | None:
-        """First recorded step from which the relative difference stays above 1%; None without one."""
+        """First recorded step from which the relative difference stays above 1%;
+        None without one.
+        """
         index = departure(self.difference, DEPARTURE_LEVEL)
         return None if index is None else self.steps[index]
 
@@ -341,7 +355,9 @@ class DynamicsResult(ResultValue):
 
 
 def dynamics_summary(spec: DynamicsSpec, points: Sequence[DynamicsPoint]) -> str:
-    """Return a table of means over seeds and the exponent of the difference for each output and method."""
+    """Return a table of means over seeds and the exponent of the difference for
+    each output and method.
+    """
     laws = [
         exponent_line(
             f"{OUTPUTS[output].title}, {METHODS[method].title}: ‖F − F_lin‖ / ‖F_lin‖", law

@@ -65,7 +65,8 @@ _LOSSES = {
 
 
 def along_steps(point: EarlyPoint, runs: Sequence[EarlyRun], view: View) -> Chart:
-    """One quantity of the network and its linear models against the step, with departure and end of the linear phase.
+    """One quantity of the network and its linear models against the step,
+    with departure and end of the linear phase.
 
     ``runs`` are the seeds of one activation; the first one is drawn strong.
     """
@@ -115,7 +116,9 @@ def along_steps(point: EarlyPoint, runs: Sequence[EarlyRun], view: View) -> Char
 
 
 def distance_and_bound(point: EarlyPoint, runs: Sequence[EarlyRun]) -> Chart:
-    """Draw ‖u − u_lin‖/√n and ‖θ − θ₀‖ on the training inputs against the step, each below its bound."""
+    """Draw ‖u − u_lin‖/√n and ‖θ − θ₀‖ on the training inputs against the step,
+    each below its bound.
+    """
     curves = []
     for index, run in enumerate(runs):
         if run.path is None:
@@ -156,7 +159,9 @@ def distance_and_bound(point: EarlyPoint, runs: Sequence[EarlyRun]) -> Chart:
 
 
 def single_outputs(run: EarlyRun) -> Chart:
-    """Outputs on a few test inputs against the step: network solid, linear model dashed, one color per input."""
+    """Outputs on a few test inputs against the step:
+    network solid, linear model dashed, one color per input.
+    """
     models = (("network", "solid", run.network), ("linear model ψ", "dash", run.linear))
     curves = [dash_key(title, dash) for title, dash, _ in models]
     count = min(len(run.targets), MOST_CURVES)  # limited by the number of colors; the table has all
@@ -245,7 +250,9 @@ def _curves(run: EarlyRun, view: View) -> list[tuple[int, Style, Sequence[float]
 
 
 def _add_moments(figure: go.Figure, run: EarlyRun, at_top: bool) -> None:
-    """Draw vertical lines, labeled away from curves: end of the linear phase, and departure of the network."""
+    """Draw vertical lines, labeled away from curves:
+    end of the linear phase, and departure of the network.
+    """
     is_seen = 1 < run.linear_phase < len(run.steps) - 1
     trained = run.steps[run.linear_phase] if is_seen else None
     moments = (
@@ -310,7 +317,8 @@ _NORMS: dict[str, Callable[[KernelComparison], float]] = {
 
 
 def against_swept(points: Sequence[EarlyPoint], quantity: str) -> Chart:
-    """Draw discrepancy over the linear phase, or departure time η·step, of every activation in a sweep.
+    """Draw discrepancy over the linear phase, or departure time η·step,
+    of every activation in a sweep.
 
     A network that never departs has no departure time.
     """
@@ -336,7 +344,9 @@ def against_swept(points: Sequence[EarlyPoint], quantity: str) -> Chart:
 
 
 def kernel_distance(points: Sequence[EarlyPoint]) -> Chart:
-    """Draw ‖K − ψψᵀ‖ in both norms against the swept setting, relative to the first point, with a 1/d guide."""
+    """Draw ‖K − ψψᵀ‖ in both norms against the swept setting, relative to the first point,
+    with a 1/d guide.
+    """
     points = sorted(points, key=lambda point: point.value)
     lines = []
     ends = []
@@ -407,7 +417,9 @@ def input_sizes(points: Sequence[EarlyPoint]) -> Chart:
 
 
 def constant_rows(point: EarlyPoint) -> list[dict[str, object]]:
-    """Return one row per activation: moments, then weights of x/√d and of the constant feature at rate 1."""
+    """Return one row per activation:
+    moments, then weights of x/√d and of the constant feature at rate 1.
+    """
     return [
         {
             "activation": ACTIVATIONS[name].title,

@@ -1,4 +1,6 @@
-"""Data sets of the experiment: random inputs with targets computed from them, image pairs with labels ±1."""
+"""Data sets of the experiment:
+random inputs with targets computed from them, image pairs with labels ±1.
+"""
 
 import math
 from dataclasses import replace
@@ -67,7 +69,8 @@ def synthetic_data(
 def image_pair(name: str, classes: tuple[int, ...] | None = None, **options: object) -> Dataset:
     """Load two image classes with targets −1 and +1, each image scaled to mean 0 and variance 1.
 
-    ``options`` are those of ``load_dataset`` (``num_samples``, ``num_test``, ``resolution``, ``seed``).
+    ``options`` are those of ``load_dataset`` (``num_samples``, ``num_test``,
+    ``resolution``, ``seed``).
 
     Source: Hu, Xiao, Adlam & Pennington 2020, §4.2 and App. A.
     """

@@ -27,7 +27,8 @@ EARLY_OUTCOME_WORDS: dict[str, str] = {
     "completed": "took all steps",
     "diverged": "diverged: the loss rose far above its initial value, or became infinite or not a number",
 }
-# Our choices: when the linear model counts as trained, and when the network counts as better than it.
+# Our choices: when the linear model counts as trained, and when the network counts as better than
+# it.
 LINEAR_PHASE_SHARE = 0.8
 DEPARTURE_SHARE = 0.05
 
@@ -35,7 +36,8 @@ Series = tuple[float, ...]
 
 
 class Constants(Value):
-    """Constants of the linear model ψ = [inputs · x/√d; constant; norm₀ + norm₁ s + norm₂ s²] of an activation.
+    """Constants of the linear model ψ = [inputs · x/√d; constant;
+    norm₀ + norm₁ s + norm₂ s²] of an activation.
 
     Attributes:
         zeta, nu, theta: ζ, ν and (ϑ₀, ϑ₁, ϑ₂) of Hu, Xiao, Adlam & Pennington 2020.
@@ -55,7 +57,8 @@ class ModelCurve(Value):
 
     Attributes:
         train_loss, test_loss: (1/2n) Σ (f − y)², the first on at most 5,000 training inputs.
-        span_loss, complement_loss: test loss of the residual inside and outside the span of the inputs.
+        span_loss, complement_loss: test loss of the residual inside and outside the span of the
+            inputs.
         outputs: outputs on a few test inputs at each recorded step; first seed only.
     """
 
@@ -90,13 +93,14 @@ class EarlyRun(Value):
     Attributes:
         learning_rate: η, as used.
         steps: recorded steps, starting at 0; time is learning_rate × step.
-        distance, naive_distance: mean (f − f_lin)² on the test inputs, for ψ and without the norm feature.
+        distance, naive_distance: mean (f − f_lin)² on the test inputs, for ψ and
+            without the norm feature.
         linear_power: mean f_lin² on the test inputs.
         target_power: mean y² on the test inputs.
         optimal_train_loss, optimal_test_loss: losses of the best linear fit to the training inputs.
         targets: y at the inputs of ``outputs``.
-        path: distance and movement of the training beside their bounds; for full batches and a kernel on all training
-            inputs. None in results of older versions.
+        path: distance and movement of the training beside their bounds; for full batches and a
+            kernel on all training inputs. None in results of older versions.
     """
 
     activation: str
@@ -123,7 +127,9 @@ class EarlyRun(Value):
 
     @property
     def distance_bounds(self) -> Series:
-        """(ε/n) η t ‖y‖/√n at the records: bounds of ‖u − u_lin‖/√n for a constant kernel; empty without a path."""
+        """(ε/n) η t ‖y‖/√n at the records: bounds of ‖u − u_lin‖/√n for a constant kernel;
+        empty without a path.
+        """
         if self.path is None:
             return ()
         slope = self.path.kernel_error / self.path.num_samples * self.path.scale
@@ -131,7 +137,9 @@ class EarlyRun(Value):
 
     @property
     def movement_bounds(self) -> Series:
-        """√(η t) ‖y‖/√n at the records: bounds of ‖θ − θ₀‖ at stable rates; empty without a path."""
+        """√(η t) ‖y‖/√n at the records: bounds of ‖θ − θ₀‖ at stable rates;
+        empty without a path.
+        """
         if self.path is None:
             return ()
         return tuple(self.path.scale * math.sqrt(time) for time in self.times)
@@ -167,7 +175,9 @@ class EarlyRun(Value):
         )
 
     def share_at(self, index: int) -> float:
-        """Progress of the linear model from its initial to its best training loss; NaN if they are equal."""
+        """Progress of the linear model from its initial to its best training loss;
+        NaN if they are equal.
+        """
         start = self.linear.train_loss[0]
         way = start - self.optimal_train_loss
         return (start - self.linear.train_loss[index]) / way if way > 0 else math.nan
@@ -184,14 +194,18 @@ class EarlyRun(Value):
 
     @property
     def share_together(self) -> float:
-        """Progress of the linear model when the test losses first differ by 5% in either direction."""
+        """Progress of the linear model when the test losses first differ by 5% in
+        either direction.
+        """
         pairs = zip(self.network.test_loss, self.linear.test_loss, strict=True)
         apart = (i for i, (net, lin) in enumerate(pairs) if abs(net - lin) > DEPARTURE_SHARE * lin)
         return self.share_at(next(apart, -1))
 
     @property
     def departure(self) -> int | None:
-        """Index of the first record at which the network's test loss is 5% below that of the linear model."""
+        """Index of the first record at which the network's test loss is 5% below
+        that of the linear model.
+        """
         pairs = zip(self.network.test_loss, self.linear.test_loss, strict=True)
         return next(
             (i for i, (net, lin) in enumerate(pairs) if net < (1 - DEPARTURE_SHARE) * lin), None
@@ -230,11 +244,13 @@ class EarlyRun(Value):
 
 
 class KernelComparison(Value):
-    """Kernels of the network (at w₀ or infinite width) and its linear model on ``num_samples`` inputs, at rate 1.
+    """Kernels of the network (at w₀ or infinite width) and its linear model on
+    ``num_samples`` inputs, at rate 1.
 
     Attributes:
         kernel, linear: spectral norms of both.
-        difference, naive_difference: spectral norms of the distance, with and without the norm feature.
+        difference, naive_difference: spectral norms of the distance, with and without the norm
+            feature.
         frobenius_difference: Frobenius norm of the distance.
     """
 
@@ -249,7 +265,8 @@ class KernelComparison(Value):
 
 
 class InputSizes(Value):
-    """Deviations of inputs from orthogonal ones of equal norms; as ``ntk_core.early_time.input_sizes``.
+    """Deviations of inputs from orthogonal ones of equal norms;
+    as ``ntk_core.early_time.input_sizes``.
 
     Attributes:
         norms: max over i of |‖x_i‖²/d − 1|.
@@ -270,7 +287,8 @@ class EarlyPoint(PointValue):
         covariance_ratio: Tr[Σ²]/d of the inputs.
         span_dimension: dimension of the span of the test inputs.
         constants: by activation.
-        inputs: sizes of the random inputs of compared kernels. None without, and in results of older versions.
+        inputs: sizes of the random inputs of compared kernels. None without, and in
+            results of older versions.
     """
 
     of_each_seed: ClassVar[tuple[str, ...]] = ("runs", "kernels")
@@ -293,7 +311,9 @@ class EarlyPoint(PointValue):
 
     @property
     def time_scale(self) -> float:
-        """d ln d: in units of 1/η the time that the theorems of Hu et al. 2020 allow, up to a constant."""
+        """d ln d: in units of 1/η the time that the theorems of Hu et al.
+        2020 allow, up to a constant.
+        """
         return self.input_dim * math.log(self.input_dim)
 
     @property
@@ -417,7 +437,9 @@ class EarlyTimeResult(ResultValue):
 
 
 def early_summary(spec: EarlyTimeSpec, points: Sequence[EarlyPoint]) -> str:
-    """Return one line per point and activation of trained networks, then compared kernels, each with exponents."""
+    """Return one line per point and activation of trained networks, then compared kernels,
+    each with exponents.
+    """
     swept = {"width": "m", "input_dim": "d"}[spec.swept]
     lines: list[str] = []
     if any(point.runs for point in points):

@@ -51,7 +51,9 @@ TargetName = Literal["teacher", "norm", "sign", "linear"]
 
 
 class EarlyDataSpec(SpecPart):
-    """Random inputs with targets computed from them, or two image classes with targets −1 and +1."""
+    """Random inputs with targets computed from them,
+    or two image classes with targets −1 and +1.
+    """
 
     selector: ClassVar[str] = "name"
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {
@@ -171,7 +173,9 @@ class EarlyNetworkSpec(SpecPart):
     def architecture(
         self, activation: str, d: int, trained: Literal["all", "hidden", "last"] = "all"
     ) -> ArchitectureSpec:
-        """Return the architecture for inputs of dimension d; filters may be longer than for images."""
+        """Return the architecture for inputs of dimension d;
+        filters may be longer than for images.
+        """
         length = max(1, min(d, round(d**self.filter_exponent)))
         return ArchitectureSpec.model_construct(
             kind="fully-connected" if self.kind == "fully-connected" else "convnet",
@@ -302,7 +306,9 @@ class EarlyTimeSpec(SeededSpec, SpecOf["EarlyTimeResult"]):
 
     @property
     def has_path(self) -> bool:
-        """Whether distance and movement are recorded: full batches, and the kernel on all training inputs."""
+        """Whether distance and movement are recorded:
+        full batches, and the kernel on all training inputs.
+        """
         n = self.dataset.num_samples
         is_whole = self.kernel_samples == n <= NUM_LOSS_INPUTS and not self.training.batch_size
         return is_whole and not self.infinite_width
@@ -366,8 +372,9 @@ _KERNEL_BYTES = 4 * 2**30  # for blocks of a network's kernel
 def counts(spec: EarlyTimeSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
     """Count one point, all activations and seeds; always all steps.
 
-    Memory: data and their features in float64; weights, gradient and a copy; inputs, pre-activations and cotangents of
-    a batch (patches, for convolutions), each once more as a temporary; the order of the batches; kernels in float64.
+    Memory: data and their features in float64; weights, gradient and a copy; inputs,
+    pre-activations and cotangents of a batch (patches, for convolutions), each once more as a
+    temporary; the order of the batches; kernels in float64.
     """
     layers, n, n_test, d = (
         _layers(spec, key),

@@ -1,4 +1,6 @@
-"""Networks, their linear models and kernel regression on test points, one width, ρ and n at a time."""
+"""Networks, their linear models and kernel regression on test points, one width,
+ρ and n at a time.
+"""
 
 import math
 from collections.abc import Mapping
@@ -74,7 +76,8 @@ def _run(
     )
     progress.report(0.0, "initial kernel")
     net = build_network(spec.architecture, width, data.num_outputs, "linear")
-    # Training α f toward y at rate η equals training f toward y/α at α² η: one program serves every richness.
+    # Training α f toward y at rate η equals training f toward y/α at α² η: one program
+    # serves every richness.
     factor = width**-richness
     given = spec.training.learning_rate
     options = train_options(
@@ -124,7 +127,9 @@ class _Record(NamedTuple):
 
 
 class _Predictions(Measure[dict[str, tuple[object, ...]]]):
-    """Measurements of a network and its kernels; F = ``factor`` · f, and all kernels are those of f."""
+    """Measurements of a network and its kernels;
+    F = ``factor`` · f, and all kernels are those of f.
+    """
 
     def __init__(self, net: Network, data: Dataset, factor: float, ridge: float):
         self._net, self._data, self._factor, self._ridge = net, data, factor, ridge
@@ -173,7 +178,9 @@ class _Predictions(Measure[dict[str, tuple[object, ...]]]):
         }
 
     def eigenspaces(self) -> dict[str, tuple[float, ...]]:
-        """Return shares of y in leading eigenvectors of the first and last kernel, and their angles."""
+        """Return shares of y in leading eigenvectors of the first and last kernel,
+        and their angles.
+        """
         ranks, count = (
             tuple(rank for rank in RANKS if rank <= self._y.size),
             min(ANGLES, self._y.size),

@@ -1,4 +1,6 @@
-"""Test error of network and kernels against width and n, training histories, and leading eigenvectors."""
+"""Test error of network and kernels against width and n, training histories,
+and leading eigenvectors.
+"""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -60,7 +62,9 @@ def at(
 
 
 def lines(points: Points, where: Where, what: str, richness: float | None = None) -> list[Line]:
-    """Return every model at one ρ, or else the network at every ρ, extremes first, with K₀ and K_∞ once."""
+    """Return every model at one ρ, or else the network at every ρ, extremes first,
+    with K₀ and K_∞ once.
+    """
     found = richnesses(points)
     if richness is not None or len(found) == 1:
         chosen = at(points, richness=found[0] if richness is None else richness)
@@ -112,7 +116,9 @@ def against(
     richness: float | None = None,
     width: int | None = None,
 ) -> Chart:
-    """Draw test error or loss against width, or against n at a given ``width`` (learning curves)."""
+    """Draw test error or loss against width,
+    or against n at a given ``width`` (learning curves).
+    """
     if width is None:
         drawn = lines(points, lambda point: point.width, what, richness)
         axis, heading = width_axis(spec.widths), "Against width"
@@ -160,7 +166,9 @@ def _bars(line: Line) -> Mapping[str, object]:
 
 
 def along(points: Points, what: str, width: int, richness: float, samples: int) -> Chart:
-    """Draw test error of network and after kernel, alignment, distance from K₀ and its rate, step by step."""
+    """Draw test error of network and after kernel, alignment, distance from K₀ and its rate,
+    step by step.
+    """
     runs = [
         run
         for point in at(points, width=width, richness=richness, samples=samples)
@@ -235,7 +243,9 @@ def eigenspaces(points: Points, width: int, richness: float, samples: int) -> Ch
 
 
 def angles(points: Points, width: int, samples: int) -> Chart:
-    """Draw principal angles between the leading eigenspaces of K₀ and of the final kernel, a line for each ρ."""
+    """Draw principal angles between the leading eigenspaces of K₀ and of the final kernel,
+    a line for each ρ.
+    """
     shown = sorted(at(points, width=width, samples=samples), key=lambda point: point.richness)
     drawn = [
         Line(

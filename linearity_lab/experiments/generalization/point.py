@@ -33,12 +33,15 @@ MAX_ROWS = 5000  # largest n·C of an inverted kernel
 class GeneralizationSpec(TrainedSweep, SpecOf["GeneralizationResult"]):
     """Test errors of networks, their linear models and their kernels.
 
-    Compares F = m^(−ρ) f, its linear model, and regression with K₀, with K_s along training, and with K_∞.
+    Compares F = m^(−ρ) f, its linear model, and regression with K₀, with K_s along
+    training, and with K_∞.
 
-    F trains by gradient descent on the square loss; the rate grows as m^(2ρ), so F learns equally fast at every width.
-    Kernels predict K(x, X) (K(X, X) + (λ + ε) k̄ 1)⁻¹ y, see :func:`kernel_regression`. A point is (m, ρ, n).
+    F trains by gradient descent on the square loss; the rate grows as m^(2ρ), so F learns equally
+    fast at every width. Kernels predict K(x, X) (K(X, X) + (λ + ε) k̄ 1)⁻¹ y, see
+    :func:`kernel_regression`. A point is (m, ρ, n).
 
-    Source: Yang & Hu 2021, §3; Ghorbani, Mei, Misiakiewicz & Montanari 2020; Long 2021; docs/math/generalization.md.
+    Source: Yang & Hu 2021, §3; Ghorbani, Mei, Misiakiewicz & Montanari 2020; Long 2021;
+    docs/math/generalization.md.
 
     >>> GeneralizationSpec(widths=(100,), richness=(0.0, 0.5), samples=(120,)).point_keys()
     ('width=100,richness=0.0,samples=120', 'width=100,richness=0.5,samples=120')
@@ -66,7 +69,9 @@ class GeneralizationSpec(TrainedSweep, SpecOf["GeneralizationResult"]):
     samples: Annotated[tuple[Annotated[int, Field(ge=1, le=MAX_ROWS)], ...], Ascending] = Field(
         default=(), max_length=16, title="Learning curve, n"
     )
-    """Numbers n of training points for learning curves, each at every width; empty: that of the data."""
+    """Numbers n of training points for learning curves, each at every width; empty:
+    that of the data.
+    """
     num_seeds: int = TrainedSweep.field(
         "num_seeds", 3, "Independent networks, with data of their own, for each point."
     )
@@ -83,7 +88,8 @@ class GeneralizationSpec(TrainedSweep, SpecOf["GeneralizationResult"]):
 
     @model_validator(mode="after")
     def _richness_scales_the_rate(self) -> Self:
-        # Training α f at the rate η is training f toward y/α at α² η, for these methods and this loss alone.
+        # Training α f at the rate η is training f toward y/α at α² η, for these methods
+        # and this loss alone.
         training = self.training
         if not training.method.is_linear:
             allowed = "a method whose steps are linear in the gradient: ρ scales its rate by m^(2ρ)"
@@ -133,7 +139,9 @@ class GeneralizationSpec(TrainedSweep, SpecOf["GeneralizationResult"]):
 
     @property
     def least_risk(self) -> tuple[float, float]:
-        """Lower bounds (test error, test loss) of all models on this distribution; NaN if unknown."""
+        """Lower bounds (test error, test loss) of all models on this distribution;
+        NaN if unknown.
+        """
         return DATASETS[self.dataset.name].least_risk(self.dataset.options())
 
     def num_records(self, key: str) -> Mapping[str, int]:
@@ -141,7 +149,9 @@ class GeneralizationSpec(TrainedSweep, SpecOf["GeneralizationResult"]):
         return {"runs": self.num_seeds}
 
     def point_keys(self) -> tuple[str, ...]:
-        """``width=100,richness=0.5,samples=120``, every width at every ρ and n, in order of cost."""
+        """``width=100,richness=0.5,samples=120``, every width at every ρ and n,
+        in order of cost.
+        """
         sizes = sorted(
             ((width, n) for width in self.widths for n in self.counts),
             key=lambda size: size[0] * size[1],
@@ -206,15 +216,19 @@ class GeneralizationRun(TrainedRun):
         steps: recorded steps, starting at w₀; ``change`` is ΔK there.
         loss: training loss of the network there.
         network: its test error and loss there.
-        after: of regression with the kernel there, K_s(x, X) K_s(X, X)⁻¹ y; the first is K₀, the last the after kernel.
-        onward: of the linear model at w_s, trained to the end, f_s(x) + K_s(x, X) K_s(X, X)⁻¹ (y − f_s(X)).
+        after: of regression with the kernel there, K_s(x, X) K_s(X, X)⁻¹ y; the first is K₀, the
+            last the after kernel.
+        onward: of the linear model at w_s, trained to the end, f_s(x) + K_s(x, X)
+            K_s(X, X)⁻¹ (y − f_s(X)).
         linear: of the linear model at w₀ after as many steps as the network took.
         infinite: of regression with K_∞; None where it is not known.
         alignment: yᵀKy / (‖K‖ ‖y‖²) of K_s.
         distance: 1 − ⟨K_s, K₀⟩ / (‖K_s‖ ‖K₀‖).
         moved: the same distance of K_s from the previous record; 0 at the first.
-        condition, jitter: condition of the inverted matrix, and the term added to its diagonal in units of its mean.
-        ranks: numbers k of leading eigenvectors; ``first_share``, ``last_share``: y in those of K₀ and last K_s.
+        condition, jitter: condition of the inverted matrix, and the term added to its diagonal
+            in units of its mean.
+        ranks: numbers k of leading eigenvectors; ``first_share``, ``last_share``: y in
+            those of K₀ and last K_s.
         angles: principal angles between the leading eigenspaces of the two, in degrees, ascending.
         num_test: n'.
     """
@@ -245,7 +259,9 @@ class GeneralizationRun(TrainedRun):
 
     @property
     def kernel_lead(self) -> float:
-        """Ratio of first recorded steps with a test error of at most 5%: network to regression with its kernel."""
+        """Ratio of first recorded steps with a test error of at most 5%:
+        network to regression with its kernel.
+        """
         network, after = (
             next(
                 (step for step, each in zip(self.steps, errors, strict=True) if each.error <= 0.05),
@@ -363,7 +379,8 @@ class GeneralizationResult(ResultValue):
 
 
 def wilson(share: float, count: float, confidence: float = 0.95) -> tuple[float, float]:
-    """Return Wilson's interval of a probability, seen in a ``share`` of ``count`` trials; NaN without trials.
+    """Return Wilson's interval of a probability, seen in a ``share`` of ``count`` trials;
+    NaN without trials.
 
     >>> [round(end, 3) for end in wilson(0.5, 100)]
     [0.404, 0.596]
@@ -381,7 +398,9 @@ def wilson(share: float, count: float, confidence: float = 0.95) -> tuple[float,
 
 
 def generalization_summary(spec: GeneralizationSpec, points: Sequence[GeneralizationPoint]) -> str:
-    """One row per point: means over the seeds of the test error (of the test loss without classes)."""
+    """One row per point: means over the seeds of the test error (of the test loss
+    without classes).
+    """
     what = measured(points)
     other = "loss" if what == "error" else "error"
     shown = [column for column in COLUMNS if column not in TESTED[other]]

@@ -1,4 +1,6 @@
-"""Hessian norms against width, one network and width at a time (Liu, Zhu & Belkin 2020, §3, §4 and Table 1)."""
+"""Hessian norms against width,
+one network and width at a time (Liu, Zhu & Belkin 2020, §3, §4 and Table 1).
+"""
 
 from collections.abc import Sequence
 from functools import partial
@@ -34,7 +36,8 @@ TOLERANCE = (
     1e-3  # relative residual; the error of an isolated eigenvalue is of the order of its square
 )
 MAX_MATVECS = 128
-# Lanczos separates slowly the many eigenvalues near the largest of a diagonal Hessian; its vectors are short.
+# Lanczos separates slowly the many eigenvalues near the largest of a diagonal Hessian; its
+# vectors are short.
 MAX_MATVECS_OF_DIAGONAL = 256
 
 
@@ -122,7 +125,9 @@ def _measured(
     seen: Array,
     output_index: int,
 ) -> dict[str, Any]:
-    """Measure one seed: norms, bounds and closed forms at the first inputs, the kernel over all ``seen``."""
+    """Measure one seed: norms, bounds and closed forms at the first inputs,
+    the kernel over all ``seen``.
+    """
     x = seen[: spec.num_inputs]
     most = MAX_MATVECS_OF_DIAGONAL if network.closed_form == "shallow" else MAX_MATVECS
     found = hessians.hessian_norm(
@@ -189,7 +194,9 @@ def _exact(network: ComparedNetwork, net: Network, params: NetworkParams, x: Arr
 
 
 def _is_theorem_41(network: ComparedNetwork) -> bool:
-    """Whether the network is that of Theorem 4.1 with quadratic activations, in NTK parameterization."""
+    """Whether the network is that of Theorem 4.1 with quadratic activations,
+    in NTK parameterization.
+    """
     return network.closed_form == "quadratic-bottleneck" and network.parameterization == "ntk"
 
 

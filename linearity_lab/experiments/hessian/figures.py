@@ -1,4 +1,6 @@
-"""Figures of Hessian norms: against width, beside the kernel change, in balls, and of one network in detail."""
+"""Figures of Hessian norms:
+against width, beside the kernel change, in balls, and of one network in detail.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -76,7 +78,9 @@ def _networks(shown: Runs) -> list[str | Choice]:
 
 
 def _one_network(shown: Runs, line: str) -> list[Chart]:
-    """Draw shares, the norm between its bounds, layer quantities and blocks, as far as they were measured."""
+    """Draw shares, the norm between its bounds, layer quantities and blocks,
+    as far as they were measured.
+    """
     found = (
         parts.shares(shown.points, line),
         parts.bounded(shown.points, line),

@@ -39,11 +39,14 @@ class ComparedNetwork(ArchitectureSpec):
         "narrow_width": CONVOLUTIONAL,
     }
 
-    # As in every architecture, except for these defaults: tanh, without biases, deep enough for a bottleneck.
+    # As in every architecture, except for these defaults: tanh, without biases, deep
+    # enough for a bottleneck.
     depth: int = Field(default=2, ge=1, le=16, title="Hidden layers L")
     """Number L of hidden layers."""
     activation: ActivationName = Field(default="tanh", title="Activation σ")
-    """Nonlinearity σ of the hidden layers; ReLU and leaky ReLU have their Hessian almost everywhere."""
+    """Nonlinearity σ of the hidden layers;
+    ReLU and leaky ReLU have their Hessian almost everywhere.
+    """
     use_bias: bool = Field(default=False, title="Biases b")
     """Biases b in the hidden layers."""
 
@@ -60,7 +63,9 @@ class ComparedNetwork(ArchitectureSpec):
     narrow_width: Annotated[int, CountsNeurons()] = Field(
         default=0, ge=0, le=10_000_000, title="Width of the second layer"
     )
-    """Channels or neurons of the second hidden layer at every m: a bottleneck; 0: as wide as the rest."""
+    """Channels or neurons of the second hidden layer at every m: a bottleneck; 0:
+    as wide as the rest.
+    """
     input: Literal["data", "one"] = Field(default="data", title="Input")
     """The data; or the single scalar x = 1, on which some Hessians are known in closed form."""
 
@@ -119,7 +124,9 @@ class ComparedNetwork(ArchitectureSpec):
 
     @property
     def name(self) -> str:
-        """``resnet-swish-lecun``: its family, its output unless that is linear, its parameterization unless NTK."""
+        """``resnet-swish-lecun``: its family, its output unless that is linear,
+        its parameterization unless NTK.
+        """
         parts = (self.family, self.output, self.parameterization)
         return "-".join(each for each in parts if each not in ("linear", "ntk"))
 
@@ -129,7 +136,9 @@ class ComparedNetwork(ArchitectureSpec):
         return self.titled()
 
     def titled(self, *, with_kind: bool = False, with_scale: bool = False) -> str:
-        """Return its title; on request with the defaults, fully connected and the NTK parameterization."""
+        """Return its title; on request with the defaults,
+        fully connected and the NTK parameterization.
+        """
         if self.closed_form:
             title = "shallow, diagonal" if self.closed_form == "shallow" else "quadratic bottleneck"
         else:
@@ -175,7 +184,9 @@ class ComparedNetwork(ArchitectureSpec):
 
 @functools.lru_cache(maxsize=64)
 def named(networks: tuple[ComparedNetwork, ...]) -> dict[str, ComparedNetwork]:
-    """Map names to networks; a repeated name becomes ``resnet-2``. The cached result must not be changed."""
+    """Map names to networks; a repeated name becomes ``resnet-2``.
+    The cached result must not be changed.
+    """
     found: dict[str, ComparedNetwork] = {}
     seen: Counter[str] = Counter()
     for network in networks:

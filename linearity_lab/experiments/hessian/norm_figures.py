@@ -1,4 +1,6 @@
-"""Hessian norms against width beside the kernel change of the same networks, and Table 1 with measured numbers."""
+"""Hessian norms against width beside the kernel change of the same networks,
+and Table 1 with measured numbers.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -68,7 +70,9 @@ def networks_of(points: Sequence[HessianPoint]) -> dict[str, ComparedNetwork]:
 
 
 def styles(points: Sequence[HessianPoint]) -> dict[str, Style]:
-    """Map lines to styles: those of the networks; repeated ones get another color, dash and symbol."""
+    """Map lines to styles: those of the networks;
+    repeated ones get another color, dash and symbol.
+    """
     networks = networks_of(points)
     taken = set()
     found = {}
@@ -112,7 +116,9 @@ def missed(points: Sequence[HessianPoint]) -> list[str]:
 
 
 def against_width(points: Sequence[HessianPoint], view: str = "‖H‖") -> Chart:
-    """Draw ‖H‖, or the quantity of the view, of every network against width, log–log, with fitted exponents."""
+    """Draw ‖H‖, or the quantity of the view, of every network against width, log–log,
+    with fitted exponents.
+    """
     shown = QUANTITIES[view]
     slopes = () if shown.slope is None else (shown.slope,)
     axis = axis_of(points)
@@ -226,7 +232,9 @@ def table_rows(points: Sequence[HessianPoint]) -> list[dict[str, str]]:
 
 
 def _stated(network: ComparedNetwork) -> tuple[str, str]:
-    """Return (‖H‖, whether it becomes linear) in Table 1 and App. G; none for kinks, attention, custom layers."""
+    """Return (‖H‖, whether it becomes linear) in Table 1 and App. G;
+    none for kinks, attention, custom layers.
+    """
     if (
         network.kind == COMPOSED
         or any(map(network.uses, BEYOND_PAPER))

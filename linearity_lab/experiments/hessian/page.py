@@ -1,4 +1,6 @@
-"""Hessian norms against width, beside the kernel change of the same networks (Liu, Zhu & Belkin 2020, Table 1)."""
+"""Hessian norms against width,
+beside the kernel change of the same networks (Liu, Zhu & Belkin 2020, Table 1).
+"""
 
 import functools
 from collections.abc import Callable, Sequence

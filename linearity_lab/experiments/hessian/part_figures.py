@@ -1,4 +1,6 @@
-"""Components of a Hessian norm: bounds, layer quantities, balls around w₀, and layer × layer blocks."""
+"""Components of a Hessian norm:
+bounds, layer quantities, balls around w₀, and layer × layer blocks.
+"""
 
 import math
 from collections.abc import Sequence
@@ -203,10 +205,11 @@ def radii_of(points: Sequence[HessianPoint]) -> tuple[float, ...]:
 
 
 def ball(points: Sequence[HessianPoint], radius: float, quantity: str, num_starts: int) -> Chart:
-    """The largest ‖H‖ (or kernel change) met in the ball of this radius, and in random directions alone, by width.
+    """The largest ‖H‖ (or kernel change) met in the ball of this radius,
+    and in random directions alone, by width.
 
-    ``quantity`` is ``"hessian"`` or ``"kernel_change"``. Where a zero of the Hessian is known, a third line is an
-    upper bound of the infimum of ‖H‖.
+    ``quantity`` is ``"hessian"`` or ``"kernel_change"``. Where a zero of the Hessian is known, a
+    third line is an upper bound of the infimum of ‖H‖.
     """
     seeds = max((sum(bool(run.balls) for run in point.runs) for point in points), default=0)
     words = (
@@ -336,7 +339,9 @@ def blocks_of(points: Sequence[HessianPoint], line: str) -> tuple[int, HessianBl
 
 
 def blocks(points: Sequence[HessianPoint], line: str) -> Chart | None:
-    """Draw ‖H_{l,l'}‖ of every pair of layers of the widest point of a line, with its number in each cell, or None."""
+    """Draw ‖H_{l,l'}‖ of every pair of layers of the widest point of a line,
+    with its number in each cell, or None.
+    """
     if (kept := blocks_of(points, line)) is None:
         return None
     place, found = kept

@@ -79,12 +79,13 @@ class BallBound(Value):
         kernel_change: ‖K(w) − K(w₀)‖_F / ‖K(w₀)‖_F over the inputs.
         kernel_change_random: the largest in as many random directions.
         converged: whether every norm reached its tolerance.
-        hessian_least: ‖H‖ where the way to the nearest known zero of H leaves the ball, or 0 if the zero is inside: an
-            upper bound of the infimum. Known for the network of Theorem 4.1 alone.
-        q_inf, q_l, q_221: the largest layer quantities found, at distance R in random directions and along ±∇f; None
-            unless bounds were requested.
-        hessian_last_gain, kernel_change_last_gain: by which share the last 10 steps of the search raised the value;
-            None in results of versions that did not record it.
+        hessian_least: ‖H‖ where the way to the nearest known zero of H leaves the ball, or
+            0 if the zero is inside: an upper bound of the infimum. Known for the network
+            of Theorem 4.1 alone.
+        q_inf, q_l, q_221: the largest layer quantities found, at distance R in random directions
+            and along ±∇f; None unless bounds were requested.
+        hessian_last_gain, kernel_change_last_gain: by which share the last 10 steps of the search
+            raised the value; None in results of versions that did not record it.
     """
 
     radius: float
@@ -137,8 +138,10 @@ class HessianRun(Value):
         converged: whether every residual reached the tolerance; if not, ``norm`` may be too small.
         num_matvecs: products with the Hessian, of all inputs.
         kernel: K(x, x)[c, c] = ‖∇f_c(x)‖², mean over all training inputs and outputs.
-        exact: closed form of ‖H‖ (``shallow``) or of its w₂ block (``quadratic-bottleneck``), if known.
-        zero_distance: distance of w₀ to the nearest known zero of H; of the network of Theorem 4.1 alone.
+        exact: closed form of ‖H‖ (``shallow``) or of its w₂ block
+            (``quadratic-bottleneck``), if known.
+        zero_distance: distance of w₀ to the nearest known zero of H; of the network of Theorem 4.1
+            alone.
         trained: None for seeds that were not trained.
         shares: kernel shares of the trained layers, if requested.
     """
@@ -181,7 +184,8 @@ class HessianPoint(WidthPoint):
         width: m, or the swept value.
         line: name of the network among those compared.
         wide_width: neurons, or channels, of the wide layers.
-        min_width: of the narrowest hidden layer; of a DenseNet the smallest in-degree outside the first layer.
+        min_width: of the narrowest hidden layer; of a DenseNet the smallest in-degree
+            outside the first layer.
         num_tokens: T, if swept.
     """
 
@@ -287,7 +291,9 @@ class HessianResult(ResultValue):
 
 
 def hessian_summary(spec: HessianSpec, points: Sequence[HessianPoint]) -> str:
-    """A table of ‖H‖, K(x, x) and ΔK, mean ± standard error over the seeds, and the exponents with their intervals."""
+    """A table of ‖H‖, K(x, x) and ΔK, mean ± standard error over the seeds,
+    and the exponents with their intervals.
+    """
     known = titles(spec.lines())
     title = "tokens" if spec.swept == "num_tokens" else "width"
     swept = replace(columns.WIDTH, title=title, of=lambda point, _: point.place)
@@ -324,9 +330,11 @@ def hessian_summary(spec: HessianSpec, points: Sequence[HessianPoint]) -> str:
 
 
 def _ball_lines(points: Sequence[HessianPoint], known: Mapping[str, str]) -> list[str]:
-    """Return a table of the largest values found in each ball, with what the last steps still found.
+    """Return a table of the largest values found in each ball,
+    with what the last steps still found.
 
-    A search that has not ended has values far below the supremum, so that its remaining gain is part of the result.
+    A search that has not ended has values far below the supremum, so that its remaining gain
+    is part of the result.
     """
     rows = []
     for point in points:

@@ -30,7 +30,8 @@ class HessianSpec(SweepSpec, SpecOf["HessianResult"]):
 
     ‖∂²f_a/∂w²‖ of one output, for a few inputs.
 
-    The first ``num_trained`` seeds of each network are also trained, to compare ΔK with ‖H‖ of the same weights.
+    The first ``num_trained`` seeds of each network are also trained, to compare ΔK with ‖H‖
+    of the same weights.
 
     Source: Liu, Zhu & Belkin 2020, Table 1; docs/math/hessian_against_width.md.
 
@@ -55,7 +56,9 @@ class HessianSpec(SweepSpec, SpecOf["HessianResult"]):
     swept: Annotated[Literal["width", "num_tokens"], SizeNames] = Field(
         default="width", title="Swept"
     )
-    """Swept quantity: widths of the networks, or the number T of tokens of every sequence at one width."""
+    """Swept quantity: widths of the networks,
+    or the number T of tokens of every sequence at one width.
+    """
     fixed_width: Width = Field(default=16, title="Width m at every length")
     """Width m of the networks if the number of tokens is swept."""
     num_seeds: int = Field(default=10, ge=1, le=500, title="Seeds")
@@ -102,7 +105,9 @@ class HessianSpec(SweepSpec, SpecOf["HessianResult"]):
     radii: Annotated[tuple[Radius, ...], Ascending] = Field(
         default=(), max_length=12, title="Radii R"
     )
-    """Radii R of balls around w₀ in which ‖H‖ and the kernel change are maximized; empty for none."""
+    """Radii R of balls around w₀ in which ‖H‖ and the kernel change are maximized;
+    empty for none.
+    """
     num_starts: int = Field(default=2, ge=1, le=20, title="Starts")
     """Ascents, and random directions, in each ball."""
     num_ball_seeds: int = Field(default=3, ge=1, le=100, title="Seeds with balls")
@@ -215,14 +220,17 @@ BALL_STEPS = 8
 TYPICAL_FURTHER_STEPS = 60  # of the best ascent
 TYPICAL_STEPS = 200
 TYPICAL_ROUNDS = 5  # of the search for the best combination of outputs
-# Copies of the weights: the network alone; a step of training (gradient and new weights); an ascent in a ball.
+# Copies of the weights: the network alone; a step of training (gradient and new weights);
+# an ascent in a ball.
 COPIES_AT_REST = 1
 COPIES_IN_TRAINING = 3
 COPIES_IN_BALLS = 6
 
 
 def counts(spec: HessianSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
-    """Count one width and network with all seeds; ``most`` assumes all allowed steps and products."""
+    """Count one width and network with all seeds;
+    ``most`` assumes all allowed steps and products.
+    """
     width, line = spec.value_of(key)
     network = spec.lines()[line]
     counted = _counted(spec, network, width)

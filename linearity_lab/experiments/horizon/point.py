@@ -89,10 +89,11 @@ class HorizonSpec(TrainedSweep, SpecOf["HorizonResult"]):
 
     Kernels and outputs f − f(w₀) are compared with those of the linear model, in float64.
 
-    The kernel departs when ΔK exceeds its threshold; the outputs depart when ‖f − f_lin‖ / ‖f_lin‖ does on held-out
-    points. Each regime has its own clock: log(1/L), steps, or ημt.
+    The kernel departs when ΔK exceeds its threshold; the outputs depart when ‖f − f_lin‖ / ‖f_lin‖
+    does on held-out points. Each regime has its own clock: log(1/L), steps, or ημt.
 
-    Source: docs/math/horizon.md; after Lewkowycz et al. 2020, Lewkowycz & Gur-Ari 2020, Lyu & Li 2020.
+    Source: docs/math/horizon.md; after Lewkowycz et al. 2020, Lewkowycz & Gur-Ari
+    2020, Lyu & Li 2020.
 
     >>> HorizonSpec(widths=(64, 160), regimes=("square", "large-rate")).point_keys()
     ('width=64,regime=square', 'width=64,regime=large-rate', 'width=160,regime=square', 'width=160,regime=large-rate')
@@ -121,7 +122,9 @@ class HorizonSpec(TrainedSweep, SpecOf["HorizonResult"]):
         max_length=4,
         title="Regimes",
     )
-    """Cross-entropy to tiny losses, a rate above the stable one, weight decay, or the square loss at a stable rate."""
+    """Cross-entropy to tiny losses, a rate above the stable one, weight decay,
+    or the square loss at a stable rate.
+    """
     scale: float = Field(default=1.414, ge=1e-3, le=1e4, title="Scale α")
     """Factor α in front of f: about √2 keeps activations of a ReLU layer at their size."""
     kernel_threshold: float = Field(default=0.3, gt=0, le=10, title="Threshold of ΔK")
@@ -131,7 +134,9 @@ class HorizonSpec(TrainedSweep, SpecOf["HorizonResult"]):
     rates: Annotated[tuple[Annotated[float, Field(gt=2, lt=4)], ...], Ascending] = Field(
         default=(2.5,), min_length=1, max_length=4, title="Learning rates c = η/η₀"
     )
-    """Rates η in units of η₀ = n/λ_max(K(w₀)), c = η/η₀, above the stable one, 2; targets are raised by 1."""
+    """Rates η in units of η₀ = n/λ_max(K(w₀)), c = η/η₀, above the stable one, 2;
+    targets are raised by 1.
+    """
     decay: float = Field(default=1e-3, gt=0, le=0.01, title="Weight decay ημ")
     """Share ημ of every trained weight that weight decay removes per step."""
     max_log_loss: float = Field(default=20.0, gt=0, le=100, title="Largest log(1/L)")
@@ -170,7 +175,9 @@ class HorizonSpec(TrainedSweep, SpecOf["HorizonResult"]):
 
 
 def counts(spec: HorizonSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
-    """Count one width and regime with all rates and seeds: a step, a kernel and outputs at each record."""
+    """Count one width and regime with all rates and seeds:
+    a step, a kernel and outputs at each record.
+    """
     width, name = spec.value_of(key)
     network, steps = (
         spec.counted(width),
@@ -200,7 +207,8 @@ class HorizonRun(Value):
         log_loss: log L at the end.
         clock: log(1/L), steps or ημt at the kept records.
         change: ΔK there.
-        difference: ‖f − f_lin‖ / ‖f_lin‖ there, on held-out points; of cross-entropy at equal loss, else at equal step.
+        difference: ‖f − f_lin‖ / ‖f_lin‖ there, on held-out points; of cross-entropy at equal
+            loss, else at equal step.
     """
 
     regime: str
@@ -216,7 +224,9 @@ class HorizonRun(Value):
 
     @property
     def growth(self) -> float:
-        """(c − 1)^(2t) at the departure of the outputs: growth of the squared unstable residual, of the order of m."""
+        """(c − 1)^(2t) at the departure of the outputs:
+        growth of the squared unstable residual, of the order of m.
+        """
         return (self.rate - 1) ** (2 * self.outputs.horizon) if self.rate > 2 else math.nan
 
     @property
@@ -297,7 +307,9 @@ class RegimeLine(NamedTuple):
 
     @property
     def slope(self) -> float | None:
-        """Predicted increase of the outputs' departure step per unit of ln m; None at stable rates."""
+        """Predicted increase of the outputs' departure step per unit of ln m;
+        None at stable rates.
+        """
         return 1 / (2 * math.log(self.rate - 1)) if self.rate > 2 else None
 
 

@@ -71,8 +71,8 @@ def compute(
 ) -> KernelChangePoint:
     """Compute one width, all seeds and outputs, and show the trainings so far.
 
-    Partial points come immediately for the first point of a sweep, then at most once a second, since drawing competes
-    with training.
+    Partial points come immediately for the first point of a sweep, then at most once a second,
+    since drawing competes with training.
 
     ``seeds_together`` seeds share one compiled call (``vmap``); by default :func:`seeds_at_once`.
     ``name`` names the network in messages, if there are several.
@@ -136,9 +136,10 @@ def side_by_side(
     All reports are passed on in the calling thread. A stop ends each work at its next report.
 
     Args:
-        finished: called with each result in the order of their ends; returns the message of the report.
-        alone: each work makes its first reports, of this number, before the next one starts, which then finds compiled
-            programs.
+        finished: called with each result in the order of their ends; returns the
+            message of the report.
+        alone: each work makes its first reports, of this number, before the next one starts, which
+            then finds compiled programs.
     """
     if min(threads, len(works)) < 2:
         found = []
@@ -363,7 +364,9 @@ def _at_start(
     seeds: range,
     progress: Progress,
 ) -> list[KernelAtStart]:
-    """Measure the kernel velocity of all seeds together, and the largest kernel change in each ball."""
+    """Measure the kernel velocity of all seeds together,
+    and the largest kernel change in each ball.
+    """
     found: list[KernelAtStart] = []
     loss = Loss(group.loss_output, group.loss)
     for output in group.observed:
@@ -413,7 +416,9 @@ def _snapshots(
     kept: _KeptKernels,
     infinite: np.ndarray | None,
 ) -> list[KernelSnapshot]:
-    """Return the first seed's kernels before and after training, samples ordered by label or target."""
+    """Return the first seed's kernels before and after training,
+    samples ordered by label or target.
+    """
     order = np.argsort(data.labels if data.class_names else data.y[:, 0], kind="stable")
 
     def drawn(kernel: np.ndarray) -> tuple[tuple[float, ...], ...]:
@@ -443,8 +448,8 @@ def _snapshots(
 def seeds_at_once(spec: KernelChangeSpec, key: str) -> int:
     """Number of seeds per compiled call: all that fit into memory on an accelerator, one on a CPU.
 
-    On a CPU a batched product is slower than the same products one after another, and a batch takes as many steps as
-    its slowest seed (docs/decisions/0006-seeds-devices-clusters.md).
+    On a CPU a batched product is slower than the same products one after another, and a batch takes
+    as many steps as its slowest seed (docs/decisions/0006-seeds-devices-clusters.md).
     """
     if jax.default_backend() == "cpu" or costs.streams(spec):
         return 1
@@ -454,7 +459,9 @@ def seeds_at_once(spec: KernelChangeSpec, key: str) -> int:
 
 
 def trainings_at_once(spec: KernelChangeSpec, key: str) -> int:
-    """Number of threads for small networks on a CPU, whose products use one core: at most four; else 1."""
+    """Number of threads for small networks on a CPU, whose products use one core:
+    at most four; else 1.
+    """
     small = peak_bytes(costs.counts(spec, key)) <= MOST_BESIDE_BYTES
     return (
         min(4, os.cpu_count() or 1)

@@ -1,4 +1,6 @@
-"""Kernel change ΔK against width and during training (Liu, Zhu & Belkin 2020, Fig. 1 left and right)."""
+"""Kernel change ΔK against width and during training (Liu, Zhu & Belkin 2020,
+Fig. 1 left and right).
+"""
 
 import math
 from collections.abc import Sequence
@@ -53,7 +55,9 @@ def change_lines(points: Sequence[KernelChanges], kind: str = "fully-connected")
 
 
 def linear_model_line(points: Sequence[KernelChanges], kind: str) -> list[Line]:
-    """Return ΔK of softmax(f_lin), whose own kernel is constant; nothing where it was not trained."""
+    """Return ΔK of softmax(f_lin), whose own kernel is constant;
+    nothing where it was not trained.
+    """
     dots = []
     for point in points:
         for run in point.of("softmax"):
@@ -72,7 +76,9 @@ def change_against_width(
     *,
     with_rates: bool = True,
 ) -> Chart:
-    """Draw ΔK of every output against width, log–log; all ``widths`` fix the axis while points arrive."""
+    """Draw ΔK of every output against width, log–log;
+    all ``widths`` fix the axis while points arrive.
+    """
     return sweep(
         [*change_lines(points, kind).values(), *linear_model_line(points, kind)],
         width_axis(widths, SWEPT_TITLES[swept]),
@@ -95,7 +101,9 @@ def start_against_width(
     kind: str = "fully-connected",
     radius: float = 0.0,
 ) -> Chart:
-    """Draw the kernel velocity at w₀ and the largest ΔK in a ball, and ΔK in training if networks were trained."""
+    """Draw the kernel velocity at w₀ and the largest ΔK in a ball,
+    and ΔK in training if networks were trained.
+    """
     outputs = occurring(points, "output") or list(
         dict.fromkeys(s.output for point in points for s in point.at_start)
     )
@@ -144,9 +152,11 @@ def change_against_time(
     kind: str = "fully-connected",
     seed: int | None = None,
 ) -> Chart:
-    """Draw ΔK(t) of every run of one width above its training loss; filled ends mark converged runs.
+    """Draw ΔK(t) of every run of one width above its training loss;
+    filled ends mark converged runs.
 
-    Other seeds than ``seed``, by default the first, are faint. Below are its outputs at a few training points.
+    Other seeds than ``seed``, by default the first, are faint. Below are its outputs at a
+    few training points.
     """
     seeds = {run.seed for run in point.runs}
     strong_seed = seed if seed in seeds else min(seeds, default=0)
@@ -183,7 +193,9 @@ def change_against_time(
 def _network_curves(
     point: KernelChangePoint, axis: TimeAxis, kind: str, seed: int | None
 ) -> list[Curve]:
-    """Draw ΔK(t) and the loss of every run; strong are those of ``seed``, or the first of each output."""
+    """Draw ΔK(t) and the loss of every run;
+    strong are those of ``seed``, or the first of each output.
+    """
     curves = []
     drawn: set[str] = set()  # outputs with a run
     for run in point.runs:

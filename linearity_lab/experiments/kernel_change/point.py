@@ -22,12 +22,13 @@ class KernelChangeRun(TrainedRun):
 
     Attributes:
         output: output nonlinearity φ.
-        infinite_distance: ‖K(w₀) − K_∞‖_F / ‖K_∞‖_F with the infinite-width kernel K_∞; linear output, if requested.
+        infinite_distance: ‖K(w₀) − K_∞‖_F / ‖K_∞‖_F with the infinite-width kernel K_∞; linear
+            output, if requested.
         error: standard errors of ``change`` over random vectors, if it is estimated; else empty.
-        followed: φ(f(x_i)) of a few training points, (records, points), at the index of their class. Empty in results
-            of older versions.
-        linear_model_change: ΔK(t) of softmax(f_lin), with f_lin trained by the same steps; softmax output, kernels
-            of moderate size. Empty in results of older versions.
+        followed: φ(f(x_i)) of a few training points, (records, points), at the index of their
+            class. Empty in results of older versions.
+        linear_model_change: ΔK(t) of softmax(f_lin), with f_lin trained by the same steps; softmax
+            output, kernels of moderate size. Empty in results of older versions.
     """
 
     output: str
@@ -56,7 +57,8 @@ class KernelAtStart(Value):
     """Kernel of one output before training.
 
     Attributes:
-        velocity: ‖K̇₀‖_F / ‖K₀‖_F under gradient flow of the training loss, in 1/time; if requested.
+        velocity: ‖K̇₀‖_F / ‖K₀‖_F under gradient flow of the training loss, in 1/time; if
+            requested.
         ball_change: a lower bound of sup ‖K(w) − K(w₀)‖_F / ‖K(w₀)‖_F over a ball; if requested.
     """
 
@@ -66,7 +68,8 @@ class KernelAtStart(Value):
     ball_change: float | None = None
 
 
-# Kernels up to this size, of about 90 training points, stay inside the JSON of their point; our choice.
+# Kernels up to this size, of about 90 training points, stay inside the JSON of their
+# point; our choice.
 INLINE_BYTES = 2**17
 _ARRAYS = ("initial", "final", "infinite", "initial_eigenvalues", "final_eigenvalues")
 
@@ -74,10 +77,12 @@ _ARRAYS = ("initial", "final", "infinite", "initial_eigenvalues", "final_eigenva
 class KernelSnapshot(Value):
     """A kernel before and after training, small enough to draw.
 
-    Large kernels are stored apart from their point: then all fields are empty until ``joined`` adds them.
+    Large kernels are stored apart from their point: then all fields are empty until
+    ``joined`` adds them.
 
     Attributes:
-        initial: (n, n) mean over the outputs, (1/C) Σ_a K[i, j, a, a] at w₀; samples ordered by label.
+        initial: (n, n) mean over the outputs, (1/C) Σ_a K[i, j, a, a] at w₀; samples ordered by
+            label.
         final: the same at the end of training.
         initial_eigenvalues: all n·C eigenvalues of K(w₀), descending.
         final_eigenvalues: the same at the end of training.

@@ -29,10 +29,12 @@ class KernelChangeSpec(TrainedSweep, SpecOf["KernelChangeResult"]):
 
     ΔK = sup_t ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F over the recorded steps t.
 
-    With the usual losses, outputs ``linear`` and ``softmax`` share one set of parameters, trained by cross-entropy on
-    softmax(f); every other output φ, and ``linear`` without classes, has its own network, trained with ½‖φ(f) − y‖².
+    With the usual losses, outputs ``linear`` and ``softmax`` share one set of parameters, trained
+    by cross-entropy on softmax(f); every other output φ, and ``linear`` without classes, has its
+    own network, trained with ½‖φ(f) − y‖².
 
-    Source: Liu, Zhu & Belkin 2020, §6, Figs. 1 and 2, App. B; kernel velocity: docs/math/kernel-velocity.md.
+    Source: Liu, Zhu & Belkin 2020, §6, Figs. 1 and 2, App. B; kernel velocity:
+    docs/math/kernel-velocity.md.
 
     >>> KernelChangeSpec(widths=(30, 100), outputs=("linear", "swish")).point_keys()
     ('width=30', 'width=100')
@@ -58,9 +60,13 @@ class KernelChangeSpec(TrainedSweep, SpecOf["KernelChangeResult"]):
     probes: int = Field(default=0, ge=0, le=1000, title="Random vectors")
     """Number of random vectors for estimating ΔK with a standard error; 0: exact."""
     keep_kernels: bool = Field(default=False, title="Keep kernels")
-    """Keep the kernel of the first seed before and after training, to draw it; it must fit into memory."""
+    """Keep the kernel of the first seed before and after training, to draw it;
+    it must fit into memory.
+    """
     infinite_width: bool = Field(default=False, title="Infinite-width kernel")
-    """Measure the distance of K(w₀) to the kernel K_∞ of infinite width (linear output); both must fit into memory."""
+    """Measure the distance of K(w₀) to the kernel K_∞ of infinite width (linear output);
+    both must fit into memory.
+    """
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
@@ -150,10 +156,11 @@ class TrainingGroup:
 def training_groups(
     outputs: tuple[str, ...], loss: str = USUAL_LOSS, *, classes: bool = True
 ) -> tuple[TrainingGroup, ...]:
-    """Group outputs by parameters: linear and softmax share theirs (Liu, Zhu & Belkin 2020, Eq. 46).
+    """Group outputs by parameters:
+    linear and softmax share theirs (Liu, Zhu & Belkin 2020, Eq. 46).
 
-    Without ``classes`` each output has its own parameters and the square loss, and so it has with any other loss than
-    the one that applies the softmax itself.
+    Without ``classes`` each output has its own parameters and the square loss, and so it has with
+    any other loss than the one that applies the softmax itself.
     """
     name = "" if loss == USUAL_LOSS else loss
     shares = classes and (not name or LOSSES[name].applies == "softmax")
@@ -199,7 +206,8 @@ def counts(spec: KernelChangeSpec, key: str, most: bool = False) -> tuple[Counts
     streamed = streams(spec)
     places = BALL_STARTS * (BALL_STEPS + 2) if spec.ball_radius else 0
     derivatives = len(spec.outputs) * (spec.takes_velocity + places)
-    # A derivative is as large as every view; a search stores its center, its best point, and a point with its gradient.
+    # A derivative is as large as every view; a search stores its center, its best point, and a
+    # point with its gradient.
     copies = 3
     views = 1
     if places:
@@ -241,7 +249,9 @@ def counts(spec: KernelChangeSpec, key: str, most: bool = False) -> tuple[Counts
 
 
 def kept_bytes(spec: KernelChangeSpec, key: str) -> float:
-    """Bytes of the kernels that a point keeps: float64, before and after training, of each output."""
+    """Bytes of the kernels that a point keeps:
+    float64, before and after training, of each output.
+    """
     if not spec.keep_kernels:
         return 0.0
     network = _counted(spec, key)

@@ -1,4 +1,6 @@
-"""Richness ρ from lazy to rich: sweeps over width at every ρ, exponents against ρ, and the coordinate check."""
+"""Richness ρ from lazy to rich:
+sweeps over width at every ρ, exponents against ρ, and the coordinate check.
+"""
 
 import math
 from collections.abc import Sequence
@@ -99,7 +101,8 @@ def law(
 def exponents(
     points: Sequence[LazyPoint], output: str, start: str, shown: float | None = None
 ) -> Chart:
-    """Draw exponents in m of kernel change, curvature and feature change against ρ, with predictions.
+    """Draw exponents in m of kernel change, curvature and feature change against ρ,
+    with predictions.
 
     A vertical line marks the ``shown`` ρ, whose exponents the caption names.
     """

@@ -39,10 +39,11 @@ from ntk_core.networks.choices import OUTPUTS
 class LazySpec(TrainedSweep, SpecOf["LazyResult"]):
     """Lazy and rich training by width, scale and richness.
 
-    κ = |F(w₀) − y| ‖H(w₀)‖ / ‖∇F(w₀)‖² of F = φ(α m^(−ρ) f), and how far training moves weights, features and kernel.
+    κ = |F(w₀) − y| ‖H(w₀)‖ / ‖∇F(w₀)‖² of F = φ(α m^(−ρ) f), and how far training moves weights,
+    features and kernel.
 
-    Points (m, α, ρ): every width at α = 1, ρ = 0; the smallest width at every scale α; every width at every richness
-    ρ (r = ½ − ρ of Yang & Hu).
+    Points (m, α, ρ): every width at α = 1, ρ = 0; the smallest width at every scale α; every width
+    at every richness ρ (r = ½ − ρ of Yang & Hu).
 
     Source: Chizat, Oyallon & Bach 2019, §1; Liu, Zhu & Belkin 2020, §1.1; Yang & Hu 2021, §3.
 
@@ -55,7 +56,8 @@ class LazySpec(TrainedSweep, SpecOf["LazyResult"]):
 
     experiment: Literal["lazy"] = "lazy"
     dataset: DatasetSpec = DatasetSpec(num_samples=12, num_classes=2, noise=0.5)
-    # Output weights ±1, not trained: with normal ones the largest of m adds a slowly growing factor. Our choice.
+    # Output weights ±1, not trained: with normal ones the largest of m adds a slowly growing
+    # factor. Our choice.
     architecture: ArchitectureSpec = ArchitectureSpec(
         activation="tanh", output_weights="signs", trained="hidden"
     )
@@ -69,7 +71,9 @@ class LazySpec(TrainedSweep, SpecOf["LazyResult"]):
     richness: Annotated[tuple[Annotated[float, Field(gt=0, le=0.5)], ...], Ascending] = Field(
         default=(), max_length=8, title="Richness ρ"
     )
-    """Factors m^(−ρ) in front of f at every width, up to ρ = 0.5. The widths at scale 1 are ρ = 0."""
+    """Factors m^(−ρ) in front of f at every width, up to ρ = 0.5.
+    The widths at scale 1 are ρ = 0.
+    """
     num_seeds: int = TrainedSweep.field(
         "num_seeds", 3, "Independent initializations w₀ for each pair."
     )
@@ -100,7 +104,9 @@ class LazySpec(TrainedSweep, SpecOf["LazyResult"]):
         return {"runs": len(self.outputs) * len(self.starts) * self.num_seeds}
 
     def point_keys(self) -> tuple[str, ...]:
-        """``width=100,scale=10.0``: the smallest width at every scale, then all widths at scale 1, every richness."""
+        """``width=100,scale=10.0``:
+        the smallest width at every scale, then all widths at scale 1, every richness.
+        """
         narrow = [
             point_key(width=self.widths[0], scale=scale) for scale in sorted({1.0, *self.scales})
         ]
@@ -151,17 +157,20 @@ class LazyRun(Value):
 
     Attributes:
         start: how the output at w₀ is chosen.
-        kappa: mean over the chosen inputs, each with the output of its class, of |F − y| ‖H‖ / ‖∇F‖² at w₀.
+        kappa: mean over the chosen inputs, each with the output of its class, of
+            |F − y| ‖H‖ / ‖∇F‖² at w₀.
         residual, hessian, squared_gradient: the means of |F − y|, ‖H‖ and ‖∇F‖².
         hessian_converged: whether every spectral norm converged.
         first_loss, last_loss: at w₀ and at the end.
         sup_change: sup over the recorded times of ΔK(t) of the kernel of F.
         last_change: ΔK at the end: a rich kernel may recover a little.
-        pre_output_change: the same as ``sup_change`` of the kernel of α m^(−ρ) f, at the same parameters.
+        pre_output_change: the same as ``sup_change`` of the kernel of α m^(−ρ) f, at
+            the same parameters.
         distance, largest_distance: ‖w − w₀‖₂ and ‖w − w₀‖_∞ at the end.
-        least_distance: lower bounds of ``distance`` from the outputs at one input (Liu, Zhu & Belkin 2020, Eq. 2) and
-            at all inputs (``kernels.least_distance``).
-        hidden_change: mean |h − h₀| over inputs and neurons at the end, h the pre-activations, of each hidden layer.
+        least_distance: lower bounds of ``distance`` from the outputs at one input
+            (Liu, Zhu & Belkin 2020, Eq. 2) and at all inputs (``kernels.least_distance``).
+        hidden_change: mean |h − h₀| over inputs and neurons at the end, h the pre-activations,
+            of each hidden layer.
     """
 
     output: str

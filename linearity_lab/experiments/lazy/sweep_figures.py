@@ -1,4 +1,6 @@
-"""Lazy by scale and by width: κ, kernel change and distances against the scale α and against the width m."""
+"""Lazy by scale and by width:
+κ, kernel change and distances against the scale α and against the width m.
+"""
 
 from collections.abc import Iterable, Sequence
 
@@ -69,7 +71,9 @@ def line(
     style: Style | None = None,
     richness: float = 0.0,
 ) -> Line:
-    """Return a measure of the runs of one output and start, against the swept setting, at one richness."""
+    """Return a measure of the runs of one output and start, against the swept setting,
+    at one richness.
+    """
     dots = measure.dots(along(swept_points(points, swept, richness), output, start, by=swept))
     return Line(
         style or nth_style(list(START_TITLES).index(start), START_TITLES[start], "start"), dots
@@ -93,7 +97,9 @@ def against(
 
 
 def distances(points: Sequence[LazyPoint], output: str, start: str) -> Chart:
-    """Draw ‖w − w₀‖₂, its lower bound, and ‖w − w₀‖_∞ against width at α = 1, with a guide of slope −1/2."""
+    """Draw ‖w − w₀‖₂, its lower bound, and ‖w − w₀‖_∞ against width at α = 1,
+    with a guide of slope −1/2.
+    """
     is_bounded = any(
         run.least_distance for point in points for run in point.runs
     )  # older results have no bound

@@ -1,4 +1,6 @@
-"""Maps of outcomes over width and rate, peaks, one run, the plane of one sample, and the edge of stability."""
+"""Maps of outcomes over width and rate, peaks, one run, the plane of one sample,
+and the edge of stability.
+"""
 
 import math
 from collections import Counter
@@ -67,9 +69,11 @@ def style(model: str) -> Style:
 def outcome_map(
     points: Sequence[RatePoint], models: Sequence[str], cell: tuple[int, float] | None = None
 ) -> Chart:
-    """Draw the most frequent outcome in every cell of width × c, one panel per model; one ``cell`` (m, c) is framed.
+    """Draw the most frequent outcome in every cell of width × c, one panel per model;
+    one ``cell`` (m, c) is framed.
 
-    Every cell has an invisible marker with its (m, c), because points of heatmaps cannot be selected.
+    Every cell has an invisible marker with its (m, c), because points of heatmaps cannot be
+    selected.
     """
     panels = make_subplots(
         1, len(models), shared_yaxes=True, horizontal_spacing=0.02, subplot_titles=list(models)
@@ -170,7 +174,9 @@ def _add_frame(
     cell: tuple[int, float],
     column: int,
 ) -> None:
-    """Frame a cell (m, c), if it is drawn: white around black is seen on every cell, in both themes."""
+    """Frame a cell (m, c), if it is drawn:
+    white around black is seen on every cell, in both themes.
+    """
     width, rate = cell
     widths = [point.width for point in points]
     if width not in widths or rate not in rates:
@@ -253,7 +259,9 @@ def peaks(
 
 
 def along_run(point: RatePoint, rate: float, *, ended: bool = True) -> Chart:
-    """Draw loss, curvature, distance and kernel change of the models for the first seed; outcomes if ``ended``."""
+    """Draw loss, curvature, distance and kernel change of the models for the first seed;
+    outcomes if ``ended``.
+    """
     shown = [run for run in point.of_rate(rate) if run.path is not None]
     highest = 1e6 * max(run.first_loss for run in shown)
     # Diverging models leave the figure; the others set its range.
@@ -360,7 +368,9 @@ def growth(shown: Runs) -> Chart:
 
 
 def edge(shown: Runs) -> Chart:
-    """Draw the runs of the network that meet c = 2, and the predicted border, over width and rate."""
+    """Draw the runs of the network that meet c = 2, and the predicted border,
+    over width and rate.
+    """
     spec = shown.spec
     model = spec.models[-1]  # the network, unless it was not chosen
     slowest = min(spec.rates)
@@ -471,7 +481,9 @@ def _add_edge_runs(
 
 
 def _choices(shown: Runs) -> list[Choice]:
-    """Return the choices of width and rate, initially the rate nearest 3, where networks catapult."""
+    """Return the choices of width and rate, initially the rate nearest 3,
+    where networks catapult.
+    """
     rates = list(shown.spec.rates)
     catapulted = min(range(len(rates)), key=lambda at: abs(rates[at] - 3))
     return [

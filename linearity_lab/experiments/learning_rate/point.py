@@ -1,4 +1,6 @@
-"""Where linearity ends: linear, quadratic and true models at learning rates below and above the stable one."""
+"""Where linearity ends: linear,
+quadratic and true models at learning rates below and above the stable one.
+"""
 
 import math
 from collections import Counter
@@ -44,9 +46,11 @@ class LearningRateSpec(TrainedSweep, SpecOf["LearningRateResult"]):
 
     η = c n / (β λ_max(K(w₀))); f, f_lin and f_quad start at the same w₀ and take the same steps.
 
-    f_lin diverges above c = 2 at every width; up to about 4, f_quad and f catapult and recover at a smaller curvature.
+    f_lin diverges above c = 2 at every width; up to about 4, f_quad and f catapult and recover at
+    a smaller curvature.
 
-    Source: Lewkowycz, Bahri, Dyer, Sohl-Dickstein & Gur-Ari 2020, §2; Zhu, Liu, Radhakrishnan & Belkin 2022.
+    Source: Lewkowycz, Bahri, Dyer, Sohl-Dickstein & Gur-Ari 2020, §2; Zhu, Liu,
+    Radhakrishnan & Belkin 2022.
 
     >>> LearningRateSpec(widths=(100, 300), rates=(1.0, 3.0)).point_keys()
     ('width=100', 'width=300')
@@ -72,7 +76,9 @@ class LearningRateSpec(TrainedSweep, SpecOf["LearningRateResult"]):
         max_length=32,
         title="Learning rates c = η/η₀",
     )
-    """Learning rates η in units of η₀ = n/(β λ_max(K(w₀))), c = η/η₀: the linear model diverges above 2."""
+    """Learning rates η in units of η₀ = n/(β λ_max(K(w₀))), c = η/η₀:
+    the linear model diverges above 2.
+    """
     models: Annotated[tuple[ModelName, ...], Once] = Field(
         default=("linear", "quadratic", "network"), min_length=1, max_length=3, title="Models"
     )
@@ -82,7 +88,9 @@ class LearningRateSpec(TrainedSweep, SpecOf["LearningRateResult"]):
     loss: AnyLossName = Field(default=USUAL_LOSS, title="Loss")
     """Training loss of the output."""
     method: LinearMethodName = Field(default="gradient-descent", title="Method")
-    """Methods with a stable rate: all samples in each step, batches redrawn each epoch, or momentum."""
+    """Methods with a stable rate:
+    all samples in each step, batches redrawn each epoch, or momentum.
+    """
     momentum: float = Field(default=0.9, ge=0, lt=1, title="Momentum μ")
     """Fraction μ of the last step that momentum keeps. It multiplies η₀ by 1 + μ."""
     batch_size: int = Field(default=5, ge=1, le=10_000, title="Batch size")
@@ -180,7 +188,8 @@ class RatePath(Value):
     Attributes:
         steps: recorded steps, starting at 0.
         loss: mean loss L.
-        curvature: η β λ_max(K(w_t))/n: the rate in units of the curvature there; 2 is the edge of stability.
+        curvature: η β λ_max(K(w_t))/n: the rate in units of the curvature there; 2 is
+            the edge of stability.
         distance: ‖w_t − w₀‖₂.
         change: ΔK(t) of the model's own kernel.
     """
@@ -207,7 +216,8 @@ class RateRun(Value):
         curvature: η β λ_max(K(w_T))/n at the end; NaN after a divergence.
         path: records along the run, if kept.
         peak_curvature: max_t c_t over recorded steps, if kept.
-        predicted_peak: c (1 + S), S of the same model and seed at the smallest rate; None if that run did not converge.
+        predicted_peak: c (1 + S), S of the same model and seed at the smallest rate; None if that
+            run did not converge.
     """
 
     model: str
@@ -247,7 +257,9 @@ class RateRun(Value):
 
     @property
     def as_predicted(self) -> float | None:
-        """1 if c_t reached 2 exactly where c (1 + S) > 2, else 0; None within 10% of the border, and above c = 2."""
+        """1 if c_t reached 2 exactly where c (1 + S) > 2, else 0;
+        None within 10% of the border, and above c = 2.
+        """
         if self.predicted_peak is None or self.rate >= EDGE:
             return None
         if abs(self.predicted_peak / EDGE - 1) <= BORDER:
@@ -256,7 +268,8 @@ class RateRun(Value):
 
 
 def with_predictions(runs: Sequence[RateRun]) -> tuple[RateRun, ...]:
-    """Return the runs of one width with the peak that the slowest run of their model and seed predicts.
+    """Return the runs of one width with the peak that the slowest run of their
+    model and seed predicts.
 
     The slowest runs themselves get no prediction.
     """
@@ -361,7 +374,9 @@ def learning_rate_summary(spec: LearningRateSpec, points: Sequence[RatePoint]) -
 
 
 def _edge_words(points: Sequence[RatePoint]) -> list[str]:
-    """Return how many runs are on the predicted side of the border; nothing where this was not measured."""
+    """Return how many runs are on the predicted side of the border;
+    nothing where this was not measured.
+    """
     judged = [run for point in points for run in point.runs if run.as_predicted is not None]
     if not judged:
         return []

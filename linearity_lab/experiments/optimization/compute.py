@@ -1,4 +1,6 @@
-"""Gradient descent with nonlinear outputs, with the spectrum of the kernel along the path, one width at a time."""
+"""Gradient descent with nonlinear outputs, with the spectrum of the kernel along the path,
+one width at a time.
+"""
 
 import math
 from collections.abc import Mapping

@@ -1,4 +1,6 @@
-"""Convergence without linearity: loss and bounds, spectra and the PL* ratio along training, ΔK against width."""
+"""Convergence without linearity:
+loss and bounds, spectra and the PL* ratio along training, ΔK against width.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -68,12 +70,13 @@ def bound_curves(point: OptimizationPoint, output: str, row: int = 1) -> list[Cu
 def loss_against_step(point: OptimizationPoint, output: str, axis: StepAxis = "linear") -> Chart:
     """Draw the loss at every rate of one width and output; bounds are dashed.
 
-    Steps are linear, so exponential decay is a straight line. The axis ends with the runs at the smallest rate.
-    Diverged runs leave at the top from a cross.
+    Steps are linear, so exponential decay is a straight line. The axis ends with the runs at the
+    smallest rate. Diverged runs leave at the top from a cross.
     """
     runs = point.of(output)
     ceiling = LOSS_HEADROOM * max(run.loss[0] for run in runs)
-    # The bound of the theorem comes before the one with the measured constant, which waits for a click.
+    # The bound of the theorem comes before the one with the measured constant, which
+    # waits for a click.
     curves = [
         *_curves(point, output, lambda run: run.loss, "loss", ceiling=ceiling),
         *bound_curves(point, output),

@@ -36,8 +36,8 @@ class OptimizationSpec(TrainedSweep, SpecOf["OptimizationResult"]):
 
     The square loss of φ(f), with all eigenvalues of the kernel along the path.
 
-    With |φ'| ≥ ρ > 0 the loss stays below (1 − ημρ²/n)^t L₀ at small rates, μ = min over t of λ_min(K(w_t)), although
-    the kernel of φ(f) does not stay constant.
+    With |φ'| ≥ ρ > 0 the loss stays below (1 − ημρ²/n)^t L₀ at small rates, μ = min over t of
+    λ_min(K(w_t)), although the kernel of φ(f) does not stay constant.
 
     Source: Liu, Zhu & Belkin 2020, §5, Theorem 5.1; docs/math/optimization-without-linearity.md.
 
@@ -48,7 +48,8 @@ class OptimizationSpec(TrainedSweep, SpecOf["OptimizationResult"]):
     max_kernel_rows: ClassVar[int | None] = 900
 
     experiment: Literal["optimization"] = "optimization"
-    # Well separated inputs in many dimensions: the condition number keeps the bound visible. Our choice.
+    # Well separated inputs in many dimensions: the condition number keeps the bound
+    # visible. Our choice.
     dataset: DatasetSpec = DatasetSpec(num_samples=18, input_dim=50, noise=1.0)
     architecture: ArchitectureSpec = ArchitectureSpec(activation="tanh")
     widths: tuple[Width, ...] = TrainedSweep.field("widths", (100, 1000, 10_000))
@@ -82,20 +83,22 @@ def counts(spec: OptimizationSpec, key: str, most: bool = False) -> tuple[Counts
 
 
 class OptimizationRun(TrainedRun):
-    """One training, usually with the square loss (1/2n) Σ ‖φ(f) − y‖²; entries after a divergence are not finite.
+    """One training, usually with the square loss (1/2n) Σ ‖φ(f) − y‖²;
+    entries after a divergence are not finite.
 
     Attributes:
         output: output nonlinearity φ.
         rate: multiple of the spec's learning rate.
-        stable_rate: 2n/λ_max of the kernel of φ(f) at w₀: above it the linear model diverges; infinite for Adam.
+        stable_rate: 2n/λ_max of the kernel of φ(f) at w₀: above it the linear model
+            diverges; infinite for Adam.
         is_covered: whether the theorem covers the training: gradient descent with the square loss.
         last_finite_step: the last step whose loss was finite.
         change: ΔK(t) of the kernel of φ(f).
         smallest, largest: λ_min and λ_max of that kernel.
         pre_output_smallest: λ_min of the kernel of f.
         pl_ratio: ‖∇L‖² / 2L.
-        linear_model_change: ΔK(t) of softmax(f_lin), with f_lin trained by the same steps; softmax output alone. Empty
-            in results of older versions.
+        linear_model_change: ΔK(t) of softmax(f_lin), with f_lin trained by the same steps; softmax
+            output alone. Empty in results of older versions.
     """
 
     output: str
@@ -116,7 +119,9 @@ class OptimizationRun(TrainedRun):
 
     @property
     def min_eigenvalue(self) -> float:
-        """μ: the least λ_min of the kernel of f over the recorded times; NaN once one is not finite."""
+        """μ: the least λ_min of the kernel of f over the recorded times;
+        NaN once one is not finite.
+        """
         return _least(self.pre_output_smallest)
 
     @property
@@ -132,7 +137,8 @@ class OptimizationRun(TrainedRun):
     def bound(self, num_samples: int) -> tuple[float, ...] | None:
         """(1 − ημρ²/n)^t L₀ at the recorded steps; None if ρ = 0 or without a measured μ > 0.
 
-        η here is the rate for the mean loss, n times that of Liu, Zhu & Belkin 2020, Eq. 34, whose loss is the sum.
+        η here is the rate for the mean loss, n times that of Liu, Zhu & Belkin 2020, Eq. 34,
+        whose loss is the sum.
         """
         slope = OUTPUTS[self.output].min_slope
         if not (self.is_covered and slope > 0 and self.min_eigenvalue > 0):

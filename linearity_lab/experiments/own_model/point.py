@@ -1,4 +1,6 @@
-"""A custom model against its width: computed by the command ``own`` only, stored and shown like any run."""
+"""A custom model against its width:
+computed by the command ``own`` only, stored and shown like any run.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -35,7 +37,8 @@ class OwnModelSpec(SweepSpec, SpecOf["OwnModelResult"]):
 
     A file by name and SHA-256 → ΔK, ‖H‖ and ‖K̇₀‖/‖K₀‖.
 
-    It cannot be recomputed from the spec: the file is not kept, and its SHA-256 does not cover its imports.
+    It cannot be recomputed from the spec: the file is not kept, and its SHA-256 does
+    not cover its imports.
 
     Source: docs/decisions/0014-own-models.md; Liu, Zhu & Belkin 2020, §6.
     """
@@ -124,8 +127,10 @@ class OwnModelPoint(KernelChanges):
 
     Attributes:
         layers: of the first seed's model; none where its program cannot be traced.
-        multiplications, num_bytes: of the kernel by their routes; ``jacobian_…``: by Jacobians of everything.
-        difference: from plain derivatives on two inputs, relative to the largest; None where no part is structured.
+        multiplications, num_bytes: of the kernel by their routes; ``jacobian_…``: by
+            Jacobians of everything.
+        difference: from plain derivatives on two inputs, relative to the largest; None where
+            no part is structured.
     """
 
     kind: Literal["own_model"] = "own_model"

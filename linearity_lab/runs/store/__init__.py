@@ -1,8 +1,10 @@
-"""Store results by digest in SQLite or Postgres; finished points are durable immediately. Without JAX.
+"""Store results by digest in SQLite or Postgres; finished points are durable immediately.
+Without JAX.
 
-``LINEARITY_LAB_STORE`` is the path of a SQLite file (not on a network file system) or the SQLAlchemy URL of a database;
-by default a file in the user's data directory. Several threads and processes may read and write one store. Above
-``LINEARITY_LAB_STORE_BYTES`` the least recently used runs are deleted.
+``LINEARITY_LAB_STORE`` is the path of a SQLite file (not on a network file system) or the
+SQLAlchemy URL of a database; by default a file in the user's data directory. Several threads and
+processes may read and write one store. Above ``LINEARITY_LAB_STORE_BYTES`` the least recently
+used runs are deleted.
 """
 
 from linearity_lab.runs.store import _needed  # before SQLAlchemy is imported

@@ -1,9 +1,9 @@
 """Which server computes an unfinished job: claims, their heartbeats, and claims of silent servers.
 
-Each row of ``JOBS`` belongs to one server, named by a random id. The server rewrites its rows every few seconds
-(a heartbeat). Another server of the same database watches these heartbeats and claims the rows of a server whose
-heartbeats stop. Only changes of a heartbeat count, measured by the watcher's own monotonic clock. Clocks of different
-machines are never compared.
+Each row of ``JOBS`` belongs to one server, named by a random id. The server rewrites its rows every
+few seconds (a heartbeat). Another server of the same database watches these heartbeats and claims
+the rows of a server whose heartbeats stop. Only changes of a heartbeat count, measured by the
+watcher's own monotonic clock. Clocks of different machines are never compared.
 """
 
 import secrets
@@ -32,7 +32,8 @@ class Claims:
     server: str = field(default_factory=lambda: secrets.token_hex(16))
     clock: Callable[[], float] = time.monotonic
     _owned: set[str] = field(default_factory=set)
-    # Digest of a job of another server → (server, heartbeat) and the time at which it was first seen.
+    # Digest of a job of another server → (server, heartbeat) and the time at which it was first
+    # seen.
     _watched: dict[str, tuple[tuple[str, float], float]] = field(default_factory=dict)
 
     def write(
@@ -41,8 +42,8 @@ class Claims:
         """Replace the rows of this server, with a new heartbeat.
 
         Returns:
-            Digests of the rows that this server owns now, and of those that it owned before and lost to
-            another server, which computes them.
+            Digests of the rows that this server owns now, and of those that it owned before and
+            lost to another server, which computes them.
         """
         wanted = {job.digest for job in jobs}
         own = JOBS.c.server == self.server
@@ -56,23 +57,28 @@ class Claims:
                 if job.digest in self._owned and self._is_taken(connection, job):
                     lost.add(job.digest)
                     continue
-                # A job of another server keeps its row: both compute it, and points are stored once.
+                # A job of another server keeps its row: both compute it, and points are stored
+                # once.
                 insert(connection, JOBS, row | {"digest": job.digest, "ending": False})
             if self._owner(connection, job) == self.server:
                 owned.add(job.digest)
         return frozenset(owned), frozenset(lost)
 
     def remember(self, owned: Collection[str], *, is_more: bool = False) -> None:
-        """Record the jobs, or more jobs, of this server, once the transaction that wrote them has ended."""
+        """Record the jobs, or more jobs, of this server,
+        once the transaction that wrote them has ended.
+        """
         self._owned = set(owned) | (self._owned if is_more else set())
 
     def claim(self, connection: sa.Connection, *, is_alone: bool) -> frozenset[str]:
         """Claim the jobs of ended and silent servers; return their digests.
 
-        A change of a row succeeds only while the row is as it was read, so that one of several servers gets it.
+        A change of a row succeeds only while the row is as it was read, so that one of
+        several servers gets it.
 
         Args:
-            is_alone: whether no other server can use this database, so that every job is of an ended one.
+            is_alone: whether no other server can use this database, so that every job is of an
+                ended one.
         """
         now = self.clock()
         claimed = set()

@@ -21,8 +21,9 @@ from ntk_core.errors import InvalidInput
 
 VARIABLE = "LINEARITY_LAB_STORE"
 MIN_FREE_BYTES = 20 * 2**20  # a few points
-# In the header of every SQLite file of this lab. Version 0.2.0 renames files of another layout if they have
-# its own mark, and refuses any other mark without touching the file; so layouts after 3 have a mark of their own.
+# In the header of every SQLite file of this lab. Version 0.2.0 renames files of another layout if
+# they have its own mark, and refuses any other mark without touching the file; so layouts after 3
+# have a mark of their own.
 APPLICATION_ID = int.from_bytes(b"LLb4")
 EARLIER_ID = int.from_bytes(b"LLab")  # up to layout 3
 LAYOUT = 4  # of the tables; the user_version of the file
@@ -39,13 +40,14 @@ class Database:
     """Transactions on the tables of the store.
 
     Args:
-        given: path of a SQLite file or SQLAlchemy URL; a file in the user's data directory when empty.
+        given: path of a SQLite file or SQLAlchemy URL; a file in the user's data
+            directory when empty.
         busy_timeout_s: how long a writer waits for another one (SQLite).
 
     Raises:
-        InvalidInput: if the database cannot be opened for writing, if its file belongs to another program or to a
-            newer version of the lab, or if an earlier layout is in use; also by :meth:`do`, if the database stops
-            working.
+        InvalidInput: if the database cannot be opened for writing, if its file belongs to another
+            program or to a newer version of the lab, or if an earlier layout is in use; also by
+            :meth:`do`, if the database stops working.
     """
 
     def __init__(self, given: str, busy_timeout_s: float):
@@ -83,7 +85,9 @@ class Database:
         return str(self._file) if self._file else self._url.render_as_string(hide_password=False)
 
     def do(self, work: Callable[[sa.Connection], _T]) -> _T:
-        """Run ``work`` in one transaction; if the SQLite file is damaged, move it away and repeat in a new one."""
+        """Run ``work`` in one transaction;
+        if the SQLite file is damaged, move it away and repeat in a new one.
+        """
         is_repeated = False
         while True:
             try:
@@ -98,7 +102,8 @@ class Database:
                 is_repeated = True
 
     def lock_for_server(self) -> None:
-        """Lock the SQLite file against other servers until :meth:`close` or the end of this process.
+        """Lock the SQLite file against other servers until :meth:`close` or the
+        end of this process.
 
         Raises:
             InvalidInput: if another server uses it.
@@ -134,8 +139,8 @@ class Database:
     def back_up(self, target: Path) -> int:
         """Write a consistent copy of the SQLite file, also while other processes write.
 
-        SQLite's backup API copies all pages in one step, including those in the write-ahead log. Writers continue,
-        since readers of a write-ahead log do not block them.
+        SQLite's backup API copies all pages in one step, including those in the write-ahead log.
+        Writers continue, since readers of a write-ahead log do not block them.
 
         Returns:
             The number of runs in the copy.
@@ -293,7 +298,8 @@ class Database:
             self._server_lock.release()
 
     def _set_aside_if_damaged(self, error: Exception) -> bool:
-        """Replace our damaged file by a new one; return whether it was replaced, here or by another process.
+        """Replace our damaged file by a new one;
+        return whether it was replaced, here or by another process.
 
         Raises:
             InvalidInput: if it is damaged, and a server in another process uses it.
@@ -363,8 +369,8 @@ def _create(file: Path) -> None:
 def _header(file: Path) -> bytes:
     """Return the first bytes of a file, read by a descriptor that stays open.
 
-    On POSIX systems, closing any descriptor of a file releases all locks of the process on it, including SQLite's.
-    Another process could then delete the write-ahead log while it is in use.
+    On POSIX systems, closing any descriptor of a file releases all locks of the process on it,
+    including SQLite's. Another process could then delete the write-ahead log while it is in use.
     """
     if os.name != "posix":
         with file.open("rb") as stream:
@@ -388,7 +394,9 @@ def _layout_in(header: bytes) -> int:
 
 
 def _means_damage(error: object) -> bool:
-    """Return whether an error of SQLite, or of a text in its schema, means that the file is damaged."""
+    """Return whether an error of SQLite, or of a text in its schema,
+    means that the file is damaged.
+    """
     return (getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF) in _DAMAGE
 
 
@@ -518,7 +526,8 @@ RUNS = sa.Table(
     # Checksums cover the digest and the content, see _entries.
     sa.Column("checksum", sa.String(64)),
     sa.Column("ending_checksum", sa.String(64)),
-    # Fingerprint of the settings by which the digest was computed; rows of other fingerprints are named again.
+    # Fingerprint of the settings by which the digest was computed; rows of other
+    # fingerprints are named again.
     sa.Column("naming", sa.String(64)),
     sa.Index("lab_results_by_use", "used", "bytes"),
 )
@@ -553,7 +562,8 @@ OWNERS = sa.Table(
     sa.Column("owner", sa.String(64), primary_key=True),
     sa.Index("lab_owners_by_owner", "owner"),
 )
-# Runs that started by themselves and that no user has asked for; not listed, and the first to be deleted.
+# Runs that started by themselves and that no user has asked for; not listed, and the
+# first to be deleted.
 PREVIEWS = sa.Table(
     "lab_previews",
     TABLES,

@@ -177,8 +177,8 @@ class UnfinishedJob:
 def checksum(*parts: object) -> str:
     """Return the SHA-256 of a key and its content.
 
-    The length of each part precedes it, so that different parts never give the same bytes. Texts are hashed apart
-    from the other values, without a copy in JSON.
+    The length of each part precedes it, so that different parts never give the same bytes. Texts
+    are hashed apart from the other values, without a copy in JSON.
     """
     digest = hashlib.sha256()
     for part in parts:
@@ -240,11 +240,13 @@ def is_intact_array(row: sa.Row[Any]) -> bool:
 
 
 def seal(connection: sa.Connection) -> None:
-    """Add checksums to all rows of layout 3, which has none; rows that are damaged already get none.
+    """Add checksums to all rows of layout 3, which has none;
+    rows that are damaged already get none.
 
-    Changes before this step can be noticed only in the settings, whose digest was the SHA-256 of their text, and in
-    points under the key of another point. Layout 3 notes an import in its run alone; all points of such a run get
-    the note, since it is not known which of them were computed here.
+    Changes before this step can be noticed only in the settings, whose digest was the
+    SHA-256 of their text, and in points under the key of another point. Layout 3 notes an
+    import in its run alone; all points of such a run get the note, since it is not known
+    which of them were computed here.
     """
     imported = set()
     for row in connection.execute(sa.select(RUNS)).all():
@@ -277,7 +279,9 @@ def seal(connection: sa.Connection) -> None:
 
 
 def marked_imported(text: str) -> str:
-    """Return the JSON of a point or ending with "imported" in its provenance; other text unchanged."""
+    """Return the JSON of a point or ending with "imported" in its provenance;
+    other text unchanged.
+    """
     document = json_object(text)
     if document is None or not isinstance(document.get("provenance"), dict):
         return text
@@ -381,7 +385,8 @@ def _rename(connection: sa.Connection, row: sa.Row[Any], spec: Spec) -> None:
     if new == old:
         connection.execute(sa.update(RUNS).where(RUNS.c.digest == old).values(facts))
         return
-    # If the run was computed again under its new name, that run only takes the points that it lacks.
+    # If the run was computed again under its new name, that run only takes the points that it
+    # lacks.
     if connection.scalar(sa.select(RUNS.c.digest).where(RUNS.c.digest == new)) is None:
         facts["digest"] = new
         facts["checksum"] = spec_checksum(new, bool(row.private), row.spec)
@@ -463,8 +468,9 @@ def total_bytes(connection: sa.Connection) -> int:
 def next_use(connection: sa.Connection) -> float:
     """Return the time of a new use: the clock's, but later than all stored uses.
 
-    Eviction orders runs by these times. A clock that was ahead for a while leaves late times behind. By the bare
-    clock, each new run of a full store would then be the oldest and be deleted first.
+    Eviction orders runs by these times. A clock that was ahead for a while leaves late
+    times behind. By the bare clock, each new run of a full store would then be the oldest
+    and be deleted first.
     """
     newest = connection.scalar(sa.select(sa.func.max(RUNS.c.used)))
     if newest is None:
@@ -479,11 +485,13 @@ def mark_as_used(connection: sa.Connection, run: str) -> None:
 
 
 def evict(connection: sa.Connection, most: int, spared: str) -> None:
-    """Delete previews, then the least recently used runs of the heaviest owner, until ``most`` bytes are left.
+    """Delete previews, then the least recently used runs of the heaviest owner,
+    until ``most`` bytes are left.
 
-    Runs with unfinished jobs, and the run ``spared``, are kept. Runs without an owner count as those of one owner, so
-    on a local server the least recently used run goes first. On a shared server a visitor with many or large runs
-    displaces those of the same visitor before those of others.
+    Runs with unfinished jobs, and the run ``spared``, are kept. Runs without an owner count
+    as those of one owner, so on a local server the least recently used run goes first. On a
+    shared server a visitor with many or large runs displaces those of the same visitor
+    before those of others.
     """
     if total_bytes(connection) <= most:
         return

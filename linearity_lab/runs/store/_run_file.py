@@ -1,7 +1,7 @@
 """Files of runs: one result per line in JSON, each ending with the SHA-256 of the rest of its line.
 
-Exports, ``--out`` and the gallery have this format. Plain text cannot unpack archives, name paths or run code, and a
-damaged line affects only its own run.
+Exports, ``--out`` and the gallery have this format. Plain text cannot unpack archives, name paths
+or run code, and a damaged line affects only its own run.
 """
 
 import hashlib
@@ -61,7 +61,8 @@ def read_line(line: str) -> Result:
     """Return the result of a line of a run file after all checks.
 
     Raises:
-        UnusableLine: if the line is damaged, changed or from another version, or its points do not match its settings.
+        UnusableLine: if the line is damaged, changed or from another version, or its points do
+            not match its settings.
     """
     try:
         data = json.loads(line, parse_constant=_no_number)
@@ -103,7 +104,8 @@ def _migrated(data: object) -> dict[str, Any]:
     """Return a result whose settings and points have the form of this version.
 
     Raises:
-        UnusableLine: if its experiment is unknown, a newer version wrote it, or no migration leads to this version.
+        UnusableLine: if its experiment is unknown, a newer version wrote it, or no migration
+            leads to this version.
     """
     if not isinstance(data, dict) or not isinstance(spec := data.get("spec"), dict):
         raise UnusableLine("damaged; it contains no settings")
@@ -128,7 +130,8 @@ def _no_number(name: str) -> None:
 
 
 def write_runs(store: Store, runs: Iterable[str], file: IO[bytes]) -> int:
-    """Write the runs with these digests and return their number; skip unknown runs and runs without points.
+    """Write the runs with these digests and return their number;
+    skip unknown runs and runs without points.
 
     A run of another version is written as stored, so that this version of the lab can import it.
     """

@@ -84,7 +84,8 @@ class Store(Database):
     Args:
         location: path of a SQLite file or SQLAlchemy URL; ``LINEARITY_LAB_STORE`` by default.
         busy_timeout_s: how long a writer waits for another one (SQLite).
-        max_bytes: limit above which the least recently used runs are deleted; ``LINEARITY_LAB_STORE_BYTES`` by default.
+        max_bytes: limit above which the least recently used runs are deleted;
+            ``LINEARITY_LAB_STORE_BYTES`` by default.
     """
 
     def __init__(
@@ -128,7 +129,8 @@ class Store(Database):
         """Return the storage for the finished points of ``spec``.
 
         Args:
-            of_job: whether a job of a server computes them; its server records who asked for the run.
+            of_job: whether a job of a server computes them; its server records who asked for the
+                run.
         """
         points = StoredPoints(self, spec)
         if not of_job:
@@ -136,7 +138,9 @@ class Store(Database):
         return points
 
     def save_preview(self, spec: Spec) -> None:
-        """Store the settings of a run that starts by itself. Unless it is stored already, it is not listed."""
+        """Store the settings of a run that starts by itself.
+        Unless it is stored already, it is not listed.
+        """
 
         def save(connection: sa.Connection) -> None:
             stored = actual_digest(connection, spec_digest(spec))
@@ -169,7 +173,9 @@ class Store(Database):
         self.do(add)
 
     def owners(self, run: str) -> frozenset[str]:
-        """Return the visitors who started a run; empty for runs of a local server and the command line."""
+        """Return the visitors who started a run;
+        empty for runs of a local server and the command line.
+        """
 
         def read(connection: sa.Connection) -> frozenset[str]:
             stored = actual_digest(connection, run)
@@ -242,7 +248,8 @@ class Store(Database):
         """Return the result with this digest; None if it is missing or damaged.
 
         Args:
-            arrays, max_bytes: as in :meth:`points_of`. A completed result that exceeds ``max_bytes`` is None.
+            arrays, max_bytes: as in :meth:`points_of`. A completed result that exceeds
+                ``max_bytes`` is None.
         """
         row = self._row(run)
         if row is None or not row.ending:
@@ -281,7 +288,8 @@ class Store(Database):
 
         Args:
             arrays: whether to return points with their large arrays, such as kernels.
-            max_bytes: JSON bytes of all points together; larger points and those beyond are omitted.
+            max_bytes: JSON bytes of all points together; larger points and those beyond are
+                omitted.
         """
         row = self._row(run)
         if row is None:
@@ -299,9 +307,11 @@ class Store(Database):
         return found
 
     def _points_within(self, row: sa.Row[Any], max_bytes: float) -> dict[str, PointValue]:
-        """Return points without their arrays, one row at a time, until ``max_bytes`` of JSON are read.
+        """Return points without their arrays, one row at a time,
+        until ``max_bytes`` of JSON are read.
 
-        Points of earlier versions may contain kernels: they are taken out before the next point is read.
+        Points of earlier versions may contain kernels: they are taken out before the next point is
+        read.
         """
         listed = sa.select(POINTS.c.key, POINTS.c.bytes).where(POINTS.c.digest == row.digest)
         found: dict[str, PointValue] = {}
@@ -328,7 +338,8 @@ class Store(Database):
         return self.do(read)
 
     def whole(self, run: str, point: PointValue) -> PointValue:
-        """Return a point with the arrays that are stored beside it; the point itself if there are none.
+        """Return a point with the arrays that are stored beside it;
+        the point itself if there are none.
 
         Arrays that are missing or damaged leave the point without them, with a warning in the log.
         """
@@ -357,7 +368,9 @@ class Store(Database):
         return list(self.do(lambda connection: connection.scalars(query).all()))
 
     def known_run(self, run: str) -> KnownRun | None:
-        """Return what is stored of a run whose settings this version cannot read; None for any other run."""
+        """Return what is stored of a run whose settings this version cannot read;
+        None for any other run.
+        """
         row = self._row(run)
         listed = StoredRun.of(row) if row is not None else None
         if row is None or listed is None or listed.reading is Reading.READABLE:
@@ -397,14 +410,17 @@ class Store(Database):
         return self.do(read)
 
     def spec(self, prefix: str) -> Spec | None:
-        """Return the spec whose digest starts with ``prefix`` (at least 16 hexadecimal digits), if unique."""
+        """Return the spec whose digest starts with ``prefix`` (at least 16
+        hexadecimal digits), if unique.
+        """
         found = self.find(prefix) if len(prefix) >= MIN_PREFIX else ()
         if len(found) != 1:
             return None
         return spec_in(self._row(found[0]))
 
     def find(self, prefix: str) -> tuple[str, ...]:
-        """Return at most ten digests of runs whose digest, or an earlier one, starts with ``prefix``.
+        """Return at most ten digests of runs whose digest, or an earlier one,
+        starts with ``prefix``.
 
         None are found unless it is hexadecimal.
         """
@@ -524,9 +540,10 @@ class Store(Database):
     def claim_jobs(self) -> tuple[UnfinishedJob, ...]:
         """Claim the unfinished jobs of ended servers, and return them, oldest first.
 
-        A SQLite file has one server, so every other job is of an ended server: call :meth:`lock_for_server` before.
-        In a shared database call it every few seconds: it claims the jobs of a server whose heartbeats have stopped
-        for a minute. Exactly one of several calling servers gets each job.
+        A SQLite file has one server, so every other job is of an ended server: call
+        :meth:`lock_for_server` before. In a shared database call it every few seconds: it claims
+        the jobs of a server whose heartbeats have stopped for a minute. Exactly one of several
+        calling servers gets each job.
         """
         is_alone = self._file is not None
 
@@ -604,12 +621,14 @@ def _jobs(connection: sa.Connection, query: sa.Select[Any]) -> tuple[UnfinishedJ
 
 
 def begin_run(connection: sa.Connection, spec: Spec) -> str:
-    """Insert the row of this spec, or mark it as used and repair it, and lock it for the transaction.
+    """Insert the row of this spec, or mark it as used and repair it,
+    and lock it for the transaction.
 
     Returns the digest of the row.
 
     Raises:
-        InvalidInput: if another run has this digest: a default changed without a new version of the experiment.
+        InvalidInput: if another run has this digest: a default changed without a new
+            version of the experiment.
     """
     run = actual_digest(connection, spec_digest(spec))
     text = canonical_json(spec)

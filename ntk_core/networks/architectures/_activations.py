@@ -1,7 +1,8 @@
-"""Settings of networks: activations by name or as functions, output functions by name, checks by name.
+"""Settings of networks: activations by name or as functions, output functions by name,
+checks by name.
 
-Pointwise functions act on pre-activations z of any shape; output functions act on the last axis of pre-outputs
-f of shape (n, C).
+Pointwise functions act on pre-activations z of any shape; output functions act on the last axis of
+pre-outputs f of shape (n, C).
 """
 
 from collections.abc import Callable
@@ -26,7 +27,9 @@ PADDINGS = ("circular", "zero")
 
 
 def activation_of(given: Activation, field: str = "activation") -> Function:
-    """Return properties of an activation, given by name or as an elementwise function, finite and differentiable."""
+    """Return properties of an activation, given by name or as an elementwise function,
+    finite and differentiable.
+    """
     if isinstance(given, str) and (name := ALIASES.get(given, given)) in ACTIVATIONS:
         return ACTIVATIONS[name]
     if isinstance(given, str) and given in KINKED:
@@ -121,7 +124,9 @@ def largest_slope(function: Function) -> float:
 
 
 def output_function(name: str, field: str = "output") -> Pointwise:
-    """Return the function φ from pre-outputs to outputs, (n, C) both; softmax couples the C entries of a row."""
+    """Return the function φ from pre-outputs to outputs, (n, C) both;
+    softmax couples the C entries of a row.
+    """
     check_choice(field, name, OUTPUTS)
     return OUTPUTS[name].apply
 

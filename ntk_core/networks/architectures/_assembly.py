@@ -114,12 +114,13 @@ class Assembly(Listed):
 
     Attributes:
         width: m.
-        sub_model: ``"neurons"``, ``"tree"`` or ``"sines"``; or your own pair (init, apply): ``init(key, d)`` draws the
-            parameters, any tree of arrays, and ``apply(params, x)`` maps inputs (n, d) to (n,).
+        sub_model: ``"neurons"``, ``"tree"`` or ``"sines"``; or your own pair (init, apply):
+            ``init(key, d)`` draws the parameters, any tree of arrays, and ``apply(params, x)`` maps
+            inputs (n, d) to (n,).
         num_outputs, output, parameterization, trained, output_signs: as for other networks.
 
-    Source: Liu, Zhu & Belkin 2022, "Transition to linearity of wide neural networks is an emerging property of
-    assembling weak models".
+    Source: Liu, Zhu & Belkin 2022, "Transition to linearity of wide neural networks is an emerging
+    property of assembling weak models".
     """
 
     kind: ClassVar[Kind] = ARCHITECTURES["assembly"]

@@ -27,12 +27,15 @@ _AXES = {1: ("NWC", "WIO", "NWC"), 2: ("NHWC", "HWIO", "NHWC")}
 
 @dataclass(frozen=True)
 class Convolution(Layer):
-    """z[p] = multiplier · Σ_o W[o]ᵀ a[stride · p + o − center] + b, channels last, W (*kernel, channels, num_features).
+    """z[p] = multiplier · Σ_o W[o]ᵀ a[stride · p + o − center] + b, channels last,
+    W (*kernel, channels, num_features).
 
-    Inputs are (n, length, channels) or (n, height, width, channels), by ``dimensions``. Padding keeps the size at
-    stride 1: ``"circular"`` wraps around, ``"zero"`` adds zeros. The fan-in is kernel_size^dimensions · channels.
+    Inputs are (n, length, channels) or (n, height, width, channels), by ``dimensions``. Padding
+    keeps the size at stride 1: ``"circular"`` wraps around, ``"zero"`` adds zeros. The fan-in is
+    kernel_size^dimensions · channels.
 
-    Source: Liu, Zhu & Belkin 2020, App. G.1; Hu, Xiao, Adlam & Pennington 2020, App. (circular padding).
+    Source: Liu, Zhu & Belkin 2020, App. G.1; Hu, Xiao, Adlam & Pennington 2020, App. (circular
+    padding).
 
     >>> Convolution(4, kernel_size=3).output_shape((8, 8, 3))
     (8, 8, 4)
@@ -90,7 +93,9 @@ class Convolution(Layer):
         return self.biased(params, self.multiplier(params, math.prod(weight.shape[:-1])) * z)
 
     def features(self, params: Params, a: Array) -> Array:
-        """Patches (n, positions, fan_in); fan_in runs over (*kernel, channels), as the reshaped weights do."""
+        """Patches (n, positions, fan_in);
+        fan_in runs over (*kernel, channels), as the reshaped weights do.
+        """
         padded = self.pad(a, range(1, a.ndim - 1))
         patches = jnp.stack([padded[:, *window] for window in self.windows(a.shape[1:-1])], axis=-2)
         return patches.reshape(a.shape[0], -1, patches.shape[-2] * patches.shape[-1])
@@ -105,16 +110,20 @@ class Convolution(Layer):
         return jnp.pad(a, widths, mode="wrap" if self.padding == "circular" else "constant")
 
     def windows(self, sizes: Shape) -> list[tuple[slice, ...]]:
-        """For each offset o of the kernel, the padded pixels multiplied by W[o], as one slice per spatial axis."""
+        """For each offset o of the kernel, the padded pixels multiplied by W[o],
+        as one slice per spatial axis.
+        """
         return [
             tuple(slice(o, o + size, self.stride) for o, size in zip(offset, sizes, strict=True))
             for offset in itertools.product(range(self.kernel_size), repeat=self.dimensions)
         ]
 
     def patch_products(self, input_shape: Shape, features1: Array, features2: Array) -> Array:
-        """Products of all pairs of ``features`` at stride 1, (n1, P, n2, P), as sums of shifted products of pixels.
+        """Products of all pairs of ``features`` at stride 1, (n1, P, n2, P),
+        as sums of shifted products of pixels.
 
-        Patches overlap, so every pixel product is computed once and added kernel_size^dimensions times.
+        Patches overlap, so every pixel product is computed once and added
+        kernel_size^dimensions times.
         """
         *sizes, channels = input_shape
         before = (self.kernel_size - 1) // 2
@@ -143,13 +152,15 @@ def attend(
     exponent: float,
     causal: bool,
 ) -> Float[Array, "n T F"]:
-    """Σⱼ Aᵢⱼ vⱼ of each head with Aᵢ = softmaxⱼ(qᵢ·kⱼ / d^τ): F = H d features, contiguous for each head.
+    """Σⱼ Aᵢⱼ vⱼ of each head with Aᵢ = softmaxⱼ(qᵢ·kⱼ / d^τ):
+    F = H d features, contiguous for each head.
 
     Args:
         exponent: τ.
         causal: softmax over j ≤ i alone.
 
-    Source: Vaswani et al. 2017, §3.2; 1/d in place of 1/√d: Hron, Bahri, Sohl-Dickstein & Novak 2020.
+    Source: Vaswani et al. 2017, §3.2; 1/d in place of 1/√d: Hron, Bahri,
+    Sohl-Dickstein & Novak 2020.
     """
     scores = scores_of(queries, keys, num_heads, exponent, causal)
     heads = values.reshape(*values.shape[:-1], num_heads, -1)
@@ -171,13 +182,17 @@ def scores_of(
 
 
 def normalize(a: Float[Array, "..."]) -> Float[Array, "..."]:
-    """(a − mean) / √(variance + 10⁻⁵) over the last axis (Ba, Kiros & Hinton 2016, without gains and biases)."""
+    """(a − mean) / √(variance + 10⁻⁵) over the last axis (Ba, Kiros & Hinton
+    2016, without gains and biases).
+    """
     centered = a - a.mean(axis=-1, keepdims=True)
     return centered / jnp.sqrt((centered**2).mean(axis=-1, keepdims=True) + NORMALIZED_FROM)
 
 
 def sines(shape: Shape) -> Float[Array, "T d"]:
-    """√2 (sin ωᵢ t, cos ωᵢ t) interleaved for positions t, ω decreasing from 1 to 10⁻⁴: mean square 1 (for even d)."""
+    """√2 (sin ωᵢ t, cos ωᵢ t) interleaved for positions t, ω decreasing from 1 to 10⁻⁴:
+    mean square 1 (for even d).
+    """
     length, features = shape
     pairs = jnp.arange(features) // 2
     angles = jnp.arange(length)[:, None] * PERIODS ** (-2 * pairs / features)
@@ -186,9 +201,11 @@ def sines(shape: Shape) -> Float[Array, "T d"]:
 
 @dataclass(frozen=True)
 class Gain(Layer):
-    """z = g ∘ a along the last axis: one factor g_k for each feature k, the same at all positions, 1 at initialization.
+    """z = g ∘ a along the last axis:
+    one factor g_k for each feature k, the same at all positions, 1 at initialization.
 
-    In the NTK and standard parameterizations the factor is the parameter; in ``lecun`` it is √m times the parameter.
+    In the NTK and standard parameterizations the factor is the parameter; in ``lecun`` it is √m
+    times the parameter.
     """
 
     scaling: Scaling = NTK_SCALING

@@ -94,7 +94,8 @@ class ScaledNetwork(Derived):
 
 @dataclass(frozen=True)
 class Paired(Derived):
-    """Abstract: a network and a copy of it that starts with equal parameters, f = scale · (f_A − f_B).
+    """Abstract: a network and a copy of it that starts with equal parameters,
+    f = scale · (f_A − f_B).
 
     Attributes:
         scale: factor of the difference.
@@ -145,11 +146,13 @@ class Paired(Derived):
 class Mirrored(Paired):
     """Difference of two copies of a network, zero initially.
 
-    f = (f_A − f_B) / √2 of two copies of a network that start with equal parameters: 0 at initialization.
+    f = (f_A − f_B) / √2 of two copies of a network that start with equal parameters: 0 at
+    initialization.
 
-    Exactly 0 without compilation; fused programs may leave rounding errors (10⁻⁸ in float32). The kernel is the mean
-    of both kernels: at initialization that of ``net``, for any architecture. Training separates the copies. With one
-    hidden layer this is the symmetric initialization of the paper, with 2 · width neurons.
+    Exactly 0 without compilation; fused programs may leave rounding errors (10⁻⁸ in float32). The
+    kernel is the mean of both kernels: at initialization that of ``net``, for any architecture.
+    Training separates the copies. With one hidden layer this is the symmetric initialization of the
+    paper, with 2 · width neurons.
 
     Source: Hu, Xiao, Adlam & Pennington 2020, §3, Eq. 3; any depth: docs/math/early-time.md.
 
@@ -167,9 +170,11 @@ class Mirrored(Paired):
 class Subtracted(Paired):
     """Network minus its frozen copy at initialization.
 
-    f(w; x) − f(w₀; x), with a frozen copy at w₀: 0 at initialization up to rounding, same kernel, same Hessian.
+    f(w; x) − f(w₀; x), with a frozen copy at w₀: 0 at initialization up to rounding, same
+    kernel, same Hessian.
 
-    An output function acts on the difference: φ(f − f₀) with f₀ = f(w₀; x). Costs a second forward pass and keeps w₀.
+    An output function acts on the difference: φ(f − f₀) with f₀ = f(w₀; x). Costs a second
+    forward pass and keeps w₀.
 
     Source: Hu, Xiao, Adlam & Pennington 2020, §3; Chizat, Oyallon & Bach 2019.
 
@@ -192,7 +197,8 @@ def subtract_initial_output(
 ) -> Callable[[NetworkParams, Array], Array]:
     """Subtract the initial output from a network.
 
-    ``apply(w, x)`` = net(w; x) − net(w₀; x), (n, C), with w₀ = ``params``: 0 at the start, same kernel.
+    ``apply(w, x)`` = net(w; x) − net(w₀; x), (n, C), with w₀ = ``params``: 0 at the start, same
+    kernel.
 
     Stores w₀ and costs a second forward pass; the network itself is unchanged.
 
@@ -226,10 +232,11 @@ def subtract_initial_output(
 class PreActivations(Network):
     """Pre-activations of one layer as a function of the weights.
 
-    (w, x) ↦ z_v(w; x) of some neurons v of one layer; w are the weights of that layer and of those below.
+    (w, x) ↦ z_v(w; x) of some neurons v of one layer; w are the weights of that layer and of those
+    below.
 
-    Kernels and Hessian norms of pre-activations are those of this network. Every pre-activation becomes linear in w as
-    the width grows; those of the first layer are linear at any width.
+    Kernels and Hessian norms of pre-activations are those of this network. Every pre-activation
+    becomes linear in w as the width grows; those of the first layer are linear at any width.
 
     Source: Zhu, Liu & Belkin 2022, Theorem 3.8 and Remark 3.9.
 

@@ -39,13 +39,14 @@ _DEFAULT_EDGES = (
 class DAGNetwork(Layered):
     """Network on a directed acyclic graph of neuron groups.
 
-    α_v = σ_v(in(v)^(-1/2) Σ_{u→v} w_uv α_u + b_v) + Σ_{u⇢v} α_u along the edges of a directed acyclic graph.
+    α_v = σ_v(in(v)^(-1/2) Σ_{u→v} w_uv α_u + b_v) + Σ_{u⇢v} α_u along the edges of a
+    directed acyclic graph.
 
-    Groups are evaluated layer by layer, where the layer of a group is the length of the longest path to it from the
-    input. in(v) is the actual in-degree, without edges removed at initialization. u⇢v are fixed
-    skips of weight 1. After shared edges a group has channels at every position of the input, with the same weights
-    at each (a convolution with circular padding).
-    Source: Zhu, Liu & Belkin 2022, Eq. 2 and §2.2, App. A, D and E.
+    Groups are evaluated layer by layer, where the layer of a group is the length of the longest
+    path to it from the input. in(v) is the actual in-degree, without edges removed at
+    initialization. u⇢v are fixed skips of weight 1. After shared edges a group has channels at
+    every position of the input, with the same weights at each (a convolution with circular
+    padding). Source: Zhu, Liu & Belkin 2022, Eq. 2 and §2.2, App. A, D and E.
 
     >>> net = DAGNetwork(width=10, num_outputs=2)
     >>> net.depths
@@ -57,12 +58,14 @@ class DAGNetwork(Layered):
         width: m, the size of groups without their own.
         groups: hidden groups of neurons.
         edges: between ``"input"``, the groups and ``"output"``.
-        num_outputs, activation, output, parameterization, use_bias, gain, trained: as for other networks; ``"first"``
-            trains the groups that see the input only.
-        dimensions: of positions, for shared edges: 2 for images (height, width, channels), 1 for sequences.
+        num_outputs, activation, output, parameterization, use_bias, gain, trained: as for other
+            networks; ``"first"`` trains the groups that see the input only.
+        dimensions: of positions, for shared edges: 2 for images
+            (height, width, channels), 1 for sequences.
 
     Raises:
-        InvalidInput: as :class:`ntk_core.networks.graphs.Graph`, and for every other setting by its field.
+        InvalidInput: as :class:`ntk_core.networks.graphs.Graph`, and for every other
+            setting by its field.
     """
 
     width: int = 512
@@ -90,7 +93,9 @@ class DAGNetwork(Layered):
 
     @property
     def depths(self) -> dict[str, int]:
-        """Layer of each group and of the output: the longest path from the input, in the order of evaluation."""
+        """Layer of each group and of the output:
+        the longest path from the input, in the order of evaluation.
+        """
         return self.graph.depths
 
     @cached_property
@@ -134,7 +139,9 @@ class DAGNetwork(Layered):
         return tuple(each for each in self.depths if each in below)
 
     def min_width(self, input_shape: Shape) -> int:
-        """Smallest expected in-degree outside the first layer (Zhu et al., Eq. 8); ``in_degree_range`` counts it."""
+        """Smallest expected in-degree outside the first layer (Zhu et al., Eq. 8);
+        ``in_degree_range`` counts it.
+        """
         self.layer_input_shapes(input_shape)
         found = in_degrees(self.graph, self.width, input_shape, self.num_outputs)
         return max(1, round(min(found[name].value for name in self.graph.beyond_first_layer)))

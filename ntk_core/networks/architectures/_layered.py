@@ -40,7 +40,8 @@ from ntk_core.networks.kinds import ARCHITECTURES, Hidden, Kind
 
 
 class Layered(Network):
-    """Abstract: the layers of a composition, ``hidden1``, ``hidden2``, …, or of a graph, and a dense output layer.
+    """Abstract: the layers of a composition, ``hidden1``, ``hidden2``, …, or of a graph,
+    and a dense output layer.
 
     >>> from ntk_core import Transformer
     >>> net = Transformer(num_heads=2, head_dim=4, num_outputs=2)
@@ -209,7 +210,9 @@ class Listed(Layered):
         return tuple(f"hidden{number}" for number in self.written_out.connections().first)
 
     def read_elementwise(self) -> Mapping[str, str]:
-        """The last hidden layer, if the output layer reads a function of each z_k plus terms independent of z."""
+        """The last hidden layer, if the output layer reads a function of each z_k
+        plus terms independent of z.
+        """
         if self.written_out.drop_probability or not _ends_elementwise(self.written_out.layers):
             return {}
         return {f"hidden{len(self.written_out.trained())}": OUTPUT}
@@ -226,8 +229,8 @@ class Composed(Listed):
 
     The layers of a composition, then a dense output layer without bias, f = W α / √fan_in.
 
-    Layers with weights are named ``hidden1``, ``hidden2``, … in order of evaluation, so dense layers with activations
-    between them accept the parameters of :class:`FullyConnected`.
+    Layers with weights are named ``hidden1``, ``hidden2``, … in order of evaluation, so dense
+    layers with activations between them accept the parameters of :class:`FullyConnected`.
 
     >>> import jax, jax.numpy as jnp
     >>> from ntk_core.networks.graphs import composition_examples
@@ -238,11 +241,12 @@ class Composed(Listed):
     Attributes:
         composition: see ``parse_composition``.
         width: m, the unit of widths such as ``"2m"``.
-        num_outputs, output, parameterization, trained, output_signs: as for other networks; ``"first"`` trains the
-            layers that read only the input.
+        num_outputs, output, parameterization, trained, output_signs: as for other networks;
+            ``"first"`` trains the layers that read only the input.
 
     Raises:
-        InvalidInput: for a setting outside its range; by ``init`` if the layers do not fit the inputs.
+        InvalidInput: for a setting outside its range; by ``init`` if the layers do not fit the
+            inputs.
 
     Source: our choice, docs/own-data-and-models.md.
     """
@@ -263,7 +267,9 @@ class Composed(Listed):
 
 
 def average_pool(a: Array, size: int) -> Array:
-    """Average disjoint windows of ``size`` positions along each spatial axis of (n, *sizes, channels)."""
+    """Average disjoint windows of ``size`` positions along each spatial axis of
+    (n, *sizes, channels).
+    """
     sizes = a.shape[1:-1]
     if any(length % size for length in sizes):
         raise InvalidInput(

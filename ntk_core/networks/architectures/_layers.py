@@ -1,7 +1,7 @@
 """Layers: the trainable maps, each linear in its weights, z = ⟨W, a⟩ + b.
 
-A layer draws and applies its parameters, independently of its network. Every architecture is a program over
-such layers.
+A layer draws and applies its parameters, independently of its network. Every architecture is a
+program over such layers.
 """
 
 import abc
@@ -38,8 +38,9 @@ class Scaling:
     ``lecun``      gain · √(m / fan_in)   1 / √m            (√m, 1/√m)
     =============  =====================  ================  =====================================
 
-    ``lecun`` divides *every* parameter of the NTK parameterization by √m (Liu, Zhu & Belkin 2020, App. A, Eq. 39), so
-    K and the Hessian are multiplied by exactly m; on hidden layers, where fan_in = m, the factor of W is 1.
+    ``lecun`` divides *every* parameter of the NTK parameterization by √m (Liu, Zhu & Belkin 2020,
+    App. A, Eq. 39), so K and the Hessian are multiplied by exactly m; on hidden layers, where
+    fan_in = m, the factor of W is 1.
 
     Attributes:
         width: the m above; used by ``lecun`` only.
@@ -62,7 +63,9 @@ class Scaling:
             raise InvalidInput("bias_std", self.bias_std, "a finite number, at least 0")
 
     def weight(self, fan_in: Number) -> tuple[Number, Number]:
-        """(multiplier, standard deviation) of weights with this fan-in: a number, or one per neuron."""
+        """(multiplier, standard deviation) of weights with this fan-in:
+        a number, or one per neuron.
+        """
         if self.kind == "ntk":
             return self.gain / fan_in**0.5, 1.0
         if self.kind == "standard":
@@ -90,7 +93,8 @@ class Layer(abc.ABC):
     Attributes:
         trainable: frozen layers contribute nothing to the tangent kernel, the Hessian or training.
 
-    Source: our choice, docs/decisions/0002-kernels-without-jacobians.md; docs/math/kernel_without_jacobians.md.
+    Source: our choice, docs/decisions/0002-kernels-without-jacobians.md;
+    docs/math/kernel_without_jacobians.md.
 
     >>> layer = Dense(8)
     >>> isinstance(layer, Layer), layer.output_shape((5,))
@@ -136,7 +140,8 @@ class Layer(abc.ABC):
     def pack(self, params: Params) -> Params:
         """Return the trained parameters in the fastest layout for training; unchanged by default.
 
-        Only the order of numbers changes, so elementwise operations such as optimizer updates are the same.
+        Only the order of numbers changes, so elementwise operations such as optimizer
+        updates are the same.
         """
         return params
 
@@ -151,13 +156,16 @@ class Layer(abc.ABC):
 
 @dataclass(frozen=True)
 class Dense(Layer):
-    """z = multiplier · a W + b with W of shape (fan_in, num_features); acts on the last axis of (n, fan_in) inputs.
+    """z = multiplier · a W + b with W of shape (fan_in, num_features);
+    acts on the last axis of (n, fan_in) inputs.
 
     Attributes:
-        signs: draw the weights as ±1 instead of normal (output layers frozen at ±1, Liu et al. §3.1).
+        signs: draw the weights as ±1 instead of normal (output layers frozen at ±1, Liu et al.
+            §3.1).
         paired: draw half of the features and repeat them.
-        opposed: draw the weights of half of the inputs and repeat their negatives; above a ``paired`` layer the
-            pre-activations then start at zero (Hu, Xiao, Adlam & Pennington 2020, §3).
+        opposed: draw the weights of half of the inputs and repeat their negatives; above a
+            ``paired`` layer the pre-activations then start at zero (Hu, Xiao, Adlam &
+            Pennington 2020, §3).
         zeros: start with weights 0.
 
     >>> params = Dense(8).init(jax.random.key(0), (5,))
@@ -248,7 +256,8 @@ def draw(
     signs: bool = False,
     paired: bool = False,
 ) -> Params:
-    """Draw weights of ``shape`` (*fan-in axes, num_features) and, with ``use_bias``, one bias per feature.
+    """Draw weights of ``shape`` (*fan-in axes, num_features) and, with ``use_bias``,
+    one bias per feature.
 
     ``paired`` draws the first half of the features and repeats it.
     """
@@ -296,16 +305,17 @@ def _shaped(drawn: Array, std: Number, shape: Shape) -> Array:
 class MaskedDense(Layer):
     """z_v = in(v)^(-1/2) Σ_{u→v} W_uv a_u + b_v, over the kept edges; in(v) is their number.
 
-    Each edge is removed with its drop probability at initialization, permanently. The mask and the in-degrees are
-    stored as ``params["mask"]`` (uint8) and ``params["in_degree"]`` (int32) and never trained. Weights of removed
-    edges are 0 with zero gradient; the layer costs as much as a dense one. A neuron that would lose all edges keeps
-    one, drawn uniformly, since an in-degree of zero has no scaling.
+    Each edge is removed with its drop probability at initialization, permanently. The mask and the
+    in-degrees are stored as ``params["mask"]`` (uint8) and ``params["in_degree"]`` (int32) and
+    never trained. Weights of removed edges are 0 with zero gradient; the layer costs as much as a
+    dense one. A neuron that would lose all edges keeps one, drawn uniformly, since an in-degree of
+    zero has no scaling.
 
     Source: Zhu, Liu & Belkin 2022, Eq. 2 and App. A.
 
     Attributes:
-        drop_probability: of every edge; or a tuple of (number of inputs, drop probability) for consecutive segments of
-            the inputs, with None for one segment that takes the rest.
+        drop_probability: of every edge; or a tuple of (number of inputs, drop probability) for
+            consecutive segments of the inputs, with None for one segment that takes the rest.
 
     >>> import jax
     >>> params = MaskedDense(8, drop_probability=0.5).init(jax.random.key(0), (5,))

@@ -1,7 +1,8 @@
 """Networks: programs over layers.
 
-A network defines its forward pass once, as ``body(call, x)``, where ``call(name, a)`` applies the layer of that name
-to a, or records its input shape (``init``). Kernels and Hessians trace the forward pass (``ntk_core/traced``).
+A network defines its forward pass once, as ``body(call, x)``, where ``call(name, a)`` applies the
+layer of that name to a, or records its input shape (``init``). Kernels and Hessians trace the
+forward pass (``ntk_core/traced``).
 """
 
 from __future__ import annotations
@@ -68,7 +69,9 @@ def num_parts() -> int:
 
 
 def divided(params: PyTree) -> PyTree:
-    """Divide the longest axis of each array over all devices, if its length allows; inside ``jax.jit``."""
+    """Divide the longest axis of each array over all devices, if its length allows;
+    inside ``jax.jit``.
+    """
     return jax.tree.map(
         lambda leaf: jax.lax.with_sharding_constraint(leaf, _placement(leaf.shape)), params
     )
@@ -92,9 +95,11 @@ Given = TypeVar("Given")
 class Network(abc.ABC):
     """Base class of networks built from layers.
 
-    A network (w, x) ↦ φ(f(w; x)) with C outputs, an output function φ, and layers that are linear in their weights.
+    A network (w, x) ↦ φ(f(w; x)) with C outputs, an output function φ, and layers that are
+    linear in their weights.
 
-    Subclasses are frozen (hashable, hence static under ``jax.jit``) and state ``layers`` and ``body``.
+    Subclasses are frozen (hashable, hence static under ``jax.jit``) and state
+    ``layers`` and ``body``.
 
     Source: our choice, docs/decisions/0002-kernels-without-jacobians.md.
 
@@ -120,7 +125,8 @@ class Network(abc.ABC):
 
     @with_usual_settings
     def init(self, key: Array, input_shape: Shape | int) -> NetworkParams:
-        """Draw all parameters for inputs of shape ``input_shape`` (one input, without the batch axis; d for (d,)).
+        """Draw all parameters for inputs of shape ``input_shape`` (one input,
+        without the batch axis; d for (d,)).
 
         Under a :func:`width_mesh` each device draws its part; the numbers are the same.
 
@@ -144,8 +150,8 @@ class Network(abc.ABC):
         """Outputs φ(f(w; x)), shape (n, C), for inputs (n, *input_shape).
 
         Raises:
-            InvalidInput: for parameters of another network, and for anything else than an array of numbers with at
-                least one row.
+            InvalidInput: for parameters of another network, and for anything else than an array of
+                numbers with at least one row.
         """
         check_params(params, self.layers)
         return output_function(self.output)(self.pre_outputs(params, _checked_inputs(x)))
@@ -187,20 +193,25 @@ class Network(abc.ABC):
         return (next(iter(self.layers)),)
 
     def layers_below(self, name: str) -> tuple[str, ...]:
-        """This layer and those that its pre-activations depend on: by default all listed before it."""
+        """This layer and those that its pre-activations depend on:
+        by default all listed before it.
+        """
         names = list(self.layers)
         return tuple(names[: names.index(name) + 1])
 
     def read_elementwise(self) -> Mapping[str, str]:
-        """Hidden layers z that one other layer alone reads, through a function of each z_k: {hidden: reader}.
+        """Hidden layers z that one other layer alone reads, through a function of each z_k:
+        {hidden: reader}.
 
-        The reader is linear in its input and the outputs are linear in its result, equally for all inputs. Then
-        δ^c_ik = s_ik v_ck: slopes of the function times weights. Empty by default.
+        The reader is linear in its input and the outputs are linear in its result, equally for all
+        inputs. Then δ^c_ik = s_ik v_ck: slopes of the function times weights. Empty by default.
         """
         return {}
 
     def min_width(self, input_shape: Shape) -> int:
-        """Width of the network for inputs of this shape: the smallest fan-in outside the first layers."""
+        """Width of the network for inputs of this shape:
+        the smallest fan-in outside the first layers.
+        """
         first = self.first_layers()
         fan_ins = {
             name: math.prod(shape) for name, shape in self.layer_input_shapes(input_shape).items()
@@ -223,7 +234,9 @@ class Network(abc.ABC):
         )
 
     def in_degree_range(self, params: NetworkParams) -> tuple[int, int]:
-        """(smallest, largest) number of kept edges into a neuron outside the first layers (Zhu et al., Eq. 8)."""
+        """(smallest, largest) number of kept edges into a neuron outside the
+        first layers (Zhu et al., Eq. 8).
+        """
         first = self.first_layers()
         names = [name for name in self.layers if name not in first] or list(self.layers)
         ranges = [self.layers[name].in_degree_range(params[name]) for name in names]

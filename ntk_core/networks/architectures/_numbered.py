@@ -27,12 +27,15 @@ class Stack(Listed):
         width: neurons (or channels) of every hidden layer, or one number per layer.
         depth: number of hidden layers.
         num_outputs: C.
-        activation: σ, the name of one of ``ntk_core.networks.choices.ACTIVATIONS``, or any elementwise JAX function.
+        activation: σ, the name of one of ``ntk_core.networks.choices.ACTIVATIONS``, or any
+            elementwise JAX function.
         output: φ, one of ``ntk_core.networks.choices.OUTPUTS``; the network returns φ(f).
         parameterization: ``"ntk"``, ``"standard"`` or ``"lecun"``, see :class:`Scaling`.
-        use_bias: biases of the hidden layers, one switch for all or one per layer; the output layer never has one.
+        use_bias: biases of the hidden layers, one switch for all or one per layer; the output
+            layer never has one.
         gain: factor in front of hidden weights (√2 keeps the variance of ReLU layers).
-        trained: ``"all"``, or ``"first"``, ``"hidden"``, ``"last"``: layers that are trained and enter the kernel.
+        trained: ``"all"``, or ``"first"``, ``"hidden"``, ``"last"``: layers that are trained
+            and enter the kernel.
         output_signs: draw the output weights as ±1 (Liu, Zhu & Belkin 2020, §3.1).
 
     Raises:
@@ -78,9 +81,10 @@ class Chain(Stack):
     """Abstract: a stack without skips, which can start at f(w₀; x) = 0.
 
     Attributes:
-        symmetric: with one hidden layer, draw half of it, repeat it, and give the halves opposite output weights, so
-            pre-outputs start at 0 (Hu, Xiao, Adlam & Pennington 2020, §3). In deeper networks the halves would cancel
-            the gradients of all layers below: use :class:`Mirrored`.
+        symmetric: with one hidden layer, draw half of it, repeat it, and give the halves
+            opposite output weights, so pre-outputs start at 0 (Hu, Xiao, Adlam & Pennington
+            2020, §3). In deeper networks the halves would cancel the gradients of all layers
+            below: use :class:`Mirrored`.
 
     >>> from ntk_core import FullyConnected
     >>> isinstance(FullyConnected(width=8), Chain), FullyConnected(width=8, symmetric=True).symmetric
@@ -109,7 +113,8 @@ class Chain(Stack):
 class FullyConnected(Chain):
     """Fully connected network in the NTK parameterization.
 
-    f = W^(L+1) α^(L) / √m with α^(l) = σ(W^(l) α^(l-1) / √fan_in + b^(l)), α^(0) = the flattened input.
+    f = W^(L+1) α^(L) / √m with α^(l) = σ(W^(l) α^(l-1) / √fan_in + b^(l)), α^(0) = the flattened
+    input.
 
     Settings: :class:`Stack`, :class:`Chain`.
 
@@ -198,8 +203,8 @@ class DenseNet(Stack):
 
     Every layer, including the output, reads the input and all hidden layers below it, concatenated.
 
-    z_v = in(v)^(-1/2) Σ_{u→v} w_uv α_u with the actual in-degree in(v); with ``drop_probability`` each edge is removed
-    permanently at initialization (:class:`MaskedDense`).
+    z_v = in(v)^(-1/2) Σ_{u→v} w_uv α_u with the actual in-degree in(v); with ``drop_probability``
+    each edge is removed permanently at initialization (:class:`MaskedDense`).
 
     Source: Zhu, Liu & Belkin 2022, App. A and Fig. 2.
 
@@ -221,7 +226,9 @@ class DenseNet(Stack):
             raise InvalidInput("output_signs", True, "False where edges are dropped")
 
     def min_width(self, input_shape: Shape) -> int:
-        """Smallest expected in-degree outside the first layer (Zhu et al., Eq. 8); ``in_degree_range`` counts it."""
+        """Smallest expected in-degree outside the first layer (Zhu et al., Eq. 8);
+        ``in_degree_range`` counts it.
+        """
         return max(1, round((1 - self.drop_probability) * Network.min_width(self, input_shape)))
 
 
@@ -254,7 +261,8 @@ class Convolutional(Chain):
 class ConvNet(Convolutional):
     """Convolutional network with a linear output layer.
 
-    α^(l) = σ(conv(α^(l-1))) for l = 1…depth, then flatten or global average, then a linear output layer.
+    α^(l) = σ(conv(α^(l-1))) for l = 1…depth, then flatten or global average, then a
+    linear output layer.
 
     Settings: :class:`Convolutional`.
 
@@ -300,8 +308,9 @@ class Adapted(Stack):
 
     z = (W + B A / r^s) a / √fan_in + b in the adapted layers, A (r, fan_in) ~ N(0, 1), B = 0 at w₀.
 
-    W, b and all other hidden layers are frozen. ``trained`` chooses among the rest: ``"all"`` trains A, B and the
-    output layer, ``"hidden"`` A and B, ``"last"`` the output layer. Each adapted layer is three: W, A and B.
+    W, b and all other hidden layers are frozen. ``trained`` chooses among the rest: ``"all"``
+    trains A, B and the output layer, ``"hidden"`` A and B, ``"last"`` the output layer. Each
+    adapted layer is three: W, A and B.
 
     >>> import jax, jax.numpy as jnp
     >>> net = Adapted(width=8, depth=2, adapter_rank=2, adapted_layers=(2,), use_bias=False)
@@ -309,9 +318,11 @@ class Adapted(Stack):
     40
 
     Attributes:
-        base: ``"fully-connected"``, ``"bottleneck"`` (three neurons in layer 2), ``"resnet"`` or ``"densenet"``.
+        base: ``"fully-connected"``, ``"bottleneck"`` (three neurons in layer 2),
+            ``"resnet"`` or ``"densenet"``.
         adapter_rank: r.
-        rank_exponent: s, from 0 to 1; ½ keeps the size of the update's kernel, 1 is that of Hu et al.
+        rank_exponent: s, from 0 to 1; ½ keeps the size of the update's kernel, 1 is that of Hu et
+            al.
         adapted_layers: hidden layers with an update, counted from 1; None for all.
 
     Source: Hu et al. 2022, §4; in the NTK parameterization docs/math/adapters.md.

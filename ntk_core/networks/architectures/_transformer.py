@@ -21,12 +21,15 @@ class Heads(Listed):
         score_exponent: τ in q·k / d^τ; ½ is usual.
         causal: whether position i sees only positions j ≤ i.
         output: φ, one of ``ntk_core.networks.choices.OUTPUTS``; the network returns φ(f).
-        parameterization: ``"ntk"``, ``"standard"`` or ``"lecun"`` (with m = H d), see :class:`Scaling`.
-        trained: ``"all"``, or ``"first"``, ``"hidden"``, ``"last"``: layers that are trained and enter the kernel.
+        parameterization: ``"ntk"``, ``"standard"`` or ``"lecun"`` (with m = H d), see
+            :class:`Scaling`.
+        trained: ``"all"``, or ``"first"``, ``"hidden"``, ``"last"``: layers that are trained
+            and enter the kernel.
         output_signs: draw the output weights as ±1.
 
     Raises:
-        InvalidInput: names the field for any setting outside its range; by ``init`` unless inputs are sequences.
+        InvalidInput: names the field for any setting outside its range; by ``init`` unless
+            inputs are sequences.
     """
 
     num_heads: int = 4
@@ -56,11 +59,13 @@ class Heads(Listed):
 class Attention(Heads):
     """Network with one attention layer.
 
-    f = (H d)^(−½) Σ_h u_h · (1/T) Σ_ij A^h_ij v^h_j, A^h_i = softmax_j(q^h_i·k^h_j / d^τ): one layer of attention.
+    f = (H d)^(−½) Σ_h u_h · (1/T) Σ_ij A^h_ij v^h_j, A^h_i = softmax_j(q^h_i·k^h_j / d^τ):
+    one layer of attention.
 
-    q, k, v = W x / √d_in at each of T positions, all weights W and the output layer u ~ N(0, 1); the layers
-    are ``hidden1``, ``hidden2``, ``hidden3`` and ``output``, in this order. ‖H_f‖ is H^(−½) times the largest Hessian
-    norm of a single head, and does not decrease with d if τ = ½ (docs/math/attention.md).
+    q, k, v = W x / √d_in at each of T positions, all weights W and the output layer u ~ N(0, 1);
+    the layers are ``hidden1``, ``hidden2``, ``hidden3`` and ``output``, in this order. ‖H_f‖ is
+    H^(−½) times the largest Hessian norm of a single head, and does not decrease with d if τ = ½
+    (docs/math/attention.md).
 
     >>> import jax, jax.numpy as jnp
     >>> net = Attention(num_heads=2, head_dim=3, num_outputs=2)
@@ -68,7 +73,8 @@ class Attention(Heads):
     >>> net.apply(params, jnp.ones((7, 5, 4))).shape
     (7, 2)
 
-    Source: Vaswani et al. 2017, §3.2; in the NTK parameterization Hron, Bahri, Sohl-Dickstein & Novak 2020.
+    Source: Vaswani et al. 2017, §3.2; in the NTK parameterization Hron, Bahri,
+    Sohl-Dickstein & Novak 2020.
     """
 
     kind: ClassVar[Kind] = ARCHITECTURES["attention"]
@@ -78,11 +84,12 @@ class Attention(Heads):
 class Transformer(Heads):
     """Transformer with a linear output layer.
 
-    An embedding, L blocks α ← α + W_O attention(α̂), α ← α + W₂ σ(W₁ α̂), readout and a linear output layer.
+    An embedding, L blocks α ← α + W_O attention(α̂), α ← α + W₂ σ(W₁ α̂), readout and a
+    linear output layer.
 
-    α̂ is α, normalized or not. All W are dense layers at each position, W a / √fan_in with W ~ N(0, 1) and no biases;
-    embedded positions and learned positions have entries N(0, ‖x‖²/d_in) and N(0, 1), fixed ones mean square 1, gains
-    are 1. The model has H d features.
+    α̂ is α, normalized or not. All W are dense layers at each position, W a / √fan_in with W ~
+    N(0, 1) and no biases; embedded positions and learned positions have entries N(0, ‖x‖²/d_in) and
+    N(0, 1), fixed ones mean square 1, gains are 1. The model has H d features.
 
     >>> import jax
     >>> net = Transformer(num_heads=2, head_dim=4, num_blocks=1)
@@ -94,10 +101,12 @@ class Transformer(Heads):
         mlp_width: neurons of the MLPs; None for ``mlp_factor`` H d.
         mlp_factor: their number in multiples of H d.
         activation: σ of the MLPs.
-        normalization: before attention, MLP and readout: ``"none"``; ``"plain"``, (α − mean) / √(variance + 10⁻⁵) at
-            each position; ``"gains"``, that times a trained factor for each feature.
+        normalization: before attention, MLP and readout: ``"none"``; ``"plain"``,
+            (α − mean) / √(variance + 10⁻⁵) at each position; ``"gains"``, that times a
+            trained factor for each feature.
         positions: ``"none"``, ``"fixed"`` (sines) or ``"learned"``.
-        token_readout: input of the output layer, the ``"mean"`` over positions or the ``"first"`` position.
+        token_readout: input of the output layer, the ``"mean"`` over positions or the
+            ``"first"`` position.
 
     Source: Vaswani et al. 2017; normalization first: Xiong et al. 2020, §3.
     """

@@ -59,7 +59,8 @@ class _Weights(_Block):
     """Abstract: a trained map, linear in its weights.
 
     Attributes:
-        width: neurons, or channels; ``"m"`` and multiples grow with the swept width, numbers are constant.
+        width: neurons, or channels; ``"m"`` and multiples grow with the swept width,
+            numbers are constant.
     """
 
     role: ClassVar[str] = ""
@@ -91,7 +92,9 @@ class _AsBelow(_Block):
 
 
 class DenseBlock(_Weights):
-    """z = W a / √fan_in + b; values at several positions are flattened first, channel by channel."""
+    """z = W a / √fan_in + b; values at several positions are flattened first,
+    channel by channel.
+    """
 
     kind: Literal["dense"] = "dense"
 
@@ -138,7 +141,9 @@ class CopiesBlock(DenseBlock):
 
 
 class ConvolutionBlock(_Weights):
-    """A convolution of images (height, width, channels); ``stride`` is the step between kept positions."""
+    """A convolution of images (height, width, channels);
+    ``stride`` is the step between kept positions.
+    """
 
     kind: Literal["convolution"] = "convolution"
     kernel_size: int = Field(default=3, ge=1, le=32)
@@ -222,7 +227,9 @@ class ScaleBlock(_Block):
 
 
 class FixedPositionsBlock(_Block):
-    """aᵢ + pᵢ with pᵢ = √2 (sin ω₁i, cos ω₁i, sin ω₂i, …), of mean square 1 (Vaswani et al. 2017, §3.5)."""
+    """aᵢ + pᵢ with pᵢ = √2 (sin ω₁i, cos ω₁i, sin ω₂i, …),
+    of mean square 1 (Vaswani et al. 2017, §3.5).
+    """
 
     kind: Literal["fixed-positions"] = "fixed-positions"
 
@@ -240,9 +247,11 @@ class FirstTokenBlock(_Block):
 
 
 class AttentionBlock(_Block):
-    """Concatenated heads: position i returns Σⱼ Aᵢⱼ vⱼ with A = softmaxⱼ(qᵢ·kⱼ / d^τ), and q, k, v = W a / √fan_in.
+    """Concatenated heads: position i returns Σⱼ Aᵢⱼ vⱼ with A = softmaxⱼ(qᵢ·kⱼ / d^τ), and q, k,
+    v = W a / √fan_in.
 
-    Queries, keys and values are three layers of H d neurons at each position; each head returns d numbers.
+    Queries, keys and values are three layers of H d neurons at each position; each
+    head returns d numbers.
 
     Attributes:
         num_heads, head_dim: H and d; at most one of them grows with m, in whole multiples.

@@ -89,7 +89,9 @@ class Composition(Written):
         return [block for _, block in positions(self.layers) if isinstance(block, Trained)]
 
     def roles(self) -> tuple[str, ...]:
-        """Role of each of :meth:`trained`: ``queries``, ``keys``, ``values``, ``gains``, ``positions``, or ""."""
+        """Role of each of :meth:`trained`:
+        ``queries``, ``keys``, ``values``, ``gains``, ``positions``, or "".
+        """
         return tuple(block.role for block in self.trained())
 
     def connections(self) -> _steps.Connections:
@@ -129,7 +131,8 @@ def parse_composition(data: object) -> Composition:
         A composition.
 
     Raises:
-        InvalidInput: one sentence with the place (``layers.2.width``), the given and the allowed values.
+        InvalidInput: one sentence with the place (``layers.2.width``), the given and the allowed
+            values.
 
     Source: our choice, docs/own-data-and-models.md.
     """

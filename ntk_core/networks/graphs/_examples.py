@@ -35,7 +35,9 @@ def fully_connected_graph(depth: int) -> Graph:
 
 
 def dense_graph(depth: int, drop_probability: float = 0.0) -> Graph:
-    """DenseNet: each layer, including the output, reads the input and all layers below (Zhu et al., App. A)."""
+    """DenseNet: each layer, including the output,
+    reads the input and all layers below (Zhu et al., App. A).
+    """
     names = _names(depth)
     edges = [
         Edge(source, target, drop_probability)
@@ -46,7 +48,9 @@ def dense_graph(depth: int, drop_probability: float = 0.0) -> Graph:
 
 
 def residual_graph(depth: int, skip_every: int = 1) -> Graph:
-    """ResNet: after the first layer, every ``skip_every`` layers add the output from as many layers below."""
+    """ResNet: after the first layer,
+    every ``skip_every`` layers add the output from as many layers below.
+    """
     names = _names(depth)
     skips = [
         Edge(names[low], names[low + skip_every], kind="skip")
@@ -56,7 +60,9 @@ def residual_graph(depth: int, skip_every: int = 1) -> Graph:
 
 
 def shared_graph(depth: int, kernel_size: int = 3) -> Graph:
-    """Convolutional network with circular padding and a readout of all positions (Zhu et al., App. E)."""
+    """Convolutional network with circular padding and a readout of all positions
+    (Zhu et al., App. E).
+    """
     names = _names(depth)
     pairs = zip((INPUT, *names[:-1]), names, strict=True)
     shared = tuple(
@@ -73,7 +79,9 @@ def few_bottleneck_neurons_graph() -> Graph:
 
 
 def bottleneck_layer_graph() -> Graph:
-    """All neurons of c have in-degree 2, since they read only the two neurons of b (App. F): harmful."""
+    """All neurons of c have in-degree 2,
+    since they read only the two neurons of b (App. F): harmful.
+    """
     return Graph(
         (Group("a"), Group("b", 2), Group("c")), _edges("input a", "a b", "b c", "c output")
     )

@@ -80,7 +80,9 @@ Factor = Annotated[float, PlainSerializer(_whole)]
 
 
 class _Part(Written):
-    """Abstract: a group or an edge; errors name its settings like ``groups.a.size``, by its ``ends``."""
+    """Abstract: a group or an edge;
+    errors name its settings like ``groups.a.size``, by its ``ends``.
+    """
 
     ends: ClassVar[tuple[str, ...]]
 
@@ -111,9 +113,10 @@ class Group(_Part):
 
     Attributes:
         name: of the group; ``"input"`` and ``"output"`` are reserved.
-        size: constant number of neurons; None for ``factor · width^power``, rounded. After shared edges: number of
-            channels at each position.
-        activation: one of ``ntk_core.networks.choices.ACTIVATIONS``; by default that of the network.
+        size: constant number of neurons; None for ``factor · width^power``, rounded. After shared
+            edges: number of channels at each position.
+        activation: one of ``ntk_core.networks.choices.ACTIVATIONS``; by default that of the
+            network.
         factor: of the width m.
         power: of the width m; in-degrees can grow at different rates.
 
@@ -158,14 +161,16 @@ class Group(_Part):
 class Edge(_Part):
     """All edges between two groups of neurons.
 
-    All edges u → v from the neurons of one group to those of another: in(v)^(-1/2) Σ_{u→v} w_uv α_u.
+    All edges u → v from the neurons of one group to those of another: in(v)^(-1/2) Σ_{u→v} w_uv
+    α_u.
 
     Attributes:
         source: a group or ``"input"``.
         target: a group or ``"output"``.
         drop_probability: probability that a dense edge is removed permanently.
-        kind: ``"dense"``; ``"shared"``, weights shared by all positions of the input (a convolution, App. E); or
-            ``"skip"``, fixed weights of 1 that add the source after the activation (App. D).
+        kind: ``"dense"``; ``"shared"``, weights shared by all positions of the input (a
+            convolution, App. E); or ``"skip"``, fixed weights of 1 that add the source after the
+            activation (App. D).
         kernel_size: size of shared weights along each axis of positions.
 
     Source: Zhu, Liu & Belkin 2022, Eq. 2, App. A, D and E.
@@ -204,15 +209,16 @@ class Edge(_Part):
 class Graph(Written):
     """Directed acyclic graph of neuron groups.
 
-    Hidden groups of neurons and the edges u → v between ``"input"``, the groups and ``"output"``, without cycles.
+    Hidden groups of neurons and the edges u → v between ``"input"``, the groups and
+    ``"output"``, without cycles.
 
     >>> graph = Graph((Group("a"), Group("b")), (Edge("input", "a"), Edge("a", "b"), Edge("b", "output")))
     >>> graph.depths
     {'a': 1, 'b': 2, 'output': 3}
 
     Raises:
-        InvalidInput: for cycles, groups without incoming edges or without a path to the output, incompatible edges and
-            invalid settings, each named.
+        InvalidInput: for cycles, groups without incoming edges or without a path to the output,
+            incompatible edges and invalid settings, each named.
 
     Source: Zhu, Liu & Belkin 2022, §2.
     """
@@ -290,7 +296,9 @@ class Graph(Written):
 
     @cached_property
     def depths(self) -> dict[str, int]:
-        """Layer of each group and of the output: the longest path from the input, in the order of evaluation."""
+        """Layer of each group and of the output:
+        the longest path from the input, in the order of evaluation.
+        """
         depth = {INPUT: 0}
         waiting = list(self.incoming)
         while waiting:
@@ -509,7 +517,8 @@ def parse_graph(data: object) -> Graph:
         A graph.
 
     Raises:
-        InvalidInput: one sentence with the field (``groups.a.size``), the given and the allowed values.
+        InvalidInput: one sentence with the field (``groups.a.size``), the given and the allowed
+            values.
 
     Source: our choice, docs/math/dag.md.
     """

@@ -74,7 +74,9 @@ def composition_steps(layers: tuple[Block, ...], drop_probability: float) -> tup
 def graph_steps(
     graph: Graph, width: int, activation: FunctionName, use_bias: bool
 ) -> tuple[Step, ...]:
-    """Return the steps of a graph at width m; ``activation`` is that of groups without their own."""
+    """Return the steps of a graph at width m;
+    ``activation`` is that of groups without their own.
+    """
     steps: list[Step] = []
     at = {INPUT: 0}
 
@@ -131,7 +133,8 @@ class LayerSize:
 
     Attributes:
         fan_in: inputs per neuron or channel.
-        masked: whether a mask removes edges, or each neuron is a model: their kernels are sums over neurons.
+        masked: whether a mask removes edges, or each neuron is a model: their kernels
+            are sums over neurons.
         num_heads: heads of the attention that mixes its values; else 0.
         name: name of its step.
         grows: whether it becomes wider with m; True for the output layer.
@@ -168,8 +171,8 @@ class LayerSize:
     def kernel_operations(self, num_samples: int, num_outputs: int) -> int:
         """Multiplications of this layer's part of the kernel, by the cheaper of its contractions.
 
-        Dense: (a·a') ∘ (δ·δ'). Masked: a product over pairs of inputs includes the mask. Convolution: over pairs of
-        positions, or by the layer's own Jacobian.
+        Dense: (a·a') ∘ (δ·δ'). Masked: a product over pairs of inputs includes the mask.
+        Convolution: over pairs of positions, or by the layer's own Jacobian.
         """
         rows = num_samples * num_outputs
         if self.masked:
@@ -191,7 +194,9 @@ def lay_out(
     dimensions: int = 2,
     num_outputs: int = 1,
 ) -> tuple[LayerSize, ...]:
-    """Return the layers of steps at width m, the output layer last; errors name places (``layers.3.layers``)."""
+    """Return the layers of steps at width m, the output layer last;
+    errors name places (``layers.3.layers``).
+    """
     shapes = [tuple(input_shape)]
     layers = dict[int, LayerSize]()
     for number, step in enumerate(steps, start=1):
@@ -336,8 +341,9 @@ def _numbers(shape: Shape) -> str:
 class Skip:
     """Skip connection from layer ``start`` to layer ``end``; 0 is the input, the last the output.
 
-    ``"residual"``: added to the output of layer ``end``. ``"concat"``: input of ``end``, with the layer below.
-    ``"branch"``: input of ``end`` instead of the layer below. ``"attention"``: mixes the input of ``end``.
+    ``"residual"``: added to the output of layer ``end``. ``"concat"``: input of ``end``, with the
+    layer below. ``"branch"``: input of ``end`` instead of the layer below. ``"attention"``: mixes
+    the input of ``end``.
     """
 
     start: int

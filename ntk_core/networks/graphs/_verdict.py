@@ -39,8 +39,8 @@ def in_degrees(
 ) -> dict[str, InDegree]:
     """Return the in-degree of each group and of the output, in order of evaluation.
 
-    Maskable edges count by their probability of being kept, shared weights once per position of their kernel, fixed
-    skips not at all. Source: Zhu, Liu & Belkin 2022, §2.1 and App. A, E.
+    Maskable edges count by their probability of being kept, shared weights once per position of
+    their kernel, fixed skips not at all. Source: Zhu, Liu & Belkin 2022, §2.1 and App. A, E.
     """
     sizes = graph.sizes(width)
     positions = math.prod(input_shape[:-1])
@@ -96,8 +96,9 @@ class Verdict:
     """Known behavior of a network as its width m goes to infinity.
 
     Attributes:
-        outcome: ``"wide"`` if Theorem 3.6 applies, ``"wide but for a few"`` if App. F does, ``"not wide"`` if neither
-            does, ``"nonlinear output"`` if linearity is known to fail, ``"undecided"`` beyond the theorems.
+        outcome: ``"wide"`` if Theorem 3.6 applies, ``"wide but for a few"`` if App. F does,
+            ``"not wide"`` if neither does, ``"nonlinear output"`` if linearity is known to fail,
+            ``"undecided"`` beyond the theorems.
         reasons: why.
         min_in_degree: smallest expected in-degree outside the first layer at the requested width.
         max_in_degree: the largest one.
@@ -126,8 +127,8 @@ def graph_verdict(
 
     Whether they guarantee ‖H‖ = O(m^(-1/2)) up to logarithms, with the in-degrees at ``width``.
 
-    A neuron is narrow if its in-degree does not grow with m. Narrow neurons are harmless if they are a vanishing share
-    of the inputs of every wide neuron (App. F); fixed skips pass them on.
+    A neuron is narrow if its in-degree does not grow with m. Narrow neurons are harmless if they
+    are a vanishing share of the inputs of every wide neuron (App. F); fixed skips pass them on.
 
     >>> from ntk_core.networks.graphs import bottleneck_layer_graph
     >>> graph_verdict(bottleneck_layer_graph(), 100, (3,)).reasons[0].words
@@ -146,8 +147,8 @@ def graph_verdict(
     Raises:
         InvalidInput: if layers do not fit the inputs.
 
-    Source: Zhu, Liu & Belkin 2022, §3, Theorem 3.6, and App. F; docs/math/dag.md. Of layers: Liu, Zhu & Belkin 2020,
-    Theorem 3.1, §4 and App. G.
+    Source: Zhu, Liu & Belkin 2022, §3, Theorem 3.6, and App. F; docs/math/dag.md. Of layers:
+    Liu, Zhu & Belkin 2020, Theorem 3.1, §4 and App. G.
     """
     if isinstance(network, Composition):
         return _of_composition(network, width, input_shape, output)

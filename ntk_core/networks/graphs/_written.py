@@ -43,7 +43,9 @@ class Written(BaseModel):
 
 
 def read_object(data: object, field: str, most: int, allowed: str) -> JSON:
-    """Parse a JSON object from a text of at most ``most`` characters, or return ``data`` if it is one."""
+    """Parse a JSON object from a text of at most ``most`` characters,
+    or return ``data`` if it is one.
+    """
     if isinstance(data, str | bytes):
         if len(data) > most:
             noun = "bytes" if isinstance(data, bytes) else "characters"

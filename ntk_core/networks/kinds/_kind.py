@@ -9,7 +9,8 @@ from typing import Any
 from ntk_core.networks.graphs import ActivationBlock, Block, Composition, DenseBlock
 from ntk_core.terms import Term
 
-# An object with a field for each setting of the architecture; its fields depend on the architecture.
+# An object with a field for each setting of the architecture; its fields depend on the
+# architecture.
 Settings = Any
 # (width, whether it has biases) of each hidden layer: a number, or in m, as ``"m"`` and ``"0.5m"``.
 Hidden = tuple[tuple[int | str, bool], ...]
@@ -26,10 +27,11 @@ class Kind(Term):
     """Architecture: the source of forms, counts, drawings, checks and computation.
 
     Attributes:
-        write_out: returns the composition of registered layers for settings and numbered hidden layers. Settings are
-            an object with a field for each of ``settings``: an
+        write_out: returns the composition of registered layers for settings and numbered hidden
+            layers. Settings are an object with a field for each of ``settings``: an
             ``ArchitectureSpec`` of the lab, or the network itself.
-        settings: settings that it uses, among those of some architectures; :data:`LAYERED` for numbered layers.
+        settings: settings that it uses, among those of some architectures; :data:`LAYERED`
+            for numbered layers.
         check: raises ``InvalidInput`` for incompatible settings.
         network: ``module:Class`` of the network; by default the class for any composition.
         has_infinite_width: whether the infinite-width kernel is known, in the NTK parameterization.

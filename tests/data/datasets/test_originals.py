@@ -1,4 +1,6 @@
-"""Full image sets: exact contents, and refusal of damaged or hostile files within bounded memory."""
+"""Full image sets: exact contents,
+and refusal of damaged or hostile files within bounded memory.
+"""
 
 import dataclasses
 import gzip
@@ -27,7 +29,9 @@ def idx_bytes(array):
 
 @pytest.fixture
 def tiny():
-    """Arrays of a ten-class set in the MNIST layout: 4 + 2 images per class, every image different."""
+    """Arrays of a ten-class set in the MNIST layout:
+    4 + 2 images per class, every image different.
+    """
     rng = np.random.default_rng(0)
     images = [rng.integers(0, 256, (n, 28, 28), dtype=np.uint8) for n in (TRAIN, TEST)]
     labels = [np.arange(n, dtype=np.uint8) % 10 for n in (TRAIN, TEST)]
@@ -36,7 +40,9 @@ def tiny():
 
 @pytest.fixture
 def root(tmp_path, monkeypatch, tiny):
-    """An empty data directory; the tiny set is declared to be the original of both MNIST layouts."""
+    """An empty data directory; the tiny set is declared to be the original of
+    both MNIST layouts.
+    """
     (tmp_path / "sets").mkdir()
     monkeypatch.setenv("LINEARITY_LAB_DATA", str(tmp_path / "sets"))
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -117,7 +123,9 @@ def test_incomplete_copies_are_reported_with_a_remedy(root, tiny):
 
 
 def write_cifar(folder, monkeypatch, records):
-    """Six batches of ``records`` images with labels 0, 1, …, 9, 0, … and random pixels, declared to be the original."""
+    """Six batches of ``records`` images with labels 0, 1, …, 9, 0, … and random pixels,
+    declared to be the original.
+    """
     folder.mkdir()
     rng = np.random.default_rng(1)
     declared = _images.ORIGINALS["cifar2"]

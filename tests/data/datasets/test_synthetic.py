@@ -54,7 +54,8 @@ def test_samples_have_the_class_mean_and_an_isotropic_covariance(noise):
         n = len(x)
         assert np.all(np.abs(x.mean(axis=0) - means[label]) < STANDARD_ERRORS * noise / np.sqrt(n))
         covariance = np.cov(x.T) / noise**2
-        # A sample variance has standard error √(2/n), a sample covariance of independent coordinates √(1/n).
+        # A sample variance has standard error √(2/n), a sample covariance of independent
+        # coordinates √(1/n).
         standard_errors = np.sqrt((1 + np.eye(D)) / n)
         assert np.all(np.abs(covariance - np.eye(D)) < STANDARD_ERRORS * standard_errors)
 
@@ -183,7 +184,8 @@ def test_labels_follow_the_rule_and_are_uniform(name):
     vectors, found = symbols_of(data.x, data.x_test)
     classes = 2 if name == "majority" else 4
     assert len(vectors) == classes == len(data.class_names)  # one embedding for both sets
-    # np.unique has another order than the symbols, so labels by copying identify each symbol's vector.
+    # np.unique has another order than the symbols, so labels by copying identify each symbol's
+    # vector.
     copied = load_dataset("copy", **SIZES | {"num_tokens": 1}, num_symbols=classes)
     order = {
         token.tobytes(): label for token, label in zip(copied.x[:, 0], copied.labels, strict=True)

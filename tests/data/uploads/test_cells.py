@@ -263,7 +263,9 @@ DECIMAL = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+
 
 
 def cell_by_cell(cells: list[str]) -> tuple[str, list[float], list[int]]:
-    """Return kind, numbers and missing rows of a column by the rules of ``_cells``, one cell at a time."""
+    """Return kind, numbers and missing rows of a column by the rules of ``_cells``,
+    one cell at a time.
+    """
     texts = [unicodedata.normalize("NFC", cell.strip()) for cell in cells]
     words = {"na", "nan", "none", "-", "?", ""}
     missing = [row for row, text in enumerate(texts) if text.lower() in words]

@@ -1,4 +1,6 @@
-"""Low-rank adapters and assemblies of sub-models: formulas, and kernels and Hessians against plain derivatives."""
+"""Low-rank adapters and assemblies of sub-models:
+formulas, and kernels and Hessians against plain derivatives.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -70,7 +72,9 @@ def test_adapters_have_plain_kernels_and_hessians(base, start, x64):
 
 @pytest.mark.parametrize("exponent", [0.5, 1.0])
 def test_one_adapter_has_the_derived_hessian_norm(exponent, x64):
-    """docs/math/adapters.md: ‖H‖ = ‖δ‖ ‖a‖ / (r^s √m) for one adapted layer and a piecewise linear σ."""
+    """docs/math/adapters.md: ‖H‖ = ‖δ‖ ‖a‖ / (r^s √m) for one adapted layer and a
+    piecewise linear σ.
+    """
     case = _case(
         adapted_layers=(2,), depth=2, activation="relu", trained="hidden", rank_exponent=exponent
     )

@@ -1,4 +1,6 @@
-"""Each architecture and its pre-activations against formulas in NumPy; counts against its settings."""
+"""Each architecture and its pre-activations against formulas in NumPy;
+counts against its settings.
+"""
 
 import functools
 
@@ -38,7 +40,8 @@ from tests.plain_derivatives import full_hessian, largest, plain_kernel
 pytestmark = pytest.mark.first_cases(1)
 
 fast = functools.partial(jax.jit, compiler_options=FAST_COMPILE)
-# Two halves cancel exactly only with XLA's usual emitters; without optimizations 1e-8 remains in float32.
+# Two halves cancel exactly only with XLA's usual emitters; without optimizations 1e-8
+# remains in float32.
 alike = functools.partial(jax.jit, compiler_options={**FAST_COMPILE, **USUAL_EMITTERS})
 
 

@@ -1,4 +1,6 @@
-"""Measurements for the tests of this folder, in a process with four virtual devices; prints JSON."""
+"""Measurements for the tests of this folder, in a process with four virtual devices;
+prints JSON.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ def measured(net, shape):
 
 
 def everything():
-    """Parameters, kernel, trained weights and Hessian norm as numbers, and the arrays on their devices."""
+    """Parameters, kernel, trained weights and Hessian norm as numbers,
+    and the arrays on their devices.
+    """
     x, y = problem()
     params = NET.init(jax.random.key(0), (5,))
     kernel = ntk_core.empirical_ntk(NET, params, x)

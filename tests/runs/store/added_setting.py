@@ -1,7 +1,8 @@
 """Add a setting with a default to one class of settings, then read a store of an earlier version.
 
-``python -m tests.runs.store.added_setting MODULE:CLASS STORE`` prints one JSON object: digest as given in the
-store → digest, whether the settings are readable, whether they contain the new setting, number of points.
+``python -m tests.runs.store.added_setting MODULE:CLASS STORE`` prints one JSON object: digest as
+given in the store → digest, whether the settings are readable, whether they contain the new
+setting, number of points.
 """
 
 import json

@@ -39,7 +39,9 @@ def setting_classes() -> list[str]:
 
 @pytest.fixture(scope="module")
 def migrated(tmp_path_factory):
-    """A store of the last released version, opened by this version, with its runs and their classes."""
+    """A store of the last released version, opened by this version,
+    with its runs and their classes.
+    """
     file = tmp_path_factory.mktemp("migrated") / "runs.sqlite"
     shutil.copy(RELEASED[-1] / "runs.sqlite", file)
     store = Store(file)
@@ -75,7 +77,9 @@ def test_added_setting_changes_no_digest(migrated, tmp_path, target):
 
 
 def classes_in(value: object) -> set[str]:
-    """Return ``module:name`` of the classes of all settings that are in use, with their base classes."""
+    """Return ``module:name`` of the classes of all settings that are in use,
+    with their base classes.
+    """
     found: set[str] = set()
     if isinstance(value, tuple | list):
         for each in value:

@@ -41,7 +41,8 @@ def test_backup_during_a_run_is_whole_and_current(file, tmp_path, capsys):
             copy = tmp_path / f"copy-{number}.sqlite"
             assert main(["backup", str(copy)]) == 0
             assert "runs copied to" in capsys.readouterr().out
-            # Everything stored before the backup began is in it, although it is only in the write-ahead log.
+            # Everything stored before the backup began is in it, although it is only in
+            # the write-ahead log.
             backup = Store(copy)
             assert len(backup.points_of(spec_digest(SPEC))) >= seen
             assert backup.result(spec_digest(spec(7))) == result(spec=spec(7))

@@ -1,4 +1,6 @@
-"""Jobs of servers: each belongs to one server, and another one continues those of a silent server."""
+"""Jobs of servers: each belongs to one server,
+and another one continues those of a silent server.
+"""
 
 from __future__ import annotations
 

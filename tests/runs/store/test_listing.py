@@ -86,7 +86,8 @@ def test_long_list_comes_page_by_page_at_once(store):
     page = store.runs(limit=25, offset=275)
     assert (len(page.runs), page.total) == (25, 300)
     assert store.runs(text='"seed":299,', limit=25).total == 1
-    # 0.02 s on a quiet machine; a busy one stays far below this limit, parsing every spec far above.
+    # 0.02 s on a quiet machine; a busy one stays far below this limit, parsing every spec far
+    # above.
     assert time.perf_counter() - began < 2
 
 

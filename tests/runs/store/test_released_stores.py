@@ -1,4 +1,5 @@
-"""Stores, exports and directories that released versions wrote: listed, shown, compared, exported and resumed.
+"""Stores, exports and directories that released versions wrote:
+listed, shown, compared, exported and resumed.
 
 ``tests/runs/stores/VERSION`` holds the files of each released version.
 """
@@ -109,7 +110,9 @@ def test_run_is_found_by_its_earlier_digest(opened, folder, written):
 
 @pytest.mark.parametrize(("folder", "written"), CASES)
 def test_stored_numbers_are_drawn_in_comparisons(opened, folder, written):
-    """Two copies of a run share one figure by each measure of its experiment, and both are in it."""
+    """Two copies of a run share one figure by each measure of its experiment,
+    and both are in it.
+    """
     result = opened[folder].result(written.digest)
     if result is None or not result.points:
         return

@@ -25,7 +25,8 @@ SHORT = f"widths=3&training.max_steps=10&{STEPS}&seed=3"
 KILLED = f"widths=3,1000&training.max_steps=3000&{STEPS}&seed=1"
 # Minutes of work.
 LONG = f"widths=3000&training.max_steps=1000000&{STEPS}&seed=2"
-# Records every attempt to store a point, also of one that exists. A point that is computed twice has two run times.
+# Records every attempt to store a point, also of one that exists. A point that is computed twice
+# has two run times.
 AUDIT = """
 CREATE TABLE attempts (digest TEXT, key TEXT, seconds FLOAT);
 CREATE FUNCTION record() RETURNS TRIGGER AS $$

@@ -1,7 +1,8 @@
 """Write the stores, exports and directories of the current version, which later versions must read.
 
-``python -m tests.runs.stores.write`` writes ``tests/runs/stores/VERSION``. The release process calls it once per
-version; the files of a released version never change afterwards. README.md describes them.
+``python -m tests.runs.stores.write`` writes ``tests/runs/stores/VERSION``. The release
+process calls it once per version; the files of a released version never change afterwards.
+README.md describes them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""One figure of the gallery alone, for slides and other pages: ``/embed?figure=liu-fig1-left``; in no menu.
+"""One figure of the gallery alone, for slides and other pages:
+``/embed?figure=liu-fig1-left``; in no menu.
 
-A figure has the name of its preset, and of its panel where that is not the first one: ``liu-fig1-left.along-training``.
+A figure has the name of its preset, and of its panel where that is not the first one:
+``liu-fig1-left.along-training``.
 """
 
 import difflib

@@ -82,7 +82,9 @@ def with_line(chart: Chart, drawn: Drawn, measured: tuple[Line, Axis]) -> Chart:
 
 
 def line_words(step: Step, drawn: Drawn, measured: tuple[Line, Axis]) -> str:
-    """Compare drawn and measured exponents: whether the interval contains the drawn one, and the last values."""
+    """Compare drawn and measured exponents:
+    whether the interval contains the drawn one, and the last values.
+    """
     exponent, points = drawn
     line, axis = measured
     law, (last, end) = line.law, line.means[-1]

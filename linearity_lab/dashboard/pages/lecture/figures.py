@@ -53,7 +53,8 @@ NORM_SEEDS = 5
 
 
 def diagonal_entries(width: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Return (w, H_ii) of f = Σ v_i tanh(w_i x)/√m with v = ±1 and x = 1: H_ii = v_i σ''(w_i x) x²/√m.
+    """Return (w, H_ii) of f = Σ v_i tanh(w_i x)/√m with v = ±1 and x = 1:
+    H_ii = v_i σ''(w_i x) x²/√m.
 
     Source: Liu, Zhu & Belkin 2020, §3.1.
     """
@@ -121,7 +122,9 @@ def diagonal(width: int) -> Chart:
 
 @functools.lru_cache(maxsize=4)
 def norm_dots(law: Law) -> dict[str, list[Dot]]:
-    """Return ‖b‖_∞ and ‖b‖₂ of b = ∂f/∂α = v/√m, with output weights v of this distribution, by width and seed."""
+    """Return ‖b‖_∞ and ‖b‖₂ of b = ∂f/∂α = v/√m, with output weights v of this distribution,
+    by width and seed.
+    """
     found: dict[str, list[Dot]] = {"b_max": [], "b_norm": []}
     for width, seed in itertools.product(NORM_WIDTHS, range(NORM_SEEDS)):
         draw = np.random.default_rng(seed)
@@ -150,7 +153,9 @@ DISTANCE_TICKS = (1, 2, 5, 10, 20, 50, 100)
 def curve_and_change(
     points: Sequence[DynamicsPoint], width: int, *, with_change: bool = True
 ) -> Chart:
-    """Draw a trained network and its linear model at one width; below, ΔK(t) of every width, this one strong."""
+    """Draw a trained network and its linear model at one width;
+    below, ΔK(t) of every width, this one strong.
+    """
     ordered = sorted(points, key=lambda point: point.width)
     point = next(each for each in ordered if each.width == width)
     run = point.runs[0]
@@ -202,7 +207,9 @@ def curve_and_change(
 
 
 def loss_and_change(point: OptimizationPoint, output: str, *, with_loss: bool = True) -> Chart:
-    """Draw ΔK(t) of φ(f) and, below it, the loss with the bound of the theorem, at the smallest rate."""
+    """Draw ΔK(t) of φ(f) and, below it, the loss with the bound of the theorem,
+    at the smallest rate.
+    """
     runs = slow_runs(point, output)
     style = network_style("fully-connected", output)
     curves = [

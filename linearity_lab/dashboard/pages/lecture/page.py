@@ -50,7 +50,9 @@ _KEY = re.compile(r"^- (.+?): (.+)$", re.MULTILINE)
 
 
 def _speaker_buttons(step: Step, *, presenting: bool) -> None:
-    """Show buttons for notes and for the list of keys; send the current step to the second window."""
+    """Show buttons for notes and for the list of keys;
+    send the current step to the second window.
+    """
     keys, notes = (
         read(FOLDER / "words.md").sections[heading] for heading in ("Keys", "Speaker notes")
     )
@@ -101,7 +103,9 @@ def show_notes() -> None:
 
 
 def show() -> None:
-    """Show the current step of URL or session, or a poll on a phone, or the speaker's second window."""
+    """Show the current step of URL or session, or a poll on a phone,
+    or the speaker's second window.
+    """
     if "room" in st.query_params:  # links of earlier versions
         st.query_params["poll"] = st.query_params.pop("room")
     if code := st.query_params.get("poll"):
@@ -158,7 +162,8 @@ def _bar(visit: Visit) -> DeltaGenerator:
         st.space("stretch")
         _contents(visit)
         poll_panel.button(visit)
-        # A button, not a switch: while a switch has the focus the browser gives it all keys, a clicker's too.
+        # A button, not a switch: while a switch has the focus the browser gives it all
+        # keys, a clicker's too.
         st.button(
             "Leave" if visit.presenting else "Present",
             key=f"{PAGE}.present",
@@ -189,7 +194,9 @@ def _foot(visit: Visit) -> None:
 
 
 def _turn(visit: Visit, place: str, keys: tuple[str, str]) -> None:
-    """Show Back and Next, with arrow keys above and a clicker's keys below: a button has one key."""
+    """Show Back and Next, with arrow keys above and a clicker's keys below:
+    a button has one key.
+    """
     first = visit.next_shows
     st.button(
         "Back",

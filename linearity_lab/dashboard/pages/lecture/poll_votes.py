@@ -115,7 +115,9 @@ class Polls:
     def ask(
         self, code: str, host: str, question: str, order: Sequence[int], *, is_revealed: bool
     ) -> PollView | None:
-        """Show a question; None if this is not the host's poll. Earlier votes and answers are kept."""
+        """Show a question; None if this is not the host's poll.
+        Earlier votes and answers are kept.
+        """
         with self._lock:
             poll = self._hosted(code, host)
             if poll is None:
@@ -162,7 +164,9 @@ class Polls:
             return self._seen(poll, session)
 
     def state(self, code: str, session: str) -> str:
-        """Return a text that changes with the view of host or member; empty for others or after its end."""
+        """Return a text that changes with the view of host or member;
+        empty for others or after its end.
+        """
         with self._lock:
             poll = self._found(code)
             if poll is None:

@@ -48,7 +48,9 @@ class Visit:
         return self.step.name in self.answers
 
     def heading(self, step: Step) -> str:
-        """Return the claim of an answered step, else its question, so that no title reveals the answer."""
+        """Return the claim of an answered step, else its question,
+        so that no title reveals the answer.
+        """
         return step.title if step.name in self.answers else step.asks
 
     @property

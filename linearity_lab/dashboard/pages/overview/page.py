@@ -1,4 +1,6 @@
-"""Two networks in training under one width slider, three starting points, and the other pages as cards."""
+"""Two networks in training under one width slider, three starting points,
+and the other pages as cards.
+"""
 
 import streamlit as st
 
@@ -41,7 +43,9 @@ def page_thumbnail(page: Page) -> str:
 
 
 def show() -> None:
-    """Show the question, two live networks, three links to continue, and a card for every other page with a figure."""
+    """Show the question, two live networks, three links to continue,
+    and a card for every other page with a figure.
+    """
     st.title(TITLE, anchor=False)
     st.markdown(prose(PAGE, SHOWS))
     live_home(f"{PAGE}.home")

@@ -35,9 +35,11 @@ def card() -> str:
 
 
 def projection(data: Cleaned) -> tuple[NDArray[np.float64], float]:
-    """((n, 2) coordinates along the two directions of largest variance, their share of all variance).
+    """((n, 2) coordinates along the two directions of largest variance, their
+    share of all variance).
 
-    At most MAX_SHOWN samples, evenly spaced; by the eigenvectors of the smaller of the two Gram matrices.
+    At most MAX_SHOWN samples, evenly spaced; by the eigenvectors of the smaller of the two Gram
+    matrices.
     """
     rows = shown_rows(data)
     x = data.x[rows].reshape(len(rows), -1).astype(np.float64)
@@ -57,7 +59,9 @@ def shown_rows(data: Cleaned) -> NDArray[np.intp]:
 
 
 def scatter(data: Cleaned, caption: Sequence[str] = ()) -> Chart:
-    """Samples in the plane of largest variance, a color and symbol for each class, or colored by the target."""
+    """Samples in the plane of largest variance, a color and symbol for each class,
+    or colored by the target.
+    """
     points, share = projection(data)
     rows = shown_rows(data)
     figure = go.Figure()

@@ -65,7 +65,9 @@ STANDARDIZE: dict[Standardize, str] = {
 
 @dataclass
 class _File:
-    """An uploaded file with its errors and those of its last choices; ``jobs.uploads`` caches its contents."""
+    """An uploaded file with its errors and those of its last choices;
+    ``jobs.uploads`` caches its contents.
+    """
 
     name: str
     source: str
@@ -76,7 +78,9 @@ class _File:
     wrong: InvalidInput | None = None
 
     def candidate(self, read: Read) -> Candidate | None:
-        """Parse the bytes that ``read`` returns; None if they cannot be used, for the reason in ``sentence``."""
+        """Parse the bytes that ``read`` returns;
+        None if they cannot be used, for the reason in ``sentence``.
+        """
         if self.sentence is None:
             try:
                 return read_uploads().candidate(self.version, read, upload_limits(), self.header)
@@ -146,7 +150,8 @@ def _upload_data() -> None:
             st.info("No preview yet. Correct the file or choose another one.")
         return
     key = f"{key}.{first_row}"
-    # The error of a choice is shown beside it, so choices are read before and after they are applied.
+    # The error of a choice is shown beside it, so choices are read before and after they are
+    # applied.
     before = file.wrong
     with choosing:
         few = st.container()
@@ -204,7 +209,8 @@ def _chosen_file() -> tuple[_File, Read]:
     )
     read: Read = example_file
     if upload is not None:
-        # Streamlit returns a copy of the file; that in the session's state shares its bytes with the server.
+        # Streamlit returns a copy of the file; that in the session's state shares its
+        # bytes with the server.
         shared = st.session_state[f"{PAGE}.upload"]
         read = show_file(upload.file_id, shared, upload.size)
     known: _File | None = st.session_state.get(f"{PAGE}.file")

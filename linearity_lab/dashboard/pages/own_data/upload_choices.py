@@ -42,7 +42,8 @@ def read_choices(
 ) -> Choices:
     """Show the choices for this type of file, initially with suggestions, rare ones in ``more``.
 
-    The prefix ``page`` of the keys has the version of the file, so that another file starts with fresh choices.
+    The prefix ``page`` of the keys has the version of the file, so that another file
+    starts with fresh choices.
     """
     first = suggested_choices(candidate, max_classes=limits.max_classes, max_side=limits.max_side)
     if isinstance(candidate, Table):
@@ -148,7 +149,9 @@ def _of_images(
 def _target(
     page: str, titles: Mapping[str, str], first: Choices, sentence: InvalidInput | None, what: str
 ) -> tuple[str, Task, bool]:
-    """Choose the target among the columns or arrays with these titles, its type, and standardization."""
+    """Choose the target among the columns or arrays with these titles, its type,
+    and standardization.
+    """
     target = st.selectbox(
         "Target y",
         list(titles),
@@ -269,7 +272,8 @@ def sizes(data: Cleaned, num_samples: int) -> None:
 
 
 def samples(page: str, data: Cleaned, standardize: str, above: DeltaGenerator) -> None:
-    """Show thumbnails, samples in the plane of largest variance, counts, and the transformation of the inputs.
+    """Show thumbnails, samples in the plane of largest variance, counts,
+    and the transformation of the inputs.
 
     Their exports are drawn in ``above``.
     """

@@ -73,7 +73,9 @@ def stored_numbers(page: str, run: str) -> None:
 
 
 def _light_result(run: str) -> ResultValue | None:
-    """Return a stored result without the arrays beside its points, if its size may be shown here."""
+    """Return a stored result without the arrays beside its points,
+    if its size may be shown here.
+    """
     return shared_store().result(run, arrays=False, max_bytes=profile().max_result_bytes)
 
 
@@ -101,7 +103,9 @@ def measures_of(runs: Runs, how: Comparison) -> list[str]:
 def every_line(
     runs: Runs, how: Comparison, axis: ComparedAxis
 ) -> list[tuple[str, ResultValue, LineKey]]:
-    """(title, result, line) of each line of each run, at most ``MOST_LINES``; runs of one line keep their labels."""
+    """(title, result, line) of each line of each run, at most ``MOST_LINES``;
+    runs of one line keep their labels.
+    """
     found = []
     for label, result in runs:
         own = [

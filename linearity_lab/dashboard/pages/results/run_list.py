@@ -186,7 +186,8 @@ def filters() -> RunList:
                      format_func=lambda name: STATUS_WORDS[name] if name else "All", width=180)  # fmt: skip
         st.toggle("Favorites", key=_key("favorites"), on_change=_open_sheet)
     state, marked = st.session_state, marks()
-    # A local server lists everything; a shared one lists the visitor's own runs, others open by their links.
+    # A local server lists everything; a shared one lists the visitor's own runs, others
+    # open by their links.
     owner = session.visitor() if profile().is_shared else None
     page = max(1, int(state.get(_key("sheet")) or 1))
     while True:
@@ -202,7 +203,9 @@ def filters() -> RunList:
 
 
 def actions() -> DeltaGenerator:
-    """Show actions on the chosen runs and the import of a file; return the container of the export."""
+    """Show actions on the chosen runs and the import of a file;
+    return the container of the export.
+    """
     good, problems = st.session_state.pop(_key("notice"), ("", ()))
     if good:
         st.success(plain(good))

@@ -21,8 +21,9 @@ def graph_canvas(key: str, data: dict[str, object], take: Callable[[object], Non
     """Show the canvas and its tables.
 
     Args:
-        data: ``version`` (another one lets it take over ``graph`` and ``places``), ``edit`` (the number of the edit
-            that ``judged`` is about), the sizes that boxes need; see :mod:`linearity_lab.experiments.dag.graph_editor`.
+        data: ``version`` (another one lets it take over ``graph`` and ``places``), ``edit`` (the
+            number of the edit that ``judged`` is about), the sizes that boxes need; see
+            :mod:`linearity_lab.experiments.dag.graph_editor`.
         take: callback with the unchecked report of the browser, before the page reruns.
     """
     _mount(

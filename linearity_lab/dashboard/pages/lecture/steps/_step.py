@@ -1,4 +1,6 @@
-"""A step of the lecture: a claim, a formula, one figure with one control, and a question to predict first."""
+"""A step of the lecture: a claim, a formula, one figure with one control,
+and a question to predict first.
+"""
 
 import math
 import re
@@ -123,7 +125,8 @@ def step(
     veil: Veil = smallest_alone,
     measured: Measured | None = None,
 ) -> Step:
-    """Build the step from ``NAME.md`` beside this file; the words of its figure are read with the figure.
+    """Build the step from ``NAME.md`` beside this file;
+    the words of its figure are read with the figure.
 
     Raises:
         WordsError: for missing words, or not exactly one marked choice or option.
