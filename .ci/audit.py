@@ -51,7 +51,8 @@ def verdict(name: str, found: Any) -> int:
     unasked = sum("skip_reason" in package for package in packages)
     if unasked or not packages:
         print(
-            f"{name}: NOT AUDITED: no answer about {unasked} of {len(packages)} packages from the advisory service."
+            f"{name}: NOT AUDITED: no answer about {unasked} of {len(packages)} packages from the "
+            "advisory service."
         )
         return NOT_AUDITED
     print(f"{name}: no known vulnerability in {len(packages)} packages.")

@@ -342,7 +342,8 @@ def try_the_library(wheel: Path, python: Path, empty: Path, environment: dict[st
         for name in ("sys", "ntk_core")
     )
     claim(
-        f"import ntk_core takes {1000 * (whole - bare):.0f} ms, beyond the {1000 * bare:.0f} ms of Python",
+        f"import ntk_core takes {1000 * (whole - bare):.0f} ms, beyond the {1000 * bare:.0f} ms of "
+        "Python",
         True,
     )
     output = done([str(python), "-c", COMPUTE], empty, environment)

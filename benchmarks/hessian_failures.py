@@ -321,8 +321,8 @@ def _summary(cells: list[Row]) -> str:
     if not outside:
         return f"{measured}, none was outside of its tolerance"
     return (
-        f"{measured}, {outside} were outside of their tolerance, at most {share:.2%} at any width and tolerance, by up "
-        f"to {worst:.1%}"
+        f"{measured}, {outside} were outside of their tolerance, at most {share:.2%} at any width "
+        f"and tolerance, by up to {worst:.1%}"
     )
 
 

@@ -54,6 +54,7 @@ if __name__ == "__main__":
     for dim, point in points.items():
         run = point.runs[0]
         print(
-            f"d = {dim}: difference {run.discrepancy:.2g} of the target's power, departs at step {run.departure_step}"
+            f"d = {dim}: difference {run.discrepancy:.2g} of the target's power, departs at step "
+            f"{run.departure_step}"
         )
     figure(points).write_html("hu_figure_1.html")

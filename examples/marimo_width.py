@@ -51,8 +51,9 @@ def _(linearity_lab, spec):
 @app.cell
 def _(mo):
     mo.md(
-        "With a linear output the kernel change ΔK decreases with the width: the network becomes a linear model. "
-        "With a softmax or swish output it stays constant (Liu, Zhu & Belkin 2020, Fig. 1 left)."
+        "With a linear output the kernel change ΔK decreases with the width: the network becomes a "
+        "linear model. With a softmax or swish output it stays constant (Liu, Zhu & Belkin 2020, "
+        "Fig. 1 left)."
     )
     return
 

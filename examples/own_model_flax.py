@@ -43,7 +43,8 @@ def main(channels: int = 64) -> np.ndarray:
     matrix = jnp.transpose(kernel, (0, 2, 1, 3)).reshape(num_rows, num_rows)
     eigenvalues = np.linalg.eigvalsh(np.asarray(matrix))[::-1]
     print(
-        f"{channels} channels: largest eigenvalue {eigenvalues[0]:.3g}, {eigenvalues[0] / eigenvalues.sum():.0%} of all"
+        f"{channels} channels: largest eigenvalue {eigenvalues[0]:.3g}, "
+        f"{eigenvalues[0] / eigenvalues.sum():.0%} of all"
     )
     return eigenvalues
 

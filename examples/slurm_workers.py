@@ -41,7 +41,8 @@ def main() -> None:
     print(cluster.job_script())
     cluster.scale(jobs=options.workers)
     print(
-        f"export LINEARITY_LAB_SCHEDULER={cluster.scheduler_address} LINEARITY_LAB_WORKER_WAIT_S=3600",
+        f"export LINEARITY_LAB_SCHEDULER={cluster.scheduler_address} "
+        "LINEARITY_LAB_WORKER_WAIT_S=3600",
         flush=True,
     )
     threading.Event().wait()

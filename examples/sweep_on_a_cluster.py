@@ -32,7 +32,8 @@ def main(address: str, settings: dict[str, Any] | None = None) -> PowerLaw:
                 print(f"{key} started")
             case PointFinished(key=key, point=point):
                 print(
-                    f"{key} finished after {point.runtime_s:.1f} s, {event.fraction:.0%} of the sweep"
+                    f"{key} finished after {point.runtime_s:.1f} s, {event.fraction:.0%} of the "
+                    "sweep"
                 )
             case PointFailed(key=key, reason=reason):
                 print(f"{key} failed: {reason}")

@@ -51,5 +51,6 @@ if __name__ == "__main__":
     for width in (30, 3000):
         difference, error = main(width)
         print(
-            f"m = {width:,}: relative difference {difference:.1e}, closed form within {error:.0e} of training"
+            f"m = {width:,}: relative difference {difference:.1e}, closed form within {error:.0e} "
+            "of training"
         )

@@ -28,15 +28,17 @@ def cite_run(result: ResultValue) -> str:
     count = int(getattr(result.spec, "num_seeds", 1))
     seeds = f"seed {first}" if count == 1 else f"seeds {first} to {first + count - 1}"
     lines = [
-        f"Linearity Lab, run {spec_digest(result.spec)} ({result.spec.experiment.replace('_', ' ')}; "
-        f"{seeds}; {result.status}{f', {missing} points missing' if missing else ''})."
+        f"Linearity Lab, run {spec_digest(result.spec)} "
+        f"({result.spec.experiment.replace('_', ' ')}; {seeds}; "
+        f"{result.status}{f', {missing} points missing' if missing else ''})."
     ]
     for origin, keys in origins:
         which = f"{', '.join(keys)}: computed" if len(origins) > 1 else "Computed"
         lines.append(f"{which} {_origin(origin)}.")
     data = result.provenance.data_sha256
     lines.append(
-        f"Schema version {result.spec.schema_version}{f'; SHA-256 of the data {data}' if data else ''}."
+        "Schema version "
+        f"{result.spec.schema_version}{f'; SHA-256 of the data {data}' if data else ''}."
     )
     return "\n".join(lines)
 
@@ -59,9 +61,9 @@ def provenance_sentence(result: ResultValue) -> str:
     kind, _, name = origin.device.partition(": ")
     device = kind if name == kind else origin.device
     return (
-        f"Computed {origin.started_at.replace('T', ' ').replace('+00:00', ' UTC')} in {duration(result.runtime_s)} on "
-        f"{device}, {origin.dtype} · {versions} · {origin.platform} · "
-        f"spec {spec_digest(result.spec)[:12]}{data}{scope}{taken}{imported}"
+        f"Computed {origin.started_at.replace('T', ' ').replace('+00:00', ' UTC')} in "
+        f"{duration(result.runtime_s)} on {device}, {origin.dtype} · {versions} · "
+        f"{origin.platform} · spec {spec_digest(result.spec)[:12]}{data}{scope}{taken}{imported}"
     )
 
 

@@ -234,7 +234,10 @@ def law_words(law: PowerLaw, name: str) -> str:
     not yet settled``, ``name`` for m.
     """
     level = f", {percent(law.confidence)} interval" if math.isfinite(law.interval) else ""
-    words = f"{name}^({exponent_words(law, 3)}){level}, {num_runs(law.num_values)}, {law.num_excluded} excluded"
+    words = (
+        f"{name}^({exponent_words(law, 3)}){level}, {num_runs(law.num_values)}, "
+        f"{law.num_excluded} excluded"
+    )
     return "; ".join(
         [
             words,

@@ -36,7 +36,10 @@ def check_installed(extra: str, purpose: str, *modules: str) -> None:
     """Require the packages of an extra; the error names the command that installs them."""
     missing = [name for name in modules if importlib.util.find_spec(name) is None]
     if missing:
-        words = f"{purpose} needs more packages (missing: {', '.join(missing)}): {how_to_install(extra)}"
+        words = (
+            f"{purpose} needs more packages (missing: {', '.join(missing)}): "
+            f"{how_to_install(extra)}"
+        )
         raise ModuleNotFoundError(words, name=missing[0])
 
 

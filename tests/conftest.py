@@ -208,6 +208,7 @@ def chromium() -> str:
     found = next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
     if found is None:
         pytest.skip(
-            f"no Chromium: none of {', '.join(CHROMIUM_NAMES)} is on the PATH and BROWSER_PATH is not set"
+            f"no Chromium: none of {', '.join(CHROMIUM_NAMES)} is on the PATH and BROWSER_PATH is "
+            "not set"
         )
     return found

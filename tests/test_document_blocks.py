@@ -181,7 +181,8 @@ def test_every_block_and_command_of_a_document_is_checked() -> None:
         except Exception as error:
             if block.line or not isinstance(error, MissingArgumentError):
                 problems.append(
-                    f"{block.document}:{block.line}: {block.text[:60]}: {type(error).__name__}: {error}"
+                    f"{block.document}:{block.line}: {block.text[:60]}: {type(error).__name__}: "
+                    f"{error}"
                 )
     assert problems == []
     assert len(blocks) > 90

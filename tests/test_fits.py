@@ -163,7 +163,8 @@ def test_a_mean_comes_with_its_error_and_count():
         (width_label(3000), "3,000"), (width_label(12_345), "12,345"), (width_label(3_000_000), "3·10⁶"),
         (key_words("input_dim=50"), "input dimension 50"),
         (key_words("width=1000,rate=0.00125"), "width 1,000, rate 0.00125"),
-        (key_words("width=100_network=fully-connected-swish"), "width 100 network fully connected swish"),
+        (key_words("width=100_network=fully-connected-swish"), "width 100 network fully connected "
+                                                               "swish"),
         (exponent_words(LAW), "−0.50 ± 0.03"),
         (law_words(LAW, "m"), "m^(−0.500 ± 0.030), 95% interval, 12 runs, 0 excluded"),
     ],

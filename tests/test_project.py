@@ -102,9 +102,13 @@ def test_no_code_runs_what_came_in_as_data() -> None:
 
 def test_unsafe_code_is_recognized_and_safe_code_is_not() -> None:
     unsafe = ("import pickle", "from pickle import loads", "def f():\n    import joblib", "eval(text)", "np.load(a)",
-              "np.load(path, allow_pickle=True)", "pd.read_pickle(a)", "subprocess.run(text, shell=True)")  # fmt: skip
+              "np.load(path, allow_pickle=True)", "pd.read_pickle(a)", "subprocess.run(text, "
+                                                                       "shell=True)")  # fmt: skip
     assert [source for source in unsafe if not list(unsafe_uses(ast.parse(source)))] == []
-    safe = "import json\nnp.load(path, allow_pickle=False)\njax.eval_shape(f, x)\nre.compile(p)\nsubprocess.run([a])"
+    safe = (
+        "import json\nnp.load(path, allow_pickle=False)\njax.eval_shape(f, "
+        "x)\nre.compile(p)\nsubprocess.run([a])"
+    )
     assert list(unsafe_uses(ast.parse(safe))) == []
 
 

@@ -42,8 +42,8 @@ NUMBERED = {
     PAPERS[
         1
     ]: "Definitions 2.1, 2.2, 2.5 and 2.7, Remarks 2.3, 2.4, 2.6, 2.8, 3.3, 3.4, 3.9, 4.3 and B.3, "
-    "Assumptions 3.1, 3.2, 3.5, 4.1 and 4.2, Theorems 3.6, 3.8, D.1 and E.1, Corollaries 3.7 and C.1, "
-    "Propositions 4.4 and I.1, Lemmas B.1, B.2, I.2 and K.1 to K.10",
+    "Assumptions 3.1, 3.2, 3.5, 4.1 and 4.2, Theorems 3.6, 3.8, D.1 and E.1, Corollaries 3.7 and "
+    "C.1, Propositions 4.4 and I.1, Lemmas B.1, B.2, I.2 and K.1 to K.10",
     PAPERS[2]: "Assumptions 3.1, 3.2 and C.1, Claims 3.1 and C.1, Theorems 3.2, 3.5, C.2 and D.1, "
     "Corollary 3.3, Propositions 3.4, 4.1, D.2 to D.4 and D.7 to D.11, "
     "Lemmas B.1 to B.3, D.5, D.6, D.12 and D.13",

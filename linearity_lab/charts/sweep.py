@@ -289,14 +289,16 @@ def left_out(lines: Sequence[Line], axis: Axis) -> list[str]:
             where = f"{axis.letter} = {', '.join(listed)}"
             runs = f"{sum(map(len, seeds.values()))} of {num_runs(len(line.dots))}"
             sentences.append(
-                f"Excluded from the means: {plain_symbols(line.style.title)} {why} at {where}: {runs}."
+                f"Excluded from the means: {plain_symbols(line.style.title)} {why} at {where}: "
+                f"{runs}."
             )
         if line.law and (given := condition(line.law)):
             exponent = f"exponent {exponent_words(line.law)} {given}"
             sentences.append(f"{beginning(plain_symbols(line.style.title))}: {exponent}.")
     if any(line.law and not math.isfinite(line.law.interval) for line in lines):
         sentences.append(
-            f"Use at least {LEAST_SEEDS} seeds and {LEAST_WIDTHS} {axis.values_name} to get a confidence interval."
+            f"Use at least {LEAST_SEEDS} seeds and {LEAST_WIDTHS} {axis.values_name} to get a "
+            "confidence interval."
         )
     return sentences
 

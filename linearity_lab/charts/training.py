@@ -158,7 +158,8 @@ def along_runs(
             add_level(figure, each.threshold, f"threshold {each.threshold:g}", row=index)
     columns = {each.column or each.what: each.of for each in quantities}
     ends = [
-        f"{each.what} {', '.join(number(float(records[-1])) for run in runs if (records := _records(run, each.of)))}"
+        f"{each.what} "
+        f"{', '.join(number(float(records[-1])) for run in runs if (records := _records(run, each.of)))}"
         for each in quantities
         if each.row
     ]
@@ -341,7 +342,8 @@ def _trace(curve: Curve, *, log_x: bool, log_y: bool, entry: bool) -> JSON:
         "legendgroup": curve.in_legend_as,
         "meta": {"seed": curve.seed},
         "showlegend": entry,
-        "hovertemplate": f"{style.title}{seed}<br>{curve.unit} %{{x:,.7~g}}<br>{curve.what} %{{text}}<extra></extra>",
+        "hovertemplate": f"{style.title}{seed}<br>{curve.unit} %{{x:,.7~g}}<br>{curve.what} "
+        f"%{{text}}<extra></extra>",
     }
 
 

@@ -153,8 +153,9 @@ def _cells(values: Sequence[Sequence[float]]) -> str:
     side = (HEIGHT - 2 * MARGIN) / len(values)
     left = (WIDTH - side * len(values)) / 2
     boxes = "".join(
-        f'<rect x="{left + j * side:.1f}" y="{MARGIN + i * side:.1f}" width="{side:.1f}" height="{side:.1f}" '
-        f'fill="{BLUE}" fill-opacity="{0.08 + 0.92 * (value - low) / ((high - low) or 1):.2f}"/>'
+        f'<rect x="{left + j * side:.1f}" y="{MARGIN + i * side:.1f}" width="{side:.1f}" '
+        f'height="{side:.1f}" fill="{BLUE}" '
+        f'fill-opacity="{0.08 + 0.92 * (value - low) / ((high - low) or 1):.2f}"/>'
         for i, row in enumerate(values)
         for j, value in enumerate(row)
     )
@@ -165,8 +166,8 @@ def letters(text: str) -> str:
     """Draw a few large letters, smaller if there are many."""
     size = min(34.0, 1.6 * WIDTH / max(1, len(text)))
     return _picture(
-        f'<text x="{WIDTH / 2}" y="{HEIGHT / 2 + 12}" text-anchor="middle" font-size="{size:.1f}" font-style="italic" '
-        f'font-family="sans-serif" fill="{INK}">{html.escape(text)}</text>',
+        f'<text x="{WIDTH / 2}" y="{HEIGHT / 2 + 12}" text-anchor="middle" font-size="{size:.1f}" '
+        f'font-style="italic" font-family="sans-serif" fill="{INK}">{html.escape(text)}</text>',
         axes=False,
     )
 
@@ -180,8 +181,8 @@ def _drawn(stroke: Stroke, x: Scale, y: Scale) -> str:
         )
     dash = f' stroke-dasharray="{DASHES[stroke.dash]}"' if DASHES[stroke.dash] else ""
     return (
-        f'<path d="{path(stroke.points, x, y)}" fill="none" stroke="{stroke.color}" stroke-width="2.5" '
-        f'stroke-linejoin="round"{dash}/>'
+        f'<path d="{path(stroke.points, x, y)}" fill="none" stroke="{stroke.color}" '
+        f'stroke-width="2.5" stroke-linejoin="round"{dash}/>'
     )
 
 

@@ -35,8 +35,8 @@ from ntk_core.markup import printable
 # Named, not imported: the core works without the dashboard.
 _DASHBOARD = "linearity_lab.dashboard.export_formats"
 _SUFFIXES = (
-    ".jsonl for any number of runs; for one run .json (result), .csv (numbers), .py (program), .ipynb (notebook) or "
-    ".html (figure)"
+    ".jsonl for any number of runs; for one run .json (result), .csv (numbers), .py (program), "
+    ".ipynb (notebook) or .html (figure)"
 )
 
 
@@ -54,7 +54,8 @@ def presets(*, json: Flag = False) -> None:
         return
     for found in PRESETS.values():
         print(
-            f"{found.name}: {found.title}\n  {found.statement}\n  Source: {found.source}\n  {found.our_choice}\n"
+            f"{found.name}: {found.title}\n  {found.statement}\n  Source: {found.source}\n  "
+            f"{found.our_choice}\n"
         )
 
 
@@ -85,7 +86,8 @@ def list_runs(
     if not json:
         shown = "" if len(found.runs) == found.total else f"{len(found.runs):,} of "
         print(
-            f"{shown}{found.total:,} runs, {store.num_bytes() / 1e6:.1f} of {store.max_bytes / 1e6:,.0f} MB"
+            f"{shown}{found.total:,} runs, {store.num_bytes() / 1e6:.1f} of "
+            f"{store.max_bytes / 1e6:,.0f} MB"
         )
 
 
@@ -152,7 +154,10 @@ def export(*targets: Annotated[str, Parameter(name=RUN)], all: Flag = False, out
         try:
             exports = importlib.import_module(_DASHBOARD)
         except ImportError as error:
-            need = f".jsonl, .json or .csv without the dashboard, which {how_to_install('app')} adds ({error.name})"
+            need = (
+                f".jsonl, .json or .csv without the dashboard, which {how_to_install('app')} "
+                f"adds ({error.name})"
+            )
             raise InvalidInput("--out", out, need) from None
         text = exports.export_text(found.spec, result, path.suffix)
     write_whole(path, text, "--out")
@@ -286,7 +291,8 @@ def _run_line(run: StoredRun) -> str:
         marks += f" {READING_WORDS[run.reading]}"
     swept = f"{run.experiment}: {run.swept}"
     return printable(
-        f"{run.digest[:12]}  {run.status:<9}  {points:>7}  {used}  {run.num_bytes:>11,}  {swept}{marks}"
+        f"{run.digest[:12]}  {run.status:<9}  {points:>7}  {used}  {run.num_bytes:>11,}  "
+        f"{swept}{marks}"
     )
 
 
@@ -317,5 +323,6 @@ def _job_line(job: UnfinishedJob) -> str:
     allowed = "any time" if job.allowed_s is None else f"{job.allowed_s:.0f} s"
     name = job.spec.experiment if job.spec else "settings that cannot be read"
     return printable(
-        f"{job.digest[:16]}  {state:<8}  {since}  {job.spent_s:>7.0f} s of {allowed:<9}  {job.visitor:<6}  {name}"
+        f"{job.digest[:16]}  {state:<8}  {since}  {job.spent_s:>7.0f} s of {allowed:<9}  "
+        f"{job.visitor:<6}  {name}"
     )

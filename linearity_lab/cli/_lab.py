@@ -112,7 +112,8 @@ def app(*options: str, port: int | None = None, host: str | None = None) -> int:
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         complain(
-            f"The dashboard needs more packages (missing: {', '.join(missing)}): {how_to_install('app')}"
+            f"The dashboard needs more packages (missing: {', '.join(missing)}): "
+            f"{how_to_install('app')}"
         )
         return FAILED
     flags = [f"--server.port={port}"] if port is not None else []
@@ -201,5 +202,6 @@ def _report(cleaned: uploads.Cleaned, digest: str, decided: tuple[str, ...], as_
         num_test = min(_DEFAULT_POINTS, total - num_samples)
         settings += ["outputs=linear", "loss=square", f"num_test={num_test}"]
     print(
-        f"\nStored as {digest}. For example:\n{command_name()} run {preset} --set {' '.join(settings)}"
+        f"\nStored as {digest}. For example:\n{command_name()} run {preset} --set "
+        f"{' '.join(settings)}"
     )

@@ -59,7 +59,8 @@ def composition_editor(label: str, key: str, help: str) -> None:
         st.caption(plain(" ".join(reason.words for reason in found.reasons)))
     num_blocks = sum(1 for _ in positions(composition.layers))
     st.caption(
-        f"{len(composition.trained())} layers with weights, {num_blocks} in all, then the output layer."
+        f"{len(composition.trained())} layers with weights, {num_blocks} in all, then the output "
+        "layer."
     )
 
 

@@ -244,7 +244,8 @@ class SpecForm(Generic[AnySpec]):
                 key=self._key("new_data"),
                 on_click=self.fill,
                 args=(with_settings(spec, {"draws": "network and data"}),),
-                help="Intervals then include the scatter between data sets. Press Run to compute them.",
+                help="Intervals then include the scatter between data sets. Press Run to compute "
+                "them.",
             )
 
     def entries(self, members: Sequence[Setting]) -> None:

@@ -115,7 +115,8 @@ def entry(now: Snapshot, visitor: str) -> JSON:
         "active": now.active,
         "fraction": round(now.fraction, 4),
         "words": _status_words(now),
-        "seen": f"{len(now.points)} {now.grown} {len(now.failures)} {'' if now.active else now.status}",
+        "seen": f"{len(now.points)} {now.grown} {len(now.failures)} "
+        f"{'' if now.active else now.status}",
     }
 
 

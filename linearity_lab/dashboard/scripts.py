@@ -23,4 +23,7 @@ def plain_script(module: str, *names: str) -> str:
     """Wrap a joined module as a script for pages opened from a file; export only ``names``."""
     exported = ", ".join(names)
     body = module.replace("export default ", "")
-    return f'"use strict";\nconst {{ {exported} }} = (() => {{\n{body}\nreturn {{ {exported} }};\n}})();\n'
+    return (
+        f'"use strict";\nconst {{ {exported} }} = (() => {{\n{body}\nreturn {{ {exported} '
+        f"}};\n}})();\n"
+    )

@@ -135,8 +135,8 @@ class ImageSet(DatasetInfo):
         cut = f", cut into patches of {size}×{size} pixels, each a token" if size else ""
         return (
             f"{self.origin}{pooling if options.get('resolution') == 8 else ''} "
-            f"Our choice: a random subset of {source}, as many of each class, values from 0 to 1 before "
-            f"standardization{cut}."
+            f"Our choice: a random subset of {source}, as many of each class, values from 0 to 1 "
+            f"before standardization{cut}."
         )
 
 

@@ -22,8 +22,8 @@ SINE_REACH = 2.0
 SINE_TEST_REACH = 3.0
 Floats = NDArray[np.float64]
 LAW = (
-    "Synthetic: inputs and target are drawn from the law that is stated; training and test points alike. Our choice of "
-    "law and sizes. No licence applies."
+    "Synthetic: inputs and target are drawn from the law that is stated; training and test points "
+    "alike. Our choice of law and sizes. No licence applies."
 )
 SIGNS = ("−1", "+1")
 

@@ -81,7 +81,10 @@ class Option:
         if self.kind == "digest":
             return HOW_TO_BRING
         if self.kind == "classes":
-            return f"at least 2 different classes of {', '.join(map(str, self.choices))}, by name or index"
+            return (
+                f"at least 2 different classes of {', '.join(map(str, self.choices))}, by name "
+                "or index"
+            )
         return allowed_values(FieldInfo.from_annotation(self._annotation))
 
     @cached_property

@@ -31,7 +31,10 @@ class SymbolTask(Drawn):
         odd: whether T has to be odd.
     """
 
-    law = f"Synthetic sequences. {{formula}} Test sequences are drawn in the same way and may repeat others. {_OURS}"
+    law = (
+        f"Synthetic sequences. {{formula}} Test sequences are drawn in the same way and may "
+        f"repeat others. {_OURS}"
+    )
 
     rule: str
     num_symbols: int = 0

@@ -108,8 +108,8 @@ class Cluster:
                 at_work = now if num_threads else at_work
                 if now - at_work > patience:
                     raise SiteFailure(
-                        f"The scheduler at {self._address} has had no worker for {patience:.0f} s; start workers with: "
-                        f"dask worker {self._address} --nthreads 1"
+                        f"The scheduler at {self._address} has had no worker for {patience:.0f} s; "
+                        f"start workers with: dask worker {self._address} --nthreads 1"
                     )
             while waiting and len(computing) < num_threads:
                 key = waiting.popleft()
@@ -134,7 +134,10 @@ class Cluster:
             found: PointFinished | PointFailed = future.result()
             return found
         except KilledWorker as killed:
-            reason = f"its worker died {killed.allowed_failures + 1} times while computing it (out of memory?)"
+            reason = (
+                f"its worker died {killed.allowed_failures + 1} times while computing it (out "
+                "of memory?)"
+            )
             return PointFailed(key=key, reason=reason, cause=Cause.WORKER_DIED)
         except CancelledError:
             raise self._lost() from None
@@ -165,7 +168,8 @@ class Cluster:
 
     def _lost(self) -> SiteFailure:
         return SiteFailure(
-            f"The dask scheduler at {self._address} was lost; finished points are kept, and the same run resumes."
+            f"The dask scheduler at {self._address} was lost; finished points are kept, and the "
+            "same run resumes."
         )
 
 

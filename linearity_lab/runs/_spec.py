@@ -169,7 +169,10 @@ class SeededSpec(ExperimentSpec):
     @property
     def scope(self) -> str:
         """Population of the exponents' intervals."""
-        return f"over random initializations {'and data sets' if self.draws_data else '(one data set)'}"
+        return (
+            "over random initializations "
+            f"{'and data sets' if self.draws_data else '(one data set)'}"
+        )
 
     @property
     def seeds(self) -> range:

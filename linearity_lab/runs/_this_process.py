@@ -109,7 +109,8 @@ class ThisProcess:
                 "linearity-lab": __version__,
                 **{name: metadata.version(name) for name in ("jax", "jaxlib", "numpy")},
             },
-            platform=f"Python {platform.python_version()} on {platform.system()} {platform.machine()}",
+            platform=f"Python {platform.python_version()} on {platform.system()} "
+            f"{platform.machine()}",
             device=f"{device.platform}: {device.device_kind}",
             dtype=self._spec.float_type or str(jnp.result_type(float)),
             started_at=datetime.now(UTC).isoformat(timespec="seconds"),

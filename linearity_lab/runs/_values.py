@@ -17,7 +17,8 @@ OUTCOME_WORDS: dict[str, str] = {
     "converged": "reached the loss threshold",
     "stuck": "stayed on a plateau above the loss threshold",
     "over-budget": "did not reach the loss threshold within the step limit",
-    "diverged": "diverged: the loss ended above its initial value, or became infinite or not a number",
+    "diverged": "diverged: the loss ended above its initial value, or became infinite or not a "
+    "number",
     "dead": "was dead: K(w₀) = 0",
 }
 Record = Any  # one seed's part of a point; each experiment has its own type

@@ -68,8 +68,9 @@ def _outcome(result: ResultValue) -> str:
     origin = result.provenance
     kind, _, name = origin.device.partition(": ")
     ended = (
-        f"{ENDS[result.status]}: {counted_points(spec, len(result.points))} in {duration(result.runtime_s)} "
-        f"on {kind if name == kind else origin.device} in {origin.dtype}, {origin.started_at}."
+        f"{ENDS[result.status]}: {counted_points(spec, len(result.points))} in "
+        f"{duration(result.runtime_s)} on {kind if name == kind else origin.device} in "
+        f"{origin.dtype}, {origin.started_at}."
     )
     if result.num_imported:
         ended += f" {result.imported_words}."

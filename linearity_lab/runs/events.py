@@ -123,7 +123,10 @@ def estimate_words(found: Estimated) -> str:
     """``6 points, about 12 s on this machine, at most 0.4 GiB at a time.``"""
     points = f"{found.num_points} point{'s' * (found.num_points != 1)}"
     time_s = f"about {duration(found.seconds)}" if found.seconds >= 1 else "less than a second"
-    return f"{points}, {time_s} on this machine, about {size(found.peak_bytes)} of memory for the largest."
+    return (
+        f"{points}, {time_s} on this machine, about {size(found.peak_bytes)} of memory for the "
+        "largest."
+    )
 
 
 def counted_points(spec: Spec, count: int) -> str:

@@ -74,7 +74,10 @@ class _NotebookBar:
 def _bar(fraction: float, remaining_s: float | None, words: str) -> str:
     left = "" if remaining_s is None else f", about {duration(remaining_s)} left"
     share = min(1.0, max(0.0, fraction))
-    bar = f'<progress value="{share:.3f}" max="1" aria-label="share done" style="width:20em"></progress>'
+    bar = (
+        f'<progress value="{share:.3f}" max="1" aria-label="share done" '
+        'style="width:20em"></progress>'
+    )
     return bar + paragraph(f"{percent(share)}{left}: {words}")
 
 

@@ -67,7 +67,8 @@ class Section:
             for name in names:
                 if name not in known:
                     raise WordsError(
-                        f"{self.place}: nothing shows the {kind} “{name}”; it may be {', '.join(known)}."
+                        f"{self.place}: nothing shows the {kind} “{name}”; it may be "
+                        f"{', '.join(known)}."
                     )
 
 

@@ -36,7 +36,10 @@ class Entry:
     @property
     def searched(self) -> str:
         """All its text in small letters, for the search."""
-        return f"{self.name} {self.title} {self.symbol} {self.sentence} {self.source} {self.other_names}".lower()
+        return (
+            f"{self.name} {self.title} {self.symbol} {self.sentence} {self.source} "
+            f"{self.other_names}"
+        ).lower()
 
 
 @functools.cache

@@ -181,7 +181,8 @@ METHODS = table(
     Method(
         "gauss-newton",
         "Gauss–Newton",
-        "w ← w − η (G + λI)⁻¹ ∇L(w); G is also the Fisher information, so this is the natural gradient",
+        "w ← w − η (G + λI)⁻¹ ∇L(w); G is also the Fisher information, so this is the natural "
+        "gradient",
         is_linear=False,
         solves=True,
         own_rate=0.5,

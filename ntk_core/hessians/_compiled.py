@@ -270,8 +270,8 @@ def _compared(program: Program, params: PyTree, rows: Array | np.ndarray) -> flo
         rounding = abs(again - expected)
         refuse_imprecise(program, difference / largest, rounding / largest)
         raise TracingDisagrees(
-            f"A product with the Hessian of {len(program.layers)} traced layers differs from a plain one by "
-            f"{difference:.1e} of {largest:.1e}. Please report the model."
+            f"A product with the Hessian of {len(program.layers)} traced layers differs from a "
+            f"plain one by {difference:.1e} of {largest:.1e}. Please report the model."
         )
 
 

@@ -126,7 +126,10 @@ class LeadingEigenpairs:
         values = ", ".join(f"{value:.6g}" for value in self.eigenvalues)
         largest = max(self.residuals, default=0.0)
         verdict = "converged" if self.converged else "not converged"
-        return f"LeadingEigenpairs({values}; residuals up to {largest:.1e}; {verdict} in {self.num_matvecs} products)"
+        return (
+            f"LeadingEigenpairs({values}; residuals up to {largest:.1e}; {verdict} in "
+            f"{self.num_matvecs} products)"
+        )
 
 
 @with_usual_settings

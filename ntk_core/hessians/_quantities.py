@@ -32,7 +32,10 @@ from ntk_core.traced import (
 
 NORM_STEPS = 64
 NORM_TOLERANCE = 1e-3
-CHAIN = "a chain of dense layers: a network of this package, or a function, with an activation after each of them"
+CHAIN = (
+    "a chain of dense layers: a network of this package, or a function, with an activation "
+    "after each of them"
+)
 
 
 @dataclass(frozen=True)

@@ -44,8 +44,8 @@ def refuse_out_of_range(
     raise InvalidInput(
         "net",
         f"outputs with second derivatives around 1e{decimal:.0f}",
-        f"outputs or parameters in other units, or a wider type; second derivatives in {limits.dtype} "
-        f"are from {float(limits.tiny / limits.eps):.0e} to {float(limits.max):.0e}",
+        "outputs or parameters in other units, or a wider type; second derivatives in "
+        f"{limits.dtype} are from {float(limits.tiny / limits.eps):.0e} to {float(limits.max):.0e}",
     )
 
 

@@ -232,7 +232,8 @@ class KernelOperator:
                 "net",
                 f"a kernel whose products with v {'overflow' if overflows else 'vanish'}",
                 f"vectors and outputs in other units, since {self._dtype} represents numbers from "
-                f"{float(jnp.finfo(self._dtype).tiny):.0e} to {float(jnp.finfo(self._dtype).max):.0e}",
+                f"{float(jnp.finfo(self._dtype).tiny):.0e} to "
+                f"{float(jnp.finfo(self._dtype).max):.0e}",
             )
 
     def _refuse_nonfinite(self, product: Flat) -> None:

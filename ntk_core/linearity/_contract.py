@@ -18,7 +18,10 @@ from ntk_core.traced import Apply, ModelFails, Trainable, accepted, restricted
 from ntk_core.usual_settings import with_usual_settings
 
 OwnModel = Callable[[int, Array], tuple[Apply, PyTree]]
-CONTRACT = "a function of (width, key) that returns (apply, params), with apply(params, x) of shape (n, C) or (n,)"
+CONTRACT = (
+    "a function of (width, key) that returns (apply, params), with apply(params, x) of "
+    "shape (n, C) or (n,)"
+)
 # A torch.nn.Module may replace (apply, params); its weights then follow the key.
 
 
@@ -50,6 +53,9 @@ def checked_own_model(
             "model" if error.field == "net" else error.field, error.given, error.allowed
         ) from None
     if found.num_outputs != num_outputs:
-        labels = f"as many as targets have; class labels become targets by jax.nn.one_hot(y, {found.num_outputs})"
+        labels = (
+            "as many as targets have; class labels become targets by jax.nn.one_hot(y, "
+            f"{found.num_outputs})"
+        )
         raise InvalidInput("model", f"{found.num_outputs} outputs", f"{num_outputs}, {labels}")
     return as_function(found.net), params

@@ -106,10 +106,16 @@ class LinearityReport(_Stored):
             )
         if error > LINEAR:
             kind = "Partly linear" if error <= PARTLY else "Not linear"
-            return f"{kind}: the linear model at w₀ misses {percent(error)} of the outputs' change, and ΔK is {change}."
+            return (
+                f"{kind}: the linear model at w₀ misses {percent(error)} of the outputs' "
+                f"change, and ΔK is {change}."
+            )
         follows = "the outputs follow the linear model at w₀"
         if self.kernel_change > LINEAR:
-            return f"Linear so far: {follows} up to {percent(error)}, although the kernel changed by {change}."
+            return (
+                f"Linear so far: {follows} up to {percent(error)}, although the kernel changed "
+                f"by {change}."
+            )
         return f"Linear: {follows} up to {percent(error)}, and the kernel changed by {change}."
 
     def number_rows(self) -> list[tuple[str, str]]:

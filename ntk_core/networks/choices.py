@@ -322,6 +322,7 @@ def almost_everywhere(activations: Iterable[str], outputs: Iterable[str] = ()) -
     if not kinked:
         return ""
     return (
-        f"With {' and '.join(kinked)}, ‖H‖ is that of the almost-everywhere Hessian. It is not 0 if two or more layers "
-        "are trained. It misses the kinks, which contain the curvature within a layer, so ‖H‖R does not bound ΔK."
+        f"With {' and '.join(kinked)}, ‖H‖ is that of the almost-everywhere Hessian. It is not 0 "
+        "if two or more layers are trained. It misses the kinks, which contain the curvature "
+        "within a layer, so ‖H‖R does not bound ΔK."
     )

@@ -278,7 +278,7 @@ def _compare_gradients(
         raise InvalidInput(
             "model",
             f"a gradient that differs from PyTorch's by {share:.0%}",
-            f"a module whose parameter {worst} has one gradient in both. Use requires_grad_(False) for "
-            "torch.no_grad and detach() for .data. Remove hooks on gradients, and each "
+            f"a module whose parameter {worst} has one gradient in both. Use requires_grad_(False) "
+            "for torch.no_grad and detach() for .data. Remove hooks on gradients, and each "
             "autograd.Function whose backward pass is another derivative",
         )

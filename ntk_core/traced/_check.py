@@ -739,8 +739,9 @@ def _explain(
     if not part:
         refuse_imprecise(program, difference, of_sum)
     raise TracingDisagrees(
-        f"The kernel{part} from {len(program.layers)} traced layers differs from that of plain gradients by "
-        f"{difference:.1e}; ntk_core.KernelOperator multiplies by it without them. Please report the model."
+        f"The kernel{part} from {len(program.layers)} traced layers differs from that of plain "
+        f"gradients by {difference:.1e}; ntk_core.KernelOperator multiplies by it without them. "
+        "Please report the model."
     )
 
 
@@ -768,7 +769,8 @@ def _refuse_factors(program: Program, leaves: list[Array], rows: np.ndarray) -> 
             raise OutOfRange(
                 "net",
                 f"{what} around {largest:.0e} at the layer {layer.name}",
-                f"inputs and outputs in other units or a wider type: products are outside of {np.dtype(layer.dtype)}",
+                "inputs and outputs in other units or a wider type: products are outside of "
+                f"{np.dtype(layer.dtype)}",
             )
 
 
@@ -817,7 +819,8 @@ def refuse_imprecise(program: Program, difference: float, rounding: float) -> No
     raise Imprecise(
         "net",
         f"a function too sensitive to rounding in {kind}",
-        f"a wider type than {kind}, since rounding of the parameters moves derivatives by {rounding:.0e} of their size",
+        f"a wider type than {kind}, since rounding of the parameters moves derivatives by "
+        f"{rounding:.0e} of their size",
     )
 
 

@@ -116,7 +116,8 @@ class Flat:
             raise InvalidInput(
                 "net",
                 f"outputs {outputs.shape} for {len(x)} inputs, ({len(x)}, *{self.axes}) expected",
-                "one shape for every number n of inputs, such as by squeeze(-1) in place of squeeze()",
+                "one shape for every number n of inputs, such as by squeeze(-1) in place of "
+                "squeeze()",
             )
         return outputs.reshape(len(outputs), math.prod(self.axes))
 
@@ -221,7 +222,10 @@ def accepted_targets(
         targets = targets[:, None]
     if axes and targets.shape == (num_samples, *axes):
         targets = targets.reshape(num_samples, math.prod(axes))
-    allowed = f"shape ({num_samples}, {'C' if num_outputs is None else num_outputs}), one row for each input"
+    allowed = (
+        f"shape ({num_samples}, {'C' if num_outputs is None else num_outputs}), one row for "
+        "each input"
+    )
     if targets.ndim == 1 and jnp.issubdtype(targets.dtype, jnp.integer):
         allowed += f"; class labels by jax.nn.one_hot({field}, {num_outputs})"
     if (

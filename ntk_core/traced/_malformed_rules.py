@@ -42,8 +42,9 @@ shapes (3,) and () differ'
         return cls(
             "net",
             f"a function without a {cls.order} derivative",
-            "operations and custom rules that JAX can differentiate, with tangents and cotangents of the "
-            f"shapes and types of their arguments. The rule or JAX reports: {reason_of(error)}",
+            "operations and custom rules that JAX can differentiate, with tangents and cotangents "
+            "of the shapes and types of their arguments. The rule or JAX reports: "
+            f"{reason_of(error)}",
         )
 
 

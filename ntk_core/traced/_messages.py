@@ -46,14 +46,18 @@ class _Block:
         """Report the compilation once."""
         self.named = True
         spent = time.monotonic() - self.start
-        message = f"Compiling {self.what}, for {spent:.0f} s so far; further calls of these shapes reuse it."
+        message = (
+            f"Compiling {self.what}, for {spent:.0f} s so far; further calls of these shapes "
+            "reuse it."
+        )
         # Not in marimo, whose outputs belong to the thread of the cell.
         self.show = notebook_place() if is_kernel() else None
         if self.show is None:
             print(message, file=sys.stderr, flush=True)
         else:
             self.show(
-                f'<progress aria-label="compiling" style="width:20em"></progress>{paragraph(message)}'
+                '<progress aria-label="compiling" '
+                f'style="width:20em"></progress>{paragraph(message)}'
             )
 
 

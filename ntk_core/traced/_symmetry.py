@@ -140,8 +140,8 @@ def check_symmetric(value: Scalar, dtype: DTypeLike, params: PyTree, *arrays: Ro
     raise AsymmetricHessian(
         "net",
         f"a function with an asymmetric Hessian ({share:.1%} of its size)",
-        "custom_vjp and custom_jvp rules that are derivatives of their functions; straight-through, "
-        "reversed and rescaled gradients have no Hessian",
+        "custom_vjp and custom_jvp rules that are derivatives of their functions; "
+        "straight-through, reversed and rescaled gradients have no Hessian",
     )
 
 

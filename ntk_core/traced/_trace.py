@@ -237,7 +237,8 @@ def _program(apply: Apply, key: Key, closed: ClosedJaxpr) -> Program | None:
         raise InvalidInput(
             "net",
             f"a function for {shape[0]} inputs that fails for one",
-            f"one for any number of inputs, of which each is a row of x; it reports: {reason_of(error)}",
+            "one for any number of inputs, of which each is a row of x; it reports: "
+            f"{reason_of(error)}",
         ) from error
     output, *others = single.out_avals
     expected, *_others = closed.out_avals
@@ -245,7 +246,8 @@ def _program(apply: Apply, key: Key, closed: ClosedJaxpr) -> Program | None:
         raise InvalidInput(
             "net",
             f"outputs {output.shape} for one input, {expected.shape} for {shape[0]}",
-            "outputs (n, C) for every number n of inputs, such as by squeeze(-1) in place of squeeze()",
+            "outputs (n, C) for every number n of inputs, such as by squeeze(-1) in place of "
+            "squeeze()",
         )
     if (
         others
@@ -284,8 +286,8 @@ def _traced_rows(
         raise InvalidInput(
             "net",
             "a function for one number of rows only",
-            "one that treats each row for itself, for any number of rows; nodes of a graph belong into one row. "
-            f"For {shape[0]} of them the model reports: {reason_of(error)}",
+            "one that treats each row for itself, for any number of rows; nodes of a graph belong "
+            f"into one row. For {shape[0]} of them the model reports: {reason_of(error)}",
         ) from error
 
 

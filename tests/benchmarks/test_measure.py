@@ -124,7 +124,8 @@ def test_a_warm_peer_answers_requests_and_reports_its_end(tmp_path, monkeypatch)
     (tmp_path / "side.py").write_text(script.read_text())
     (tmp_path / "fake_side.py").write_text(
         "from side import serve\n"
-        "def sums(request):\n    return {'add': (lambda: sum(request['of']), lambda found: {'norm': found})}\n"
+        "def sums(request):\n    return {'add': (lambda: sum(request['of']), lambda found: "
+        "{'norm': found})}\n"
         "serve({'sums': sums}, ('numpy',))\n"
     )
     monkeypatch.setattr(process, "HERE", tmp_path)

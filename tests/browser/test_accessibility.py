@@ -220,7 +220,8 @@ def test_one_page_is_used_by_the_keyboard_alone(open_page):
 
     press_tab_until(
         page,
-        "at.tagName === 'BUTTON' && at.innerText.includes('Stop') && at.closest('[data-testid=stMain]')",
+        "at.tagName === 'BUTTON' && at.innerText.includes('Stop') && "
+        "at.closest('[data-testid=stMain]')",
     )
     page.keyboard.press("Enter")
     expect(page.get_by_text("Stopped: 2 of 3 widths are done.")).to_be_visible()

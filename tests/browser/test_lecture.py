@@ -81,7 +81,10 @@ def test_keys_and_clicker_lead_through_the_lecture_and_its_notes(open_page):
 def test_presented_step_fits_on_one_screen(open_page):
     page = open_page("/lecture?step=nonlinear-output&present=1")
     page.wait_for_selector(".js-plotly-plot .main-svg")
-    letters = "parseFloat(getComputedStyle(document.querySelector('[data-testid=stMarkdown] p')).fontSize)"
+    letters = (
+        "parseFloat(getComputedStyle(document.querySelector('[data-testid=stMarkdown] "
+        "p')).fontSize)"
+    )
     assert page.evaluate(letters) >= 20
     for selector in (".katex", ".js-plotly-plot"):
         box = box_of(page.locator(selector).last)

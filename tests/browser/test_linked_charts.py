@@ -26,7 +26,10 @@ PLACE = """width => {
 SWEPT, BESIDE = (f"document.querySelectorAll('.js-plotly-plot')[{index}]" for index in (0, 1))
 LINE = f"{SWEPT}?.querySelector('.linked-line')?.dataset.at"
 LABEL = "document.querySelectorAll('[role=figure]')[1]?.ariaLabel ?? ''"
-MOVING = "Array.from(document.querySelectorAll('.js-plotly-plot')).find(chart => chart.layout?.sliders?.length)"
+MOVING = (
+    "Array.from(document.querySelectorAll('.js-plotly-plot')).find(chart => "
+    "chart.layout?.sliders?.length)"
+)
 # Steps of the cursor in all figures along training.
 CURSORS = (
     "Array.from(document.querySelectorAll('.linked-line')).map(line => Number(line.dataset.at))"

@@ -143,7 +143,10 @@ def test_the_keyboard_alone_suffices(open_page):
     page = open_page("/live?width=8")
     component = live(page)
     hosts = "[...document.querySelectorAll('[data-testid=stBidiComponentIsolated]')]"  # not the one of the tray of runs
-    inside = f"{hosts}.map(host => host.shadowRoot).find(root => root.querySelector('.live'))?.activeElement"
+    inside = (
+        f"{hosts}.map(host => host.shadowRoot).find(root => "
+        "root.querySelector('.live'))?.activeElement"
+    )
     press_tab_until(page, f"{inside}?.dataset.do === 'play'")
     page.keyboard.press("Enter")
     expect(page.get_by_role("button", name="Play", exact=True)).to_be_visible()

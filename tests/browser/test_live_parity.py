@@ -105,7 +105,8 @@ def model(browser) -> Iterator:
     """A page with the component's mathematics alone."""
     page = browser.new_page()
     page.evaluate(
-        "text => { window.model = import(URL.createObjectURL(new Blob([text], { type: 'text/javascript' }))) }",
+        "text => { window.model = import(URL.createObjectURL(new Blob([text], { type: "
+        "'text/javascript' }))) }",
         source.model_module(),
     )
     yield page
@@ -188,7 +189,8 @@ def test_the_generator_is_threefry_with_twenty_rounds(model):
     for key, count, words in known:
         arguments = [*key, *count]
         found = model.evaluate(
-            "async words => { const out = [0, 0]; (await window.model).threefry(...words, out); return out }",
+            "async words => { const out = [0, 0]; (await window.model).threefry(...words, out); "
+            "return out }",
             arguments,
         )
         assert tuple(found) == words

@@ -35,7 +35,10 @@ FEW_OF_EACH = """() => document.querySelectorAll(
   'tbody:nth-of-type(n+2), tr:nth-of-type(n+5), .entries article:nth-of-type(n+8), .step:nth-of-type(n+4)'
 ).forEach(each => each.remove())"""
 TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-TRAINS = "(each => (each?.live ?? each?.home?.sides[0])?.now?.time > 20)(document.querySelector('.live'))"
+TRAINS = (
+    "(each => (each?.live ?? each?.home?.sides[0])?.now?.time > "
+    "20)(document.querySelector('.live'))"
+)
 
 
 def save(path: Path, text: str) -> None:
@@ -133,9 +136,15 @@ def test_the_lecture_scrolls_asks_and_answers_and_live_trains(pages, site):
     step = page.locator("#nonlinear-output")
     step.scroll_into_view_if_needed()
     expect(step.locator(DRAWN).first).to_be_visible()
-    points = "each => each.querySelector('.js-plotly-plot').data.reduce((sum, trace) => sum + trace.x.length, 0)"
+    points = (
+        "each => each.querySelector('.js-plotly-plot').data.reduce((sum, trace) => sum + "
+        "trace.x.length, 0)"
+    )
     veiled = step.evaluate(points)
-    tops = "each => ['.pinned', ':scope > .text'].map(part => each.querySelector(part).getBoundingClientRect().y)"
+    tops = (
+        "each => ['.pinned', ':scope > .text'].map(part => "
+        "each.querySelector(part).getBoundingClientRect().y)"
+    )
     first, _ = step.evaluate(tops)
     step.locator("> .text").evaluate("each => { each.style.minHeight = '1500px' }")
     page.evaluate(

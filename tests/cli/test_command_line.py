@@ -129,7 +129,8 @@ def test_finished_run_is_shown_and_resumed_from_its_directory(finished, capsys):
 def test_a_reader_that_leaves_early_gets_no_traceback(finished):
     out, _ = finished
     shell = subprocess.run(
-        f"{sys.executable} -m linearity_lab run liu-fig1-left {' '.join(TINY)} --out {out} --json | head -c 20",
+        f"{sys.executable} -m linearity_lab run liu-fig1-left {' '.join(TINY)} --out {out} --json "
+        "| head -c 20",
         shell=True, cwd=ROOT, capture_output=True, check=True,
     )  # fmt: skip
     assert shell.stdout == b'{"kind":"estimated",'
@@ -247,7 +248,8 @@ def test_a_command_that_does_not_exist_is_one_sentence(capsys, arguments, words)
 
 def test_version_and_help_name_the_program_without_starting_jax():
     code = (
-        "import sys; from linearity_lab.cli import main; sys.argv[0] = '/bin/linearity-lab'; main(['--version'])\n"
+        "import sys; from linearity_lab.cli import main; sys.argv[0] = '/bin/linearity-lab'; "
+        "main(['--version'])\n"
         "assert not {'jax', 'numpy', 'linearity_lab.runs'} & sys.modules.keys()\n"
         "main(['--help']); assert 'jax' not in sys.modules"
     )

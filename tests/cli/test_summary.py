@@ -35,8 +35,8 @@ def test_summary_recovers_power_law_and_counts_exclusions():
     points = [point(m, (3.0 / m, "converged"), (3.0 / m, "converged")) for m in (10, 100)]
     points.append(point(1000, (3.0 / 1000, "converged"), (77.0, "over-budget")))
     law = (
-        "linear output: ΔK ∝ m^(−1.000), 5 runs, 1 excluded; no interval (needs 3 seeds and 4 widths); "
-        "over 5 converged runs, 0.10 with the excluded ones"
+        "linear output: ΔK ∝ m^(−1.000), 5 runs, 1 excluded; no interval (needs 3 seeds and 4 "
+        "widths); over 5 converged runs, 0.10 with the excluded ones"
     )
     assert law in run_summary(SPEC, points).splitlines()
 

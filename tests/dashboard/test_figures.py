@@ -147,7 +147,8 @@ def test_unconverged_runs_are_open_and_excluded_from_means():
     slope = np.polyfit(x, y, 1)[0]
     assert (
         exponent
-        == f"Linear output: exponent 0.65 over 7 converged runs, {slope:.2f} with the excluded ones."
+        == f"Linear output: exponent 0.65 over 7 converged runs, {slope:.2f} with the excluded "
+        "ones."
     )
 
 

@@ -179,7 +179,10 @@ def test_waiting_failed_and_unconverged_runs_are_stated(jobs):
     shown = words(checked(app.run()))
     assert "the worker process crashed." in shown
     assert "width 100: the computation ran out of memory." in shown
-    reported = "swish output did not reach the loss threshold within the step limit at m = 30 (seed 4): 1 of"
+    reported = (
+        "swish output did not reach the loss threshold within the step limit at m = 30 "
+        "(seed 4): 1 of"
+    )
     assert f"Excluded from the means: {reported}" in shown
 
 

@@ -240,7 +240,8 @@ LINES = [
      {"width": 100}, RANDOM, lambda run: run.kappa),
     ("liu-lazy", lambda points: lazy.same_parameters(points, "swish", "random"), "kernel of α f", "width",
      {"scale": 1.0}, SWISH, lambda run: run.pre_output_change),
-    ("liu-lazy", lambda points: lazy.same_parameters(points, "swish", "random"), "kernel of φ(α f), swish output",
+    ("liu-lazy", lambda points: lazy.same_parameters(points, "swish", "random"), "kernel of φ(α "
+                                                                                 "f), swish output",
      "width", {"scale": 1.0}, SWISH, lambda run: run.sup_change),
     ("richness-deep", lambda points: dial.against_width(points, "linear", "subtracted", lazy.CHANGE), "ρ = 0.25",
      "width", {"richness": 0.25}, ZERO, lambda run: run.sup_change),

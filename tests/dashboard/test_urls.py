@@ -18,7 +18,8 @@ SEED = 20260101
 WILD = (
     "", " ", "0", "-1", "1e999", "nan", "inf", "-inf", "1e-320", "9" * 400, "1,2,,3", "1;2;3", ",".join(["3"] * 3000),
     "true", "None", "null", "[]", "{}", '{"a": [1, 2]}', "[[[[[[", "<script>alert(1)</script>", "javascript:alert(1)",
-    "![x](http://example.com/x.png)", "[a](b) :red[c] $\\frac{1}{0}$ **d** `e`", "'; DROP TABLE points; --",
+    "![x](http://example.com/x.png)", "[a](b) :red[c] $\\frac{1}{0}$ **d** `e`", "'; DROP TABLE "
+                                                                                 "points; --",
     "../../../../etc/passwd", "%00%ff%25%zz", "\x00\x01\x7f", "\u202eabc\u0000ÿ", "Ω≈ç√∫˜µ≤≥÷", "１２３", "٣",
     "🦄" * 300, "a" * 10_000, "0x10", "1_000", "+5", "linear,linear", "relu\nrelu", "__class__", "model_fields",
     "{0.__class__}", "%s%n%d",
@@ -81,7 +82,8 @@ def test_no_address_ends_in_a_traceback(page, apps):
 @pytest.mark.parametrize("page", SPECS)
 def test_what_cannot_be_used_is_named_in_one_sentence(page, apps):
     shown = warnings(at(apps[page], num_seeds="-3", nothing="1", job="no such run"))
-    for begin in ("In the URL, Seeds: -3 cannot be used", "In the URL, nothing: ", "In the URL, job: "):
+    for begin in ("In the URL, Seeds: -3 cannot be used", "In the URL, nothing: ", "In the URL, "
+                                                                                   "job: "):
         assert sum(sentence.startswith(begin) for sentence in shown) == 1, shown
     assert address(apps[page]) == {}
 
@@ -146,7 +148,8 @@ def test_invalid_parts_of_the_url_are_named_and_dropped(page, texts, apps, modul
 
 
 def test_text_from_the_url_is_shown_as_text_until_it_is_mended(apps):
-    app = at(apps["kernel_change"], architecture__activation="[a](http://b) ![c](d) :red[e] $f$ <b>")
+    app = at(apps["kernel_change"], architecture__activation="[a](http://b) ![c](d) :red[e] $f$ "
+                                                             "<b>")
     (shown,) = [element.value for element in app.warning]
     for mark in ("[a]", "![c]", ":red[", "$f$", "<b>"):
         assert mark not in shown

@@ -30,8 +30,8 @@ RESULT = re.compile(
 )
 # Sentences about any result, or about theory, say so.
 GIVEN = re.compile(
-    r"\b(theor\w+|if|where|when|because|means|at most|bound\w*|would|law|limit|can|may|derived|derivation)\b"
-    r"|^A (flat )?line|^\*\*",
+    r"\b(theor\w+|if|where|when|because|means|at "
+    r"most|bound\w*|would|law|limit|can|may|derived|derivation)\b|^A (flat )?line|^\*\*",
     re.IGNORECASE,
 )
 FLAT = 0.1  # exponents below are no direction

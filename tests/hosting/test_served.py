@@ -237,7 +237,10 @@ def test_slow_senders_do_not_block_uploads_and_are_closed(lab):
 
     async def story() -> float:
         with ExitStack() as stack:
-            head = "PUT /_stcore/upload_file/a/b HTTP/1.1\nHost: localhost\nX-Forwarded-For: 198.51.100.5\n"
+            head = (
+                "PUT /_stcore/upload_file/a/b HTTP/1.1\nHost: localhost\nX-Forwarded-For: "
+                "198.51.100.5\n"
+            )
             for _ in range(16):
                 stack.enter_context(
                     await asyncio.to_thread(raw, lab, head + "Content-Length: 8000000\n\nx")

@@ -100,7 +100,8 @@ def test_killed_workers_and_a_broken_pool_lose_no_point(jobs, long, tiny, wait_f
 @posix
 def test_workers_die_with_a_killed_server(tmp_path):
     script = (
-        "import sys, time; from linearity_lab.dashboard.jobs import Jobs; from linearity_lab.runs.store import Store\n"
+        "import sys, time; from linearity_lab.dashboard.jobs import Jobs; from "
+        "linearity_lab.runs.store import Store\n"
         "jobs = Jobs(Store(sys.argv[1])); jobs.warm_up()\n"
         "while len(jobs.worker_pids()) < 2: time.sleep(0.01)\n"
         "print(*jobs.worker_pids(), flush=True); time.sleep(60)\n"
@@ -195,5 +196,8 @@ def test_worker_reports_its_process_and_names_errors(sent, tiny, monkeypatch):
 
 
 def test_jobs_load_neither_jax_nor_streamlit():
-    script = "import sys, linearity_lab.dashboard.jobs; sys.exit(bool({'jax', 'streamlit'} & set(sys.modules)))"
+    script = (
+        "import sys, linearity_lab.dashboard.jobs; sys.exit(bool({'jax', 'streamlit'} & "
+        "set(sys.modules)))"
+    )
     assert subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=False).returncode == 0

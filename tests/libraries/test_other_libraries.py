@@ -180,7 +180,8 @@ def test_one_module_in_a_file_is_reported_by_the_command_line(tmp_path, capsys):
 
     file = tmp_path / "model.py"
     file.write_text(
-        "from torch import nn\nmodel = nn.Sequential(nn.Linear(10, 16), nn.Tanh(), nn.Linear(16, 3))\n"
+        "from torch import nn\nmodel = nn.Sequential(nn.Linear(10, 16), nn.Tanh(), nn.Linear(16, "
+        "3))\n"
     )
     assert (
         main(

@@ -101,7 +101,10 @@ def test_the_directory_is_the_owners_alone(place):
 
 def test_importing_the_core_keeps_settings_and_starts_no_cluster():
     modules = "ntk_core, linearity_lab.cli, linearity_lab.runs, linearity_lab.dashboard.jobs.worker"
-    script = f"import os, sys, {modules}; print(os.environ.get('{JAX_VARIABLE}'), 'distributed' in sys.modules)"
+    script = (
+        f"import os, sys, {modules}; print(os.environ.get('{JAX_VARIABLE}'), 'distributed' in "
+        "sys.modules)"
+    )
     environment = {name: value for name, value in os.environ.items() if name != JAX_VARIABLE}
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, env=environment, capture_output=True, check=True

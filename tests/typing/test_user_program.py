@@ -76,7 +76,8 @@ def test_program_and_public_names_pass_mypy_strict(tmp_path):
     """
     config, program, names = (tmp_path / name for name in ("mypy.ini", "program.py", "names.py"))
     config.write_text(
-        "[mypy]\nstrict = True\n[mypy-optax.*,scipy.*,lazy_loader.*]\nignore_missing_imports = True\n"
+        "[mypy]\nstrict = True\n[mypy-optax.*,scipy.*,lazy_loader.*]\nignore_missing_imports = "
+        "True\n"
     )
     program.write_text(PROGRAM)
     names.write_text(

@@ -138,8 +138,8 @@ class Job:
                 point.key: job.point_bytes.get(point.key, 0) for point in job.now.points
             }
             reason = (
-                f"its stored result takes {size(stored)}, {size(max_bytes)} can be shown here; the command "
-                f"linearity-lab show {job.now.job_id} reads all of it"
+                f"its stored result takes {size(stored)}, {size(max_bytes)} can be shown here; the "
+                f"command linearity-lab show {job.now.job_id} reads all of it"
             )
             job.end("stopped", reason, Cause.OVER_SIZE)
             return job

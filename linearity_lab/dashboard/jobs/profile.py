@@ -117,7 +117,10 @@ def profile() -> Profile:
     return replace(chosen, **changed, num_workers=given.workers or by_default)
 
 
-NEUTRAL = "the results of this server cannot be read or written at the moment; the server log has the cause"
+NEUTRAL = (
+    "the results of this server cannot be read or written at the moment; the server log has "
+    "the cause"
+)
 
 
 def error_text(error: InvalidInput) -> str:

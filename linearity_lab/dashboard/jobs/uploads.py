@@ -146,7 +146,10 @@ class ReadUploads:
         if isinstance(error, InvalidInput):
             return error
         # The process has ended.
-        allowed = f"one that can be read within {self._max_s:g} s and {self._max_bytes / 2**30:g} GiB of memory"
+        allowed = (
+            f"one that can be read within {self._max_s:g} s and {self._max_bytes / 2**30:g} "
+            "GiB of memory"
+        )
         return InvalidInput("file", "this file", allowed)
 
     def _kept_at(self, key: object) -> tuple[Any, int] | None:

@@ -224,7 +224,10 @@ def _points(text: str) -> Points:
         len(pair) == 2 and abs(pair[0]) <= REACH and abs(pair[1]) <= HEIGHT for pair in pairs
     )
     if not (inside and len(pairs) <= MOST_POINTS and len(text) <= MOST_TEXT):
-        allowed = f"1 to {MOST_POINTS} pairs such as -1:0.5,1:-0.5, x within ±{REACH:g} and y within ±{HEIGHT:g}"
+        allowed = (
+            f"1 to {MOST_POINTS} pairs such as -1:0.5,1:-0.5, x within ±{REACH:g} and y "
+            f"within ±{HEIGHT:g}"
+        )
         raise InvalidInput("points", text[:60], allowed)
     return tuple(sorted((round(x, 2), round(y, 2)) for x, y in pairs))
 

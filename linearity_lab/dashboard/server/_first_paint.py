@@ -20,7 +20,10 @@ EARLY_PAGES = {
     "live": "live",
 }  # path → page that begins before Streamlit's scripts have loaded
 _FONT = re.compile(r"\./static/media/SourceSansVF-Upright[^\"]+")
-_FONT_FACE = "@font-face { font-family: 'Source Sans'; font-weight: 200 900; font-display: swap; src: url(URL) }"
+_FONT_FACE = (
+    "@font-face { font-family: 'Source Sans'; font-weight: 200 900; font-display: swap; "
+    "src: url(URL) }"
+)
 _TITLE, _ROOT, _HEAD_END = "<title>Streamlit</title>", '<div id="root">', "</head>"
 
 

@@ -23,7 +23,8 @@ _HEADERS = {
     HeaderRule.CHOSEN: "",
     HeaderRule.NAMES: "The first row names the columns: it has texts above numbers.",
     HeaderRule.TEXTS: "The first row names the columns, since its texts do not recur below.",
-    HeaderRule.SAME_KINDS: "The first row is a sample: its cells are of the same kinds as those below.",
+    HeaderRule.SAME_KINDS: "The first row is a sample: its cells are of the same kinds as those "
+    "below.",
 }
 
 

@@ -165,7 +165,8 @@ def _heatmap_panels(matrices: Matrices, letter: str) -> go.Figure:
             z=matrix / scales[name],
             customdata=matrix,
             coloraxis="coloraxis",
-            hovertemplate=f"{name}<br>samples %{{y}} and %{{x}}<br>K = %{{customdata:,.3~r}}<extra></extra>",
+            hovertemplate=f"{name}<br>samples %{{y}} and %{{x}}<br>K = "
+            f"%{{customdata:,.3~r}}<extra></extra>",
             row=1,
             col=column,
         )
@@ -203,9 +204,9 @@ def _kernel_words(matrices: Matrices, letter: str, width: int) -> str:
     before = matrices["before"]
     change = float(np.linalg.norm(matrices["after"] - before) / np.linalg.norm(before))
     words = (
-        f"Tangent kernel of network {letter} at width {width:,} before and after training. It is averaged over "
-        "outputs and divided by the mean diagonal entry (printed above). Samples are ordered by class. "
-        f"Undivided, it changed by {number(change)} of its norm."
+        f"Tangent kernel of network {letter} at width {width:,} before and after training. It is "
+        "averaged over outputs and divided by the mean diagonal entry (printed above). Samples are "
+        f"ordered by class. Undivided, it changed by {number(change)} of its norm."
     )
     limit = matrices.get(INFINITE)
     if limit is None:
@@ -260,8 +261,8 @@ def spectra(snapshots: Snapshots, styles: Styles) -> Chart:
         hide(figure, {trace.legendgroup: trace.name for trace in figure.data if trace.legendgroup})
     sentences = [
         f"Network {letter}: largest {number(kept.initial_eigenvalues[0], 3)} before and "
-        f"{number(kept.final_eigenvalues[0], 3)} after, smallest {number(kept.initial_eigenvalues[-1])} and "
-        f"{number(kept.final_eigenvalues[-1])}."
+        f"{number(kept.final_eigenvalues[0], 3)} after, smallest "
+        f"{number(kept.initial_eigenvalues[-1])} and {number(kept.final_eigenvalues[-1])}."
         for letter, kept in snapshots.items()
     ]
     words = "Eigenvalues of the tangent kernel before and after training. " + " ".join(sentences)

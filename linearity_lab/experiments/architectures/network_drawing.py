@@ -76,7 +76,8 @@ def layer_words(
         frozen = "" if row["trained"] else ", frozen"
         words.append(
             f"{row['layer']}<br>{row['kind']}{frozen}<br>in-degree {row['in-degree']:,}<br>"
-            f"{row['neurons or channels']:,} neurons or channels<br>{row['parameters']:,} parameters"
+            f"{row['neurons or channels']:,} neurons or channels<br>{row['parameters']:,} "
+            "parameters"
         )
     return words
 

@@ -54,7 +54,8 @@ class ArchitecturesSpec(LetteredNetworks, SpecOf["ArchitecturesResult"]):
     infinite_width: bool = Field(
         default=True,
         title="Infinite-width kernel",
-        description="Distance of K(w₀) to the infinite-width kernel K_∞, where it is known (linear output).",
+        description="Distance of K(w₀) to the infinite-width kernel K_∞, where it is known (linear "
+        "output).",
     )
 
     def of_network(self, letter: str) -> KernelChangeSpec:

@@ -108,9 +108,9 @@ def _summary(graph: Graph, width: int, found: Verdict) -> str:
         layers.setdefault(depth, []).append(name)
     listed = "; ".join(f"layer {depth}: {', '.join(names)}" for depth, names in layers.items())
     return (
-        f"A graph of {len(graph.groups)} groups and {len(graph.edges)} edges between them; {listed}. At width "
-        f"{width:,} in-degrees outside the first layer go from {found.min_in_degree:,.4g} to "
-        f"{found.max_in_degree:,.4g}. Verdict: {found.outcome}."
+        f"A graph of {len(graph.groups)} groups and {len(graph.edges)} edges between them; "
+        f"{listed}. At width {width:,} in-degrees outside the first layer go from "
+        f"{found.min_in_degree:,.4g} to {found.max_in_degree:,.4g}. Verdict: {found.outcome}."
     )
 
 

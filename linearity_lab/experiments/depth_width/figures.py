@@ -257,14 +257,17 @@ def _captions(points: Sequence[DepthWidthPoint]) -> list[str]:
     if rings:
         pairs = ", ".join(f"L = {point.depth} at m = {point.width:,}" for _, point in rings)
         sentences.append(
-            f"Ringed: one network has more than {percent(MOST_OF_ONE)} of Σ K² ({pairs}). The tail is heavier "
-            "than the draws show; the interval is too short."
+            f"Ringed: one network has more than {percent(MOST_OF_ONE)} of Σ K² ({pairs}). The tail "
+            "is heavier than the draws show; the interval is too short."
         )
     return sentences
 
 
 def _note(point: DepthWidthPoint) -> str:
-    return f"L = {point.depth}, β = {number(point.beta, 3)}<br>largest network: {percent(point.largest_share)} of Σ K²"
+    return (
+        f"L = {point.depth}, β = {number(point.beta, 3)}<br>largest network: "
+        f"{percent(point.largest_share)} of Σ K²"
+    )
 
 
 COMPARED = (ComparedAxis("depth", "depth L", "L"), ComparedAxis("beta", "β", "β"))

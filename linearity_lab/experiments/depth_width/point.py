@@ -294,8 +294,8 @@ class DepthWidthResult(ResultValue):
 
 
 TAILS = (
-    f"One network contributes more than {percent(MOST_OF_ONE)} of the sum of K². The tail is heavier than the sample "
-    "shows, and the interval of CV² is too short."
+    f"One network contributes more than {percent(MOST_OF_ONE)} of the sum of K². The tail is "
+    "heavier than the sample shows, and the interval of CV² is too short."
 )
 
 

@@ -56,7 +56,8 @@ def moving(
     )
     return Chart(
         figure,
-        f"{shown} at width {point.width:,}: relative difference at the end {number(run.difference[-1])}.",
+        f"{shown} at width {point.width:,}: relative difference at the end "
+        f"{number(run.difference[-1])}.",
         trajectory_rows(point, output, method, PointSet.TEST),
         heading="In motion",
     )
@@ -128,7 +129,8 @@ def _against_linear(run: DynamicsRun, index: int) -> go.Figure:
             mode="markers",
             marker={"color": style.color, "symbol": style.symbol, "size": 10},
             name=title,
-            hovertemplate=f"{title}<br>linear model %{{x:.3f}}<br>network %{{y:.3f}}<extra></extra>",
+            hovertemplate=f"{title}<br>linear model %{{x:.3f}}<br>network "
+            f"%{{y:.3f}}<extra></extra>",
         )
     figure.update_xaxes(title="output of the linear model", range=ends)
     figure.update_yaxes(title="output of the network", range=ends)
@@ -254,7 +256,8 @@ def ball(
         runs = point.of(output, method)
         style = method_style(method)
         parts.append(
-            f"{style.title} distance {number(runs[0].sup_distance)}, kernel change {number(runs[0].sup_change)}"
+            f"{style.title} distance {number(runs[0].sup_distance)}, kernel change "
+            f"{number(runs[0].sup_change)}"
         )
         for index, run in enumerate(runs):
             x = times(run.steps, run.learning_rate, axis)
@@ -354,12 +357,12 @@ def leaving_caption(point: DynamicsPoint, output: str) -> list[str]:
         )
         if step is not None:
             found.append(
-                f"{METHODS[method].title} from step {step:,} ({run.sup_distance / radius:.1f} times as far, "
-                f"ΔK up to {number(run.sup_change)})"
+                f"{METHODS[method].title} from step {step:,} ({run.sup_distance / radius:.1f} "
+                f"times as far, ΔK up to {number(run.sup_change)})"
             )
     return [
-        f"Gradient descent stays within {number(radius)} of w₀ at m = {width_label(point.width)}; beyond "
-        f"{OUTSIDE:g} times that: {'; '.join(found) or 'no method'}."
+        f"Gradient descent stays within {number(radius)} of w₀ at m = {width_label(point.width)}; "
+        f"beyond {OUTSIDE:g} times that: {'; '.join(found) or 'no method'}."
     ]
 
 
@@ -373,7 +376,8 @@ def divergence_caption(points: Sequence[DynamicsPoint]) -> list[str]:
             (point.width, run) for point in points for run in point.runs if run.method == method
         ]
         found = [
-            f"{MODEL_TITLES[name]} at m = {width_label(width)} (last finite step {path.last_finite_step:,})"
+            f"{MODEL_TITLES[name]} at m = {width_label(width)} (last finite step "
+            f"{path.last_finite_step:,})"
             for name in ("network", "linearized")
             for width, run in runs
             if (path := getattr(run, name)).outcome == "diverged"

@@ -366,7 +366,10 @@ def dynamics_summary(spec: DynamicsSpec, points: Sequence[DynamicsPoint]) -> str
         for method in spec.methods
         for law in [difference_law(points, output, method)]
     ]
-    level = f"Departed: the relative mean-squared difference stays above {percent(DEPARTURE_LEVEL)} from this step on."
+    level = (
+        "Departed: the relative mean-squared difference stays above "
+        f"{percent(DEPARTURE_LEVEL)} from this step on."
+    )
     return "\n".join(
         [*text_table(COLUMNS, points), "", level, *columns.outcome_notes(points), "", *laws]
     )

@@ -139,8 +139,8 @@ def distance_and_bound(point: EarlyPoint, runs: Sequence[EarlyRun]) -> Chart:
     words = "No run yet."
     if shares:
         words = (
-            f"{ACTIVATIONS[runs[0].activation].title}: in the linear phase the distance to the linear model is at most "
-            f"{percent(max(shares))} of its bound."
+            f"{ACTIVATIONS[runs[0].activation].title}: in the linear phase the distance to the "
+            f"linear model is at most {percent(max(shares))} of its bound."
         )
     table = record_rows(
         [run for run in runs if run.path is not None],
@@ -178,8 +178,9 @@ def single_outputs(run: EarlyRun) -> Chart:
             )
     phase = run.steps[run.linear_phase]
     words = (
-        f"Outputs on {count} test inputs. Mean squared difference of network and linear model on all test "
-        f"inputs: {number(run.distance[run.linear_phase])} at step {phase:,}, {number(run.distance[-1])} at the end."
+        f"Outputs on {count} test inputs. Mean squared difference of network and linear model on "
+        f"all test inputs: {number(run.distance[run.linear_phase])} at step {phase:,}, "
+        f"{number(run.distance[-1])} at the end."
     )
     first = [f"test input {index + 1}" for index in range(MOST_CURVES // len(models))]
     figure = along_training(curves, (Row("output f(x)", "linear"),), first=first)
@@ -203,7 +204,10 @@ def _takeaway(runs: Sequence[EarlyRun]) -> str:
     run = runs[0]
     found = f"the network does not depart in {run.steps[-1]:,} steps"
     if run.departure_step is not None:
-        found = f"the test losses differ by at most {percent(run.loss_gap)} until the network departs at step "
+        found = (
+            f"the test losses differ by at most {percent(run.loss_gap)} until the network "
+            "departs at step "
+        )
         found += f"{run.departure_step:,}"
     network, linear = (number(model.test_loss[-1], 3) for model in (run.network, run.linear))
     losses = f"the test loss is {network}, that of the linear model {linear}"
@@ -215,12 +219,14 @@ def _caption(point: EarlyPoint, runs: Sequence[EarlyRun]) -> list[str]:
         return []
     run = runs[0]
     words = [
-        f"d = {point.input_dim:,}, m = {point.width:,}, learning rate η = {number(run.learning_rate, 3)}, "
-        f"loss (1/2n) Σ (f − y)². The test inputs span {point.span_dimension:,} dimensions."
+        f"d = {point.input_dim:,}, m = {point.width:,}, learning rate η = "
+        f"{number(run.learning_rate, 3)}, loss (1/2n) Σ (f − y)². The test inputs span "
+        f"{point.span_dimension:,} dimensions."
     ]
     if not _is_in_sight(run.optimal_test_loss, run):
         words.append(
-            f"The best linear model of the training set, beyond the axis: test loss {number(run.optimal_test_loss, 3)}."
+            "The best linear model of the training set, beyond the axis: test loss "
+            f"{number(run.optimal_test_loss, 3)}."
         )
     diverged = [str(each.seed) for each in runs if each.outcome == "diverged"]
     if diverged:
@@ -365,7 +371,8 @@ def kernel_distance(points: Sequence[EarlyPoint]) -> Chart:
             dots = [Dot(at, norm(each) / start, each.seed) for at, each in found]
             lines.append(Line(style, dots, sum(dot.counts for dot in dots) >= FEWEST_RUNS))
             ends.append(
-                f"{style.title} of K − ψψᵀ: {number(start, 3)} at {_axis(points).letter} = {found[0][0]:,}."
+                f"{style.title} of K − ψψᵀ: {number(start, 3)} at {_axis(points).letter} = "
+                f"{found[0][0]:,}."
             )
     by_dimension = bool(points) and points[0].swept == "input_dim"
     return sweep(

@@ -105,6 +105,7 @@ def _target_of(target: str, x: NDArray, seed: int, teacher_width: int) -> NDArra
 def _provenance(entries: str, target: str) -> str:
     law = {"gaussian": "N(0, 1)", "rademacher": "±1", "uniform": "uniform on [−√3, √3]"}[entries]
     return (
-        f"Synthetic inputs x = Σ^(1/2) z, independent entries of z {law}, and target '{target}', drawn from the seed. "
-        "The laws are those of Hu, Xiao, Adlam & Pennington (2020), Assumption 3.1. No licence applies."
+        f"Synthetic inputs x = Σ^(1/2) z, independent entries of z {law}, and target '{target}', "
+        "drawn from the seed. The laws are those of Hu, Xiao, Adlam & Pennington (2020), "
+        "Assumption 3.1. No licence applies."
     )

@@ -25,7 +25,8 @@ from ntk_core.networks.choices import ACTIVATIONS
 EarlyOutcome = Literal["completed", "diverged"]
 EARLY_OUTCOME_WORDS: dict[str, str] = {
     "completed": "took all steps",
-    "diverged": "diverged: the loss rose far above its initial value, or became infinite or not a number",
+    "diverged": "diverged: the loss rose far above its initial value, or became infinite or not a "
+    "number",
 }
 # Our choices: when the linear model counts as trained, and when the network counts as better than
 # it.

@@ -67,8 +67,8 @@ class EarlyDataSpec(SpecPart):
     name: InputsName = Field(
         default="gaussian",
         title="Inputs",
-        description="x = Σ^(1/2) z with independent entries of z: N(0, 1), ±1, or uniform; or a pair of image classes. "
-        "Not your data: the theory needs a known law.",
+        description="x = Σ^(1/2) z with independent entries of z: N(0, 1), ±1, or uniform; or a "
+        "pair of image classes. Not your data: the theory needs a known law.",
     )
     num_samples: int = Field(default=5000, ge=2, le=200_000, title="Training points n")
     """Number n of training inputs."""

@@ -32,8 +32,8 @@ ALL = -1.0  # not a ρ; None would be an empty selectbox
 Where = Callable[[GeneralizationPoint], float]
 MEASURES = {"error": "test error", "loss": "test loss"}
 BARS = (
-    "Bars are Wilson's 95% intervals of the test error, all test points of these networks together. "
-    "Bands are standard errors over the seeds."
+    "Bars are Wilson's 95% intervals of the test error, all test points of these networks "
+    "together. Bands are standard errors over the seeds."
 )
 # For one ρ, in this order; the linear models at both ends are hidden initially.
 MODELS = ("network", "after_kernel", "first_kernel", "infinite", "linear", "onward")
@@ -193,8 +193,8 @@ def along(points: Points, what: str, width: int, richness: float, samples: int) 
         first, last = (number(_mean([run.alignment[end] for run in runs])) for end in (0, -1))
         ends = [number(_mean([getattr(run.after[end], what) for run in runs])) for end in (0, -1)]
         text = (
-            f"Alignment from {first} to {last}; {title} of regression with the kernel from {ends[0]} to "
-            f"{ends[1]}, means of {len(runs)} runs."
+            f"Alignment from {first} to {last}; {title} of regression with the kernel from "
+            f"{ends[0]} to {ends[1]}, means of {len(runs)} runs."
         )
     caption = [f"Width {width:,}, ρ = {richness:g}, n = {samples:,}. {text}"]
     return along_runs(
@@ -268,7 +268,8 @@ def angles(points: Points, width: int, samples: int) -> Chart:
         of="richness",
         heading="Rotation",
         caption=[
-            f"Between the spans of the {count} leading eigenvectors; width {width:,}, n = {samples:,}."
+            f"Between the spans of the {count} leading eigenvectors; width {width:,}, n = "
+            f"{samples:,}."
         ],
         first=spread_out(len(shown), MOST_CURVES),
     )

@@ -57,8 +57,8 @@ class ComparedNetwork(ArchitectureSpec):
         gt=0,
         le=1,
         title="Width of its wide layers, in m",
-        description="Neurons, or channels, of the wide layers as a share of m. A channel costs much more than a "
-        "neuron: 1/12 of them take about as long.",
+        description="Neurons, or channels, of the wide layers as a share of m. A channel costs "
+        "much more than a neuron: 1/12 of them take about as long.",
     )
     narrow_width: Annotated[int, CountsNeurons()] = Field(
         default=0, ge=0, le=10_000_000, title="Width of the second layer"

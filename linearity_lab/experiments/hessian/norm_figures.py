@@ -186,7 +186,8 @@ def _changes(points: Sequence[HessianPoint]) -> list[Dot]:
             run.trained.sup_change,
             run.seed,
             "" if converged else words,
-            f"η = {rate_words([run.trained.learning_rate])}, {run.trained.num_steps:,} steps<br>{words}",
+            f"η = {rate_words([run.trained.learning_rate])}, {run.trained.num_steps:,} "
+            f"steps<br>{words}",
             outcome="" if converged else run.trained.outcome,
         )
         for point in points
@@ -220,7 +221,8 @@ def table_rows(points: Sequence[HessianPoint]) -> list[dict[str, str]]:
                 "‖H‖": _power(axis.letter, law_of(own, VIEWS["‖H‖"].of)),
                 "Paper": norm,
                 "Tangent kernel K": _power(axis.letter, law_of(own, lambda _, run: run.kernel)),
-                "ΔK at the largest width": f"{amount(moved)} ({axis.letter} = {width_label(last.place)})"
+                "ΔK at the largest width": f"{amount(moved)} ({axis.letter} = "
+                f"{width_label(last.place)})"
                 if changes
                 else "–",
                 "Becomes linear?": becomes_linear(law_of(own, VIEWS["‖H‖ / ‖∇f‖²"].of))

@@ -161,7 +161,10 @@ def show_table(shown: Runs) -> None:
     rows = drawn_once(
         f"{PAGE_NAME}.table", shown.identity, lambda: norm_figures.table_rows(shown.points)
     )
-    about = f"95% confidence intervals {shown.spec.scope}, converged runs. The verdict uses ‖H‖ / ‖∇f‖²."
+    about = (
+        f"95% confidence intervals {shown.spec.scope}, converged runs. The verdict uses ‖H‖ / "
+        "‖∇f‖²."
+    )
     words_table(rows, about)
 
 

@@ -179,7 +179,8 @@ def shares(points: Sequence[HessianPoint], line: str) -> Chart | None:
         for index, (layer, dots) in enumerate(found.items())
     ]
     words = [
-        f"{titles(networks_of(points))[line]}: tr K_l / tr K of each trained layer l; all shares add up to 1."
+        f"{titles(networks_of(points))[line]}: tr K_l / tr K of each trained layer l; all shares "
+        "add up to 1."
     ]
     return sweep(
         lines,
@@ -213,8 +214,9 @@ def ball(points: Sequence[HessianPoint], radius: float, quantity: str, num_start
     """
     seeds = max((sum(bool(run.balls) for run in point.runs) for point in points), default=0)
     words = (
-        f"Ball of radius R = {radius:g} around w₀, {seeds} seeds. Marks: the largest values found by projected ascent "
-        f"from {num_starts} starts, lower bounds on the supremum. Dotted: the largest in as many random directions."
+        f"Ball of radius R = {radius:g} around w₀, {seeds} seeds. Marks: the largest values found "
+        f"by projected ascent from {num_starts} starts, lower bounds on the supremum. Dotted: the "
+        "largest in as many random directions."
     )
     if quantity == "hessian" and any(_has_least(points, line) for line in styles(points)):
         words += " Dashed: ‖H‖ towards its known zero, an upper bound on the infimum."
@@ -373,7 +375,8 @@ def blocks(points: Sequence[HessianPoint], line: str) -> Chart | None:
     words = (
         f"Norms of the Hessian's layer × layer blocks, {titles(networks_of(points))[line]}, "
         f"{place_name(points)} = {place:,}, seed {found.seed}, first input. "
-        f"The largest is {names[int(row)]} × {names[int(column)]} with {number(norms.max())}.{known}"
+        f"The largest is {names[int(row)]} × {names[int(column)]} with "
+        f"{number(norms.max())}.{known}"
     )
     rows = [
         {"layer": name, **dict(zip(names, row, strict=True))}

@@ -302,7 +302,8 @@ def hessian_summary(spec: HessianSpec, points: Sequence[HessianPoint]) -> str:
     if any(not run.converged for point in points for run in point.runs):
         lines += [
             "",
-            "! unconverged: the residual exceeds its tolerance, the norm may be larger; excluded from means",
+            "! unconverged: the residual exceeds its tolerance, the norm may be larger; excluded "
+            "from means",
         ]
     lines += _ball_lines(points, known)
     ends = {
@@ -370,7 +371,10 @@ def _ball_lines(points: Sequence[HessianPoint], known: Mapping[str, str]) -> lis
         "runs",
         "",
     )
-    explanation = "Balls around w₀: means of the largest values found, and the largest gain in the last 10 steps"
+    explanation = (
+        "Balls around w₀: means of the largest values found, and the largest gain in the "
+        "last 10 steps"
+    )
     return ["", explanation, *columns.aligned([titles_of_columns, *rows])]
 
 

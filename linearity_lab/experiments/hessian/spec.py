@@ -89,8 +89,8 @@ class HessianSpec(SweepSpec, SpecOf["HessianResult"]):
     bounds: bool = Field(
         default=True,
         title="Bounds",
-        description="Layer quantities of Theorem 3.1 and bounds of all blocks (fully connected, linear output). "
-        "With a nonlinear output, the lower bound.",
+        description="Layer quantities of Theorem 3.1 and bounds of all blocks (fully connected, "
+        "linear output). With a nonlinear output, the lower bound.",
     )
     vector: bool = Field(
         default=False,

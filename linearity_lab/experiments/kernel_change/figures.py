@@ -291,7 +291,10 @@ def time_rows(point: KernelChangePoint) -> list[dict[str, object]]:
 def _estimated(points: Sequence[KernelChangePoint], shown: str = "") -> list[str]:
     runs = [run for point in points for run in point.runs if run.sup_error]
     worst = max((run.sup_error / run.sup_change for run in runs), default=0.0)
-    words = f"ΔK is estimated by random vectors, with a standard error of at most {percent(worst)} of it{shown}."
+    words = (
+        f"ΔK is estimated by random vectors, with a standard error of at most {percent(worst)} "
+        f"of it{shown}."
+    )
     return [words] if runs else []
 
 

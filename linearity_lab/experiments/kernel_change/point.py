@@ -260,7 +260,8 @@ def _estimate_notes(spec: KernelChangeSpec, points: Sequence[KernelChanges]) -> 
         return []
     worst = max(run.sup_error / run.sup_change for run in runs)
     return [
-        f"ΔK is estimated by {spec.probes} random vectors, with a standard error of at most {percent(worst)} of it"
+        f"ΔK is estimated by {spec.probes} random vectors, with a standard error of at most "
+        f"{percent(worst)} of it"
     ]
 
 

@@ -207,7 +207,8 @@ def coordinates(points: Sequence[LazyPoint], output: str, start: str, richness: 
         of="layer",
         heading="Coordinate check",
         caption=[
-            f"{_where(output, start)}, ρ = {richness:g}; expected exponent {signed(richness - 0.5)}."
+            f"{_where(output, start)}, ρ = {richness:g}; expected exponent "
+            f"{signed(richness - 0.5)}."
         ],
     )
 

@@ -153,7 +153,8 @@ def _add_cells(
         mode="markers",
         marker={"size": 20, "symbol": "square", "color": UNSEEN},
         unselected={"marker": {"opacity": 1}},
-        hovertemplate="m = %{customdata[0]:,}, c = %{customdata[1]:g}<br>%{customdata[2]}<extra></extra>",
+        hovertemplate="m = %{customdata[0]:,}, c = "
+        "%{customdata[1]:g}<br>%{customdata[2]}<extra></extra>",
         showlegend=False,
         name=model,
         row=1,

@@ -382,7 +382,8 @@ def _edge_words(points: Sequence[RatePoint]) -> list[str]:
         return []
     right = sum(run.as_predicted == 1 for run in judged)
     return [
-        f"{right} of {len(judged)} runs are on the predicted side of c (1 + S) = 2, without those within 10% of it"
+        f"{right} of {len(judged)} runs are on the predicted side of c (1 + S) = 2, without those "
+        "within 10% of it"
     ]
 
 

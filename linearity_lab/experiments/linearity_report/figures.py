@@ -116,7 +116,10 @@ def layers(shown: Report) -> Chart:
     figure.update_xaxes(title="share of tr K₀", tickformat=".0%")
     figure.update_yaxes(title="share of J₀δ", tickformat=".0%")
     largest = max(point.layers, key=lambda layer: abs(layer.output_share))
-    words = f"{largest.name} carries the largest share of the outputs' change, {percent(largest.output_share)}."
+    words = (
+        f"{largest.name} carries the largest share of the outputs' change, "
+        f"{percent(largest.output_share)}."
+    )
     return Chart(
         finish(figure),
         words,

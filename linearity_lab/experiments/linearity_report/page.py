@@ -59,7 +59,8 @@ def show() -> None:
                 "Between w₀ and w₁",
             )
         st.caption(
-            f"{point.num_inputs:,} inputs, {point.num_outputs:,} outputs, {point.num_params:,} parameters"
+            f"{point.num_inputs:,} inputs, {point.num_outputs:,} outputs, {point.num_params:,} "
+            "parameters"
         )
         st.markdown(prose(PAGE, "Add a report" if stored else "Make the first report"))
         st.code("linearity-lab report MODEL.py:NAME BEFORE AFTER", language=None, wrap_lines=True)

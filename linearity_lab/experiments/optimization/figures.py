@@ -91,7 +91,8 @@ def loss_against_step(point: OptimizationPoint, output: str, axis: StepAxis = "l
     )
     parts = [
         f"{rate:g} η ended at {', '.join(number(run.loss[-1]) for run in runs)} after "
-        f"{', '.join(f'{run.num_steps:,}' for run in runs)} steps ({', '.join(dict.fromkeys(r.outcome for r in runs))})"
+        f"{', '.join(f'{run.num_steps:,}' for run in runs)} steps "
+        f"({', '.join(dict.fromkeys(r.outcome for r in runs))})"
         for rate in occurring([point], "rate")
         if (runs := point.of(output, rate))
     ]
@@ -181,8 +182,9 @@ def spectrum_against_step(point: OptimizationPoint, output: str, num_rows: int) 
     run = slow_runs(point, output)[0]
     least = "at least " if any(is_bound(run)) else ""
     words = (
-        f"Eigenvalues of the kernel {_along(point, run)}: the largest {_from_to(run.largest)}, the smallest "
-        f"{_from_to(run.smallest)}, the condition number {least}{_from_to(condition(run))}."
+        f"Eigenvalues of the kernel {_along(point, run)}: the largest {_from_to(run.largest)}, the "
+        f"smallest {_from_to(run.smallest)}, the condition number "
+        f"{least}{_from_to(condition(run))}."
     )
     caption = []
     if any(any(is_bound(each)) for each in point.of(output)):
@@ -207,8 +209,8 @@ def pl_against_step(point: OptimizationPoint, output: str) -> Chart:
         curves.append(Curve(style, (run.steps[1], run.steps[-1]), (level, level), "μρ²/n"))
     least = min(filter(math.isfinite, run.pl_ratio), default=math.nan)
     words = (
-        f"PL* ratio of squared gradient and twice the loss {_along(point, run)}: {_from_to(run.pl_ratio)}, at least "
-        f"{number(least)}."
+        f"PL* ratio of squared gradient and twice the loss {_along(point, run)}: "
+        f"{_from_to(run.pl_ratio)}, at least {number(least)}."
     )
     figure = along_training(curves, (Row("PL* ratio ‖∇L‖² / 2L"),))
     rows = step_rows(point, output)
@@ -286,7 +288,10 @@ def _caption(point: OptimizationPoint, output: str) -> list[str]:
 
 
 def _along(point: OptimizationPoint, run: OptimizationRun) -> str:
-    return f"along training with {output_title(run.output)} at width {point.width:,}, at {run.rate:g} η"
+    return (
+        f"along training with {output_title(run.output)} at width {point.width:,}, at "
+        f"{run.rate:g} η"
+    )
 
 
 def _from_to(values: Sequence[float]) -> str:

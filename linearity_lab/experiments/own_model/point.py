@@ -221,7 +221,10 @@ def found_words(point: OwnModelPoint) -> str:
     more = len(point.layers) - MOST_LAYERS
     structured = f"{number(point.multiplications, 3)} multiplications and {size(point.num_bytes)}"
     jacobians = f"{number(point.jacobian_multiplications, 3)} and {size(point.jacobian_bytes)}"
-    words = f"Kernel of {point.num_params:,} parameters by these routes: {structured}, by Jacobians {jacobians}"
+    words = (
+        f"Kernel of {point.num_params:,} parameters by these routes: {structured}, by "
+        f"Jacobians {jacobians}"
+    )
     if point.difference is not None:
         words += f"; checked on 2 inputs: relative difference {number(point.difference, 1)}"
     return f"And {more} more. {words}." if more > 0 else f"{words}."

@@ -207,7 +207,10 @@ class Database:
             InvalidInput: if another process has the file open.
         """
         aside = file.with_name(f"{file.name}.layout-{layout}-{time.time_ns()}")
-        in_use = f"a file in no use, to migrate layout {layout} to {LAYOUT}; end the server of the earlier version"
+        in_use = (
+            f"a file in no use, to migrate layout {layout} to {LAYOUT}; end the server of the "
+            "earlier version"
+        )
         with self._no_server(in_use):
             connection = sqlite3.connect(file, timeout=self._busy_timeout_s, isolation_level=None)
             with contextlib.closing(connection):
@@ -233,7 +236,8 @@ class Database:
                     tables.exec_driver_sql("COMMIT")
                 connection.execute("PRAGMA journal_mode=WAL")
         _LOG.warning(
-            "The results in %s were migrated from layout %d to %d; a copy of the earlier file is %s.",
+            "The results in %s were migrated from layout %d to %d; a copy of the earlier file is "
+            "%s.",
             file,
             layout,
             LAYOUT,
@@ -277,8 +281,8 @@ class Database:
 
     def _newer(self, layout: int) -> InvalidInput:
         allowed = (
-            f"a store of layout {LAYOUT} or earlier. A newer version of the lab wrote layout {layout}. "
-            "The file is unchanged: update the lab, or choose another file"
+            f"a store of layout {LAYOUT} or earlier. A newer version of the lab wrote layout "
+            f"{layout}. The file is unchanged: update the lab, or choose another file"
         )
         return InvalidInput(VARIABLE, self._shown, allowed)
 
@@ -321,7 +325,10 @@ class Database:
             InvalidInput: if a server in another process uses it.
         """
         aside = file.with_name(f"{file.name}.{suffix}")
-        in_use = f"a file that can be read: this one is {why}, and a running server uses it; restart that server"
+        in_use = (
+            f"a file that can be read: this one is {why}, and a running server uses it; "
+            "restart that server"
+        )
         with self._no_server(in_use):
             for part in ("", "-wal", "-shm"):
                 if Path(f"{file}{part}").exists():

@@ -42,8 +42,8 @@ class KnownRun:
         imported = " It was imported from a file, not computed here." if self.run.imported else ""
         if self.run.reading is Reading.DAMAGED:
             return (
-                "The settings of this run are damaged. Its intact points are shown and exported as stored; "
-                f"it cannot be drawn or resumed.{imported}"
+                "The settings of this run are damaged. Its intact points are shown and exported as "
+                f"stored; it cannot be drawn or resumed.{imported}"
             )
         reason = f": {self.run.reason}" if self.run.reason else ""
         return (

@@ -23,7 +23,10 @@ else:
 
 MAX_WIDTH = 10_000_000
 MAX_FACTOR = 64.0
-ALLOWED_WIDTH = f"m, a multiple of it such as 2m or 0.5m (at most {MAX_FACTOR:g}m), or an integer up to {MAX_WIDTH:,}"
+ALLOWED_WIDTH = (
+    f"m, a multiple of it such as 2m or 0.5m (at most {MAX_FACTOR:g}m), or an integer "
+    f"up to {MAX_WIDTH:,}"
+)
 _SYMBOL = re.compile(r"(\d{1,4}(?:\.\d{1,4})?)?\s*m\Z")
 
 

@@ -16,7 +16,10 @@ from ntk_core.networks.graphs._written import Written, inner_problem, read_objec
 MAX_BYTES = 20_000
 MAX_BLOCKS = 64
 MAX_NESTING = 4
-ALLOWED = 'an object such as {"layers": [{"kind": "dense", "width": "m"}, {"kind": "activation", "function": "tanh"}]}'
+ALLOWED = (
+    'an object such as {"layers": [{"kind": "dense", "width": "m"}, {"kind": "activation", '
+    '"function": "tanh"}]}'
+)
 
 
 class Composition(Written):

@@ -476,7 +476,10 @@ class Graph(Written):
                 target.power,
             )
             if not equal or (edge.source in self.positioned) != (edge.target in self.positioned):
-                allowed = f"skips between groups of equal size; {edge.source!r} and {edge.target!r} differ"
+                allowed = (
+                    f"skips between groups of equal size; {edge.source!r} and "
+                    f"{edge.target!r} differ"
+                )
                 field = f"edges.{edge.source}-{edge.target}.kind"
                 ends = (edge.source, edge.target)
                 raise InvalidGraph(field, "skip", allowed, edges=[ends])

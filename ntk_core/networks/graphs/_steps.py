@@ -330,7 +330,10 @@ def _check_sequence(place: str, kind: str, shape: Shape) -> None:
 
 
 def _words(shape: Shape) -> str:
-    return f"{_numbers(shape)} {'numbers reach' if len(shape) > 1 or shape[0] > 1 else 'number reaches'} it"
+    return (
+        f"{_numbers(shape)} "
+        f"{'numbers reach' if len(shape) > 1 or shape[0] > 1 else 'number reaches'} it"
+    )
 
 
 def _numbers(shape: Shape) -> str:

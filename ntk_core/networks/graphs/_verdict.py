@@ -264,7 +264,8 @@ def _of_composition(
         reason = f"Layers with skips around them do not grow with m: {words}. Measure it."
         return found("undecided", reason)
     reasons = [
-        "Every layer with weights grows with m (Liu et al., Theorem 3.1 and App. G; Zhu et al., Theorem 3.6)."
+        "Every layer with weights grows with m (Liu et al., Theorem 3.1 and App. G; Zhu et al., "
+        "Theorem 3.6)."
     ]
     if not smooth:
         reasons.append(
@@ -292,20 +293,21 @@ def _of_heads(
     ]
     if fixed and all(block.score_exponent <= 0.5 for block in attention):
         words = (
-            f"Bottleneck: the T² = {fixed[0] ** 2:,} scores of one head. They keep their share of the kernel as m "
-            "grows, so ‖H‖ does not decrease. This is derived and measured for one layer; the theorems of the papers "
-            "do not cover attention."
+            f"Bottleneck: the T² = {fixed[0] ** 2:,} scores of one head. They keep their share of "
+            "the kernel as m grows, so ‖H‖ does not decrease. This is derived and measured for one "
+            "layer; the theorems of the papers do not cover attention."
         )
         return "not wide", words
     if fixed:
         words = (
-            "Scores vanish as m grows (τ > ½), and so does the part of queries and keys in the kernel. ‖H‖ scales as "
-            "m^(½ − τ) because attention becomes uniform (derived for one layer and measured)."
+            "Scores vanish as m grows (τ > ½), and so does the part of queries and keys in the "
+            "kernel. ‖H‖ scales as m^(½ − τ) because attention becomes uniform (derived for one "
+            "layer and measured)."
         )
         return "undecided", words
     words = (
-        "The number of heads grows with m. For one layer ‖H‖ is m^(−½) times the largest norm of a head. It grows "
-        "more slowly than any power (derived and measured). For several layers the kernel at w₀ has a limit "
-        "(Hron et al. 2020)."
+        "The number of heads grows with m. For one layer ‖H‖ is m^(−½) times the largest norm of a "
+        "head. It grows more slowly than any power (derived and measured). For several layers the "
+        "kernel at w₀ has a limit (Hron et al. 2020)."
     )
     return "wide" if alone else "undecided", words

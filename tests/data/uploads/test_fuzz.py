@@ -181,7 +181,8 @@ def test_memory_stays_bounded_by_what_may_be_unpacked():
     wide = ",".join(f"c{i}" for i in range(300)) + "\n" + (",".join(["1"] * 300) + "\n") * 300
     claims = archive(
         {
-            "x.npy": b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'fortran_order': False, 'shape': (10**9,), }"
+            "x.npy": b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'fortran_order': False, 'shape': "
+            b"(10**9,), }"
         }
     )
     tracemalloc.start()

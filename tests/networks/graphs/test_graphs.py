@@ -187,7 +187,8 @@ def test_verdicts_name_the_group_its_in_degree_and_the_cause():
     few = graph_verdict(EXAMPLES["few-bottleneck-neurons"], 100, (3,))
     assert few.becomes_linear
     assert few.reasons[0].words == (
-        "The 2 neurons of group few have in-degree 1 (from one): a vanishing share of the inputs of wide neurons."
+        "The 2 neurons of group few have in-degree 1 (from one): a vanishing share of the inputs "
+        "of wide neurons."
     )
     assert (
         "m^1 to m^1.5: a polynomial ratio"

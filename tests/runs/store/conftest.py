@@ -33,7 +33,8 @@ def postgres() -> Iterator[str]:
     programs = next((folder for folder in folders if (folder / "initdb").exists()), None)
     if programs is None:
         pytest.skip(
-            "no Postgres: neither initdb on the PATH nor /usr/lib/postgresql (apt-get install postgresql)"
+            "no Postgres: neither initdb on the PATH nor /usr/lib/postgresql (apt-get install "
+            "postgresql)"
         )
     if importlib.util.find_spec("psycopg") is None:
         pytest.skip("no driver for Postgres: pip install 'psycopg[binary]'")

@@ -109,8 +109,8 @@ def diagonal(width: int) -> Chart:
         {"width m": width, "‖H‖ = max |H_ii|": norm, "β x²/√m": bound, "K(x, x)": kernel}
     ]
     alt = (
-        f"Diagonal entries of the Hessian of {width:,} neurons: the largest is {number(norm, 3)}, below "
-        f"{number(bound, 3)}; the kernel K(x, x) is {kernel:.2f}."
+        f"Diagonal entries of the Hessian of {width:,} neurons: the largest is {number(norm, 3)}, "
+        f"below {number(bound, 3)}; the kernel K(x, x) is {kernel:.2f}."
     )
     drawn = (
         [f"The first {MOST_DRAWN:,} of {width:,} neurons are drawn."] if width > MOST_DRAWN else []
@@ -288,7 +288,8 @@ def methods_in_the_plane(point: DynamicsPoint, output: str) -> Chart:
             mode="markers",
             marker={"color": style.color, "symbol": style.symbol, "size": METHOD_MARK},
             name=style.title,
-            hovertemplate=f"{style.title}<br>‖w − w₀‖₂ = %{{x:,.3~r}}<br>ΔK = %{{text}}<extra></extra>",
+            hovertemplate=f"{style.title}<br>‖w − w₀‖₂ = %{{x:,.3~r}}<br>ΔK = "
+            f"%{{text}}<extra></extra>",
         )
     radius = ball_radius(point, output)
     if radius is not None:

@@ -174,11 +174,17 @@ class Polls:
             if poll.host == session:
                 poll.heard = self._clock()
                 seen = self._seen(poll)
-                return f"{seen.question} {seen.is_revealed} {seen.counts} {seen.num_members} {seen.seconds_left}"
+                return (
+                    f"{seen.question} {seen.is_revealed} {seen.counts} {seen.num_members} "
+                    f"{seen.seconds_left}"
+                )
             if session in poll.members:
                 poll.members[session] = self._clock()
                 seen = self._seen(poll, session)
-                return f"{seen.question} {seen.is_revealed} {seen.own} {bool(seen.before)} {seen.seconds_left == 0}"
+                return (
+                    f"{seen.question} {seen.is_revealed} {seen.own} {bool(seen.before)} "
+                    f"{seen.seconds_left == 0}"
+                )
             return ""
 
     def vote(self, code: str, session: str, question: str, choice: int) -> bool:

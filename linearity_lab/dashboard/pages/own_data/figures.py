@@ -87,7 +87,10 @@ def scatter(data: Cleaned, caption: Sequence[str] = ()) -> Chart:
     figure.update_xaxes(title="direction of largest variance")
     figure.update_yaxes(title="second direction")
     kinds = f"{len(data.class_names)} classes" if data.class_names else "a numeric target"
-    words = f"{len(data.x):,} samples with {kinds}; the two directions drawn contain {percent(share)} of the variance."
+    words = (
+        f"{len(data.x):,} samples with {kinds}; the two directions drawn contain "
+        f"{percent(share)} of the variance."
+    )
     return Chart(finish(figure), words, _rows(data), caption, "scatter")
 
 

@@ -195,8 +195,8 @@ def _chosen_file() -> tuple[_File, Read]:
         "A CSV file, an npz file, or a zip of image folders (a folder per class)",
         key=f"{PAGE}.upload",
         max_upload_size=max(1, limits.max_bytes // 2**20),
-        help=f"At most {limits.max_bytes // 2**20} MiB, {limits.max_rows:,} samples, {limits.max_classes} classes; "
-        "stored on this server under a digest that only you know.",
+        help=f"At most {limits.max_bytes // 2**20} MiB, {limits.max_rows:,} samples, "
+        f"{limits.max_classes} classes; stored on this server under a digest that only you know.",
     )
     if upload is None:
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -245,7 +245,8 @@ def _ways_on(
     runs = st.button(words, key=f"{PAGE}.run", type="primary", icon=":material/play_arrow:",
                      help="Save the data and run a shallow network on them at several widths.")  # fmt: skip
     keeps = st.button("Use on other pages", key=f"{PAGE}.keep", icon=":material/bookmark:",
-                      help="Save the data; they appear as “your data” under Dataset in this session.")  # fmt: skip
+                      help="Save the data; they appear as “your data” under Dataset in this "
+                           "session.")  # fmt: skip
     if not (runs or keeps):
         return
     try:

@@ -100,12 +100,14 @@ def _of_arrays(
         index=list(titles).index(first.features[0]) if first.features else 0,
         format_func=titles.__getitem__,
         key=f"{page}.features",
-        help="(n, features), tokens (n, T, d), or images (n, height, width) or (n, height, width, channels).",
+        help="(n, features), tokens (n, T, d), or images (n, height, width) or (n, height, width, "
+        "channels).",
     )
     tokens = candidate.arrays[inputs].ndim == 3 and st.toggle(
         "Rows are tokens",
         key=f"{page}.tokens",
-        help="(n, T, d): T tokens of d numbers each, as attention takes them; otherwise gray images.",
+        help="(n, T, d): T tokens of d numbers each, as attention takes them; otherwise gray "
+        "images.",
     )
     show_error(sentence, "features")
     what = "Labels (n,), one-hot rows (n, C), or numeric targets."
@@ -129,7 +131,8 @@ def _of_images(
         value=first.side,
         step=1,
         key=f"{page}.side",
-        help=f"Images are scaled to side × side by averaging, at most {limits.max_side}; 0: as they are.",
+        help=f"Images are scaled to side × side by averaging, at most {limits.max_side}; 0: as "
+        "they are.",
     )
     show_error(sentence, "side")
     gray = st.toggle(
@@ -191,7 +194,8 @@ STANDARDIZED = {
     "raw": "Inputs are used as they are.",
     "unit-norm": "Each input is scaled to norm √d.",
     "standard": "Every entry gets mean 0 and variance 1 over the training points.",
-    "centered": "Every entry gets mean 0 over the training points, then each input is scaled to norm √d.",
+    "centered": "Every entry gets mean 0 over the training points, then each input is scaled to "
+    "norm √d.",
 }
 
 

@@ -49,7 +49,8 @@ def own_run(figures: Figures, run: str) -> None:
     provenance_footer(result)
     st.caption(
         plain(
-            f"The file's SHA-256 is {spec.sha256}. It was run by the command line; nothing here can run it."
+            f"The file's SHA-256 is {spec.sha256}. It was run by the command line; nothing here "
+            "can run it."
         )
     )
 
@@ -216,7 +217,8 @@ def compared_runs(figures: Figures, digests: Sequence[str]) -> None:
         )
         st.caption(
             plain(
-                f"A run without a result cannot be compared ({names or 'no points'}): open it and press Run."
+                f"A run without a result cannot be compared ({names or 'no points'}): open it and "
+                "press Run."
             )
         )
         return

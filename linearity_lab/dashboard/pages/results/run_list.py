@@ -254,7 +254,8 @@ def cards(found: RunList) -> None:
             "Newer", key=_key("newer"), disabled=page == 1, on_click=_open_sheet, args=(page - 1,)
         )
         st.caption(
-            f"{(page - 1) * ROWS + 1:,} to {(page - 1) * ROWS + len(found.runs):,} of {num_runs(found.total)}"
+            f"{(page - 1) * ROWS + 1:,} to {(page - 1) * ROWS + len(found.runs):,} of "
+            f"{num_runs(found.total)}"
         )
         st.button(
             "Older",

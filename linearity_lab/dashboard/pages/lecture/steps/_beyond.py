@@ -76,7 +76,8 @@ def _why_early(results: Results) -> dict[str, str]:
         else f"departs at step {run.departure_step:,}, when its test loss is 5% lower"
     )
     gaussian = [
-        f"{sum(each.departure is not None for each in point.runs)} of {len(point.runs)} at $d$ = {point.input_dim}"
+        f"{sum(each.departure is not None for each in point.runs)} of {len(point.runs)} at $d$ = "
+        f"{point.input_dim}"
         for point in results["hu-fig1"].points
     ]
     others = {"hu-fig3-cnn": "with convolutions", "hu-fig4": "on two digits"}
@@ -166,8 +167,8 @@ def _why_price(results: Results) -> dict[str, str]:
     )
     on_digits = generalization.at(digits, richness=0.5)
     return {
-        "lazy": f"{_errors(lazy[:1])} at $m$ = {width_label(lazy[0].width)} and {_errors(lazy[-1:])} at "
-        f"{width_label(lazy[-1].width)}",
+        "lazy": f"{_errors(lazy[:1])} at $m$ = {width_label(lazy[0].width)} and "
+        f"{_errors(lazy[-1:])} at {width_label(lazy[-1].width)}",
         "rich": f"at most {number(max(_error(point, 'network') for point in rich))} at every width",
         "kernel": _errors(lazy[-1:], "first_kernel"),
         "digits": _errors(on_digits[-1:]),

@@ -258,7 +258,8 @@ def _why_optimization(results: Results) -> dict[str, str]:
     for point in points:
         runs = slow_runs(point, SHOWN_OUTPUT)
         text.append(
-            f"{number(mean([run.sup_change for run in runs]).value)} at $m$ = {width_label(point.width)}"
+            f"{number(mean([run.sup_change for run in runs]).value)} at $m$ = "
+            f"{width_label(point.width)}"
         )
     runs = slow_runs(points[-1], SHOWN_OUTPUT)
     loss, steps = max(run.loss[-1] for run in runs), max(run.num_steps for run in runs)
