@@ -19,8 +19,9 @@ ROOT = Path(__file__).resolve().parent.parent
 # Permissive ones, and two (MPL, LGPL) whose terms apply to the package alone. In terms of SPDX
 # and of classifiers.
 ALLOWED = re.compile(
-    r"MIT(-CMU|-0)?|MIT License|(0BSD|BSD)(-\d-Clause)?|BSD License|\d-Clause BSD License|ISC( License.*)?"
-    r"|Apache([- ]2\.0|[- ]License.*)?|Apache Software License|PSF(-2\.0)?|Python Software Foundation License"
+    r"MIT(-CMU|-0)?|MIT License|(0BSD|BSD)(-\d-Clause)?|BSD License|\d-Clause BSD License"
+    r"|ISC( License.*)?|Apache([- ]2\.0|[- ]License.*)?|Apache Software License"
+    r"|PSF(-2\.0)?|Python Software Foundation License"
     r"|CMU License \(MIT-CMU\)?|Zlib|CC0-1\.0|Unlicense|The Unlicense.*|HPND"
     r"|MPL-2\.0|Mozilla Public License 2\.0.*|LGPL-3\.0-only|GNU Lesser General Public License v3.*"
     r"|GNU Library or Lesser General Public License \(LGPL\)?",
@@ -95,9 +96,8 @@ def main() -> int:
         expression = license_of(package)
         allowed = is_allowed(expression)
         bad += not allowed
-        print(
-            f"{name:28} {package.version:14} {expression or 'none'}{'' if allowed else '   <- not allowed'}"
-        )
+        remark = "" if allowed else "   <- not allowed"
+        print(f"{name:28} {package.version:14} {expression or 'none'}{remark}")
     return int(bool(bad))
 
 

@@ -64,7 +64,8 @@ print(len(names), ",".join(sorted(missing)))
 """
 VERSIONS = """
 import ntk_core, linearity_lab
-assert linearity_lab.__version__ == ntk_core.__version__ and "linearity_lab.compute" in linearity_lab.__doc__
+assert linearity_lab.__version__ == ntk_core.__version__
+assert "linearity_lab.compute" in linearity_lab.__doc__
 print(ntk_core.__version__)
 """
 ESTIMATE = """
@@ -86,7 +87,8 @@ import time, linearity_lab
 from linearity_lab.dashboard.jobs import shared_jobs
 settings = {"widths": [4, 8], "num_seeds": 1, "seed": 7, "training.max_steps": 20}
 jobs = shared_jobs()
-job = jobs.submit(linearity_lab.experiments.with_settings(linearity_lab.presets()["liu-fig1-left"], settings))
+spec = linearity_lab.presets()["liu-fig1-left"]
+job = jobs.submit(linearity_lab.experiments.with_settings(spec, settings))
 while jobs.snapshot(job).active:
     time.sleep(0.2)
 print(jobs.snapshot(job).status)
@@ -94,7 +96,8 @@ jobs.shutdown()
 """
 COMPUTE = """
 import linearity_lab
-result = linearity_lab.compute("liu-fig1-left", widths=(4, 8), num_seeds=1, training={"max_steps": 20})
+short = {"max_steps": 20}
+result = linearity_lab.compute("liu-fig1-left", widths=(4, 8), num_seeds=1, training=short)
 print(tuple(point.width for point in result.points), result.status)
 """
 TOY = """
@@ -112,8 +115,15 @@ EXTRAS = {
     "docs/cluster.md": "cluster",
     "docs/tutorials/cluster.md": "cluster",
 }
-METADATA = ("Author: ", "Classifier: ", "Project-URL: ", "Keywords: ", "License-Expression: MIT",
-            "License-File: LICENSE", "License-File: linearity_lab/data/files/README.md")  # fmt: skip
+METADATA = (
+    "Author: ",
+    "Classifier: ",
+    "Project-URL: ",
+    "Keywords: ",
+    "License-Expression: MIT",
+    "License-File: LICENSE",
+    "License-File: linearity_lab/data/files/README.md",
+)
 # Module names that a user's folder may contain.
 IN_THE_WAY = ("numpy.py", "dashboard.py", "app.py")
 _BEGAN = time.monotonic()
@@ -318,8 +328,11 @@ def try_the_library(wheel: Path, python: Path, empty: Path, environment: dict[st
         done([UV, "pip", "list", "--python", str(python), "--format=json"], ROOT, dict(os.environ))
     )
     names = {package["name"].lower() for package in listed}
-    claim(f"the library brings {len(names) - 1} packages, none of them optional",
-          not (OF_THE_APP | OF_THE_CLI) & names, names)  # fmt: skip
+    claim(
+        f"the library brings {len(names) - 1} packages, none of them optional",
+        not (OF_THE_APP | OF_THE_CLI) & names,
+        names,
+    )
     version = done([str(python), "-c", VERSIONS], empty, environment).strip()
     claim(
         f"import ntk_core and import linearity_lab work, version {version}",
@@ -426,8 +439,10 @@ def try_the_dashboard(python: Path, folder: Path, environment: dict[str, str]) -
     claim("a worker computes a run", output == "completed", output)
     site = Path(environment["HOME"]) / "site"
     done([str(python.with_name("linearity-lab")), "site", "--out", str(site)], folder, environment)
-    claim("linearity-lab site writes the lecture and the figures", len(list(site.glob("figures/*.html"))) > 100
-          and (site / "index.html").is_file())  # fmt: skip
+    claim(
+        "linearity-lab site writes the lecture and the figures",
+        len(list(site.glob("figures/*.html"))) > 100 and (site / "index.html").is_file(),
+    )
     found = {path.name for path in folder.iterdir()}
     claim(
         "nothing was written to the folder, and nothing of it taken for a module",
@@ -457,8 +472,11 @@ def main() -> int:
             tops,
         )
         size = f"{wheel.stat().st_size / 1e6:.1f} MB"
-        claim(f"{wheel.name} ({size}) holds every file of code, words, styles, data and gallery", inside == belonging(),
-              sorted(inside ^ belonging())[:20])  # fmt: skip
+        claim(
+            f"{wheel.name} ({size}) holds every file of code, words, styles, data and gallery",
+            inside == belonging(),
+            sorted(inside ^ belonging())[:20],
+        )
         missing = [each for each in METADATA if f"\n{each}" not in metadata_of(wheel)]
         claim(
             "its metadata name authors, keywords, classifiers and the licenses of code and data",

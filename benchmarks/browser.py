@@ -16,7 +16,10 @@ from benchmarks.measure import Settings
 from linearity_lab.dashboard.live.settings import LiveSettings
 from linearity_lab.site import write_site
 
-READY = '[data-testid="stApp"][data-test-script-state="notRunning"][data-test-connection-state="CONNECTED"]'
+READY = (
+    '[data-testid="stApp"][data-test-script-state="notRunning"]'
+    '[data-test-connection-state="CONNECTED"]'
+)
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",

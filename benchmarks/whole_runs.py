@@ -36,13 +36,21 @@ QUICK: dict[str, Values] = {
     "catapult-map": {"widths": [4], "rates": [1.0], "num_seeds": 1, "max_steps": 2},
     "depth-width": {"depths": [1], "widths": [4], "num_kernels": 20, "trained_depth": 0},
     "price-of-linearity": {
-        "widths": [8], "richness": [0.0], "num_seeds": 1, "num_test": 4, "dataset.num_samples": 6,
+        "widths": [8],
+        "richness": [0.0],
+        "num_seeds": 1,
+        "num_test": 4,
+        "dataset.num_samples": 6,
     },
     "horizon": {"widths": [4], "regimes": ["large-rate"], "num_seeds": 1},
     "liu-fig1-left": {
-        "widths": [10], "num_seeds": 1, "outputs": ["linear"], "training.max_steps": 9, "training.num_records": 2,
+        "widths": [10],
+        "num_seeds": 1,
+        "outputs": ["linear"],
+        "training.max_steps": 9,
+        "training.num_records": 2,
     },
-}  # fmt: skip
+}
 
 
 def spec_of(preset: str, settings: Settings, changes: Values | None = None) -> Spec:

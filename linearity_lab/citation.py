@@ -12,8 +12,16 @@ from linearity_lab.runs import (
 from ntk_core.numbers import duration
 
 # BibTeX counts braces even after a backslash.
-_TEX = str.maketrans({**{letter: "\\" + letter for letter in "&%$#_"}, "{": "(", "}": ")", "~": r"\textasciitilde{}",
-                      "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"})  # fmt: skip
+_TEX = str.maketrans(
+    {
+        **{letter: "\\" + letter for letter in "&%$#_"},
+        "{": "(",
+        "}": ")",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "\\": r"\textbackslash{}",
+    }
+)
 
 
 def cite_run(result: ResultValue) -> str:

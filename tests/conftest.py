@@ -23,10 +23,25 @@ settings.register_profile("project", deadline=None)
 settings.load_profile("project")
 
 # Folders whose tests compare numbers within this process and measure no speed.
-QUICK_FOLDERS = frozenset({
-    "cli", "curvature", "dashboard", "data", "dynamics", "early_time", "examples", "experiments", "hessians", "kernels",
-    "linearity", "model_files", "networks", "runs", "traced",
-})  # fmt: skip
+QUICK_FOLDERS = frozenset(
+    {
+        "cli",
+        "curvature",
+        "dashboard",
+        "data",
+        "dynamics",
+        "early_time",
+        "examples",
+        "experiments",
+        "hessians",
+        "kernels",
+        "linearity",
+        "model_files",
+        "networks",
+        "runs",
+        "traced",
+    }
+)
 TESTS = Path(__file__).resolve().parent
 _ENDED = itertools.count(1)  # tests
 SPREAD = 0.9  # relative distance between browser test files, below 1 so that none runs last

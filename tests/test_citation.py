@@ -25,8 +25,17 @@ def empty_result(name: str):
 def test_a_citation_names_versions_seeds_digest_date_and_data():
     result = make_result(make_points(), seed=7, num_seeds=3)
     text = cite_run(result)
-    for part in (spec_digest(result.spec), "kernel change", "seeds 7 to 9", "completed", "2026-01-02 03:04:05 UTC",
-                 "linearity-lab 0.1.0, jax 0.10.2", "cpu: cpu", "float32", "ab" * 32):  # fmt: skip
+    for part in (
+        spec_digest(result.spec),
+        "kernel change",
+        "seeds 7 to 9",
+        "completed",
+        "2026-01-02 03:04:05 UTC",
+        "linearity-lab 0.1.0, jax 0.10.2",
+        "cpu: cpu",
+        "float32",
+        "ab" * 32,
+    ):
         assert part in text
     assert "missing" not in text
     assert len(text.splitlines()) == 3

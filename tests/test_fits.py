@@ -155,19 +155,36 @@ def test_a_mean_comes_with_its_error_and_count():
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (percent(0.43), "43%"), (percent(0.0042), "0.42%"), (percent(0.0123), "1.2%"), (percent(0.0996), "10%"),
-        (percent(12.345), "1,234%"), (percent(-0.012), "−1.2%"), (percent(math.nan), "–"), (percent(math.inf), "∞"),
-        (number(3.24e-8), "3.2·10⁻⁸"), (number(-0.5), "−0.5"), (signed(-0.001), "0.00"), (signed(-1.023), "−1.02"),
-        (size(300), "300 bytes"), (size(1.5 * 2**20), "1.5 MiB"), (size(2.5 * 2**30), "2.5 GiB"),
-        (duration(0.4), "under 1 s"), (duration(170), "3 min"), (duration(4800), "1 h 20 min"),
-        (width_label(3000), "3,000"), (width_label(12_345), "12,345"), (width_label(3_000_000), "3·10⁶"),
+        (percent(0.43), "43%"),
+        (percent(0.0042), "0.42%"),
+        (percent(0.0123), "1.2%"),
+        (percent(0.0996), "10%"),
+        (percent(12.345), "1,234%"),
+        (percent(-0.012), "−1.2%"),
+        (percent(math.nan), "–"),
+        (percent(math.inf), "∞"),
+        (number(3.24e-8), "3.2·10⁻⁸"),
+        (number(-0.5), "−0.5"),
+        (signed(-0.001), "0.00"),
+        (signed(-1.023), "−1.02"),
+        (size(300), "300 bytes"),
+        (size(1.5 * 2**20), "1.5 MiB"),
+        (size(2.5 * 2**30), "2.5 GiB"),
+        (duration(0.4), "under 1 s"),
+        (duration(170), "3 min"),
+        (duration(4800), "1 h 20 min"),
+        (width_label(3000), "3,000"),
+        (width_label(12_345), "12,345"),
+        (width_label(3_000_000), "3·10⁶"),
         (key_words("input_dim=50"), "input dimension 50"),
         (key_words("width=1000,rate=0.00125"), "width 1,000, rate 0.00125"),
-        (key_words("width=100_network=fully-connected-swish"), "width 100 network fully connected "
-                                                               "swish"),
+        (
+            key_words("width=100_network=fully-connected-swish"),
+            "width 100 network fully connected swish",
+        ),
         (exponent_words(LAW), "−0.50 ± 0.03"),
         (law_words(LAW, "m"), "m^(−0.500 ± 0.030), 95% interval, 12 runs, 0 excluded"),
     ],
-)  # fmt: skip
+)
 def test_numbers_shares_sizes_durations_keys_and_laws(words, expected):
     assert words == expected

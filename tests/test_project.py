@@ -19,9 +19,17 @@ from tests.documents import ROOT, documents
 
 # Parts of the lab that need neither Streamlit nor Plotly.
 LIBRARY = (
-    "cli", "data", "networks", "runs", "settings", "environment.py", "files.py", "installation.py", "memory.py",
+    "cli",
+    "data",
+    "networks",
+    "runs",
+    "settings",
+    "environment.py",
+    "files.py",
+    "installation.py",
+    "memory.py",
     "variables.py",
-)  # fmt: skip
+)
 PRODUCT = ["app.py", "pages", "linearity_lab", "ntk_core", "benchmarks", "examples"]
 
 
@@ -101,9 +109,16 @@ def test_no_code_runs_what_came_in_as_data() -> None:
 
 
 def test_unsafe_code_is_recognized_and_safe_code_is_not() -> None:
-    unsafe = ("import pickle", "from pickle import loads", "def f():\n    import joblib", "eval(text)", "np.load(a)",
-              "np.load(path, allow_pickle=True)", "pd.read_pickle(a)", "subprocess.run(text, "
-                                                                       "shell=True)")  # fmt: skip
+    unsafe = (
+        "import pickle",
+        "from pickle import loads",
+        "def f():\n    import joblib",
+        "eval(text)",
+        "np.load(a)",
+        "np.load(path, allow_pickle=True)",
+        "pd.read_pickle(a)",
+        "subprocess.run(text, shell=True)",
+    )
     assert [source for source in unsafe if not list(unsafe_uses(ast.parse(source)))] == []
     safe = (
         "import json\nnp.load(path, allow_pickle=False)\njax.eval_shape(f, "

@@ -14,14 +14,32 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("linearity_lab", "ntk_core", "pages")
 # Attributes that contain sentences. ``field`` and ``cause`` are for programs.
 SENTENCES = {
-    "reason", "given", "allowed", "message", "sentence", "takeaway", "caption", "description", "help", "claim",
-    "title", "heading",
-}  # fmt: skip
+    "reason",
+    "given",
+    "allowed",
+    "message",
+    "sentence",
+    "takeaway",
+    "caption",
+    "description",
+    "help",
+    "claim",
+    "title",
+    "heading",
+}
 ERROR_NAMES = {"error", "refusal", "problem", "failure", "exception", "raised"}
 SEARCHES = {
-    "startswith", "endswith", "split", "partition", "rpartition", "find", "index", "count", "removeprefix",
+    "startswith",
+    "endswith",
+    "split",
+    "partition",
+    "rpartition",
+    "find",
+    "index",
+    "count",
+    "removeprefix",
     "removesuffix",
-}  # fmt: skip
+}
 PATTERNS = {"search", "match", "fullmatch"}
 # Names of settings, columns, figures and presets: what one of them is, a field states.
 NAMES = {"name", "key", "field", "source"}

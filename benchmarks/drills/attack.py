@@ -23,8 +23,9 @@ from benchmarks.drills.sessions import IDLE_PAGES
 
 # Found by an attacker: little memory was estimated, gigabytes were taken.
 HUNGRY = {
-    "kernel_change": "dataset.name=cifar2&dataset.num_samples=60&dataset.resolution=32&architecture.kind=convnet"
-    "&architecture.readout=global-average&architecture.depth=2&widths=2&num_seeds=1&infinite_width=true"
+    "kernel_change": "dataset.name=cifar2&dataset.num_samples=60&dataset.resolution=32"
+    "&architecture.kind=convnet&architecture.readout=global-average&architecture.depth=2"
+    "&widths=2&num_seeds=1&infinite_width=true"
     "&training.max_steps=1&outputs=linear",
     "early_time": "dataset.num_samples=200000&dataset.teacher_width=1000",
 }
@@ -72,9 +73,18 @@ def files() -> list[tuple[str, bytes]]:
 
 
 KINDS = (
-    "hungry runs", "long runs", "large results", "costly pages", "unruly files", "sessions", "reruns", "texts",
-    "requests", "slow senders", "claimed lengths",
-)  # fmt: skip
+    "hungry runs",
+    "long runs",
+    "large results",
+    "costly pages",
+    "unruly files",
+    "sessions",
+    "reruns",
+    "texts",
+    "requests",
+    "slow senders",
+    "claimed lengths",
+)
 
 
 class Attacker:
@@ -179,7 +189,10 @@ class Attacker:
     async def send(self, client: str, first: str, header: str) -> None:
         """Send one request; any status but 200 counts as refused."""
         reader, writer = await asyncio.open_connection(*self._address.split(":"))
-        head = f"{first}\r\nHost: localhost\r\nX-Forwarded-For: {client}\r\nConnection: close\r\n{header}\r\n"
+        head = (
+            f"{first}\r\nHost: localhost\r\nX-Forwarded-For: {client}\r\n"
+            f"Connection: close\r\n{header}\r\n"
+        )
         writer.write(head.encode())
         answer = await reader.readline()
         writer.close()

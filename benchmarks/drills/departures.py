@@ -14,9 +14,22 @@ from benchmarks.drills.report import conclude, own_data
 from benchmarks.drills.served_app import ServedApp, served_app
 
 PAGES = (
-    "kernel_change", "hessian", "dynamics", "dag", "learning_rate", "architectures", "horizon", "optimization",
-    "generalization", "early_time", "lazy", "depth_width", "results", "lecture", "glossary",
-)  # fmt: skip
+    "kernel_change",
+    "hessian",
+    "dynamics",
+    "dag",
+    "learning_rate",
+    "architectures",
+    "horizon",
+    "optimization",
+    "generalization",
+    "early_time",
+    "lazy",
+    "depth_width",
+    "results",
+    "lecture",
+    "glossary",
+)
 SWEEP = "widths=5,10&num_seeds=1&outputs=linear&training.max_steps=20"
 LIMIT_MIB = 60
 # Streamlit keeps a closed session for 30 s, and a page's run collects garbage at most once a

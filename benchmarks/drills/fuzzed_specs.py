@@ -42,15 +42,74 @@ from ntk_core.errors import InvalidInput
 from ntk_core.networks.graphs import example_graphs, graph_data
 
 MAX_SECONDS = 2.0  # of processor time for one spec: more would be a way to keep a server busy
-TEXTS = st.text(max_size=20) | st.sampled_from((
-    "", "null", "true", "nan", "-inf", "1e400", "0x10", "1_000", "٣", "½", "1,2,3", "1;2;;3", ",,,", "1e18", "-0",
-    "3.7", "9" * 25, "9" * 5000, "a" * 3000, "\x00", "\u202e", "💥", "'\"\\", "../../etc/passwd", "${HOME}", "{{7*7}}",
-    "<script>", "{}", "linear", "softmax", "sine", "cifar2", "resnet", "bottleneck", "width=5", "=", "[" * 100_000,
-))  # fmt: skip
-NUMBERS = st.sampled_from((
-    0, 1, 2, 3, 7, -1, 0.5, 1e-12, -0.0, 99, 101, 1000, 2**31, 2**53 + 1, 2**63, 10**7, 10**7 + 1, 10**30, 10**400,
-    1e308, math.nan, math.inf, -math.inf,
-))  # fmt: skip
+TEXTS = st.text(max_size=20) | st.sampled_from(
+    (
+        "",
+        "null",
+        "true",
+        "nan",
+        "-inf",
+        "1e400",
+        "0x10",
+        "1_000",
+        "٣",
+        "½",
+        "1,2,3",
+        "1;2;;3",
+        ",,,",
+        "1e18",
+        "-0",
+        "3.7",
+        "9" * 25,
+        "9" * 5000,
+        "a" * 3000,
+        "\x00",
+        "\u202e",
+        "💥",
+        "'\"\\",
+        "../../etc/passwd",
+        "${HOME}",
+        "{{7*7}}",
+        "<script>",
+        "{}",
+        "linear",
+        "softmax",
+        "sine",
+        "cifar2",
+        "resnet",
+        "bottleneck",
+        "width=5",
+        "=",
+        "[" * 100_000,
+    )
+)
+NUMBERS = st.sampled_from(
+    (
+        0,
+        1,
+        2,
+        3,
+        7,
+        -1,
+        0.5,
+        1e-12,
+        -0.0,
+        99,
+        101,
+        1000,
+        2**31,
+        2**53 + 1,
+        2**63,
+        10**7,
+        10**7 + 1,
+        10**30,
+        10**400,
+        1e308,
+        math.nan,
+        math.inf,
+        -math.inf,
+    )
+)
 SPECS = st.sampled_from(
     [spec for preset in PRESETS.values() for spec in (preset.spec, preset.paper_spec)]
 )

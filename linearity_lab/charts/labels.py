@@ -33,11 +33,17 @@ MARK_SIZE, MARK_MARGIN = (
 # Plotly moves a mark by pixels only along its own direction, so marks are turned by 90°
 # and given as others.
 TURNED = {
-    "triangle-up": "triangle-right", "triangle-right": "triangle-down", "triangle-down": "triangle-left",
-    "triangle-left": "triangle-up", "hourglass": "bowtie", "bowtie": "hourglass",
-    "diamond-wide": "diamond-tall", "diamond-tall": "diamond-wide", "line-ew": "line-ns",
+    "triangle-up": "triangle-right",
+    "triangle-right": "triangle-down",
+    "triangle-down": "triangle-left",
+    "triangle-left": "triangle-up",
+    "hourglass": "bowtie",
+    "bowtie": "hourglass",
+    "diamond-wide": "diamond-tall",
+    "diamond-tall": "diamond-wide",
+    "line-ew": "line-ns",
     "x": "x-thin",  # Plotly would move only the beginning of its path
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)

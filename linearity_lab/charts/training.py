@@ -157,12 +157,12 @@ def along_runs(
         if each.threshold is not None:
             add_level(figure, each.threshold, f"threshold {each.threshold:g}", row=index)
     columns = {each.column or each.what: each.of for each in quantities}
-    ends = [
-        f"{each.what} "
-        f"{', '.join(number(float(records[-1])) for run in runs if (records := _records(run, each.of)))}"
-        for each in quantities
-        if each.row
-    ]
+    ends = []
+    for each in quantities:
+        if each.row:
+            recorded = [_records(run, each.of) for run in runs]
+            last = [number(float(records[-1])) for records in recorded if records]
+            ends.append(f"{each.what} {', '.join(last)}")
     takeaway = takeaway or (f"At the end: {'; '.join(ends)}." if runs else "No run yet.")
     return Chart(
         figure, takeaway, record_rows(runs, names, {x_title: x, **columns}), caption, name, heading

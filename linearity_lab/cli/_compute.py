@@ -182,9 +182,10 @@ def report(
 
 
 def gallery(
-    *names: Annotated[str, Parameter(name="NAME")], out: str | None = str(GALLERY) if IS_CHECKOUT else None,
+    *names: Annotated[str, Parameter(name="NAME")],
+    out: str | None = str(GALLERY) if IS_CHECKOUT else None,
     json: bool | None = None,
-) -> int:  # fmt: skip
+) -> int:
     """Compute the results that the dashboard ships; the same command resumes after an interrupt.
 
     Args:
@@ -249,15 +250,18 @@ def _with_options(command: inspect.Signature, options: dict[str, str]) -> inspec
     ]
     named += [
         inspect.Parameter(
-            option, inspect.Parameter.KEYWORD_ONLY, default=None,
+            option,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None,
             annotation=Annotated[str | None, Parameter(help=help_of[name])],
         )
         for option, name in options.items()
-    ]  # fmt: skip
+    ]
     return command.replace(parameters=named)
 
 
 _OWN_SETTINGS = {
     option.strip("-").replace("-", "_"): name for option, name in OwnModelSpec.options.items()
 }
-own.__signature__ = _with_options(inspect.signature(own), _OWN_SETTINGS)  # type: ignore[attr-defined]
+_signature = _with_options(inspect.signature(own), _OWN_SETTINGS)
+own.__signature__ = _signature  # type: ignore[attr-defined]

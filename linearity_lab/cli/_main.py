@@ -54,7 +54,8 @@ def main(arguments: Sequence[str] | None = None, *, keep_code: bool = False) -> 
             for name in COMMANDS:
                 app[name]
         if given[0] in COMMANDS:
-            environment_settings()  # a wrong variable prevents every command, also those that do not read it
+            # A wrong variable prevents every command, also those that do not read it.
+            environment_settings()
         if keep_code and given[0] in _COMPUTE:
             from linearity_lab.runs.compiled_code import keep_compiled_code
 

@@ -125,7 +125,8 @@ def words_table(rows: Sequence[Mapping[str, str]], caption: str) -> None:
         )
         body.append(f'<tr><th scope="row">{_raised(first)}</th>{cells}</tr>')
     st.html(
-        f'<table class="words"><caption>{html.escape(caption)}</caption><thead><tr>{head}</tr></thead>'
+        f'<table class="words"><caption>{html.escape(caption)}</caption>'
+        f"<thead><tr>{head}</tr></thead>"
         f"<tbody>{''.join(body)}</tbody></table>"
     )
 

@@ -35,7 +35,8 @@ NEEDED = (
     "scipy>=1.14",
 )
 _INSTALL = (
-    "It needs ntk_core of Linearity Lab {version}, which is not on any package index. Install it once from the\n"
+    "It needs ntk_core of Linearity Lab {version}, which is not on any package index. "
+    "Install it once from the\n"
     "project's directory by `python -m pip install .`; then this runs in any folder."
 )
 _PROGRAM = '''\
@@ -67,9 +68,11 @@ settings = {settings}
 spec = linearity_lab.experiments.with_settings(linearity_lab.presets()["{preset}"], settings)
 assert linearity_lab.experiments.spec_digest(spec) == "{digest}"'''
 _PAGE_STYLE = (
-    "body{font-family:sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1B2430;background:#fff}"
+    "body{font-family:sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;"
+    "color:#1B2430;background:#fff}"
     "pre{overflow-x:auto;background:#F3F5F8;padding:.6rem}"
-    "@media print{button,.modebar,details{display:none}figure{break-inside:avoid;break-after:avoid}}"
+    "@media print{button,.modebar,details{display:none}"
+    "figure{break-inside:avoid;break-after:avoid}}"
 )
 
 # A browser prints to PDF: figures with their captions, without buttons.
@@ -105,7 +108,8 @@ def notebook(title: str, spec: Spec) -> str:
     """Return a Jupyter notebook (nbformat 4.5) of ``spec``:
     settings and cost, run, result with figure, table.
     """
-    about = f"# {title}\n\nThe settings are those of `{variation(spec)}`. {_INSTALL.format(version=__version__)}"
+    install = _INSTALL.format(version=__version__)
+    about = f"# {title}\n\nThe settings are those of `{variation(spec)}`. {install}"
     run = "*_, ended = linearity_lab.run(spec)\nended.result"
     code = [f"{_settings(spec)}\nspec", run, "draw(ended.result)", "print(ended.result.csv())"]
     cells: list[dict[str, object]] = [{"cell_type": "markdown", "source": about}]
@@ -166,7 +170,8 @@ def page_html(title: str, charts: Iterable[Chart], results: Sequence[ResultValue
         parts.append(f"<pre>{html.escape(command_line(result.spec))}</pre>")
         parts.append(f"<details><summary>Settings</summary><pre>{spec}</pre></details>")
     return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f"<title>{html.escape(title)}</title>"
         f'<meta name="viewport" content="width=device-width"><style>{_PAGE_STYLE}</style></head>'
         f"<body><main><h1>{html.escape(title)}</h1>{_PRINT}{''.join(parts)}</main></body></html>"
     )

@@ -60,7 +60,8 @@ def _mark(group: str | None) -> None:
     if group is not None:
         place = GROUPS.index(group) + 1
         st.html(
-            f'<style>[data-testid="stTopNav"] > :nth-child({place}) button {{ box-shadow: inset 0 -3px }}</style>'
+            f'<style>[data-testid="stTopNav"] > :nth-child({place}) button '
+            "{ box-shadow: inset 0 -3px }</style>"
         )
 
 

@@ -29,7 +29,8 @@ PREDICTED_POINTS, PREDICTED_STEPS = 200, 1_000
 class Uploaded:
     """Uploaded data as this session knows them."""
 
-    dataset: DatasetSpec  # settings for any experiment, with the chosen training points, scaling and seed
+    # Settings for any experiment, with the chosen training points, scaling and seed.
+    dataset: DatasetSpec
     title: str  # file name and shape of an input; visible only in this session
     total: int
     num_classes: int  # 0 for regression

@@ -66,17 +66,19 @@ class PathMeasure(Measure[Path]):
         if len(test_outputs):
             test_loss = float(mean_losses(loss_of, False, False, now.test_outputs, points.y_test))
         self._steps.append(step)
-        self._rows.append({
-            "outputs": outputs[points.followed],
-            "test_outputs": test_outputs[points.followed_test],
-            "loss": loss,
-            "test_loss": test_loss,
-            "accuracy": _accuracy(outputs, np.asarray(points.y)),
-            "test_accuracy": _accuracy(test_outputs, np.asarray(points.y_test)),
-            "distance": float(now.distance),
-            "largest_distance": float(now.largest_distance),
-            "gradient_norm": float(now.gradient_norm),
-        })  # fmt: skip
+        self._rows.append(
+            {
+                "outputs": outputs[points.followed],
+                "test_outputs": test_outputs[points.followed_test],
+                "loss": loss,
+                "test_loss": test_loss,
+                "accuracy": _accuracy(outputs, np.asarray(points.y)),
+                "test_accuracy": _accuracy(test_outputs, np.asarray(points.y_test)),
+                "distance": float(now.distance),
+                "largest_distance": float(now.largest_distance),
+                "gradient_norm": float(now.gradient_norm),
+            }
+        )
 
     def result(self) -> Path:
         """All records so far."""
@@ -187,13 +189,15 @@ class KernelPathMeasure(Measure[KernelPath]):
         for name, part in now.items():
             of_layers[name] = _share(part - self._first[name], first)
         self._layers.append(of_layers)
-        self._rows.append({
-            "change": _share(total - first, first),
-            "smallest": spectrum[-1],
-            "largest": spectrum[0],
-            "pre_output_smallest": pre_spectrum[-1],
-            "pre_output_change": _share(pre - self._first_pre, self._first_pre),
-        })  # fmt: skip
+        self._rows.append(
+            {
+                "change": _share(total - first, first),
+                "smallest": spectrum[-1],
+                "largest": spectrum[0],
+                "pre_output_smallest": pre_spectrum[-1],
+                "pre_output_change": _share(pre - self._first_pre, self._first_pre),
+            }
+        )
 
     def result(self) -> KernelPath:
         """All records so far."""

@@ -24,7 +24,8 @@ SHARES = (
     0.75,
     1.0,
 )  # points between start and end at which the kernel is computed; our choice
-SMALLEST = 1e-6  # share of the largest eigenvalue of K(w₀) below which others are excluded from its inverse
+# Share of the largest eigenvalue of K(w₀) below which others are excluded from its inverse.
+SMALLEST = 1e-6
 
 
 class LeastDistance(NamedTuple):

@@ -232,9 +232,14 @@ def sides_of(
             jax.vmap(partial(arranged, use, local=local))(cast(inputs[use.name])) for use in uses
         ]
         deltas = [deltas_of(use) for use in uses]
-        side = Side(
-            jnp.moveaxis(jnp.concatenate(parts, -2), 1, 0), jnp.moveaxis(jnp.concatenate(deltas, -2), 2, 0)
-        ) if uses else None  # fmt: skip
+        side = (
+            Side(
+                jnp.moveaxis(jnp.concatenate(parts, -2), 1, 0),
+                jnp.moveaxis(jnp.concatenate(deltas, -2), 2, 0),
+            )
+            if uses
+            else None
+        )
         found.append(side)
     return (found[0], found[1]), looked_up
 

@@ -77,9 +77,10 @@ def _traced(
         for layer, by in net.read_elementwise().items()
     }
     patched = {
-        name: layer for name, layer in net.layers.items()
+        name: layer
+        for name, layer in net.layers.items()
         if isinstance(layer, Convolution) and layer.stride == 1 and jax.default_backend() == "cpu"
-    }  # fmt: skip
+    }
     fed = net.layer_input_shapes(shape) if patched else {}
     patches = {
         places[name, "weight"]: Patches(fed[name][-1], partial(layer.patch_products, fed[name]))

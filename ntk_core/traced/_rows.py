@@ -490,5 +490,7 @@ def _repeated(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Sequence[Kn
 
 
 LOOPS: dict[str, Callable[[JaxprEqn, list[Known], Proof], Sequence[Known]]] = {
-    "scan": _scanned, "cond": _chosen, "while": _repeated,
-}  # fmt: skip
+    "scan": _scanned,
+    "cond": _chosen,
+    "while": _repeated,
+}

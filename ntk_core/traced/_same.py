@@ -260,8 +260,13 @@ def _equal(one: object, two: object) -> bool:
         return False
     left = np.asarray(one)
     right = np.asarray(two)
-    return bool(np.array_equal(np.ascontiguousarray(left).view(np.uint8), np.ascontiguousarray(right).view(np.uint8))
-                if left.ndim else left.tobytes() == right.tobytes())  # fmt: skip
+    return bool(
+        np.array_equal(
+            np.ascontiguousarray(left).view(np.uint8), np.ascontiguousarray(right).view(np.uint8)
+        )
+        if left.ndim
+        else left.tobytes() == right.tobytes()
+    )
 
 
 def same(

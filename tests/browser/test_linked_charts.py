@@ -14,7 +14,10 @@ from tests.browser.conftest import press_run, wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 # Three quick widths, then a slow one to stop; no run reaches the threshold.
-SWEEP = "/kernel_change?widths=2,3,4,30000&training.max_steps=2000&training.loss_threshold=1e-9&outputs=linear"
+SWEEP = (
+    "/kernel_change?widths=2,3,4,30000&training.max_steps=2000&training.loss_threshold=1e-9"
+    "&outputs=linear"
+)
 # Position of the first line's mean at this width, once it is clickable.
 PLACE = """width => {
   const plot = document.querySelector('.js-plotly-plot'), { xaxis, yaxis } = plot._fullLayout;

@@ -29,7 +29,10 @@ WIDTHS_SHOWN = """(() => {
   return seeds.length ? [...new Set(Array.from(seeds[0].x, Number))].join() : '';
 })()"""
 # One point, slow enough to watch.
-SLOW = "preset=hu-fig2&values=512&dataset.num_samples=1000&training.max_steps=20000&training.learning_rate=0.5"
+SLOW = (
+    "preset=hu-fig2&values=512&dataset.num_samples=1000&training.max_steps=20000"
+    "&training.learning_rate=0.5"
+)
 STEPS_SHOWN = """Math.max(0, ...(document.querySelector('.js-plotly-plot')?.data ?? [])
   .filter(trace => !trace.meta?.ghost).flatMap(trace => Array.from(trace.x ?? [])))"""
 

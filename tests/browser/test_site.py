@@ -25,9 +25,14 @@ from tests.browser.test_accessibility import violations
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 PRESETS = ("liu-fig1-left", "curves-in-one-dimension")
 PAGES = (
-    "index.html", "live.html", "gallery.html", "glossary.html", "truth.html", "figures/liu-fig1-left.html",
+    "index.html",
+    "live.html",
+    "gallery.html",
+    "glossary.html",
+    "truth.html",
+    "figures/liu-fig1-left.html",
     "figures/lecture.bottleneck.html",
-)  # fmt: skip
+)
 DRAWN = ".place[data-drawn] .js-plotly-plot .main-svg"
 PAINTED_MS = 3000  # on a busy machine; below 1 s on a quiet one (benchmarks)
 # axe checks only the first of repeated elements.

@@ -131,8 +131,11 @@ def test_a_reader_that_leaves_early_gets_no_traceback(finished):
     shell = subprocess.run(
         f"{sys.executable} -m linearity_lab run liu-fig1-left {' '.join(TINY)} --out {out} --json "
         "| head -c 20",
-        shell=True, cwd=ROOT, capture_output=True, check=True,
-    )  # fmt: skip
+        shell=True,
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    )
     assert shell.stdout == b'{"kind":"estimated",'
     assert shell.stderr == b""
 

@@ -42,8 +42,12 @@ SHARED_LOOKS = {
     if meaning.startswith(SHARING)
 }
 STYLES = {(look.color, look.dash, look.symbol): meaning for meaning, look in DISTINCT.items()}
-RAMP = {(look.color, look.dash, look.symbol) for count in range(1, 9) for index in range(count)
-        for look in [width_style(index, count, "")]}  # fmt: skip
+RAMP = {
+    (look.color, look.dash, look.symbol)
+    for count in range(1, 9)
+    for index in range(count)
+    for look in [width_style(index, count, "")]
+}
 OUTPUT_COLORS = {look.color for look in registry().values()}
 WRITTEN = [f"{folder.name}.{name}" for folder in page_folders() for name in charts_in(folder)]
 OF_THE_FORM = {*(f"drawing_{letter}" for letter in "abcd"), "kernel_c", "kernel_d"}

@@ -232,9 +232,11 @@ def test_no_other_markup_gets_through(text):
 @pytest.mark.parametrize(
     ("value", "error", "words"),
     [
-        (12.34, 0.62, "12.3 ± 0.6"), (0.0999, 0.0096, "0.10 ± 0.01"), (150.0, 31.0, "150 ± 31"),
+        (12.34, 0.62, "12.3 ± 0.6"),
+        (0.0999, 0.0096, "0.10 ± 0.01"),
+        (150.0, 31.0, "150 ± 31"),
         (0.25, float("nan"), "0.25"),
     ],
-)  # fmt: skip
+)
 def test_a_mean_has_the_digits_that_its_error_leaves(value, error, words):
     assert amount(Mean(value=value, standard_error=error, count=3)) == words

@@ -142,7 +142,8 @@ def test_program_states_what_it_needs():
     }
     tops = {name.partition(".")[0] for name in modules}
     foreign = tops - {"ntk_core", "linearity_lab"} - sys.stdlib_module_names
-    extras = "cyclopts distributed filelock pandas PIL psutil safetensors sqlalchemy torch torchax"  # on demand
+    # Imported on demand.
+    extras = "cyclopts distributed filelock pandas PIL psutil safetensors sqlalchemy torch torchax"
     assert (foreign - set(extras.split())) | {"plotly"} == names
 
 

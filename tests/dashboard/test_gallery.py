@@ -27,15 +27,51 @@ NAMES = [name for name in NAMES if not name.startswith(".")]
 WHOLE = ("kernel_change", "architectures", "hessian")
 # Other presets of their experiments have the same networks and losses.
 COVERED = (
-    "hu-fig2", "hu-fig3", "hu-fig4", "hu-fig4-fashion", "hu-fig4-cifar", "hu-fig4-cnn", "hu-fig4-cifar-cnn",
-    "hu-departure", "hu-theorem35", "richness-dial", "richness-anew", "no-price-on-digits", "learning-curves",
-    "after-kernel", "horizon-cross-entropy", "attention-head-dim", "attention-length", "adapter-width",
-    "adapter-width-change", "zhu-bottleneck-neurons", "zhu-unequal", "liu-fig1-right", "adapter-rank",
-    "kernel-convergence-pair", "liu-fig1-wide", "liu-shallow", "liu-parameterization", "catapult-anew", "catapult-run",
-    "richness-deep", "horizon-rate", "zhu-preactivations", "hu-fig3-cnn", "hu-fig5", "convolution", "zhu-pl",
-    "zhu-vector-output", "adding-networks", "adding-curves", "adding-adapters",
-    "edge-of-stability", "point-worth", "point-worth-width", "point-worth-swish",
-)  # fmt: skip
+    "hu-fig2",
+    "hu-fig3",
+    "hu-fig4",
+    "hu-fig4-fashion",
+    "hu-fig4-cifar",
+    "hu-fig4-cnn",
+    "hu-fig4-cifar-cnn",
+    "hu-departure",
+    "hu-theorem35",
+    "richness-dial",
+    "richness-anew",
+    "no-price-on-digits",
+    "learning-curves",
+    "after-kernel",
+    "horizon-cross-entropy",
+    "attention-head-dim",
+    "attention-length",
+    "adapter-width",
+    "adapter-width-change",
+    "zhu-bottleneck-neurons",
+    "zhu-unequal",
+    "liu-fig1-right",
+    "adapter-rank",
+    "kernel-convergence-pair",
+    "liu-fig1-wide",
+    "liu-shallow",
+    "liu-parameterization",
+    "catapult-anew",
+    "catapult-run",
+    "richness-deep",
+    "horizon-rate",
+    "zhu-preactivations",
+    "hu-fig3-cnn",
+    "hu-fig5",
+    "convolution",
+    "zhu-pl",
+    "zhu-vector-output",
+    "adding-networks",
+    "adding-curves",
+    "adding-adapters",
+    "edge-of-stability",
+    "point-worth",
+    "point-worth-width",
+    "point-worth-swish",
+)
 TO_THE_END = [name for name in NAMES if SPECS[name].experiment in WHOLE and name not in COVERED]
 TO_THE_END += ["zhu-fig2", "hu-fig1", "adding-many"]
 BEGUN = [
@@ -64,12 +100,14 @@ AT_START = {
 AT_THE_END = {
     name: {"rel": relative, "nan_ok": True}
     for relative, names in {
-        0.05: ("sup_change", "sup_difference", "ball_change"), 0.02: ("network.test_loss", "error"),
-        0.01: ("sup_distance", "hessian_norm"), 1e-3: ("norm", "kernel", "velocity", "linear.test_loss"),
+        0.05: ("sup_change", "sup_difference", "ball_change"),
+        0.02: ("network.test_loss", "error"),
+        0.01: ("sup_distance", "hessian_norm"),
+        1e-3: ("norm", "kernel", "velocity", "linear.test_loss"),
         1e-4: ("learning_rate",),
     }.items()
     for name in names
-}  # fmt: skip
+}
 EQUAL = ("outcome", "min_in_degree", "max_in_degree")
 
 

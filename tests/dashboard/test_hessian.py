@@ -80,8 +80,11 @@ def test_table_has_measured_exponents_and_verdicts():
 
 def test_verdict_needs_the_whole_interval_on_one_side():
     for exponent, interval, verdict in (
-        (-0.5, 0.1, "yes"), (0.0, 0.1, "no"), (-0.3, 0.1, "undecided"), (-0.5, float("nan"), "undecided")
-    ):  # fmt: skip
+        (-0.5, 0.1, "yes"),
+        (0.0, 0.1, "no"),
+        (-0.3, 0.1, "undecided"),
+        (-0.5, float("nan"), "undecided"),
+    ):
         assert becomes_linear(PowerLaw(exponent, interval, 1.0, 0.95, 10, 0)) == verdict
 
 

@@ -29,9 +29,18 @@ from ntk_core.networks.choices import OUTPUTS
 from tests.dashboard.open_pages import address, checked, open_page
 
 OTHER = LiveSettings(
-    1000, 2.5, "gelu", "swish", layers=2, bottleneck=3, target=OWN, seed=7, speed=10, tour=2,
+    1000,
+    2.5,
+    "gelu",
+    "swish",
+    layers=2,
+    bottleneck=3,
+    target=OWN,
+    seed=7,
+    speed=10,
+    tour=2,
     points=((-1.5, 0.25), (2.0, -1.0)),
-)  # fmt: skip
+)
 FILES = [*source.MODEL, "worker", *source.PAGE, "home", "early"]
 
 
@@ -65,10 +74,21 @@ def test_the_url_has_differences_the_component_everything():
 
 
 UNUSABLE = [
-    ("width", "3"), ("width", "4097"), ("width", "1e3"), ("rate", "4.1"), ("rate", "nan"), ("activation", "<b>"),
-    ("layers", "3"), ("target", "own"), ("seed", "-1"), ("points", "1:2:3"), ("points", "9:0"), ("points", "0:nan"),
-    ("points", ",".join(["0:0"] * 31)), ("points", "0:0," * 5000),
-]  # fmt: skip
+    ("width", "3"),
+    ("width", "4097"),
+    ("width", "1e3"),
+    ("rate", "4.1"),
+    ("rate", "nan"),
+    ("activation", "<b>"),
+    ("layers", "3"),
+    ("target", "own"),
+    ("seed", "-1"),
+    ("points", "1:2:3"),
+    ("points", "9:0"),
+    ("points", "0:nan"),
+    ("points", ",".join(["0:0"] * 31)),
+    ("points", "0:0," * 5000),
+]
 
 
 def test_unusable_settings_are_refused():

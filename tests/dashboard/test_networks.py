@@ -237,11 +237,24 @@ def test_impossible_canvas_report_is_refused_in_one_sentence():
     for _ in range(50):
         deep = [deep]
     refused = [
-        None, [], "graph", 3, edit(version=-1), edit(edit=2**40), edit(version="0"), edit(groups=None), edit(edges={}),
-        edit(groups=["a"]), edit(groups=[{"name": "a" * 81}]), edit(groups=[{"name": "a", "size": float("nan")}]),
-        edit(groups=[{"name": "a", "size": 10**400}]), edit(groups=[{"name": deep}]), edit(groups=[{"x": 1}]),
-        edit(groups=[{"name": "a" * 80}] * 5000), edit(edges=[{"source": {}, "target": "b"}]),
-    ]  # fmt: skip
+        None,
+        [],
+        "graph",
+        3,
+        edit(version=-1),
+        edit(edit=2**40),
+        edit(version="0"),
+        edit(groups=None),
+        edit(edges={}),
+        edit(groups=["a"]),
+        edit(groups=[{"name": "a" * 81}]),
+        edit(groups=[{"name": "a", "size": float("nan")}]),
+        edit(groups=[{"name": "a", "size": 10**400}]),
+        edit(groups=[{"name": deep}]),
+        edit(groups=[{"x": 1}]),
+        edit(groups=[{"name": "a" * 80}] * 5000),
+        edit(edges=[{"source": {}, "target": "b"}]),
+    ]
     for each in refused:
         with pytest.raises(InvalidInput) as reported:
             from_browser(each)

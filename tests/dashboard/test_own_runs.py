@@ -43,13 +43,24 @@ from tests.dashboard.open_pages import checked, open_page, press, words
 from tests.running import example as load_example
 
 REPORT = LinearityReportPoint(
-    num_inputs=5, num_outputs=2, num_params=42, output_change=0.5, output_error=0.031, second_order_share=0.03,
-    derivative_change=0.06, rounding=1e-6, kernel_change=0.44, kernel_interval=0.02, kernel_distance=0.01,
+    num_inputs=5,
+    num_outputs=2,
+    num_params=42,
+    output_change=0.5,
+    output_error=0.031,
+    second_order_share=0.03,
+    derivative_change=0.06,
+    rounding=1e-6,
+    kernel_change=0.44,
+    kernel_interval=0.02,
+    kernel_distance=0.01,
     layers=(
         LayerReport(name="head.w", num_params=12, distance=0.1, output_share=0.3, kernel_share=0.4),
-        LayerReport(name="body.w", num_params=30, distance=math.inf, output_share=0.7, kernel_share=0.6),
+        LayerReport(
+            name="body.w", num_params=30, distance=math.inf, output_share=0.7, kernel_share=0.6
+        ),
     ),
-)  # fmt: skip
+)
 LAYER = OwnLayer(name="w", kind="product", uses=1, positions=1, num_params=12, operations=())
 ORIGIN = Provenance(
     versions={"linearity-lab": "1"},
@@ -65,11 +76,17 @@ def made(*widths: int, **settings) -> OwnModelResult:
     for width in widths:
         runs = tuple(
             OwnModelRun(
-                seed=seed, learning_rate=1, outcome="converged", steps=(0, 9), change=(0, (1 + seed / 99) / width),
-                loss=(1, 0.01), hessian_norm=0.5, velocity=0.25,
+                seed=seed,
+                learning_rate=1,
+                outcome="converged",
+                steps=(0, 9),
+                change=(0, (1 + seed / 99) / width),
+                loss=(1, 0.01),
+                hessian_norm=0.5,
+                velocity=0.25,
             )
             for seed in range(3)
-        )  # fmt: skip
+        )
         points.append(
             OwnModelPoint(width=width, num_params=12, layers=(LAYER,), difference=1e-7, runs=runs)
         )
@@ -129,10 +146,14 @@ def test_nothing_that_a_browser_reaches_starts_one(store, monkeypatch):
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("code", "import os"), ("file", "../../model.py"), ("file", "/etc/model.py"), ("file", "model.sh"),
-        ("function", "__import__('os')"), ("sha256", "print(1)"),
+        ("code", "import os"),
+        ("file", "../../model.py"),
+        ("file", "/etc/model.py"),
+        ("file", "model.sh"),
+        ("function", "__import__('os')"),
+        ("sha256", "print(1)"),
     ],
-)  # fmt: skip
+)
 def test_a_spec_holds_a_name_and_a_hash_and_no_code(field, value):
     with pytest.raises(InvalidSpec):
         parse_spec({"experiment": "own_model", field: value})

@@ -13,16 +13,22 @@ from tests.dashboard.open_pages import checked, open_page
 @pytest.mark.parametrize(
     ("kind", "texts", "usual"),
     [
-        (ExploreSpec, {"architecture": "cnn", "activation": "ReLU"},
-         {"architecture.kind": "convnet", "architecture.activation": "relu"}),
-        (DynamicsSpec, {"data": "MNIST", "layers": "2"},
-         {"dataset.name": "mnist", "architecture.depth": "2"}),
+        (
+            ExploreSpec,
+            {"architecture": "cnn", "activation": "ReLU"},
+            {"architecture.kind": "convnet", "architecture.activation": "relu"},
+        ),
+        (
+            DynamicsSpec,
+            {"data": "MNIST", "layers": "2"},
+            {"dataset.name": "mnist", "architecture.depth": "2"},
+        ),
         (LearningRateSpec, {"outputs": "linear,swish"}, {"output": "swish"}),
         (DynamicsSpec, {"output": "Softmax output"}, {"outputs": "softmax"}),
         (HessianSpec, {"network": "resnet"}, {"networks.0.kind": "resnet"}),
         (ExploreSpec, {"nonsense": "1"}, {"nonsense": "1"}),
     ],
-)  # fmt: skip
+)
 def test_short_names_mean_settings_of_the_experiment(kind, texts, usual):
     assert usual_texts(kind, texts) == usual
 

@@ -84,9 +84,14 @@ def test_nonsense_in_the_url_does_no_harm(store):
     saved(store)
     app = open_page("results")
     for name, text in (
-        ("experiment", "nothing"), ("status", "../.."), ("sheet", "-3"), ("sheet", "9" * 40), ("sheet", "999"),
-        ("runs", "x,,0000000000000000,%"), ("text", "'; DROP TABLE lab_runs"),
-    ):  # fmt: skip
+        ("experiment", "nothing"),
+        ("status", "../.."),
+        ("sheet", "-3"),
+        ("sheet", "9" * 40),
+        ("sheet", "999"),
+        ("runs", "x,,0000000000000000,%"),
+        ("text", "'; DROP TABLE lab_runs"),
+    ):
         app.query_params = {name: text}
         assert len(checked(app.run()).checkbox) == (name != "text")
         assert store.runs().total == 1

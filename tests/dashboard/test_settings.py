@@ -147,12 +147,15 @@ def settled(setting, text):
 @pytest.mark.parametrize(
     ("name", "text", "value"),
     [
-        ("widths", "30, 1e4,100", (30, 100, 10_000)), ("widths", "1e2 3e2;1000", (100, 300, 1000)),
-        ("widths", "[30, 100]", (30, 100)), ("architecture.use_bias", "False", False),
-        ("training.learning_rate", "1e-2", 0.01), ("training.max_steps", "1e3", 1000),
+        ("widths", "30, 1e4,100", (30, 100, 10_000)),
+        ("widths", "1e2 3e2;1000", (100, 300, 1000)),
+        ("widths", "[30, 100]", (30, 100)),
+        ("architecture.use_bias", "False", False),
+        ("training.learning_rate", "1e-2", 0.01),
+        ("training.max_steps", "1e3", 1000),
         ("outputs", "linear,tanh", ("linear", "tanh")),
     ],
-)  # fmt: skip
+)
 def test_text_is_read_as_people_write_it(name, text, value):
     spec, problems = spec_from_texts({name: text}, KernelChangeSpec())
     assert problems == ()
@@ -162,11 +165,16 @@ def test_text_is_read_as_people_write_it(name, text, value):
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        *(("widths", text) for text in ("0", "1e9", "abc", "30.5", "nan", "", ",".join(map(str, range(1, 40))))),
-        ("training.max_steps", "1e999"), ("outputs", "linear,argmax"), ("architecture.depth", "9" * 5000),
+        *(
+            ("widths", text)
+            for text in ("0", "1e9", "abc", "30.5", "nan", "", ",".join(map(str, range(1, 40))))
+        ),
+        ("training.max_steps", "1e999"),
+        ("outputs", "linear,argmax"),
+        ("architecture.depth", "9" * 5000),
         ("dataset.resolution", "8"),  # an option of another data set
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_used_keeps_its_default_and_is_named(name, text):
     spec, problems = spec_from_texts({name: text, "num_seeds": "7"}, KernelChangeSpec())
     assert spec == KernelChangeSpec(num_seeds=7)

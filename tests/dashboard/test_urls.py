@@ -14,17 +14,66 @@ from linearity_lab.settings.grammar import differences, settings, spec_from_text
 from tests.dashboard.open_pages import ROOT, address, checked, form_sentences, open_page, words
 
 SEED = 20260101
-# fmt: off
 WILD = (
-    "", " ", "0", "-1", "1e999", "nan", "inf", "-inf", "1e-320", "9" * 400, "1,2,,3", "1;2;3", ",".join(["3"] * 3000),
-    "true", "None", "null", "[]", "{}", '{"a": [1, 2]}', "[[[[[[", "<script>alert(1)</script>", "javascript:alert(1)",
-    "![x](http://example.com/x.png)", "[a](b) :red[c] $\\frac{1}{0}$ **d** `e`", "'; DROP TABLE "
-                                                                                 "points; --",
-    "../../../../etc/passwd", "%00%ff%25%zz", "\x00\x01\x7f", "\u202eabc\u0000ÿ", "Ω≈ç√∫˜µ≤≥÷", "１２３", "٣",
-    "🦄" * 300, "a" * 10_000, "0x10", "1_000", "+5", "linear,linear", "relu\nrelu", "__class__", "model_fields",
-    "{0.__class__}", "%s%n%d",
+    "",
+    " ",
+    "0",
+    "-1",
+    "1e999",
+    "nan",
+    "inf",
+    "-inf",
+    "1e-320",
+    "9" * 400,
+    "1,2,,3",
+    "1;2;3",
+    ",".join(["3"] * 3000),
+    "true",
+    "None",
+    "null",
+    "[]",
+    "{}",
+    '{"a": [1, 2]}',
+    "[[[[[[",
+    "<script>alert(1)</script>",
+    "javascript:alert(1)",
+    "![x](http://example.com/x.png)",
+    "[a](b) :red[c] $\\frac{1}{0}$ **d** `e`",
+    "'; DROP TABLE points; --",
+    "../../../../etc/passwd",
+    "%00%ff%25%zz",
+    "\x00\x01\x7f",
+    "\u202eabc\u0000ÿ",
+    "Ω≈ç√∫˜µ≤≥÷",
+    "１２３",
+    "٣",
+    "🦄" * 300,
+    "a" * 10_000,
+    "0x10",
+    "1_000",
+    "+5",
+    "linear,linear",
+    "relu\nrelu",
+    "__class__",
+    "model_fields",
+    "{0.__class__}",
+    "%s%n%d",
 )
-ODD = ("preset", "job", "a.job", "b.job", "graph", "", "seed ", "SEED", "a.b.c.d", "__proto__", "spec", "é", "x" * 500)
+ODD = (
+    "preset",
+    "job",
+    "a.job",
+    "b.job",
+    "graph",
+    "",
+    "seed ",
+    "SEED",
+    "a.b.c.d",
+    "__proto__",
+    "spec",
+    "é",
+    "x" * 500,
+)
 SPECS: dict[str, type] = {preset.spec.experiment: type(preset.spec) for preset in PRESETS.values()}
 NAMES = tuple(entry.name for entry in PAGES)
 ON_NO_PAGE = "kernel-convergence"
@@ -55,11 +104,13 @@ def test_every_page_is_in_the_menu_and_opens_without_a_gallery(apps):
     assert [name for name, app in apps.items() if not app.title] == []
 
 
-
-
 def wild_query(page: str, draw: random.Random) -> dict[str, str | list[str]]:
     """Known and unknown settings with random values."""
-    known = [setting.name for setting in settings(SPECS[page])] if page in SPECS else ["step", "term", "run"]
+    known = (
+        [setting.name for setting in settings(SPECS[page])]
+        if page in SPECS
+        else ["step", "term", "run"]
+    )
     query: dict[str, str | list[str]] = {}
     for _ in range(draw.randint(1, 12)):
         text = draw.choice(WILD) if draw.random() < 0.8 else str(draw.uniform(-1e6, 1e6))
@@ -82,14 +133,19 @@ def test_no_address_ends_in_a_traceback(page, apps):
 @pytest.mark.parametrize("page", SPECS)
 def test_what_cannot_be_used_is_named_in_one_sentence(page, apps):
     shown = warnings(at(apps[page], num_seeds="-3", nothing="1", job="no such run"))
-    for begin in ("In the URL, Seeds: -3 cannot be used", "In the URL, nothing: ", "In the URL, "
-                                                                                   "job: "):
+    for begin in (
+        "In the URL, Seeds: -3 cannot be used",
+        "In the URL, nothing: ",
+        "In the URL, job: ",
+    ):
         assert sum(sentence.startswith(begin) for sentence in shown) == 1, shown
     assert address(apps[page]) == {}
 
 
 # The last preset of each page.
-LAST = {preset.spec.experiment: name for name, preset in PRESETS.items() if name != ON_NO_PAGE}.values()
+LAST = {
+    preset.spec.experiment: name for name, preset in PRESETS.items() if name != ON_NO_PAGE
+}.values()
 
 
 @pytest.mark.parametrize("name", LAST)
@@ -117,21 +173,29 @@ def test_settings_of_the_url_fill_the_form_and_stay_in_the_url(apps):
     assert set(address(checked(app.run()))) == {"widths"}
 
 
-
-
 OTHERS = PRESETS["zhu-fig2"].spec
 INVALID: list[tuple[str, dict[str, str]]] = [
     *(("kernel_change", {"preset": name}) for name in ("liu-fig9", ON_NO_PAGE, "zhu-fig2")),
-    *(("kernel_change", {"job": job}) for job in ("../../etc/passwd", "0" * 5000, spec_digest(OTHERS)[:16])),
-    ("kernel_change", {"widths": "0", "num_seeds": "nan", "outputs": "linear,,nothing", "nothing": "1"}),
-    ("kernel_change", {"architecture.depth": "99", "architecture.activation": "[click](http://example.com)"}),
+    *(
+        ("kernel_change", {"job": job})
+        for job in ("../../etc/passwd", "0" * 5000, spec_digest(OTHERS)[:16])
+    ),
+    (
+        "kernel_change",
+        {"widths": "0", "num_seeds": "nan", "outputs": "linear,,nothing", "nothing": "1"},
+    ),
+    (
+        "kernel_change",
+        {"architecture.depth": "99", "architecture.activation": "[click](http://example.com)"},
+    ),
     ("architectures", {"architectures.1.kind": "[x](http://y)", "architectures.1.depth": "99"}),
-    ("lecture", {"step": "99"}), ("lecture", {"step": "[a](http://b)", "present": "maybe", "widths": "30"}),
-    ("lecture", {"show": "31"}), ("glossary", {"term": "[a](http://b)"}), ("glossary", {"word": "x" * 5000}),
+    ("lecture", {"step": "99"}),
+    ("lecture", {"step": "[a](http://b)", "present": "maybe", "widths": "30"}),
+    ("lecture", {"show": "31"}),
+    ("glossary", {"term": "[a](http://b)"}),
+    ("glossary", {"word": "x" * 5000}),
     ("live", {"width": "4097", "rate": "nan", "points": "9:0", "activation": "<b>", "seed": "-1"}),
-]  # fmt: skip
-
-
+]
 
 
 @pytest.mark.parametrize(("page", "texts"), INVALID)
@@ -141,15 +205,18 @@ def test_invalid_parts_of_the_url_are_named_and_dropped(page, texts, apps, modul
     reported = warnings(app)
     assert len(reported) == len(texts)
     for sentence in reported:
-        assert sentence.startswith("In the URL, Network B, " if page == "architectures" else "In the URL, ")
+        assert sentence.startswith(
+            "In the URL, Network B, " if page == "architectures" else "In the URL, "
+        )
         assert "cannot be used; use " in sentence
         assert ("one of liu-fig1-left" in sentence) == ("preset" in texts)
     assert address(app) == {}
 
 
 def test_text_from_the_url_is_shown_as_text_until_it_is_mended(apps):
-    app = at(apps["kernel_change"], architecture__activation="[a](http://b) ![c](d) :red[e] $f$ "
-                                                             "<b>")
+    app = at(
+        apps["kernel_change"], architecture__activation="[a](http://b) ![c](d) :red[e] $f$ <b>"
+    )
     (shown,) = [element.value for element in app.warning]
     for mark in ("[a]", "![c]", ":red[", "$f$", "<b>"):
         assert mark not in shown

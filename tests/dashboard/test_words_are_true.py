@@ -196,9 +196,18 @@ def unusable(result: Any) -> Any:
 MADE = {"rising": rising, "flat": flat, "unusable": unusable}
 # One sweep of every kind of page whose points can be exchanged.
 OTHER_SETTINGS = (
-    "liu-fig1-left", "liu-table1", "bottleneck", "zhu-fig2", "liu-lazy", "richness-dial", "catapult-map",
-    "horizon-cross-entropy", "price-of-linearity", "liu-true-and-linearized", "liu-section5",
-)  # fmt: skip
+    "liu-fig1-left",
+    "liu-table1",
+    "bottleneck",
+    "zhu-fig2",
+    "liu-lazy",
+    "richness-dial",
+    "catapult-map",
+    "horizon-cross-entropy",
+    "price-of-linearity",
+    "liu-true-and-linearized",
+    "liu-section5",
+)
 
 
 def slope_of(trace: Any) -> float:
@@ -254,9 +263,15 @@ def faults(key: str, chart: Chart) -> Iterator[str]:
 
 # Every figure of every preset takes half a minute; these had false sentences beside them.
 FIRST = (
-    "liu-fig1-left", "liu-parameterization", "relu-and-tanh", "adapter-rank-change", "zhu-unequal", "horizon-rate",
-    "no-price-on-digits", "hu-theorem35",
-)  # fmt: skip
+    "liu-fig1-left",
+    "liu-parameterization",
+    "relu-and-tanh",
+    "adapter-rank-change",
+    "zhu-unequal",
+    "horizon-rate",
+    "no-price-on-digits",
+    "hu-theorem35",
+)
 
 
 def in_tiers(names: Iterable[str], first: Collection[str]) -> list[Any]:

@@ -27,9 +27,17 @@ def test_descent_is_what_the_trained_linear_model_does():
     form = closed_form(params, x, y)
     rate = 0.9 * form.stable_rate  # directions beyond ηλ/n = 1 overshoot at every step
     history = train(
-        NET, params, x[:N], y, learning_rate=rate, max_steps=300, x_test=x[N:], y_test=y_test, linear_route="weights",
+        NET,
+        params,
+        x[:N],
+        y,
+        learning_rate=rate,
+        max_steps=300,
+        x_test=x[N:],
+        y_test=y_test,
+        linear_route="weights",
         kernels=False,
-    )  # fmt: skip
+    )
     train_outputs, test_outputs = form.descent(history.steps, rate)
     # 300 steps in weights of size √p sum rounding errors of 1e-16 each.
     np.testing.assert_allclose(train_outputs, history.linearized.outputs, rtol=1e-9, atol=1e-10)

@@ -216,9 +216,17 @@ def test_wide_networks_approach_the_infinite_width_prediction():
     for width in (100, 10_000):
         net = FullyConnected(width=width, num_outputs=2, activation="erf", use_bias=True)
         history = train(
-            net, net.init(jax.random.key(0), (3,)), x[:6], y[:6], learning_rate=0.3, max_steps=50, x_test=x[6:],
-            y_test=y[6:], infinite_width=True, kernels=False,
-        )  # fmt: skip
+            net,
+            net.init(jax.random.key(0), (3,)),
+            x[:6],
+            y[:6],
+            learning_rate=0.3,
+            max_steps=50,
+            x_test=x[6:],
+            y_test=y[6:],
+            infinite_width=True,
+            kernels=False,
+        )
         np.testing.assert_allclose(history.infinite.outputs[0], history.network.outputs[0])
         apart.append(
             np.abs(history.infinite.test_outputs[-1] - history.network.test_outputs[-1]).max()

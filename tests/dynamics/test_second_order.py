@@ -88,9 +88,16 @@ def test_linear_model_has_a_closed_form(steps):
     x = rng.standard_normal((6, 11))
     y = rng.standard_normal((6, 2))
     history = train(
-        lambda w, rows: rows @ w, np.zeros((11, 2)), x, y, optimizer="gauss-newton",
-        max_steps=steps, num_records=2, kernels=False, linearized=False,
-    )  # fmt: skip
+        lambda w, rows: rows @ w,
+        np.zeros((11, 2)),
+        x,
+        y,
+        optimizer="gauss-newton",
+        max_steps=steps,
+        num_records=2,
+        kernels=False,
+        linearized=False,
+    )
     kernel = np.einsum("ik,jk,ab->ijab", x, x, np.eye(2))
     expected = y.reshape(-1) - contraction(kernel, steps) @ y.reshape(-1)
     assert history.network.outputs[-1].reshape(-1) == pytest.approx(expected, abs=2e-5)
@@ -115,9 +122,15 @@ def test_only_trainable_weights_move():
     params, x, y, _, _ = problem(net)
     names = list(params)
     history = train(
-        net, params, x, y, optimizer="gauss-newton", max_steps=2, kernels=False,
+        net,
+        params,
+        x,
+        y,
+        optimizer="gauss-newton",
+        max_steps=2,
+        kernels=False,
         trainable=[names[-1]],
-    )  # fmt: skip
+    )
     first = jax.tree.leaves(params[names[0]])[0]
     assert np.array_equal(jax.tree.leaves(history.params[names[0]])[0], first)
     assert history.network.loss[-1] < history.network.loss[0]

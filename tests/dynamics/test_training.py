@@ -69,10 +69,21 @@ def test_every_optimizer_takes_the_steps_of_a_plain_optax_loop(route, name):
     optimizer, transformation = OPTIMIZERS[name]
     params, x, y, x_test, y_test = problem()
     history = train(
-        NET, params, x, y, optimizer=optimizer, learning_rate=0.1, max_steps=7, num_records=3, x_test=x_test,
-        y_test=y_test, key=KEY, kernels=False, linearized=route != "network",
+        NET,
+        params,
+        x,
+        y,
+        optimizer=optimizer,
+        learning_rate=0.1,
+        max_steps=7,
+        num_records=3,
+        x_test=x_test,
+        y_test=y_test,
+        key=KEY,
+        kernels=False,
+        linearized=route != "network",
         linear_route="auto" if route == "network" else route,
-    )  # fmt: skip
+    )
     apply = NET.apply if route == "network" else linearize(NET, params)
     rows = batches(optimizer.batch_size, len(x), 7)
     last = plain_loop(apply, params, Loss("linear"), x, y, transformation(0.1), rows)
@@ -106,11 +117,21 @@ def test_both_routes_of_the_linear_model_agree_for_every_loss(output, kind):
     y, y_test = (2 * y - 1, 2 * y_test - 1) if kind == "logistic" else (y, y_test)
     by = {
         route: train(
-            net, params, x, y, loss=kind, learning_rate=0.3, max_steps=50, num_records=5, x_test=x_test, y_test=y_test,
-            linear_route=route, kernels=False,
+            net,
+            params,
+            x,
+            y,
+            loss=kind,
+            learning_rate=0.3,
+            max_steps=50,
+            num_records=5,
+            x_test=x_test,
+            y_test=y_test,
+            linear_route=route,
+            kernels=False,
         ).linearized
         for route in ("kernel", "weights")
-    }  # fmt: skip
+    }
     for name in (
         "outputs",
         "test_outputs",
@@ -203,9 +224,19 @@ def test_records_are_what_the_definitions_say():
 
     linear = history.linearized
     gap = np.asarray(net.apply(last, x)) - np.asarray(
-        linearize(net, params)(plain_loop(linearize(net, params), params, Loss("linear"), x, y, optax.sgd(0.2),
-                                          batches(None, len(x), 6)), x)
-    )  # fmt: skip
+        linearize(net, params)(
+            plain_loop(
+                linearize(net, params),
+                params,
+                Loss("linear"),
+                x,
+                y,
+                optax.sgd(0.2),
+                batches(None, len(x), 6),
+            ),
+            x,
+        )
+    )
     assert history.difference.mean_square[-1] == pytest.approx((gap**2).sum(1).mean(), rel=1e-6)
     assert linear.outcome == path.outcome == "finished"
 
@@ -234,9 +265,14 @@ def test_training_layout_equals_the_plain_gradient(net):
     y = jax.nn.one_hot(np.arange(6) % 2, 2)
     trained, fixed = net.partition(params)
     plain = plain_loop(
-        lambda w, x: net.pre_outputs(merge(w, fixed), x), trained, Loss("linear"), x, y, optax.sgd(0.3),
+        lambda w, x: net.pre_outputs(merge(w, fixed), x),
+        trained,
+        Loss("linear"),
+        x,
+        y,
+        optax.sgd(0.3),
         batches(None, 6, 5),
-    )  # fmt: skip
+    )
     history = train(
         net,
         params,

@@ -26,34 +26,73 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str, str]]] = {
         ({"dataset.name": "sine"}, "outputs", "other outputs, for data without classes"),
         ({"measured": "velocity", "keep_kernels": True}, "keep_kernels", "off if only"),
         ({"measured": "velocity", "infinite_width": True}, "infinite_width", "off if only"),
-        ({"architecture.depth": 3, "architecture.relative_widths": [1, 2]}, "architecture.relative_widths", ""),
-        ({"architecture.kind": "resnet", "architecture.relative_widths": [1]}, "architecture.relative_widths", ""),
-        ({"architecture.use_bias": False, "architecture.bias_layers": [1]}, "architecture.bias_layers", ""),
+        (
+            {"architecture.depth": 3, "architecture.relative_widths": [1, 2]},
+            "architecture.relative_widths",
+            "",
+        ),
+        (
+            {"architecture.kind": "resnet", "architecture.relative_widths": [1]},
+            "architecture.relative_widths",
+            "",
+        ),
+        (
+            {"architecture.use_bias": False, "architecture.bias_layers": [1]},
+            "architecture.bias_layers",
+            "",
+        ),
         ({"architecture.bottleneck_activation": "tanh"}, "architecture.bottleneck_activation", ""),
-        ({"dataset.name": "cifar2", "architecture.kind": "convnet", "architecture.pool_size": 3},
-         "architecture.pool_size", ""),
-        ({"dataset.name": "cifar2", "architecture.kind": "mixed", "architecture.depth": 2,
-          "architecture.kernel_size": 9}, "architecture.kernel_size", ""),
+        (
+            {"dataset.name": "cifar2", "architecture.kind": "convnet", "architecture.pool_size": 3},
+            "architecture.pool_size",
+            "",
+        ),
+        (
+            {
+                "dataset.name": "cifar2",
+                "architecture.kind": "mixed",
+                "architecture.depth": 2,
+                "architecture.kernel_size": 9,
+            },
+            "architecture.kernel_size",
+            "",
+        ),
     ],
     "architectures": [
         ({**NUMBERS, "architectures.1.kind": "convnet"}, "architectures.1.kind", "with images"),
         ({"architectures": 5}, "architectures", "1 to 4 groups of settings"),
     ],
     "hessian": [
-        ({"dataset.name": "gaussian-mixture", "networks": [{"kind": "convnet"}]}, "networks.0.kind", "with images"),
+        (
+            {"dataset.name": "gaussian-mixture", "networks": [{"kind": "convnet"}]},
+            "networks.0.kind",
+            "with images",
+        ),
         ({"networks": [LINEAR, LINEAR]}, "networks.1.kind", "differs from all earlier ones"),
         ({"networks": [LINEAR] * 13}, "networks", "1 to 12 groups of settings"),
-        ({"networks": 1, "networks.0.output": "softmax", "dataset.name": "sine"}, "networks.0.output", ""),
+        (
+            {"networks": 1, "networks.0.output": "softmax", "dataset.name": "sine"},
+            "networks.0.output",
+            "",
+        ),
         ({"dataset.num_samples": 6, "num_inputs": 7}, "num_inputs", "1 to 6"),
         ({"radii": [0]}, "radii", "a number above 0"),
         ({"swept": "num_tokens"}, "swept", "unless the data are generated sequences"),
-        ({"swept": "num_tokens", "widths": [2, 4], "dataset.name": "majority"}, "widths", "an odd number"),
+        (
+            {"swept": "num_tokens", "widths": [2, 4], "dataset.name": "majority"},
+            "widths",
+            "an odd number",
+        ),
     ],
     "dynamics": [
         ({"dataset.name": "sine", "outputs": ["softmax"]}, "outputs", ""),
         ({"dataset.name": "sine", "loss": "cross-entropy"}, "loss", "square"),
         ({"methods": ["sgd"], "batch_size": 10_000}, "batch_size", "the number of training points"),
-        ({"dataset.name": "gaussian-mixture", "architecture.kind": "convnet"}, "architecture.kind", "only with images"),
+        (
+            {"dataset.name": "gaussian-mixture", "architecture.kind": "convnet"},
+            "architecture.kind",
+            "only with images",
+        ),
         ({"architecture.kind": "densenet"}, "infinite_width", ""),
     ],
     "optimization": [
@@ -72,13 +111,21 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str, str]]] = {
         ({"dataset.num_samples": 1500}, "dataset.num_samples", "a kernel of n·C rows is inverted"),
     ],
     "lazy": [
-        ({"architecture.initial_output": "symmetric"}, "architecture.initial_output", "the compared outputs at w₀"),
+        (
+            {"architecture.initial_output": "symmetric"},
+            "architecture.initial_output",
+            "the compared outputs at w₀",
+        ),
         ({"richness": [0.6]}, "richness", ""),
     ],
     "depth_width": [({"depths": [65]}, "depths", ""), ({"num_kernels": 19}, "num_kernels", "20")],
     "dag": [
         ({"graph": "{"}, "graph", "JSON"),
-        ({"graph": {"groups": [{"name": "a", "size": 0}], "edges": []}}, "graph", "groups.a.size: 0"),
+        (
+            {"graph": {"groups": [{"name": "a", "size": 0}], "edges": []}},
+            "graph",
+            "groups.a.size: 0",
+        ),
         ({"graph": str(dense_graph(2)).replace('"b"', '"c"', 1)}, "graph", "edges"),
         ({"compared": ["shared-weights"]}, "compared", "images"),
         ({"graph": str(shared_graph(1))}, "graph", "images"),
@@ -87,14 +134,26 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str, str]]] = {
     "early_time": [
         ({"swept": "input_dim", "dataset": {"name": "cifar2"}}, "swept", ""),
         ({"network": {"kind": "convnet"}}, "network.kind", "convnet-1d"),
-        ({"network": {"kind": "convnet-1d"}, "dataset": {"name": "cifar2"}}, "network.kind", "convnet with images"),
+        (
+            {"network": {"kind": "convnet-1d"}, "dataset": {"name": "cifar2"}},
+            "network.kind",
+            "convnet with images",
+        ),
         ({"values": [3]}, "values", "even numbers"),
         ({"dataset": {"input_dim": 2, "spectrum": [1, 2, 3]}}, "dataset.input_dim", "at least 3"),
-        ({"training": {"batch_size": 6000}}, "training.batch_size", "the number of training points"),
+        (
+            {"training": {"batch_size": 6000}},
+            "training.batch_size",
+            "the number of training points",
+        ),
         ({"training": {"rate_hidden": 0, "rate_output": 0}}, "training.rate_output", "above 0"),
         ({"kernel_samples": 6000}, "kernel_samples", "the number of training points"),
         ({"dataset": {"name": "cifar2", "num_samples": 20000}}, "dataset.num_samples", ""),
-        ({"swept": "input_dim", "values": [2, 9000], "width_exponent": 4}, "width_exponent", "below 10,000,000"),
+        (
+            {"swept": "input_dim", "values": [2, 9000], "width_exponent": 4},
+            "width_exponent",
+            "below 10,000,000",
+        ),
     ],
     "learning_rate": [
         ({"dataset.num_samples": 401}, "dataset.num_samples", "at most 400"),
@@ -115,7 +174,7 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str, str]]] = {
         ({"dataset": {"name": "points"}, "samples": [3], "draws": "network"}, "samples", "none"),
         ({"richness": [0.6]}, "richness", ""),
     ],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)

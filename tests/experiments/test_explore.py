@@ -51,9 +51,17 @@ def test_linear_model_equals_that_in_weight_space(small, output):
     )
     params = net.init(initial_key(0, 6), data.input_shape)
     history = train(
-        net, params, data.x, data.y, loss=Loss(output), learning_rate=run.learning_rate,
-        max_steps=12, num_records=5, linear_route="weights", followed=list(point.followed),
-    )  # fmt: skip
+        net,
+        params,
+        data.x,
+        data.y,
+        loss=Loss(output),
+        learning_rate=run.learning_rate,
+        max_steps=12,
+        num_records=5,
+        linear_route="weights",
+        followed=list(point.followed),
+    )
     assert run.steps == tuple(history.steps.tolist())
     np.testing.assert_allclose(run.loss_linear, history.linearized.loss, rtol=1e-4)
     np.testing.assert_allclose(run.loss, history.network.loss, rtol=1e-4)

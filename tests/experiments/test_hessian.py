@@ -225,10 +225,16 @@ def test_ball_counts_six_copies_and_refuses_before_tracing(monkeypatch):
 @pytest.mark.slow
 def test_length_sweep_uses_data_of_every_length():
     changed = {
-        "dataset.name": "random-sequences", "dataset.num_tokens": 7, "dataset.input_dim": 3,
-        "swept": "num_tokens", "widths": [2, 4], "fixed_width": 5, "shares": True, "num_seeds": 1,
+        "dataset.name": "random-sequences",
+        "dataset.num_tokens": 7,
+        "dataset.input_dim": 3,
+        "swept": "num_tokens",
+        "widths": [2, 4],
+        "fixed_width": 5,
+        "shares": True,
+        "num_seeds": 1,
         "networks": [{"kind": "attention", "num_heads": 2}],
-    }  # fmt: skip
+    }
     result = result_of(with_settings(SMALL, changed))
     for point in result.points:
         assert (point.place, point.num_tokens, point.wide_width) == (point.width, point.width, 5)

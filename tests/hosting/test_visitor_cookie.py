@@ -64,9 +64,17 @@ def test_changed_and_foreign_cookies_name_no_one(monkeypatch):
     assert visitor_of({COOKIE: value}) == name
     last = "0" if signature[-1] != "0" else "1"
     for forged in (
-        name, f"{name}.", f".{signature}", f"x{name}.{signature}", f"{name}.{signature[:-1]}{last}",
-        f"{name}.{signature}0", "", ".", "é.é", "a" * 100_000,
-    ):  # fmt: skip
+        name,
+        f"{name}.",
+        f".{signature}",
+        f"x{name}.{signature}",
+        f"{name}.{signature[:-1]}{last}",
+        f"{name}.{signature}0",
+        "",
+        ".",
+        "é.é",
+        "a" * 100_000,
+    ):
         assert visitor_of({COOKIE: forged}) == "", forged[:60]
     assert visitor_of({}) == ""
     assert visitor_in("\x00=;;;=") == ""

@@ -112,8 +112,11 @@ class Session:
 
 OWN_ORIGINS = ("http://lab.example.org:8501", "https://LAB.example.org:8501", None)
 OTHER_ORIGINS = (
-    "http://localhost:1234", "http://lab.example.org", "http://lab.example.org.evil.example:8501", "null",
-)  # fmt: skip
+    "http://localhost:1234",
+    "http://lab.example.org",
+    "http://lab.example.org.evil.example:8501",
+    "null",
+)
 
 
 @pytest.mark.parametrize("origin", [*OWN_ORIGINS, *OTHER_ORIGINS])

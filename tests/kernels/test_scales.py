@@ -84,8 +84,14 @@ def test_kernel_beyond_its_type_is_refused(scale: float) -> None:
 
 @pytest.mark.parametrize(
     ("dtype", "scale"),
-    [(np.float32, 1e-40), (np.float32, 1e-30), (np.float32, 3e38), (np.float16, 6e4), (jnp.bfloat16, 1e30)],
-)  # fmt: skip
+    [
+        (np.float32, 1e-40),
+        (np.float32, 1e-30),
+        (np.float32, 3e38),
+        (np.float16, 6e4),
+        (jnp.bfloat16, 1e30),
+    ],
+)
 def test_change_of_given_kernels_at_every_scale(dtype: type, scale: float) -> None:
     first = jnp.asarray(np.full((300, 300), scale), dtype)
     last = jnp.asarray(np.full((300, 300), 0.75 * scale), dtype)

@@ -72,15 +72,25 @@ def gpt2():
 
 
 MODULES = {
-    "mlp": (lambda: nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 2)), drawn(4, 3), "apap"),
+    "mlp": (
+        lambda: nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 2)),
+        drawn(4, 3),
+        "apap",
+    ),
     "batch normalization": (
-        lambda: nn.Sequential(nn.Linear(3, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2)), drawn(4, 3), None,
+        lambda: nn.Sequential(nn.Linear(3, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2)),
+        drawn(4, 3),
+        None,
     ),
     "residual": (Residual, drawn(3, 3, 6, 6), None),
-    "transformer": (lambda: Sequence(nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)), TOKENS, None),
+    "transformer": (
+        lambda: Sequence(nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)),
+        TOKENS,
+        None,
+    ),
     "gru": (lambda: Sequence(nn.GRU(4, 4, batch_first=True)), TOKENS, None),
     "gpt-2": (gpt2, np.maximum(TOKENS, 1), None),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -119,10 +129,15 @@ def test_a_model_of_keras_has_the_kernel_of_its_jacobians(monkeypatch):
     keras = pytest.importorskip("keras", reason="make torch installs it")
     keras.utils.set_random_seed(0)
     layers = keras.layers
-    model = keras.Sequential([
-        keras.Input((6, 6, 2)), layers.Conv2D(4, 3, activation="relu"), layers.BatchNormalization(),
-        layers.GlobalAveragePooling2D(), layers.Dense(2),
-    ])  # fmt: skip
+    model = keras.Sequential(
+        [
+            keras.Input((6, 6, 2)),
+            layers.Conv2D(4, 3, activation="relu"),
+            layers.BatchNormalization(),
+            layers.GlobalAveragePooling2D(),
+            layers.Dense(2),
+        ]
+    )
     kept = [each.value for each in model.non_trainable_variables]
 
     def apply(params, x):

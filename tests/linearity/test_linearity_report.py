@@ -137,19 +137,30 @@ def test_tiny_moves_have_no_verdict():
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"first": {"w": jnp.ones((4, 7)), "b": W0["first"]["b"]}, "last": W0["last"]},
-         "params1: first.w of shape (4, 7) cannot be used; use first.w of shape (4, 6), as before"),
-        ({"first": {"w": W0["first"]["w"]}, "last": W0["last"]},
-         "params1: no first.b cannot be used; use first.b of shape (6,), as before"),
-        ({**W0, "more": jnp.ones(3)}, "params1: more of shape (3,) cannot be used; use no more, as "
-                                      "before"),
-        ({**W0, "last": np.nan * W0["last"]},
-         "params1: last with numbers that are not finite cannot be used; use a checkpoint with "
-         "finite weights"),
-        (W0, "params1: the weights of params0 cannot be used; use another checkpoint: these two "
-             "are equal"),
+        (
+            {"first": {"w": jnp.ones((4, 7)), "b": W0["first"]["b"]}, "last": W0["last"]},
+            "params1: first.w of shape (4, 7) cannot be used; use first.w of shape (4, 6), as before",
+        ),
+        (
+            {"first": {"w": W0["first"]["w"]}, "last": W0["last"]},
+            "params1: no first.b cannot be used; use first.b of shape (6,), as before",
+        ),
+        (
+            {**W0, "more": jnp.ones(3)},
+            "params1: more of shape (3,) cannot be used; use no more, as before",
+        ),
+        (
+            {**W0, "last": np.nan * W0["last"]},
+            "params1: last with numbers that are not finite cannot be used; use a checkpoint with "
+            "finite weights",
+        ),
+        (
+            W0,
+            "params1: the weights of params0 cannot be used; use another checkpoint: these two "
+            "are equal",
+        ),
     ],
-)  # fmt: skip
+)
 def test_bad_checkpoints_are_refused_in_one_sentence(changed, words):
     with pytest.raises(InvalidInput) as error:
         linearity_report(two_layers, W0, changed, X)

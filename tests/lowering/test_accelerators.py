@@ -111,26 +111,39 @@ def programs():
         "kernel seen through outputs": _through_outputs.trace(
             ("linear", "softmax"), True, floats(1, N, C), floats(1, *kernel.shape)
         ),
-        "kernel change at a record": _change.trace(floats(1, *kernel.shape), floats(1, *kernel.shape)),
+        "kernel change at a record": _change.trace(
+            floats(1, *kernel.shape), floats(1, *kernel.shape)
+        ),
         "kernel change at a rate": _kernel_matrices.trace(model, *net.partition(one), x),
         "kernel change in a ball": ball,
         "kernel velocity": _velocities.trace(net, loss, one, x, y),
-        "kernel times vectors": _product.trace(net, params, floats(2, N, D), floats(2, N, D), floats(2, N, C)),
+        "kernel times vectors": _product.trace(
+            net, params, floats(2, N, D), floats(2, N, D), floats(2, N, C)
+        ),
         "diagonal of a kernel": jax.jit(partial(diagonal_ntk, net)).trace(params, x),
         "eigenpairs of a Hessian": eigenpairs,
         "Hessian at the weights": hessian,
         "product with a Hessian": hessian_product,
         "step of training": training(model, trained, fixed)(),
         "step of training, seeds together": advance.trace(
-            model, Optimizer(), *jax.tree.map(lambda leaf: floats(2, *leaf.shape), (state_of(model, trained), fixed)),
-            x, y, floats(2), 9, floats(2), together=True,
+            model,
+            Optimizer(),
+            *jax.tree.map(lambda leaf: floats(2, *leaf.shape), (state_of(model, trained), fixed)),
+            x,
+            y,
+            floats(2),
+            9,
+            floats(2),
+            together=True,
         ),
         "step of the linear model": training(TangentModel(model), trained, origin)(),
         "step of the quadratic model": training(QuadraticModel(model), trained, origin)(),
-        "step through the kernel": training(KernelModel(loss), floats(N, C), KernelAndStart(kernel, y))(),
+        "step through the kernel": training(
+            KernelModel(loss), floats(N, C), KernelAndStart(kernel, y)
+        )(),
         "record a network": _measure_in_weights.trace(model, trained, fixed, origin, x, y, x),
         "early in training": _outputs.trace(net, params, x),
-    }  # fmt: skip
+    }
 
 
 @pytest.fixture(scope="module")

@@ -122,9 +122,14 @@ def test_another_choice_is_left_alone(place, monkeypatch, variable, given):
 
 @pytest.mark.parametrize(
     ("given", "words"),
-    [("yes", "yes cannot be used; use the absolute path of a directory that can be written, or off"),
-     ("file", "Not a directory")],
-)  # fmt: skip
+    [
+        (
+            "yes",
+            "yes cannot be used; use the absolute path of a directory that can be written, or off",
+        ),
+        ("file", "Not a directory"),
+    ],
+)
 def test_unusable_path_gets_one_sentence(place, monkeypatch, caplog, given, words):
     place.write_text("")
     monkeypatch.setenv(VARIABLE, str(place) if given == "file" else given)

@@ -82,7 +82,7 @@ SCATTERS = {
         reversed_after(lambda a: jnp.zeros((1, 5)).at[:].set(a)), (None, 0)
     )(p, x[:, None])[:, 0],
     "scan": within_a_scan,
-}  # fmt: skip
+}
 PROGRAMS: dict[str, tuple[Any, ...]] = {
     "strides": (convolutions, convolutions, FILTERS, IMAGES),
     "transposed": (transposed, transposed, FILTERS, IMAGES),

@@ -37,8 +37,14 @@ pytestmark = pytest.mark.first_cases(1)
 Values = dict[str, Any]
 ROWS = 3
 SHAPES = {
-    "w": (3, 4), "b": (4,), "gate": (4,), "gate2": (4,), "u": (4, 4), "out": (4, 2), "far": (9, 4),
-}  # fmt: skip
+    "w": (3, 4),
+    "b": (4,),
+    "gate": (4,),
+    "gate2": (4,),
+    "u": (4, 4),
+    "out": (4, 2),
+    "far": (9, 4),
+}
 
 
 def _straight_through(a: Any) -> Any:

@@ -232,9 +232,14 @@ STEPS: dict[str, Callable[..., Any]] = {
 }
 
 ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
-    "tanh": jnp.tanh, "gelu": jax.nn.gelu, "relu": jax.nn.relu, "identity": lambda a: a, "rule": _bent, "soft": _soft,
+    "tanh": jnp.tanh,
+    "gelu": jax.nn.gelu,
+    "relu": jax.nn.relu,
+    "identity": lambda a: a,
+    "rule": _bent,
+    "soft": _soft,
     "jit": jax.jit(jnp.sin),
-}  # fmt: skip
+}
 
 # Steps that are refused by name: interacting rows, and loops without a gradient.
 REFUSED: dict[str, Callable[..., Any]] = {

@@ -81,9 +81,14 @@ def test_wrong_transposes_are_refused(name, x64):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("apply", [solved(), lambda p, x: jnp.linalg.solve(
-    3 * jnp.eye(4) + p["a"], jnp.tanh(x @ p["w"]).T
-).T @ p["v"]], ids=["solve", "jnp.linalg.solve"])  # fmt: skip
+@pytest.mark.parametrize(
+    "apply",
+    [
+        solved(),
+        lambda p, x: jnp.linalg.solve(3 * jnp.eye(4) + p["a"], jnp.tanh(x @ p["w"]).T).T @ p["v"],
+    ],
+    ids=["solve", "jnp.linalg.solve"],
+)
 def test_right_transposes_are_measured(apply, x64):
     np.testing.assert_allclose(
         empirical_ntk(apply, PARAMS, X), plain_kernel(apply, PARAMS, X), rtol=1e-8, atol=1e-10

@@ -162,7 +162,8 @@ def allow_large_figures() -> None:
     """
     config.set_option("server.maxMessageSize", MAX_SENT_MB)
     runtime_util._max_message_size_bytes = None
-    runtime_util.get_max_message_size_bytes()  # cached, also if the configuration file changes later
+    # Cached, also if the configuration file changes later.
+    runtime_util.get_max_message_size_bytes()
 
 
 def stop_if_misconfigured() -> None:
@@ -263,7 +264,8 @@ def print_addresses() -> None:
 def _open_browser() -> None:
     """Open the dashboard as ``streamlit run`` does for a plain script, once the server answers."""
     if not st.get_option("server.headless"):
-        url = f"http://{st.get_option('server.address') or 'localhost'}:{st.get_option('server.port')}"
+        host = st.get_option("server.address") or "localhost"
+        url = f"http://{host}:{st.get_option('server.port')}"
         opening = threading.Timer(0.5, webbrowser.open, (url,))
         opening.daemon = True
         opening.start()

@@ -24,7 +24,8 @@ from ntk_core.errors import InvalidInput
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 RELEASE_S = 30.0  # between two looks for closed sessions; our choice
-LEFT_S = 60.0  # Streamlit keeps a disconnected session for 30 s (config.toml), for a page that reconnects
+# Streamlit keeps a disconnected session for 30 s (config.toml), for a page that reconnects.
+LEFT_S = 60.0
 MAX_MESSAGE_BYTES = 1_000_000  # as in .streamlit/config.toml; a drawn graph has some kilobytes
 # A dragged slider sends a burst of messages; a page runs about three times a second.
 BURST, PER_S = 30.0, 3.0
@@ -61,7 +62,8 @@ class AllowedHosts(TrustedHostMiddleware):
     """Refuse requests for other host names (DNS rebinding); loopback names always work."""
 
     def __init__(self, app: ASGIApp):
-        super().__init__(app, {*or_strict(allowed_hosts, LOOPBACK), *LOOPBACK}, www_redirect=False)  # type: ignore[arg-type]
+        hosts = {*or_strict(allowed_hosts, LOOPBACK), *LOOPBACK}
+        super().__init__(app, hosts, www_redirect=False)  # type: ignore[arg-type]
 
 
 class WebSockets:

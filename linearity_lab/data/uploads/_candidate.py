@@ -166,9 +166,19 @@ _INPUT_NAMES = ("x_train", "x", "images", "inputs", "features", "data")
 _TARGET_NAMES = ("y_train", "y", "labels", "label", "targets", "target", "class", "species", "kind")
 # Columns with these names are the target, the first ones first; y is one only without a column x.
 _LABEL_NAMES = (
-    "target", "targets", "label", "labels", "class", "classes", "y_train", "category", "species",
-    "kind", "outcome", "diagnosis",
-)  # fmt: skip
+    "target",
+    "targets",
+    "label",
+    "labels",
+    "class",
+    "classes",
+    "y_train",
+    "category",
+    "species",
+    "kind",
+    "outcome",
+    "diagnosis",
+)
 _ROW_NAMES = ("id", "index", "row", "nr", "no", "no.", "#", "unnamed: 0")
 
 

@@ -24,10 +24,22 @@ from linearity_lab.data.uploads._candidate import MAX_DISTINCT_TEXTS, Column, Co
 # Words that stand for a missing value in a column of numbers. In a column of texts they are texts.
 MISSING_WORDS = frozenset(
     {
-        "na", "n/a", "n.a.", "#n/a", "<na>", "nan", "-nan", "null", "none",
-        "?", "-", "--", ".", "missing",
+        "na",
+        "n/a",
+        "n.a.",
+        "#n/a",
+        "<na>",
+        "nan",
+        "-nan",
+        "null",
+        "none",
+        "?",
+        "-",
+        "--",
+        ".",
+        "missing",
     }
-)  # fmt: skip
+)
 MISSING_TEXTS = MISSING_WORDS | {""}
 TRUTH = {"true": 1.0, "false": 0.0}
 # Float64 represents every whole number up to this one.

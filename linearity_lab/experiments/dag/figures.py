@@ -107,9 +107,15 @@ def linear_model_lines(points: Sequence[DAGPoint], axis: Axis) -> list[Line]:
             title = f"{LINEAR_MODEL_TITLE}, {GRAPH_TITLES.get(graph, YOURS)}"
             style = nth_style(len(lines) + 9, title)
             found = line(
-                points, axis, graph, output, lambda run: run.linear_model_sup, style,
-                converged_only=True, fit=False,
-            )  # fmt: skip
+                points,
+                axis,
+                graph,
+                output,
+                lambda run: run.linear_model_sup,
+                style,
+                converged_only=True,
+                fit=False,
+            )
             known = [dot for dot in found.dots if not math.isnan(dot.value)]
             if known:
                 lines.append(replace(found, dots=known))

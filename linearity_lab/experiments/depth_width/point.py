@@ -111,7 +111,8 @@ class DepthWidthSpec(SweepSpec, SpecOf["DepthWidthResult"]):
 
 
 BLOCK_NUMBERS = 2**20  # values of z per block of draws, all layers
-DRAW_BYTES = 1000  # a hidden neuron of one draw takes as long as reading this: two normal numbers, some ten products
+# A hidden neuron of one draw takes as long as reading this: two normal numbers, some ten products.
+DRAW_BYTES = 1000
 UNROLLED_DEPTH = (
     8  # up to this depth ‖H‖ uses unrolled layers in a small space; beyond, a loop over all weights
 )

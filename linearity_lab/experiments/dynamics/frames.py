@@ -309,19 +309,21 @@ def _rows_of_ball(runs: Sequence[DynamicsRun], num_rows: int) -> list[dict[str, 
         condition = condition_numbers(run.smallest, run.largest, num_rows)
         for index, step in enumerate(run.steps):
             layers = {f"ΔK of {name}": values[index] for name, values in run.layer_change.items()}
-            table.append({
-                "method": METHODS[run.method].title,
-                "seed": run.seed,
-                "step": step,
-                "‖w − w₀‖₂": run.network.distance[index],
-                "‖w − w₀‖_∞": run.largest_distance[index],
-                "ΔK(t)": run.change[index],
-                **layers,
-                "λ_min": run.smallest[index],
-                "λ_max": run.largest[index],
-                "condition number": float(condition.values[index]),
-                "is a lower bound": bool(condition.is_lower_bound[index]),
-            })  # fmt: skip
+            table.append(
+                {
+                    "method": METHODS[run.method].title,
+                    "seed": run.seed,
+                    "step": step,
+                    "‖w − w₀‖₂": run.network.distance[index],
+                    "‖w − w₀‖_∞": run.largest_distance[index],
+                    "ΔK(t)": run.change[index],
+                    **layers,
+                    "λ_min": run.smallest[index],
+                    "λ_max": run.largest[index],
+                    "condition number": float(condition.values[index]),
+                    "is a lower bound": bool(condition.is_lower_bound[index]),
+                }
+            )
     return table
 
 

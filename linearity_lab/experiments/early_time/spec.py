@@ -25,7 +25,9 @@ from ntk_core.networks.kinds import ARCHITECTURES
 from ntk_core.terms import Term, table
 
 if TYPE_CHECKING:
-    from linearity_lab.experiments.early_time.point import EarlyTimeResult  # noqa: F401 - SpecOf names it
+    from linearity_lab.experiments.early_time.point import (
+        EarlyTimeResult,  # noqa: F401 - SpecOf names it
+    )
 
 _LAWS = table(
     Term("gaussian", "Gaussian inputs", "entries of z from N(0, 1)"),

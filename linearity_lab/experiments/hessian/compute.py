@@ -131,9 +131,15 @@ def _measured(
     x = seen[: spec.num_inputs]
     most = MAX_MATVECS_OF_DIAGONAL if network.closed_form == "shallow" else MAX_MATVECS
     found = hessians.hessian_norm(
-        net, params, x, output_index, tolerance=TOLERANCE, max_matvecs=most, batched=True,
+        net,
+        params,
+        x,
+        output_index,
+        tolerance=TOLERANCE,
+        max_matvecs=most,
+        batched=True,
         repeated=hessians.repetition_pays(spec.num_seeds * spec.num_inputs),
-    )  # fmt: skip
+    )
     parts = None
     converged = bool(np.all(found.converged))
     if spec.bounds and network.output != "linear":

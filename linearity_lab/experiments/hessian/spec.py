@@ -20,7 +20,9 @@ from ntk_core.errors import InvalidInput
 from ntk_core.networks.counts import small_space_pays
 
 if TYPE_CHECKING:
-    from linearity_lab.experiments.hessian.point import HessianResult  # noqa: F401 - SpecOf names it
+    from linearity_lab.experiments.hessian.point import (
+        HessianResult,  # noqa: F401 - SpecOf names it
+    )
 
 Radius = Annotated[float, Field(gt=0, le=1000)]
 

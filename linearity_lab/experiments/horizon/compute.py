@@ -21,7 +21,8 @@ from ntk_core.progress import Progress
 
 NORMALIZED_STEP = 0.2  # of the largest K(x, x), in a step along −∇ log L; our choice
 NUM_KEPT = 48  # stored records of a path
-TARGET_SHIFT = 1.0  # of ±1 above the stable rate: balanced ones are nearly orthogonal to the top eigenvector of K₀
+# Of ±1 above the stable rate: balanced ones are nearly orthogonal to the top eigenvector of K₀.
+TARGET_SHIFT = 1.0
 Outcome = Literal["converged", "over-budget", "diverged", "dead"]
 
 

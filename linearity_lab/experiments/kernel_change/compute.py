@@ -384,9 +384,15 @@ def _at_start(
                 of_seed.report(0.0, f"ball of radius {spec.ball_radius:g}")
                 one = jax.tree.map(lambda leaf, index=index: leaf[index], params)
                 largest = ball_sup(
-                    model, one, jnp.asarray(data.x), spec.ball_radius, "kernel",
-                    num_starts=costs.BALL_STARTS, num_steps=costs.BALL_STEPS, progress=of_seed,
-                ).value  # fmt: skip
+                    model,
+                    one,
+                    jnp.asarray(data.x),
+                    spec.ball_radius,
+                    "kernel",
+                    num_starts=costs.BALL_STARTS,
+                    num_steps=costs.BALL_STEPS,
+                    progress=of_seed,
+                ).value
             found.append(
                 KernelAtStart(
                     output=output, seed=seed, velocity=velocities[index], ball_change=largest

@@ -17,7 +17,9 @@ from ntk_core.dynamics.choices import LOSSES
 from ntk_core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from linearity_lab.experiments.kernel_change.point import KernelChangeResult  # noqa: F401 - SpecOf names it
+    from linearity_lab.experiments.kernel_change.point import (
+        KernelChangeResult,  # noqa: F401 - SpecOf names it
+    )
 
 LEAST_PROBES = (
     16  # with fewer the error itself is uncertain (docs/math/kernel_without_jacobians.md)

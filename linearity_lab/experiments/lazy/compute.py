@@ -71,16 +71,25 @@ def _run(
     kernel = cast(KernelPath, history.kernel)
     path = history.network
     return LazyRun.read_off(
-        kernel, history, path, **found,
-        output=output, start=start, seed=seed,
+        kernel,
+        history,
+        path,
+        **found,
+        output=output,
+        start=start,
+        seed=seed,
         num_steps=int(history.steps[-1]),
-        first_loss=float(path.loss[0]), last_loss=float(path.loss[-1]),
+        first_loss=float(path.loss[0]),
+        last_loss=float(path.loss[-1]),
         pre_output_change=finite_sup(kernel.pre_output_change.tolist()),
-        distance=float(path.distance[-1]), largest_distance=float(path.largest_distance[-1]),
-        hidden_change=tuple(float(jnp.abs(h - h0).mean()) for h, h0 in zip(after, before, strict=True)),
+        distance=float(path.distance[-1]),
+        largest_distance=float(path.largest_distance[-1]),
+        hidden_change=tuple(
+            float(jnp.abs(h - h0).mean()) for h, h0 in zip(after, before, strict=True)
+        ),
         last_change=finite_or_none(float(kernel.change[-1])),
         least_distance=tuple(least_distance(net, draw(), history.params, x)),
-    )  # fmt: skip
+    )
 
 
 @partial(jax.jit, static_argnums=0)

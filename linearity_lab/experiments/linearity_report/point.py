@@ -106,9 +106,18 @@ class LinearityReportPoint(PointValue, LinearityReport):
 
 
 _OF_ALL = (
-    "output_change", "output_error", "second_order_share", "derivative_change", "kernel_change", "kernel_interval",
-    "kernel_distance", "loss", "linear_loss", "regression_loss", "addition_error",
-)  # fmt: skip
+    "output_change",
+    "output_error",
+    "second_order_share",
+    "derivative_change",
+    "kernel_change",
+    "kernel_interval",
+    "kernel_distance",
+    "loss",
+    "linear_loss",
+    "regression_loss",
+    "addition_error",
+)
 
 
 def _of_all(name: str, point: LinearityReportPoint, _: LayerReport) -> object:

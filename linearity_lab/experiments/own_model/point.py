@@ -46,10 +46,18 @@ class OwnModelSpec(SweepSpec, SpecOf["OwnModelResult"]):
     options: ClassVar[dict[str, str]] = {
         "--" + name.removesuffix(".name").rpartition(".")[2].replace("_", "-"): name
         for name in (
-            "widths", "dataset.name", "dataset.digest", "dataset.num_samples", "num_seeds", "seed", "loss",
-            "training.max_steps", "training.loss_threshold", "num_inputs",
+            "widths",
+            "dataset.name",
+            "dataset.digest",
+            "dataset.num_samples",
+            "num_seeds",
+            "seed",
+            "loss",
+            "training.max_steps",
+            "training.loss_threshold",
+            "num_inputs",
         )
-    }  # fmt: skip
+    }
 
     experiment: Literal["own_model"] = "own_model"
     file: str = Field(default="model.py", pattern=r"^[^/\\\x00-\x1f]{1,200}\.py$", title="File")
@@ -178,18 +186,26 @@ def own_model_summary(spec: OwnModelSpec, points: Sequence[OwnModelPoint]) -> st
     runs = [(point.width, run) for point in points for run in point.runs]
     rows = [
         (
-            f"{width:,}", str(run.seed), f"{run.num_steps:,}", f"{run.loss[-1]:.3g}", f"{run.sup_change:.4g}",
-            "–" if run.hessian_norm is None else f"{run.hessian_norm:.4g}{'' if run.hessian_converged else '?'}",
-            f"{run.velocity or 0:.4g}", run.outcome,
+            f"{width:,}",
+            str(run.seed),
+            f"{run.num_steps:,}",
+            f"{run.loss[-1]:.3g}",
+            f"{run.sup_change:.4g}",
+            "–"
+            if run.hessian_norm is None
+            else f"{run.hessian_norm:.4g}{'' if run.hessian_converged else '?'}",
+            f"{run.velocity or 0:.4g}",
+            run.outcome,
         )
         for width, run in runs
-    ]  # fmt: skip
+    ]
     layers = layer_rows(points[0])
     lines = (
         aligned([tuple(layers[0]), *(tuple(each.values()) for each in layers)]) if layers else []
     )
     lines += [found_words(points[0]), ""]
-    lines += aligned([("width", "seed", "steps", "loss", "ΔK", "‖H‖", "‖K̇‖/‖K‖", "outcome"), *rows])
+    heads = ("width", "seed", "steps", "loss", "ΔK", "‖H‖", "‖K̇‖/‖K‖", "outcome")
+    lines += aligned([heads, *rows])
     if len(points) > 1:
         measured = [(width, run) for width, run in runs if run.hessian_norm is not None]
         norms = fit_runs(
@@ -207,11 +223,15 @@ def layer_rows(point: OwnModelPoint) -> list[dict[str, str]]:
     """Return the name, size and route of each parameter."""
     return [
         {
-            "Parameter": each.name[-32:], "Kind": each.kind, "Numbers": f"{each.num_params:,}",
-            "Uses": str(each.uses), "Positions": f"{each.positions:,}", "Route": each.route,
+            "Parameter": each.name[-32:],
+            "Kind": each.kind,
+            "Numbers": f"{each.num_params:,}",
+            "Uses": str(each.uses),
+            "Positions": f"{each.positions:,}",
+            "Route": each.route,
         }
         for each in point.layers[:MOST_LAYERS]
-    ]  # fmt: skip
+    ]
 
 
 def found_words(point: OwnModelPoint) -> str:

@@ -28,7 +28,8 @@ APPLICATION_ID = int.from_bytes(b"LLb4")
 EARLIER_ID = int.from_bytes(b"LLab")  # up to layout 3
 LAYOUT = 4  # of the tables; the user_version of the file
 OLDEST_LAYOUT = 3  # that is migrated: version 0.2.0
-_HEADER_BYTES = 100  # https://www.sqlite.org/fileformat2.html, section 1.3: user_version at 60, application_id at 68
+# https://www.sqlite.org/fileformat2.html, section 1.3: user_version at 60, application_id at 68.
+_HEADER_BYTES = 100
 # Other errors have other causes: the file is busy, the disk is full or fails, or access is denied.
 _DAMAGE = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _LOG = logging.getLogger(__name__)

@@ -262,7 +262,9 @@ class Network(abc.ABC):
 
     def with_output(self, output: str) -> Network:
         """Return the network with another output function and the same parameters."""
-        return self if output == self.output else replace(self, output=output)  # type: ignore[call-arg]
+        if output == self.output:
+            return self
+        return replace(self, output=output)  # type: ignore[call-arg]
 
     def partition(self, params: NetworkParams) -> tuple[NetworkParams, NetworkParams]:
         """Split parameters into (trained, fixed): frozen layers and masks are fixed."""

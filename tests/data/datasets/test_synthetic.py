@@ -247,9 +247,11 @@ def _least(name: str, **options: object) -> tuple[float, float]:
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_targets_are_standardized(name):
-    data = load_dataset(name, num_samples=M, num_test=7, input_dim=6, targets="plus-minus") if name == "parity" else (
-        load_dataset(name, num_samples=M, num_test=7, input_dim=6)
-    )  # fmt: skip
+    data = (
+        load_dataset(name, num_samples=M, num_test=7, input_dim=6, targets="plus-minus")
+        if name == "parity"
+        else (load_dataset(name, num_samples=M, num_test=7, input_dim=6))
+    )
     y = data.y[:, 0].astype(float)
     for moment, expected in ((y, 0.0), (y**2, 1.0)):
         error = moment.std() / math.sqrt(M)

@@ -63,9 +63,12 @@ def column(*cells: str):
 def test_every_text_of_the_target_is_a_class(labels, drop):
     candidate = table(with_labels(*labels))
     choices = replace(
-        suggested_choices(candidate), target="label", task="classes", drop_missing=drop,
+        suggested_choices(candidate),
+        target="label",
+        task="classes",
+        drop_missing=drop,
         features=("a", "b"),
-    )  # fmt: skip
+    )
     found = clean_upload(candidate, choices)
     assert found.counts == dict.fromkeys(labels, 12 // len(labels))
     assert [found.class_names[label] for label in found.labels[: len(labels)]] == list(labels)
@@ -89,11 +92,29 @@ def test_decimal_numbers_are_numbers(cells):
 @pytest.mark.parametrize(
     "cell",
     [
-        "1_0", "01", "-007", "1,5", "1,000", "0x10", "\uff11\uff12", "\u0661", "1 000", "12%",
-        "2024-01-31", "31.01.2024", "1e", "e5", "--1", "1.2.3", "\u22121", "$5", "1f", "#DIV/0!",
+        "1_0",
+        "01",
+        "-007",
+        "1,5",
+        "1,000",
+        "0x10",
+        "\uff11\uff12",
+        "\u0661",
+        "1 000",
+        "12%",
+        "2024-01-31",
+        "31.01.2024",
+        "1e",
+        "e5",
+        "--1",
+        "1.2.3",
+        "\u22121",
+        "$5",
+        "1f",
+        "#DIV/0!",
         "9007199254740993",
     ],
-)  # fmt: skip
+)
 def test_other_texts_are_no_numbers_and_are_named(cell):
     found = column("1", cell, "3", "4")
     assert found.kind == "text"
@@ -254,11 +275,53 @@ def test_spellings_of_spreadsheets_are_read(text):
 
 
 PIECES = (
-    "1", "1.0", "1.00", "1e0", "1e2", "100", "01", "1_0", "10", "-0", "0.0", "-0.000", "+1", ".5",
-    "0.5", "5.", "5", "1e999", "inf", "-Infinity", "NA", "None", "nan", "-", "?", "", " ", " 7", "7 ",
-    "\u0661", "\u22121", "\uff11", "0x1F", "1,5", "true", "True", "false", "x", "9007199254740992",
-    "9007199254740993", "-9007199254740993", "1e300", "2024-01-31", "1e-400", "a\u0308", "\u00e4",
-)  # fmt: skip
+    "1",
+    "1.0",
+    "1.00",
+    "1e0",
+    "1e2",
+    "100",
+    "01",
+    "1_0",
+    "10",
+    "-0",
+    "0.0",
+    "-0.000",
+    "+1",
+    ".5",
+    "0.5",
+    "5.",
+    "5",
+    "1e999",
+    "inf",
+    "-Infinity",
+    "NA",
+    "None",
+    "nan",
+    "-",
+    "?",
+    "",
+    " ",
+    " 7",
+    "7 ",
+    "\u0661",
+    "\u22121",
+    "\uff11",
+    "0x1F",
+    "1,5",
+    "true",
+    "True",
+    "false",
+    "x",
+    "9007199254740992",
+    "9007199254740993",
+    "-9007199254740993",
+    "1e300",
+    "2024-01-31",
+    "1e-400",
+    "a\u0308",
+    "\u00e4",
+)
 DECIMAL = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 

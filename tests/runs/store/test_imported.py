@@ -151,8 +151,10 @@ def test_mark_goes_with_the_last_imported_point(store):
 
 @pytest.mark.parametrize("version", ["schema_version", "experiment"])
 def test_run_of_another_version_keeps_the_mark(store, capsys, version):
-    change = {"schema_version": ('"schema_version":', '"schema_version":9'), "experiment": (
-        '"experiment":"kernel_change"', '"experiment":"kernel_charge"')}[version]  # fmt: skip
+    change = {
+        "schema_version": ('"schema_version":', '"schema_version":9'),
+        "experiment": ('"experiment":"kernel_change"', '"experiment":"kernel_charge"'),
+    }[version]
     rewrite_settings(store, RUN, *change)
     assert main(["show", RUN]) == 0
     printed = capsys.readouterr().out

@@ -240,11 +240,23 @@ def _question(visit: Visit) -> None:
         poll_panel.show_host(visit)
     elif not visit.known:
         for place, index in enumerate(visit.order(step), start=1):
-            st.button(question.choices[index], key=f"{PAGE}.choice{index}", on_click=visit.answer, args=(index,),
-                      width="stretch", shortcut=str(place))  # fmt: skip
+            st.button(
+                question.choices[index],
+                key=f"{PAGE}.choice{index}",
+                on_click=visit.answer,
+                args=(index,),
+                width="stretch",
+                shortcut=str(place),
+            )
     if not visit.known:
-        st.button("Show the answer", key=f"{PAGE}.show", type="tertiary", on_click=visit.answer, args=(None,),
-                  shortcut=ANSWER_KEY)  # fmt: skip
+        st.button(
+            "Show the answer",
+            key=f"{PAGE}.show",
+            type="tertiary",
+            on_click=visit.answer,
+            args=(None,),
+            shortcut=ANSWER_KEY,
+        )
         return
     chosen = visit.answers[step.name]
     results = _results(step)

@@ -94,11 +94,20 @@ def show_host(visit: Visit) -> None:
                 args=(visit,),
                 help=_word("discuss"),
             )
-        st.button(_word("timer").format(seconds=int(TIMER_S)), key=f"{PAGE}.timer", icon=":material/timer:",
-                  on_click=polls.start_timer, args=(visit.poll_code, host))  # fmt: skip
-        st.button(_word("close" if ask.is_open else "open"), key=f"{PAGE}.admit", on_click=polls.admit,
-                  icon=":material/lock:" if ask.is_open else ":material/lock_open:",
-                  args=(visit.poll_code, host, not ask.is_open))  # fmt: skip
+        st.button(
+            _word("timer").format(seconds=int(TIMER_S)),
+            key=f"{PAGE}.timer",
+            icon=":material/timer:",
+            on_click=polls.start_timer,
+            args=(visit.poll_code, host),
+        )
+        st.button(
+            _word("close" if ask.is_open else "open"),
+            key=f"{PAGE}.admit",
+            on_click=polls.admit,
+            icon=":material/lock:" if ask.is_open else ":material/lock_open:",
+            args=(visit.poll_code, host, not ask.is_open),
+        )
 
 
 def _vote_again(visit: Visit) -> None:
@@ -237,9 +246,15 @@ def _answer(code: str, member: str) -> None:
         shared_polls().vote(code, member, step.name, choice)
 
     for place, index in enumerate(seen.order, start=1):
-        st.button(f"{place}. {question.choices[index]}", key=f"{PAGE}.vote.{step.name}.{index}", width="stretch",
-                  type="primary" if seen.own == index else "secondary", on_click=vote, args=(index,),
-                  disabled=is_over)  # fmt: skip
+        st.button(
+            f"{place}. {question.choices[index]}",
+            key=f"{PAGE}.vote.{step.name}.{index}",
+            width="stretch",
+            type="primary" if seen.own == index else "secondary",
+            on_click=vote,
+            args=(index,),
+            disabled=is_over,
+        )
     if is_over:
         st.caption(_word("over"))
     else:

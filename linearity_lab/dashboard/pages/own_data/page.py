@@ -119,8 +119,14 @@ def show() -> None:
     for data in uploaded():
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(plain(data.title), width="stretch")
-            st.button("Forget", key=f"{PAGE}.forget.{data.digest}", icon=":material/delete:",
-                      on_click=_forget, args=(data.digest,), help=FORGET)  # fmt: skip
+            st.button(
+                "Forget",
+                key=f"{PAGE}.forget.{data.digest}",
+                icon=":material/delete:",
+                on_click=_forget,
+                args=(data.digest,),
+                help=FORGET,
+            )
 
 
 def _upload_data() -> None:
@@ -139,9 +145,13 @@ def _upload_data() -> None:
         is_undecided = file.sentence is not None and file.sentence.field == "header"
         if isinstance(candidate, Table) or is_undecided:
             st.segmented_control(
-                "First row", FIRST_ROWS, default=FIRST_ROWS[0], required=True, key=f"{key}.header",
+                "First row",
+                FIRST_ROWS,
+                default=FIRST_ROWS[0],
+                required=True,
+                key=f"{key}.header",
                 help="Automatic compares it with the rows below.",
-            )  # fmt: skip
+            )
         if file.sentence is not None:
             show_error(file.sentence, file.sentence.field)
     if candidate is None:
@@ -226,15 +236,23 @@ def _training_points(
 ) -> tuple[int, Standardize, int]:
     total = min(MAX_POINTS, len(data.x)) if data is not None else DEFAULT_POINTS
     num_samples = st.number_input(
-        "Training points n", 2, max(2, total), min(DEFAULT_POINTS, total), 1, key=f"{key}.num_samples.{total}",
+        "Training points n",
+        2,
+        max(2, total),
+        min(DEFAULT_POINTS, total),
+        1,
+        key=f"{key}.num_samples.{total}",
         help="A subset, balanced over the classes; the others can be test points.",
-    )  # fmt: skip
+    )
     with more:
         seed = st.number_input("Seed", 0, 2**31 - 1, 0, 1, key=f"{key}.seed", help="Of the subset.")
         standardize = st.selectbox(
-            "Standardize", tuple(STANDARDIZE), format_func=STANDARDIZE.__getitem__, key=f"{key}.standardize",
+            "Standardize",
+            tuple(STANDARDIZE),
+            format_func=STANDARDIZE.__getitem__,
+            key=f"{key}.standardize",
             help="Of the training points; test points are treated alike.",
-        )  # fmt: skip
+        )
     return int(num_samples), standardize, int(seed)
 
 
@@ -242,11 +260,19 @@ def _ways_on(
     name: str, data: Cleaned, num_samples: int, standardize: Standardize, seed: int
 ) -> None:
     words = "Watch its kernel move" if data.class_names else "Train it with its linear model"
-    runs = st.button(words, key=f"{PAGE}.run", type="primary", icon=":material/play_arrow:",
-                     help="Save the data and run a shallow network on them at several widths.")  # fmt: skip
-    keeps = st.button("Use on other pages", key=f"{PAGE}.keep", icon=":material/bookmark:",
-                      help="Save the data; they appear as “your data” under Dataset in this "
-                           "session.")  # fmt: skip
+    runs = st.button(
+        words,
+        key=f"{PAGE}.run",
+        type="primary",
+        icon=":material/play_arrow:",
+        help="Save the data and run a shallow network on them at several widths.",
+    )
+    keeps = st.button(
+        "Use on other pages",
+        key=f"{PAGE}.keep",
+        icon=":material/bookmark:",
+        help="Save the data; they appear as “your data” under Dataset in this session.",
+    )
     if not (runs or keeps):
         return
     try:

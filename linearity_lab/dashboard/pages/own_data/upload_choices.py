@@ -141,9 +141,11 @@ def _of_images(
     background = ""
     if any(entry.may_be_transparent for entry in candidate.entries):
         chosen = st.segmented_control(
-            "Background", tuple(BACKGROUNDS), key=f"{page}.background",
+            "Background",
+            tuple(BACKGROUNDS),
+            key=f"{page}.background",
             help="Behind transparent pixels, which are refused without one.",
-        )  # fmt: skip
+        )
         background = chosen or ""
     show_error(sentence, "background")
     return replace(first, classes=classes, side=int(side), gray=gray, background=background)
@@ -288,8 +290,12 @@ def samples(page: str, data: Cleaned, standardize: str, above: DeltaGenerator) -
     sentences.append(STANDARDIZED[standardize])
     thumbnails = figures.images(data)
     if thumbnails:
-        st.image([pixels for pixels, _ in thumbnails], [plain(name) for _, name in thumbnails], width=72,
-                 alt=[f"an image of class {name}" for _, name in thumbnails])  # fmt: skip
+        st.image(
+            [pixels for pixels, _ in thumbnails],
+            [plain(name) for _, name in thumbnails],
+            width=72,
+            alt=[f"an image of class {name}" for _, name in thumbnails],
+        )
     drawn = Figures(page)
     caption = [shortened(each, MAX_SENTENCE) for each in sentences]
     show_chart(drawn, figures.scatter(data, caption))

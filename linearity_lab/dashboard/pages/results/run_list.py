@@ -180,10 +180,22 @@ def filters() -> RunList:
             placeholder="a setting, a name, a note",
             on_change=_open_sheet,
         )
-        st.selectbox("Experiment", ["", *KINDS], key=_key("experiment"), on_change=_open_sheet,
-                     format_func=lambda name: title_of(name) if name else "All", width=180)  # fmt: skip
-        st.selectbox("Status", ["", *STATUS_WORDS], key=_key("status"), on_change=_open_sheet,
-                     format_func=lambda name: STATUS_WORDS[name] if name else "All", width=180)  # fmt: skip
+        st.selectbox(
+            "Experiment",
+            ["", *KINDS],
+            key=_key("experiment"),
+            on_change=_open_sheet,
+            format_func=lambda name: title_of(name) if name else "All",
+            width=180,
+        )
+        st.selectbox(
+            "Status",
+            ["", *STATUS_WORDS],
+            key=_key("status"),
+            on_change=_open_sheet,
+            format_func=lambda name: STATUS_WORDS[name] if name else "All",
+            width=180,
+        )
         st.toggle("Favorites", key=_key("favorites"), on_change=_open_sheet)
     state, marked = st.session_state, marks()
     # A local server lists everything; a shared one lists the visitor's own runs, others
@@ -192,9 +204,15 @@ def filters() -> RunList:
     page = max(1, int(state.get(_key("sheet")) or 1))
     while True:
         found = shared_store().runs(
-            text=state[_key("text")], experiment=state[_key("experiment")], status=state[_key("status")],
-            owner=owner, marked=marked, only_favorites=state[_key("favorites")], limit=ROWS, offset=(page - 1) * ROWS,
-        )  # fmt: skip
+            text=state[_key("text")],
+            experiment=state[_key("experiment")],
+            status=state[_key("status")],
+            owner=owner,
+            marked=marked,
+            only_favorites=state[_key("favorites")],
+            limit=ROWS,
+            offset=(page - 1) * ROWS,
+        )
         if found.runs or page == 1:
             break
         page = max(1, math.ceil(found.total / ROWS))  # the runs of this page have been deleted

@@ -22,9 +22,20 @@ Draw = Callable[[Results, Option], Chart]
 Veil = Callable[[Results, Chart], Chart]
 Measured = Callable[[Results], tuple[Line, Axis]]
 _FIELDS = (
-    "title", "asks", "source", "gallery", "terms", "page", "preset", "tab", "invitation", "control", "before",
-    "exponents", "drawn",
-)  # fmt: skip
+    "title",
+    "asks",
+    "source",
+    "gallery",
+    "terms",
+    "page",
+    "preset",
+    "tab",
+    "invitation",
+    "control",
+    "before",
+    "exponents",
+    "drawn",
+)
 _FORMULA = re.compile(r"^\$\$(.+)\$\$\n*", re.MULTILINE)
 _CHOICE = re.compile(r"^- \[([ x])\] (.+)$", re.MULTILINE)
 _OPTION = re.compile(r"^- \[([ x])\] (.+?): (.+)$", re.MULTILINE)
