@@ -132,7 +132,8 @@ PAGES |= {"glossary": "glossary.html", "claims": "truth.html", "Live": "live.htm
 # Whether the first figure of a page has been drawn; on pages without any, whether its scripts have
 # run.
 DRAWN = """() => {
-  if (!document.querySelector('.place[data-chart]')) return performance.timing.domContentLoadedEventEnd > 0;
+  if (!document.querySelector('.place[data-chart]'))
+    return performance.timing.domContentLoadedEventEnd > 0;
   return Boolean(document.querySelector('.place[data-drawn]'));
 }"""
 

@@ -32,7 +32,8 @@ def printed(*arguments):
 assert "toy-first" in printed("presets")
 run = ("run", "toy-first", "--json", "--out", "out")
 first, again = ([json.loads(line) for line in printed(*run).splitlines()] for _ in range(2))
-assert [each["kind"] for each in first if each["kind"] in ("estimated", "ended")] == ["estimated", "ended"]
+kinds = [each["kind"] for each in first]
+assert [kind for kind in kinds if kind in ("estimated", "ended")] == ["estimated", "ended"]
 assert [each["resumed"] for each in again if each["kind"] == "point_finished"] == [True, True]
 assert "‖w − w₀‖₂" in printed("show", "out") and "toy" in printed("list", "--experiment", "toy")
 header, *rows = Path("out/points.csv").read_text().splitlines()
@@ -75,8 +76,10 @@ while time.monotonic() < deadline and not any("seed 0" in text.value for text in
         break
 assert not app.exception and len(app.get("plotly_chart")) == 2, app.exception
 assert app.query_params["widths"] in ("5", ["5"]) and app.query_params["job"]
-shown = [element.value for element in (*app.caption, *app.markdown, *app.code, *app.error, *app.warning)]
-for words in ("Each line joins the means over seeds.", "order one", "linearity-lab run toy-first --set widths=5"):
+elements = (*app.caption, *app.markdown, *app.code, *app.error, *app.warning)
+shown = [element.value for element in elements]
+command = "linearity-lab run toy-first --set widths=5"
+for words in ("Each line joins the means over seeds.", "order one", command):
     assert any(words in text for text in shown), words
 assert "Numbers, CSV" in [link.proto.label for link in app.get("download_button")]
 """

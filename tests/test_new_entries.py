@@ -114,14 +114,19 @@ for kind in (KernelChangeSpec, LazySpec, OptimizationSpec, DepthWidthSpec):
     (field,) = [each for each in settings(kind) if each.name == "training.loss"]
     assert field.label("huber") == "Huber loss"
     tiny = {"widths": (4,), "num_seeds": 1, "training.loss": "huber", "training.max_steps": 3}
-    more = {"depths": (2,), "num_kernels": 20} if kind is DepthWidthSpec else {"outputs": ("linear",)}
+    more = {"outputs": ("linear",)}
+    if kind is DepthWidthSpec:
+        more = {"depths": (2,), "num_kernels": 20}
     run = linearity_lab.compute(with_settings(kind(), {**tiny, **more})).points[0].runs[0]
     assert run.num_steps == 3
 tiny = {"widths": (4,), "num_seeds": 1, "loss": "huber", "max_steps": 3, "rates": (1.0,)}
 assert linearity_lab.compute(with_settings(LearningRateSpec(), tiny)).points[0].runs
 for data in ("sine", "gaussian-mixture"):
-    small = {"dataset.name": data, "widths": (4,), "num_seeds": 1, "loss": "huber", "infinite_width": False,
-             "training.max_steps": 5, "outputs": ("linear",), "num_test": 4, "dataset.num_samples": 6}
+    small = {
+        "dataset.name": data, "dataset.num_samples": 6, "num_test": 4, "loss": "huber",
+        "widths": (4,), "outputs": ("linear",), "num_seeds": 1, "infinite_width": False,
+        "training.max_steps": 5,
+    }
     spec = with_settings(DynamicsSpec(), small)
     assert linearity_lab.estimate(spec).seconds > 0
     (run,) = linearity_lab.compute(spec).points[0].runs
@@ -196,8 +201,11 @@ from linearity_lab.settings.grammar import settings, with_settings
 
 (field,) = [each for each in settings(DynamicsSpec) if each.name == "methods"]
 assert field.label("nesterov") == "Nesterov momentum"
-small = {"widths": (4,), "num_seeds": 1, "methods": ("gradient-descent", "nesterov"), "infinite_width": False,
-         "training.max_steps": 5, "outputs": ("linear",), "num_test": 4, "dataset.num_samples": 6}
+small = {
+    "methods": ("gradient-descent", "nesterov"), "dataset.num_samples": 6, "num_test": 4,
+    "widths": (4,), "outputs": ("linear",), "num_seeds": 1, "infinite_width": False,
+    "training.max_steps": 5,
+}
 result = linearity_lab.compute(with_settings(DynamicsSpec(), small))
 assert [run.method for run in result.points[0].runs] == ["gradient-descent", "nesterov"]
 assert method_style("nesterov").title == "Nesterov momentum"
@@ -263,7 +271,8 @@ assert data.x.shape == (40, 2) and data.class_names == ("upper", "lower")
 (field,) = [each for each in settings(KernelChangeSpec) if each.name == "dataset.name"]
 assert field.label("two-moons") == "two moons"
 small = {"widths": (4,), "num_seeds": 1, "outputs": ("linear",), "training": {"max_steps": 2}}
-result = linearity_lab.compute("liu-fig1-left", dataset={"name": "two-moons", "num_samples": 6}, **small)
+moons = {"name": "two-moons", "num_samples": 6}
+result = linearity_lab.compute("liu-fig1-left", dataset=moons, **small)
 assert result.spec.dataset.name == "two-moons"
 """
 

@@ -131,12 +131,16 @@ def test_unsafe_code_is_recognized_and_safe_code_is_not() -> None:
 STARTED = """
 import sys
 words = []
-sys.addaudithook(lambda event, given: event == "open" and str(given[0]).endswith(".md") and words.append(given[0]))
+def hear(event, given):
+    if event == "open" and str(given[0]).endswith(".md"):
+        words.append(given[0])
+sys.addaudithook(hear)
 import app
 print({"jax", "numpy", "pandas", "scipy", "sqlalchemy", "pydantic", "pyarrow"} & set(sys.modules))
 from linearity_lab.words import pages
 print(words)
-import linearity_lab.dashboard.forms, linearity_lab.dashboard.run_panel, linearity_lab.dashboard.export_menu
+import linearity_lab.dashboard.forms, linearity_lab.dashboard.run_panel
+import linearity_lab.dashboard.export_menu
 import importlib, linearity_lab.dashboard.navigation as navigation
 from linearity_lab.page_modules import page_module
 [page_module(page.name, "page") for page in navigation.PAGES]

@@ -53,9 +53,8 @@ class Chart:
     # names of their own.
     name: str = ""
     heading: str = ""  # title above it, if any
-    given: str = (
-        ""  # runs behind its 95% intervals (``numbers.given_runs``); empty without intervals
-    )
+    # Runs behind its 95% intervals (``numbers.given_runs``); empty without intervals.
+    given: str = ""
     finding: str = ""  # computed result in one sentence; empty if it is the takeaway
     excluded: str = ""  # number of excluded runs in words; empty for none
     clicks: str = ""  # effect of a click, which only the app has; empty for none

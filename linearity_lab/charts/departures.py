@@ -44,9 +44,8 @@ class Horizons:
     runs: Sequence[tuple[float, HorizonRun]]  # (width, run)
     of: str  # name of a departure of a run
     clock: str  # unit of the horizon
-    slope: float | None = (
-        None  # predicted slope of horizons that grow with the logarithm of the width
-    )
+    # Predicted slope of horizons that grow with the logarithm of the width.
+    slope: float | None = None
 
     def at(self, run: HorizonRun) -> Departure:
         """The departure of a run."""

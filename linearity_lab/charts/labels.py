@@ -20,9 +20,8 @@ POWER_SIZE = 10  # larger powers would touch the row above
 LETTER = 0.54 * LABEL_SIZE  # mean width of a letter
 MOST_LETTERS = 14  # in a row; more would leave no space for data on a phone
 GAP = 6  # pixels between two labels, and between a curve and its label
-ENDS_TOGETHER = (
-    0.12  # of the axis: curves that end further from its right end keep their legend entry
-)
+# Of the axis: curves that end further from its right end keep their legend entry.
+ENDS_TOGETHER = 0.12
 # Height in pixels of a legend with one row and with two, so that the figure fits the first screen.
 LEGEND_HEIGHTS = (50, 82)
 MOST_IN_ROW = 6

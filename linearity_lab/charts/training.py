@@ -104,9 +104,8 @@ class Quantity(Generic[Run]):
 
     what: str  # its name in hovers
     of: Records[Run]  # path of attributes of a run to its records, or a function of the run
-    row: Row | None = (
-        None  # row of the figure, shared by quantities with equal rows; None for the table only
-    )
+    # Row of the figure, shared by quantities with equal rows; None for the table only.
+    row: Row | None = None
     column: str = ""  # its name in the table, by default ``what``
     style: Style | None = None  # style of its curves, by default the run's
 

@@ -33,9 +33,8 @@ from ntk_core.hessians._lanczos import Tridiagonal
 
 STRETCH = 8  # products per dispatch; near the end as many as the residual's decrease suggests
 SHORTEST = 2
-CHECK_EVERY = (
-    16  # check at products 1, …, 16, then at every second, third, …: few unneeded products
-)
+# Check at products 1, …, 16, then at every second, third, …: few unneeded products.
+CHECK_EVERY = 16
 Vector = Float[np.ndarray, " d"]
 Entries = Float[np.ndarray, " k"]
 

@@ -37,9 +37,8 @@ NUM_ROUNDINGS = 4  # of the parameters, to measure what rounding does to gradien
 STRETCH = 2**14
 ENTRIES_OF_SIZE = 256  # of an array, to estimate its size; our choice
 SIZES_KEPT = 8  # sizes of compared numbers; our choice
-LARGEST_DRIFT = (
-    16.0  # of log2 of all sizes together; products of a layer have 100 more bits of range
-)
+# Of log2 of all sizes together; products of a layer have 100 more bits of range.
+LARGEST_DRIFT = 16.0
 # Evidence of independent rows: by proof, at random numbers, or at the given ones alone, so that
 # each call repeats it.
 Result = TypeVar("Result")

@@ -7,7 +7,8 @@ STICKING_OUT = """() => {
   for (const each of document.querySelectorAll('[data-testid=stMain] *')) {
     if (each.getBoundingClientRect().right <= width + 1) continue;
     let at = each.parentElement;  // up to what clips or scrolls it and does not stick out itself
-    const holds = () => getComputedStyle(at).overflowX !== 'visible' && at.getBoundingClientRect().right <= width + 1;
+    const holds = () => getComputedStyle(at).overflowX !== 'visible'
+                     && at.getBoundingClientRect().right <= width + 1;
     while (at && at.dataset.testid !== 'stMain' && !holds()) at = at.parentElement;
     if (!at || at.dataset.testid === 'stMain')
       found.push(each.tagName + ' ' + (each.textContent || '').slice(0, 40));
@@ -16,7 +17,8 @@ STICKING_OUT = """() => {
   return main.scrollWidth > main.clientWidth ? ['the page scrolls', ...found] : found;
 }"""
 OVER_THE_TOOLS = """() => [...document.querySelectorAll('.js-plotly-plot')].filter(chart => {
-  const tools = [...chart.querySelectorAll('.modebar-group')].map(each => each.getBoundingClientRect());
+  const bars = [...chart.querySelectorAll('.modebar-group')];
+  const tools = bars.map(each => each.getBoundingClientRect());
   return [...chart.querySelectorAll('.legendtext')].some(each => {
     const word = each.getBoundingClientRect();
     return tools.some(tool => tool.left < word.right && word.left < tool.right
@@ -24,19 +26,26 @@ OVER_THE_TOOLS = """() => [...document.querySelectorAll('.js-plotly-plot')].filt
   });
 }).map(chart => chart.querySelector('.legend').textContent)"""
 ON_EACH_OTHER = """() => [...document.querySelectorAll('.js-plotly-plot')].flatMap(chart => {
-  const words = [...chart.querySelectorAll(
-    '.textpoint text, .annotation text, .shape-label text, .xtick text, .ytick text, .legendtext, .xtitle, .ytitle'
-  )].map(each => [each.textContent, each.getBoundingClientRect()]).filter(([text, box]) => text.trim() && box.width);
+  const kinds = [
+    '.textpoint text', '.annotation text', '.shape-label text', '.xtick text', '.ytick text',
+    '.legendtext', '.xtitle', '.ytitle',
+  ];
+  const words = [...chart.querySelectorAll(kinds.join(', '))]
+    .map(each => [each.textContent, each.getBoundingClientRect()])
+    .filter(([text, box]) => text.trim() && box.width);
   return words.flatMap(([text, one], index) => words.slice(index + 1).filter(([, other]) =>
     Math.min(one.right, other.right) - Math.max(one.left, other.left) > 2 &&
     Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top) > 3
   ).map(([other]) => `${text} and ${other}`));
 })"""
 # Cells and buttons have separate colors; labels of a slider are invisible.
-PALE_WORDS = """() => [...document.querySelectorAll('.js-plotly-plot .main-svg text')].filter(word =>
-  !word.closest('.heatmap-label, .menulayer, .slider-label-group, .hoverlayer') &&
-  getComputedStyle(word).fill !== getComputedStyle(document.querySelector('[data-testid=stApp]')).color
-).map(word => word.textContent + ' ' + getComputedStyle(word).fill)"""
+PALE_WORDS = """() => {
+  const ink = getComputedStyle(document.querySelector('[data-testid=stApp]')).color;
+  return [...document.querySelectorAll('.js-plotly-plot .main-svg text')].filter(word =>
+    !word.closest('.heatmap-label, .menulayer, .slider-label-group, .hoverlayer') &&
+    getComputedStyle(word).fill !== ink
+  ).map(word => word.textContent + ' ' + getComputedStyle(word).fill);
+}"""
 
 
 def faults(page: Page) -> list[str]:

@@ -203,7 +203,8 @@ def press_tab_until(page: Page, is_there: str, most: int = 200) -> None:
 
 def test_one_page_is_used_by_the_keyboard_alone(open_page):
     page = open_page(
-        "/kernel_change?num_seeds=1&training.max_steps=5000&training.loss_threshold=1e-9&outputs=linear"
+        "/kernel_change?num_seeds=1&training.max_steps=5000&training.loss_threshold=1e-9"
+        "&outputs=linear"
     )
     press_tab_until(page, "at.tagName === 'BUTTON' && at.innerText.includes('All settings')")
     page.keyboard.press("Enter")

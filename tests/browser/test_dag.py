@@ -17,11 +17,16 @@ SMALL = (
     "num_hessians=0&widths=8&num_seeds=1&outputs=linear&training.max_steps=50&dataset.num_samples=8"
 )
 # Name → [x, y] of the center of its box, and of the dot where an edge starts.
-PLACES = """root => { const { svg, view, found, model } = root.canvas, box = svg.getBoundingClientRect();
-  const seen = ({ x, y }) => [box.left + view.x + view.scale * x, box.top + view.y + view.scale * y];
+PLACES = """root => {
+  const { svg, view, found, model } = root.canvas;
+  const box = svg.getBoundingClientRect();
+  const left = box.left + view.x;
+  const top = box.top + view.y;
+  const seen = ({ x, y }) => [left + view.scale * x, top + view.scale * y];
   return Object.fromEntries([...found].map(([id, at]) => [model.name(id), seen(at)])); }"""
 PORTS = """root => Object.fromEntries([...root.querySelectorAll('.port')].map(port => {
-  const { left, top, width, height } = port.getBoundingClientRect(), { group } = port.parentElement.dataset;
+  const { left, top, width, height } = port.getBoundingClientRect();
+  const { group } = port.parentElement.dataset;
   return [root.canvas.model.name(group), [left + width / 2, top + height / 2]]; }))"""
 DATA = "root => root.canvas.model.data()"
 # The page records the drawing of each verdict.

@@ -221,7 +221,8 @@ def test_key_p_shows_a_figure_on_the_whole_screen(open_page, url, width, height)
     assert is_soon(page, is_presented)
     found = page.evaluate(
         """() => {
-          const frame = document.querySelector(".presented-figure"), shown = frame.getBoundingClientRect();
+          const frame = document.querySelector(".presented-figure");
+          const shown = frame.getBoundingClientRect();
           const scale = shown.width / frame.offsetWidth;
           const letters = [...frame.querySelectorAll("[class$=tick] text")];
           const sizes = letters.map((each) => parseFloat(getComputedStyle(each).fontSize));

@@ -17,7 +17,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 # Positions of the points, in pixels of the window.
 PLACES = """each => {
   const canvas = each.querySelector('canvas'), box = canvas.getBoundingClientRect();
-  return each.live.hand.points().map(([x, y]) => [box.left + each.live.plot.x(x), box.top + each.live.plot.y(y)]);
+  const { plot, hand } = each.live;
+  return hand.points().map(([x, y]) => [box.left + plot.x(x), box.top + plot.y(y)]);
 }"""
 
 
@@ -142,7 +143,8 @@ def test_points_are_dragged_added_and_removed_by_a_finger(browser, dashboard_url
 def test_the_keyboard_alone_suffices(open_page):
     page = open_page("/live?width=8")
     component = live(page)
-    hosts = "[...document.querySelectorAll('[data-testid=stBidiComponentIsolated]')]"  # not the one of the tray of runs
+    # Not the one of the tray of runs.
+    hosts = "[...document.querySelectorAll('[data-testid=stBidiComponentIsolated]')]"
     inside = (
         f"{hosts}.map(host => host.shadowRoot).find(root => "
         "root.querySelector('.live'))?.activeElement"
@@ -303,7 +305,8 @@ def test_the_verdict_needs_both_function_and_kernel(browser):
             points: [[-1.2, 0], [1.2, 0]] };
           const common = { time: 9, rate: 1, loss: 1, linearLoss: 1, curve: [0, 0, 1, 1] };
           const verdicts = states.map(([gap, change, beyond]) =>
-            verdict(begun, { ...common, linearCurve: [0, 0, 1 + gap, 1 + beyond], change }, common));
+            verdict(
+              begun, { ...common, linearCurve: [0, 0, 1 + gap, 1 + beyond], change }, common));
           return [verdicts.map(({ parts }) => parts.join(" ")), verdicts.at(-1).numbers.place];
         }""",
         [
@@ -324,9 +327,12 @@ def test_a_network_recovers_only_below_two(browser):
         """async ([text, states]) => {
           const address = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
           const { verdict } = await import(address);
-          const begun = { width: 64, rate: 2.5, output: "linear", bottleneck: 0, grid: [-1, 1], points: [[0, 0]] };
-          const curves = { curve: [0, 1], linearCurve: [0, 9], linearDiverged: true, time: 9, change: 1 };
-          return states.map(([rate, loss]) => verdict(begun, { ...curves, rate, loss }, { loss: 1 }).name);
+          const begun = { width: 64, rate: 2.5, output: "linear", bottleneck: 0, grid: [-1, 1],
+            points: [[0, 0]] };
+          const curves = { curve: [0, 1], linearCurve: [0, 9], linearDiverged: true, time: 9,
+            change: 1 };
+          return states.map(([rate, loss]) =>
+            verdict(begun, { ...curves, rate, loss }, { loss: 1 }).name);
         }""",
         [script, [[1.9, 0.5], [2.01, 0.5], [2.01, 1.5]]],
     )

@@ -47,7 +47,8 @@ ABOUT = 1e-4  # relative, in the norm of the whole array
 RUN = """async ([start, steps]) => {
   const training = new (await window.model).Training(start);
   while (training.time < steps) training.step();
-  const { curve, linearCurve, outputs, linear, kernel, change, loss, linearLoss } = training.state();
+  const state = training.state();
+  const { curve, linearCurve, outputs, linear, kernel, change, loss, linearLoss } = state;
   const found = { curve, linearCurve, outputs, linear, kernel, startKernel: training.startKernel };
   for (const name of Object.keys(found)) found[name] = Array.from(found[name]);
   return { ...found, change, loss, linearLoss };
@@ -225,7 +226,8 @@ def test_erf_is_known_to_eleven_digits(model):
 
 
 LARGE = """async ([exact, sizes, a, above, strengths]) => {
-  const { LargeMatrix, precisionFor } = await window.model, precision = precisionFor(...sizes, exact);
+  const { LargeMatrix, precisionFor } = await window.model;
+  const precision = precisionFor(...sizes, exact);
   const large = new LargeMatrix(precision, 3, 2, ...sizes, strengths.length);
   const zeros = (m) => new Float64Array(strengths.length * m);
   const z = zeros(sizes[0]), found = zeros(sizes[1]), after = zeros(sizes[0]);
@@ -305,7 +307,10 @@ def test_only_the_linear_model_diverges_beyond_two(model):
     }
     follow = """async ([start, steps]) => {
       const training = new (await window.model).Training(start), losses = [];
-      while (training.time < steps) { training.step(); losses.push(training.loss(training.outputs)); }
+      while (training.time < steps) {
+        training.step();
+        losses.push(training.loss(training.outputs));
+      }
       const { rate, linearDiverged, diverged } = training.state();
       return { losses, rate, linearDiverged, diverged };
     }"""
@@ -321,7 +326,9 @@ SECOND = """async ([start, steps]) => {
   const { Training, secondTask } = await window.model, training = new Training(start);
   while (training.time < steps) training.step();
   const { second, both, summed, error, points } = secondTask(training, start);
-  return { second: Array.from(second), both: Array.from(both), summed: Array.from(summed), error, points };
+  const arrays = { second, both, summed };
+  for (const name of Object.keys(arrays)) arrays[name] = Array.from(arrays[name]);
+  return { ...arrays, error, points };
 }"""
 
 

@@ -37,7 +37,8 @@ DRAWN = ".place[data-drawn] .js-plotly-plot .main-svg"
 PAINTED_MS = 3000  # on a busy machine; below 1 s on a quiet one (benchmarks)
 # axe checks only the first of repeated elements.
 FEW_OF_EACH = """() => document.querySelectorAll(
-  'tbody:nth-of-type(n+2), tr:nth-of-type(n+5), .entries article:nth-of-type(n+8), .step:nth-of-type(n+4)'
+  'tbody:nth-of-type(n+2), tr:nth-of-type(n+5), ' +
+  '.entries article:nth-of-type(n+8), .step:nth-of-type(n+4)'
 ).forEach(each => each.remove())"""
 TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 TRAINS = (

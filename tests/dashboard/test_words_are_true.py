@@ -24,7 +24,8 @@ from tests.dashboard.open_pages import open_page, words
 RESULT = re.compile(
     r"\b(falls?|rises?|decrease\w*|decreasing|increase\w*|increasing|stays?|remains?|flat"
     r"|shrinks?|vanish\w*|grows?|drops?|levels? off"
-    r"|coincide|separate|diverges?|converges?|departs?|faster|slower|slowly|steep\w*|higher|lower|near(ly)?|close"
+    r"|coincide|separate|diverges?|converges?|departs?|faster|slower|slowly|steep\w*"
+    r"|higher|lower|near(ly)?|close"
     r"|barely|constant|moves? (little|most)|saturates?|approach\w*)\b",
     re.IGNORECASE,
 )

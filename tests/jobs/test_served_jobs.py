@@ -121,7 +121,10 @@ async def follow_as_owner_and_stranger(app: ServedApp) -> None:
     assert mine.startswith("linearity_lab_visitor=")
     url = f"ws://{app.address}"
     # Long enough to be stopped, and within the limits of the profile.
-    slow = "widths=300,1000&num_seeds=3&outputs=linear&training.max_steps=20000&training.learning_rate=1e-6&seed=11"
+    slow = (
+        "widths=300,1000&num_seeds=3&outputs=linear&training.max_steps=20000"
+        "&training.learning_rate=1e-6&seed=11"
+    )
     seen: list[bytes] = []
     async with BrowserSession(url, PAGE, slow, cookie=mine, listen=seen.append) as owner:
         await owner.act()
@@ -151,7 +154,8 @@ async def follow_as_owner_and_stranger(app: ServedApp) -> None:
 
 def test_large_kernels_of_a_public_run_are_refused_by_name():
     query = (
-        "keep_kernels=true&dataset.num_samples=1000&widths=10,11,12,13,14,15&outputs=linear,softmax,swish"
+        "keep_kernels=true&dataset.num_samples=1000&widths=10,11,12,13,14,15"
+        "&outputs=linear,softmax,swish"
         "&training.max_steps=1"
     )
     with own_data(), served_app(LINEARITY_LAB_WORKERS="1", LINEARITY_LAB_PROFILE="hosted") as app:

@@ -139,7 +139,8 @@ def test_tiny_moves_have_no_verdict():
     [
         (
             {"first": {"w": jnp.ones((4, 7)), "b": W0["first"]["b"]}, "last": W0["last"]},
-            "params1: first.w of shape (4, 7) cannot be used; use first.w of shape (4, 6), as before",
+            "params1: first.w of shape (4, 7) cannot be used; "
+            "use first.w of shape (4, 6), as before",
         ),
         (
             {"first": {"w": W0["first"]["w"]}, "last": W0["last"]},

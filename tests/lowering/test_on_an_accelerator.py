@@ -13,9 +13,8 @@ from ntk_core.networks.architectures import merge
 from tests.cases import ARCHITECTURES, inputs, random_params
 
 pytestmark = pytest.mark.gpu
-ROUNDING = (
-    1e-5  # of float32 in sums of some hundred terms; TF32 and bfloat16 are off by 1e-3 and more
-)
+# Of float32 in sums of some hundred terms; TF32 and bfloat16 are off by 1e-3 and more.
+ROUNDING = 1e-5
 
 
 def trained(net, params, x, y):

@@ -21,27 +21,38 @@ from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
 from linearity_lab.networks.sizes import layer_sizes, min_width
 from linearity_lab.settings.grammar import settings, with_settings
 
-given = {"architecture.kind": "toy", "architecture.activation": "tanh", "widths": [6], "outputs": ["linear"],
-         "dataset.num_samples": 12, "num_seeds": 1, "training.max_steps": 3}
+given = {
+    "architecture.kind": "toy",
+    "architecture.activation": "tanh",
+    "widths": [6],
+    "outputs": ["linear"],
+    "dataset.num_samples": 12,
+    "num_seeds": 1,
+    "training.max_steps": 3,
+}
 spec = with_settings(KernelChangeSpec(), given)
 architecture, shape = spec.architecture, spec.dataset.known_shapes().input_shape
 sizes = layer_sizes(architecture, 6, shape, 2)
 fields = {each.name: each for each in settings(KernelChangeSpec)}
 kind = fields["architecture.kind"]
 assert kind.label("toy") == "scaled skip" and "σ(z⁽²⁾) − α⁽¹⁾ / 2" in kind.help
-assert not fields["architecture.depth"].is_used(given) and fields["architecture.activation"].is_used(given)
+assert not fields["architecture.depth"].is_used(given)
+assert fields["architecture.activation"].is_used(given)
 assert KernelChangeSpec.model_validate_json(spec.model_dump_json()) == spec
 assert min_width(architecture, sizes) == 6 and not architecture.has_infinite_width
 assert "jax" not in sys.modules
 
 from linearity_lab.charts.style import network_style
-from linearity_lab.experiments.architectures.network_drawing import drawing, drawing_words, layer_rows
+from linearity_lab.experiments.architectures.network_drawing import (
+    drawing, drawing_words, layer_rows
+)
 
 figure = drawing(architecture, sizes, shape, 6)
 kinds = [each.type for each in figure.layout.shapes]
 assert (kinds.count("rect"), kinds.count("path"), list(figure.data[-1].text)) == (4, 1, ["⊕"])
 assert len(layer_rows(architecture, sizes)) == 3
-assert drawing_words(architecture, sizes, 6).startswith("scaled skip, 2 hidden layers, tanh, biases")
+words = drawing_words(architecture, sizes, 6)
+assert words.startswith("scaled skip, 2 hidden layers, tanh, biases")
 assert network_style("toy", "softmax").title == "scaled skip, softmax output"
 
 import jax, numpy as np

@@ -110,7 +110,8 @@ class LocalCluster:
 @pytest.fixture(scope="module", autouse=True)
 def clients() -> ModuleType:
     """Our module of cluster runs, if dask is installed (requirements-cluster.txt)."""
-    jax.clear_caches()  # programs compiled with all optimizations differ in the last bit from those of workers
+    # Programs compiled with all optimizations differ in the last bit from those of workers.
+    jax.clear_caches()
     module: ModuleType = pytest.importorskip(
         "linearity_lab.runs._cluster", reason="dask.distributed is not installed"
     )

@@ -24,7 +24,9 @@ from jax import Array
 
 import linearity_lab
 import ntk_core
-from linearity_lab.experiments import ExperimentSpec, HessianResult, HessianSpec, KernelChangeSpec, ResultValue, preset
+from linearity_lab.experiments import (
+    ExperimentSpec, HessianResult, HessianSpec, KernelChangeSpec, ResultValue, preset
+)
 from ntk_core.graphs import example_graphs, graph_verdict
 
 
@@ -45,11 +47,13 @@ def measured(net: ntk_core.FullyConnected, key: Array, x: Array, y: Array) -> tu
 
 
 def shape(weights: dict[str, Array], x: Array) -> tuple[int, ...]:
-    return ntk_core.empirical_ntk(model, weights, x).shape + ntk_core.linearize(model, weights)(weights, x).shape
+    linear = ntk_core.linearize(model, weights)
+    return ntk_core.empirical_ntk(model, weights, x).shape + linear(weights, x).shape
 
 
 try:
-    result = linearity_lab.compute("liu-fig1-left", widths=(4, 8), num_seeds=1, training={"max_steps": 3})
+    training = {"max_steps": 3}
+    result = linearity_lab.compute("liu-fig1-left", widths=(4, 8), num_seeds=1, training=training)
 except linearity_lab.InvalidSpec as error:
     print(error.problems[0])
 steps: int = result.spec.training.max_steps
@@ -61,11 +65,17 @@ of_preset: HessianResult = linearity_lab.compute(preset("liu-table1"), widths=(4
 
 
 def of_any(spec: ExperimentSpec, name: str) -> list[ResultValue]:
-    return [linearity_lab.compute(spec), linearity_lab.compute(name), linearity_lab.compute(preset(name))]
+    return [
+        linearity_lab.compute(spec),
+        linearity_lab.compute(name),
+        linearity_lab.compute(preset(name)),
+    ]
 
 
 rows: tuple[int, ...] = linearity_lab.load_dataset("sine", num_samples=8).x.shape
-verdicts = {name: graph_verdict(graph, 100, (5,)).becomes_linear for name, graph in example_graphs().items()}
+verdicts = {}
+for name, graph in example_graphs().items():
+    verdicts[name] = graph_verdict(graph, 100, (5,)).becomes_linear
 """
 
 

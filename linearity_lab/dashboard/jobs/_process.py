@@ -20,9 +20,8 @@ from pebble import CONSTS, ProcessFuture, ProcessPool
 
 NICENESS = 15
 MAX_TASKS = 50  # tasks per process, since freed memory is not returned
-CONSTS.term_timeout = (
-    0.2  # before pebble kills a process that does not end on request, such as a stopped one
-)
+# Before pebble kills a process that does not end on request, such as a stopped one.
+CONSTS.term_timeout = 0.2
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 

@@ -43,9 +43,8 @@ from ntk_core.networks.graphs import OUTPUT, Graph
 from ntk_core.networks.keys import initial_key
 from ntk_core.progress import Progress
 
-TOLERANCE = (
-    1e-3  # of ‖H‖; at 0.02, one norm in thirty is that of another eigenvalue, up to 14% smaller
-)
+# Of ‖H‖; at 0.02, one norm in thirty is that of another eigenvalue, up to 14% smaller.
+TOLERANCE = 1e-3
 
 
 def compute(spec: DAGSpec, data: Dataset, key: str, progress: Progress) -> DAGPoint:

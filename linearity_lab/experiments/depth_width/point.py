@@ -113,9 +113,8 @@ class DepthWidthSpec(SweepSpec, SpecOf["DepthWidthResult"]):
 BLOCK_NUMBERS = 2**20  # values of z per block of draws, all layers
 # A hidden neuron of one draw takes as long as reading this: two normal numbers, some ten products.
 DRAW_BYTES = 1000
-UNROLLED_DEPTH = (
-    8  # up to this depth ‖H‖ uses unrolled layers in a small space; beyond, a loop over all weights
-)
+# Up to this depth ‖H‖ uses unrolled layers in a small space; beyond, a loop over all weights.
+UNROLLED_DEPTH = 8
 INPUTS = 2  # for ‖H‖; our choice
 
 

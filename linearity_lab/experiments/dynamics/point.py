@@ -154,9 +154,8 @@ def counts(spec: DynamicsSpec, key: str, most: bool = False) -> tuple[Counts, ..
     )
 
 
-DEPARTURE_LEVEL = (
-    0.01  # relative mean-squared difference above which two models have separated; our choice
-)
+# Relative mean-squared difference above which two models have separated; our choice.
+DEPARTURE_LEVEL = 0.01
 
 Rows = tuple[tuple[float, ...], ...]  # one row per followed point, one entry per output
 

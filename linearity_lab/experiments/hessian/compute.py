@@ -32,9 +32,8 @@ from ntk_core.progress import Progress
 from ntk_core.traced import through_output
 
 DataByLength = Dataset | dict[int, Dataset]  # one data set, or one for each number of tokens
-TOLERANCE = (
-    1e-3  # relative residual; the error of an isolated eigenvalue is of the order of its square
-)
+# Relative residual; the error of an isolated eigenvalue is of the order of its square.
+TOLERANCE = 1e-3
 MAX_MATVECS = 128
 # Lanczos separates slowly the many eigenvalues near the largest of a diagonal Hessian; its
 # vectors are short.

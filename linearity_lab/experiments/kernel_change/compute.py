@@ -55,9 +55,8 @@ from ntk_core.progress import Progress, Stopped
 Found = TypeVar("Found")
 GROWN_S = 1.0  # between partial points; our choice
 PREPARED = 2  # reports of a training until its kernel at w₀ is computed
-MOST_BESIDE_BYTES = (
-    50e6  # largest training that runs beside others; products of larger ones use all cores
-)
+# Largest training that runs beside others; products of larger ones use all cores.
+MOST_BESIDE_BYTES = 50e6
 
 
 def compute(

@@ -21,9 +21,8 @@ if TYPE_CHECKING:
         KernelChangeResult,  # noqa: F401 - SpecOf names it
     )
 
-LEAST_PROBES = (
-    16  # with fewer the error itself is uncertain (docs/math/kernel_without_jacobians.md)
-)
+# With fewer the error itself is uncertain (docs/math/kernel_without_jacobians.md).
+LEAST_PROBES = 16
 
 
 class KernelChangeSpec(TrainedSweep, SpecOf["KernelChangeResult"]):

@@ -56,9 +56,8 @@ class Layered(Network):
     trained: str
     output_signs: bool = False
     dimensions: int = 2  # of positions, for convolutions
-    symmetric: bool = (
-        False  # whether the last hidden layer is drawn twice, with opposite output weights
-    )
+    # Whether the last hidden layer is drawn twice, with opposite output weights.
+    symmetric: bool = False
 
     def __post_init__(self) -> None:
         for name in (each.name for each in fields(self) if each.name in CHECKS):

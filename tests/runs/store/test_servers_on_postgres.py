@@ -30,7 +30,10 @@ LONG = f"widths=3000&training.max_steps=1000000&{STEPS}&seed=2"
 AUDIT = """
 CREATE TABLE attempts (digest TEXT, key TEXT, seconds FLOAT);
 CREATE FUNCTION record() RETURNS TRIGGER AS $$
-BEGIN INSERT INTO attempts VALUES (NEW.digest, NEW.key, NEW.seconds); RETURN NEW; END $$ LANGUAGE plpgsql;
+BEGIN
+  INSERT INTO attempts VALUES (NEW.digest, NEW.key, NEW.seconds);
+  RETURN NEW;
+END $$ LANGUAGE plpgsql;
 CREATE TRIGGER attempt BEFORE INSERT ON lab_points FOR EACH ROW EXECUTE FUNCTION record();
 """
 

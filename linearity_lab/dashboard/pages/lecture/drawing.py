@@ -17,9 +17,8 @@ from linearity_lab.words.markdown import read
 from ntk_core.fits import exponent_words
 from ntk_core.numbers import number, signed, width_label
 
-STEEPEST = (
-    1.2  # steepest exponent that fits into the figure, up and down; as the slider of the component
-)
+# Steepest exponent that fits into the figure, up and down; as the slider of the component.
+STEEPEST = 1.2
 Drawn = tuple[float, list[tuple[float, float]]]
 
 

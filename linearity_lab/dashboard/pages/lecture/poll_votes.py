@@ -19,9 +19,8 @@ CODE_BYTES = 12  # 96 bits
 MAX_POLLS, MAX_POLLS_PER_ADDRESS = 40, 10
 MAX_MEMBERS, MAX_QUESTIONS, MAX_CHOICES = 120, 40, 9
 LONGEST_S, IDLE_S = 4 * 3600.0, 3600.0  # lifetime of a poll, and of one without its host
-SILENT_S = (
-    600.0  # after this time without its host, a poll is replaced by another one of its address
-)
+# After this time without its host, a poll is replaced by another one of its address.
+SILENT_S = 600.0
 HERE_S = 10.0  # a member with a request in this time is present
 AWAY_S = 120.0  # after this absence a member is replaced by another one
 TIMER_S = 60.0
