@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-NONE_KNOWN, KNOWN, NOT_AUDITED = 0, 1, 3
+NONE_KNOWN = 0
+KNOWN = 1
+NOT_AUDITED = 3
 PATIENCE_S = 300
 
 

@@ -36,7 +36,8 @@ def installed(names: Iterator[str]) -> dict[str, metadata.Distribution]:
     seen: set[tuple[str, frozenset[str]]] = set()
     while waiting:
         wanted = waiting.pop()
-        name, extras = canonicalize_name(wanted.name), frozenset(wanted.extras)
+        name = canonicalize_name(wanted.name)
+        extras = frozenset(wanted.extras)
         if (name, extras) in seen:
             continue
         seen.add((name, extras))

@@ -233,7 +233,8 @@ def try_the_notebooks(python: Path, folder: Path, environment: dict[str, str]) -
     for path in NOTEBOOKS:
         book = nbformat.read(path, as_version=4)
         for cell in book.cells:
-            cell.source, cell.outputs = smaller(cell.source), []
+            cell.source = smaller(cell.source)
+            cell.outputs = []
         nbformat.write(book, folder / path.name)
     files = [path.name for path in NOTEBOOKS]
     places = {
@@ -254,7 +255,8 @@ def try_the_notebooks(python: Path, folder: Path, environment: dict[str, str]) -
 
 def try_the_tutorial(python: Path, empty: Path, environment: dict[str, str]) -> None:
     """Try the experiment of docs/tutorials/own-experiment.md as a distribution beside the wheel."""
-    source, lab = empty / "toy", str(python.with_name("linearity-lab"))
+    source = empty / "toy"
+    lab = str(python.with_name("linearity-lab"))
     write_files("own-experiment.md", source)
     done(
         [UV, "build", "--quiet", "--wheel", "--out-dir", str(source / "dist"), str(source)],

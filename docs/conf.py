@@ -24,24 +24,24 @@ import ntk_core  # noqa: E402
 from docs.readable_types import plain_defaults, readable  # noqa: E402
 from linearity_lab.site import DOCUMENTATION, MENU  # noqa: E402
 
-project, author, version = "Linearity Lab", "", ntk_core.__version__
-release, copyright = version, "MIT license"
+project = "Linearity Lab"
+author = ""
+version = ntk_core.__version__
+release = version
+copyright = "MIT license"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = [
     "decisions/0000-template.md",
     "truth.md",
     "_build",
 ]  # truth.md: the site has its page of claims
-html_theme, html_title, html_favicon = (
-    "furo",
-    f"Linearity Lab {version}",
-    "../linearity_lab/dashboard/icon.svg",
-)
+html_theme = "furo"
+html_title = f"Linearity Lab {version}"
+html_favicon = "../linearity_lab/dashboard/icon.svg"
 html_copy_source = html_show_sphinx = False
-templates_path, html_context = (
-    ["_templates"],
-    {"site_menu": MENU | DOCUMENTATION},
-)  # one navigation for all pages
+# One navigation for all pages.
+templates_path = ["_templates"]
+html_context = {"site_menu": MENU | DOCUMENTATION}
 html_sidebars = {
     "**": [
         f"sidebar/{name}.html" for name in ("search", "scroll-start", "navigation", "scroll-end")
@@ -59,7 +59,8 @@ suppress_warnings = ["myst.header"]  # an outline may leave out a level
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_default_options = {"members": True, "exclude-members": "model_config"}
-napoleon_google_docstring, napoleon_numpy_docstring = True, False
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False
 _LOG = getLogger(__name__)
 # Before autodoc imports the modules a second time, with classes that pydantic takes for others.
 PRESETS = [linearity_lab.runs.preset(name) for name in linearity_lab.presets()]

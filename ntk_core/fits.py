@@ -15,7 +15,9 @@ from ntk_core.real_numbers import real_array, real_number
 
 Verdict = Literal["yes", "no", "undecided"]
 LINEARITY_LIMIT = -0.25  # halfway between the exponents −1/2 and 0
-LEAST_SEEDS, LEAST_WIDTHS = 3, 4  # for an interval
+# For an interval.
+LEAST_SEEDS = 3
+LEAST_WIDTHS = 4
 NO_POWER_LAW = ("diverged", "dead")  # outcomes excluded from exponents
 LEAST_BEND = 0.01  # smallest visible change of slope over the sweep
 

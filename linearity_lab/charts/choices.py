@@ -13,7 +13,9 @@ from ntk_core.numbers import width_label
 
 Option = TypeVar("Option")
 ALL_SEEDS = -1  # not the seed of any run; None would be an empty selectbox
-WIDTH, SEED = "m", "seed"  # targets of clicks on figures, as Choice.axis
+# Targets of clicks on figures, as Choice.axis.
+WIDTH = "m"
+SEED = "seed"
 
 
 @dataclass(frozen=True)

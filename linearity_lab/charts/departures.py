@@ -158,14 +158,10 @@ def _add_never(
     """Add arrows at the top for runs that never depart:
     width → how far their outputs differ at the end.
     """
-    figure, drawn = (
-        chart.figure,
-        [dot.value for each in lines for dot in each.dots if math.isfinite(dot.value)],
-    )
-    top, low = (
-        ABOVE * max(drawn, default=1.0),
-        min(figure.layout.yaxis.range[0], 0.0) if drawn else -0.3,
-    )
+    figure = chart.figure
+    drawn = [dot.value for each in lines for dot in each.dots if math.isfinite(dot.value)]
+    top = ABOVE * max(drawn, default=1.0)
+    low = min(figure.layout.yaxis.range[0], 0.0) if drawn else -0.3
     figure.add_scatter(
         x=list(shares),
         y=[top] * len(shares),

@@ -25,10 +25,9 @@ ENDS_TOGETHER = 0.12
 # Height in pixels of a legend with one row and with two, so that the figure fits the first screen.
 LEGEND_HEIGHTS = (50, 82)
 MOST_IN_ROW = 6
-MARK_SIZE, MARK_MARGIN = (
-    8,
-    22,
-)  # of a mark before a label, and of the unseen one that moves the label to its right
+# Of a mark before a label, and of the unseen one that moves the label to its right.
+MARK_SIZE = 8
+MARK_MARGIN = 22
 # Plotly moves a mark by pixels only along its own direction, so marks are turned by 90°
 # and given as others.
 TURNED = {

@@ -27,7 +27,9 @@ from ntk_core.numbers import number
 TimeAxis = Literal["step", "time"]
 AXIS_TITLES: dict[TimeAxis, str] = {"step": "step", "time": "time = learning rate × step"}
 MARK = 9
-ROW_HEIGHT, MOST_IN_PLACE = 175, 3  # height in pixels of each row, if there are several
+# Height in pixels of each row, if there are several.
+ROW_HEIGHT = 175
+MOST_IN_PLACE = 3
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,10 @@ from linearity_lab.charts.style import BLUE
 WIDTH = 200
 HEIGHT = 96
 MARGIN = 8
-MOST_POINTS, MOST_STROKES, CELLS = 30, 12, 10  # of a thumbnail
+# Of a thumbnail.
+MOST_POINTS = 30
+MOST_STROKES = 12
+CELLS = 10
 # An image does not know the theme of its page: contrast above 4:1 on light and dark backgrounds.
 INK = "#757D89"
 DASHES = {

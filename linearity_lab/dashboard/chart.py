@@ -21,7 +21,9 @@ from linearity_lab.words.markdown import plain, raised, typeset
 from linearity_lab.words.pages import figure_words, titled
 from ntk_core.markup import without_marks
 
-MOST_CHIPS, CHIP_LETTERS = 4, 48  # options beside each other; longer choices are lists
+# Options beside each other; longer choices are lists.
+MOST_CHIPS = 4
+CHIP_LETTERS = 48
 FIRST = "first_figure"  # page.FIRST: the first figure, above the controls on a phone (look.css)
 OPENED_TAB = "opened_tab"  # page.OPENED_TAB: the figure opened by a link
 LabelVisibility = Literal["visible", "collapsed"]

@@ -17,7 +17,9 @@ from ntk_core.networks.graphs import (
 )
 
 HEIGHT = 260
-_INPUTS, _WIDTH = ((16,), (32, 32, 3), (16, 8)), 128  # a table, images, sequences
+# A table, images, sequences.
+_INPUTS = ((16,), (32, 32, 3), (16, 8))
+_WIDTH = 128
 _LOOKS = {
     "wide": ("grows with m", ":material/check_circle:", "green"),
     "not wide": ("has a bottleneck", ":material/cancel:", "red"),

@@ -35,7 +35,8 @@ from linearity_lab.words.markdown import typeset
 from linearity_lab.words.pages import titled
 
 # Labels of the claim of a preset: of its paper, or of this project.
-PAPER, OWN = "The paper", "Our claim"
+PAPER = "The paper"
+OWN = "Our claim"
 # The menu is in the header, which Streamlit itself leaves to an embedded page.
 ALONE = """<style>
 [data-testid="stHeader"] { display: none }
@@ -173,7 +174,9 @@ class ExperimentPage(Generic[AnySpec, AnyPoint]):
 
     def show(self) -> None:
         """Draw the page."""
-        page, heading, experiment = self.name, self.heading, EXPERIMENTS[self.name]
+        page = self.name
+        heading = self.heading
+        experiment = EXPERIMENTS[self.name]
         address = session.new_address(page)
         if address is not None:
             st.session_state[f"{page}.{OPENED_TAB}"] = address.pop("tab", "")

@@ -85,7 +85,9 @@ def _whole(result: ResultValue) -> ResultValue:
 
 
 def _entries(title: str, run: Taken) -> None:
-    spec, result, name = run.spec, run.result, run.name
+    spec = run.spec
+    result = run.result
+    name = run.name
     if result is not None:
         _download("Numbers, CSV", result.csv, f"{name}.csv", "text/csv")
         _download(

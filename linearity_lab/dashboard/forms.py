@@ -78,7 +78,8 @@ class SpecForm(Generic[AnySpec]):
         With ``follow`` settings mend themselves: it returns those that follow the changed ones, and
         settings that do not fit the changed ones move.
         """
-        self.page, self._preset_names = page, tuple(preset_names)
+        self.page = page
+        self._preset_names = tuple(preset_names)
         self.answers: tuple[Spec, ...] = ()  # specs whose results answer these settings, too
         self._settings = settings(type(PRESETS[preset_names[0]].spec))
         key = f"{page}.form"
@@ -223,7 +224,8 @@ class SpecForm(Generic[AnySpec]):
         try:
             check_limits(paper)
         except InvalidInput as refusal:
-            title, largest = "Largest size here", largest_fit(paper)
+            title = "Largest size here"
+            largest = largest_fit(paper)
             explained += f" Too much for this server: {plain(str(refusal))}."
         is_largest = self.spec == largest
         st.button(
@@ -385,7 +387,8 @@ class SpecForm(Generic[AnySpec]):
                 st.session_state.pop(self._key(setting.name), None)
 
     def _choose_preset(self) -> None:
-        self._state.preset, self._state.notes = st.session_state[self._key("preset")], {}
+        self._state.preset = st.session_state[self._key("preset")]
+        self._state.notes = {}
         self.fill(self.preset.spec)
 
     def _collect(self) -> None:
@@ -424,7 +427,8 @@ class SpecForm(Generic[AnySpec]):
         return spec, {}
 
     def _sentence(self, setting: Setting, problem: InvalidInput) -> str:
-        given, most = self._state.raw[setting.name], lengths(setting.info)[1]
+        given = self._state.raw[setting.name]
+        most = lengths(setting.info)[1]
         if setting.entry == "choices" and (not given or len(given) > (most or len(given))):
             return f"{setting.full_title}: choose {f'at most {most}' if given else 'at least one'}."
         if given in setting.options:  # named as in its menu

@@ -49,10 +49,9 @@ def address(path: str) -> str:
 
 API = "/api/jobs"
 HEADER = "x-lab-session"  # other sites cannot set this header
-EVERY_S, WAITING_S = (
-    0.3,
-    1.5,
-)  # seconds between two requests of a browser, while a job runs and while all its jobs wait
+# Seconds between two requests of a browser, while a job runs and while all its jobs wait.
+EVERY_S = 0.3
+WAITING_S = 1.5
 CROWD = 8  # browsers that may poll at the full rate; with more, each polls less often
 MAX_LISTED = 8
 _mount = component("jobs", Path(__file__).with_name("job_status.js"))

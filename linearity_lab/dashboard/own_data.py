@@ -22,7 +22,8 @@ Standardize = Literal["raw", "unit-norm", "standard", "centered"]
 _KEY = "own_data.uploaded"
 MAX_UPLOADS = 32
 MAX_TEST = 20
-PREDICTED_POINTS, PREDICTED_STEPS = 200, 1_000
+PREDICTED_POINTS = 200
+PREDICTED_STEPS = 1_000
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,8 @@ class Uploaded:
                 training=training,
             )
             return "kernel_change", spec
-        dataset, num_test = self.dataset, self.num_test
+        dataset = self.dataset
+        num_test = self.num_test
         if not num_test:  # if all points were for training, a fifth become test points
             num_test = max(1, min(MAX_TEST, self.total // 5))
             dataset = dataset.model_copy(update={"num_samples": self.total - num_test})
@@ -87,7 +89,8 @@ def reachable_loss(dataset: DatasetSpec) -> float:
     """
     data = load_dataset(dataset.name, **dataset.options())
     y = data.y[:PREDICTED_POINTS]
-    x, is_classes = data.x[: len(y)].reshape(len(y), -1), bool(data.class_names)
+    x = data.x[: len(y)].reshape(len(y), -1)
+    is_classes = bool(data.class_names)
     kernel, covariance = wide_relu_kernels(x)
     jitter = 1e-5 * np.trace(covariance) / len(y) * np.eye(len(y))
     f = np.linalg.cholesky(covariance + jitter) @ np.random.default_rng(0).standard_normal(y.shape)

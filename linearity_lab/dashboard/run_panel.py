@@ -26,12 +26,16 @@ from ntk_core.errors import InvalidInput
 from ntk_core.numbers import duration, key_words, size
 
 # Longer runs ask for confirmation and offer a run of this duration.
-ASK_S, SHORT_S = 120.0, 30.0
+ASK_S = 120.0
+SHORT_S = 30.0
 # Run, Stop and their neighbors keep place and size, so that the layout does not shift.
-RUN_PIXELS, STATUS_PIXELS = 184, 190
+RUN_PIXELS = 184
+STATUS_PIXELS = 190
 _BEFORE = "shown_before"
 # Labels of the sentence above a pale figure.
-COMPUTING, WAITING, EARLIER = "Computing", "Waiting to compute", "Found with other settings"
+COMPUTING = "Computing"
+WAITING = "Waiting to compute"
+EARLIER = "Found with other settings"
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,8 @@ def read_address(
     address: Mapping[str, str], readers: Mapping[str, Callable[[str], object]]
 ) -> tuple[Values, dict[str, str]]:
     """Parsed values by part of the URL, and errors by part."""
-    found, notes = {}, {}
+    found = {}
+    notes = {}
     for name, text in address.items():
         try:
             if name not in readers:

@@ -14,7 +14,9 @@ from linearity_lab.settings.grammar import InvalidSpec, with_settings
 from linearity_lab.settings.walk import settings
 from ntk_core.errors import InvalidInput, TooLarge
 
-INTERVAL_SEEDS, INTERVAL_VALUES = 3, 4  # a confidence interval of an exponent needs as many
+# A confidence interval of an exponent needs as many.
+INTERVAL_SEEDS = 3
+INTERVAL_VALUES = 4
 
 
 def largest_fit(
@@ -31,7 +33,8 @@ def largest_fit(
             setting_of(spec, refusal.field), int | tuple
         ):
             return None
-        spec, before = capped(spec, refusal.field, refusal.nearest), spec
+        before = spec
+        spec = capped(spec, refusal.field, refusal.nearest)
         if spec == before:
             return None
     try:
@@ -62,7 +65,8 @@ def _refusal(spec: Spec, limits: Profile | None, expected_s: float) -> InvalidIn
 
 def _thinned(spec: Spec) -> Iterator[Spec]:
     """``spec`` with fewer values of its sweep, and then with fewer seeds."""
-    values, seeds = getattr(spec, spec.swept_field), getattr(spec, "num_seeds", 1)
+    values = getattr(spec, spec.swept_field)
+    seeds = getattr(spec, "num_seeds", 1)
     for num_seeds in sorted({seeds, min(seeds, INTERVAL_SEEDS), 1}, reverse=True):
         least = min(INTERVAL_VALUES if num_seeds > 1 else 2, len(values))
         for count in range(len(values), least - 1, -1):

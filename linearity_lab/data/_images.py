@@ -82,11 +82,9 @@ class ImageSet(DatasetInfo):
 
     def samples(self, options: Options) -> tuple[Samples, Samples]:
         """Return balanced subsets, labels numbered in the order of the chosen classes."""
-        side, class_indices, shape = (
-            self._side(options),
-            self._indices(options),
-            self.shapes(options).input_shape,
-        )
+        side = self._side(options)
+        class_indices = self._indices(options)
+        shape = self.shapes(options).input_shape
         sets = read_originals(self.name) if options["source"] == "full" else self._shipped(side)
         positions = np.full(max(class_indices) + 1, -1)
         positions[class_indices] = np.arange(len(class_indices))

@@ -151,11 +151,9 @@ class DatasetInfo(Term, ABC):
                 )
             per_sample = math.prod(shapes.input_shape)
             if options[key] * per_sample > MAX_VALUES:
-                required, limit, nearest = (
-                    4 * options[key] * per_sample,
-                    4 * MAX_VALUES,
-                    MAX_VALUES // per_sample,
-                )
+                required = 4 * options[key] * per_sample
+                limit = 4 * MAX_VALUES
+                nearest = MAX_VALUES // per_sample
                 raise TooLarge(
                     key, options[key], required=required, limit=limit, unit="bytes", nearest=nearest
                 )

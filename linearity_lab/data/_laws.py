@@ -112,10 +112,8 @@ class Kept(DatasetInfo):
         kept = read_upload(options["digest"])
         seed = options["seed"]
         labels = kept.labels if kept.class_names else np.zeros(len(kept.x), np.int64)
-        classes, y = (
-            list(range(max(1, len(kept.class_names)))),
-            kept.labels if kept.class_names else kept.targets,
-        )
+        classes = list(range(max(1, len(kept.class_names))))
+        y = kept.labels if kept.class_names else kept.targets
         train = balanced_subset(labels, classes, options["num_samples"], seed, 0)
         test = np.setdiff1d(np.arange(len(labels)), train)
         test = test[balanced_subset(labels[test], classes, options["num_test"], seed, 1)]
@@ -211,7 +209,9 @@ class SingleIndex(FewDirections):
         before = np.zeros(len(x))
         now = np.ones(len(x))
         for degree in range(options["degree"]):
-            before, now = now, (x[:, 0] * now - math.sqrt(degree) * before) / math.sqrt(degree + 1)
+            # He_(q+1) = x He_q − q He_(q−1), each divided by √q!.
+            following = (x[:, 0] * now - math.sqrt(degree) * before) / math.sqrt(degree + 1)
+            before, now = now, following
         return now
 
 

@@ -63,10 +63,8 @@ class TrainedSweep(SweepSpec):
             )
         if shapes is not None:
             self.architecture.check_inputs(shapes.input_shape, widths=self.widths)
-            n, most = (
-                shapes.num_samples,
-                self.max_kernel_rows and self.max_kernel_rows // shapes.num_outputs,
-            )
+            n = shapes.num_samples
+            most = self.max_kernel_rows and self.max_kernel_rows // shapes.num_outputs
             if most is not None and n > most:
                 raise InvalidInput(
                     "dataset.num_samples", n, f"at most {most}: all n·C eigenvalues are taken"

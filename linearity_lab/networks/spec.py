@@ -301,10 +301,8 @@ class ArchitectureSpec(SpecPart):
                 place = "composition"
                 given = f"{error.field}: {given}"
             elif place == "kind":
-                given, inputs = (
-                    self.kind,
-                    SEQUENCES if "num_heads" in self.record.settings else IMAGES,
-                )
+                given = self.kind
+                inputs = SEQUENCES if "num_heads" in self.record.settings else IMAGES
                 allowed = f"this architecture only with {inputs}"
             name = {"size": "pool_size"}.get(place, place)
             raise InvalidInput(f"{field}.{name}" if field else name, given, allowed) from None

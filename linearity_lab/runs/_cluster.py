@@ -41,17 +41,17 @@ from ntk_core.errors import InvalidInput
 from ntk_core.numbers import size
 from ntk_core.progress import Stopped
 
-CONNECT_S, ANSWER_S, CLOSE_S = (
-    10.0,
-    30.0,
-    2.0,
-)  # limits for the scheduler to connect, answer, and close
-CENSUS_EVERY_S, LOOK_EVERY_S = (
-    1.0,
-    0.02,
-)  # between two counts of workers; between two checks for Stop
+# Limits for the scheduler to connect, answer, and close.
+CONNECT_S = 10.0
+ANSWER_S = 30.0
+CLOSE_S = 2.0
+# Between two counts of workers; between two checks for Stop.
+CENSUS_EVERY_S = 1.0
+LOOK_EVERY_S = 0.02
 TOPIC = "linearity-lab"  # shared by all runs: the scheduler keeps the last messages of every topic
-MESSAGES_EVERY_S, CURVES_EVERY_S = 0.2, 1.0  # a partial point may have thousands of numbers
+# A partial point may have thousands of numbers.
+MESSAGES_EVERY_S = 0.2
+CURVES_EVERY_S = 1.0
 _PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "optax", "pydantic", "dask", "distributed")
 
 

@@ -135,10 +135,8 @@ class PointValue(Value):
     @property
     def key(self) -> str:
         """The point's key, as in its spec."""
-        named, fields = (
-            {name: getattr(self, name) for name in self.key_parts},
-            type(self).model_fields,
-        )
+        named = {name: getattr(self, name) for name in self.key_parts}
+        fields = type(self).model_fields
         return point_key(
             **{name: value for name, value in named.items() if value != fields[name].default}
         )

@@ -74,7 +74,9 @@ COEFFICIENTS: dict[str, float] = {
     "loop": 1.2,
     "early time": 0.6,
 }
-PER_LAYER, PER_CONVOLUTION = 0.33, 1.33  # compile time, relative to a network without layers
+# Compile time, relative to a network without layers.
+PER_LAYER = 0.33
+PER_CONVOLUTION = 1.33
 # Memory for compiling: the first program, each second of compiling, and second derivatives.
 COMPILING_BYTES = 1.15e8
 SECOND_BYTES = 2.1e7
@@ -354,10 +356,8 @@ def nonnegative_fit(counts: np.ndarray, seconds: np.ndarray, weight: float) -> n
     """
     from scipy.optimize import nnls  # slow to import and not needed before the first finished point
 
-    each, pull = (
-        1 / np.sqrt(seconds * np.maximum(counts.sum(axis=1), 1e-9)),
-        np.sqrt(weight) * np.eye(counts.shape[1]),
-    )
+    each = 1 / np.sqrt(seconds * np.maximum(counts.sum(axis=1), 1e-9))
+    pull = np.sqrt(weight) * np.eye(counts.shape[1])
     scale = nnls(
         np.vstack([counts * each[:, None], pull]),
         np.concatenate([seconds * each, pull.sum(axis=1)]),

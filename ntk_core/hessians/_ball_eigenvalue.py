@@ -25,10 +25,9 @@ from ntk_core.traced import (
     with_usual_settings,
 )
 
-NUM_STARTS, NUM_STEPS = (
-    3,
-    32,
-)  # our choice: dense searches of small balls find little more (see tests)
+# Our choice: dense searches of small balls find little more (see tests).
+NUM_STARTS = 3
+NUM_STEPS = 32
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,9 @@ from ntk_core.markup import paragraph, table
 from ntk_core.numbers import number, percent
 
 LAYER_HEAD = ("Parameter", "Numbers", "‖δ‖ / ‖w₀‖", "Share of J₀δ", "Share of tr K₀")
-LINEAR, PARTLY = 0.1, 0.5  # largest output errors of these verdicts; our choice
+# Largest output errors of these verdicts; our choice.
+LINEAR = 0.1
+PARTLY = 0.5
 
 
 class _Stored(BaseModel):

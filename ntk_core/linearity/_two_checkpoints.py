@@ -196,7 +196,10 @@ def _check_start(params0: PyTree, later: PyTree, field: str) -> None:
     draws of p weights has standard deviation 1/√p. Vectors and leaves of w₀ that are 0 are left
     out: they often start equal.
     """
-    products, squares, other_squares, count = 0.0, 0.0, 0.0, 0
+    products = 0.0
+    squares = 0.0
+    other_squares = 0.0
+    count = 0
     for before, after in zip(jax.tree.leaves(params0), jax.tree.leaves(later), strict=True):
         if jnp.ndim(before) < 2 or not jnp.issubdtype(jnp.result_type(before), jnp.floating):
             continue

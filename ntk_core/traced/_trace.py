@@ -347,7 +347,9 @@ class Seen:
             return False
         if not self.computes(other):
             return False
-        self.closed, self.rules = other.closed, other.rules  # the next comparison is by identity
+        # The next comparison is by identity.
+        self.closed = other.closed
+        self.rules = other.rules
         return True
 
     def computes(self, other: Seen) -> bool:

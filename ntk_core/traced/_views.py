@@ -172,7 +172,8 @@ def _split(view: View, params: EquationParams, shape: Shape) -> list[View]:
     for size in params["sizes"]:
         starts = [0] * len(shape)
         stops = list(shape)
-        starts[axis], stops[axis] = start, start + size
+        starts[axis] = start
+        stops[axis] = start + size
         found.append(_cut(view, starts, stops, shape))
         start += size
     return found

@@ -30,7 +30,8 @@ YIELD_S = 60.0  # without a viewer, after which a run makes way for waiting ones
 LEAST_BYTES = 20_000  # of an ended job in memory, beside its points; our choice
 # A run is late if it takes this multiple of the estimated seconds, and these seconds more: our
 # choice.
-FAR_OFF, FAR_OFF_S = 2.0, 20.0
+FAR_OFF = 2.0
+FAR_OFF_S = 20.0
 # Python objects of a point take about three times the bytes of its JSON (measured on
 # 400 MB of numbers).
 OBJECT_FACTOR = 3
@@ -127,7 +128,8 @@ class Job:
         Args:
             max_bytes: JSON bytes of all points; a larger result is shown in part, with the reason.
         """
-        job, run = cls(spec), spec_digest(spec)
+        job = cls(spec)
+        run = spec_digest(spec)
         job.owners = set(store.owners(run))
         job.point_bytes = store.stored_bytes(run)
         if (stored := sum(job.point_bytes.values())) > max_bytes:
@@ -221,7 +223,8 @@ class Job:
         self.address = address
         self.submitted_s = time.time()
         self.left_s = None
-        points, message = self.now.points, "waiting for a free worker"
+        points = self.now.points
+        message = "waiting for a free worker"
         self.now = Snapshot(self.now.job_id, self.spec, "queued", points=points, message=message)
 
     def begin(self) -> None:

@@ -27,7 +27,9 @@ from ntk_core.numbers import duration
 AGAIN = "run it again to continue from its finished points"
 CLAIMED = "continued by another server, since this one did not answer"
 TICK_S = 0.1  # between two measurements of memory
-NOTE_S, NUM_NOTES = 1.0, 10  # between two writes of changed jobs; every tenth also stores run times
+# Between two writes of changed jobs; every tenth also stores run times.
+NOTE_S = 1.0
+NUM_NOTES = 10
 _LOG = logging.getLogger(__name__)
 
 
@@ -47,10 +49,12 @@ class Jobs:
         self, store: Store | None = None, limits: Profile = PROFILES["local"], *, num_spare: int = 1
     ):
         self.is_connected: Callable[[str], bool] = lambda session: True
-        self._limits, self._store = limits, store or Store()
+        self._limits = limits
+        self._store = store or Store()
         given = (self._store.location, limits.is_public)
         self._workers = LivePool(limits.num_workers + num_spare, worker.start, given)
-        self._starting, self._writing = threading.Lock(), threading.Lock()
+        self._starting = threading.Lock()
+        self._writing = threading.Lock()
         self._changed = (
             threading.Condition()
         )  # guards all fields below; notified when a job is queued or ends
@@ -226,11 +230,9 @@ class Jobs:
             InvalidInput: if the store cannot be read and written.
         """
         self._store.try_to_write()
-        running, waiting, most = (
-            len(self._active("running")),
-            len(self._active("queued")),
-            self._limits.max_waiting,
-        )
+        running = len(self._active("running"))
+        waiting = len(self._active("queued"))
+        most = self._limits.max_waiting
         return {
             "workers": len(self.worker_pids()),
             "running": running,
@@ -379,7 +381,8 @@ class Jobs:
                 event = computation.receive() if computation.reader in ready else None
                 if isinstance(event, PointFinished) and not event.resumed:
                     runs.learn([(runs.work_of_points(job.spec)[event.key], event.point.runtime_s)])
-                grown, is_over = computation.grown_bytes(), computation.is_over()
+                grown = computation.grown_bytes()
+                is_over = computation.is_over()
                 if is_over:
                     running.pop(computation)
                 computation.kill_if_late()
@@ -540,7 +543,8 @@ class Jobs:
                 # A preview starts again by itself.
                 kept = [job for job in self._active() if not job.is_preview]
                 rows = [job.row(self._limits.max_job_s) for job in kept]
-                stopped, self._stopped = self._stopped, []
+                stopped = self._stopped
+                self._stopped = []
             unfinished = [(row.digest, row.running) for row in rows]
             if not self._closing.is_set() and (
                 unfinished != self._recorded or (with_times and rows)

@@ -74,7 +74,9 @@ class LivePool:
         self, num_processes: int, start: Callable[..., None], arguments: tuple[object, ...]
     ):
         self._given = num_processes, MAX_TASKS, start, arguments
-        self._context, self._name, self._lock = SpawnContext(), f"pool {id(self)}", threading.Lock()
+        self._context = SpawnContext()
+        self._name = f"pool {id(self)}"
+        self._lock = threading.Lock()
         self._context.Process = lambda **given: SpawnProcess(**given | {"name": self._name})  # type: ignore
         self._pool: ProcessPool | None = None
         self._closed = False

@@ -68,7 +68,9 @@ class ReadUploads:
     def __init__(
         self, most_bytes: int, max_s: float = MAX_READING_S, max_bytes: int = MAX_READING_BYTES
     ):
-        self._most_bytes, self._max_s, self._max_bytes = most_bytes, max_s, max_bytes
+        self._most_bytes = most_bytes
+        self._max_s = max_s
+        self._max_bytes = max_bytes
         self._small, self._large = (LivePool(1, start, (max_bytes,)) for _ in range(2))
         self._small_turn = threading.Lock()
         self._large_turn = threading.Lock()

@@ -223,7 +223,8 @@ class Computation:
     ):
         self.reader, self._writer = Pipe()
         self._kill_at = math.inf
-        self.max_bytes, self._bytes_at_start = max_bytes, 0
+        self.max_bytes = max_bytes
+        self._bytes_at_start = 0
         self.max_result_bytes = max_result_bytes
         self.num_bytes = 0
         self.is_oversized = False

@@ -81,7 +81,9 @@ def words() -> JSON:
         WordsError: some are missing.
     """
     found = read(FOLDER / "words.md").sections
-    choices, drawn, home = found["Choices"], found["Drawn"], found["Home"]
+    choices = found["Choices"]
+    drawn = found["Drawn"]
+    home = found["Home"]
     titles = {name: term.title for name, term in ACTIVATIONS.items()}
     bottlenecks: dict[object, str] = {
         0: choices.field("no bottleneck"),

@@ -24,7 +24,9 @@ _FONT_FACE = (
     "@font-face { font-family: 'Source Sans'; font-weight: 200 900; font-display: swap; "
     "src: url(URL) }"
 )
-_TITLE, _ROOT, _HEAD_END = "<title>Streamlit</title>", '<div id="root">', "</head>"
+_TITLE = "<title>Streamlit</title>"
+_ROOT = '<div id="root">'
+_HEAD_END = "</head>"
 
 
 class FirstPaint:

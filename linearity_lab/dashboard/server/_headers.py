@@ -29,7 +29,8 @@ class SecurityHeaders:
     """ASGI middleware that adds :func:`security_headers`, and on HTTPS those that need it."""
 
     def __init__(self, app: ASGIApp):
-        self._app, self._headers = app, security_headers(or_strict(frame_origins, ()))
+        self._app = app
+        self._headers = security_headers(or_strict(frame_origins, ()))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:

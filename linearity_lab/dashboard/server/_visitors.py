@@ -28,7 +28,8 @@ RELEASE_S = 30.0  # between two looks for closed sessions; our choice
 LEFT_S = 60.0
 MAX_MESSAGE_BYTES = 1_000_000  # as in .streamlit/config.toml; a drawn graph has some kilobytes
 # A dragged slider sends a burst of messages; a page runs about three times a second.
-BURST, PER_S = 30.0, 3.0
+BURST = 30.0
+PER_S = 3.0
 _LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
@@ -75,7 +76,8 @@ class WebSockets:
     """
 
     def __init__(self, app: ASGIApp, loaded: threading.Event):
-        self._app, self._loaded = app, loaded
+        self._app = app
+        self._loaded = loaded
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "websocket":
@@ -85,7 +87,8 @@ class WebSockets:
             await send({"type": "websocket.close", "code": 1008})
             return
         await run_in_threadpool(self._loaded.wait)
-        left, since = BURST, time.monotonic()
+        left = BURST
+        since = time.monotonic()
 
         async def bounded() -> Message:
             nonlocal left, since
@@ -95,7 +98,8 @@ class WebSockets:
                 return {"type": "websocket.disconnect", "code": 1009}
             if strict_profile().is_shared:
                 now = time.monotonic()
-                left, since = min(BURST, left + (now - since) * PER_S) - 1, now
+                left = min(BURST, left + (now - since) * PER_S) - 1
+                since = now
                 await asyncio.sleep(max(0.0, -left / PER_S))
             return message
 

@@ -219,10 +219,8 @@ def suggested_choices(
         return _for_table(candidate, max_classes)
     if isinstance(candidate, Arrays):
         return _for_arrays(candidate.arrays, max_classes)
-    sizes, is_gray = (
-        candidate.sizes,
-        all(entry.mode in ("L", "1", "LA", "I;16", "I") for entry in candidate.entries),
-    )
+    sizes = candidate.sizes
+    is_gray = all(entry.mode in ("L", "1", "LA", "I;16", "I") for entry in candidate.entries)
     as_they_are = len(sizes) == 1 and max(sizes[0]) <= min(32, max_side)
     return Choices(side=0 if as_they_are else DEFAULT_SIDE, gray=is_gray)
 

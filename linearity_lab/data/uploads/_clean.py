@@ -97,10 +97,8 @@ def clean_upload(
 
 
 def _of_table(table: Table, choices: Choices, limits: Limits) -> Cleaned:
-    target, features = (
-        _named("target", choices.target, table.by_name, "columns"),
-        _features(table, choices),
-    )
+    target = _named("target", choices.target, table.by_name, "columns")
+    features = _features(table, choices)
     rows = _kept_rows(table, choices, target, features)
 
     def inputs(kept: NDArray[np.intp]) -> NDArray[np.float64]:
@@ -171,10 +169,8 @@ def _of_images(candidate: ImageFolders, choices: Choices, limits: Limits) -> Cle
         raise InvalidInput("task", "regression", "classes: a folder is a class")
     if not 0 <= side <= limits.max_side:
         raise InvalidInput("side", side, f"an integer from 0 to {limits.max_side}; 0: as they are")
-    words, allowed = (
-        [f"{height} × {width}" for height, width in sizes],
-        f"a side from 1 to {limits.max_side}",
-    )
+    words = [f"{height} × {width}" for height, width in sizes]
+    allowed = f"a side from 1 to {limits.max_side}"
     if not side and len(sizes) > 1:
         given = f"0, with images of {len(sizes)} sizes ({_listed(words)})"
         raise InvalidInput("side", given, f"{allowed} that all are scaled to")

@@ -115,11 +115,10 @@ def _summary(graph: Graph, width: int, found: Verdict) -> str:
 
 
 Places = Mapping[str, tuple[float, float]]
-MAX_PLACE, MAX_NUMBER, MAX_TEXT = (
-    200.0,
-    1e12,
-    80,
-)  # columns and rows; of any number; letters of any text
+# Columns and rows; of any number; letters of any text.
+MAX_PLACE = 200.0
+MAX_NUMBER = 1e12
+MAX_TEXT = 80
 _FIELDS = {
     "groups": ("name", "size", "activation", "factor", "power"),
     "edges": ("source", "target", "kind", "drop_probability", "kernel_size"),

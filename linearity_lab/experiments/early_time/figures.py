@@ -269,10 +269,8 @@ def _add_moments(figure: go.Figure, run: EarlyRun, at_top: bool) -> None:
         if step:
             line = {"color": GUIDE_COLOR, "dash": dash, "width": 1.5}
             # The words of the second moment are above the line of the first.
-            top, foot = (
-                (0.87 if at_top and not position else 1),
-                (0 if at_top or position else 0.14),
-            )
+            top = 0.87 if at_top and not position else 1
+            foot = 0 if at_top or position else 0.14
             figure.add_shape(
                 type="line", yref="paper", x0=step, x1=step, y0=foot, y1=top, line=line
             )

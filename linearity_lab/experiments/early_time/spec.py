@@ -378,12 +378,10 @@ def counts(spec: EarlyTimeSpec, key: str, most: bool = False) -> tuple[Counts, .
     pre-activations and cotangents of a batch (patches, for convolutions), each once more as a
     temporary; the order of the batches; kernels in float64.
     """
-    layers, n, n_test, d = (
-        _layers(spec, key),
-        spec.dataset.num_samples,
-        spec.dataset.num_test,
-        spec.dim_at(key),
-    )
+    layers = _layers(spec, key)
+    n = spec.dataset.num_samples
+    n_test = spec.dataset.num_test
+    d = spec.dim_at(key)
     batch = spec.training.batch_size or n
     steps = spec.training.max_steps
     copies = 2 if spec.network.is_doubled else 1

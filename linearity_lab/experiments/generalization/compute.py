@@ -132,7 +132,10 @@ class _Predictions(Measure[dict[str, tuple[object, ...]]]):
     """
 
     def __init__(self, net: Network, data: Dataset, factor: float, ridge: float):
-        self._net, self._data, self._factor, self._ridge = net, data, factor, ridge
+        self._net = net
+        self._data = data
+        self._factor = factor
+        self._ridge = ridge
         self._x = jnp.asarray(data.x, jnp.result_type(float))
         self._all = jnp.concatenate([self._x, jnp.asarray(data.x_test, self._x.dtype)])
         self._y = np.asarray(data.y, np.float64) / factor
@@ -147,8 +150,11 @@ class _Predictions(Measure[dict[str, tuple[object, ...]]]):
         params = merge(network.trained, network.fixed)
         outputs = _outputs(self._net, params, self._all)
         kernel = kernels.empirical_ntk(self._net, params, self._all, self._x)
-        f, matrix, rows = np.asarray(outputs, np.float64), kernel_matrix(kernel), self._y.size
-        train, n = matrix[:rows], len(self._y)
+        f = np.asarray(outputs, np.float64)
+        matrix = kernel_matrix(kernel)
+        rows = self._y.size
+        train = matrix[:rows]
+        n = len(self._y)
         if self._start is None:
             self._start = KernelAndStart(kernel, outputs)
             self._first = train.copy()
@@ -181,10 +187,8 @@ class _Predictions(Measure[dict[str, tuple[object, ...]]]):
         """Return shares of y in leading eigenvectors of the first and last kernel,
         and their angles.
         """
-        ranks, count = (
-            tuple(rank for rank in RANKS if rank <= self._y.size),
-            min(ANGLES, self._y.size),
-        )
+        ranks = tuple(rank for rank in RANKS if rank <= self._y.size)
+        count = min(ANGLES, self._y.size)
         if not (np.isfinite(self._first).all() and np.isfinite(self._last).all()):
             lost = (math.nan,) * len(ranks)
             return {
@@ -229,17 +233,17 @@ class _Predictions(Measure[dict[str, tuple[object, ...]]]):
 
     def of_infinite_width(self) -> Predictor:
         """Regression with the kernel of infinite width, one output at a time."""
-        n, kernel = (
-            len(self._y),
-            np.asarray(kernels.infinite_width_ntk(self._net, self._all, self._x), np.float64),
-        )
+        n = len(self._y)
+        kernel = np.asarray(kernels.infinite_width_ntk(self._net, self._all, self._x), np.float64)
         return self._predictor(
             kernels.kernel_regression(kernel[:n], self._y, kernel[n:], self._ridge).outputs
         )
 
     def _predictor(self, f: Floats) -> Predictor:
         """Test error and loss of F = factor · f."""
-        outputs, data, error = self._factor * f, self._data, math.nan
+        outputs = self._factor * f
+        data = self._data
+        error = math.nan
         if data.class_names and np.isfinite(outputs).all():
             found = outputs.argmax(axis=1) if outputs.shape[1] > 1 else outputs[:, 0] > 0
             error = float(np.mean(found != data.labels_test))

@@ -121,12 +121,14 @@ def against(
     """
     if width is None:
         drawn = lines(points, lambda point: point.width, what, richness)
-        axis, heading = width_axis(spec.widths), "Against width"
+        axis = width_axis(spec.widths)
+        heading = "Against width"
         place = f"n = {points[0].num_samples:,}" if points else ""
     else:
         drawn = lines(at(points, width=width), lambda point: point.num_samples, what, richness)
         axis = Axis("training points n", "n", spec.counts)
-        heading, place = "Learning curves", f"Width {width:,}"
+        heading = "Learning curves"
+        place = f"Width {width:,}"
     caption = [
         f"{place}{'' if richness is None else f', ρ = {richness:g}'}.",
         *([BARS] if what == "error" else ["Bands are standard errors over the seeds."]),
@@ -174,7 +176,9 @@ def along(points: Points, what: str, width: int, richness: float, samples: int) 
         for point in at(points, width=width, richness=richness, samples=samples)
         for run in point.runs
     ]
-    network, kernel, title = _style("network"), _style("after_kernel"), MEASURES[what]
+    network = _style("network")
+    kernel = _style("after_kernel")
+    title = MEASURES[what]
     first_row = Row(title, "from 0")
 
     def records(of: str) -> Callable[[GeneralizationRun], list[float]]:

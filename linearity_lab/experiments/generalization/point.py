@@ -171,10 +171,8 @@ def counts(spec: GeneralizationSpec, key: str, most: bool = False) -> tuple[Coun
     """Count one point, all seeds; ``most`` takes all allowed steps."""
     width, _, count = spec.value_of(key)
     network = spec.of_samples(count).counted(width)
-    records, steps = (
-        spec.training.num_records + 1,
-        typical_steps(spec.training.max_steps, most, TYPICAL_STEPS),
-    )
+    records = spec.training.num_records + 1
+    steps = typical_steps(spec.training.max_steps, most, TYPICAL_STEPS)
     with_test = 1 + network.num_test / network.num_samples
     infinite = spec.infinite_width and spec.architecture.has_infinite_width
     whole = network.kernel_rows <= ALL_EIGENVECTORS
@@ -426,7 +424,8 @@ def values(runs: Sequence[GeneralizationRun], name: str, what: str) -> list[floa
 
 def pooled(runs: Sequence[GeneralizationRun], name: str) -> tuple[float, float]:
     """Wilson's interval of the test error over the test points of all these runs."""
-    errors, count = values(runs, name, "error"), sum(run.num_test for run in runs)
+    errors = values(runs, name, "error")
+    count = sum(run.num_test for run in runs)
     return wilson(sum(errors) / len(errors), count) if errors else wilson(0, 0)
 
 

@@ -317,10 +317,8 @@ def hessian_summary(spec: HessianSpec, points: Sequence[HessianPoint]) -> str:
         network.almost_everywhere for network in spec.lines().values() if network.almost_everywhere
     ]
     lines += ["", *dict.fromkeys(missed)] if missed else []
-    found, laws = (
-        [line for line in known if any(point.line == line for point in points)],
-        list[str](),
-    )
+    found = [line for line in known if any(point.line == line for point in points)]
+    laws = list[str]()
     for line in found:
         law = norm_law(points, line)
         relative = norm_law(points, line, relative=True)

@@ -179,14 +179,10 @@ def counts(spec: HorizonSpec, key: str, most: bool = False) -> tuple[Counts, ...
     a step, a kernel and outputs at each record.
     """
     width, name = spec.value_of(key)
-    network, steps = (
-        spec.counted(width),
-        typical_steps(spec.most_steps(name), most, REGIMES[name].typical_steps),
-    )
-    records, with_test = (
-        steps / REGIMES[name].stretch(steps // 8),
-        1 + network.num_test / network.num_samples,
-    )
+    network = spec.counted(width)
+    steps = typical_steps(spec.most_steps(name), most, REGIMES[name].typical_steps)
+    records = steps / REGIMES[name].stretch(steps // 8)
+    with_test = 1 + network.num_test / network.num_samples
     num_runs = len(spec.rates_of(name)) * spec.num_seeds
     work = 6 * steps + records * with_test  # in float64, with the steps of the linear model
     of_run = Counts(

@@ -173,7 +173,9 @@ def training_groups(
     return tuple(groups)
 
 
-BALL_STARTS, BALL_STEPS = 3, 8  # of the search in a ball; our choice
+# Of the search in a ball; our choice.
+BALL_STARTS = 3
+BALL_STEPS = 8
 HELD_BYTES = 2**29  # larger kernels are streamed; our choice, about what streaming needs
 STREAMED_BYTES = 2**28  # for blocks: a pair of them at 24 records takes seconds; our choice
 BESIDE_BYTES = 1e8  # inside a contraction; measured

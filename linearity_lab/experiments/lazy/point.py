@@ -283,10 +283,8 @@ class LazyResult(ResultValue):
 
 def lazy_summary(spec: LazySpec, points: Sequence[LazyPoint]) -> str:
     """Return the table of means over seeds and the exponents of every measure."""
-    exponents, measures = (
-        [],
-        [column for column in COLUMNS if column.role == "measure" and column.format],
-    )
+    exponents = []
+    measures = [column for column in COLUMNS if column.role == "measure" and column.format]
     for output, start, column in itertools.product(spec.outputs, spec.starts, measures):
         line = output, start, partial(column.value, None)
         title = f"{OUTPUTS[output].title}, {start} start, {column.title}"

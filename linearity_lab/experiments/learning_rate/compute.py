@@ -202,7 +202,9 @@ class _Chunk(dynamics.Measure[list[RateRun]]):
 
     def _measure(self) -> dict[str, np.ndarray]:
         """Measure curvature in units of the rate, distance and ΔK of every run."""
-        state, fixed, start = self._descent.state, self._descent.fixed, self._start
+        state = self._descent.state
+        fixed = self._descent.fixed
+        start = self._start
         rates = np.asarray([rate for _, rate in self._pairs])
         first = start.kernels[self._index]
         if self._name == "linear":

@@ -43,7 +43,8 @@ from ntk_core.numbers import num_runs, number, width_label
 
 Runs = Shown[LearningRateSpec, RatePoint]
 # Presets: the map, and the departure steps beside it.
-GALLERY_MAP, DEPARTURES = "catapult-map", "horizon-rate"
+GALLERY_MAP = "catapult-map"
+DEPARTURES = "horizon-rate"
 UNSEEN = "rgba(0, 0, 0, 0)"
 # From stable to catapulted to diverged; the letter in a cell repeats the color.
 OUTCOME_LOOKS = {
@@ -123,7 +124,9 @@ def _add_cells(
         colors += [(index / len(order), color), ((index + 1) / len(order), color)]
     widths = [width_label(point.width) for point in points]
     rate_labels = [f"{rate:g}" for rate in rates]
-    z, letters, notes = [], [], []
+    z = []
+    letters = []
+    notes = []
     for rate in rates:
         cells = [_most(point.of(model, rate)) for point in points]
         z.append([order.index(outcome) if outcome else None for outcome, _ in cells])
@@ -309,7 +312,9 @@ def one_sample(rates: Sequence[float]) -> Chart:
     """Draw paths of the one-sample recursion in the plane of ηλ and squared residual."""
     inside = [rate for rate in rates if 1 < rate < 4]
     starts = inside[:: -(-len(inside) // MAX_PATHS) or 1]
-    figure, rows, ends = go.Figure(), [], []
+    figure = go.Figure()
+    rows = []
+    ends = []
     for start in starts:
         found = one_sample_catapult(_FIRST, start, 0.0, 400)
         kept = [(v, u) for v, u in zip(found.v, found.u, strict=True) if u > 1e-12]

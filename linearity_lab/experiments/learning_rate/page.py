@@ -28,7 +28,8 @@ def choose_clicked(figure: str, spec: LearningRateSpec) -> None:
     if points := st.session_state[
         f"{PAGE_NAME}.{figure}"
     ].selection.points:  # none if the click cleared the choice
-        width, rate = int(points[0]["customdata"][0]), float(points[0]["customdata"][1])
+        width = int(points[0]["customdata"][0])
+        rate = float(points[0]["customdata"][1])
         for name, value in (("width", width), ("rate", rate)):
             st.session_state.update(
                 {f"{PAGE_NAME}.{name}": value, f"{PAGE_NAME}.{name}.chosen": value}
@@ -60,7 +61,8 @@ def show_cell(drawn: Figures) -> None:
     def draw(now: Snapshot | None, _: bool) -> None:
         shown = None if now is None else followed(JOB, now)
         if shown is not None:
-            (point,), (rate,) = shown.points, shown.spec.rates
+            (point,) = shown.points
+            (rate,) = shown.spec.rates
             run = partial(figures.along_run, point, rate, ended=shown.result is not None)
             show_chart(drawn, drawn_once(JOB, (shown.identity, shown.result is None), run))
 

@@ -133,17 +133,20 @@ _PROGRAMS = {"linear": "linear model", "quadratic": "many trainings", "network":
 
 def counts(spec: LearningRateSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
     """Count one width, all models, rates and seeds; always all steps."""
-    network, runs = spec.counted(spec.value_of(key)), len(spec.rates) * spec.num_seeds
+    network = spec.counted(spec.value_of(key))
+    runs = len(spec.rates) * spec.num_seeds
     return tuple(_of_model(spec, network, model, runs) for model in spec.models)
 
 
 def _of_model(spec: LearningRateSpec, network: Counted, model: str, runs: int) -> Counts:
     records = min(spec.max_steps, DENSE_RECORDS) + DENSE_RECORDS
     group = together(network, model)
-    held, trains = _held(network, model), model != "linear"
+    held = _held(network, model)
+    trains = model != "linear"
     has_curvatures = spec.keep_paths or spec.keep_curvature
     jacobians = (records if has_curvatures else 1) * network.kernel_rows
-    at_once, groups = min(runs, group), -(-runs // group)
+    at_once = min(runs, group)
+    groups = -(-runs // group)
     return replace(
         held,
         programs={_PROGRAMS[model]: 1},
@@ -290,7 +293,8 @@ def with_predictions(runs: Sequence[RateRun]) -> tuple[RateRun, ...]:
 
 def rate_outcome(losses: Sequence[float], dead: bool) -> RateOutcome:
     """Classify a run by its recorded losses and whether its kernel ended at zero."""
-    first, last = losses[0], losses[-1]
+    first = losses[0]
+    last = losses[-1]
     if not (math.isfinite(last) and last <= first):
         return "diverged"
     if dead:

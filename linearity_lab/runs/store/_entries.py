@@ -41,7 +41,8 @@ from ntk_core.errors import InvalidInput
 from ntk_core.numbers import size, width_label
 
 MIN_PREFIX = 16
-MAX_NAME, MAX_NOTE = 80, 500
+MAX_NAME = 80
+MAX_NOTE = 500
 STATUSES = ("completed", "cancelled", "stopped", "failed", "started")
 _OF_RUN = POINTS.c.digest == RUNS.c.digest
 NUM_POINTS = sa.select(sa.func.count()).where(_OF_RUN).scalar_subquery()
@@ -445,7 +446,8 @@ def swept_words(spec: Spec) -> str:
     values = [value for value in getattr(spec, spec.swept_field) if isinstance(value, int | float)]
     if not values:
         return words
-    low, high = min(values), max(values)
+    low = min(values)
+    high = max(values)
     return f"{words}, {' to '.join(dict.fromkeys(map(width_label, (low, high))))}"
 
 

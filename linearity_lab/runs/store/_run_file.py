@@ -80,7 +80,8 @@ def read_line(line: str) -> Result:
         raise UnusableLine("its fields are nested too deeply") from None
     except ValidationError as error:
         raise UnusableLine(_why_not_valid(data["spec"], error)) from None
-    keys, expected = [point.key for point in result.points], set(result.spec.point_keys())
+    keys = [point.key for point in result.points]
+    expected = set(result.spec.point_keys())
     if not expected.issuperset(keys) or len(set(keys)) < len(keys):
         raise UnusableLine("its points do not match its settings")
     if result.status == "completed" and len(keys) < len(expected):

@@ -74,7 +74,8 @@ from ntk_core.errors import InvalidInput
 TOUCH_S = 60.0
 TRY_EVERY_S = 2.0
 # Bounds on a search, since databases limit the length of patterns and the number of conditions.
-MAX_SEARCH, MAX_WORDS = 400, 12
+MAX_SEARCH = 400
+MAX_WORDS = 12
 _HEX = frozenset("0123456789abcdef")
 
 

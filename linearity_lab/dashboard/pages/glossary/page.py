@@ -23,7 +23,8 @@ def show() -> None:
             state[_opened(entry_of(first))] = True
     st.title("Glossary", anchor=False)
     session.show_notes(PAGE)
-    first, term = state.get(f"{PAGE}.first", ""), state.get(f"{PAGE}.term", "")
+    first = state.get(f"{PAGE}.first", "")
+    term = state.get(f"{PAGE}.term", "")
     # The search text is kept while another page is open without the field.
     state.setdefault(f"{PAGE}.search", state.get(f"{PAGE}.searched", ""))
     text = st.text_input(

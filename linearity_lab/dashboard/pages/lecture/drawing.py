@@ -86,7 +86,8 @@ def line_words(step: Step, drawn: Drawn, measured: tuple[Line, Axis]) -> str:
     """
     exponent, points = drawn
     line, axis = measured
-    law, (last, end) = line.law, line.means[-1]
+    law = line.law
+    last, end = line.means[-1]
     words = drawing_words()
     text = words["drawn"].format(
         drawn=_power(axis, signed(exponent)), choice=step.question.choices[step.nearest(exponent)]

@@ -59,7 +59,8 @@ def diagonal_entries(width: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]
     Source: Liu, Zhu & Belkin 2020, §3.1.
     """
     draw = np.random.default_rng(seed)
-    weights, signs = draw.standard_normal(width), draw.choice((-1.0, 1.0), width)
+    weights = draw.standard_normal(width)
+    signs = draw.choice((-1.0, 1.0), width)
     slope = np.tanh(weights * INPUT)
     return weights, signs * (-2 * slope * (1 - slope**2)) * INPUT**2 / math.sqrt(width)
 
@@ -77,7 +78,8 @@ def diagonal(width: int) -> Chart:
     """
     weights, entries = diagonal_entries(width)
     bound = TANH_SMOOTHNESS * INPUT**2 / math.sqrt(width)
-    kernel, norm = kernel_entry(width), float(abs(entries).max())
+    kernel = kernel_entry(width)
+    norm = float(abs(entries).max())
     style = network_style("fully-connected")
     figure = go.Figure()
     figure.add_scatter(
@@ -169,7 +171,8 @@ def curve_and_change(
         steps = [step for each in ordered for step in each.runs[0].steps[1:]]
         for index, each in enumerate(ordered):
             title = f"ΔK(t), m = {width_label(each.width)}"
-            path, style = each.runs[0], width_style(index, len(ordered), title)
+            path = each.runs[0]
+            style = width_style(index, len(ordered), title)
             figure.add_scatter(
                 x=path.steps[1:],
                 y=path.change[1:],
@@ -263,7 +266,8 @@ def graphs_against_width(points: Sequence[DAGPoint], graphs: Sequence[str], meas
 def methods_in_the_plane(point: DynamicsPoint, output: str) -> Chart:
     """Draw every method as one mark: distance of its weights against its kernel change, log–log."""
     figure = go.Figure()
-    listed, rows = [], []
+    listed = []
+    rows = []
     for method in dict.fromkeys(run.method for run in point.of(output)):
         style = method_style(method)
         runs = point.of(output, method)

@@ -36,9 +36,13 @@ from linearity_lab.words.pages import figure_words, prose
 from ntk_core.errors import InvalidInput
 from ntk_core.markup import JSON
 
-PRESENT_KEY, ANSWER_KEY = "p", "a"
-ARROWS, CLICKER = ("left", "right"), ("pageup", "pagedown")
-LARGER, PRESENTED_HEIGHT = 1.3, 460  # as in presenting.css
+PRESENT_KEY = "p"
+ANSWER_KEY = "a"
+ARROWS = ("left", "right")
+CLICKER = ("pageup", "pagedown")
+# As in presenting.css.
+LARGER = 1.3
+PRESENTED_HEIGHT = 460
 FOLDER = Path(__file__).parent
 _mount = component(
     "speaker",
@@ -234,7 +238,8 @@ def _contents(visit: Visit) -> None:
 
 
 def _question(visit: Visit) -> None:
-    step, question = visit.step, visit.step.question
+    step = visit.step
+    question = visit.step.question
     st.markdown(f"**{'Predicted' if visit.known else 'Predict first'}.** {question.text}")
     if visit.poll_code:
         poll_panel.show_host(visit)
@@ -274,7 +279,8 @@ def _question(visit: Visit) -> None:
 
 
 def _figure(visit: Visit, figures: Figures) -> None:
-    step, known = visit.step, visit.known
+    step = visit.step
+    known = visit.known
     results = _results(step)
     if results is None:
         st.info("The results of this step are missing; `make gallery` computes them.")

@@ -23,10 +23,13 @@ from linearity_lab.dashboard.pages.lecture.visit import Visit
 from linearity_lab.page_modules import page_folder
 from linearity_lab.words.markdown import read
 
-HOST_S, PHONE_S = 1.0, 1.5  # between two requests
+# Between two requests.
+HOST_S = 1.0
+PHONE_S = 1.5
 BARS_KEY = "b"
 MAX_SHOWN_ADDRESSES = 6  # in one line under the votes
-JOINED, MEMBER = f"{PAGE}.joined", "me"
+JOINED = f"{PAGE}.joined"
+MEMBER = "me"
 
 
 def _word(name: str) -> str:
@@ -76,7 +79,9 @@ def show_host(visit: Visit) -> None:
     st.caption(_word("join"))
     if _is_this_machine(urlsplit(url).hostname or ""):
         st.warning(_word("only here"))
-    polls, host, name = shared_polls(), session.viewer(), visit.step.name
+    polls = shared_polls()
+    host = session.viewer()
+    name = visit.step.name
     with st.container(horizontal=True):
         if name not in visit.bars:
             st.button(
@@ -151,7 +156,8 @@ def _follow(visit: Visit) -> None:
         for place, index in enumerate(seen.order, start=1):
             st.markdown(f"{place}. {visit.step.question.choices[index]}")
     members = max(seen.num_members, seen.num_votes)
-    seconds, left = seen.seconds_left, ""
+    seconds = seen.seconds_left
+    left = ""
     if seconds is not None:
         left = " · " + (_word("left").format(seconds=seconds) if seconds else _word("over"))
     st.caption(_word("count").format(votes=seen.num_votes, members=members) + left)
@@ -182,7 +188,8 @@ def _bars(step: Step, seen: PollView) -> None:
             st.progress(
                 first / max(sum(seen.before), 1), f"{words}{_word('first')} **{first}**{right}"
             )
-            words, right = f"{_word('then')} ", ""
+            words = f"{_word('then')} "
+            right = ""
         st.progress(count / max(seen.num_votes, 1), f"{words}**{count}**{right}")
 
 

@@ -16,9 +16,14 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 CODE_BYTES = 12  # 96 bits
-MAX_POLLS, MAX_POLLS_PER_ADDRESS = 40, 10
-MAX_MEMBERS, MAX_QUESTIONS, MAX_CHOICES = 120, 40, 9
-LONGEST_S, IDLE_S = 4 * 3600.0, 3600.0  # lifetime of a poll, and of one without its host
+MAX_POLLS = 40
+MAX_POLLS_PER_ADDRESS = 10
+MAX_MEMBERS = 120
+MAX_QUESTIONS = 40
+MAX_CHOICES = 9
+# Lifetime of a poll, and of one without its host.
+LONGEST_S = 4 * 3600.0
+IDLE_S = 3600.0
 # After this time without its host, a poll is replaced by another one of its address.
 SILENT_S = 600.0
 HERE_S = 10.0  # a member with a request in this time is present
@@ -127,7 +132,8 @@ class Polls:
                 poll.before.pop(oldest, None)
                 poll.revealed.discard(oldest)
             poll.heard = self._clock()
-            poll.question, poll.order = question, tuple(order[:MAX_CHOICES])
+            poll.question = question
+            poll.order = tuple(order[:MAX_CHOICES])
             poll.votes.setdefault(question, {})
             if is_revealed:
                 poll.revealed.add(question)
@@ -235,7 +241,8 @@ class Polls:
     def _found(self, code: str) -> _HeldPoll | None:
         # In constant time.
         self._forget_old()
-        given, found = code.encode("utf-8", "replace"), None
+        given = code.encode("utf-8", "replace")
+        found = None
         for poll in self._held.values():
             if hmac.compare_digest(poll.code.encode(), given):
                 found = poll
@@ -253,10 +260,8 @@ class Polls:
 
     def _seen(self, poll: _HeldPoll, session: str = "") -> PollView:
         votes = poll.votes.get(poll.question, {})
-        counts, before = (
-            Counter(votes.values()),
-            Counter(poll.before.get(poll.question, {}).values()),
-        )
+        counts = Counter(votes.values())
+        before = Counter(poll.before.get(poll.question, {}).values())
         since = self._clock() - HERE_S
         by_origin = Counter(poll.origins[each] for each in votes)
         is_host = not session
@@ -277,7 +282,8 @@ class Polls:
 
 
 _SHARED = Polls()
-PATH, COOKIE = "/api/polls", "lab_poll_member"
+PATH = "/api/polls"
+COOKIE = "lab_poll_member"
 
 
 async def state(request: Request) -> JSONResponse:

@@ -107,7 +107,8 @@ class Visit:
             "show": str,
         }
         found, notes = session.read_address(address, readers)
-        self.index, self.presenting = found.get("step", 0), found.get("present", False)
+        self.index = found.get("step", 0)
+        self.presenting = found.get("present", False)
         if "step" in notes:
             notes["step"] += " This is the first step."
         self.shown.pop(self.step.name, None)

@@ -48,7 +48,8 @@ def projection(data: Cleaned) -> tuple[NDArray[np.float64], float]:
     x /= scale if scale > 0 else 1.0
     gram = x @ x.T
     values, vectors = np.linalg.eigh(gram)
-    values, vectors = np.maximum(values[::-1][:2], 0), vectors[:, ::-1][:, :2]
+    values = np.maximum(values[::-1][:2], 0)
+    vectors = vectors[:, ::-1][:, :2]
     total = float(np.trace(gram))
     return vectors * np.sqrt(values), float(values.sum() / total) if total > 0 else 0.0
 
@@ -112,14 +113,16 @@ def images(data: Cleaned) -> list[tuple[NDArray[np.uint8], str]]:
     """Return (pixels, class) of some images, balanced over classes; none for other inputs."""
     if len(data.input_shape) != 3 or data.input_shape[-1] not in (1, 3):
         return []
-    low, high = float(data.x.min()), float(data.x.max())
+    low = float(data.x.min())
+    high = float(data.x.max())
     spread = high - low or 1.0
     groups = [np.flatnonzero(data.labels == index) for index in range(len(data.class_names))] or [
         np.arange(len(data.x))
     ]
     each = max(1, MAX_IMAGES // len(groups))
     chosen = [(row, group) for group, members in enumerate(groups) for row in members[:each]]
-    found, times = [], max(1, 72 // max(data.input_shape[:2]))
+    found = []
+    times = max(1, 72 // max(data.input_shape[:2]))
     for row, group in chosen[:MAX_IMAGES]:
         pixels = np.clip((data.x[row] - low) / spread * 255, 0, 255).astype(np.uint8)
         # Whole pixels are repeated, so that browsers do not smooth them.

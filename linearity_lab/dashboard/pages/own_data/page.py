@@ -92,7 +92,8 @@ class _File:
         """Apply the choices; None if they cannot be used, for the reasons in ``wrong``."""
         if choices == self.tried and self.wrong is not None:
             return None
-        self.tried, self.wrong = choices, None
+        self.tried = choices
+        self.wrong = None
         try:
             return read_uploads().cleaned(self.version, read, choices, upload_limits(), self.header)
         except InvalidInput as error:

@@ -39,7 +39,8 @@ def own_run(figures: Figures, run: str) -> None:
     result = _light_result(run)
     if not isinstance(result, OwnModelResult) or not result.points:
         return
-    spec, first = result.spec, result.points[0]
+    spec = result.spec
+    first = result.points[0]
     st.subheader(plain(f"{spec.file}:{spec.function}"), anchor=False)
     st.markdown(plain(beginning(verdict(result.points))))
     if len(result.points) > 1:

@@ -197,7 +197,8 @@ def filters() -> RunList:
             width=180,
         )
         st.toggle("Favorites", key=_key("favorites"), on_change=_open_sheet)
-    state, marked = st.session_state, marks()
+    state = st.session_state
+    marked = marks()
     # A local server lists everything; a shared one lists the visitor's own runs, others
     # open by their links.
     owner = session.visitor() if profile().is_shared else None
@@ -266,7 +267,8 @@ def cards(found: RunList) -> None:
     with st.container(horizontal=True, key=f"{PAGE}-cards", gap="small"):  # look.css: a grid
         for run in found.runs:
             _card(run, written.get(run.digest, Mark()))
-    page, last = st.session_state[_key("sheet")], math.ceil(found.total / ROWS)
+    page = st.session_state[_key("sheet")]
+    last = math.ceil(found.total / ROWS)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
             "Newer", key=_key("newer"), disabled=page == 1, on_click=_open_sheet, args=(page - 1,)
@@ -310,7 +312,9 @@ def _tick(run: str) -> None:
 
 def _delete() -> None:
     """Delete the chosen runs; name those that stay, running or shared."""
-    store, kept, chosen = shared_store(), {}, chosen_runs()
+    store = shared_store()
+    kept = {}
+    chosen = chosen_runs()
     for run in chosen:
         owner = session.visitor()
         if profile().is_shared and owner not in store.owners(run):

@@ -57,7 +57,8 @@ def _early(results: Results, source: str) -> Chart:
 def _first_steps(results: Results, chart: Chart) -> Chart:
     run = _image_run(results)
     early = veiled(chart.figure, run.steps[run.linear_phase] / 10)
-    early.layout.shapes, early.layout.annotations = (), early.layout.annotations[-1:]
+    early.layout.shapes = ()
+    early.layout.annotations = early.layout.annotations[-1:]
     early.update_xaxes(range=[0, math.log10(run.steps[-1])])
     return replace(chart, figure=early)
 

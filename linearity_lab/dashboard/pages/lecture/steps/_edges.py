@@ -29,9 +29,15 @@ from ntk_core.numbers import number, percent, width_label
 
 CATAPULTED = 3.0
 RUNS = ("linear", "subtracted")  # output and start of the runs of the dial
-NARROW, WIDE = (16, 64), (64, 256)  # (depth, width) at one depth over width
-SMALL, LARGE = (2, 32), (8, 128)  # the same, of networks that are trained
-USUAL, FADING = "attention", "attention-2"  # scores divided by √d, and by d
+# (depth, width) at one depth over width.
+NARROW = (16, 64)
+WIDE = (64, 256)
+# The same, of networks that are trained.
+SMALL = (2, 32)
+LARGE = (8, 128)
+# Scores divided by √d, and by d.
+USUAL = "attention"
+FADING = "attention-2"
 
 
 def _peaks(results: Results, rate: float) -> Chart:
@@ -69,7 +75,8 @@ def _dial(results: Results, view: str) -> Chart:
 
 
 def _why_dial(results: Results) -> dict[str, str]:
-    points, deep = results["richness-dial"].points, results["richness-deep"].points
+    points = results["richness-dial"].points
+    deep = results["richness-deep"].points
     rich = lazy.line(points, "width", *RUNS, lazy.CHANGE, richness=0.5)
     depth = len(deep[0].runs[0].hidden_change)
     layers = (_plain(dial.law(deep, *RUNS, dial.of_layer(index), 0.5)) for index in range(depth))
@@ -120,7 +127,8 @@ def _attention(results: Results, view: str) -> Chart:
 
 
 def _why_attention(results: Results) -> dict[str, str]:
-    heads, dims = results["attention-heads"].points, results["attention-head-dim"].points
+    heads = results["attention-heads"].points
+    dims = results["attention-head-dim"].points
     ends = hessian.of_line(dims, FADING)[:: len(hessian.of_line(dims, FADING)) - 1]
     first, last = (
         layer_share(point, "queries").value + layer_share(point, "keys").value for point in ends
@@ -217,7 +225,8 @@ def _why_nonlinear(results: Results) -> dict[str, str]:
     points = results["liu-fig1-left"].points
     text = []
     for output, line in kernel_change.change_lines(points).items():
-        (first, start), (last, end) = line.means[0], line.means[-1]
+        first, start = line.means[0]
+        last, end = line.means[-1]
         text.append(
             f"{output_title(output)} {number(start.value)} at $m$ = {width_label(first)}, "
             f"{number(end.value)} at {width_label(last)} ({exponent(line.law)})"
@@ -262,7 +271,8 @@ def _why_optimization(results: Results) -> dict[str, str]:
             f"{width_label(point.width)}"
         )
     runs = slow_runs(points[-1], SHOWN_OUTPUT)
-    loss, steps = max(run.loss[-1] for run in runs), max(run.num_steps for run in runs)
+    loss = max(run.loss[-1] for run in runs)
+    steps = max(run.num_steps for run in runs)
     return {"changes": ", ".join(text), "loss": number(loss, 1), "steps": str(steps)}
 
 

@@ -144,7 +144,8 @@ def step(
     """
     found = read(Path(__file__).with_name(f"{name}.md"))
     found.holds_only(_FIELDS, ("Control", "Question", "Answer", "Notes", SEE, FINITE))
-    asked, text = found.prose("Question"), found.text
+    asked = found.prose("Question")
+    text = found.text
     choices = tuple(choice for _, choice in _CHOICE.findall(asked))
     options = [
         (_value(value), words) for _, value, words in _OPTION.findall(found.prose("Control"))
