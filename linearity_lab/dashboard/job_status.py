@@ -178,10 +178,14 @@ def _status_words(now: Snapshot) -> str:
 def _ahead_words(now: Snapshot) -> str:
     """Name the running experiments and their expected time, without their visitors and settings."""
     parts = []
-    for experiment, left_s in now.ahead:
+    for experiment, left_s, most_s in now.ahead:
         title = page_module(experiment).PAGE.title if has_page_module(experiment) else experiment
-        # Without a number, the run takes longer than was estimated.
-        parts.append(title if left_s is None else f"{title}, {duration(left_s)} left")
+        if left_s is not None:
+            parts.append(f"{title}, {duration(left_s)} left")
+        elif profile().is_shared:
+            parts.append(f"{title}, slower than estimated, at most {duration(most_s)} left")
+        else:  # the limit of a local server is a week
+            parts.append(f"{title}, slower than estimated")
     return f" · running: {'; '.join(parts)}" if parts else ""
 
 

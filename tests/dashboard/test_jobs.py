@@ -15,6 +15,7 @@ from linearity_lab.dashboard.explain import TRIED
 from linearity_lab.dashboard.gallery import gallery_result_of
 from linearity_lab.dashboard.job_status import CROWD, EVERY_S, HEADER, WAITING_S
 from linearity_lab.dashboard.jobs import Jobs
+from linearity_lab.dashboard.jobs._job import Ahead
 from linearity_lab.dashboard.jobs.profile import PROFILES
 from linearity_lab.dashboard.page_table import PAGES
 from linearity_lab.dashboard.run_panel import ASK_S, SHORT_S
@@ -331,10 +332,13 @@ def test_job_opened_in_the_tray_is_shown_on_its_page(jobs, monkeypatch):
     assert switched == [("pages/kernel_change.py", {"job": job_id})]
 
 
-def test_waiting_job_names_the_running_experiment_and_its_time(jobs):
-    ahead = (("kernel_change", 42.0), ("hessian", None))
+def test_waiting_job_names_the_running_experiment_and_its_time(jobs, monkeypatch):
+    ahead = (Ahead("kernel_change", 42.0, 280.0), Ahead("hessian", None, 120.0))
     jobs.add(SPEC, status="queued", position=2, ahead=ahead)
-    assert listed("ann")[0]["words"] == "Waiting, place 2 · running: Kernel, 42 s left; Hessian"
+    on_time = "Waiting, place 2 · running: Kernel, 42 s left; Hessian, slower than estimated"
+    assert listed("ann")[0]["words"] == on_time
+    monkeypatch.setattr(job_status, "profile", lambda: PROFILES["hosted"])
+    assert listed("ann")[0]["words"] == f"{on_time}, at most 2 min left"
 
 
 def test_stranger_is_offered_leave_instead_of_stop(jobs, monkeypatch):

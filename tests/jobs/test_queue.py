@@ -204,13 +204,14 @@ def test_waiting_visitor_sees_what_runs_and_how_long(unattended, tiny):
     running = jobs.submit(tiny(0), "tab 1", visitor="ann")
     jobs._begun()
     waiting = jobs.submit(tiny(1), "tab 2", visitor="bob")
-    ((experiment, left_s),) = jobs.snapshot(waiting).ahead
-    assert experiment == "kernel_change"
-    assert 0 < left_s <= jobs._limits.max_job_s
+    (ahead,) = jobs.snapshot(waiting).ahead
+    assert ahead.experiment == "kernel_change"
+    assert 0 < ahead.left_s <= ahead.most_s <= jobs._limits.max_job_s
     jobs._jobs[running].take(
         PointProgress(key="width=10", fraction=0.5, remaining_s=42.0, message="step 10")
     )
-    assert jobs.snapshot(waiting).ahead == (("kernel_change", 42.0),)
+    (ahead,) = jobs.snapshot(waiting).ahead
+    assert (ahead.experiment, ahead.left_s) == ("kernel_change", 42.0)
     assert jobs.snapshot(running).ahead == ()
 
 

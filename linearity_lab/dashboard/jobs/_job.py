@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from linearity_lab.dashboard.jobs.profile import Profile
 from linearity_lab.dashboard.jobs.worker import Computation
@@ -38,6 +38,19 @@ OBJECT_FACTOR = 3
 Status = Literal["queued", "running", "completed", "cancelled", "stopped", "failed"]
 
 
+class Ahead(NamedTuple):
+    """A running job as others see it: without its owner and settings.
+
+    Attributes:
+        left_s: expected seconds left; None if it takes longer than was estimated.
+        most_s: seconds after which the server ends it.
+    """
+
+    experiment: str
+    left_s: float | None
+    most_s: float
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """State of a job.
@@ -53,8 +66,7 @@ class Snapshot:
         result: None before the end of the job, or after an end without points.
         reason: one sentence for ``failed`` and ``stopped`` (by the server), empty otherwise.
         cause: why it ended early, for programs; None for other ends.
-        ahead: for a waiting job, the running ones: experiment, expected seconds left (None if it
-            takes longer than estimated).
+        ahead: for a waiting job, the running ones.
         owners: visitors who started it; empty on a local server.
         num_unloaded: finished points in the store that are too large to be shown here.
         late_s: estimated time of a run that takes far longer than that; 0 for others.
@@ -74,7 +86,7 @@ class Snapshot:
     result: Result | None = None
     reason: str = ""
     cause: Cause | None = None
-    ahead: tuple[tuple[str, float | None], ...] = ()
+    ahead: tuple[Ahead, ...] = ()
     owners: frozenset[str] = frozenset()
     num_unloaded: int = 0
     late_s: float = 0.0

@@ -12,7 +12,7 @@ from multiprocessing.connection import wait
 
 from linearity_lab import runs
 from linearity_lab.dashboard.jobs import worker
-from linearity_lab.dashboard.jobs._job import MADE_WAY, Job, Snapshot, check_room
+from linearity_lab.dashboard.jobs._job import MADE_WAY, Ahead, Job, Snapshot, check_room
 from linearity_lab.dashboard.jobs._process import LivePool
 from linearity_lab.dashboard.jobs.limits import check_limits
 from linearity_lab.dashboard.jobs.profile import PROFILES, Profile
@@ -296,18 +296,16 @@ class Jobs:
         position = self._waiting().index(job) + 1
         return replace(now, position=position, ahead=self._ahead())
 
-    def _ahead(self) -> tuple[tuple[str, float | None], ...]:
-        """Return experiment and expected seconds left of each running job,
-        without its owner or settings.
-        """
+    def _ahead(self) -> tuple[Ahead, ...]:
+        """Return what others see of each running job."""
         found = []
         for job in self._active("running"):
             left_s = job.now.remaining_s
             if left_s is None:
                 left_s = runs.estimate(job.spec).seconds - job.spent_s()
-            allowed_s = self._limits.max_job_s - job.spent_s()
-            known = min(left_s, allowed_s) if left_s > 0 else None
-            found.append((job.spec.experiment, known))
+            most_s = max(self._limits.max_job_s - job.spent_s(), 0.0)
+            known = min(left_s, most_s) if left_s > 0 else None
+            found.append(Ahead(job.spec.experiment, known, most_s))
         return tuple(found)
 
     def _recalled(self, spec: Spec) -> Job:
