@@ -29,19 +29,20 @@ class Alike(NamedTuple):
 
 Known = Rows | Alike
 NOTHING = Alike(frozenset())
-_ELEMENTWISE = """
-    abs acos acosh add add_any and asin asinh atan atan2 atanh bessel_i0e bessel_i1e cbrt ceil clamp
-    clz complex conj convert_element_type copy copy_p cos cosh digamma div eq erf erf_inv erfc exp
-    exp2 expm1 floor ge gt imag integer_pow is_finite le lgamma log log1p logistic lt max min mul ne
-    neg nextafter not or population_count pow real reduce_precision rem round rsqrt select_n
-    shift_left shift_right_arithmetic shift_right_logical sign sin sinh sqrt square stop_gradient
-    sub tan tanh xor
-"""
-ELEMENTWISE = frozenset(_ELEMENTWISE.split())
-_REDUCTIONS = """
-    argmax argmin reduce_and reduce_max reduce_min reduce_or reduce_prod reduce_sum reduce_xor
-"""
-REDUCTIONS = frozenset(_REDUCTIONS.split())
+_ELEMENTWISE = (
+    "abs acos acosh add add_any and asin asinh atan atan2 atanh bessel_i0e bessel_i1e cbrt",
+    "ceil clamp clz complex conj convert_element_type copy copy_p cos cosh digamma div eq erf",
+    "erf_inv erfc exp exp2 expm1 floor ge gt imag integer_pow is_finite le lgamma log log1p",
+    "logistic lt max min mul ne neg nextafter not or population_count pow real",
+    "reduce_precision rem round rsqrt select_n shift_left shift_right_arithmetic",
+    "shift_right_logical sign sin sinh sqrt square stop_gradient sub tan tanh xor",
+)
+ELEMENTWISE = frozenset(" ".join(_ELEMENTWISE).split())
+_REDUCTIONS = (
+    "argmax argmin reduce_and reduce_max reduce_min reduce_or reduce_prod reduce_sum",
+    "reduce_xor",
+)
+REDUCTIONS = frozenset(" ".join(_REDUCTIONS).split())
 # Calls whose rows are followed inside.
 CALLS = {
     "jit": "jaxpr",

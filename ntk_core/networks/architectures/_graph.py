@@ -46,7 +46,9 @@ class DAGNetwork(Layered):
     path to it from the input. in(v) is the actual in-degree, without edges removed at
     initialization. u⇢v are fixed skips of weight 1. After shared edges a group has channels at
     every position of the input, with the same weights at each (a convolution with circular
-    padding). Source: Zhu, Liu & Belkin 2022, Eq. 2 and §2.2, App. A, D and E.
+    padding).
+
+    Source: Zhu, Liu & Belkin 2022, Eq. 2 and §2.2, App. A, D and E.
 
     >>> net = DAGNetwork(width=10, num_outputs=2)
     >>> net.depths
