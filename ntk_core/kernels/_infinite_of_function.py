@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +21,8 @@ from ntk_core.errors import InvalidInput
 from ntk_core.kernels._arrays import refuse_traced
 from ntk_core.kernels._empirical import rows_of
 from ntk_core.kernels._gaussian import NUM_NODES
-from ntk_core.kernels._limit_moments import Moments, NeedsAllPairs
+from ntk_core.kernels._limit_draws import NUM_MEANS
+from ntk_core.kernels._limit_moments import Moments, NeedsAllPairs, NeedsDraws
 from ntk_core.kernels._limit_program import Interpreter, Scale
 from ntk_core.kernels._limit_values import Known, Value, Weight
 from ntk_core.traced import (
@@ -78,6 +80,7 @@ class InfiniteWidth:
         nngp: covariance of one output of random networks, (n1, n2).
         scales: of the parameters, in the order of the tree.
         quadrature_error: ‖K_N − K_{N/2}‖_∞ / ‖K_N‖_∞ of N quadrature nodes at the first inputs; 0 for closed forms.
+        sampling_error: norm of the standard errors of ``ntk`` relative to its norm, where heads are drawn; else 0.
 
     >>> apply = lambda w, x: x @ w
     >>> infinite_width(apply, jnp.ones((2, 1)), jnp.array([[3.0, 4.0]]), weight_std={"*": 1.0})
@@ -91,15 +94,16 @@ class InfiniteWidth:
     nngp: Float[Array, "n1 n2"]
     scales: tuple[WeightScale, ...]
     quadrature_error: float
+    sampling_error: float = 0.0
 
     def __repr__(self) -> str:
         lines = "\n  ".join(map(str, self.scales))
         shape = "×".join(map(str, self.ntk.shape))
-        exact = (
-            "closed forms"
-            if self.quadrature_error == 0
-            else f"quadrature, error {self.quadrature_error:.0e}"
-        )
+        exact = "closed forms"
+        if self.quadrature_error:
+            exact = f"quadrature, error {self.quadrature_error:.0e}"
+        if self.sampling_error:
+            exact = f"draws of heads, standard error {self.sampling_error:.1%}"
         return f"InfiniteWidth of {shape} inputs ({exact}); standard deviations:\n  {lines}"
 
 
@@ -125,8 +129,12 @@ def infinite_width(
     with the given widths m: the kernel of networks as wide as this one, without fluctuations.
 
     There are rules for products with weights (dense, also at each position), convolutions, biases, elementwise
-    functions, sums of branches, averages over positions and flattening. Any other operation is refused by its name:
-    a parameter used twice, normalization over the width, look-ups, products of different pre-activations.
+    functions, sums and concatenations of branches, averages over positions, flattening, and attention. Any other
+    operation is refused by its name: a parameter used twice, normalization over the width, look-ups, products of
+    different pre-activations.
+
+    In attention the number of heads grows at fixed head dimension. Its kernel is a mean over 16,384 drawn heads, and
+    ``sampling_error`` is its standard error, usually below 1%.
 
     Args:
         apply: any function ``apply(params, x) -> (n, C)``.
@@ -167,11 +175,12 @@ def infinite_width(
     with jax.enable_x64(True):
         program = _program(net, params, left)
         of_program = partial(_kernels, program, params, scales)
-        ntk, nngp, is_exact = of_program(left, right, NUM_NODES)
+        found = of_program(left, right, NUM_NODES)
         error = 0.0
-        if not is_exact:
+        if not found.is_exact:
             few = left[:CHECKED_ROWS]
-            whole, half = (of_program(few, few, nodes)[0] for nodes in (NUM_NODES, NUM_NODES // 2))
+            # Draws have the same key, so only the quadrature differs.
+            whole, half = (of_program(few, few, nodes).ntk for nodes in (NUM_NODES, NUM_NODES // 2))
             error = float(
                 np.abs(whole - half).max() / max(np.abs(whole).max(), np.finfo(float).tiny)
             )
@@ -183,8 +192,27 @@ def infinite_width(
         raise InvalidInput("net", given, allowed)
     precision = jnp.result_type(float)
     return InfiniteWidth(
-        jnp.asarray(ntk, precision), jnp.asarray(nngp, precision), tuple(scales.values()), error
+        jnp.asarray(found.ntk, precision),
+        jnp.asarray(found.nngp, precision),
+        tuple(scales.values()),
+        error,
+        found.sampling_error,
     )
+
+
+class Kernels(NamedTuple):
+    """Infinite-width kernels of a program.
+
+    Attributes:
+        ntk, nngp: (n1, n2) each.
+        is_exact: whether expectations have closed forms.
+        sampling_error: ‖standard error‖ / ‖ntk‖ of means over draws; 0 without draws.
+    """
+
+    ntk: np.ndarray
+    nngp: np.ndarray
+    is_exact: bool
+    sampling_error: float = 0.0
 
 
 def _kernels(
@@ -194,31 +222,74 @@ def _kernels(
     left: Array,
     right: Array,
     num_nodes: int,
-) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Return (tangent kernel, covariance, whether expectations have closed forms)."""
+) -> Kernels:
+    """Follow the program with equal positions, else with all pairs, else with draws."""
+    for all_pairs in (False, True):
+        moments = Moments(len(left), len(right), all_pairs, num_nodes)
+        try:
+            ntk, nngp = _followed(program, params, scales, left, right, moments)
+        except NeedsAllPairs:
+            continue
+        except NeedsDraws:
+            break
+        return Kernels(np.asarray(ntk), np.asarray(nngp), moments.is_exact)
+    return _drawn_kernels(program, params, scales, left, right, num_nodes)
+
+
+def _drawn_kernels(
+    program: ClosedJaxpr,
+    params: PyTree,
+    scales: Mapping[int, WeightScale],
+    left: Array,
+    right: Array,
+    num_nodes: int,
+) -> Kernels:
+    """Independent means over draws for x1 and x2 together, and their mean."""
+    is_exact = True
+    joint = left if right is left else jnp.concatenate([left, right])
+
+    def one(key: Array) -> tuple[Array, Array]:
+        nonlocal is_exact
+        moments = Moments(len(joint), len(joint), True, num_nodes, key)
+        found = _followed(program, params, scales, joint, joint, moments)
+        is_exact = moments.is_exact
+        return found
+
+    ntk, nngp = jax.vmap(one)(jax.random.split(jax.random.key(0), NUM_MEANS))
+    if joint is not left:
+        ntk = ntk[:, : len(left), len(left) :]
+        nngp = nngp[:, : len(left), len(left) :]
+    mean = np.asarray(ntk.mean(axis=0))
+    spread = np.asarray(ntk.std(axis=0, ddof=1)) / math.sqrt(NUM_MEANS)
+    error = float(np.linalg.norm(spread) / max(np.linalg.norm(mean), np.finfo(float).tiny))
+    return Kernels(mean, np.asarray(nngp.mean(axis=0)), is_exact, error)
+
+
+def _followed(
+    program: ClosedJaxpr,
+    params: PyTree,
+    scales: Mapping[int, WeightScale],
+    left: Array,
+    right: Array,
+    moments: Moments,
+) -> tuple[Array, Array]:
+    """Return (tangent kernel, covariance) of one output."""
     own = {
         number: Scale(scale.name, scale.std, scale.is_trained) for number, scale in scales.items()
     }
-    for all_pairs in (False, True):
-        moments = Moments(len(left), len(right), all_pairs, num_nodes)
-        interpreter = Interpreter(moments, own)
-        arguments: list[Value] = []
-        for number, leaf in enumerate(jax.tree.leaves(params)):
-            array = jnp.asarray(leaf)
-            if number in own:
-                varies = tuple(size > 1 for size in array.shape)
-                arguments.append(Weight(number, tuple(array.shape), varies))
-            else:
-                arguments.append(Known(array, array, False))
-        # Each row is a batch of one.
-        arguments.append(Known(left[:, None], right[:, None], True))
-        try:
-            (output,) = interpreter.run(program, arguments)
-            ntk, nngp = interpreter.output(output)
-        except NeedsAllPairs:
-            continue
-        return np.asarray(ntk), np.asarray(nngp), moments.is_exact
-    raise AssertionError("all pairs of positions are enough for every rule")
+    interpreter = Interpreter(moments, own)
+    arguments: list[Value] = []
+    for number, leaf in enumerate(jax.tree.leaves(params)):
+        array = jnp.asarray(leaf)
+        if number in own:
+            varies = tuple(size > 1 for size in array.shape)
+            arguments.append(Weight(number, tuple(array.shape), varies))
+        else:
+            arguments.append(Known(array, array, False))
+    # Each row is a batch of one.
+    arguments.append(Known(left[:, None], right[:, None], True))
+    (output,) = interpreter.run(program, arguments)
+    return interpreter.output(output)
 
 
 def _program(net: Model, params: PyTree, rows: Array) -> ClosedJaxpr:
@@ -230,7 +301,7 @@ def _program(net: Model, params: PyTree, rows: Array) -> ClosedJaxpr:
     function = net if callable(net) else net.apply
     try:
         closed, _ = trace(function, structure, tuple(wide), shape, _widened(rows.dtype))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RuntimeError):  # the last is PyTorch's for mixed precisions
         with jax.enable_x64(False):
             closed, _ = trace(function, structure, tuple(given), shape, rows.dtype)
     return closed

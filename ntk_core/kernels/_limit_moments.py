@@ -32,6 +32,10 @@ class NeedsAllPairs(Exception):
     """A map mixes positions, so covariances of equal positions are not enough."""
 
 
+class NeedsDraws(Exception):
+    """A value has no closed expectation, so one list of inputs and a random key are needed."""
+
+
 @dataclass(frozen=True, eq=False)
 class Constant:
     """The number 1 at each position."""
@@ -102,6 +106,8 @@ class Moments:
         num_left, num_right: numbers of inputs n1 and n2.
         all_pairs: keep all pairs of positions, or equal positions only.
         num_nodes: of every quadrature.
+        key: of draws, if both sides are the same inputs.
+        num_drawn: means over draws so far.
         is_exact: whether all expectations so far have closed forms.
     """
 
@@ -109,6 +115,8 @@ class Moments:
     num_right: int
     all_pairs: bool
     num_nodes: int
+    key: Array | None = None
+    num_drawn: int = 0
     is_exact: bool = True
     _products: dict[tuple[Atom, Atom, Pair], Array | None] = field(default_factory=dict)
     _tangents: dict[tuple[Atom, Atom], Array | None] = field(default_factory=dict)

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import jax
@@ -14,16 +15,23 @@ import numpy as np
 from jax import Array
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
+from ntk_core.errors import InvalidInput
+from ntk_core.kernels._limit_draws import products_of_drawn
 from ntk_core.kernels._limit_moments import (
+    Atom,
     Constant,
     Gaussian,
     Moments,
+    Moved,
     Pair,
     Pointwise,
+    Shape,
     is_constant,
 )
 from ntk_core.kernels._limit_values import (
     NEURONS,
+    Blocks,
+    Drawn,
     Known,
     Random,
     Value,
@@ -41,6 +49,7 @@ from ntk_core.traced import CALLS, ELEMENTWISE, aval_of, shape_of
 
 CUSTOM = {"custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr"}
 LINEAR = frozenset({"add", "add_any", "sub", "neg", "mul", "div", "copy", "copy_p"})
+CUTS = frozenset({"slice", "split", "dynamic_slice", "gather"})
 SAME_SLOPE = 1e-4  # relative; slopes of custom rules may be in float32
 
 
@@ -92,6 +101,8 @@ class Interpreter:
         known = [operand for operand in operands if isinstance(operand, Known)]
         if len(known) == len(operands):
             return _evaluated(eqn, known)
+        if any(isinstance(operand, Drawn) for operand in operands) and name not in CALLS:
+            return self._of_draws(eqn, name, operands)
         if name in CUSTOM:
             _check_slopes(eqn)
         inner = {**CALLS, **CUSTOM}.get(name)
@@ -100,6 +111,10 @@ class Interpreter:
             if isinstance(called, ClosedJaxpr):
                 return self.run(called, operands)
             return self._walk(called, [], operands)
+        if any(isinstance(operand, Blocks) for operand in operands):
+            return [self._of_blocks(eqn, name, operands)]
+        if name == "split":
+            return _split(eqn, operands)
         if name in LINEAR:
             linear = self._linear(eqn, name, operands)
             if linear is not None:
@@ -114,6 +129,60 @@ class Interpreter:
         if rule is None:
             raise refusal(name)
         return [rule(self, eqn, operands)]
+
+    def _of_draws(self, eqn: JaxprEqn, name: str, operands: list[Value]) -> Sequence[Value]:
+        """An operation on drawn neurons, kept for later; a product with a weight takes its mean."""
+        if any(isinstance(operand, Weight) for operand in operands):
+            if name == "dot_general":
+                return [_product(self, eqn, operands)]
+            if name == "add":
+                return [self._bias_of_drawn(eqn, operands)]
+            raise refusal(name, "of a parameter and neurons of a head")
+        return _drawn(eqn, operands)
+
+    def _bias_of_drawn(self, eqn: JaxprEqn, operands: list[Value]) -> Value:
+        """Add a bias to pre-activations that were divided into heads."""
+        one, two = operands
+        drawn, weight = (one, two) if isinstance(one, Drawn) else (two, one)
+        assert isinstance(drawn, Drawn)
+        assert isinstance(weight, Weight)
+        whole = drawn.undivided
+        varies = [axis for axis, each in enumerate(weight.varies) if each]
+        if whole is None or math.prod(drawn.shape[axis] for axis in varies) != whole.width:
+            raise refusal("add", "of a parameter and neurons of a head")
+        flat = tuple(NEURONS in axis for axis in whole.axes)
+        bias = self._bias(Weight(weight.leaf, whole.shape, flat, weight.factor), whole, "add")
+        return _divided(added(whole, bias, "add"), drawn.shape, drawn.num_heads)
+
+    def _of_blocks(self, eqn: JaxprEqn, name: str, operands: list[Value]) -> Value:
+        """An operation on branches side by side: on each of them."""
+        if name in ("dot_general", "conv_general_dilated"):
+            return _RULES[name](self, eqn, operands)
+        if name == "concatenate":
+            return _concatenate(self, eqn, operands)
+        first = next(operand for operand in operands if isinstance(operand, Blocks))
+        if name in ("reshape", "squeeze", "expand_dims"):
+            return _reshaped_blocks(first, tuple(shape_of(eqn.outvars[0])), name)
+        if name == "transpose":
+            order = eqn.params["permutation"]
+            parts = [self._equation(eqn, [part])[0] for part in first.parts]
+            return _side_by_side(parts, order.index(first.axis), name)
+        if name not in LINEAR | ELEMENTWISE:
+            raise refusal(name, "of concatenated branches")
+        results: list[Value] = []
+        biases = _biases_of_blocks(self, first, operands, name)
+        for number, part in enumerate(first.parts):
+            own: list[Value] = []
+            for operand in operands:
+                if isinstance(operand, Weight):
+                    own.append(biases[number])
+                elif isinstance(operand, Known):
+                    own.append(_uniform(operand, part.shape, name))
+                else:
+                    assert isinstance(operand, Blocks)
+                    own.append(_like_blocks(operand, first, name).parts[number])
+            results += self._equation(eqn, own)
+        return _side_by_side(results, first.axis, name)
 
     def take(self, weight: Weight, operation: str) -> tuple[float, float]:
         """Return (variance of the entries, square of the factor or 0 if frozen), once per parameter.
@@ -166,11 +235,19 @@ class Interpreter:
                 Random({Constant(one.sizes): float(number)}, one.axes, one.sizes, one.width),
                 name,
             )
+        assert isinstance(two, Random)
         return added(one, two, name)
 
     def _bias(self, weight: Weight, beside: Random, operation: str) -> Random:
         """Return the random value of a bias: one number per neuron, and per position if it has that axis."""
-        variance, square = self.take(weight, operation)
+        scales = self.take(weight, operation)
+        return self.bias_with(scales, weight, beside, operation)
+
+    def bias_with(
+        self, scales: tuple[float, float], weight: Weight, beside: Random, operation: str
+    ) -> Random:
+        """Return the random value of a bias with (variance, square of the factor or 0)."""
+        variance, square = scales
         own: set[int] = set()  # positions along which entries are independent
         for axis, varies in zip(beside.axes, weight.varies, strict=True):
             if varies:
@@ -230,19 +307,34 @@ class Interpreter:
         ):
             raise refusal(operation, "with a parameter whose entries repeat")
         kept = [axis for axis in range(len(value.shape)) if axis not in contracted]
-        if isinstance(value, Known):
-            products = {pair: self._products_of_known(value, contracted, pair) for pair in Pair}
-            below = None
-        elif isinstance(value, Random):
-            products, below = self._products_of_random(value, contracted, operation)
-        else:
-            raise refusal(operation, "of two parameters")
+        products, below = self._products(value, contracted, operation)
         variance, square = self.take(weight, operation)
         covariances = {pair: variance * product for pair, product in products.items()}
         tangent = square * products[Pair.CROSS]
         if below is not None:
             tangent = tangent + variance * below
         return covariances, tangent, kept
+
+    def _products(
+        self, value: Value, contracted: Sequence[int], operation: str
+    ) -> tuple[dict[Pair, Array], Array | None]:
+        """Return (sums of E[a a'], sums of tangent kernels or None) over the contracted entries."""
+        if isinstance(value, Known):
+            known = {pair: self._products_of_known(value, contracted, pair) for pair in Pair}
+            return known, None
+        if isinstance(value, Random):
+            return self._products_of_random(value, contracted, operation)
+        if isinstance(value, Drawn):
+            return products_of_drawn(value, contracted, self.moments, operation)
+        if isinstance(value, Weight):
+            raise refusal(operation, "of two parameters")
+        if value.axis not in contracted:
+            raise refusal(operation, "whose weight mixes positions, and not neurons")
+        # Rows of the weight are independent, so branches add.
+        found = [self._products(part, contracted, operation) for part in value.parts]
+        total = {pair: jnp.asarray(sum(products[pair] for products, _ in found)) for pair in Pair}
+        below = [each for _, each in found if each is not None]
+        return total, jnp.asarray(sum(below)) if below else None
 
     def _products_of_known(self, value: Known, contracted: Sequence[int], pair: Pair) -> Array:
         rows1 = self._rows(value, Pair.LEFT if pair is Pair.CROSS else pair)
@@ -369,6 +461,7 @@ def _times(value: Value, factor: float) -> Value:
         return value.times(factor)
     if isinstance(value, Weight):
         return Weight(value.leaf, value.shape, value.varies, value.factor * factor)
+    assert isinstance(value, Known)
     return Known(value.left * factor, value.right * factor, value.depends)
 
 
@@ -456,11 +549,13 @@ def _product(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Value:
     (contract1, contract2), (batch1, batch2) = eqn.params["dimension_numbers"]
     one, two = operands
     is_first = isinstance(one, Weight)
-    if is_first == isinstance(two, Weight):
-        raise refusal(
-            "dot_general",
-            "of two values that are no weights" if not is_first else "of two parameters",
-        )
+    if is_first and isinstance(two, Weight):
+        raise refusal("dot_general", "of two parameters")
+    if not is_first and not isinstance(two, Weight):
+        if not (isinstance(one, Random) and isinstance(two, Random)):
+            raise refusal("dot_general", "of two values that are no weights")
+        (scores,) = _drawn(eqn, operands)
+        return scores
     weight, value = (one, two) if is_first else (two, one)
     assert isinstance(weight, Weight)
     of_weight, of_value = (contract1, contract2) if is_first else (contract2, contract1)
@@ -471,11 +566,15 @@ def _product(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Value:
     covariances, tangent, kept = self.pre_activation(value, weight, of_value, "dot_general")
     free = [axis for axis in range(len(weight.shape)) if axis not in (*of_weight, *batch)]
     wide = [axis for axis in free if weight.shape[axis] > 1]
-    if len(wide) > 1:
+    are_heads = len(wide) > 1
+    if are_heads and (is_first or wide != free):
         raise refusal("dot_general", "with several axes of neurons")
     width = math.prod(weight.shape[axis] for axis in free)
     of_neurons = wide or free[-1:]
+    weight_axes: list[tuple[int, ...]]
     weight_axes = [(NEURONS,) if axis in of_neurons else () for axis in free]
+    if are_heads:
+        weight_axes = [(NEURONS,)]
     # Positions of size 1 have no axis of their own.
     positions = [axis for axis in kept if value.shape[axis] > 1]
     place = {axis: (number,) for number, axis in enumerate(positions)}
@@ -488,7 +587,10 @@ def _product(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Value:
         pair: each.reshape(moments.shape(sizes, sizes, pair)) for pair, each in covariances.items()
     }
     atom = Gaussian(sizes, shaped, tangent.reshape(moments.shape(sizes, sizes, Pair.CROSS)))
-    return Random({atom: 1.0}, tuple(axes), sizes, width)
+    result = Random({atom: 1.0}, tuple(axes), sizes, width)
+    if are_heads:
+        return _divided(result, tuple(shape_of(eqn.outvars[0])), weight.shape[free[0]])
+    return result
 
 
 def _convolution(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Value:
@@ -562,7 +664,8 @@ def _reshape(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Value:
     shape = tuple(shape_of(eqn.outvars[0]))
     name = eqn.primitive.name
     if isinstance(value, Random):
-        return reshaped(value, shape, name)
+        heads = _heads(value, shape)
+        return reshaped(value, shape, name) if heads is None else _divided(value, shape, heads)
     assert isinstance(value, Weight)
     if _all_vary(value):
         return Weight(value.leaf, shape, tuple(size > 1 for size in shape), value.factor)
@@ -653,6 +756,10 @@ def _slice(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Value:
         if cut != slice(0, size, 1)
     ]
     kept = tuple(cut if axis in touched else slice(None) for axis, cut in enumerate(cuts))
+    if any(NEURONS in value.axes[axis] for axis in touched):
+        # Neurons are copies of each other; which of them meet later matters.
+        (part,) = _drawn(eqn, [value])
+        return part
     return along_positions(value, lambda array: array[kept], "slice", touched)
 
 
@@ -684,21 +791,214 @@ def _stack(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Value:
     return _joined(eqn, values, axis)
 
 
+def _concatenate(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Value:
+    """Branches side by side along the neurons, or one after another along positions."""
+    axis = eqn.params["dimension"]
+    along_neurons = any(
+        isinstance(operand, Blocks)
+        or (isinstance(operand, Random) and operand.has_neurons_at(axis))
+        for operand in operands
+    )
+    return (
+        _side_by_side(operands, axis, "concatenate")
+        if along_neurons
+        else _joined(eqn, operands, axis)
+    )
+
+
+def _side_by_side(operands: Sequence[Value], axis: int, operation: str) -> Blocks:
+    parts: list[Random | Known] = []
+    for operand in operands:
+        if isinstance(operand, Blocks) and operand.axis == axis:
+            parts += operand.parts
+        elif isinstance(operand, Known):
+            parts.append(operand)
+        elif isinstance(operand, Random) and operand.axes[axis] in ((NEURONS,), ()):
+            if NEURONS not in operand.axes[axis] and operand.has_neurons:
+                raise refusal(operation, "of neurons and positions")
+            parts.append(operand)
+        elif isinstance(operand, Weight):
+            raise refusal(operation, "of a parameter")
+        else:
+            raise refusal(operation, "of neurons and positions")
+    return Blocks(tuple(parts), axis)
+
+
+def _reshaped_blocks(value: Blocks, shape: Shape, operation: str) -> Blocks:
+    """Reshape every branch; the neurons stay on one axis, alone or merged with positions."""
+    total = value.shape[value.axis]
+    sizes = [part.shape[value.axis] for part in value.parts]
+    for axis, size in enumerate(shape):
+        if size % total:
+            continue
+        own = [(*shape[:axis], size // total * each, *shape[axis + 1 :]) for each in sizes]
+        parts: list[Random | Known] = []
+        for part, new in zip(value.parts, own, strict=True):
+            if isinstance(part, Known):
+                parts.append(part.reshaped(new))
+                continue
+            try:
+                changed = reshaped(part, new, operation)
+            except InvalidInput:
+                break
+            if NEURONS not in changed.axes[axis]:
+                break
+            parts.append(changed)
+        if len(parts) == len(sizes):
+            return Blocks(tuple(parts), axis)
+    raise refusal(operation, "which divides the neurons or mixes them with positions")
+
+
+def _biases_of_blocks(
+    self: Interpreter, value: Blocks, operands: Sequence[Value], operation: str
+) -> list[Random]:
+    """Return the part of a bias that each branch takes; none if no operand is a parameter."""
+    weights = [operand for operand in operands if isinstance(operand, Weight)]
+    if not weights:
+        return []
+    if operation not in ("add", "sub"):
+        raise refusal(operation, "with a parameter, entry by entry")
+    if any(isinstance(part, Known) for part in value.parts):
+        raise refusal(operation, "of a parameter and a value that no weight multiplied")
+    (weight,) = weights
+    scales = self.take(weight, operation)
+    biases = []
+    for part in value.parts:
+        assert isinstance(part, Random)
+        own = Weight(weight.leaf, part.shape, weight.varies, weight.factor)
+        biases.append(self.bias_with(scales, own, part, operation))
+    return biases
+
+
+def _uniform(value: Known, shape: Shape, operation: str) -> Known:
+    """Return a number for every entry of a branch."""
+    number = value.number()
+    if number is None:
+        raise refusal(operation, "by numbers that differ between inputs, positions or neurons")
+    array = jnp.asarray(value.left).ravel()[0]
+    return Known(jnp.broadcast_to(array, shape), jnp.broadcast_to(array, shape), False)
+
+
+def _like_blocks(value: Blocks, other: Blocks, operation: str) -> Blocks:
+    own = [part.shape for part in value.parts]
+    if value.axis != other.axis or own != [part.shape for part in other.parts]:
+        raise refusal(operation, "of branches of different widths")
+    return value
+
+
+def _drawn(eqn: JaxprEqn, operands: Sequence[Value]) -> list[Value]:
+    """Keep an operation on neurons of a head, to apply it to draws of them."""
+    taken: list[Random | Known | Drawn] = []
+    for operand in operands:
+        if isinstance(operand, Weight | Blocks):
+            what = "a parameter" if isinstance(operand, Weight) else "concatenated branches"
+            raise refusal(eqn.primitive.name, f"of {what} and neurons of a head")
+        taken.append(operand)
+    num_heads = max(each.num_heads if isinstance(each, Drawn) else 1 for each in taken)
+    name = eqn.primitive.name
+    if name in CUTS:  # a part of a division, such as queries among queries, keys and values
+        num_heads = 1
+    elif name == "reshape":
+        num_heads = _divisions(taken[0].shape, tuple(shape_of(eqn.outvars[0]))) or num_heads
+
+    def result(number: int, *values: Array) -> Array:
+        own = [
+            jnp.asarray(value, _wide(aval_of(atom).dtype))
+            for value, atom in zip(values, eqn.invars, strict=True)
+        ]
+        found = _bound(eqn, own)
+        return jnp.asarray(found[number] if eqn.primitive.multiple_results else found)
+
+    results: list[Value] = []
+    for number, outvar in enumerate(eqn.outvars):
+        shape = tuple(shape_of(outvar))
+        results.append(Drawn(shape, tuple(taken), partial(result, number), num_heads))
+    return results
+
+
+def _wide(dtype: np.dtype) -> np.dtype:
+    return np.dtype(np.float64) if _is_float(dtype) else dtype
+
+
+def _divided(value: Random, shape: Shape, num_heads: int) -> Drawn:
+    """Return pre-activations whose neurons are divided into heads."""
+    return Drawn(shape, (value,), lambda array: array.reshape(shape), num_heads, value)
+
+
+def _heads(value: Random, shape: Shape) -> int | None:
+    """Return how many heads a reshape divides the last axis into, if it is one of neurons; else None."""
+    if not value.axes or value.axes[-1] != (NEURONS,):
+        return None
+    return _divisions(value.shape, shape)
+
+
+def _divisions(before: Shape, after: Shape) -> int | None:
+    """Return into how many parts a reshape divides the last axis; None if it does not."""
+    lead = before[:-1]
+    rest = [size for size in after[len(lead) :] if size > 1]
+    return rest[0] if after[: len(lead)] == lead and len(rest) > 1 else None
+
+
+def _split(eqn: JaxprEqn, operands: Sequence[Value]) -> list[Value]:
+    """Parts along an axis of positions or neurons."""
+    value = _random(eqn, operands[0])
+    axis = eqn.params["axis"]
+    if NEURONS in value.axes[axis]:
+        return _drawn(eqn, [value])
+    parts: list[Value] = []
+    start = 0
+    for size in eqn.params["sizes"]:
+        cut = (*(slice(None),) * axis, slice(start, start + size))
+        parts.append(along_positions(value, _slicing(cut), "split", [axis]))
+        start += size
+    return parts
+
+
+def _slicing(cut: tuple[slice, ...]) -> Callable[[Array], Array]:
+    return lambda array: array[cut]
+
+
 def _joined(eqn: JaxprEqn, operands: Sequence[Value], axis: int) -> Value:
     """Place values one after another along positions, each with zeros elsewhere, and add them."""
     total = shape_of(eqn.outvars[0])[axis]
     start = 0
-    result: Random | None = None
+    placed: list[Random] = []
     for operand in operands:
         value = _random(eqn, operand)
         size = value.shape[axis]
         widths = [(0, 0, 0)] * len(value.shape)
         widths[axis] = (start, total - start - size, 0)
-        placed = along_positions(value, _padding(widths), "concatenate", [axis])
-        result = placed if result is None else added(result, placed, "concatenate")
+        placed.append(along_positions(value, _padding(widths), "concatenate", [axis]))
         start += size
-    assert result is not None
-    return result
+    result = placed[0]
+    for each in placed[1:]:
+        result = added(result, each, "concatenate")
+    return _merged(result)
+
+
+def _merged(value: Random) -> Random:
+    """Make one linear map of all maps of the same atom, as circular padding needs."""
+    maps: dict[Atom, list[tuple[float, Callable[[Array], Array]]]] = {}
+    for atom, c in value.atoms.items():
+        changes: list[Callable[[Array], Array]] = []
+        while isinstance(atom, Moved):
+            changes.insert(0, atom.change)
+            atom = atom.of
+        maps.setdefault(atom, []).append((c, partial(_chained, changes)))
+    atoms: dict[Atom, float] = {}
+    for atom, parts in maps.items():
+        atoms[Moved(value.sizes, atom, partial(_weighted_sum, parts))] = 1.0
+    return Random(atoms, value.axes, value.sizes, value.width)
+
+
+def _chained(changes: Sequence[Callable[[Array], Array]], array: Array) -> Array:
+    for change in changes:
+        array = change(array)
+    return array
+
+
+def _weighted_sum(parts: Sequence[tuple[float, Callable[[Array], Array]]], array: Array) -> Array:
+    return jnp.asarray(sum(c * change(array) for c, change in parts))
 
 
 def _padding(widths: list[tuple[int, int, int]]) -> Callable[[Array], Array]:
@@ -728,4 +1028,5 @@ _RULES: dict[str, Callable[[Interpreter, JaxprEqn, list[Value]], Value]] = {
     "pad": _pad,
     "rev": _reverse,
     "stack": _stack,
+    "concatenate": _concatenate,
 }

@@ -27,8 +27,8 @@ from ntk_core.kernels._limit_moments import (
 
 NEURONS = -1  # the factor of an axis along which entries are independent copies
 RULES = (
-    "products with weights, convolutions, biases, elementwise functions, sums of branches, averages over positions "
-    "and flattening"
+    "products with weights, convolutions, biases, elementwise functions, sums and concatenations of branches, "
+    "averages over positions, flattening and attention"
 )
 SAME_RATIO = 1e-12  # of coefficients that differ by rounding alone
 Axes: TypeAlias = tuple[tuple[int, ...], ...]
@@ -62,6 +62,13 @@ class Known:
     @property
     def shape(self) -> Shape:
         return tuple(self.left.shape[1:] if self.depends else self.left.shape)
+
+    def reshaped(self, shape: Shape) -> Known:
+        count = (len(self.left),) if self.depends else ()
+        other = (len(self.right),) if self.depends else ()
+        return Known(
+            self.left.reshape(*count, *shape), self.right.reshape(*other, *shape), self.depends
+        )
 
     def number(self) -> float | None:
         """Return its only value; None if values differ or depend on the inputs."""
@@ -113,6 +120,9 @@ class Random:
     def has_neurons(self) -> bool:
         return any(NEURONS in axis for axis in self.axes)
 
+    def has_neurons_at(self, axis: int) -> bool:
+        return NEURONS in self.axes[axis]
+
     def times(self, factor: float) -> Random:
         return replace(self, atoms={atom: factor * c for atom, c in self.atoms.items()})
 
@@ -126,7 +136,45 @@ class Random:
         return Random(atoms, axes, sizes, self.width)
 
 
-Value: TypeAlias = Known | Weight | Random
+@dataclass(frozen=True)
+class Blocks:
+    """Values side by side along the neurons, as a concatenation of branches makes them.
+
+    Attributes:
+        parts: each with its own width; known features may be among them.
+        axis: along which they are concatenated.
+    """
+
+    parts: tuple[Random | Known, ...]
+    axis: int
+
+    @property
+    def shape(self) -> Shape:
+        first, *others = (part.shape for part in self.parts)
+        size = first[self.axis] + sum(other[self.axis] for other in others)
+        return (*first[: self.axis], size, *first[self.axis + 1 :])
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """A function of finitely many neurons, such as the scores of a head; integrated over draws of them.
+
+    Attributes:
+        shape: of its array for one input.
+        operands: that ``function`` takes as arrays.
+        function: the operation that made it.
+        num_heads: into which the program divided the neurons; 1 if it did not.
+        undivided: pre-activations of which it is the reshaped array, if it is one.
+    """
+
+    shape: Shape
+    operands: tuple[Random | Known | Drawn, ...]
+    function: Callable[..., Array]
+    num_heads: int
+    undivided: Random | None = None
+
+
+Value: TypeAlias = Known | Weight | Random | Blocks | Drawn
 
 
 def added(one: Random, two: Random, operation: str) -> Random:

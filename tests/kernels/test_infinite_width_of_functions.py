@@ -9,8 +9,14 @@ import numpy as np
 import pytest
 
 from ntk_core import InvalidInput, empirical_ntk, infinite_width, infinite_width_ntk
-from ntk_core.kernels import infinite_width_nngp
-from ntk_core.networks.architectures import ConvNet, FullyConnected, MixedNet, ResNet
+from ntk_core.kernels import infinite_heads_ntk, infinite_width_nngp
+from ntk_core.networks.architectures import (
+    Attention,
+    ConvNet,
+    FullyConnected,
+    MixedNet,
+    ResNet,
+)
 
 X = np.random.default_rng(0).standard_normal((3, 5))
 IMAGES = np.random.default_rng(0).standard_normal((2, 4, 4, 2))
@@ -43,6 +49,7 @@ NETWORKS: list[Any] = [
         IMAGES,
     ),
     (MixedNet(width=8, depth=2, activation="relu", pool_size=2, padding="zero"), IMAGES),
+    (ConvNet(width=8, depth=2, activation="relu", readout="global-average"), IMAGES),
 ]
 
 
@@ -130,7 +137,67 @@ def dense_positions(p: Any, x: Any) -> Any:
     return a.mean(axis=1) @ p["v"] / a.shape[-1] ** 0.5
 
 
+def branches(p: Any, x: Any) -> Any:
+    """Concatenations of hidden layers and of the inputs, and a bias over all of them."""
+    below = x @ p["a"] / x.shape[-1] ** 0.5
+    features = jnp.concatenate([jax.nn.relu(below), x], axis=-1)
+    z = features @ p["b"] / features.shape[-1] ** 0.5
+    both = jax.nn.relu(jnp.concatenate([0.5 * z, below], axis=-1) + p["c"])
+    return both @ p["v"] / both.shape[-1] ** 0.5
+
+
+def attention(p: Any, x: Any) -> Any:
+    """Causal attention with heads of two neurons beside a skip connection, then a dense layer."""
+    x = x @ p["e"] / x.shape[-1] ** 0.5
+    root = x.shape[-1] ** 0.5
+    queries, keys, values = (
+        (x @ p[name] / root).reshape(*x.shape[:2], -1, 2) for name in ("q", "k", "w")
+    )
+    scores = jnp.einsum("nihc,njhc->nhij", queries, keys)
+    scores = jnp.where(jnp.tri(x.shape[1], dtype=bool), scores, -jnp.inf)
+    mixed = jnp.einsum("nhij,njhc->nihc", jax.nn.softmax(scores, axis=-1), values)
+    x = x + mixed.reshape(*x.shape) @ p["o"] / root
+    return jax.nn.relu(x).mean(axis=1) @ p["v"] / root
+
+
+def test_concatenated_branches_match_a_recursion(x64):
+    params = drawn(a=(5, 16), b=(21, 8), v=(8, 1))
+
+    def apply(p: Any, x: Any) -> Any:
+        both = jnp.concatenate([jax.nn.relu(x @ p["a"]), x], axis=1)
+        return jax.nn.relu(both @ p["b"]) @ p["v"]
+
+    found = infinite_width(apply, params, X, weight_std={"a": 0.5, "b": 0.25, "v": 1.0})
+    values, slopes = arc_cosine(0.25 * X @ X.T)
+    below = 16 * values + X @ X.T  # products of the 21 concatenated features
+    tangent = 0.25**2 * 16 * slopes * (X @ X.T) + below
+    values, slopes = arc_cosine(0.25**2 * below)
+    np.testing.assert_allclose(found.nngp, 8 * values, rtol=1e-7)
+    np.testing.assert_allclose(found.ntk, 8 * (slopes * tangent + values), rtol=1e-7)
+
+
+@pytest.mark.slow  # compiles draws of heads, 10 s
+def test_attention_has_the_kernel_of_infinitely_many_heads(x64):
+    net = Attention(num_heads=4, head_dim=3, causal=True)
+    x = np.random.default_rng(0).standard_normal((3, 4, 5))
+    params = net.init(jax.random.key(0), x.shape[1:])
+    found = infinite_width(lambda p, x: net.apply(p, x), params, x[:1], x[1:], weight_std=ONES)
+    expected = infinite_heads_ntk(net, x[:1], x[1:])
+    distance = np.linalg.norm(found.ntk - expected.value) / np.linalg.norm(expected.value)
+    other = np.linalg.norm(expected.standard_error) / np.linalg.norm(expected.value)
+    assert distance < 4 * (found.sampling_error + other)
+    assert 0 < found.sampling_error < 0.03
+    assert "draws of heads" in repr(found)
+
+
 MONTE_CARLO: list[Any] = [
+    (branches, X, 40, lambda m: {"a": (5, m), "b": (m + 5, m), "c": (2 * m,), "v": (2 * m, 1)}),
+    (
+        attention,
+        IMAGES.reshape(2, 8, 4)[:, :3],
+        60,
+        lambda m: {"e": (4, m), **dict.fromkeys(("q", "k", "w", "o"), (m, m)), "v": (m, 1)},
+    ),
     (weighted_residual, X, 80, lambda m: {"a": (5, m), "b": (m, m), "c": (m,), "v": (m, 1)}),
     (
         pooled,
@@ -202,7 +269,13 @@ def test_scales_are_measured_on_the_given_parameters(x64):
     assert len(repr(found)) < 300
 
 
-W = {"a": jnp.ones((5, 8)), "b": jnp.ones((8, 8)), "v": jnp.ones((8, 2)), "g": jnp.ones(8)}
+W = {
+    "a": jnp.ones((5, 8)),
+    "b": jnp.ones((8, 8)),
+    "v": jnp.ones((8, 2)),
+    "g": jnp.ones(8),
+    "c": jnp.ones((16, 2)),
+}
 
 
 def normalized(p: Any, x: Any) -> Any:
@@ -216,6 +289,14 @@ def clipped(z: jax.Array) -> jax.Array:
 
 
 clipped.defvjp(lambda z: (jnp.tanh(z), None), lambda _, d: (d,))  # straight through
+
+
+def mixed_heads(p: Any, x: Any) -> Any:
+    """A softmax over the heads."""
+    heads = (x @ p["a"]).reshape(len(x), 4, 2)
+    return jax.nn.softmax(heads, axis=1).reshape(len(x), 8) @ p["v"]
+
+
 # What is refused → (function, words of the message).
 REFUSED: dict[str, tuple[Any, str]] = {
     "shared": (
@@ -229,6 +310,11 @@ REFUSED: dict[str, tuple[Any, str]] = {
         "mul, of different pre-activations",
     ),
     "gains": (lambda p, x: ((x @ p["a"]) * p["g"]) @ p["v"], "mul, with a parameter"),
+    "heads": (mixed_heads, "dot_general, of 4 heads that depend on each other"),
+    "token": (
+        lambda p, x: jnp.concatenate([x @ p["a"], jnp.ones((len(x), 1)) * p["g"]], 1) @ p["c"],
+        "concatenate, of a parameter",
+    ),
     "softmax": (lambda p, x: jax.nn.softmax(x @ p["a"]) @ p["v"], "reduce_max"),
     "outputs": (lambda p, x: jnp.tanh(x @ p["a"]), "output, which is a nonlinear function"),
     "look-up": (lambda p, x: p["a"][jnp.argmax(x, axis=1)] @ p["v"], "gather"),
