@@ -92,7 +92,6 @@ REWRITTEN = {
     **dict.fromkeys(
         (
             "lecun-distance-vanishes",
-            "nonlinear-graph-hessian",
             "nonlinear-graph-hessian-swish",
             "page-departure",
             "rich-finds-the-bits",
@@ -104,6 +103,7 @@ REWRITTEN = {
         3000,
     ),
     "few-diverge-near-four": 4000,
+    "nonlinear-graph-hessian": 4000,
     "adam-moves-further": 5000,
     "both-catapult": 5000,
     "momentum-kernel": 5000,
@@ -147,6 +147,11 @@ PARTS: dict[str, dict[str, Any]] = {
     },
     "liu-distance from 3000": {"num_seeds": LEAST, "widths": [30, 100, 300, 3000]},
     "liu-fig1-left from 3000": {"widths": [10_000], "outputs": ["linear", "softmax"]},
+    "zhu-nonlinear-output from 4000": {
+        "num_seeds": 16,
+        "widths": [32, 1000],
+        "outputs": ["softmax"],
+    },
     "zhu-ball from 2000": {"widths": [50, 200]},
     "liu-theorem41-ball from 2000": {"num_seeds": 16},
     "zhu-fig2 from 2000": {"num_seeds": 5, "widths": [32, 128, 256, 512]},
@@ -158,6 +163,8 @@ PARTS: dict[str, dict[str, Any]] = {
 FURTHER: dict[str, dict[str, int | list[str]]] = {
     "adapter-rank": {"num_seeds": 4, "num_trained": 4},
     "adapter-width": {"num_seeds": 12},
+    "adding-adapters": {"num_seeds": 24},
+    "adding-networks": {"num_seeds": 24},
     "assembly": {"num_seeds": 3},
     "attention-head-dim": {"num_seeds": 52},
     "attention-heads": {"num_seeds": 4, "num_trained": 4},
