@@ -84,6 +84,7 @@ REWRITTEN = {
             "graph-in-the-whole-ball",
             "one-curve-along-beta",
             "supremum-stays",
+            "velocity-stays-with-swish",
         ),
         2000,
     ),
