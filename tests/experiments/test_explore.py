@@ -7,16 +7,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from linearity_lab.charts.figure import shown_result
+from linearity_lab.charts.figure import Shown, shown_result
 from linearity_lab.charts.lines import Dot, Line
 from linearity_lab.charts.style import network_style
 from linearity_lab.experiments import ExploreSpec
 from linearity_lab.experiments.explore import compute, figures, pairs
 from linearity_lab.experiments.explore.finding import change_finding
 from linearity_lab.experiments.explore.point import ExploreResult
+from linearity_lab.experiments.kernel_change.linear_model import LINEAR_MODEL_TITLE, MAX_ROWS
 from linearity_lab.runs import load_data, run_to_end
 from linearity_lab.settings.grammar import with_settings
-from ntk_core.dynamics import Loss, train
+from ntk_core.dynamics import Loss, softmax_changes, train
+from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import FullyConnected
 from ntk_core.networks.keys import initial_key
 from ntk_core.progress import Progress
@@ -68,6 +70,33 @@ def test_linear_model_equals_that_in_weight_space(small, output):
     np.testing.assert_allclose(run.difference, history.difference.relative, rtol=2e-2, atol=1e-7)
     np.testing.assert_allclose(run.outputs_linear, history.linearized.outputs, rtol=2e-3, atol=1e-3)
     np.testing.assert_allclose(run.outputs, history.network.outputs, rtol=2e-3, atol=1e-3)
+
+
+def test_softmax_has_that_of_the_linear_model_beside_it(small):
+    spec, data, point = small
+    net = FullyConnected(width=6, depth=1, num_outputs=3, activation="tanh", use_bias=True)
+    params = net.init(initial_key(0, 6), data.input_shape)
+    at_start = empirical_ntk(net, params, data.x), net.apply(params, data.x), data.y
+    (run,) = point.of("softmax")
+    expected = softmax_changes(*at_start, run.learning_rate, run.steps)
+    assert run.linear_model_change == pytest.approx(expected, rel=1e-3)
+    others = (*point.of("linear"), *point.of("swish"))
+    assert all(each.linear_model_change == () for each in others)
+    names = {figures.change_against_width: (), figures.training: ("softmax", 6, 0)}
+    shown = Shown(spec, (point,))
+    for chart in (
+        figures.change_against_width(shown),
+        figures.training(shown, "softmax", 6, 0),
+    ):
+        assert any(LINEAR_MODEL_TITLE in (trace.name or "") for trace in chart.figure.data)
+
+
+def test_large_kernels_have_no_softmax_of_a_linear_model():
+    rows = np.zeros((MAX_ROWS, 2))
+    found = compute.softmax_of_linear_model(
+        Loss("softmax"), np.zeros(0), rows, rows, 0.1, (0, 1), 2
+    )
+    assert found == ()
 
 
 def test_softmax_is_expanded_to_first_order():

@@ -14,6 +14,7 @@ from linearity_lab.data import Dataset
 from linearity_lab.experiments.explore.point import DrawnKernel, ExplorePoint, ExploreRun, Rows
 from linearity_lab.experiments.explore.spec import ExploreSpec
 from linearity_lab.experiments.kernel_change.compute import PREPARED, side_by_side
+from linearity_lab.experiments.kernel_change.linear_model import MAX_ROWS
 from linearity_lab.experiments.kernel_change.spec import TrainingGroup
 from linearity_lab.experiments.train_options import train_options
 from linearity_lab.networks.build import build_network
@@ -25,6 +26,7 @@ from ntk_core.dynamics import (
     descend,
     linear_path,
     network_of_seeds,
+    softmax_changes,
 )
 from ntk_core.hessians import hessian_norm
 from ntk_core.networks.architectures import Network, NetworkParams, output_function
@@ -132,16 +134,17 @@ def _trained(plan: _Plan, group: TrainingGroup, index: int, progress: Progress) 
     steps = recorded[group.observed[0]][0].steps
     rate = recorded[group.observed[0]][0].learning_rate
     assert change.kernel is not None
+    kernel = np.asarray(change.kernel)[0]
+    y = np.asarray(data.y)
+    num_records = spec.training.num_records + 1
     beside = beside_linear_model(
-        loss,
-        group.observed,
-        np.asarray(change.kernel)[0],
-        np.stack(path.pre_outputs),
-        np.asarray(data.y),
-        rate,
-        steps,
-        spec.training.num_records + 1,
+        loss, group.observed, kernel, np.stack(path.pre_outputs), y, rate, steps, num_records
     )
+    of_linear_model: tuple[float, ...] = ()
+    if "softmax" in group.observed:
+        of_linear_model = softmax_of_linear_model(
+            loss, kernel, path.pre_outputs[0], y, rate, steps, num_records
+        )
     runs = []
     for output in group.observed:
         outputs, linear = beside.outputs[output]
@@ -155,6 +158,7 @@ def _trained(plan: _Plan, group: TrainingGroup, index: int, progress: Progress) 
                 difference=_relative(outputs, linear),
                 outputs=_blocks(outputs[:, followed]) if is_first else (),
                 outputs_linear=_blocks(linear[:, followed]) if is_first else (),
+                linear_model_change=of_linear_model if output == "softmax" else (),
             )
         )
     kept = path.kernels if index == 0 else []
@@ -217,9 +221,8 @@ def beside_linear_model(
         num_records: usual T. Shorter records are repeated to this length, so that one program serves all runs.
     """
     num_kept = len(steps)
-    num_missing = max(0, num_records - num_kept)
-    padded_steps = np.asarray([*steps] + [steps[-1]] * num_missing, np.int32)
-    padded = np.concatenate([f, np.repeat(f[-1:], num_missing, axis=0)])
+    padded_steps = np.asarray(_repeated(steps, num_records), np.int32)
+    padded = np.concatenate([f, np.repeat(f[-1:], len(padded_steps) - num_kept, axis=0)])
     losses, found = _beside_linear_model(loss, observed, kernel, padded, y, rate, padded_steps)
     outputs = {}
     for output, pair in found.items():
@@ -250,6 +253,32 @@ def _beside_linear_model(
         network = jax.vmap(output_function(output))(f)
         found[output] = network, linear
     return losses, found
+
+
+def softmax_of_linear_model(
+    loss: Loss,
+    kernel: np.ndarray,
+    f0: np.ndarray,
+    y: np.ndarray,
+    rate: float,
+    steps: Sequence[int],
+    num_records: int,
+) -> tuple[float, ...]:
+    """Return ΔK(t) of softmax(f_lin) at the recorded steps; empty for a large kernel.
+
+    The arguments are those of ``beside_linear_model``, with f at w₀, (n, C).
+    """
+    num_rows = y.size
+    if num_rows > MAX_ROWS:
+        return ()
+    changes = softmax_changes(kernel, f0, y, rate, _repeated(steps, num_records), loss.kind)
+    return changes[: len(steps)]
+
+
+def _repeated(steps: Sequence[int], num_records: int) -> list[int]:
+    """Return the steps, the last one repeated up to this number."""
+    num_missing = max(0, num_records - len(steps))
+    return [*steps] + [steps[-1]] * num_missing
 
 
 def expanded(output: str, start: Array, linear: Array) -> Array:

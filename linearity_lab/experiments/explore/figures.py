@@ -23,6 +23,7 @@ from linearity_lab.charts.training import Curve, Row, along_training, dash_key
 from linearity_lab.experiments.explore.finding import change_finding
 from linearity_lab.experiments.explore.point import ExplorePoint, ExploreRun
 from linearity_lab.experiments.explore.spec import ExploreSpec
+from linearity_lab.experiments.kernel_change.linear_model import LINEAR_MODEL_TITLE
 from ntk_core.numbers import number
 
 Runs = Shown[ExploreSpec, ExplorePoint]
@@ -52,13 +53,29 @@ def change_lines(points: Sequence[ExplorePoint]) -> list[Line]:
     return lines
 
 
+def linear_model_line(points: Sequence[ExplorePoint]) -> list[Line]:
+    """Return ΔK of softmax(f_lin), whose own kernel is constant; nothing where it was not compared."""
+    dots = [
+        trained_dot(point.width, run.linear_model_sup, run, "")
+        for point in points
+        for run in point.of("softmax")
+        if run.linear_model_change
+    ]
+    return [Line(linear_model_style(), dots)] if dots else []
+
+
+def linear_model_style() -> Style:
+    """The look of softmax(f_lin) beside the softmax of the network."""
+    return network_style(LOOKS, "softmax", LINEAR_MODEL_TITLE, 1)
+
+
 def change_against_width(shown: Runs) -> Chart:
     """Draw ΔK of every output against width, log–log."""
     spec = shown.spec
     lines = change_lines(shown.points)
     outputs = occurring(shown.points, "output")
     return sweep(
-        lines,
+        [*lines, *linear_model_line(shown.points)],
         width_axis(spec.widths),
         "kernel change ΔK",
         "ΔK",
@@ -222,12 +239,14 @@ def training(shown: Runs, output: str, width: int, index: int) -> Chart:
     for place, run in enumerate(point.of(output)):
         style = network_style(LOOKS, output, output_title(output))
         linear = model_style("linearized")
-        rows = (
+        rows = [
             (1, style, "ΔK(t)", run.change),
             (2, style, "difference", run.difference),
             (3, style, "loss", run.loss),
             (3, linear, "loss", run.loss_linear),
-        )
+        ]
+        if run.linear_model_change:
+            rows.append((1, linear_model_style(), "ΔK(t)", run.linear_model_change))
         for row, look, what, values in rows:
             curves.append(Curve(look, run.steps, values, what, run.seed, row, is_first=place == 0))
     rows_of_figure = [
@@ -247,13 +266,27 @@ def training(shown: Runs, output: str, width: int, index: int) -> Chart:
             "difference": difference,
             "loss": loss,
             "loss, linear model": linear_loss,
+            **of_linear_model,
         }
         for run in point.of(output)
-        for step, change, difference, loss, linear_loss in zip(
-            run.steps, run.change, run.difference, run.loss, run.loss_linear, strict=True
+        for step, change, difference, loss, linear_loss, of_linear_model in zip(
+            run.steps,
+            run.change,
+            run.difference,
+            run.loss,
+            run.loss_linear,
+            _linear_model_entries(run),
+            strict=True,
         )
     ]
     return Chart(figure, words, table, (), "training", "Losses, ΔK(t), ‖F − F<sub>lin</sub>‖")
+
+
+def _linear_model_entries(run: ExploreRun) -> list[dict[str, float]]:
+    """Return the table entries of softmax(f_lin), one per recorded step; empty where it was not compared."""
+    if not run.linear_model_change:
+        return [{} for _ in run.steps]
+    return [{f"ΔK(t), {LINEAR_MODEL_TITLE}": change} for change in run.linear_model_change]
 
 
 def _choices(shown: Runs) -> list[Choice]:

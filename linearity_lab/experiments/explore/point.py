@@ -1,5 +1,6 @@
 """Kernel change, Hessian norm and logits against width: points, result and table."""
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -27,6 +28,8 @@ class ExploreRun(TrainedRun):
         hessian_converged: whether each of these norms converged.
         outputs, outputs_linear: F and F_lin at the followed points, one block of rows per record, to four digits;
             first seed only.
+        linear_model_change: ΔK(t) of softmax(f_lin), with f_lin trained by the same steps; softmax output alone. Empty
+            for large kernels and in results of older versions.
     """
 
     output: str
@@ -36,6 +39,12 @@ class ExploreRun(TrainedRun):
     hessian_converged: bool = True
     outputs: tuple[Rows, ...] = ()
     outputs_linear: tuple[Rows, ...] = ()
+    linear_model_change: tuple[float, ...] = ()
+
+    @property
+    def linear_model_sup(self) -> float:
+        """ΔK of softmax(f_lin); NaN if it was not compared."""
+        return finite_sup(self.linear_model_change) if self.linear_model_change else math.nan
 
     @property
     def sup_difference(self) -> float:
