@@ -184,6 +184,7 @@ FURTHER: dict[str, dict[str, int | list[str]]] = {
     "hu-fig4-fashion from 2000": {"num_seeds": 5},
     "kernel-convergence-pair": {"num_seeds": 44},
     "kernel-velocity": {"num_seeds": 60},
+    "kernel-velocity from 2000": {"num_seeds": 10},
     "liu-ball": {"num_seeds": 8, "num_ball_seeds": 8},
     "liu-cnn": {"num_seeds": 5},
     "liu-distance": {"num_seeds": 3},
