@@ -336,3 +336,42 @@ def test_further_seeds_are_measured_with_the_first(given):
         (expected.value, expected.low, expected.high)
     )
     assert found.count == expected.count == 4
+
+
+# Simulations
+
+
+def simulated(how: str, seeds: int, rng: np.random.Generator) -> list[Seen]:
+    """Runs of which a tenth is missing, with errors that are correlated within a seed; the exponent is −0.7."""
+    found = []
+    for seed in range(seeds):
+        offset = rng.normal(0, 0.2)
+        slope = rng.normal(0, 0.05)
+        for width in (10, 30, 100, 300, 1000):
+            error = offset + slope * math.log(width / 100) + rng.normal(0, 0.1)
+            value = 1 + error if how in ("average", "median") else width**-0.7 * math.exp(error)
+            if rng.random() >= 0.1:
+                found.append(Seen(width, seed, value))
+    return found
+
+
+# Slow: thousands of simulated samples.
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("how", "true", "least", "most"),
+    [
+        ("average", 1.0, 0.93, 0.97),
+        ("exponent", -0.7, 0.93, 0.97),
+        ("from first to last", 100**-0.7, 0.96, 1.0),
+        ("median", 1.0, 0.96, 1.0),
+    ],
+)
+def test_intervals_contain_the_truth_of_simulations(how, true, least, most):
+    """As *How a claim becomes confirmed* states: 95% of them, or more."""
+    for seeds in (8, 16):
+        rng = np.random.default_rng(seeds)
+        contained = 0
+        for _ in range(1000):
+            found = READINGS[how](simulated(how, seeds, rng))
+            contained += found.low <= true <= found.high
+        assert least <= contained / 1000 <= most

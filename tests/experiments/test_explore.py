@@ -150,6 +150,9 @@ def test_precomputed_answers_are_whole_and_small():
         result = ExploreResult.model_validate_json(gzip.decompress(file.read_bytes()))
         assert result.status == "completed"
         assert result.spec == specs[file.name.removesuffix(".json.gz")]
+        for point in result.points:
+            for run in point.of("softmax"):
+                assert len(run.linear_model_change) == len(run.steps)
 
 
 @pytest.mark.slow  # compiles two sweeps
