@@ -82,7 +82,6 @@ def test_softmax_has_that_of_the_linear_model_beside_it(small):
     assert run.linear_model_change == pytest.approx(expected, rel=1e-3)
     others = (*point.of("linear"), *point.of("swish"))
     assert all(each.linear_model_change == () for each in others)
-    names = {figures.change_against_width: (), figures.training: ("softmax", 6, 0)}
     shown = Shown(spec, (point,))
     for chart in (
         figures.change_against_width(shown),
