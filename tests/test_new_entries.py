@@ -78,18 +78,6 @@ SAME = Term("""
     run(copy, OUTPUT)
 
 
-def test_arctan_becomes_an_output_of_live_by_two_fields(copy: Path) -> None:
-    before = "        values=(-math.pi / 2, math.pi / 2),\n"
-    edit(copy, CHOICES, before, f'{before}        is_output=True,\n        live=("output",),\n')
-    program = """
-from linearity_lab.dashboard.live.settings import CHOICES, LiveSettings
-from ntk_core.networks.choices import OUTPUTS
-assert list(OUTPUTS)[-1] == CHOICES["output"][-1] == "arctan"
-assert LiveSettings(output="arctan").kernel_query()["outputs"] == "arctan"
-"""
-    run(copy, program)
-
-
 LOSS = """
 import jax
 import jax.numpy as jnp
@@ -253,12 +241,12 @@ MOONS_LAW = """class Moons(Drawn):
 
 
 class Curve(DatasetInfo):"""
-MOONS_ENTRY = """[datasets.two-moons]
+MOONS_ENTRY = """[datasets.crescents]
 law = "Moons"
-title = "two moons"
+title = "crescents"
 formula = "points of two half circles, with noise"
 uses = ["num_samples", "num_test", "noise", "seed", "standardize", "targets"]
-origin = "Drawn here."
+origin = "Drawn here; the noise is our choice. No licence is needed."
 
 [datasets.sine]"""
 MOONS = """
@@ -266,14 +254,14 @@ import linearity_lab
 from linearity_lab.experiments import KernelChangeSpec
 from linearity_lab.settings.grammar import settings
 
-data = linearity_lab.load_dataset("two-moons", num_samples=40, num_test=8, noise=0.1)
+data = linearity_lab.load_dataset("crescents", num_samples=40, num_test=8, noise=0.1)
 assert data.x.shape == (40, 2) and data.class_names == ("upper", "lower")
 (field,) = [each for each in settings(KernelChangeSpec) if each.name == "dataset.name"]
-assert field.label("two-moons") == "two moons"
+assert field.label("crescents") == "crescents"
 small = {"widths": (4,), "num_seeds": 1, "outputs": ("linear",), "training": {"max_steps": 2}}
-moons = {"name": "two-moons", "num_samples": 6}
+moons = {"name": "crescents", "num_samples": 6}
 result = linearity_lab.compute("liu-fig1-left", dataset=moons, **small)
-assert result.spec.dataset.name == "two-moons"
+assert result.spec.dataset.name == "crescents"
 """
 
 

@@ -4,6 +4,7 @@ its edits alone add one of its kind, and nothing else is touched.
 Each test edits a copy of the product at these places alone, and opens it as a visitor would.
 """
 
+import re
 import shutil
 from pathlib import Path
 
@@ -124,14 +125,17 @@ assert "airship" in shown
 
 
 def test_one_number_changes_a_limit_of_a_profile(product: Path) -> None:
-    before = "math.inf, 4 * 2**30, 1.25 * 2**30, variable"
-    edit(product, PROFILE, before, "math.inf, 4 * 2**30, 2 * 2**30, variable")
+    path = product / PROFILE
+    of_three = r"(max_memory_bytes: float = _limit\(\s*math\.inf, [^,]+, )[^,]+"
+    changed, count = re.subn(of_three, r"\g<1>3 * 2**30", path.read_text())
+    assert count == 1
+    path.write_text(changed)
     program = """
 import os
 os.environ["LINEARITY_LAB_PROFILE"] = "hosted"
 from linearity_lab.dashboard.jobs.profile import profile
 
-assert profile().max_memory_bytes == 2 * 2**30
+assert profile().max_memory_bytes == 3 * 2**30
 """
     run(product, program)
 

@@ -164,7 +164,7 @@ def test_new_names_take_free_looks_and_change_no_other(at, monkeypatch):
     new: dict[str, dict[str, object]] = {
         "ACTIVATIONS": {"sinc": module.ACTIVATIONS["sin"]},
         "METHODS": {"nesterov": module.METHODS["momentum"]},
-        "OUTPUTS": {"arctan": module.OUTPUTS["tanh"], "sinc": module.OUTPUTS["tanh"]},
+        "OUTPUTS": {"gudermann": module.OUTPUTS["tanh"], "sinc": module.OUTPUTS["tanh"]},
         "ARCHITECTURES": {"toy": module.ARCHITECTURES["resnet"]},
     }
     for table, entries in new.items():
