@@ -14,14 +14,23 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
+from jax.interpreters.ad import primitive_jvps
 from jaxtyping import PyTree
 
 from ntk_core.errors import InvalidInput, reason_of
 from ntk_core.traced._custom_rules import has_rules
 from ntk_core.traced._derivatives import value_and_slope
 
-# Operations without derivatives, or with those that users state.
-UNCERTAIN = frozenset({"custom_linear_solve", "pure_callback", "io_callback"})
+# Operations with derivatives that users state, or with derivatives for some arguments or of first order only.
+UNCERTAIN = frozenset(
+    {
+        *("custom_linear_solve", "pure_callback", "io_callback"),
+        *("svd", "eig", "schur", "reduce", "reduce_window", "scatter_mul", "scatter-mul"),
+        *("igamma", "igammac", "igamma_grad_a", "regularized_incomplete_beta"),
+    }
+)
+# Calls of other programs, which JAX differentiates without a rule for the call itself.
+CALLS_WITHOUT_RULE = frozenset({"custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"})
 Gradient = Callable[[list[Any], list[Any], Any], PyTree]
 
 
@@ -74,7 +83,8 @@ class Rules(NamedTuple):
 
 def rules_of(closed: ClosedJaxpr) -> Rules:
     """Expand the custom rules of a program (*parameters, x) ↦ (n, C)."""
-    if not has_rules(closed.jaxpr):
+    has_own_rules = has_rules(closed.jaxpr)
+    if not has_own_rules and not _is_uncertain(closed.jaxpr):
         return Rules(None, None)
     leaves, x, slope = _gradient(closed)
 
@@ -94,21 +104,21 @@ def rules_of(closed: ClosedJaxpr) -> Rules:
             if not isinstance(error, InvalidInput):
                 problem = problem or NoSecondDerivative.because(error)
             continue
-        return Rules(program, problem)
+        return Rules(program if has_own_rules else None, problem)
     return Rules(None, problem)
 
 
 def refuse_malformed_rules(closed: ClosedJaxpr, rules: Rules) -> None:
     """Refuse a program that JAX cannot differentiate.
 
-    Programs without custom rules, stated solvers and host functions cost nothing here.
+    Programs of operations with derivatives of every order cost nothing here.
 
     Raises:
         MalformedRule: with the whole message of the rule, or of JAX.
     """
     if rules.program is not None:
         return
-    if not has_rules(closed.jaxpr) and not _contains(closed.jaxpr, UNCERTAIN):
+    if not has_rules(closed.jaxpr) and not _is_uncertain(closed.jaxpr):
         return
     leaves, x, slope = _gradient(closed)
     try:
@@ -189,12 +199,17 @@ def _check_types_of(eqn: JaxprEqn, around: Jaxpr) -> None:
             raise TypeError(f"a cotangent of type {found.dtype} for an argument of type {own}")
 
 
-def _is_inexact(var: Var) -> bool:
+def _is_inexact(var: Var | Literal) -> bool:
     aval: Any = var.aval
     return bool(jnp.issubdtype(aval.dtype, jnp.inexact))
 
 
-def _contains(jaxpr: Jaxpr, names: frozenset[str]) -> bool:
-    if any(eqn.primitive.name in names for eqn in jaxpr.eqns):
-        return True
-    return any(_contains(inner, names) for inner in subjaxprs(jaxpr))
+def _is_uncertain(jaxpr: Jaxpr) -> bool:
+    """Whether JAX may lack a derivative of an operation of a program."""
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.name in UNCERTAIN:
+            return True
+        is_known = eqn.primitive in primitive_jvps or eqn.primitive.name in CALLS_WITHOUT_RULE
+        if not is_known and any(map(_is_inexact, eqn.invars)):
+            return True
+    return any(map(_is_uncertain, subjaxprs(jaxpr)))

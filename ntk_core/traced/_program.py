@@ -493,6 +493,10 @@ def check_reversible(closed: ClosedJaxpr, moving: Sequence[bool]) -> None:
         ) from error
 
 
+# By falling precision: of numbers that a program rounds, the first type with no more bits counts.
+_NARROW = (jnp.float32, jnp.float16, jnp.bfloat16, jnp.float8_e4m3fn, jnp.float8_e5m2)
+
+
 def roughest_type(jaxpr: Jaxpr) -> DTypeLike:
     """Return the least precise type of the inexact numbers in a program."""
     return max(_types(jaxpr), key=lambda dtype: float(jnp.finfo(dtype).eps))
@@ -504,6 +508,10 @@ def _types(jaxpr: Jaxpr) -> Iterator[DTypeLike]:
         dtype = getattr(atom.aval, "dtype", int)
         if jnp.issubdtype(dtype, jnp.inexact):
             yield dtype
+    for eqn in _equations(jaxpr):
+        if eqn.primitive.name == "reduce_precision":
+            bits = eqn.params["mantissa_bits"]
+            yield next((dtype for dtype in _NARROW if jnp.finfo(dtype).nmant <= bits), _NARROW[-1])
 
 
 def _equations(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:

@@ -231,9 +231,9 @@ def _program(apply: Apply, key: Key, closed: ClosedJaxpr) -> Program | None:
     structure, avals, moving, shape, dtype, _, is_plain = key
     try:
         single, _ = trace(apply, structure, avals, (1, *shape[1:]), dtype)
-    except (TypeError, ValueError) as error:
-        if isinstance(error, InvalidInput):
-            raise
+    except InvalidInput:
+        raise
+    except Exception as error:  # any error of a model on unsuitable rows
         raise InvalidInput(
             "net",
             f"a function for {shape[0]} inputs that fails for one",
@@ -280,9 +280,9 @@ def _traced_rows(
     """
     try:
         return trace(apply, structure, avals, shape, dtype)
-    except (TypeError, ValueError) as error:
-        if isinstance(error, InvalidInput):
-            raise
+    except InvalidInput:
+        raise
+    except Exception as error:  # any error of a model on unsuitable rows
         raise InvalidInput(
             "net",
             "a function for one number of rows only",

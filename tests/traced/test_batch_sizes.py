@@ -170,6 +170,29 @@ def test_functions_that_fail_for_one_row_are_refused(x64):
         empirical_ntk(lambda p, x: hidden(p, neighbors @ x) @ p["v"], P, X)
 
 
+@pytest.mark.parametrize(
+    "fails",
+    [
+        lambda x: jax.lax.top_k(x[:, 0], len(x) // 2)[0][-1],
+        lambda x: 1 / (len(x) - 1),
+        lambda x: [1.0, 2.0][-1 if len(x) > 1 else 2],
+    ],
+)
+def test_any_error_for_one_row_is_refused(fails, x64):
+    with pytest.raises(InvalidInput, match="4 inputs that fails for one"):
+        empirical_ntk(lambda p, x: hidden(p, x) @ p["v"] + 0 * fails(x), P, X)
+
+
+def test_errors_of_a_function_are_refused_with_their_words():
+    def broken(p, x):
+        raise NotImplementedError("no such layer")
+
+    with pytest.raises(
+        InvalidInput, match=r"raises NotImplementedError.*it reports: no such layer"
+    ):
+        empirical_ntk(broken, P, X)
+
+
 def mixing(p, x, large=1.0, small=1.0):
     """Two outputs, of which the small one depends on other rows."""
     a = hidden(p, x) @ p["v"]

@@ -128,6 +128,19 @@ FIRST: dict[str, tuple[Activation, str]] = {
     "text as residual": (backward_rule(lambda z, g: (g,), lambda z: (jnp.tanh(z), "a")), "'a'"),
     "a solver without transpose": (solved(), "transpose_solve required"),
     "a host function": (on_host, "Pure callbacks do not support"),
+    "a decomposition without derivative": (
+        lambda z: jnp.linalg.svd(z[:, None])[1] + z,
+        "not implemented for full matrices",
+    ),
+    "an operation without derivative": (lambda z: jnp.nextafter(z, 1.0), "not implemented"),
+    "an argument without derivative": (
+        lambda z: jax.scipy.special.betainc(jnp.abs(z) + 1, 1.0, 0.3),
+        "betainc gradient",
+    ),
+    "products of equal places": (
+        lambda z: jnp.ones(z.shape).at[:, [0, 0, 1, 2, 3]].multiply(z),
+        "unique",
+    ),
 }
 CALLS: dict[str, Callable[[Any], object]] = {
     "kernel": lambda f: empirical_ntk(f, PARAMS, X),
@@ -174,6 +187,18 @@ def test_rules_without_second_derivatives_keep_the_first(rule: str) -> None:
     report = linearity_report(apply, PARAMS, MOVED, X)
     assert np.isfinite(report.kernel_change)
     assert np.isnan(report.second_order_share)
+    for name in SECOND_CALLS:
+        with pytest.raises(NoSecondDerivative, match="without a second derivative"):
+            CALLS[name](apply)
+
+
+@pytest.mark.slow  # compiles a kernel and a report
+def test_operations_without_second_derivatives_keep_the_first() -> None:
+    apply = model(lambda z: jax.scipy.special.gammainc(jnp.abs(z) + 1, 1.0))
+    found = np.asarray(empirical_ntk(apply, PARAMS, X))
+    expected = plain_kernel(apply, PARAMS, X)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    assert np.isnan(linearity_report(apply, PARAMS, MOVED, X).second_order_share)
     for name in SECOND_CALLS:
         with pytest.raises(NoSecondDerivative, match="without a second derivative"):
             CALLS[name](apply)

@@ -354,6 +354,20 @@ def chaotic(p, x):
 
 
 @pytest.mark.slow  # compiles four programs
+@pytest.mark.parametrize("bits", [(8, 7), (5, 10), (8, 4)])
+def test_rounded_numbers_have_the_precision_of_their_bits(bits):
+    rng = np.random.default_rng(0)
+    params = [jnp.asarray(rng.standard_normal(s), jnp.float32) for s in ((5, 8), (8, 2))]
+    x = jnp.asarray(rng.standard_normal((6, 5)), jnp.float32)
+
+    def rounded(p, x):
+        return jax.lax.reduce_precision(jnp.tanh(x @ p[0]), *bits) @ p[1]
+
+    expected = np.asarray(plain_kernel(rounded, params, x))
+    found = empirical_ntk(rounded, params, x)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+
+
 def test_disagreement_by_rounding_is_blamed_on_the_precision(monkeypatch):
     rng = np.random.default_rng(0)  # the check of a norm in bfloat16 allows for 90 %
     *params, x = (
