@@ -23,11 +23,14 @@ from ntk_core.torch._reference import (
     unchanged,
 )
 from ntk_core.torch._torchax import as_array, call_on_arrays, torch_environment
+from ntk_core.traced import EXPLAINED, Numbers, draws, perturbed
 
 if TYPE_CHECKING:
     import torch
 
 TorchFunction = Callable[[dict[str, Array], Array], Array]
+# (parameters, x, mixture of outputs) ↦ outputs and gradients
+Derived = Callable[[dict[str, Array], Array, np.ndarray], tuple[Array, dict[str, Array]]]
 AGREEMENT = 1e-3  # of outputs and gradients in float32, relative to the largest output or the norm
 # A parameter whose gradient is below this share of all gradients may differ: its gradient is
 # rounding, as for the bias of attention keys, which cancels in the softmax.
@@ -60,7 +63,7 @@ def from_torch(
         module: any module whose operations torchax supports.
         example: inputs (n, *input_shape), at least one row. On it, outputs are compared
             with PyTorch's, and so is the gradient of a random mixture of the outputs,
-            parameter by parameter.
+            parameter by parameter. The same follows at random parameters and inputs.
 
     Returns:
         ``(apply, params)``: a JAX function and its parameters by name.
@@ -91,7 +94,11 @@ def from_torch(
     _check_parameters(module)
     expected = reference(module, _as_rows(example))
     apply, params = _converted(module, _kind(expected.rows))
-    _compare(apply, params, expected)
+    derived = _compiled(apply)
+    difference = _difference(derived, params, expected)
+    if difference is not None:
+        raise difference
+    _compare_at_random(module, derived, params, expected.rows)
     return apply, params
 
 
@@ -205,80 +212,136 @@ def _copied(module: torch.nn.Module) -> torch.nn.Module:
         raise InvalidInput("model", "a module that cannot be copied", allowed) from error
 
 
-def _compare(apply: TorchFunction, params: dict[str, Array], expected: Reference) -> None:
-    """Compare outputs and gradients in JAX with PyTorch's.
+def _compiled(apply: TorchFunction) -> Derived:
+    """Return (params, x, mixture) ↦ outputs and the gradient of ⟨mixture, outputs⟩."""
+
+    def both(
+        params: dict[str, Array], x: Array, mixture: np.ndarray
+    ) -> tuple[Array, dict[str, Array]]:
+        outputs, pull = jax.vjp(lambda moved: apply(moved, x), params)
+        return outputs, pull(mixture.astype(outputs.dtype))[0]
+
+    return jax.jit(both)
+
+
+def _difference(
+    derived: Derived, params: dict[str, Array], expected: Reference
+) -> InvalidInput | None:
+    """Return the refusal of the output or the parameter that differs most, or None.
 
     Raises:
-        InvalidInput: if JAX fails, or for the output or the parameter that differs most.
+        InvalidInput: if JAX fails.
     """
-    x = as_array(expected.rows)
-
-    def both(params: dict[str, Array]) -> tuple[Array, dict[str, Array]]:
-        outputs, pull = jax.vjp(lambda moved: apply(moved, x), params)
-        return outputs, pull(jnp.asarray(expected.mixture, outputs.dtype))[0]
-
     try:
         with jax.default_matmul_precision("highest"):
-            outputs, gradients = jax.jit(both)(params)
+            outputs, gradients = derived(params, as_array(expected.rows), expected.mixture)
+    except InvalidInput:
+        raise
     except Exception as error:  # any error of torchax or of JAX on what torchax wrote
         allowed = f"operations that torchax knows; it reports: {reason_of(error)}"
         raise InvalidInput("model", "a module that fails in JAX", allowed) from error
     tolerance = max(AGREEMENT, 16 * expected.precision)
-    _compare_outputs(np.asarray(outputs, np.float64), expected.outputs, tolerance)
+    wide = {name: np.asarray(each, np.float64) for name, each in gradients.items()}
+    of_outputs = _outputs_differ(np.asarray(outputs, np.float64), expected.outputs, tolerance)
+    if of_outputs is not None:
+        return of_outputs
     negligible = max(NEGLIGIBLE, 2 * expected.precision)
-    _compare_gradients(
-        {name: np.asarray(each, np.float64) for name, each in gradients.items()},
-        expected.gradients,
-        tolerance,
-        negligible,
+    return _gradients_differ(wide, expected.gradients, tolerance, negligible)
+
+
+def _compare_at_random(
+    module: torch.nn.Module, derived: Derived, params: dict[str, Array], rows: torch.Tensor
+) -> None:
+    """Compare at random parameters and inputs, since gates of zero hide what they multiply.
+
+    There is no verdict where the module fails, or where rounding of the parameters explains a difference.
+
+    Raises:
+        InvalidInput: for the output or the parameter that differs most.
+    """
+    import torch
+
+    for drawn, (x,) in draws(params, as_array(rows)):
+        values = {name: _values(each) for name, each in drawn.items()}
+        # Integers may be tokens with a meaning, such as the end of a text.
+        inputs = torch.as_tensor(_values(x)).to(rows) if rows.is_floating_point() else rows
+        try:
+            expected = reference(module, inputs, values)
+        except InvalidInput:  # outside of the domain of the module
+            continue
+        if not all(np.isfinite(each).all() for each in expected.gradients.values()):
+            continue
+        difference = _difference(derived, drawn, expected)
+        if difference is None:
+            return
+        rounded = perturbed(values, expected.precision)
+        if _agrees(reference(module, inputs, rounded), expected):
+            raise difference
+
+
+def _values(array: Numbers) -> np.ndarray:
+    """Return an array in a type that PyTorch reads."""
+    return np.array(array, np.float32 if array.dtype == jnp.bfloat16 else None)
+
+
+def _agrees(moved: Reference, expected: Reference) -> bool:
+    """Whether rounding of the parameters moves outputs and gradients by less than it could explain."""
+    tolerance = max(AGREEMENT, 16 * expected.precision) / EXPLAINED
+    return (
+        _outputs_differ(moved.outputs, expected.outputs, tolerance) is None
+        and _gradients_differ(moved.gradients, expected.gradients, tolerance, NEGLIGIBLE) is None
     )
 
 
-def _compare_outputs(found: np.ndarray, expected: np.ndarray, tolerance: float) -> None:
+def _outputs_differ(
+    found: np.ndarray, expected: np.ndarray, tolerance: float
+) -> InvalidInput | None:
     if found.shape != expected.shape:
         given = f"outputs {found.shape} in JAX and {expected.shape} in PyTorch"
-        raise InvalidInput("model", given, "a module whose operations agree in both")
+        return InvalidInput("model", given, "a module whose operations agree in both")
     scale = max(float(np.abs(expected).max()), 1e-30)
     difference = float(np.abs(found - expected).max()) / scale
-    if not difference <= tolerance:
-        raise InvalidInput(
-            "model",
-            f"outputs that differ by {difference:.1e} between PyTorch and JAX",
-            "a module without random numbers in eval mode, whose operations agree in both",
-        )
+    if difference <= tolerance:
+        return None
+    return InvalidInput(
+        "model",
+        f"outputs that differ by {difference:.1e} between PyTorch and JAX",
+        "a module without random numbers in eval mode, whose operations agree in both",
+    )
 
 
-def _compare_gradients(
+def _gradients_differ(
     found: dict[str, np.ndarray],
     expected: dict[str, np.ndarray],
     tolerance: float,
     negligible: float,
-) -> None:
+) -> InvalidInput | None:
     total = np.sqrt(sum(float(np.sum(each**2)) for each in expected.values()))
     worst = ""
     largest = 0.0  # difference relative to the tolerance
     for name, gradient in expected.items():
         if not np.isfinite(gradient).all():
             allowed = f"another example, or a module whose parameter {name} has finite gradients"
-            raise InvalidInput("model", "a gradient that is not finite in PyTorch", allowed)
+            return InvalidInput("model", "a gradient that is not finite in PyTorch", allowed)
         if not np.isfinite(found[name]).all():
             allowed = (
                 "another example, or a module without functions like the norm at zero; "
                 f"only PyTorch's gradient of {name} is finite there"
             )
-            raise InvalidInput("model", "a gradient that is not finite in JAX", allowed)
+            return InvalidInput("model", "a gradient that is not finite in JAX", allowed)
         bound = max(tolerance * float(np.linalg.norm(gradient)), negligible * total, 1e-30)
         difference = float(np.linalg.norm(found[name] - gradient)) / bound
         if difference > largest:
             worst = name
             largest = difference
-    if largest > 1:
-        sizes = np.linalg.norm(expected[worst]), np.linalg.norm(found[worst])
-        share = float(np.linalg.norm(found[worst] - expected[worst])) / float(max(sizes))
-        raise InvalidInput(
-            "model",
-            f"a gradient that differs from PyTorch's by {share:.0%}",
-            f"a module whose parameter {worst} has one gradient in both. Use requires_grad_(False) "
-            "for torch.no_grad and detach() for .data. Remove hooks on gradients, and each "
-            "autograd.Function whose backward pass is another derivative",
-        )
+    if largest <= 1:
+        return None
+    sizes = np.linalg.norm(expected[worst]), np.linalg.norm(found[worst])
+    share = float(np.linalg.norm(found[worst] - expected[worst])) / float(max(sizes))
+    return InvalidInput(
+        "model",
+        f"a gradient that differs from PyTorch's by {share:.0%}",
+        f"a module whose parameter {worst} has one gradient in both. Use requires_grad_(False) "
+        "for torch.no_grad and detach() for .data. Remove hooks on gradients, and each "
+        "autograd.Function whose backward pass is another derivative",
+    )

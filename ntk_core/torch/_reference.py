@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 class Reference(NamedTuple):
-    """Outputs and gradients that PyTorch computes on an example.
+    """Outputs and gradients that PyTorch computes for some inputs and parameters.
 
     Attributes:
         outputs: (n, C) or (n, T, C), in float64.
         mixture: random weights R like the outputs, of norm about 1.
         gradients: ∂⟨R, f⟩/∂w of each parameter w that requires gradients, by name, in float64.
-        rows: the example in the type that the module accepts.
+        rows: the inputs in the type that the module accepts.
         precision: relative rounding of the coarsest type among outputs and parameters.
     """
 
@@ -33,8 +33,15 @@ class Reference(NamedTuple):
     precision: float
 
 
-def reference(module: torch.nn.Module, example: torch.Tensor) -> Reference:
+def reference(
+    module: torch.nn.Module,
+    example: torch.Tensor,
+    values: Mapping[str, np.ndarray] | None = None,
+) -> Reference:
     """Evaluate a module and one backward pass of a random mixture of its outputs.
+
+    Args:
+        values: of trained parameters by name, in place of the module's own.
 
     Raises:
         InvalidInput: if the module fails on the example, writes to its parameters or has
@@ -45,7 +52,7 @@ def reference(module: torch.nn.Module, example: torch.Tensor) -> Reference:
     moving = {name: each for name, each in module.named_parameters() if each.requires_grad}
     # An Embedding with max_norm rescales its table in the forward pass, for example.
     before = {name: each._version for name, each in moving.items()}
-    values = {name: each.detach().clone() for name, each in moving.items()}
+    kept = {name: each.detach().clone() for name, each in moving.items()}
     devices = list(range(torch.cuda.device_count())) if torch.cuda.is_available() else []
     # cuDNN has no backward pass of recurrent layers in evaluation mode.
     with (
@@ -55,8 +62,9 @@ def reference(module: torch.nn.Module, example: torch.Tensor) -> Reference:
         torch.inference_mode(False),
         torch.enable_grad(),
         unchanged(module),
+        _replaced(moving, values or {}),
     ):
-        module.eval()
+        _evaluation_mode(module)
         found, rows = _called(module, example)
         outputs = outputs_of(found)
         _check_outputs(outputs, found, len(rows))
@@ -65,7 +73,7 @@ def reference(module: torch.nn.Module, example: torch.Tensor) -> Reference:
         gradients = _gradients(outputs, mixture, moving)
     for name, parameter in moving.items():
         if parameter._version != before[name]:
-            _restore(parameter, values[name])
+            _restore(parameter, kept[name])
             raise InvalidInput(
                 "model",
                 f"a module that writes to its parameter {name} in its forward pass",
@@ -79,6 +87,50 @@ def reference(module: torch.nn.Module, example: torch.Tensor) -> Reference:
         rows=rows.detach(),
         precision=max(torch.finfo(each).eps for each in types),
     )
+
+
+@contextlib.contextmanager
+def _replaced(
+    moving: Mapping[str, torch.nn.Parameter], values: Mapping[str, np.ndarray]
+) -> Iterator[None]:
+    """Give parameters other values for a while; their own memory is not written to."""
+    import torch
+
+    own = {name: moving[name].data for name in values}
+    try:
+        for name, value in values.items():
+            moving[name].data = torch.as_tensor(value).to(own[name])
+        yield
+    finally:
+        for name, data in own.items():
+            moving[name].data = data
+
+
+def _evaluation_mode(module: torch.nn.Module) -> None:
+    """Put a module into evaluation mode.
+
+    Raises:
+        InvalidInput: if this changes its parameters, as for adapters that are merged into weights.
+    """
+    import torch
+
+    plain = torch.nn.Module.train
+    if all(type(each).train is plain and "train" not in vars(each) for each in module.modules()):
+        module.eval()
+        return
+    before = {name: each.detach().clone() for name, each in module.named_parameters()}
+    module.eval()
+    changed = []
+    for name, parameter in module.named_parameters():
+        if name in before and not torch.equal(parameter, before[name]):
+            _restore(parameter, before[name])
+            changed.append(name)
+    if changed:
+        raise InvalidInput(
+            "model",
+            f"a module whose eval() changes its parameter {changed[0]}",
+            "a module in evaluation mode that keeps its parameters, such as one with unmerged adapters",
+        )
 
 
 @contextlib.contextmanager

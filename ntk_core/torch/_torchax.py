@@ -14,7 +14,7 @@ import functools
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from unittest.mock import patch
 
@@ -25,6 +25,7 @@ from jax import Array
 
 from ntk_core.errors import InvalidInput
 from ntk_core.machine import how_to_install
+from ntk_core.torch._subgradients import PYTORCHS
 
 LARGEST_CONSTANT = (
     2**20
@@ -67,13 +68,26 @@ def _import_torchax() -> None:
         importlib.import_module("torchax")
         return
     fastpath = torch.backends.mha.get_fastpath_enabled()
+    overload_of = torch._ops.OpOverloadPacket.__getattr__
+
+    def overload_or_name(operation: Any, name: str) -> Any:
+        """Return an overload; the name of one for named tensors, which PyTorch 2.12 removed."""
+        try:
+            return overload_of(operation, name)
+        except AttributeError:
+            if "dimname" not in name.lower() and "names" not in name:
+                raise
+            return f"{operation}.{name}"  # torchax uses it as a key of tables only
+
     try:
         with (
+            patch.object(torch._ops.OpOverloadPacket, "__getattr__", overload_or_name),
             patch.object(torch.utils, "rename_privateuse1_backend", lambda name: None),
             patch.object(torch, "_register_device_module", lambda name, module: None),
             patch.dict(os.environ),
         ):
             tensors = importlib.import_module("torchax.tensor")
+            importlib.import_module("torchax.decompositions")
     finally:
         torch.backends.mha.set_fastpath_enabled(fastpath)
     tensors.Tensor.device = property(lambda self: torch.device("cpu"))
@@ -107,10 +121,22 @@ def _environment_class() -> type[Any]:
 
             Python code of a module may then branch on their values, as it does in PyTorch.
             """
+            kwargs = kwargs or {}
+            name = _name_of(function)
+            _refuse_arguments(name, args, kwargs)
             if all(map(is_known, torch.utils._pytree.tree_leaves((args, kwargs)))):
                 with jax.ensure_compile_time_eval():
                     return super().dispatch(function, types, args, kwargs)
-            return super().dispatch(function, types, args, kwargs)
+            own = PYTORCHS.get(name.removesuffix("_"))
+            if own is None or not isinstance(args[0], tensors.Tensor | tensors.View):
+                return super().dispatch(function, types, args, kwargs)
+            operands, options = self.t2j_iso(self.v2t_iso((args, kwargs)))
+            found = self.j2t_iso(own(*operands, **options))
+            if not name.endswith("_"):
+                return found
+            with self:  # in place
+                args[0].copy_(found)
+            return args[0]
 
         def t2j_iso(self, values: Any) -> Any:
             """Unwrap JAX arrays; other tensors, such as attributes of a module, are constants."""
@@ -126,6 +152,34 @@ def _environment_class() -> type[Any]:
             return super().t2j_iso(constants)
 
     return JaxOnly
+
+
+# Operation → name, place and default of an argument that torchax ignores.
+_IGNORED = {
+    "aten::embedding": ("scale_grad_by_freq", 3, False),
+    "aten::_embedding_bag": ("padding_idx", 8, -1),
+    "aten::_embedding_bag_forward_only": ("padding_idx", 8, -1),
+}
+
+
+def _name_of(function: Any) -> str:
+    """Return the name of an operation of PyTorch's core, such as ``aten::add``, or an empty one."""
+    return getattr(getattr(function, "overloadpacket", function), "_qualified_op_name", "")
+
+
+def _refuse_arguments(qualified: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Refuse arguments that torchax ignores, and whose effect an example need not show.
+
+    Raises:
+        InvalidInput: with the operation and the argument.
+    """
+    if qualified not in _IGNORED:
+        return
+    name, place, default = _IGNORED[qualified]
+    value = kwargs.get(name, args[place] if len(args) > place else default)
+    if value != default:
+        label = qualified.removeprefix("aten::").removeprefix("_").removesuffix("_forward_only")
+        raise InvalidInput("model", f"{label} with {name}={value}", f"{label} without {name}")
 
 
 @contextlib.contextmanager

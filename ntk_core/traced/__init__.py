@@ -1,11 +1,13 @@
 """Uses of parameters in any function ``apply(params, x)`` (docs/math/traced-programs.md)."""
 
 from ntk_core.traced._check import (
+    EXPLAINED,
     Check,
     TracingDisagrees,
     agree,
     checked,
     compared_once,
+    perturbed,
     quick_options,
     quickly,
     refuse_imprecise,
@@ -19,6 +21,7 @@ from ntk_core.traced._derivatives import (
     value_and_derivative,
     value_and_slope,
 )
+from ntk_core.traced._drawn import Numbers, draws
 from ntk_core.traced._entrance import (
     ModelFails,
     accepted,

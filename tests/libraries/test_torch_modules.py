@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -229,6 +230,186 @@ def test_other_gradients_are_refused_by_parameter(make):
     torch.manual_seed(0)
     with pytest.raises(InvalidInput, match=r"gradient .* parameter back\.(weight|bias)"):
         from_torch(make(), X)
+
+
+class Gated(Base):
+    """A second branch behind a gate of zero, without PyTorch's gradient in JAX."""
+
+    def __init__(self, branch):
+        super().__init__()
+        self.other = nn.Linear(3, 5)
+        self.gate = nn.Parameter(torch.zeros(1))
+        self.branch = branch
+
+    def forward(self, x):
+        return self.head(torch.tanh(self.back(x)) + self.gate * self.branch(self.other(x)))
+
+
+def without_gradient(z):
+    with torch.no_grad():
+        return torch.tanh(z)
+
+
+def in_inference_mode(z):
+    with torch.inference_mode():
+        found = torch.tanh(z)
+    return found.clone()
+
+
+def with_hook(z):
+    found = torch.tanh(z)
+    if found.requires_grad:
+        found.register_hook(lambda gradient: 0 * gradient)
+    return found
+
+
+@pytest.mark.parametrize(
+    "branch",
+    [without_gradient, in_inference_mode, with_hook, Sign.apply, lambda z: torch.tanh(z).data],
+)
+def test_closed_gates_hide_no_gradient(branch):
+    torch.manual_seed(0)
+    with pytest.raises(InvalidInput, match=r"gradient .* parameter other\.(weight|bias)"):
+        from_torch(Gated(branch), X)
+
+
+def test_hooks_of_parameters_behind_closed_gates_are_found():
+    module = Gated(torch.tanh)
+    module.other.weight.register_hook(lambda gradient: 0 * gradient)
+    with pytest.raises(InvalidInput, match=r"parameter other\.weight"):
+        from_torch(module, X)
+
+
+def test_opened_gates_have_pytorchs_kernel():
+    torch.manual_seed(0)
+    module = Gated(torch.relu)
+    before = {name: (each.data_ptr(), each._version) for name, each in module.named_parameters()}
+    apply, params = from_torch(module, X)
+    assert before == {
+        name: (each.data_ptr(), each._version) for name, each in module.named_parameters()
+    }
+    found = ntk_core.empirical_ntk(apply, {**params, "gate": np.ones(1, np.float32)}, X)
+    nn.init.ones_(module.gate)
+    expected = kernel_by_autograd(module, X)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6 * np.abs(expected).max())
+
+
+def test_parameters_outside_of_the_domain_need_no_second_comparison():
+    class Positive(Base):
+        def hidden(self, z):
+            return z * torch.log(self.head.bias.sum())
+
+    module = Positive()
+    nn.init.ones_(module.head.bias)
+    apply, params = from_torch(module, X)
+    expected = kernel_by_autograd(module, X)
+    found = ntk_core.empirical_ntk(apply, params, X)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6 * np.abs(expected).max())
+
+
+class Kinked(nn.Module):
+    """A function of x W + b with W = I and b = 0, which keeps the kinks where x has them."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.weight = nn.Parameter(torch.eye(3))
+        self.bias = nn.Parameter(torch.zeros(3))
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x @ self.weight + self.bias)
+
+
+KINKS = np.array([[0, 1, -1], [0, 0, 0], [6, 3, -3], [2, 2, 1], [-1, -1, 0.5]], np.float32)
+KINKED = {
+    "relu": nn.ReLU(),
+    "relu6": nn.ReLU6(),
+    "relu6 in place": lambda z: nn.functional.relu6(z + 0, inplace=True),
+    "hardtanh": nn.Hardtanh(),
+    "hardsigmoid": nn.Hardsigmoid(),
+    "hardswish": nn.Hardswish(),
+    "hardswish in place": lambda z: nn.functional.hardswish(z + 0, inplace=True),
+    "leaky relu": nn.LeakyReLU(0.1),
+    "leaky relu in place": lambda z: nn.functional.leaky_relu(z + 0, 0.1, inplace=True),
+    "logsigmoid": nn.LogSigmoid(),
+    "clamp": lambda z: z.clamp(-1, 1),
+    "clamp in place": lambda z: (z + 0).clamp_(-1, 1),
+    "clamp between tensors": lambda z: z.clamp(-torch.ones(3), torch.ones(3)),
+    "clamp from below": lambda z: z.clamp_min(0.0),
+    "clamp from above": lambda z: z.clamp(max=1.0),
+    "abs": torch.abs,
+    "abs in place": lambda z: (z + 0).abs_(),
+    "largest": lambda z: torch.stack(
+        [z.max(1)[0], z.max(1, keepdim=True)[0][:, 0], z.min(1)[0]], 1
+    ),
+    "largest of all": lambda z: z + z.max(),
+    "elementwise maximum": lambda z: torch.max(z, z.flip(1)),
+}
+
+
+@pytest.mark.parametrize("name", KINKED)
+def test_subgradients_are_pytorchs(name):
+    module = Kinked(KINKED[name])
+    apply, params = from_torch(module, KINKS)
+    slopes = jax.jit(jax.vmap(lambda row: jax.jacrev(apply)(params, row[None])["bias"][0]))
+    for row, slope in zip(KINKS, slopes(KINKS), strict=True):
+        outputs = module(torch.as_tensor(row[None]))[0]
+        expected = []
+        for output in outputs:
+            (gradient,) = torch.autograd.grad(output, module.bias, retain_graph=True)
+            expected.append(gradient)
+        np.testing.assert_allclose(slope, np.stack(expected), rtol=1e-5, atol=1e-6)
+
+
+class Bag(nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.bag = layer
+        self.head = nn.Linear(4, 2)
+
+    def forward(self, x):
+        found = self.bag(x)
+        return self.head(torch.tanh(found if found.ndim == 2 else found.mean(1)))
+
+
+@pytest.mark.parametrize(
+    ("layer", "given"),
+    [
+        (lambda: nn.Embedding(11, 4, scale_grad_by_freq=True), "embedding with scale_grad_by_freq"),
+        (lambda: nn.EmbeddingBag(11, 4, mode="sum", padding_idx=0), "embedding_bag with padding"),
+    ],
+)
+def test_arguments_that_torchax_ignores_are_refused(layer, given):
+    with pytest.raises(InvalidInput, match=given):
+        from_torch(Bag(layer()), np.array([[1, 2, 3], [4, 5, 6]]))
+
+
+def test_padding_that_the_example_lacks_has_no_gradient():
+    module = Bag(nn.Embedding(11, 4, padding_idx=0))
+    apply, params = from_torch(module, TOKENS)
+    padded = np.where(np.arange(TOKENS.shape[1]) > 3, 0, TOKENS)
+    expected = kernel_by_autograd(module, padded)
+    found = ntk_core.empirical_ntk(apply, params, padded)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6 * np.abs(expected).max())
+
+
+def test_modules_that_merge_adapters_in_eval_mode_are_refused_unchanged():
+    class Merging(Base):
+        def __init__(self):
+            super().__init__()
+            self.low_rank = nn.Parameter(torch.ones(5, 3))
+
+        def train(self, mode=True):
+            if self.training and not mode:
+                self.back.weight.data += self.low_rank
+            return super().train(mode)
+
+    module = Merging()
+    before = module.back.weight.detach().clone()
+    with pytest.raises(InvalidInput, match=r"eval\(\) changes its parameter back\.weight"):
+        from_torch(module, X)
+    assert torch.equal(module.back.weight, before)
+    assert module.training
 
 
 def test_nan_beside_a_subgradient_is_refused():
