@@ -10,6 +10,7 @@ import importlib
 import inspect
 import re
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 import jax
@@ -432,6 +433,30 @@ def test_guards_of_transfers_do_not_change_numbers(name: str) -> None:
         found = called_rightly(name)
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+SETTINGS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
+    "disable_jit": jax.disable_jit,
+    "enable_checks": lambda: jax.enable_checks(True),
+    "checking_leaks": jax.checking_leaks,
+    "debug_nans": lambda: jax.debug_nans(True),
+    "debug_infs": lambda: jax.debug_infs(True),
+    "rank_promotion": lambda: jax.numpy_rank_promotion("raise"),
+    "dtype_promotion": lambda: jax.numpy_dtype_promotion("strict"),
+    "enable_x64": lambda: jax.enable_x64(True),
+}
+
+
+@pytest.mark.slow  # compiles most functions twice
+@pytest.mark.sampled(24)
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("name", TABLES)
+def test_settings_of_jax_do_not_change_numbers(name: str, setting: str) -> None:
+    expected = called_rightly(name)
+    with SETTINGS[setting]():
+        found = called_rightly(name)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
 
 
 def test_guards_of_transfers_for_the_whole_process() -> None:

@@ -14,6 +14,7 @@ from ntk_core import (
     InvalidInput,
     KernelOperator,
     empirical_ntk,
+    gauss_newton,
     infinite_width_ntk,
     kernel_change,
     kernel_change_between,
@@ -140,21 +141,72 @@ def test_report_of_saturated_networks_is_linear() -> None:
     assert found.kernel_change == pytest.approx(0, abs=1e-6)
 
 
-@pytest.mark.parametrize("dtype", [np.float16, jnp.bfloat16])
-def test_reports_in_narrow_types_equal_wide_ones(dtype: type) -> None:
-    params, moved = (
-        jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), each) for each in (PARAMS, MOVED)
+NARROW = [
+    (np.float16, 1e-3), (np.float16, 1.0), (np.float16, 1e3),
+    (jnp.bfloat16, 1e-30), (jnp.bfloat16, 1.0), (jnp.bfloat16, 1e30),
+]  # fmt: skip
+
+
+def narrowed(dtype: type, scale: float) -> tuple[Callable, PyTree, PyTree, Array]:
+    """Return a function with outputs of this size, and parameters and inputs of 16 bits."""
+    params, moved, x = (
+        jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), each) for each in (PARAMS, MOVED, X)
     )
-    x = jnp.asarray(X, dtype)
-    found = linearity_report(plain, params, moved, x)
-    wide = [
-        jax.tree.map(lambda leaf: jnp.asarray(leaf, np.float32), each)
-        for each in (params, moved, x)
-    ]
-    expected = linearity_report(plain, *wide)
+
+    def apply(w: PyTree, rows: Array) -> Array:
+        return plain(w, rows) * jnp.asarray(scale, dtype)
+
+    return apply, params, moved, x
+
+
+def widened(tree: PyTree) -> PyTree:
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), tree)
+
+
+@pytest.mark.parametrize(("dtype", "scale"), NARROW)
+def test_probes_of_narrow_types_equal_wide_kernels(dtype: type, scale: float) -> None:
+    """The sketch of 32 probes spans all 10 outputs, so that nothing is estimated."""
+    apply, params, moved, x = narrowed(dtype, scale)
+    found = kernel_change_between(apply, params, moved, x, probes=32)
+    with jax.enable_x64(True):
+        first, last = (
+            np.asarray(generic_ntk(plain, widened(each), widened(x))) for each in (params, moved)
+        )
+    exact = np.linalg.norm(last - first) / np.linalg.norm(first)
     tolerance = 8 * float(jnp.finfo(dtype).eps)
-    assert found.kernel_change == pytest.approx(expected.kernel_change, abs=tolerance)
-    assert found.output_change == pytest.approx(expected.output_change, abs=tolerance)
+    assert found.change == pytest.approx(exact, abs=tolerance)
+    size = scale**2 * np.linalg.norm(first)
+    assert found.norm0 == pytest.approx(size, rel=tolerance)
+
+
+@pytest.mark.parametrize(("dtype", "scale"), NARROW)
+@pytest.mark.parametrize("kernel", ["exact", "estimated"])
+def test_reports_of_narrow_types_equal_wide_ones(dtype: type, scale: float, kernel: str) -> None:
+    apply, params, moved, x = narrowed(dtype, scale)
+    found = linearity_report(apply, params, moved, x, kernel=kernel)
+    with jax.enable_x64(True):
+        expected = linearity_report(plain, widened(params), widened(moved), widened(x))
+    tolerance = 8 * float(jnp.finfo(dtype).eps)
+    for name in ("kernel_change", "output_change", "output_error", "second_order_share"):
+        assert getattr(found, name) == pytest.approx(getattr(expected, name), abs=tolerance), name
+    for ours, theirs in zip(found.layers, expected.layers, strict=True):
+        assert ours.kernel_share == pytest.approx(theirs.kernel_share, abs=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "scale"),
+    [(np.float16, 0.1), (np.float16, 10.0), (jnp.bfloat16, 1e-12), (jnp.bfloat16, 1e12)],
+)
+def test_curvature_of_narrow_types_equals_wide_one(dtype: type, scale: float) -> None:
+    apply, params, _, x = narrowed(dtype, scale)
+    y = jnp.asarray(Y * scale, dtype)
+    operator = gauss_newton(apply, params, x, y)
+    with jax.enable_x64(True):
+        wide = gauss_newton(plain, widened(params), widened(x), jnp.asarray(Y, jnp.float64))
+        expected = wide.norm().value, wide.trace().value
+    tolerance = 16 * float(jnp.finfo(dtype).eps)
+    found = operator.norm().value, operator.trace().value
+    np.testing.assert_allclose(found, scale**2 * np.array(expected), rtol=tolerance)
 
 
 def test_constants_of_a_product_do_not_hide_its_kernel() -> None:
