@@ -254,7 +254,8 @@ def _compare_at_random(
 ) -> None:
     """Compare at random parameters and inputs, since gates of zero hide what they multiply.
 
-    There is no verdict where the module fails, or where rounding of the parameters explains a difference.
+    There is no verdict where the module fails, or where rounding of the parameters explains a
+    difference.
 
     Raises:
         InvalidInput: for the output or the parameter that differs most.
@@ -285,7 +286,7 @@ def _values(array: Numbers) -> np.ndarray:
 
 
 def _agrees(moved: Reference, expected: Reference) -> bool:
-    """Whether rounding of the parameters moves outputs and gradients by less than it could explain."""
+    """Whether rounding of the parameters moves outputs and gradients too little to explain more."""
     tolerance = max(AGREEMENT, 16 * expected.precision) / EXPLAINED
     return (
         _outputs_differ(moved.outputs, expected.outputs, tolerance) is None

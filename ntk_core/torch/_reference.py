@@ -129,7 +129,7 @@ def _evaluation_mode(module: torch.nn.Module) -> None:
         raise InvalidInput(
             "model",
             f"a module whose eval() changes its parameter {changed[0]}",
-            "a module in evaluation mode that keeps its parameters, such as one with unmerged adapters",
+            "a module that keeps its parameters, such as one with adapters that are not merged",
         )
 
 

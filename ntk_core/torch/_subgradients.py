@@ -1,7 +1,8 @@
 """Operations whose subgradients differ between PyTorch and torchax, with those of PyTorch.
 
-At a kink, such as a ReLU6 at 0 or the maximum of equal numbers, PyTorch and JAX choose different subgradients. Inputs
-of zeros with biases of zero meet kinks in every row. Each function equals PyTorch's, value and derivative.
+At a kink, such as a ReLU6 at 0 or the maximum of equal numbers, PyTorch and JAX choose different
+subgradients. Inputs of zeros with biases of zero meet kinks in every row. Each function equals
+PyTorch's, value and derivative.
 """
 
 from __future__ import annotations

@@ -21,7 +21,8 @@ from ntk_core.errors import InvalidInput, reason_of
 from ntk_core.traced._custom_rules import has_rules
 from ntk_core.traced._derivatives import value_and_slope
 
-# Operations with derivatives that users state, or with derivatives for some arguments or of first order only.
+# Operations with derivatives that users state, or with derivatives for some arguments or of
+# first order only.
 UNCERTAIN = frozenset(
     {
         *("custom_linear_solve", "pure_callback", "io_callback"),
