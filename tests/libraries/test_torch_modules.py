@@ -294,7 +294,7 @@ def test_opened_gates_have_pytorchs_kernel():
     np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6 * np.abs(expected).max())
 
 
-def test_parameters_outside_of_the_domain_need_no_second_comparison():
+def test_parameters_outside_the_domain_are_compared_once():
     class Positive(Base):
         def hidden(self, z):
             return z * torch.log(self.head.bias.sum())
@@ -393,7 +393,7 @@ def test_padding_that_the_example_lacks_has_no_gradient():
     np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6 * np.abs(expected).max())
 
 
-def test_modules_that_merge_adapters_in_eval_mode_are_refused_unchanged():
+def test_modules_that_merge_adapters_in_eval_mode_are_refused():
     class Merging(Base):
         def __init__(self):
             super().__init__()
