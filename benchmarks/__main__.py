@@ -13,6 +13,7 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.measure import RESULTS, ROOT, Settings, Watch, environment
@@ -35,6 +36,7 @@ class Part(NamedTuple):
     peers: tuple[str, ...] = ()  # whose environments it uses
     skip: str = ""  # a function that returns why there is nothing to measure here, or None
     is_timed: bool = True  # whether a busy machine changes its numbers
+    named_by: str = ""  # field that names a row, if its rows can be measured in pieces
 
 
 # In this order.
@@ -60,9 +62,10 @@ PARTS = {
     "ceilings": Part("growth:shares"),
     "gpu": Part("growth:on_gpu", skip="benchmarks.growth:no_gpu"),
     "estimates": Part("estimates:measure"),
-    "explore": Part("explore:measure"),
+    "explore": Part("explore:measure", named_by="network"),
     "sweep": Part("whole_runs:sweep"),
     "maps": Part("whole_runs:maps"),
+    "presets": Part("whole_runs:cold_presets", named_by="preset"),
     "linearity": Part("whole_runs:linearity", peers=("torchax",)),
     "generalization": Part("whole_runs:generalization", SCIPY),
     "coverage": Part("coverage:measure", ("numpy", "scipy"), is_timed=False),
@@ -86,13 +89,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     add("--quick", action="store_true", help="tiny sizes, nothing written: does everything work?")
     add("--force", action="store_true", help="write numbers of a busy machine, and say so in them")
+    add("--rows", nargs="+", default=[], help="rows of one part; it keeps its other rows")
     add("--python", default=sys.executable, help="a Python up to 3.12 for the peers' environments")
     asked = parser.parse_args(arguments)
     if len(asked.only) == 1:
         (name,) = asked.only
         wanted = () if asked.quick else PARTS[name].peers
         interpreters = {peer: process.interpreter(peer, asked.python) for peer in wanted}
-        sys.exit(not _run(name, Settings(asked.quick, interpreters), asked.force))
+        if asked.rows and not PARTS[name].named_by:
+            parser.error(f"--rows: {name} is measured as a whole")
+        settings = Settings(asked.quick, interpreters, asked.rows)
+        sys.exit(not _run(name, settings, asked.force))
+    if asked.rows:
+        parser.error("--rows needs --only with one part")
     # Compiled code and memory of one part must not affect the next one.
     options = [
         "--python",
@@ -130,11 +139,22 @@ def _run(name: str, settings: Settings, force: bool) -> bool:
     if settings.quick:
         print(f"{name}: works, {load['took_s']:.1f} s")
         return True
-    return keep(
-        name,
-        {"environment": found, "load": {**load, "forced": load["high"] and force}, **data},
-        force,
-    )
+    result = {"environment": found, "load": {**load, "forced": load["high"] and force}, **data}
+    if settings.rows:
+        result = with_earlier_rows(result, RESULTS / f"{name}.json", part.named_by)
+    return keep(name, result, force)
+
+
+def with_earlier_rows(result: Data, path: Path, named_by: str) -> Data:
+    """Return a result with the other rows of a file, and the higher of both loads."""
+    if not path.exists():
+        return result
+    earlier = json.loads(path.read_text(encoding="utf-8"))
+    measured = {row[named_by] for row in result["rows"]}
+    others = [row for row in earlier["rows"] if row[named_by] not in measured]
+    loads = [earlier["load"], result["load"]]
+    load = max(loads, key=lambda load: load["busy_by_others"])
+    return {**result, "rows": [*others, *result["rows"]], "load": load}
 
 
 def keep(name: str, result: Data, force: bool) -> bool:

@@ -11,7 +11,7 @@ from benchmarks.measure import Meter, Row, Settings, isolated
 from linearity_lab.experiments import ExploreSpec
 from linearity_lab.experiments.explore.pairs import pair, preview_of
 from linearity_lab.experiments.explore.spec import DENSE, sizes_of
-from linearity_lab.runs import run
+from linearity_lab.runs import Spec, run
 from linearity_lab.runs.compiled_code import VARIABLE, keep_compiled_code
 from linearity_lab.runs.events import PointFinished, PointProgress
 from linearity_lab.settings.grammar import with_settings
@@ -29,7 +29,7 @@ QUICK: Values = {"widths": [4], "num_seeds": 1, "training.max_steps": 2, "num_in
 
 def measure(settings: Settings) -> Row:
     """Times of previews of every network on every data set of the table."""
-    kinds = ["fully-connected"] if settings.quick else list(ARCHITECTURES)
+    kinds = ["fully-connected"] if settings.quick else settings.wanted(ARCHITECTURES)
     rows = []
     for kind in kinds:
         with tempfile.TemporaryDirectory() as folder:
@@ -46,7 +46,8 @@ def _of_network(kind: str, quick: bool) -> Row:
         if known is None:
             continue
         spec = preview_of(with_settings(known, {**NEW, **(QUICK if quick else {})}))
-        family = "dense" if sizes_of(spec.architecture) is DENSE else "other"
+        is_dense = sizes_of(spec.architecture) is DENSE and kind != "resnet"
+        family = "dense" if is_dense else "other"
         fresh = timed(spec)
         repeated = timed(with_settings(spec, OTHER_SEEDS))
         row = {"network": kind, "data": dataset, "family": family, "widths": spec.widths}
@@ -54,7 +55,7 @@ def _of_network(kind: str, quick: bool) -> Row:
     return {"rows": rows}
 
 
-def timed(spec: ExploreSpec) -> Row:
+def timed(spec: Spec) -> Row:
     """Return wall and processor seconds to the first and the last mark."""
     meter = Meter()
     marks = []

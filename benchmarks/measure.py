@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import metadata
@@ -42,6 +42,11 @@ class Settings:
     interpreters: Mapping[str, str] = field(
         default_factory=dict
     )  # Python of each peer; parts leave out absent peers
+    rows: Sequence[str] = ()  # measure these rows of a table alone; empty for all
+
+    def wanted(self, names: Iterable[str]) -> list[str]:
+        """Return the names of rows to measure."""
+        return [name for name in names if not self.rows or name in self.rows]
 
 
 class Measured(NamedTuple):

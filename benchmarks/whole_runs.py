@@ -1,8 +1,7 @@
 """Whole runs in fresh processes, compilation included.
 
-Maps against their aims; kernels beside a network at n = 5,000; one linearity report and
-the preset ``horizon``; the default sweep against a plain JAX script of the same science,
-whose numbers must agree.
+Maps and presets against their aims; kernels beside a network at n = 5,000; one linearity report and the preset
+``horizon``; the default sweep against a plain JAX script of the same science, whose numbers must agree.
 """
 
 import itertools
@@ -19,9 +18,11 @@ import numpy as np
 from jaxtyping import PyTree
 
 import ntk_core
+from benchmarks.explore import WARM, timed
 from benchmarks.measure import ROOT, Meter, Row, Settings, Watch, earlier, environment, isolated
 from benchmarks.plain_sweep import sweep_widths
 from linearity_lab import load_dataset, presets
+from linearity_lab.experiments import ExploreSpec
 from linearity_lab.experiments.generalization.point import GeneralizationResult
 from linearity_lab.experiments.kernel_change.point import KernelChangeResult, KernelChangeSpec
 from linearity_lab.runs import Result, Spec, canonical_json, estimate, parse_spec, run
@@ -43,6 +44,7 @@ QUICK: dict[str, Values] = {
         "dataset.num_samples": 6,
     },
     "horizon": {"widths": [4], "regimes": ["large-rate"], "num_seeds": 1},
+    "point-worth": {"widths": [8], "num_seeds": 1, "num_removed": 1, "training.max_steps": 9},
     "liu-fig1-left": {
         "widths": [10],
         "num_seeds": 1,
@@ -106,6 +108,30 @@ def maps(settings: Settings) -> Row:
         }
         rows.append({"preset": name, **found})
     return {"rows": rows}
+
+
+# Presets whose first mark and end have aims, each in a process that is warmed up like a worker.
+COLD = (
+    "adding-networks", "adding-curves", "adding-adapters", "adding-many",
+    "point-worth", "point-worth-swish", "point-worth-width", "edge-of-stability",
+)  # fmt: skip
+COLD_AIMS_S = {"first": 1.5, "last": 60.0}
+
+
+def cold_presets(settings: Settings) -> Row:
+    """Seconds to the first and the last mark of presets, all that is compiled included."""
+    rows = []
+    for name in ["point-worth"] if settings.quick else settings.wanted(COLD):
+        spec = spec_of(name, settings)
+        found = isolated(_cold_run, canonical_json(spec))
+        rows.append({"preset": name, "points": len(spec.point_keys()), **found})
+        print(rows[-1], flush=True)
+    return {"rows": rows, "aims_s": COLD_AIMS_S}
+
+
+def _cold_run(spec: str) -> Row:
+    timed(with_settings(ExploreSpec(), WARM))
+    return timed(parse_spec(spec))
 
 
 PRICE = "price-of-linearity"

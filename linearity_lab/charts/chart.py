@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 from plotly.basedatatypes import BaseFigure
 
 from linearity_lab.charts.axes import GHOST, GUIDE, MEANS, SEEDS, is_marked, spaced
+from linearity_lab.charts.labels import LABEL_SIZE, respaced
 from linearity_lab.charts.style import FONT_SIZE
 from linearity_lab.page_modules import has_page_module, page_module
 from linearity_lab.runs import PointValue, SeededSpec, Spec, Value, experiment_of
@@ -228,7 +229,11 @@ def enlarged(figure: go.Figure, factor: float, height: int) -> go.Figure:
             shown.layout.margin.r = round(figure.layout.margin.r * factor)
     for shape in shown.layout.shapes:
         shape.label.font = font
-    return shown.update_layout(height=height, legend={"font": font, "y": -0.2})
+    shown.update_layout(height=height, legend={"font": font, "y": -0.2})
+    if figure.layout.legend.maxheight:
+        shown.layout.legend.maxheight = factor * figure.layout.legend.maxheight
+    respaced(shown, font["size"] / LABEL_SIZE)
+    return shown
 
 
 GHOST_OPACITY = 0.16  # clearly paler than current points

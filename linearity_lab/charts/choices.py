@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from linearity_lab.charts.axes import beginning
 from linearity_lab.charts.chart import occurring
+from linearity_lab.charts.lines import Axis, width_axis
 from linearity_lab.charts.style import output_title
 from linearity_lab.runs import PointValue, WidthPoint
-from ntk_core.numbers import width_label
 
 Option = TypeVar("Option")
 ALL_SEEDS = -1  # not the seed of any run; None would be an empty selectbox
@@ -71,18 +72,22 @@ def initial_options(parts: Iterable[Part]) -> tuple[object, ...]:
     return tuple(found)
 
 
-def width_choice(points: Sequence[WidthPoint], *, is_rare: bool = False) -> Choice[int]:
-    """Return a choice of finished widths, initially the largest;
-    clicks on a width in a figure choose it too.
+def width_choice(
+    points: Sequence[WidthPoint], *, axis: Axis | None = None, is_rare: bool = False
+) -> Choice[int]:
+    """Return a choice of finished widths, initially the largest; clicks on a width in a figure choose it too.
+
+    ``axis`` is that of another size that grows, such as the rank r.
     """
+    swept = axis or width_axis()
     widths = list(dict.fromkeys(point.width for point in points))
     return Choice(
         "width",
-        "Width m",
+        beginning(swept.title),
         widths,
-        lambda m: f"m = {width_label(m)}",
+        swept.at,
         begins=-1,
-        axis=WIDTH,
+        axis=swept.word,
         is_rare=is_rare,
     )
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
+from typing import NamedTuple
 
 import plotly.graph_objects as go
 
@@ -117,6 +118,73 @@ def hide(figure: go.Figure, groups: Mapping[str, str]) -> None:
         figure.update_layout(height=figure.layout.height + below, showlegend=True, legend=legend)
 
 
+LABEL_OF = "label of "  # beginning of the name of its trace
+
+
+class Place(NamedTuple):
+    """Place of a label, in units of the vertical axis.
+
+    Attributes:
+        center: of all its rows.
+        top: of its first row, beside the end of the curve.
+        leads: whether it is far from the curve, so that a thin line leads to it.
+    """
+
+    center: float
+    top: float
+    leads: bool
+
+
+def _placed(
+    figure: go.Figure, ends: Sequence[End], factor: float = 1.0
+) -> tuple[Sequence[End], list[Place]]:
+    """Return the ends with the rows that fit, and the places of their labels, in letters ``factor`` times as large."""
+    vertical = figure.layout.yaxis
+    low, high = vertical.range
+    is_log = vertical.type == "log"
+    # Without margin, axis labels and axis title.
+    height = figure.layout.height - 28 - 4.5 * FONT_SIZE * factor
+
+    def tall(end: End) -> float:
+        return factor * end.height + GAP
+
+    while sum(map(tall, ends)) > height and any(len(end.rows) > 1 for end in ends):
+        most = max(len(end.rows) for end in ends)
+        ends = [replace(end, rows=end.rows[: most - 1]) for end in ends]
+    unit = (high - low) / height  # axis units per pixel
+    # The first row is beside the end of the curve, the others below.
+    wanted = []
+    for end in ends:
+        at = math.log10(end.y) if is_log else end.y
+        wanted.append((at - low) / unit - factor * (end.height - ROW) / 2)
+    centers = shifted_apart(wanted, list(map(tall, ends)), height)
+    places = []
+    for end, center, aim in zip(ends, centers, wanted, strict=True):
+        middle = low + center * unit
+        top = low + (center + factor * (end.height - ROW) / 2) * unit
+        if is_log:
+            middle, top = 10**middle, 10**top
+        places.append(Place(middle, top, abs(center - aim) > GAP))
+    return ends, places
+
+
+def respaced(figure: go.Figure, factor: float) -> None:
+    """Move the labels at the ends of curves apart again, after their letters became ``factor`` times as large."""
+    labels = [trace for trace in figure.data if (trace.name or "").startswith(LABEL_OF)]
+    if not labels or figure.layout.yaxis.range is None:
+        return
+    ends = []
+    for trace in labels:
+        end_y = trace.y[1] if trace.y[0] is None else trace.y[0]
+        ends.append(End(trace.x[1], end_y, tuple(trace.text[-1].split("<br>"))))
+    ends, places = _placed(figure, ends, factor)
+    for trace, end, place in zip(labels, ends, places, strict=True):
+        trace.y = [trace.y[0], place.top, None, place.center]
+        words = "<br>".join(end.rows)
+        larger = f"font-size:{round(factor * POWER_SIZE)}px"
+        trace.text = ["", "", "", words.replace(f"font-size:{POWER_SIZE}px", larger)]
+
+
 def add_end_labels(figure: go.Figure, ends: Sequence[End], *, log_x: bool = True) -> None:
     """Write labels at the ends of curves into the right margin of a figure with one pair of axes.
 
@@ -124,31 +192,12 @@ def add_end_labels(figure: go.Figure, ends: Sequence[End], *, log_x: bool = True
     cover each other, they are shifted apart, with a thin line from the curve; rows that do
     not fit are dropped.
     """
-    vertical = figure.layout.yaxis
-    if not ends or vertical.range is None:  # nothing is drawn
+    if not ends or figure.layout.yaxis.range is None:  # nothing is drawn
         return
     edge = figure.layout.xaxis.range[1]
-    low, high = vertical.range
-    is_log = vertical.type == "log"
-    height = (
-        figure.layout.height - 28 - 4.5 * FONT_SIZE
-    )  # without margin, axis labels and axis title
-    while sum(end.height + GAP for end in ends) > height and any(len(end.rows) > 1 for end in ends):
-        most = max(len(end.rows) for end in ends)
-        ends = [replace(end, rows=end.rows[: most - 1]) for end in ends]
-    unit = (high - low) / height  # axis units per pixel
-    # The first row is beside the end of the curve, the others below.
-    wanted = [
-        ((math.log10(end.y) if is_log else end.y) - low) / unit - (end.height - ROW) / 2
-        for end in ends
-    ]
-    places = shifted_apart(wanted, [end.height + GAP for end in ends], height)
-    for end, place, aim in zip(ends, places, wanted, strict=True):
-        x = 10**edge if log_x else edge
-        center = low + place * unit
-        top = low + (place + (end.height - ROW) / 2) * unit
-        y, beside = (10**center, 10**top) if is_log else (center, top)
-        leads = abs(place - aim) > GAP
+    x = 10**edge if log_x else edge
+    ends, places = _placed(figure, ends)
+    for end, (y, beside, leads) in zip(ends, places, strict=True):
         color = end.style.color if end.style else GUIDE_COLOR
         marked = bool(end.style)
         marker = {
@@ -172,7 +221,7 @@ def add_end_labels(figure: go.Figure, ends: Sequence[End], *, log_x: bool = True
             hoverinfo="skip",
             showlegend=False,
             legendgroup=end.group or None,
-            name=f"label of {end.rows[0]}",
+            name=f"{LABEL_OF}{end.rows[0]}",
         )
     figure.update_layout(margin={"r": GAP + math.ceil(max(end.width for end in ends))})
     labelled = {end.group for end in ends if end.group}

@@ -34,10 +34,32 @@ AnyPoint = TypeVar("AnyPoint", bound=LetteredPoint)
 
 def network_title(spec: ComparedNetworks, letter: str) -> str:
     """Return the letter, the kind and what differs from networks of this kind."""
+    return _lettered(spec, letter, [_kind_title(spec, letter), *_differences(spec, letter)])
+
+
+def line_title(spec: ComparedNetworks, letter: str) -> str:
+    """Return the letter and what differs: beside other networks of one kind without the kind."""
+    kinds = {network.kind for network in spec.networks.values()}
+    words = _differences(spec, letter)
+    if len(kinds) > 1 or not words:
+        words = [_kind_title(spec, letter), *words]
+    return _lettered(spec, letter, words)
+
+
+def _kind_title(spec: ComparedNetworks, letter: str) -> str:
+    return ARCHITECTURES[spec.networks[letter].kind].title
+
+
+def _differences(spec: ComparedNetworks, letter: str) -> list[str]:
+    """Return what differs from networks of the same kind."""
     network = spec.networks[letter]
     alike = [other for other in spec.networks.values() if other.kind == network.kind]
-    words = [ARCHITECTURES[network.kind].title, *differences(network, alike, but=("grows",))]
-    return f"{letter}: {', '.join(words)}" if len(spec.networks) > 1 else ", ".join(words)
+    return differences(network, alike, but=("grows",))
+
+
+def _lettered(spec: ComparedNetworks, letter: str, words: Sequence[str]) -> str:
+    text = ", ".join(words)
+    return f"{letter}: {text}" if len(spec.networks) > 1 else text
 
 
 def line_style(spec: ComparedNetworks, letter: str, output: str) -> Style:
@@ -45,7 +67,7 @@ def line_style(spec: ComparedNetworks, letter: str, output: str) -> Style:
     letters = list(spec.networks)
     kind = spec.networks[letter].kind
     before = [spec.networks[each].kind for each in letters[: letters.index(letter)]]
-    title = network_title(spec, letter)
+    title = line_title(spec, letter)
     if len(spec.outputs) > 1:
         title = f"{title}, {output_title(output)}"
     return network_style(kind, output, title, variant=before.count(kind))
@@ -97,7 +119,7 @@ def network_choice(
         name,
         "Network",
         letters,
-        lambda letter: network_title(spec, letter),
+        lambda letter: line_title(spec, letter),
         220,
         is_rare=len(letters) == 1,
     )

@@ -9,6 +9,7 @@ from typing import Generic, Protocol, TypeVar
 from linearity_lab.charts.style import Style
 from linearity_lab.runs import OUTCOME_WORDS, Mean, mean
 from ntk_core.fits import NO_POWER_LAW, PowerLaw, fit_power_law, remarks
+from ntk_core.numbers import width_label
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,10 @@ class Axis:
     def word(self) -> str:
         """Prefix of a value."""
         return self.symbol or self.letter
+
+    def at(self, value: float) -> str:
+        """Return a value with its symbol: ``m = 1,024``."""
+        return f"{self.word} = {width_label(value)}"
 
 
 GROWN_AXES = {

@@ -31,6 +31,7 @@ _WORDS: Mapping[str, Callable[..., str]] = {
     "activation": lambda name: ACTIVATIONS[name].title,
     "sub_model": lambda name: SUB_MODELS[name].title,
     "adapter_rank": "rank {}".format,
+    "layer_width": "layers of {:,} neurons".format,
     "relative_widths": _widths,
     "depth": "{} hidden layers".format,
     "num_heads": "{} heads".format,

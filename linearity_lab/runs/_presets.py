@@ -55,7 +55,7 @@ class Preset(Generic[Spec_co]):
     def statement(self) -> str:
         """The claim followed by its caveats."""
         caveats = "; ".join(self.caveats)
-        return f"{self.claim} Measured here: {caveats}." if caveats else self.claim
+        return f"{self.claim} On fresh seeds: {caveats}." if caveats else self.claim
 
 
 def presets_beside(file: str, kind: type[Part]) -> tuple[Preset[Part], ...]:

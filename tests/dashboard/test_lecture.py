@@ -2,19 +2,21 @@
 drawn lines are compared.
 """
 
+import itertools
 import math
 from collections import Counter
 
 import numpy as np
 import pytest
 
-from linearity_lab.charts.chart import VEILED_KEY, drawn_rows
+from linearity_lab.charts.chart import VEILED_KEY, drawn_rows, enlarged
 from linearity_lab.charts.figure import all_figures
+from linearity_lab.charts.style import FONT_SIZE
 from linearity_lab.dashboard.gallery import gallery_result
 from linearity_lab.dashboard.page_table import PAGES
 from linearity_lab.dashboard.pages.lecture import figures as lecture_exact
 from linearity_lab.dashboard.pages.lecture.drawing import line_words
-from linearity_lab.dashboard.pages.lecture.page import _results
+from linearity_lab.dashboard.pages.lecture.page import LARGER, PRESENTED_HEIGHT, _results
 from linearity_lab.dashboard.pages.lecture.steps import (
     PARTS,
     STEPS,
@@ -325,3 +327,23 @@ def test_drawn_line_is_compared_with_the_measured_interval(step):
         assert f"{axis.letter}^{{{power:.2f}}}" in output.replace("-0.00", "0.00")
         assert step.question.choices[step.nearest(power)] in output
     assert f"by {law.interval + 0.3:.2f}" in output
+
+
+@pytest.mark.parametrize("name", ["two-norms", "hessian-and-ball", "graphs", "nonlinear-output"])
+def test_enlarged_labels_do_not_touch(name):
+    step = next(each for each in STEPS if each.name == name)
+    chart = step.draw(_results(step), step.control.start, True)
+    figure = enlarged(chart.figure, LARGER, PRESENTED_HEIGHT)
+    low, high = figure.layout.yaxis.range
+    pixels = (PRESENTED_HEIGHT - 28 - 4.5 * FONT_SIZE * LARGER) / (high - low)
+    labels = []
+    for trace in figure.data:
+        if (trace.name or "").startswith("label of "):
+            rows = trace.text[-1].count("<br>") + 1
+            center = pixels * (math.log10(trace.y[-1]) - low)
+            half = rows * 1.3 * (trace.textfont.size - 1) / 2
+            labels.append((center - half, center + half))
+    labels.sort()
+    assert len(labels) > 1
+    for (_, upper), (lower, _) in itertools.pairwise(labels):
+        assert upper <= lower + 0.5

@@ -147,43 +147,45 @@ def drawn(preset: str, made: str = "") -> tuple[tuple[str, Chart], ...]:
 # Results of other settings, made from stored ones.
 
 
-def place_of(point: Any) -> str:
-    """Name of the swept value of a point."""
-    return next(name for name in ("width", "at", "depth") if hasattr(point, name))
+# Fields of points with results; the others name the point.
+RESULTS = ("runs", "kernels", "mean", "cv_squared", "low", "high", "largest_share", "log_variance")
+
+
+def with_results_of(point: Any, other: Any) -> Any:
+    """A point with the results of another one."""
+    named = [name for name in RESULTS if name in type(point).model_fields]
+    return point.model_copy(update={name: getattr(other, name) for name in named})
 
 
 def rising(result: Any) -> Any:
     """The same values at the swept ones in reverse order."""
-    points = result.points
-    others = points[::-1]
-    moved = [
-        point.model_copy(update={"runs": other.runs}) if hasattr(point, "runs") else point
-        for point, other in zip(points, others, strict=True)
-    ]
+    moved = map(with_results_of, result.points, result.points[::-1])
     return result.model_copy(update={"points": tuple(moved)})
 
 
 def flat(result: Any) -> Any:
     """The values of the first point everywhere."""
-    first = result.points[0]
-    moved = [
-        point.model_copy(update={"runs": first.runs}) if hasattr(point, "runs") else point
-        for point in result.points
-    ]
+    moved = [with_results_of(point, result.points[0]) for point in result.points]
     return result.model_copy(update={"points": tuple(moved)})
+
+
+# Outcomes without a usable number, of trainings and of departures.
+ENDS = ("stuck", "diverged")
 
 
 def unusable(result: Any) -> Any:
     """No run converged."""
 
-    def ended(run: Any) -> Any:
+    def ended(value: Any) -> Any:
         changes: dict[str, Any] = {}
-        if "outcome" in type(run).model_fields:
-            known = get_args(type(run).model_fields["outcome"].annotation)
-            changes["outcome"] = "stuck" if "stuck" in known else "diverged"
-        if getattr(run, "trained", None) is not None:
-            changes["trained"] = run.trained.model_copy(update={"outcome": "stuck"})
-        return run.model_copy(update=changes)
+        for name, field in type(value).model_fields.items():
+            inner = getattr(value, name)
+            if name == "outcome":
+                known = get_args(field.annotation)
+                changes[name] = next(each for each in ENDS if each in known)
+            elif "outcome" in getattr(type(inner), "model_fields", ()):
+                changes[name] = ended(inner)
+        return value.model_copy(update=changes)
 
     moved = [
         point.model_copy(update={"runs": tuple(map(ended, point.runs))})
@@ -195,20 +197,13 @@ def unusable(result: Any) -> Any:
 
 
 MADE = {"rising": rising, "flat": flat, "unusable": unusable}
-# One sweep of every kind of page whose points can be exchanged.
+# Sweeps of every page.
 OTHER_SETTINGS = (
-    "liu-fig1-left",
-    "liu-table1",
-    "bottleneck",
-    "zhu-fig2",
-    "liu-lazy",
-    "richness-dial",
-    "catapult-map",
-    "horizon-cross-entropy",
-    "price-of-linearity",
-    "liu-true-and-linearized",
-    "liu-section5",
-)
+    "explore", "depth-width", "hu-fig3", "hu-fig1", "adding-networks", "adding-many", "point-worth",
+    "edge-of-stability",
+    "liu-fig1-left", "liu-table1", "bottleneck", "zhu-fig2", "liu-lazy", "richness-dial", "catapult-map",
+    "horizon-cross-entropy", "price-of-linearity", "liu-true-and-linearized", "liu-section5",
+)  # fmt: skip
 
 
 def slope_of(trace: Any) -> float:
@@ -293,10 +288,16 @@ def test_words_are_those_of_the_figures_of_a_preset(preset):
 )
 def test_words_are_those_of_other_results(preset, made):
     assert [fault for key, chart in drawn(preset, made) for fault in faults(key, chart)] == []
+    result = gallery_result(preset)
+    assert MADE[made](result) != result
     if made == "unusable" and preset in ("liu-fig1-left", "bottleneck", "zhu-fig2"):
         _, chart = drawn(preset, made)[0]
         assert "∝" not in chart.sentence
         assert "no usable run" in chart.sentence
+
+
+def test_other_results_are_those_of_every_page():
+    assert {PRESETS[name].spec.experiment for name in OTHER_SETTINGS} == set(EXPERIMENTS)
 
 
 def test_no_finding_quotes_a_ringed_value():

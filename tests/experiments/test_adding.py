@@ -8,15 +8,19 @@ import jax
 import numpy as np
 import pytest
 
-from linearity_lab.experiments.adding.compute import parts_of, sums_of
+from linearity_lab.charts.figure import Shown, shown_result
+from linearity_lab.dashboard.gallery import gallery_result
+from linearity_lab.experiments.adding.compute import compute, parts_of, sums_of
+from linearity_lab.experiments.adding.figures import FIGURES, lines_of
 from linearity_lab.experiments.adding.point import AddingSpec
 from linearity_lab.networks.build import build_network
 from linearity_lab.networks.spec import ArchitectureSpec
-from linearity_lab.runs import load_data
+from linearity_lab.runs import PRESETS, load_data
 from linearity_lab.settings.grammar import InvalidSpec, with_settings
 from ntk_core.dynamics import addition_error
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.keys import initial_key
+from ntk_core.progress import Progress
 from tests import running
 from tests.naive_network import NaiveTanh
 
@@ -54,6 +58,7 @@ def test_error_is_that_of_weights_trained_in_float64():
     assert run.steps == (40, 40, 40)
     kept = np.asarray(run.together)
     np.testing.assert_allclose(kept, at_start + whole, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(run.summed, at_start + summed, rtol=1e-3, atol=1e-5)
 
 
 def test_one_task_alone_adds_and_a_linear_model_adds_all():
@@ -64,6 +69,28 @@ def test_one_task_alone_adds_and_a_linear_model_adds_all():
     linear = result_of(**{"architectures.0.trained": "last"}).points[0].runs[0]
     assert linear.error[1] < 1e-4
     assert linear.linear < 1e-4
+
+
+def test_tasks_that_diverge_are_named_and_excluded():
+    settings = {"training.learning_rate": 1e4, "training.max_steps": 20}
+    result = result_of(**settings)
+    (run,) = result.points[0].runs
+    assert run.outcome == "diverged"
+    (line,) = lines_of(Shown(result.spec, result.points), [("A", "linear")])
+    assert not line.means
+    assert not line.law
+
+
+def test_runs_are_shown_as_they_end():
+    spec = with_settings(AddingSpec(), {**SMALL, "num_seeds": 2, "outputs": ["linear", "swish"]})
+    partial = []
+    (key,) = spec.point_keys()
+    compute(spec, load_data(spec), key, Progress(on_point=partial.append))
+    assert [len(point.runs) for point in partial] == [1, 2, 3, 4]
+    begun = Shown(spec, (partial[0],))
+    _, tasks, _ = FIGURES
+    assert tasks.draw(begun, "A", "linear", 8)
+    assert tasks.draw(begun, "A", "swish", 8) == []
 
 
 def test_linear_model_of_sums_is_a_difference_quotient():
@@ -96,6 +123,7 @@ def test_tasks_share_no_point_and_curves_are_cut_into_intervals():
     [
         ({"scale": 0}, "scale"),
         ({"num_tasks": 7, "dataset.num_samples": 6}, "num_tasks"),
+        ({"num_tasks": 2, "dataset.num_samples": 1}, "num_tasks"),
         ({"architectures.0.kind": "convnet"}, "architectures.0.kind"),
     ],
 )
@@ -111,3 +139,18 @@ def test_addition_error_refuses_other_shapes_and_no_parts():
         addition_error(one, [])
     with pytest.raises(InvalidInput, match="parts"):
         addition_error(one, [two])
+
+
+def test_ranks_are_chosen_and_named_as_ranks():
+    """A click on a rank chooses it in the figure of added functions."""
+    preset = PRESETS["adding-adapters"]
+    shown = shown_result(gallery_result("adding-adapters"))
+    error, tasks, _ = FIGURES
+    (chart,) = error.initial_charts(shown)
+    (choice,) = tasks.choices[1](shown, "A", "linear")
+    assert choice.axis == chart.figure.layout.meta["cursor"] == "r"
+    assert choice.words(16) == "r = 16"
+    (added,) = tasks.initial_charts(shown)
+    assert f"at r = {preset.spec.widths[-1]}" in added.sentence
+    names = [trace.name for trace in chart.figure.data if trace.name]
+    assert any(name.startswith("A: layers of 64 neurons ∝") for name in names)

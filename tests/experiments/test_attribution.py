@@ -75,6 +75,12 @@ def test_errors_are_those_of_retraining_in_float64(result):
             moved.append((predicted(without(rows, point), left) - whole).reshape(5, 2))
         error = np.linalg.norm(np.subtract(moved, retrained)) / np.linalg.norm(retrained)
         assert found.error == pytest.approx(error, rel=1e-2)
+        ranks = [
+            spearmanr(np.asarray(moved)[:, test, output], np.asarray(retrained)[:, test, output])
+            for test in range(5)
+            for output in range(2)
+        ]
+        assert found.rank == pytest.approx(np.mean([each.statistic for each in ranks]), abs=1e-6)
     assert run.outcome == "over-budget"
     assert run.steps == (60, 60, 60, 60)
 

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -289,6 +290,29 @@ def test_running_preview_makes_way_for_a_run(unattended, tiny):
     assert computation.was_asked
     assert jobs.snapshot(preview).status == "queued"
     assert jobs._begun().now.job_id == run
+
+
+def test_preview_with_a_mark_makes_way_for_one_without(unattended, tiny):
+    class Computed:
+        def ask_to_end(self) -> None:
+            pass
+
+    jobs = unattended("classroom")
+    first, second = (jobs.submit(tiny(seed), "", is_preview=True) for seed in (0, 1))
+    job = jobs._begun()
+    job.computation = Computed()
+    jobs._make_way()
+    assert jobs.snapshot(first).status == "running", "it has no mark yet"
+    job.now = replace(job.now, growing=(POINT,), grown=1)
+    jobs._make_way()
+    assert jobs.snapshot(first).status == "queued"
+    assert jobs.snapshot(first).growing == (POINT,)
+    other = jobs._begun()
+    assert other.now.job_id == second
+    other.computation = Computed()
+    other.now = replace(other.now, growing=(POINT,), grown=1)
+    jobs._make_way()
+    assert jobs.snapshot(second).status == "running", "all have a mark"
 
 
 def test_equal_previews_are_one_job_that_a_run_takes_over(unattended, tiny):

@@ -201,13 +201,18 @@ class Job:
         else:
             self.computation.kill()
 
+    @property
+    def has_mark(self) -> bool:
+        """Whether it has anything to draw: a finished or a partial point."""
+        return bool(self.now.points or self.now.growing)
+
     def make_way(self) -> None:
-        """End the computation and wait again; finished points are kept."""
+        """End the computation and wait again; finished points are kept, and partial ones of previews."""
         self.leave_worker(keep=self.is_preview)
         self.computation = None
-        self.now = replace(
-            self.now, status="queued", message=MADE_WAY, growing=(), grown=0, remaining_s=None
-        )
+        self.now = replace(self.now, status="queued", message=MADE_WAY, remaining_s=None)
+        if not self.is_preview:
+            self.now = replace(self.now, growing=(), grown=0)
 
     def spent_s(self) -> float:
         """Elapsed run time in seconds."""

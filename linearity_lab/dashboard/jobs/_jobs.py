@@ -261,10 +261,15 @@ class Jobs:
             ]
 
     def _waiting(self) -> list[Job]:
-        """Return waiting jobs in the order in which they start:
-        runs before previews, followed ones first.
+        """Return waiting jobs in the order in which they start.
+
+        Runs start before previews, followed jobs before abandoned ones, previews without a mark before others.
         """
-        return sorted(self._active("queued"), key=lambda job: (job.is_preview, job.is_abandoned))
+
+        def place(job: Job) -> tuple[bool, bool, bool]:
+            return job.is_preview, job.is_abandoned, job.is_preview and job.has_mark
+
+        return sorted(self._active("queued"), key=place)
 
     def _first(self) -> Job | None:
         """Return the job that has waited longest;
@@ -418,6 +423,7 @@ class Jobs:
         with self._changed:
             first = self._first()
             running = self._active("running")
+            self._share_place_of_previews(running)
             if first is None or first.is_abandoned or len(running) < self._limits.num_workers:
                 return
             yielding = [
@@ -428,13 +434,24 @@ class Jobs:
             ]
             if yielding:
                 longest = min(yielding, key=lambda job: (not job.is_preview, job.left_s or 0.0))
-                longest.make_way()
-                self._jobs[longest.now.job_id] = self._jobs.pop(longest.now.job_id)
-                _LOG.info(
-                    "a job made way",
-                    extra={"facts": {"job": longest.now.job_id, "cause": MADE_WAY}},
-                )
-                self._changed.notify_all()
+                self._let_wait(longest)
+
+    def _share_place_of_previews(self, running: Sequence[Job]) -> None:
+        """Let a preview that has a first mark wait again if a followed one has none; for each, that happens once."""
+        is_awaited = any(
+            job.is_preview and not job.has_mark and not job.is_abandoned for job in self._waiting()
+        )
+        for job in running:
+            if is_awaited and job.is_preview and job.has_mark and job.computation is not None:
+                self._let_wait(job)
+
+    def _let_wait(self, job: Job) -> None:
+        """Take the worker from a running job, which waits behind all others."""
+        job.make_way()
+        self._jobs[job.now.job_id] = self._jobs.pop(job.now.job_id)
+        facts = {"job": job.now.job_id, "cause": MADE_WAY}
+        _LOG.info("a job made way", extra={"facts": facts})
+        self._changed.notify_all()
 
     def _begun(self, num_running: int = 0, num_busy: int = 0) -> Job | None:
         """Wait for work; start and return the next job if a worker is free.

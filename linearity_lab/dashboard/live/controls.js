@@ -6,6 +6,8 @@ export const PARTS = ["functions", "difference", "kernel", "neurons", "change", 
 const ABOVE_EACH_OTHER = 2; // the first parts share the stage slider and an axis over x
 const BUTTONS = ["play", "step", "restart", "seed", "second"];
 const LINES = ["network", "linear", "start"];
+const ADDED_LINES = ["start", "first", "second", "summed", "together"]; // after the second task
+const ADDED_NETWORKS = ["first", "second", "together"]; // in the color of the network
 
 export function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
@@ -30,10 +32,11 @@ export function widthSlider(words, changed) {
 }
 
 // Legend: each curve's name beside its stroke.
-export function legend(words, colors) {
-  const rows = LINES.map((name) => {
+export function legend(words, colors, names = LINES) {
+  const rows = names.map((name) => {
     const sample = element("span", { class: `sample ${name}` });
-    if (colors[name]) sample.style.borderColor = colors[name];
+    const color = ADDED_NETWORKS.includes(name) ? colors.network : colors[name];
+    if (color) sample.style.borderColor = color;
     return element("span", {}, sample, words.drawn[name]);
   });
   return element("div", { class: "legend" }, ...rows);
@@ -65,7 +68,9 @@ export class Controls {
     this.status = element("p", { class: "unseen", role: "status" });
     this.canvases = {};
     const parts = (small ? PARTS.slice(0, 1) : PARTS).map((name) => this.part(name, small, explained));
-    const main = element("div", { class: "main" }, legend(words, colors), ...parts.splice(0, ABOVE_EACH_OTHER),
+    this.legends = { alone: legend(words, colors), added: legend(words, colors, ADDED_LINES) };
+    this.legends.added.append(element("span", {}, words.drawn.error));
+    const main = element("div", { class: "main" }, ...Object.values(this.legends), ...parts.splice(0, ABOVE_EACH_OTHER),
       ...(small ? [] : [this.stage.whole]));
     const touched = window.matchMedia("(hover: none) and (pointer: coarse)").matches; // no keyboard hints without a keyboard
     this.help = touched ? words.controls.note : `${words.controls.note} ${words.controls.keys}`;
@@ -119,6 +124,7 @@ export class Controls {
     canvas.number = number;
     if (small) return element("figure", { class: name }, canvas);
     const button = element("button", { type: "button", class: "what" }, title);
+    canvas.heading = button;
     const figure = element("figure", { class: name }, element("figcaption", {}, button, number), canvas);
     for (const event of ["pointerenter", "focusin", "click"]) figure.addEventListener(event, () => explained(text));
     figure.addEventListener("pointerleave", () => explained(this.help));
@@ -148,6 +154,14 @@ export class Controls {
     this.stage.input.max = Math.max(states.length - 1, 1);
     const steps = `${now.time.toLocaleString("en-US")} ${this.words.drawn.steps}`;
     set(this.stage, shown ?? this.stage.input.max, steps, steps);
+  }
+
+  // Name the lines of both tasks and their sum, or those of one network and its linear model.
+  showLines(hasAdded) {
+    this.legends.alone.hidden = hasAdded;
+    this.legends.added.hidden = !hasAdded;
+    const { heading } = this.canvases.functions; // a small form has none
+    if (heading) heading.textContent = hasAdded ? this.words.drawn.tasks : this.words.parts.functions.title;
   }
 
   playing(isPlaying) {

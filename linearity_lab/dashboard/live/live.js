@@ -181,6 +181,7 @@ class Live extends Panel {
     for (const [name, draw] of Object.entries(DRAW)) {
       if (controls.canvases[name]) draw(controls.canvases[name], theme, scene);
     }
+    controls.showLines(added !== null);
     controls.playing(this.playing && !this.settled);
     controls.verdict.textContent = this.sentence();
     controls.showStage(record);

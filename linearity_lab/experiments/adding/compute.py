@@ -33,24 +33,31 @@ Floats = NDArray[np.float64]
 
 
 def compute(spec: AddingSpec, data: Dataset, key: str, progress: Progress) -> AddingPoint:
-    """Compute one network at one width, all outputs and seeds."""
+    """Compute one network at one width, all outputs and seeds, and show the runs so far."""
     letter, width = spec.value_of(key)
     parts = parts_of(data, spec.num_tasks)
-    plan = list(itertools.product(spec.outputs, spec.seeds))
-    runs = []
-    for index, (output, seed) in enumerate(plan):
-        runs.append(_run(spec, data, key, output, seed, progress.part(index, len(plan))))
     net = build_network(spec.networks[letter], width, data.num_outputs, "linear")
+    num_params = net.num_params(data.input_shape, only_trained=True)
     is_curve = spec.is_curve
-    return AddingPoint(
-        network=letter,
-        width=width,
-        num_params=net.num_params(data.input_shape, only_trained=True),
-        runs=tuple(runs),
-        x=_row(data.x_test[:KEPT_POINTS]) if is_curve else (),
-        x_train=tuple(_row(data.x[part]) for part in parts) if is_curve else (),
-        y_train=tuple(_row(data.y[part]) for part in parts) if is_curve else (),
-    )
+    runs: list[AddingRun] = []
+
+    def point() -> AddingPoint:
+        return AddingPoint(
+            network=letter,
+            width=width,
+            num_params=num_params,
+            runs=tuple(runs),
+            x=_row(data.x_test[:KEPT_POINTS]) if is_curve else (),
+            x_train=tuple(_row(data.x[part]) for part in parts) if is_curve else (),
+            y_train=tuple(_row(data.y[part]) for part in parts) if is_curve else (),
+        )
+
+    plan = list(itertools.product(spec.outputs, spec.seeds))
+    for index, (output, seed) in enumerate(plan):
+        of_run = progress.part(index, len(plan))
+        runs.append(_run(spec, data, key, output, seed, of_run))
+        of_run.show(point())
+    return point()
 
 
 def parts_of(data: Dataset, num_tasks: int) -> list[Indices]:

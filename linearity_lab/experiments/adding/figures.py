@@ -34,7 +34,7 @@ from linearity_lab.charts.style import (
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.experiments.adding.point import AddingPoint, AddingRun, AddingSpec
 from linearity_lab.networks.spec import grown_size
-from ntk_core.numbers import number, width_label
+from ntk_core.numbers import number
 
 Runs = Shown[AddingSpec, AddingPoint]
 ERROR = Measure[AddingRun]("error of the sum E", "E", lambda run: run.last_error)
@@ -67,6 +67,7 @@ def against_count(shown: Runs, letter: str, output: str) -> Chart:
     """Draw E of the first tasks against their number, a line for each width, log–log."""
     spec = shown.spec
     points = points_of(shown.points, letter)
+    swept = grown_axis(spec)
     lines = []
     for index, point in enumerate(points):
         dots = []
@@ -74,7 +75,7 @@ def against_count(shown: Runs, letter: str, output: str) -> Chart:
             for count, error in enumerate(run.error, start=1):
                 if count > 1 and error is not None:
                     dots.append(trained_dot(count, error, run))
-        title = f"m = {width_label(point.width)}"
+        title = swept.at(point.width)
         lines.append(Line(width_style(index, len(points), title), dots, fit=False))
     axis = Axis("number of tasks", "T", values=range(2, spec.num_tasks + 1), symbol="T")
     caption = f"{beginning(network_title(spec, letter))}, {output_title(output)}."
@@ -83,25 +84,28 @@ def against_count(shown: Runs, letter: str, output: str) -> Chart:
         axis,
         ERROR.title,
         ERROR.symbol,
-        of="width",
+        of=swept.title,
         name="count",
         heading="Against the number of tasks",
         caption=[caption],
     )
 
 
-def added_functions(shown: Runs, letter: str, output: str, width: int) -> Chart:
+def added_functions(shown: Runs, letter: str, output: str, width: int) -> list[Chart]:
     """Draw the functions after each task and after all, or outputs at test points without a curve."""
     point = next(each for each in points_of(shown.points, letter) if each.width == width)
-    run = next(each for each in point.of(output) if each.together)
+    run = next((each for each in point.of(output) if each.together), None)
+    if run is None:  # not yet
+        return []
     figure = _curves(point, run) if point.x else _scatter(run)
     finish(figure)
     error = "unknown" if run.error[-1] is None else number(run.error[-1])
     title = f"{beginning(network_title(shown.spec, letter))}, {output_title(output)}"
-    finding = f"Seed {run.seed} at m = {width_label(width)}: the error of the sum is E = {error}."
+    where = grown_axis(shown.spec).at(width)
+    finding = f"Seed {run.seed} at {where}: the error of the sum is E = {error}."
     if run.outcome != "converged":
         finding += " Its tasks did not all converge."
-    return Chart(
+    chart = Chart(
         figure,
         f"Outputs after each task and after their sum. {title}. {finding}",
         _rows(point, run),
@@ -111,6 +115,7 @@ def added_functions(shown: Runs, letter: str, output: str, width: int) -> Chart:
         finding=finding,
         label="Tasks and their sum",
     )
+    return [chart]
 
 
 def _curves(point: AddingPoint, run: AddingRun) -> go.Figure:
@@ -226,7 +231,7 @@ def _choices_of_count(shown: Runs) -> list[Choice]:
 
 
 def _widths(shown: Runs, letter: str, output: str) -> list[Choice]:
-    return [width_choice(points_of(shown.points, letter))]
+    return [width_choice(points_of(shown.points, letter), axis=grown_axis(shown.spec))]
 
 
 FIGURES = (

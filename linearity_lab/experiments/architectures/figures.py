@@ -7,9 +7,9 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from linearity_lab.charts.axes import drawn_values, finish, log_ticks, rate_words
+from linearity_lab.charts.axes import beginning, drawn_values, finish, log_ticks, rate_words
 from linearity_lab.charts.chart import Chart
-from linearity_lab.charts.choices import WIDTH, Choice, output_choice
+from linearity_lab.charts.choices import Choice, output_choice
 from linearity_lab.charts.figure import Figure, Shown
 from linearity_lab.charts.labels import MOST_CURVES, hide
 from linearity_lab.charts.lines import GROWN_AXES, Line, Measure, trained_dot, width_axis
@@ -362,8 +362,10 @@ def _kernel_widths(shown: Runs, output: str) -> list[str | Choice]:
     kept = list(kept_at(_points_by_network(shown), output))
     if not kept:
         return []
-    widths = Choice("shown_width", "Width m", kept, width_label, 110, begins=-1, axis=WIDTH)
-    return ["Kernels K at width", widths]
+    swept = GROWN_AXES.get(grown_size(shown.spec.architectures), width_axis())
+    title = beginning(swept.title)
+    widths = Choice("shown_width", title, kept, width_label, 110, begins=-1, axis=swept.word)
+    return [f"Kernels K at {swept.title.rpartition(' ')[0]}", widths]
 
 
 def _points_of_width(shown: Runs, output: str, width: int = 0) -> list[ArchitecturesPoint]:

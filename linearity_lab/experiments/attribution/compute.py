@@ -39,24 +39,31 @@ Floats = NDArray[np.float64]
 
 
 def compute(spec: AttributionSpec, data: Dataset, key: str, progress: Progress) -> AttributionPoint:
-    """Compute one network at one width, all outputs and seeds."""
+    """Compute one network at one width, all outputs and seeds, and show the runs so far."""
     letter, width = spec.value_of(key)
-    plan = list(itertools.product(spec.outputs, spec.seeds))
-    runs = []
-    for index, (output, seed) in enumerate(plan):
-        runs.append(_run(spec, data, key, output, seed, progress.part(index, len(plan))))
     net = build_network(spec.networks[letter], width, data.num_outputs, "linear")
+    num_params = net.num_params(data.input_shape, only_trained=True)
     inputs = np.asarray(data.x[: spec.num_removed], np.float64).reshape(spec.num_removed, -1)
     targets = np.asarray(data.y[: spec.num_removed], np.float64)
-    return AttributionPoint(
-        network=letter,
-        width=width,
-        num_params=net.num_params(data.input_shape, only_trained=True),
-        runs=tuple(runs),
-        removed=_rounded(inputs) if inputs.shape[1] <= LARGEST_INPUT else (),
-        targets=_rounded(targets),
-        input_shape=data.input_shape,
-    )
+    runs: list[AttributionRun] = []
+
+    def point() -> AttributionPoint:
+        return AttributionPoint(
+            network=letter,
+            width=width,
+            num_params=num_params,
+            runs=tuple(runs),
+            removed=_rounded(inputs) if inputs.shape[1] <= LARGEST_INPUT else (),
+            targets=_rounded(targets),
+            input_shape=data.input_shape,
+        )
+
+    plan = list(itertools.product(spec.outputs, spec.seeds))
+    for index, (output, seed) in enumerate(plan):
+        of_run = progress.part(index, len(plan))
+        runs.append(_run(spec, data, key, output, seed, of_run))
+        of_run.show(point())
+    return point()
 
 
 def _run(

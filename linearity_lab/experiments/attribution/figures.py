@@ -29,7 +29,7 @@ from linearity_lab.experiments.attribution.point import (
 )
 from linearity_lab.experiments.lettered_networks import runs_of
 from linearity_lab.networks.spec import grown_size
-from ntk_core.numbers import number, width_label
+from ntk_core.numbers import number
 
 Runs = Shown[AttributionSpec, AttributionPoint]
 ERROR = Measure[AttributionRun]("relative error of the prediction", "error", lambda run: run.error)
@@ -112,8 +112,9 @@ def changes(
         _add_changes(figure, point, run, prediction, number_of_output, chosen)
     figure.update_xaxes(title="predicted change of an output")
     figure.update_yaxes(title="change by retraining")
+    where = grown_axis(shown.spec).at(width)
     finding = (
-        f"Seed {run.seed} at m = {width_label(width)}, {KERNELS[kernel]}: relative error "
+        f"Seed {run.seed} at {where}, {KERNELS[kernel]}: relative error "
         f"{_words(prediction.error)}, rank correlation {_words(prediction.rank)}."
     )
     if run.outcome != "converged":
@@ -267,7 +268,7 @@ def _choices_of_network(shown: Runs) -> list[Choice]:
 def _choices_of_changes(shown: Runs, letter: str, output: str) -> list[Choice]:
     points = range(EVERY_POINT, shown.spec.num_removed)
     return [
-        width_choice(points_of(shown.points, letter)),
+        width_choice(points_of(shown.points, letter), axis=grown_axis(shown.spec)),
         Choice("kernel", "Kernel", list(KERNELS), KERNELS.__getitem__, 200),
         Choice("point", "Training point", list(points), _point_words),
     ]

@@ -298,7 +298,7 @@ def methods_in_the_plane(point: DynamicsPoint, output: str) -> Chart:
     radius = ball_radius(point, output)
     if radius is not None:
         words = f"{OUTSIDE:g} × as far as gradient descent"
-        place = {"textposition": "start", "xanchor": "left", "yanchor": "bottom", "textangle": 0}
+        place = {"textposition": "end", "xanchor": "left", "yanchor": "top", "textangle": 0}
         label = {"text": words, "font": GUIDE_FONT, **place}
         at = OUTSIDE * radius
         figure.add_shape(

@@ -144,7 +144,9 @@ def show() -> None:
     with words, st.container(key="words-step"):
         for piece in step.formula:
             st.latex(piece, width="content")
-        st.markdown(step.words)
+        is_end = visit.known and visit.index == len(STEPS) - 1
+        if not (visit.presenting and is_end):  # the story needs the space
+            st.markdown(step.words)
         _question(visit)
     with above:
         runs = [

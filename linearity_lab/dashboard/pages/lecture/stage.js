@@ -2,6 +2,7 @@
 // Figures are drawn for the first size below and enlarged, so that their letters grow too. Words that are too long for
 // the screen shrink, and so do formulas that are too wide for their column.
 const ROOT = 16.6, FIGURE_HEIGHT = 477; // pixels of letters and of figures on a screen of 1280 × 720
+const LEAST_HEIGHT = 200; // of a figure
 const LEAST_SIZE = 0.6, STEP = 0.96; // of the letters of long words
 const PHONE = 640; // narrower screens scroll
 
@@ -24,14 +25,15 @@ export class Stage {
   fit() {
     const page = block();
     if (!page || !this.watched) return;
-    page.querySelectorAll(".st-key-figure-step .js-plotly-plot").forEach(enlarge);
     const words = page.querySelector(".st-key-words-step"), foot = page.querySelector(".st-key-foot-step");
     if (!words || !foot) return;
+    const end = foot.getBoundingClientRect().top;
+    page.querySelectorAll(".st-key-figure-step .js-plotly-plot").forEach((plot) => enlarge(plot, end));
     let size = 1;
     words.style.zoom = size;
     words.querySelectorAll(".katex-display").forEach(shrink);
     const height = () => words.getBoundingClientRect().height;
-    const room = foot.getBoundingClientRect().top - words.getBoundingClientRect().top;
+    const room = end - words.getBoundingClientRect().top;
     while (height() > room && size > LEAST_SIZE) words.style.zoom = size *= STEP;
   }
 
@@ -49,13 +51,16 @@ function block() {
   return document.querySelector('[data-testid="stMainBlockContainer"]');
 }
 
-// Streamlit draws a figure in pixels of the screen. It is drawn again for a small screen, and enlarged as a whole.
-function enlarge(plot) {
+// Streamlit draws a figure in pixels of the screen. It is drawn again for a small screen, above the foot at `end`, and
+// enlarged as a whole.
+function enlarge(plot, end) {
   const scale = parseFloat(getComputedStyle(document.documentElement).fontSize) / ROOT;
   const width = Math.round(plot.closest('[data-testid="stPlotlyChart"]').clientWidth / scale);
   if (!plot.layout || !window.Plotly || !width) return;
-  const isDrawn = Math.abs(plot.layout.width - width) < 2 && Math.abs(plot.layout.height - FIGURE_HEIGHT) < 2;
-  if (!isDrawn) window.Plotly.relayout(plot, { autosize: false, width, height: FIGURE_HEIGHT });
+  const room = Math.floor((end - plot.getBoundingClientRect().top) / scale);
+  const height = Math.max(LEAST_HEIGHT, Math.min(FIGURE_HEIGHT, room));
+  const isDrawn = Math.abs(plot.layout.width - width) < 2 && Math.abs(plot.layout.height - height) < 2;
+  if (!isDrawn) window.Plotly.relayout(plot, { autosize: false, width, height });
   Object.assign(plot.style, { transform: `scale(${scale})`, transformOrigin: "0 0" });
 }
 
