@@ -1,9 +1,9 @@
 """Pictures of every preset or page in Chromium, with the words beside each figure.
 
 ``python -m benchmarks.pictures presets FOLDER [NAME…]`` and ``… pages FOLDER [NAME…]`` write PNG files;
-of presets also ``words.txt``. ``… tabs FOLDER [NAME…]`` writes every tab of pages or presets at full height.
-``… runs FOLDER [NAME…]`` presses Run on them and writes sheets: before, while and after the run, in light, dark and on
-a phone.
+of presets also ``words.txt``. ``… tabs FOLDER [NAME…]`` writes every tab of pages or presets at
+full height. ``… runs FOLDER [NAME…]`` presses Run on them and writes sheets: before, while and
+after the run, in light, dark and on a phone.
 ``LINEARITY_LAB_URL`` names a running server; by default a fresh one is started.
 """
 
@@ -164,7 +164,7 @@ def tabs(browser: Browser, url: str, folder: Path, names: Sequence[str]) -> None
 
 
 def sheet(folder: Path, name: str) -> None:
-    """Join light and dark (columns) before, while and after a run (rows), and a phone's three screens."""
+    """Join light and dark (columns) before, while and after a run (rows); a phone's screens apart."""
     desktop = [
         [Image.open(folder / f"{name}-{theme}-{moment}.png") for theme in THEMES]
         for moment in MOMENTS

@@ -1,7 +1,8 @@
 """Whole runs in fresh processes, compilation included.
 
-Maps and presets against their aims; kernels beside a network at n = 5,000; one linearity report and the preset
-``horizon``; the default sweep against a plain JAX script of the same science, whose numbers must agree.
+Maps and presets against their aims; kernels beside a network at n = 5,000; one linearity report
+and the preset ``horizon``; the default sweep against a plain JAX script of the same science, whose
+numbers must agree.
 """
 
 import itertools

@@ -75,9 +75,9 @@ def initial_options(parts: Iterable[Part]) -> tuple[object, ...]:
 def width_choice(
     points: Sequence[WidthPoint], *, axis: Axis | None = None, is_rare: bool = False
 ) -> Choice[int]:
-    """Return a choice of finished widths, initially the largest; clicks on a width in a figure choose it too.
+    """Return a choice of finished widths, initially the largest.
 
-    ``axis`` is that of another size that grows, such as the rank r.
+    Clicks on a width in a figure choose it, too. ``axis`` is that of another size that grows, such as the rank r.
     """
     swept = axis or width_axis()
     widths = list(dict.fromkeys(point.width for point in points))

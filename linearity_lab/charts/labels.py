@@ -138,7 +138,10 @@ class Place(NamedTuple):
 def _placed(
     figure: go.Figure, ends: Sequence[End], factor: float = 1.0
 ) -> tuple[Sequence[End], list[Place]]:
-    """Return the ends with the rows that fit, and the places of their labels, in letters ``factor`` times as large."""
+    """Return the ends with the rows that fit, and the places of their labels.
+
+    Letters are ``factor`` times as large as usual.
+    """
     vertical = figure.layout.yaxis
     low, high = vertical.range
     is_log = vertical.type == "log"
@@ -169,7 +172,7 @@ def _placed(
 
 
 def respaced(figure: go.Figure, factor: float) -> None:
-    """Move the labels at the ends of curves apart again, after their letters became ``factor`` times as large."""
+    """Move the labels at the ends of curves apart again, for letters ``factor`` times as large."""
     labels = [trace for trace in figure.data if (trace.name or "").startswith(LABEL_OF)]
     if not labels or figure.layout.yaxis.range is None:
         return

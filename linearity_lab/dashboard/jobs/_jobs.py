@@ -263,7 +263,8 @@ class Jobs:
     def _waiting(self) -> list[Job]:
         """Return waiting jobs in the order in which they start.
 
-        Runs start before previews, followed jobs before abandoned ones, previews without a mark before others.
+        Runs start before previews, followed jobs before abandoned ones, previews without a mark
+        before others.
         """
 
         def place(job: Job) -> tuple[bool, bool, bool]:
@@ -437,7 +438,7 @@ class Jobs:
                 self._let_wait(longest)
 
     def _share_place_of_previews(self, running: Sequence[Job]) -> None:
-        """Let a preview that has a first mark wait again if a followed one has none; for each, that happens once."""
+        """Let a preview that has a first mark wait again if a followed one has none."""
         is_awaited = any(
             job.is_preview and not job.has_mark and not job.is_abandoned for job in self._waiting()
         )
