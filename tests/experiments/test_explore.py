@@ -239,5 +239,19 @@ def test_dead_network_is_named_in_its_figure():
     chart = figures.logits(shown_result(result), "linear", largest.width, 0)
     texts = [each.text for each in chart.figure.layout.annotations]
     assert "no training: kernel 0 at the start" in texts
-    drawn = figures.kernels(shown_result(result), "linear", largest.width, 0)
+    (drawn,) = figures.kernels(shown_result(result), "linear", largest.width, 0)
     assert drawn.takeaway.endswith("The drawn entries are 0 at the start.")
+
+
+def test_width_whose_first_output_has_not_ended_is_drawn(small):
+    """Outputs are trained side by side and end in any order."""
+    spec, _, point = small
+    kept = {"runs": tuple(point.of("swish")), "kernels": ()}
+    swish = [each for each in point.kernels if each.output == "swish"]
+    begun = point.model_copy(update={**kept, "kernels": tuple(swish)})
+    shown = Shown(spec, (point.model_copy(update={"width": 4}), begun))
+    for figure in figures.FIGURES:
+        if figure.has_data(shown):
+            chosen = figure.initial_options(shown)
+            charts = figure.charts(shown, *chosen)
+            assert bool(charts) == (figure.name != "kernels")

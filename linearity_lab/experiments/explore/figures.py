@@ -188,10 +188,12 @@ def logit_rows(run: ExploreRun, index: int, titles: Sequence[str]) -> list[dict[
     return rows
 
 
-def kernels(shown: Runs, output: str, width: int, index: int) -> Chart:
+def kernels(shown: Runs, output: str, width: int, index: int) -> list[Chart]:
     """Draw the kernel before and after training as heatmaps with one color scale."""
     point = shown.point(width)
-    drawn = next(each for each in point.kernels if each.output == output)
+    drawn = next((each for each in point.kernels if each.output == output), None)
+    if drawn is None:  # another output of this width has ended first
+        return []
     matrices = {"K₀": np.asarray(drawn.initial), "K<sub>t</sub>": np.asarray(drawn.final)}
     figure = make_subplots(
         rows=1, cols=len(matrices), subplot_titles=list(matrices), horizontal_spacing=0.05
@@ -229,7 +231,8 @@ def kernels(shown: Runs, output: str, width: int, index: int) -> Chart:
         for name, matrix in matrices.items()
         for (row, column), entry in np.ndenumerate(matrix)
     ]
-    return Chart(figure, words, rows, caption, "kernels", "Kernel K₀ → K<sub>t</sub>", label=title)
+    heading = "Kernel K₀ → K<sub>t</sub>"
+    return [Chart(figure, words, rows, caption, "kernels", heading, label=title)]
 
 
 def training(shown: Runs, output: str, width: int, index: int) -> Chart:
