@@ -180,8 +180,8 @@ def respaced(figure: go.Figure, factor: float) -> None:
     for trace in labels:
         end_y = trace.y[1] if trace.y[0] is None else trace.y[0]
         ends.append(End(trace.x[1], end_y, tuple(trace.text[-1].split("<br>"))))
-    ends, places = _placed(figure, ends, factor)
-    for trace, end, place in zip(labels, ends, places, strict=True):
+    fitting, places = _placed(figure, ends, factor)
+    for trace, end, place in zip(labels, fitting, places, strict=True):
         trace.y = [trace.y[0], place.top, None, place.center]
         words = "<br>".join(end.rows)
         larger = f"font-size:{round(factor * POWER_SIZE)}px"
