@@ -20,7 +20,7 @@ from linearity_lab.experiments.adding.point import (
 from linearity_lab.experiments.train_options import train_options
 from linearity_lab.networks.build import build_network
 from linearity_lab.runs import Outcome
-from ntk_core.dynamics import BesideLinear, HistoryMeasure, Loss, TrainData, addition_error
+from ntk_core.dynamics import BesideLinear, Loss, TrainData, addition_error
 from ntk_core.networks.architectures import Network, NetworkParams
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.keys import initial_key
@@ -118,13 +118,11 @@ def _trained(
     options = train_options(spec.training, loss=Loss(net.output, "square"))
     points = TrainData(data.x[part], data.y[part], followed=())
     beside = BesideLinear(net, start, points, options, linearized=False)
-    measure = HistoryMeasure(beside, kernels=False)
-    beside.descend([measure], progress)
-    history = measure.result()
-    vector = jax.tree.map(jnp.subtract, history.params, start)
-    outcome = history.network.outcome
+    descent = beside.descend([], progress)["network"]
+    vector = jax.tree.map(jnp.subtract, beside.restored(descent.trained), start)
+    (outcome,) = descent.outcomes()
     assert outcome != "finished"  # a threshold is always set
-    return _Task(vector, outcome, int(history.steps[-1]))
+    return _Task(vector, outcome, int(descent.steps[0]))
 
 
 class Sums(NamedTuple):
