@@ -356,7 +356,7 @@ def _panel(
         if live and now is not None and of_job is None:
             figures.kind = WAITING if now.status == "queued" else COMPUTING
             figures.instead = _first_words(now)
-        elif _changed(wanted, shown.spec):
+        elif shown.spec not in form.answers and _changed(wanted, shown.spec):
             figures.kind = EARLIER
         if shown.origin == "precomputed" and not live and not st.context.is_embedded:
             above.badge("Precomputed figure", icon=":material/inventory_2:", color="gray")
