@@ -139,7 +139,8 @@ def _run(name: str, settings: Settings, force: bool) -> bool:
     if settings.quick:
         print(f"{name}: works, {load['took_s']:.1f} s")
         return True
-    result = {"environment": found, "load": {**load, "forced": load["high"] and force}, **data}
+    load["forced"] = load["high"] and force
+    result: Data = {"environment": found, "load": load, **data}
     if settings.rows:
         result = with_earlier_rows(result, RESULTS / f"{name}.json", part.named_by)
     return keep(name, result, force)

@@ -3,6 +3,7 @@ and refusals.
 """
 
 import itertools
+from typing import Any
 
 import jax
 import numpy as np
@@ -83,7 +84,7 @@ def test_tasks_that_diverge_are_named_and_excluded():
 
 def test_runs_are_shown_as_they_end():
     spec = with_settings(AddingSpec(), {**SMALL, "num_seeds": 2, "outputs": ["linear", "swish"]})
-    partial = []
+    partial: list[Any] = []
     (key,) = spec.point_keys()
     compute(spec, load_data(spec), key, Progress(on_point=partial.append))
     assert [len(point.runs) for point in partial] == [1, 2, 3, 4]
@@ -143,7 +144,8 @@ def test_addition_error_refuses_other_shapes_and_no_parts():
 
 def test_ranks_are_chosen_and_named_as_ranks():
     """A click on a rank chooses it in the figure of added functions."""
-    preset = PRESETS["adding-adapters"]
+    spec = PRESETS["adding-adapters"].spec
+    assert isinstance(spec, AddingSpec)
     shown = shown_result(gallery_result("adding-adapters"))
     error, tasks, _ = FIGURES
     (chart,) = error.initial_charts(shown)
@@ -151,6 +153,6 @@ def test_ranks_are_chosen_and_named_as_ranks():
     assert choice.axis == chart.figure.layout.meta["cursor"] == "r"
     assert choice.words(16) == "r = 16"
     (added,) = tasks.initial_charts(shown)
-    assert f"at r = {preset.spec.widths[-1]}" in added.sentence
+    assert f"at r = {spec.widths[-1]}" in added.sentence
     names = [trace.name for trace in chart.figure.data if trace.name]
     assert any(name.startswith("A: layers of 64 neurons ∝") for name in names)
