@@ -443,7 +443,6 @@ SETTINGS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "debug_infs": lambda: jax.debug_infs(True),
     "rank_promotion": lambda: jax.numpy_rank_promotion("raise"),
     "dtype_promotion": lambda: jax.numpy_dtype_promotion("strict"),
-    "enable_x64": lambda: jax.enable_x64(True),
 }
 
 
