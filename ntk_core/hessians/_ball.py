@@ -66,7 +66,7 @@ STEPS_OF_A_WINDOW = 10
 SMALL_GAIN = 1e-3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BallSup:
     """A lower bound of the supremum over B(w0, radius), with its search.
 
@@ -95,6 +95,13 @@ class BallSup:
     converged: bool
     further: np.ndarray
     last_gain: float
+
+    def __repr__(self) -> str:
+        verdict = "" if self.converged else "; norms not converged"
+        return (
+            f"BallSup({self.quantity} up to {self.value:.4g} within {self.radius:g}, "
+            f"{self.at_center:.4g} at the center; {self.num_starts} ascents{verdict})"
+        )
 
 
 class Ascents(TypedDict, total=False):

@@ -30,7 +30,7 @@ NUM_STARTS = 3
 NUM_STEPS = 32
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BallEigenvalue:
     """An upper bound of the infimum of λ_min(K(w)) over B(w0, radius), with its search.
 
@@ -50,6 +50,12 @@ class BallEigenvalue:
     descent: np.ndarray
     radius: float
     num_starts: int
+
+    def __repr__(self) -> str:
+        return (
+            f"BallEigenvalue(down to {self.value:.4g} within {self.radius:g}, "
+            f"{self.at_center:.4g} at the center; {self.num_starts} directions)"
+        )
 
 
 @with_usual_settings

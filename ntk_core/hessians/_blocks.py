@@ -36,7 +36,7 @@ from ntk_core.traced import (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BlockNorms:
     """Spectral norms ‖H_{l,l'}‖ = ‖∂²φ_a/∂w_l ∂w_l'‖ of all pairs of trained layers.
 
@@ -54,6 +54,18 @@ class BlockNorms:
     residuals: np.ndarray
     converged: np.ndarray
     num_matvecs: int
+
+    def __repr__(self) -> str:
+        first, second = np.unravel_index(self.values.argmax(), self.values.shape)
+        largest = (
+            f"largest {self.values.max():.4g} at ({self.layers[first]}, {self.layers[second]})"
+        )
+        missing = int((~self.converged).sum())
+        verdict = f"{missing} entries not converged" if missing else "converged"
+        return (
+            f"BlockNorms({len(self.layers)} layers; {largest}; {verdict} "
+            f"in {self.num_matvecs} products)"
+        )
 
 
 @with_usual_settings

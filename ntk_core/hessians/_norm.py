@@ -58,7 +58,7 @@ MAX_MATVECS = 128
 Measured = Any  # a number, or an array with axes for several seeds and inputs
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SpectralEstimate:
     """A spectral norm with its certificate.
 
@@ -88,6 +88,21 @@ class SpectralEstimate:
     converged: Measured
     num_matvecs: Measured
     tolerance: float
+
+    def __repr__(self) -> str:
+        """One norm with its residual, or the range of many."""
+        values = np.asarray(self.value)
+        if not values.ndim:
+            verdict = "converged" if self.converged else "not converged"
+            return (
+                f"SpectralEstimate({values:.6g}; residual {self.residual:.1e}; "
+                f"{verdict} in {self.num_matvecs} products)"
+            )
+        shape = "×".join(map(str, values.shape))
+        converged = f"{np.count_nonzero(self.converged)} of {values.size} converged"
+        finite = values[np.isfinite(values)]  # norms out of range are NaN
+        between = f" from {finite.min():.4g} to {finite.max():.4g}" if finite.size else ""
+        return f"SpectralEstimate({shape} norms{between}; {converged})"
 
     def _repr_html_(self) -> str:
         parts = (self.value, self.residual, self.converged, self.num_matvecs)

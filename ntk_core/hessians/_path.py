@@ -15,7 +15,7 @@ from ntk_core.kernels import moving_of
 from ntk_core.traced import Inputs, Model, Route, Trainable, restricted, with_usual_settings
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PathSup:
     """A quantity along a path of parameters, such as training.
 
@@ -32,6 +32,13 @@ class PathSup:
     distances: np.ndarray
     quantity: str
     converged: bool
+
+    def __repr__(self) -> str:
+        verdict = "" if self.converged else "; norms not converged"
+        return (
+            f"PathSup({self.quantity} up to {self.value:.4g}; {len(self.values)} points, "
+            f"distances up to {self.distances.max():.4g}{verdict})"
+        )
 
 
 @with_usual_settings

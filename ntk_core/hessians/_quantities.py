@@ -38,7 +38,7 @@ CHAIN = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LayerQuantities:
     """Measured layer quantities of a chain of dense layers with linear output, at one input.
 
@@ -78,6 +78,10 @@ class LayerQuantities:
     q_221: float
     block_bounds: np.ndarray
     bound: float
+
+    def __repr__(self) -> str:
+        constants = f"Q_inf {self.q_inf:.4g}, Q_L {self.q_l:.4g}, Q_221 {self.q_221:.4g}"
+        return f"LayerQuantities({len(self.layers)} hidden layers; {constants}; bound {self.bound:.4g})"
 
 
 class _Measured(NamedTuple):

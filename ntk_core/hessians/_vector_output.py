@@ -28,7 +28,7 @@ MAX_ROUNDS = 20
 GAIN = 1e-3  # stop after a round with a smaller relative gain, as for the tolerance of a norm
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class VectorHessianNorm:
     """The spectral norm of the Hessian of a vector output, from below and above.
 
@@ -46,6 +46,13 @@ class VectorHessianNorm:
     outputs: np.ndarray
     weights: np.ndarray
     converged: bool
+
+    def __repr__(self) -> str:
+        verdict = "converged" if self.converged else "not converged"
+        return (
+            f"VectorHessianNorm(from {self.value:.4g} to {self.upper:.4g}; "
+            f"{len(self.outputs)} outputs; {verdict})"
+        )
 
 
 @with_usual_settings

@@ -15,7 +15,7 @@ from ntk_core.traced import accepted_targets
 from ntk_core.usual_settings import with_usual_settings
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LeaveOneOut:
     """Result of :func:`leave_one_out`.
 
@@ -29,6 +29,14 @@ class LeaveOneOut:
     changes: Float[np.ndarray, "n others C"]
     residuals: Float[np.ndarray, "n C"]
     jitter: float
+
+    def __repr__(self) -> str:
+        n, others, num_outputs = self.changes.shape
+        error = np.sqrt(np.mean(self.residuals**2)) if n else np.nan
+        return (
+            f"LeaveOneOut({n} points, {others} predictions, {num_outputs} outputs; "
+            f"root mean square of residuals {error:.4g})"
+        )
 
 
 @with_usual_settings

@@ -34,6 +34,14 @@ class KernelRegression(NamedTuple):
     condition: float
     variance: Float[np.ndarray, "..."] | None = None
 
+    def __repr__(self) -> str:
+        shape = "×".join(map(str, self.outputs.shape))
+        variance = "" if self.variance is None else ", with variances"
+        return (
+            f"KernelRegression({shape} predictions{variance}; condition {self.condition:.2g}, "
+            f"jitter {self.jitter:.0e})"
+        )
+
 
 @with_usual_settings
 def kernel_regression(
