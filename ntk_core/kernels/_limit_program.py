@@ -167,6 +167,10 @@ class Interpreter:
             order = eqn.params["permutation"]
             parts = [self._equation(eqn, [part])[0] for part in first.parts]
             return _side_by_side(parts, order.index(first.axis), name)
+        if name == "reduce_sum" and first.axis not in eqn.params["axes"]:
+            parts = [self._equation(eqn, [part])[0] for part in first.parts]
+            before = [axis for axis in eqn.params["axes"] if axis < first.axis]
+            return _side_by_side(parts, first.axis - len(before), name)
         if name not in LINEAR | ELEMENTWISE:
             raise refusal(name, "of concatenated branches")
         results: list[Value] = []

@@ -176,6 +176,24 @@ def test_concatenated_branches_match_a_recursion(x64):
     np.testing.assert_allclose(found.ntk, 8 * (slopes * tangent + values), rtol=1e-7)
 
 
+def test_concatenated_branches_are_sums_of_branches(x64):
+    """Over positions: one weight of concatenated features is a sum of one weight for each."""
+    x = IMAGES.reshape(2, 16, 2)[:, :3]
+    params = drawn(a=(2, 6), b=(2, 4), v=(10, 1), one=(6, 1), two=(4, 1))
+
+    def together(p: Any, x: Any) -> Any:
+        both = jnp.concatenate([jax.nn.relu(x @ p["a"]), x @ p["b"]], axis=-1)
+        return both.mean(axis=1) @ p["v"]
+
+    def apart(p: Any, x: Any) -> Any:
+        one = jax.nn.relu(x @ p["a"]).mean(axis=1) @ p["one"]
+        return one + (x @ p["b"]).mean(axis=1) @ p["two"]
+
+    first, second = (infinite_width(each, params, x, weight_std=ONES) for each in (together, apart))
+    np.testing.assert_allclose(first.ntk, second.ntk, rtol=1e-12)
+    np.testing.assert_allclose(first.nngp, second.nngp, rtol=1e-12)
+
+
 @pytest.mark.slow  # compiles draws of heads, 10 s
 def test_attention_has_the_kernel_of_infinitely_many_heads(x64):
     net = Attention(num_heads=4, head_dim=3, causal=True)
