@@ -18,7 +18,7 @@ from jaxtyping import PyTree
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels._generic import as_function, as_it_is, moving_of
 from ntk_core.kernels._scale import exponent_of, widened
-from ntk_core.traced import Apply, Model, Rows
+from ntk_core.traced import Apply, Model, Rows, layout_of
 
 SMALL_ENTRY = 1e-28  # below, rounding of float32 entries is no longer relative to their size
 DIGITS = 4  # of smaller entries that the type still represents; our choice
@@ -72,8 +72,10 @@ def refuse_out_of_range(net: Model, params: PyTree, x: Rows, kernel: PyTree) -> 
     """Refuse a kernel whose entries overflow or vanish although the gradients do not.
 
     Raises:
-        InvalidInput: with the size of the entries, and the remedy.
+        InvalidInput: with the size of the entries, and the remedy; for trees, with a row that has
+            no outputs.
     """
+    _refuse_rows_without_outputs(net, params, x, kernel)
     decimal = _decimal_beyond(net, params, x, kernel)
     if decimal is None:
         return
@@ -85,6 +87,27 @@ def refuse_out_of_range(net: Model, params: PyTree, x: Rows, kernel: PyTree) -> 
         f"outputs in other units, such as f / 1e{decimal / 2:.0f}; entries of {dtype} are from "
         f"{float(limits.tiny):.0e} to {float(limits.max):.0e}",
     )
+
+
+def _refuse_rows_without_outputs(net: Model, params: PyTree, x: Rows, kernel: PyTree) -> None:
+    """Refuse rows of a tree whose outputs are not finite although those of others are.
+
+    A mask that selects nothing divides by 0. Rows of one array are kept, with kernels of NaN.
+    """
+    leaves = [*jax.tree.leaves(params), x, *jax.tree.leaves(kernel)]
+    if layout_of(net) is None or any(isinstance(each, jax.core.Tracer) for each in leaves):
+        return
+    if all(_largest(leaf) < math.inf for leaf in jax.tree.leaves(kernel)):
+        return
+    outputs = np.asarray(as_function(net)(params, jnp.asarray(x)))
+    is_lost = ~np.isfinite(outputs).reshape(len(outputs), -1).all(axis=1)
+    if is_lost.any() and not is_lost.all():
+        lost = ", ".join(map(str, np.flatnonzero(is_lost)[:5]))
+        raise InvalidInput(
+            "x",
+            f"rows {lost}, whose outputs are not finite,",
+            "rows with finite outputs; a mask that selects nothing divides by 0",
+        )
 
 
 def _decimal_beyond(net: Model, params: PyTree, x: Rows, kernel: PyTree) -> float | None:

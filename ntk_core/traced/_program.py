@@ -36,7 +36,7 @@ from ntk_core.traced._positions import indices, positions_of, z_of
 from ntk_core.traced._same_outputs import summed_products
 from ntk_core.traced._uses import Avals, Found, Use, find_uses
 
-Apply = Callable[[PyTree, Array], Array]
+Apply = Callable[[PyTree, Any], Array]  # of parameters and inputs, an array or a tree
 Model = Network | Apply
 Rows = Array | np.ndarray
 Parts = dict[str, Array]  # by name of the use or parameter

@@ -164,6 +164,19 @@ def test_trees_that_cannot_be_used(problem):
         ntk_core.empirical_ntk(of_tree, params, x, {**x, "ids": x["ids"] * 1.0})
 
 
+def test_mask_that_selects_nothing_is_refused_by_row(problem):
+    params, x, _ = problem
+
+    def of_mean(params, x):
+        mask = x["text"][0][..., None]
+        return (params["table"][x["ids"]] * mask).sum(1) / mask.sum(1) @ params["out"]
+
+    mask = x["text"][0].copy()
+    mask[2] = False
+    with pytest.raises(InvalidInput, match=r"rows 2, whose outputs .* a mask that selects nothing"):
+        ntk_core.empirical_ntk(of_mean, params, {**x, "text": (mask, x["text"][1])})
+
+
 def test_one_input_of_lists(x64):
     def apply(w, x):
         return ((x["a"] @ w) ** 2)[:, None]

@@ -243,6 +243,7 @@ def test_choices_that_match_nothing(problem):
         ("hed.w", "'hed.w', which matches no parameter, .* use head.w, the nearest name"),
         ("base.steps", "which matches only the constant base.steps"),
         (lambda name: False, "a choice of none of 7 parameters"),
+        (jax.tree.map(lambda _: False, params), "a choice of none of 7 parameters"),
         (lambda name: 1, "a function that returns int for base.shift"),
         ({"base": True}, "booleans in a tree like"),
         (3, "int cannot be used; use names such as"),

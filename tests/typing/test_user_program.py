@@ -1,5 +1,6 @@
 """Types for users: every public name, and a user's program under strict checks."""
 
+import json
 import os
 import re
 import subprocess
@@ -56,6 +57,7 @@ try:
     result = linearity_lab.compute("liu-fig1-left", widths=(4, 8), num_seeds=1, training=training)
 except linearity_lab.InvalidSpec as error:
     print(error.problems[0])
+    raise
 steps: int = result.spec.training.max_steps
 widths = [point.width + 1 for point in result.points]
 number: int = linearity_lab.estimate(KernelChangeSpec(widths=(4,), num_seeds=1)).num_points
@@ -78,18 +80,91 @@ for name, graph in example_graphs().items():
     verdicts[name] = graph_verdict(graph, 100, (5,)).becomes_linear
 """
 
+MEASURES = """
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+import ntk_core
+
+Params = dict[str, dict[str, Array]]
+Batch = dict[str, Array]
+
+
+def encoder(params: Params, x: Batch) -> Array:
+    embedded = params["table"]["w"][x["ids"]] * x["mask"][..., None]
+    mean = embedded.sum(axis=1) / x["mask"].sum(axis=1, keepdims=True)
+    return jnp.tanh(mean @ params["body"]["w"]) @ params["head"]["w"]
+
+
+def drawn(key: Array) -> Params:
+    shapes = {"table": (11, 4), "body": (4, 8), "head": (8, 3)}
+    keys = jax.random.split(key, len(shapes))
+    return {
+        name: {"w": jax.random.normal(each, shape) / shape[0] ** 0.5}
+        for each, (name, shape) in zip(keys, shapes.items(), strict=True)
+    }
+
+
+def is_adapted(name: str) -> bool:
+    return name.startswith("head")
+
+
+params = drawn(jax.random.key(0))
+x: Batch = {"ids": jnp.arange(12).reshape(4, 3) % 11, "mask": jnp.ones((4, 3))}
+y = jax.nn.one_hot(jnp.arange(4) % 3, 3)
+
+kernel: Array = ntk_core.empirical_ntk(encoder, params, x, trainable="head.*")
+traced: Array = ntk_core.empirical_ntk(encoder, params, x, trace_outputs=True, route="plain")
+parts: dict[str, Array] = ntk_core.empirical_ntk(encoder, params, x, per_layer=True)
+diagonal: float = float(jnp.trace(traced))
+change = float(ntk_core.kernel_change(kernel, 1.1 * kernel))
+
+norm = ntk_core.hessian_norm(encoder, params, x, -1, batched=True, trainable=is_adapted)
+norms: list[float] = [float(each) for each in np.asarray(norm.value)]
+all_outputs = ntk_core.hessian_norm(encoder, params, x, None, batched=True)
+
+hessian = ntk_core.loss_hessian(encoder, params, x, y, "cross-entropy")
+matrix = ntk_core.gauss_newton(encoder, params, x, y, "cross-entropy", trainable=["head.w"])
+expected = ntk_core.fisher(encoder, params, x, loss="cross-entropy")
+size: tuple[int, int] = matrix.shape
+largest = float(hessian.norm().value)
+leading = hessian.eigenpairs(2).eigenvalues[0]
+trace: float = expected.trace().value
+
+linear = ntk_core.linearize(encoder, params)
+outputs: Array = linear(params, x)
+history = ntk_core.train(encoder, params, x, y, trainable="head", max_steps=2, learning_rate=0.1)
+after = history.params
+report = ntk_core.linearity_report(encoder, params, after, x)
+print(diagonal, change, norms, size, largest, leading, trace, outputs.shape, report)
+
+
+def dense(params: dict[str, Array], x: Array) -> Array:
+    return jax.nn.relu(x @ params["w"]) @ params["v"]
+
+
+wide = {"w": jnp.ones((3, 16)), "v": jnp.ones((16, 1))}
+limit = ntk_core.infinite_width(dense, wide, jnp.ones((2, 3)), weight_std={"*": 0.1})
+entry: float = limit.ntk[0, 0].item()
+"""
+
 
 @pytest.mark.slow  # mypy reads all code behind the public API
 def test_program_and_public_names_pass_mypy_strict(tmp_path):
     """Without this project's mypy settings, as for users;
     the only error is a name that does not exist.
     """
-    config, program, names = (tmp_path / name for name in ("mypy.ini", "program.py", "names.py"))
+    config, program, measures, names = (
+        tmp_path / name for name in ("mypy.ini", "program.py", "measures.py", "names.py")
+    )
     config.write_text(
         "[mypy]\nstrict = True\n[mypy-optax.*,scipy.*,lazy_loader.*]\nignore_missing_imports = "
         "True\n"
     )
     program.write_text(PROGRAM)
+    measures.write_text(MEASURES)
     names.write_text(
         "\n".join(
             [
@@ -113,7 +188,7 @@ def test_program_and_public_names_pass_mypy_strict(tmp_path):
         "MYPYPATH": str(ROOT),
     }  # as installed
     shown = subprocess.run(
-        [*command, str(program), str(names)],
+        [*command, str(program), str(measures), str(names)],
         cwd=tmp_path,
         env=environment,
         capture_output=True,
@@ -128,3 +203,32 @@ def test_program_and_public_names_pass_mypy_strict(tmp_path):
     assert [name for name, kind in revealed.items() if kind == '"Any"'] == []
     parts = ("net: ntk_core.", "Network", "x1: ", "per_layer: Literal[True]", "Array")
     assert all(part in revealed["ntk_core.empirical_ntk"] for part in parts)
+
+
+@pytest.mark.slow  # pyright reads all code behind the public API
+def test_programs_pass_pyright(tmp_path):
+    settings = {"typeCheckingMode": "standard", "extraPaths": [str(ROOT)], "pythonVersion": "3.11"}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
+    (tmp_path / "program.py").write_text(PROGRAM)
+    (tmp_path / "measures.py").write_text(MEASURES + "wrong: int = ntk_core.infinite_width\n")
+    command = [sys.executable, "-m", "basedpyright", "--pythonpath", sys.executable]
+    shown = subprocess.run(
+        [*command, "--outputjson"], cwd=tmp_path, capture_output=True, text=True, check=False
+    ).stdout
+    problems = json.loads(shown)["generalDiagnostics"]
+    assert [each["rule"] for each in problems] == ["reportAssignmentType"], problems
+
+
+@pytest.mark.slow  # compiles ten measures
+def test_measures_run(tmp_path):
+    """The program also runs, and its numbers are finite."""
+    ended = subprocess.run(
+        [sys.executable, "-c", MEASURES],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "nan" not in ended.stdout
