@@ -182,13 +182,11 @@ def with_margin(
 def drawn_values(figure: go.Figure, row: int = 1) -> list[float]:
     """Return all numbers on the vertical axis of a row of a figure with one column."""
     axis = "y" if row == 1 else f"y{row}"
-    return [
-        value
-        for trace in figure.data
-        if (trace.yaxis or "y") == axis
-        for value in trace.y
-        if value is not None
-    ]
+    drawn: list[float] = []
+    for trace in figure.data:
+        if (trace.yaxis or "y") == axis:
+            drawn += [value for value in trace.y if value is not None]
+    return drawn
 
 
 def add_level(

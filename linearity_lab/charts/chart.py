@@ -203,13 +203,14 @@ def _without_far_points(trace: go.Scatter, inside: Sequence[bool]) -> go.Scatter
 
 def drawn_rows(figure: go.Figure) -> list[dict[str, object]]:
     """Return one row per point of the figure, unless the chart has a table."""
-    return [
-        {"line": trace.name or "", "x": x, "y": y}
-        for trace in figure.data
-        if trace.x is not None and is_curve(trace)
-        for x, y in zip(trace.x, trace.y, strict=True)
-        if x is not None
-    ]
+    rows: list[dict[str, object]] = []
+    for trace in figure.data:
+        if trace.x is None or not is_curve(trace):
+            continue
+        for x, y in zip(trace.x, trace.y, strict=True):
+            if x is not None:
+                rows.append({"line": trace.name or "", "x": x, "y": y})
+    return rows
 
 
 def enlarged(figure: go.Figure, factor: float, height: int) -> go.Figure:

@@ -128,12 +128,12 @@ def against_width(points: Points, spec: HorizonSpec, of: str) -> Chart:
         caption.append(
             "Percentages: difference of outputs at convergence, where the horizon is never reached."
         )
+    drawn = []
+    for each in relative:
+        if any(math.isfinite(dot.value) or dot.why for dot in each.dots):
+            drawn.append(each)
     chart = sweep(
-        [
-            each
-            for each in relative
-            if any(math.isfinite(dot.value) or dot.why for dot in each.dots)
-        ],
+        drawn,
         width_axis(spec.widths),
         "horizon / at the least width",
         "horizon",

@@ -81,12 +81,13 @@ class Line:
     @functools.cached_property
     def means(self) -> list[tuple[float, Mean]]:
         """Return (position, mean) at every value with converged runs, ascending."""
-        counted = [[dot for dot in dots if dot.counts] for dots in self.by_value.values()]
-        return [
-            (mean([dot.place for dot in dots]).value, mean([dot.value for dot in dots]))
-            for dots in counted
-            if dots
-        ]
+        found = []
+        for dots in self.by_value.values():
+            counted = [dot for dot in dots if dot.counts]
+            if counted:
+                place = mean([dot.place for dot in counted]).value
+                found.append((place, mean([dot.value for dot in counted])))
+        return found
 
     def remarks(self, axis: "Axis", *, brief: bool = False) -> list[str]:
         """Return the remarks beside its exponent."""
@@ -178,11 +179,12 @@ class Measure(Generic[Run]):
         self, runs: Iterable[tuple[float, Run]], note: str | Callable[[Run], str] = ""
     ) -> list[Dot]:
         """Return the numbers of runs at these places."""
-        counted = not self.before_training
-        return [
-            trained_dot(
-                at, value, run, note if isinstance(note, str) else note(run), converged_only=counted
-            )
-            for at, run in runs
-            if (value := self.of(run)) is not None
-        ]
+        dots = []
+        for place, run in runs:
+            value = self.of(run)
+            if value is None:
+                continue
+            words = note if isinstance(note, str) else note(run)
+            dot = trained_dot(place, value, run, words, converged_only=not self.before_training)
+            dots.append(dot)
+        return dots

@@ -349,7 +349,9 @@ def _band(line: Line, *, is_log: bool) -> JSON | None:
 def _seeds(line: Line, axis: Axis, symbol: str, *, is_log: bool) -> JSON | None:
     """Draw one faint mark per run; runs that no mean counts are open."""
     style = line.style
-    dots = [dot for dot in line.dots if math.isfinite(dot.value) and (dot.value > 0 or not is_log)]
+    dots = [dot for dot in line.dots if math.isfinite(dot.value)]
+    if is_log:
+        dots = [dot for dot in dots if dot.value > 0]
     if not dots:
         return None
     errors = [dot.error for dot in dots]
@@ -415,7 +417,9 @@ def _mean_curve(line: Line, axis: Axis, symbol: str) -> JSON | None:
 
 def _marks(lines: Sequence[Line]) -> Iterator[JSON]:
     """Draw a legend entry for every mark of runs that did not converge, with their number."""
-    counts = Counter(dot.outcome for line in lines for dot in line.dots if dot.why and dot.outcome)
+    counts: Counter[str] = Counter()
+    for line in lines:
+        counts.update(dot.outcome for dot in line.dots if dot.why and dot.outcome)
     for outcome, count in sorted(counts.items()):
         title = OUTCOME_TITLES[outcome]
         style = Style(GUIDE_COLOR, "", "circle", f"{title}: {num_runs(count)}")

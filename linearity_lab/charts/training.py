@@ -136,21 +136,23 @@ def along_runs(
         takeaway: by default where each quantity ends.
     """
     rows = list(dict.fromkeys(each.row for each in quantities if each.row))
-    curves = [
-        Curve(
-            each.style or style(run),
-            _records(run, x),
-            _records(run, each.of),
-            each.what,
-            getattr(run, "seed", None),
-            row := rows.index(each.row) + 1,
-            in_legend=row == 1,
-            is_first=place < num_strong,
-        )
-        for place, run in enumerate(runs)
-        for each in quantities
-        if each.row
-    ]
+    curves = []
+    for place, run in enumerate(runs):
+        for each in quantities:
+            if each.row is None:
+                continue
+            row = rows.index(each.row) + 1
+            curve = Curve(
+                each.style or style(run),
+                _records(run, x),
+                _records(run, each.of),
+                each.what,
+                getattr(run, "seed", None),
+                row,
+                in_legend=row == 1,
+                is_first=place < num_strong,
+            )
+            curves.append(curve)
     figure = along_training(curves, rows, x_title, log_x=log_x)
     if len(rows) > MOST_IN_PLACE:
         figure.update_layout(height=ROW_HEIGHT * len(rows))
@@ -196,55 +198,80 @@ def along_training(
     """
     groups = list(dict.fromkeys(curve.in_legend_as for curve in curves if len(curve.x)))
     first = groups[:MOST_CURVES] if first is None else first
+    traces = []
+    for curve, entry in _with_entries(curves):
+        log_y = rows[curve.row - 1].scale == "log"
+        traces.append(_trace(curve, log_x=log_x, log_y=log_y, entry=entry))
+    across = _places(curves, last, log_x=log_x)
+    figure = go.Figure(traces, _layout(rows, traces, across, x_title, log_x=log_x))
+    if len(rows) == 1 and rows[0].scale != "from 0" and figure.layout.yaxis.range and across:
+        seen = [each for each in curves if each.in_legend and each.is_first]
+        seen = [each for each in seen if each.in_legend_as in first]
+        add_end_labels(figure, _ends(seen, figure, log_x=log_x), log_x=log_x)
+    hide(figure, {group: group for group in groups if group not in first})
+    return figure
+
+
+def _with_entries(curves: Sequence[Curve]) -> list[tuple[Curve, bool]]:
+    """Pair each curve with whether it has an entry in the legend, the first of each group.
+
+    Marks have no size in the legend, so a marked curve gets an entry without points before it.
+    """
     drawn: list[tuple[Curve, bool]] = []
     named: set[str] = set()
     for curve in curves:
         entry = curve.in_legend and curve.in_legend_as not in named
         if entry:
             named.add(curve.in_legend_as)
-        if entry and curve.marked is not None:  # marks have no size in the legend
+        if entry and curve.marked is not None:
             drawn.append((replace(curve, x=(), y=(), marks=MARK, marked=None, is_first=True), True))
             entry = False
         drawn.append((curve, entry))
-    traces = [
-        _trace(curve, log_x=log_x, log_y=rows[curve.row - 1].scale == "log", entry=yes)
-        for curve, yes in drawn
-    ]
-    across = [x for curve in curves for x in curve.x if x <= last and (x > 0 or not log_x)]
-    ends = {"range": with_margin(across, log=log_x)} if across else {}
+    return drawn
+
+
+def _places(curves: Sequence[Curve], last: float, *, log_x: bool) -> list[float]:
+    """Return the steps or times of all curves that the horizontal axis can show."""
+    places: list[float] = []
+    for curve in curves:
+        shown = [x for x in curve.x if x <= last]
+        if log_x:
+            shown = [x for x in shown if x > 0]
+        places += shown
+    return places
+
+
+def _layout(
+    rows: Sequence[Row],
+    traces: Sequence[JSON],
+    across: Sequence[float],
+    x_title: str,
+    *,
+    log_x: bool,
+) -> JSON:
+    """Return the axes of all rows with their ranges, ticks and titles."""
     axes = _axes(tuple(row.share for row in rows))
-    layout = look(
-        {
-            name: log_x if name[0] == "x" else rows[int(name[5:] or 1) - 1].scale == "log"
-            for name in axes
-        }
-    )
+    are_log = {}
+    for name in axes:
+        row_of_axis = rows[int(name[5:] or 1) - 1]  # xaxis, yaxis, xaxis2, …
+        are_log[name] = log_x if name[0] == "x" else row_of_axis.scale == "log"
+    layout = look(are_log)
     layout["meta"] = {"cursor": x_title}
+    ends = {"range": with_margin(across, log=log_x)} if across else {}
+    ticks = log_ticks(across, 0) if log_x else {}
     for index, row in enumerate(rows, start=1):
         x, y = _axes_of(index)
-        values = [
-            value
-            for trace in traces
-            if trace["yaxis"] == y
-            for value in trace["y"]
-            if value is not None
-        ]
+        values: list[float] = []
+        for trace in traces:
+            if trace["yaxis"] == y:
+                values += [value for value in trace["y"] if value is not None]
         across_row = layout[f"xaxis{x[1:]}"]
         along_row = layout[f"yaxis{y[1:]}"]
         along_row |= axes[f"yaxis{y[1:]}"] | _vertical(row, values)
         along_row["title"]["text"] = row.title
-        across_row |= axes[f"xaxis{x[1:]}"] | ends | (log_ticks(across, 0) if log_x else {})
+        across_row |= axes[f"xaxis{x[1:]}"] | ends | ticks
     across_row["title"]["text"] = x_title
-    figure = go.Figure(traces, layout)
-    if len(rows) == 1 and rows[0].scale != "from 0" and figure.layout.yaxis.range and across:
-        seen = [
-            curve
-            for curve in curves
-            if curve.in_legend and curve.is_first and curve.in_legend_as in first
-        ]
-        add_end_labels(figure, _ends(seen, figure, log_x=log_x), log_x=log_x)
-    hide(figure, {group: group for group in groups if group not in first})
-    return figure
+    return layout
 
 
 @functools.cache

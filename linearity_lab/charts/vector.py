@@ -135,17 +135,16 @@ def _strokes_of(trace: go.Scatter, log_x: bool, log_y: bool, most: int) -> list[
         elif math.isfinite(x) and math.isfinite(y):
             parts[-1].append((float(x), float(y)))
     color = trace.line.color or trace.marker.color
+    if not isinstance(color, str):
+        color = INK
+    dash = trace.line.dash or "solid"
     dots = "lines" not in (trace.mode or "lines")
-    return [
-        Stroke(
-            [*part[:: max(1, len(part) // most)], part[-1]],
-            color if isinstance(color, str) else INK,
-            trace.line.dash or "solid",
-            dots or len(part) == 1,
-        )
-        for part in parts
-        if part
-    ]
+    strokes = []
+    for part in parts:
+        if part:
+            thinned = [*part[:: max(1, len(part) // most)], part[-1]]
+            strokes.append(Stroke(thinned, color, dash, dots or len(part) == 1))
+    return strokes
 
 
 def _cells(values: Sequence[Sequence[float]]) -> str:
@@ -155,14 +154,15 @@ def _cells(values: Sequence[Sequence[float]]) -> str:
     high = max(flat)
     side = (HEIGHT - 2 * MARGIN) / len(values)
     left = (WIDTH - side * len(values)) / 2
-    boxes = "".join(
-        f'<rect x="{left + j * side:.1f}" y="{MARGIN + i * side:.1f}" width="{side:.1f}" '
-        f'height="{side:.1f}" fill="{BLUE}" '
-        f'fill-opacity="{0.08 + 0.92 * (value - low) / ((high - low) or 1):.2f}"/>'
-        for i, row in enumerate(values)
-        for j, value in enumerate(row)
-    )
-    return _picture(boxes, axes=False)
+    boxes = []
+    for i, row in enumerate(values):
+        for j, value in enumerate(row):
+            opacity = 0.08 + 0.92 * (value - low) / ((high - low) or 1)
+            boxes.append(
+                f'<rect x="{left + j * side:.1f}" y="{MARGIN + i * side:.1f}" width="{side:.1f}" '
+                f'height="{side:.1f}" fill="{BLUE}" fill-opacity="{opacity:.2f}"/>'
+            )
+    return _picture("".join(boxes), axes=False)
 
 
 def letters(text: str) -> str:
