@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import plotly.graph_objects as go
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from linearity_lab.charts.chart import AnyPoint, Chart
 from linearity_lab.charts.figure import Shown, shown_result
@@ -313,6 +314,7 @@ def _panel(
     live: bool,
 ) -> None:
     """Show progress, then figures; before the first point, the previous figures."""
+    is_embedded = st.context.is_embedded
     notice = st.container()  # reserves its place while empty, so that figures do not move
     above = st.container(
         key=f"{page}.above",
@@ -320,65 +322,42 @@ def _panel(
         vertical_alignment="center",
         horizontal_alignment="distribute",
     )
-    with notice:
-        # Otherwise progress replaces Run.
-        of_job = (
-            None if now is None else (followed if st.context.is_embedded else _outcome)(page, now)
-        )
+    of_job = None
+    if now is not None:
+        with notice:
+            # On a page that is not embedded, progress replaces Run.
+            of_job = followed(page, now) if is_embedded else _outcome(page, now)
     before: _Before | None = st.session_state.get(_BEFORE)
-    before = before if before is not None and before.page == page else None  # not of a current run
-    shown = of_job or (None if now is None or before is None else before.shown)
-    if shown is None or (now is None and of_job is None):
-        saved = first_answer(form.spec) if form.spec is not None else None
-        result = saved or (gallery_result(form.preset.name) if shown is None else None)
-        shown = shown_result(result) if result is not None else shown
+    if before is not None and before.page != page:
+        before = None
+    active = now if live else None  # the job that this page watches
+    shown = of_job or _without_points(form, now, before)
     if shown is None:
-        words = "Press Run: the points appear here one by one."
-        if live and now is not None:
-            is_waiting = now.status == "queued"
-            words = "Waiting to begin…" if is_waiting else "Computing the first point…"
-        notice.container(key=f"{page}.{FIRST}").info(words)
+        notice.container(key=f"{page}.{FIRST}").info(_words_of_nothing(active))
         return
     imported = imported_words(shown.points)
-    if imported and not st.context.is_embedded:
+    if imported and not is_embedded:
         above.badge("Imported", icon=":material/upload_file:", color="orange", help=f"{imported}.")
     figures = Figures(page, [shown.spec], growing=live)
     # A stopped job is shown above the previous figures, so that Stop redraws nothing.
-    halted = (
-        now is not None
-        and now.status in ("cancelled", "stopped")
-        and not live
-        and not _changed(form.spec, shown.spec)
-    )
-    above_earlier = of_job is not None and (live or halted)
+    is_stopped = now is not None and now.status in ("cancelled", "stopped") and not live
+    is_halted = is_stopped and not _changed(form.spec, shown.spec)
+    above_earlier = of_job is not None and (live or is_halted)
+    overlaid = ""  # the settings in which the previous figures differ, drawn pale behind
     if not above_earlier:
-        wanted: SpecPart | None = now.spec if live and now is not None else form.spec
-        if live and now is not None and of_job is None:
-            figures.kind = WAITING if now.status == "queued" else COMPUTING
-            figures.instead = _first_words(now)
-        elif shown.spec not in form.answers and _changed(wanted, shown.spec):
-            figures.kind = EARLIER
-        if shown.origin == "precomputed" and not live and not st.context.is_embedded:
-            above.badge("Precomputed figure", icon=":material/inventory_2:", color="gray")
-        changed = "" if shown.spec in form.answers else _changed(wanted, shown.spec)
-        if changed:
-            with above.container(key=f"{page}.earlier"):  # the style sheet makes the figures pale
-                remedy = (
-                    "" if live or st.context.is_embedded else " Press Run to update the figure."
-                )
-                st.caption(f"Settings changed ({changed}).{remedy}")
-    elif before is not None and (changed := _changed(shown.spec, before.shown.spec)):
+        _say_what_is_shown(page, form, active, shown, figures, above, has_points=of_job is not None)
+    elif before is not None:
+        overlaid = _changed(shown.spec, before.shown.spec)
+    if overlaid and before is not None:
         figures.ghosts = before.figures
         figures.laid_over = before.laid_over
     draw(shown, figures)
     link(figures)
     if figures.ghosts and any(both is not own for own, both in figures.laid_over.values()):
-        above.caption(f"Pale curves show the previous settings ({changed} changed).")
-    if not above_earlier or (halted and before is None):
-        st.session_state[_BEFORE] = _Before(
-            page, shown, {key: each.figure for key, each in figures.charts.items()}
-        )
-    is_embedded = st.context.is_embedded
+        above.caption(f"Pale curves show the previous settings ({overlaid} changed).")
+    if not above_earlier or (is_halted and before is None):
+        drawn = {key: each.figure for key, each in figures.charts.items()}
+        st.session_state[_BEFORE] = _Before(page, shown, drawn)
     # Elsewhere the provenance below the figures states it.
     if imported and (is_embedded or shown.result is None):
         st.caption(f"{imported}.")
@@ -386,14 +365,60 @@ def _panel(
         return
     with above:
         name = page.replace("_", "-")
-        export_menu.export_menu(
-            name,
-            title,
-            [export_menu.Taken(name, shown.spec, shown.result)],
-            {**drawings, **figures.charts},
-        )
+        taken = [export_menu.Taken(name, shown.spec, shown.result)]
+        export_menu.export_menu(name, title, taken, {**drawings, **figures.charts})
     if shown.result is not None:
         provenance_footer(shown.result)
+
+
+def _without_points(
+    form: SpecForm[AnySpec], now: Snapshot | None, before: _Before | None
+) -> Shown | None:
+    """Return what a page shows without points of a job.
+
+    With a job the previous figures stay, if any. Otherwise it is the first answer to these
+    settings if that is known, else the gallery's figure of the preset.
+    """
+    if now is not None and before is not None:
+        return before.shown
+    saved = first_answer(form.spec) if form.spec is not None else None
+    saved = saved or gallery_result(form.preset.name)
+    return shown_result(saved) if saved is not None else None
+
+
+def _words_of_nothing(active: Snapshot | None) -> str:
+    """Say what happens where no figure can be shown yet."""
+    if active is None:
+        return "Press Run: the points appear here one by one."
+    is_waiting = active.status == "queued"
+    return "Waiting to begin…" if is_waiting else "Computing the first point…"
+
+
+def _say_what_is_shown(
+    page: str,
+    form: SpecForm[AnySpec],
+    active: Snapshot | None,
+    shown: Shown,
+    figures: Figures,
+    above: DeltaGenerator,
+    *,
+    has_points: bool,
+) -> None:
+    """Label figures that are not of the running job: precomputed, or of other settings."""
+    wanted: SpecPart | None = active.spec if active is not None else form.spec
+    changed = "" if shown.spec in form.answers else _changed(wanted, shown.spec)
+    if active is not None and not has_points:
+        figures.kind = WAITING if active.status == "queued" else COMPUTING
+        figures.instead = _first_words(active)
+    elif changed:
+        figures.kind = EARLIER
+    can_run = active is None and not st.context.is_embedded
+    if shown.origin == "precomputed" and can_run:
+        above.badge("Precomputed figure", icon=":material/inventory_2:", color="gray")
+    if changed:
+        remedy = " Press Run to update the figure." if can_run else ""
+        with above.container(key=f"{page}.earlier"):  # the style sheet makes the figures pale
+            st.caption(f"Settings changed ({changed}).{remedy}")
 
 
 def _first_words(now: Snapshot) -> str:
