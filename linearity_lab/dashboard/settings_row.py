@@ -126,46 +126,70 @@ def all_settings(
     # Widgets stay in place while the panel is open, also if they change.
     changed = st.session_state.setdefault(at_opening, [each.name for each in form.changed()])
     with panel:
-        with st.container(horizontal=True, vertical_alignment="center"):
-            sought = st.text_input(
-                "Search the settings",
-                key=f"{form.page}.search",
-                placeholder="Search the settings",
-                icon=":material/search:",
-                label_visibility="collapsed",
-            )
-            st.button(
-                "Close",
-                key=f"{form.page}.close_settings",
-                icon=":material/close:",
-                on_click=lambda: st.session_state.update({opened: False}),
-                width="content",
-            )
+        sought = _search(form.page, opened)
         if first is not None:
             first(form)
-        # A slider in the row has fixed stops: the panel takes exact values.
-        shown_above = [name for name in controls if isinstance(name, str)]
-        left = [
-            setting
-            for setting in form.used("")
-            if setting.name not in elsewhere
-            and (setting.name not in shown_above or setting.entry == "list")
-        ]
-        shared = {
-            heading: (*groups.get(heading, ()), *prefixes)
-            for heading, prefixes in SHARED_GROUPS.items()
-        }
-        own = {heading: prefixes for heading, prefixes in groups.items() if heading not in shared}
+        left = _without_widget(form, controls, elsewhere)
         first_ones = [each for each in left if each.name in changed]
         left = [each for each in left if each not in first_ones]
         _group(form, CHANGED, first_ones, sought)
-        for heading, prefixes in {**own, **shared}.items():
-            # In the order of the group's prefixes, which may differ from the spec's.
-            members = list(
-                dict.fromkeys(s for prefix in prefixes for s in left if s.name.startswith(prefix))
-            )
+        for heading, prefixes in _headings(groups).items():
+            members = _beginning_with(prefixes, left)
             left = [setting for setting in left if setting not in members]
             _group(form, heading, members, sought)
+
+
+def _search(page: str, opened: str) -> str:
+    """Show the search and the button that closes the panel; return the text that is sought."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        sought = st.text_input(
+            "Search the settings",
+            key=f"{page}.search",
+            placeholder="Search the settings",
+            icon=":material/search:",
+            label_visibility="collapsed",
+        )
+        st.button(
+            "Close",
+            key=f"{page}.close_settings",
+            icon=":material/close:",
+            on_click=lambda: st.session_state.update({opened: False}),
+            width="content",
+        )
+    return sought
+
+
+def _without_widget(
+    form: SpecForm[AnySpec], controls: Sequence[Control], elsewhere: Sequence[str]
+) -> list[Setting]:
+    """Return the used settings that no widget outside the panel sets exactly."""
+    found = []
+    for setting in form.used(""):
+        # A slider in the row has fixed stops: the panel takes exact values.
+        is_set_above = setting.name in controls and setting.entry != "list"
+        if setting.name not in elsewhere and not is_set_above:
+            found.append(setting)
+    return found
+
+
+def _headings(groups: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    """Return the headings with prefixes of their settings, the page's own first."""
+    found = {
+        heading: tuple(prefixes)
+        for heading, prefixes in groups.items()
+        if heading not in SHARED_GROUPS
+    }
+    for heading, prefixes in SHARED_GROUPS.items():
+        found[heading] = (*groups.get(heading, ()), *prefixes)
+    return found
+
+
+def _beginning_with(prefixes: Sequence[str], settings: Sequence[Setting]) -> list[Setting]:
+    """Return settings in the order of these prefixes, which may differ from that of the spec."""
+    found: list[Setting] = []
+    for prefix in prefixes:
+        found += [each for each in settings if each.name.startswith(prefix) and each not in found]
+    return found
 
 
 def _group(form: SpecForm[AnySpec], heading: str, members: Sequence[Setting], sought: str) -> None:

@@ -427,12 +427,11 @@ class Jobs:
             self._share_place_of_previews(running)
             if first is None or first.is_abandoned or len(running) < self._limits.num_workers:
                 return
-            yielding = [
-                job
-                for job in running
-                if job.computation is not None
-                and (job.is_abandoned or (job.is_preview and not first.is_preview))
-            ]
+            yielding = []
+            for job in running:
+                comes_after = job.is_abandoned or (job.is_preview and not first.is_preview)
+                if job.computation is not None and comes_after:
+                    yielding.append(job)
             if yielding:
                 longest = min(yielding, key=lambda job: (not job.is_preview, job.left_s or 0.0))
                 self._let_wait(longest)

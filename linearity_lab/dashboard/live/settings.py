@@ -69,11 +69,11 @@ class LiveSettings:
     def query(self) -> dict[str, str]:
         """Return the URL parameters that differ from the defaults."""
         default = LiveSettings()
-        found = {
-            each.name: _text(getattr(self, each.name))
-            for each in fields(self)
-            if each.name != "points" and getattr(self, each.name) != getattr(default, each.name)
-        }
+        found = {}
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if each.name != "points" and value != getattr(default, each.name):
+                found[each.name] = _text(value)
         if self.points is not None:
             del found["target"]
             found["points"] = ",".join(f"{x:g}:{y:g}" for x, y in self.points)
@@ -94,26 +94,20 @@ class LiveSettings:
         """
         depth = self.layers + (self.bottleneck > 0)
         around = (self.width // 4, self.width, 4 * self.width, 16 * self.width)
-        kind = (
-            {"kind": "bottleneck", "bottleneck_width": str(self.bottleneck)}
-            if self.bottleneck
-            else {}
-        )
-        network = {
-            "activation": self.activation,
-            **kind,
-            **({"depth": str(depth)} if depth > 1 else {}),
-        }
-        return {
+        query = {
             "widths": ",".join(str(width) for width in around if 1 <= width <= 10_000),
             "outputs": self.output,
             "dataset.name": "points",
-            **{
-                f"dataset.{name}s": ",".join(str(round(value, 4)) for value in values)
-                for name, values in zip("xy", zip(*self.learned(), strict=True), strict=True)
-            },
-            **{f"architecture.{name}": text for name, text in network.items()},
+            "dataset.xs": ",".join(str(round(x, 4)) for x, _ in self.learned()),
+            "dataset.ys": ",".join(str(round(y, 4)) for _, y in self.learned()),
+            "architecture.activation": self.activation,
         }
+        if self.bottleneck:
+            query["architecture.kind"] = "bottleneck"
+            query["architecture.bottleneck_width"] = str(self.bottleneck)
+        if depth > 1:
+            query["architecture.depth"] = str(depth)
+        return query
 
     def plain(self) -> JSON:
         """Return the settings as JSON data."""

@@ -34,7 +34,7 @@ from linearity_lab.charts.vector import Stroke, thumbnail
 from linearity_lab.experiments.dag import figures as dag
 from linearity_lab.experiments.dag.point import DRAWN, DAGPoint
 from linearity_lab.experiments.dynamics.frames import OUTSIDE, ball_radius, end_curves
-from linearity_lab.experiments.dynamics.point import DynamicsPoint
+from linearity_lab.experiments.dynamics.point import DynamicsPoint, DynamicsRun
 from linearity_lab.experiments.hessian.part_figures import QUANTITIES
 from linearity_lab.experiments.optimization.figures import bound_curves, slow_runs
 from linearity_lab.experiments.optimization.point import OptimizationPoint
@@ -267,24 +267,13 @@ def methods_in_the_plane(point: DynamicsPoint, output: str) -> Chart:
     """Draw every method as one mark: distance of its weights against its kernel change, log–log."""
     figure = go.Figure()
     listed = []
-    rows = []
+    rows: list[dict[str, object]] = []
     for method in dict.fromkeys(run.method for run in point.of(output)):
         style = method_style(method)
         runs = point.of(output, method)
-        rows += [
-            {
-                "method": style.title,
-                "seed": run.seed,
-                "sup ‖w − w₀‖₂": run.sup_distance,
-                "ΔK": run.sup_change,
-                "network": OUTCOME_WORDS[run.outcome],
-                "linear model": OUTCOME_WORDS[run.linearized.outcome],
-            }
-            for run in runs
-        ]
-        listed.append(
-            f"{style.title} {number(runs[0].sup_distance)} and {number(runs[0].sup_change)}"
-        )
+        rows += [_row_of_method(style.title, run) for run in runs]
+        first = runs[0]
+        listed.append(f"{style.title} {number(first.sup_distance)} and {number(first.sup_change)}")
         figure.add_scatter(
             x=[run.sup_distance for run in runs],
             y=[run.sup_change for run in runs],
@@ -304,9 +293,8 @@ def methods_in_the_plane(point: DynamicsPoint, output: str) -> Chart:
         figure.add_shape(
             type="line", yref="y domain", x0=at, x1=at, y0=0, y1=1, line=GUIDE_LINE, label=label
         )
-    distances, changes = (
-        [getattr(run, of) for run in point.of(output)] for of in ("sup_distance", "sup_change")
-    )
+    distances = [run.sup_distance for run in point.of(output)]
+    changes = [run.sup_change for run in point.of(output)]
     ticks = {"tickvals": DISTANCE_TICKS, "ticktext": tick_labels(DISTANCE_TICKS)}
     title = "farthest ‖w − w<sub>0</sub>‖<sub>2</sub>"
     figure.update_xaxes(type="log", title=title, **ticks, range=_margins(distances))
@@ -320,6 +308,17 @@ def methods_in_the_plane(point: DynamicsPoint, output: str) -> Chart:
         rows,
         [f"Width {width_label(point.width)}, linear output, one seed per method."],
     )
+
+
+def _row_of_method(title: str, run: DynamicsRun) -> dict[str, object]:
+    return {
+        "method": title,
+        "seed": run.seed,
+        "sup ‖w − w₀‖₂": run.sup_distance,
+        "ΔK": run.sup_change,
+        "network": OUTCOME_WORDS[run.outcome],
+        "linear model": OUTCOME_WORDS[run.linearized.outcome],
+    }
 
 
 def _margins(values: Sequence[float]) -> list[float]:

@@ -79,6 +79,11 @@ def show_host(visit: Visit) -> None:
     st.caption(_word("join"))
     if _is_this_machine(urlsplit(url).hostname or ""):
         st.warning(_word("only here"))
+    _host_buttons(visit, ask)
+
+
+def _host_buttons(visit: Visit, ask: PollView) -> None:
+    """Show the buttons of the host: bars or another vote, the timer, and closing the poll."""
     polls = shared_polls()
     host = session.viewer()
     name = visit.step.name

@@ -15,16 +15,11 @@ def card() -> str:
         return letters(PAGE.title)
     point = min(result.points, key=lambda point: point.width)
     inputs = [x[0] for x in point.x_test]
-    return thumbnail(
-        [
-            Stroke(
-                [(x, y[0]) for x, y in zip(inputs, model.test_outputs[-1], strict=True)],
-                style.color,
-                style.dash,
-            )
-            for style, model in (
-                (model_style("network"), point.runs[0].network),
-                (model_style("linearized"), point.runs[0].linearized),
-            )
-        ]
-    )
+    run = point.runs[0]
+    strokes = []
+    for name, model in (("network", run.network), ("linearized", run.linearized)):
+        style = model_style(name)
+        outputs = [y[0] for y in model.test_outputs[-1]]
+        places = list(zip(inputs, outputs, strict=True))
+        strokes.append(Stroke(places, style.color, style.dash))
+    return thumbnail(strokes)

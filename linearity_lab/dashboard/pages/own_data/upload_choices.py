@@ -18,6 +18,7 @@ from linearity_lab.data.uploads import (
     Candidate,
     Choices,
     Cleaned,
+    Column,
     ImageFolders,
     Limits,
     Table,
@@ -216,24 +217,8 @@ def file_preview(candidate: Candidate) -> None:
         title = "Columns: types and missing values"
         with st.expander(title, icon=":material/view_column:", on_change="rerun") as columns:
             if columns.open:
-                types: list[dict[str, object]] = [
-                    {
-                        "column": column.name,
-                        "type": column.kind,
-                        "missing": ", ".join(
-                            f"{count:,} × {text or 'empty'}"
-                            for text, count in column.missing.items()
-                        ),
-                        "different values": column.num_distinct
-                        if column.kind != "varied text"
-                        else None,
-                        "constant": column.is_constant,
-                        "example": column.example,
-                    }
-                    for column in candidate.columns
-                ]
                 st.dataframe(
-                    readable(types),
+                    readable([_row_of_column(column) for column in candidate.columns]),
                     hide_index=True,
                     alt="Type, missing values and values of every column",
                 )
@@ -256,6 +241,19 @@ def file_preview(candidate: Candidate) -> None:
         st.caption(f"{len(candidate.entries):,} images of {words}")
         per_folder = [{"folder": folder, "images": counts[folder]} for folder in candidate.folders]
         st.dataframe(readable(per_folder), hide_index=True, alt="Images in every folder")
+
+
+def _row_of_column(column: Column) -> dict[str, object]:
+    """Type, gaps and values of a column of a table, for the preview."""
+    missing = [f"{count:,} × {text or 'empty'}" for text, count in column.missing.items()]
+    return {
+        "column": column.name,
+        "type": column.kind,
+        "missing": ", ".join(missing),
+        "different values": None if column.kind == "varied text" else column.num_distinct,
+        "constant": column.is_constant,
+        "example": column.example,
+    }
 
 
 def sizes(data: Cleaned, num_samples: int) -> None:

@@ -99,7 +99,11 @@ def lines_of(runs: Runs, how: Comparison) -> list[LineKey]:
 def measures_of(runs: Runs, how: Comparison) -> list[str]:
     """Return the measures that occur in the runs."""
     rows = [row for _, result in runs for row in result.rows()]
-    return [name for name in how.measures if any(_is_number(row.get(name)) for row in rows)]
+    occurring = []
+    for name in how.measures:
+        if any(_is_number(row.get(name)) for row in rows):
+            occurring.append(name)
+    return occurring
 
 
 def every_line(
@@ -132,10 +136,10 @@ def overlay(runs: Runs, axis: ComparedAxis, measure: str, line: LineKey | None) 
         else [(label, result, line) for label, result in runs]
     )
     styles = _styles(drawn, how)
-    found = [
-        (style, [row for row in _rows_on(result, how, axis, own) if _is_number(row.get(measure))])
-        for style, (_, result, own) in zip(styles, drawn, strict=True)
-    ]
+    found = []
+    for style, (_, result, own) in zip(styles, drawn, strict=True):
+        rows_on = _rows_on(result, how, axis, own)
+        found.append((style, [row for row in rows_on if _is_number(row.get(measure))]))
     title = how.measures[measure]
     values = [row[measure] for _, rows in found for row in rows]
     is_log = bool(values) and min(values) > 0
@@ -147,12 +151,13 @@ def overlay(runs: Runs, axis: ComparedAxis, measure: str, line: LineKey | None) 
     if not axis.along_time:
         chart = sweep(lines, swept, title, measure, is_log=is_log, of="run", name="compared")
         return replace(chart, caption=[chart.takeaway, *chart.caption])
-    curves = [
-        Curve(style, [r[axis.column] for r in own], [r[measure] for r in own], title, seed)
-        for style, rows in found
-        for seed in dict.fromkeys(row["seed"] for row in rows)
-        for own in [[row for row in rows if row["seed"] == seed]]
-    ]
+    curves = []
+    for style, rows in found:
+        for seed in dict.fromkeys(row["seed"] for row in rows):
+            of_seed = [row for row in rows if row["seed"] == seed]
+            x = [row[axis.column] for row in of_seed]
+            y = [row[measure] for row in of_seed]
+            curves.append(Curve(style, x, y, title, seed))
     figure = along_training(
         curves, (Row(title, "log" if is_log else "linear"),), axis.title, log_x=False
     )
@@ -181,13 +186,12 @@ def _styles(drawn: Sequence[tuple[str, ResultValue, LineKey]], how: Comparison) 
 def _rows_on(
     result: ResultValue, how: Comparison, axis: ComparedAxis, line: LineKey
 ) -> list[Values]:
-    return [
-        row
-        for row in result.rows()
-        if tuple(row[name] for name in how.lines) == line
-        and axis.keep(row, result)
-        and _is_number(row[axis.column])
-    ]
+    found = []
+    for row in result.rows():
+        is_of_line = tuple(row[name] for name in how.lines) == line
+        if is_of_line and axis.keep(row, result) and _is_number(row[axis.column]):
+            found.append(row)
+    return found
 
 
 def _dot(row: Values, column: str, measure: str) -> Dot:
@@ -247,13 +251,14 @@ def _figure(figures: Figures, results: Sequence[ResultValue]) -> None:
     runs = list(zip(labels([result.spec for result in results]), results, strict=True))
     how = comparison_of(results[0].spec)
     axes = list(how.axes)
-    common = [
-        line for line in lines_of(runs, how) if all(line in lines_of([run], how) for run in runs)
+    all_lines = lines_of(runs, how)
+    of_each = [lines_of([run], how) for run in runs]
+    # A line that only some runs have would hide the others.
+    lines: list[LineKey | None] = [
+        line for line in all_lines if all(line in of_run for of_run in of_each)
     ]
-    several: list[LineKey | None] = [None] if len(lines_of(runs, how)) > 1 else []
-    lines = (
-        [*common, *several] if common else several
-    )  # one line that only some runs have would hide the others
+    if len(all_lines) > 1:
+        lines.append(None)
 
     def choices() -> list[str | Choice]:
         return [
@@ -283,8 +288,8 @@ def _figure(figures: Figures, results: Sequence[ResultValue]) -> None:
     if imported:
         st.caption(f"Imported from a file, not computed here: run {', '.join(imported)}.")
     # Below, so that the figure is complete on the first screen.
-    rows = [
-        {"Setting": title} | dict(zip(LETTERS, (each or "–" for each in texts), strict=False))
-        for title, texts in differing([result.spec for result in results]).items()
-    ]
+    rows = []
+    for title, texts in differing([result.spec for result in results]).items():
+        values = [text or "–" for text in texts]
+        rows.append({"Setting": title} | dict(zip(LETTERS, values, strict=False)))
     words_table(rows, "Settings that differ")
