@@ -23,9 +23,8 @@ from linearity_lab.dashboard.page_table import PAGES as ALL
 from linearity_lab.runs import EXPERIMENTS
 
 PAGE = ROOT / "docs/pages.md"
-PAGES = tuple(
-    entry.name for entry in ALL if entry.name in EXPERIMENTS
-)  # those that show a figure immediately
+# Those that show a figure immediately.
+PAGES = tuple(entry.name for entry in ALL if entry.name in EXPERIMENTS)
 Screen = Literal["desktop", "phone"]
 THEMES: tuple[Theme, Theme] = ("light", "dark")
 SCREENS = {"desktop": (1440, 900), "phone": (390, 844)}

@@ -74,9 +74,8 @@ def kernel_needs(size: Size) -> Needs:
     last = size.n**2 * size.C * (size.C + 1) // 2
     cotangents = size.m * (last + (size.n * size.C) ** 2 * (size.depth - 1))
     inputs = size.n**2 * (INPUT_DIM + size.m * size.depth)
-    passes = (
-        2 if size.depth > 1 else 1
-    )  # behind one hidden layer the cotangents need no weights but the last
+    # Behind one hidden layer the cotangents need no weights but the last.
+    passes = 2 if size.depth > 1 else 1
     return Needs(forward + backward + cotangents + inputs, passes * FLOAT * size.num_weights)
 
 

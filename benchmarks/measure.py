@@ -39,9 +39,8 @@ class Settings:
     """Options of a run of the benchmarks."""
 
     quick: bool = False  # tiny sizes, which show that everything works; such numbers are never kept
-    interpreters: Mapping[str, str] = field(
-        default_factory=dict
-    )  # Python of each peer; parts leave out absent peers
+    # Python of each peer; parts leave out absent peers.
+    interpreters: Mapping[str, str] = field(default_factory=dict)
     rows: Sequence[str] = ()  # measure these rows of a table alone; empty for all
 
     def wanted(self, names: Iterable[str]) -> list[str]:
@@ -252,9 +251,8 @@ def _our_seconds() -> float:
     """Return core seconds of this process and all its descendants."""
     process, total = psutil.Process(), 0.0
     for each in (process, *process.children(recursive=True)):
-        with contextlib.suppress(
-            psutil.Error
-        ):  # the process may have ended; its time then belongs to its parent
+        # The process may have ended; its time then belongs to its parent.
+        with contextlib.suppress(psutil.Error):
             total += sum(each.cpu_times()[:4])
     return total
 

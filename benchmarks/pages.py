@@ -25,11 +25,12 @@ MOST_MS = 500
 MOST_RERUN_MS = 120
 REPEATS = 3
 RERUNS = 9
+# Modules that name the jobs of the server.
 JOBS = (
     "dashboard.jobs",
     "dashboard.run_panel",
     "dashboard.job_status",
-)  # modules that name the jobs of the server
+)
 
 
 def shown() -> dict[str, list[str]]:

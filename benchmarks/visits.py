@@ -56,6 +56,7 @@ def start(settings: Settings) -> Row:
 
 NUM_POINTS = 20
 SECONDS = 5.0
+# M, layers, k.
 CASES = (
     (64, 1, 0),
     (1024, 1, 0),
@@ -64,7 +65,7 @@ CASES = (
     (1024, 2, 3),
     (4096, 1, 0),
     (4096, 2, 0),
-)  # m, layers, k
+)
 POINTS = tuple(
     (round(4 * at / (NUM_POINTS - 1) - 2, 2), round((-1) ** at * 0.5, 2))
     for at in range(NUM_POINTS)

@@ -234,9 +234,8 @@ def sweep(settings: Settings) -> Row:
     """Ours cold, warm, and from compiled code; the plain script once."""
     spec = spec_of(PRESET, settings, {"num_seeds": NUM_SEEDS})
     cold, _ = whole_run(spec)
-    warm, result = whole_run(
-        spec
-    )  # before the script, since its compiled programs would make a run release its own
+    # Before the script, since its compiled programs would make a run release its own.
+    warm, result = whole_run(spec)
     assert isinstance(spec, KernelChangeSpec)
     assert isinstance(result, KernelChangeResult)
     data, training = load_dataset(spec.dataset.name, **spec.dataset.options()), spec.training

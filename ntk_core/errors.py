@@ -208,6 +208,5 @@ def _shorten(value: object, limit: int) -> str:
     except RuntimeError:  # JAX prints no array that was deleted
         text = f"an unreadable {type(value).__name__}"
     text = text if len(text) <= limit else text[: limit - 1] + "…"
-    return text.encode("utf-8", "backslashreplace").decode(
-        "utf-8"
-    )  # unpaired surrogates, which JSON may contain
+    # Unpaired surrogates, which JSON may contain.
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

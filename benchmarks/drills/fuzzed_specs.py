@@ -214,9 +214,8 @@ def arguments(draw: st.DrawFn, path: Path) -> list[str]:
 class Findings:
     """Outcomes of the specs."""
 
-    outcomes: collections.Counter[str] = field(
-        default_factory=collections.Counter
-    )  # by input and outcome
+    # By input and outcome.
+    outcomes: collections.Counter[str] = field(default_factory=collections.Counter)
     failures: list[str] = field(default_factory=list)  # one example of each other ending
     slowest_s: float = 0.0  # longest processor time of one spec
 
@@ -232,9 +231,8 @@ class Findings:
             base = data.draw(SPECS)
             attempt = partial(_by_address, base, data.draw(texts_of(base)))
         took_s: list[float] = []
-        while not took_s or (
-            took_s[-1] > MAX_SECONDS and len(took_s) < 2
-        ):  # the first may load modules
+        # The first may load modules.
+        while not took_s or (took_s[-1] > MAX_SECONDS and len(took_s) < 2):
             began = time.thread_time()
             outcome = attempt()
             took_s.append(time.thread_time() - began)

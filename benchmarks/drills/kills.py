@@ -78,9 +78,8 @@ def drill(folder: Path, num_kills: int, seed: int = 0, longest_s: float = LONGES
                 lost += [job for job, points in known.items() if is_lost(file, job, points)]
     with served_app() as app:
         for number, job in enumerate(jobs):
-            if not is_finished(
-                file, job
-            ):  # its worker may have been killed: the job has failed, and Run continues
+            # Its worker may have been killed: the job has failed, and Run continues.
+            if not is_finished(file, job):
                 asyncio.run(submit(app, number))
         left = unfinished(file, jobs, PATIENCE_S)
     is_whole = is_whole and is_intact(file)

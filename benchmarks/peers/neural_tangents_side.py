@@ -75,9 +75,10 @@ def changes(request):
 
         return change
 
+    # Np.linalg.norm adds up hundreds of millions of squares in float32, off by 4e-3.
     def exact_norm(
         array,
-    ):  # np.linalg.norm adds up hundreds of millions of squares in float32, off by 4e-3
+    ):
         return math.sqrt(sum(float(np.vdot(row, row)) for row in array))
 
     def describe(found):

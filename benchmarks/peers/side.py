@@ -23,9 +23,8 @@ def forget_peak() -> int:
     """Return resident bytes without freed blocks; the peak counts from here (Linux)."""
     gc.collect()
     with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(
-            0
-        )  # glibc keeps freed blocks, which would hide the memory of the next call
+        # Glibc keeps freed blocks, which would hide the memory of the next call.
+        ctypes.CDLL(None).malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")
     return resident_bytes("VmRSS")
 

@@ -261,17 +261,15 @@ def above(figure: go.Figure, before: go.Figure) -> go.Figure:
         axis = layout.setdefault(name, {})
         now = figure.layout[name].range
         then = before.layout[name].range
-        both = (
-            [min(now[0], then[0]), max(now[1], then[1])] if now and then else None
-        )  # None is Plotly's own range
+        # None is Plotly's own range.
+        both = [min(now[0], then[0]), max(now[1], then[1])] if now and then else None
         axis |= {"range": both, "autorangeoptions": None}
         if own := _ticks(figure.layout[name]):
             earlier = _ticks(before.layout[name])
             ticks = earlier | own if name[0] == "x" else max(own, earlier, key=_span)
             shown = list(ticks)
-            if (
-                name[0] == "x" and axis.get("type") == "log"
-            ):  # swept values, those of the figure before earlier ones
+            # Swept values, those of the figure before earlier ones.
+            if name[0] == "x" and axis.get("type") == "log":
                 shown = spaced(sorted(ticks), first=list(own))
             axis |= {"tickvals": shown, "ticktext": [ticks[tick] for tick in shown]}
     # Appended last, so traces keep their numbers; a z-order would make Plotly clip the
@@ -317,9 +315,8 @@ class ComparedAxis:
     column: str
     title: str
     letter: str = "m"  # symbol in fitted exponents and sentences
-    keep: Callable[[Values, Any], bool] = lambda _row, _result: (
-        True
-    )  # selects rows for this axis, given their result
+    # Selects rows for this axis, given their result.
+    keep: Callable[[Values, Any], bool] = lambda _row, _result: True
     along_time: bool = False  # whether each seed has its own curve
     values_name: str = "values"  # its values in a sentence
 

@@ -62,10 +62,11 @@ class Horizons:
         dots = []
         for width, end, seed in ends:
             words = DEPARTURE_WORDS[end.outcome]
+            # The latter have no number, and an arrow.
             is_excluded = end.outcome not in (
                 "departed",
                 "never",
-            )  # the latter have no number, and an arrow
+            )
             value = end.at / base if end.outcome in ("departed", "beyond") else math.nan
             note = f"{self.clock} = {number(end.at, 3)}: {words}"
             dots.append(

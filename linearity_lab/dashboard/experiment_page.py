@@ -194,12 +194,10 @@ class ExperimentPage(Generic[AnySpec, AnyPoint]):
             figures_panel(page, heading, form, self._alone, {})
             return
         st.title(heading, anchor=False)
-        with st.container(
-            key="experiment"
-        ):  # look.css: two columns, or one where there is no space
-            side, figures = st.columns(
-                [6 if self.editor else 3, 7], gap="medium"
-            )  # the keyboard's order
+        # Look.css: two columns, or one where there is no space.
+        with st.container(key="experiment"):
+            # The keyboard's order.
+            side, figures = st.columns([6 if self.editor else 3, 7], gap="medium")
         with side, st.container(key="side"):
             self._side(form)
         with figures:

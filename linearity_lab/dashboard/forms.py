@@ -353,9 +353,8 @@ class SpecForm(Generic[AnySpec]):
             if (setting := titled.get(problem.field)) is None:
                 self._note(problem.field, f"In the URL, {problem}.")
                 continue
-            shown = (
-                setting.unmet_condition(self._state.raw) or setting.name
-            )  # or the choice that makes it visible
+            # Or the choice that makes it visible.
+            shown = setting.unmet_condition(self._state.raw) or setting.name
             kept = text_of(self._state.raw.get(shown))
             instead = kept if 0 < len(kept) <= MAX_SHOWN else "Value of the preset"
             self._note(shown, f"In the URL, {setting.sentence(problem)} {instead} is used instead.")

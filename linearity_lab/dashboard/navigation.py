@@ -72,9 +72,8 @@ def open_page(name: str) -> None:
     ``st.navigation``. Showing the menu once changes that, so the page starts over.
     """
     if not _SHOWN.is_set():
-        st.set_page_config(
-            page_icon=str(ICON)
-        )  # before the menu, whose named icon would be fetched from another host
+        # Before the menu, whose named icon would be fetched from another host.
+        st.set_page_config(page_icon=str(ICON))
         menu()
         st.rerun()
     page_module(name, "page").show()

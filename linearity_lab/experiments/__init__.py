@@ -20,9 +20,10 @@ EXPERIMENTS = (
     "adding",
     "attribution",
 )
+# Stored, shown and exported like them; computed by the command line only.
 KEPT = (
     "own_model",
     "linearity_report",
-)  # stored, shown and exported like them; computed by the command line only
+)
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

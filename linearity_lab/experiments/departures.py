@@ -98,13 +98,12 @@ def departure_summary(
             f"{name} {n} {outcome}" for (name, outcome), n in found.items() if outcome != "departed"
         )
 
+    # Departed runs alone are a biased sample.
     laws = [
         exponent_line(f"{title}: horizon of the {name}", found)
         for title, runs in lines.items()
         for name in names
-        if all(
-            getattr(run, name).is_seen for _, run in runs
-        )  # departed runs alone are a biased sample
+        if all(getattr(run, name).is_seen for _, run in runs)
         and (found := fit_runs(runs, attrgetter(f"{name}.at"), lambda run: True)) is not None
     ]
     notes = [f"{name}: {words}" for name, words in DEPARTURE_WORDS.items() if name != "departed"]

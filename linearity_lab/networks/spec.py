@@ -26,9 +26,8 @@ from ntk_core.networks.graphs import (
 )
 from ntk_core.networks.kinds import ARCHITECTURES, Kind
 
-if (
-    TYPE_CHECKING
-):  # type checkers want the names written out; at run time they come from the vocabulary
+# Type checkers want the names written out; at run time they come from the vocabulary.
+if TYPE_CHECKING:
     ArchitectureName = str
     ActivationName = str
     BottleneckActivationName = str

@@ -20,9 +20,8 @@ from linearity_lab.site._page import DOCUMENTATION, MENU
 
 FOLDER = Path(__file__).parent
 LOOK = FOLDER.parent / "dashboard/look.css"
-PLOTLY = (
-    FOLDER / "plotly-cartesian.min.js"
-)  # a third of plotly.py's bundle, sufficient for our figures
+# A third of plotly.py's bundle, sufficient for our figures.
+PLOTLY = FOLDER / "plotly-cartesian.min.js"
 
 __all__ = ["DOCUMENTATION", "MENU", "FigurePage", "gallery_figures", "write_site"]
 

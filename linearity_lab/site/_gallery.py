@@ -82,9 +82,8 @@ def figure_page(figure: FigurePage, menu: Mapping[str, str]) -> str:
 
 
 _PRESET = re.compile(r"<code>([\w-]+)</code>")
-_NAMED = re.compile(
-    r'<a href="((?:gallery|live)\.html(?:#\w+)?)">(\w+)</a>'
-)  # a page of the app by its folder
+# A page of the app by its folder.
+_NAMED = re.compile(r'<a href="((?:gallery|live)\.html(?:#\w+)?)">(\w+)</a>')
 
 
 def glossary_page(menu: Mapping[str, str]) -> str:

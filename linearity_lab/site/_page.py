@@ -100,9 +100,8 @@ def embedded(name: str, data: object) -> str:
 
 
 _FORMULA = re.compile(r"\$\$(.+?)\$\$|(?<!\\)\$(.+?)(?<!\\)\$", re.DOTALL)
-_HELD = re.compile(
-    "([(“‘]*)\ue000(\\d+)\ue001([,.;:!?)’”]*)"
-)  # private-use characters, which occur in no text
+# Private-use characters, which occur in no text.
+_HELD = re.compile("([(“‘]*)\ue000(\\d+)\ue001([,.;:!?)’”]*)")
 _LARGE_BARS = re.compile(r"\\[bB]ig\\\|")  # not known to the converter
 # Fonts draw a prime raised already.
 _PRIMES = re.compile(r"<msup>(<mi>[^<]*</mi>)(<mi>&#x0203[23];</mi>)</msup>")

@@ -133,9 +133,8 @@ def layer_quantities(
     model, one, num_outputs = accepted_input(net, params, x)
     check_request(model, params, num_outputs, output_index)
     program: Model | None
-    if isinstance(
-        model, Network
-    ):  # traced with all weights, including frozen layers, without checks
+    # Traced with all weights, including frozen layers, without checks.
+    if isinstance(model, Network):
         if model.output != "linear":
             raise InvalidInput("output", model.output, "linear, as in Theorem 3.1")
         order = list(model.layer_input_shapes(one.shape))

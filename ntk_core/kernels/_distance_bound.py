@@ -17,13 +17,14 @@ from ntk_core.kernels._outputs import as_matrix
 from ntk_core.traced import Inputs, Model, accepted, like_params
 from ntk_core.usual_settings import with_usual_settings
 
+# Points between start and end at which the kernel is computed; our choice.
 SHARES = (
     0.0,
     0.25,
     0.5,
     0.75,
     1.0,
-)  # points between start and end at which the kernel is computed; our choice
+)
 # Share of the largest eigenvalue of K(w₀) below which others are excluded from its inverse.
 SMALLEST = 1e-6
 

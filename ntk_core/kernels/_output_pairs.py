@@ -11,9 +11,8 @@ from ntk_core.kernels._blocks import even_size, in_blocks, rows_within
 from ntk_core.traced import Program, summed_kernels, wide
 
 VIEW_COPIES = 4  # views of both sides, with temporaries
-STRETCH_ENTRIES = (
-    2**18
-)  # of the cotangents of one layer at a time: 1 MiB in float32, as a core's cache
+# Of the cotangents of one layer at a time: 1 MiB in float32, as a core's cache.
+STRETCH_ENTRIES = 2**18
 MIN_STRETCH = 8  # outputs at a time; fewer would repeat the forward pass too often
 
 

@@ -27,9 +27,8 @@ from ntk_core.errors import InvalidInput
 from ntk_core.machine import how_to_install
 from ntk_core.torch._subgradients import PYTORCHS
 
-LARGEST_CONSTANT = (
-    2**20
-)  # elements; frozen weights are larger and would be copied by each operation
+# Elements; frozen weights are larger and would be copied by each operation.
+LARGEST_CONSTANT = 2**20
 
 
 @functools.cache

@@ -15,9 +15,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Shaped
 
-BLOCK_ENTRIES = (
-    2**23
-)  # 32 MiB in float32: larger than caches, small against the weights of a wide network
+# 32 MiB in float32: larger than caches, small against the weights of a wide network.
+BLOCK_ENTRIES = 2**23
 MIN_HALVED_ROWS = 32  # with fewer rows a second product costs more than it saves
 STRETCH = 2_000  # entries of rows at a time: a hundred rows, 1 to 2 MiB, fit a core's cache
 MIN_BLOCKS = 4  # of rows; a batch with itself then needs 10 of 16 pairs of blocks

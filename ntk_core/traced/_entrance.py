@@ -427,9 +427,8 @@ def _evaluated(
             kept[key] = trace(net, structure, avals, rows.shape, rows.dtype)
         closed, outputs = kept[key]
         return outputs, closed
-    rows = jax.ShapeDtypeStruct(
-        rows.shape, jnp.result_type(rows.dtype, float)
-    )  # images of bytes become numbers
+    # Images of bytes become numbers.
+    rows = jax.ShapeDtypeStruct(rows.shape, jnp.result_type(rows.dtype, float))
     leaves, structure = jax.tree.flatten(params)
     return _network_outputs(net, structure, shapes_of(leaves), rows), None
 

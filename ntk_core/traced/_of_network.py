@@ -31,10 +31,11 @@ def program_of_network(
     batch axis of these shapes.
     """
     leaves, structure = jax.tree.flatten({name: params[name] for name in net.layers})
+    # Convolutions and constants differ.
     options = (
         jax.default_backend(),
         jax.config.read("jax_enable_x64"),
-    )  # convolutions and constants differ
+    )
     return _traced(net, structure, shapes_of(leaves), row.shape, np.dtype(row.dtype), options)
 
 

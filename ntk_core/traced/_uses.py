@@ -123,9 +123,8 @@ class Addition(NamedTuple):
     scale: float
 
 
-Known = (
-    View | Image | Mask | np.ndarray | float | None
-)  # description of an array; a number for constants
+# Description of an array; a number for constants.
+Known = View | Image | Mask | np.ndarray | float | None
 
 
 @dataclass

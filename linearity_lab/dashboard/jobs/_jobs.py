@@ -55,9 +55,8 @@ class Jobs:
         self._workers = LivePool(limits.num_workers + num_spare, worker.start, given)
         self._starting = threading.Lock()
         self._writing = threading.Lock()
-        self._changed = (
-            threading.Condition()
-        )  # guards all fields below; notified when a job is queued or ends
+        # Guards all fields below; notified when a job is queued or ends.
+        self._changed = threading.Condition()
         self._jobs: dict[str, Job] = {}  # in the order of their starts
         self._stopped: list[Result] = []  # to be stored
         self._recorded: list[tuple[str, bool]] | None = []  # stored jobs, and whether they run

@@ -37,9 +37,8 @@ class SecurityHeaders:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers.update(self._headers)
-                if (
-                    scope.get("scheme") == "https"
-                ):  # browsers complain about it on a plain connection
+                # Browsers complain about it on a plain connection.
+                if scope.get("scheme") == "https":
                     headers["Cross-Origin-Opener-Policy"] = "same-origin"
                     if strict_profile().is_shared:
                         headers["Strict-Transport-Security"] = "max-age=31536000"

@@ -422,9 +422,8 @@ def _layers(spec: EarlyTimeSpec, key: str) -> tuple[LayerSize, ...]:
 def _of_kernels(spec: EarlyTimeSpec, layers: tuple[LayerSize, ...]) -> tuple[float, float]:
     """Operations and bytes of the compared kernels."""
     k = float(spec.kernel_samples)
-    if (
-        spec.infinite_width
-    ):  # pairs of inputs and positions, some hundred operations each for every layer
+    # Pairs of inputs and positions, some hundred operations each for every layer.
+    if spec.infinite_width:
         operations = 200.0 * k**2 * sum(layer.positions for layer in layers)
         making = _LIMIT_BYTES * min(k * k * max(layer.positions for layer in layers), _LIMIT_PAIRS)
     else:

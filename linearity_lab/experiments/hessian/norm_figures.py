@@ -42,11 +42,12 @@ QUANTITIES = {**VIEWS, KERNEL: View("kernel K(x, x)", KERNEL, lambda _, run: run
 UNKNOWN = "has unconverged norms, which may be larger"
 WIDTH_TITLE = "width m"
 CHANNELS_TITLE = "width m, or channels of a CNN"
+# Settings of architectures that the papers do not treat.
 BEYOND_PAPER = (
     "width_is",
     "grows",
     "sub_model",
-)  # settings of architectures that the papers do not treat
+)
 
 
 def dots(points: Sequence[HessianPoint], of: Of) -> list[Dot]:

@@ -123,9 +123,8 @@ def start_against_width(
                 if each.output == output and (value := getattr(each, measure)) is not None
             ]
             if dots:
-                alone = nth_style(
-                    5 + variant, title
-                )  # beside ΔK in training, in the color of the network
+                # Beside ΔK in training, in the color of the network.
+                alone = nth_style(5 + variant, title)
                 several = network_style(kind, output, title, variant if changes else 0)
                 lines.append(Line(alone if changes and len(outputs) == 1 else several, dots))
         if output in changes:

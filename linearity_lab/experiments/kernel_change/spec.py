@@ -274,9 +274,8 @@ def _streamed(spec: KernelChangeSpec, network: Counted) -> Work:
     n = network.num_samples
     num_outputs = network.num_outputs
     records = spec.training.num_records
-    rate = (
-        2 * RATE_PRODUCTS * network.step
-    )  # a product takes six passes over all inputs, twice as many as a step
+    # A product takes six passes over all inputs, twice as many as a step.
+    rate = 2 * RATE_PRODUCTS * network.step
     if spec.probes:
         return (
             rate

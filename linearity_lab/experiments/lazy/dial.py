@@ -37,13 +37,14 @@ from ntk_core.numbers import signed
 
 # Expected exponents in m, as (at ρ = 0, at ρ = 1/2), see docs/math/richness.md.
 PREDICTED = {"2ρ − 1": (-1.0, 0.0), "ρ − 1/2": (-0.5, 0.0)}
+# 8ρ in the order of assigned styles; the four in presets differ in color.
 _STYLE_ORDER = (
     0,
     1,
     2,
     4,
     3,
-)  # 8ρ in the order of assigned styles; the four in presets differ in color
+)
 FAINT = 0.4  # opacity of seeds and bands at ρ that are not shown
 _EXPECTED = ((CHANGE, "2ρ − 1"), (CURVATURE, "ρ − 1/2"), (HIDDEN, "ρ − 1/2"))
 

@@ -142,9 +142,8 @@ def counts(spec: LazySpec, key: str, most: bool = False) -> tuple[costs.Counts, 
 
 Of = Callable[["LazyRun"], float]
 Swept = Literal["scale", "width"]
-_mean = partial(
-    Column, format=columns.with_error, counts=columns.converged
-)  # measures of the text summary
+# Measures of the text summary.
+_mean = partial(Column, format=columns.with_error, counts=columns.converged)
 START_TITLES = {
     "random": "random f(w₀)",
     "subtracted": "f(w₀) = 0",

@@ -100,9 +100,8 @@ def distances(points: Sequence[LazyPoint], output: str, start: str) -> Chart:
     """Draw ‖w − w₀‖₂, its lower bound, and ‖w − w₀‖_∞ against width at α = 1,
     with a guide of slope −1/2.
     """
-    is_bounded = any(
-        run.least_distance for point in points for run in point.runs
-    )  # older results have no bound
+    # Older results have no bound.
+    is_bounded = any(run.least_distance for point in points for run in point.runs)
     measured = (DISTANCE, LARGEST, *(LEAST if is_bounded else ()))
     lines = [
         line(points, "width", output, start, measure, measure_style(measure))

@@ -24,9 +24,8 @@ from ntk_core.linearity import LINEAR, PARTLY
 from ntk_core.numbers import percent
 
 Report = Shown[LinearityReportSpec, LinearityReportPoint]
-EXAMPLES = Path(__file__).with_name(
-    "examples.jsonl"
-)  # tests recompute them by examples/two_checkpoints.py
+# Tests recompute them by examples/two_checkpoints.py.
+EXAMPLES = Path(__file__).with_name("examples.jsonl")
 _STYLE = nth_style(0, "parameters", "measure")
 LEAST = 1e-4  # smaller numbers are drawn here: a linear model has 0
 

@@ -62,9 +62,8 @@ class Database:
             self._engine = _engine(self._url, busy_timeout_s)
             self._busy_timeout_s = busy_timeout_s
             self._server_lock = FileLock(f"{self._file}.lock", timeout=0, thread_local=False)
-            self._file_lock = FileLock(
-                f"{self._file}.open.lock", timeout=busy_timeout_s
-            )  # to create or rename it
+            # To create or rename it.
+            self._file_lock = FileLock(f"{self._file}.open.lock", timeout=busy_timeout_s)
             # close connections even if the store is never closed
             weakref.finalize(self, self._engine.dispose).atexit = False
             self._begin()
@@ -364,9 +363,8 @@ def _is_empty(file: Path) -> bool:
 def _create(file: Path) -> None:
     """Create a SQLite file with our mark."""
     with contextlib.closing(sqlite3.connect(file)) as connection:
-        connection.execute(
-            "BEGIN"
-        )  # one commit: another process finds the file empty, or with our mark
+        # One commit: another process finds the file empty, or with our mark.
+        connection.execute("BEGIN")
         connection.execute("PRAGMA auto_vacuum=FULL")  # the file shrinks when rows are deleted
         connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version={LAYOUT}")
@@ -503,9 +501,8 @@ def _engine(url: sa.URL, busy_timeout_s: float) -> sa.Engine:
     @sa.event.listens_for(engine, "connect")
     def _prepare(connection: sqlite3.Connection, _record: object) -> None:
         connection.text_factory = _readable_text
-        connection.execute(
-            "PRAGMA synchronous=FULL"
-        )  # the default in WAL mode may lose points at a power failure
+        # The default in WAL mode may lose points at a power failure.
+        connection.execute("PRAGMA synchronous=FULL")
 
     return engine
 

@@ -121,9 +121,8 @@ class DAGNetwork(Layered):
         )
 
     def layer_input_shapes(self, input_shape: Shape) -> dict[str, Shape]:
-        lay_out(
-            self.steps, self.width, as_shape(input_shape), self.dimensions
-        )  # its error names the place
+        # Its error names the place.
+        lay_out(self.steps, self.width, as_shape(input_shape), self.dimensions)
         return super().layer_input_shapes(input_shape)
 
     def read_elementwise(self) -> Mapping[str, str]:

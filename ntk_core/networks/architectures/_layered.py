@@ -104,9 +104,8 @@ class Layered(Network):
         trained = trains_hidden(self.trained, step.name in self.first_layers())
         if isinstance(block, graphs.AdapterUp):
             rank = graphs.DenseBlock.model_construct(width=block.rank).size(scaling.width)
-            kind = (
-                "lecun" if self.parameterization == "lecun" else "ntk"
-            )  # a multiplier: 0 has no standard deviation
+            # A multiplier: 0 has no standard deviation.
+            kind = "lecun" if self.parameterization == "lecun" else "ntk"
             update = Scaling(kind, rank ** (0.5 - block.exponent), scaling.width)
             return Dense(block.size(scaling.width), False, update, zeros=True, trainable=trained)
         if isinstance(block, graphs.GainBlock):

@@ -15,9 +15,8 @@ if TYPE_CHECKING:
 
     from jax import Array
 
-    FunctionName = (
-        str | Callable[[Array], Array]
-    )  # functions only in networks, built without validation
+    # Functions only in networks, built without validation.
+    FunctionName = str | Callable[[Array], Array]
 else:
     FunctionName = Literal[tuple(ACTIVATIONS)]
 

@@ -373,9 +373,8 @@ def find_connections(steps: tuple[Step, ...]) -> Connections:
         below = [seen[source] for source in step.sources]
         if step.name:
             number += 1
-            is_branch = (
-                number - 1 not in below[0]
-            )  # A of an adapter, keys and values read the input of the layer below
+            # A of an adapter, keys and values read the input of the layer below.
+            is_branch = number - 1 not in below[0]
             for low in sorted(below[0] - {number - 1}):
                 kind = "branch" if is_branch else "attention" if low in mixing else "concat"
                 skips.append(Skip(low, number, kind))

@@ -304,9 +304,8 @@ def _figure(visit: Visit, figures: Figures) -> None:
         label_visibility="collapsed",
         help=None if known else "Predict first.",
     )
-    if measured and not (
-        known or visit.poll_code
-    ):  # a line on the veiled figure becomes the prediction
+    # A line on the veiled figure becomes the prediction.
+    if measured and not (known or visit.poll_code):
         sketch(f"{PAGE}.{step.name}.sketch", to_draw(step, *measured), visit.draw)
     option = control.start if chosen is None else chosen
     drawn = step.draw(results, option, known) if known else before_answer(step, results, option)

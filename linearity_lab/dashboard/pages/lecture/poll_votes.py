@@ -292,9 +292,8 @@ async def state(request: Request) -> JSONResponse:
     found = JSONResponse(
         {"state": shared_polls().state(code, member)}, headers={"Cache-Control": "no-store"}
     )
-    if (
-        shared_polls().look(code, member) is not None
-    ):  # a phone that opens the link again is the same member
+    # A phone that opens the link again is the same member.
+    if shared_polls().look(code, member) is not None:
         found.set_cookie(COOKIE, member, max_age=int(LONGEST_S), httponly=True, samesite="strict")
     return found
 

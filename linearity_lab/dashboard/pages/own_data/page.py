@@ -131,9 +131,8 @@ def show() -> None:
 
 
 def _upload_data() -> None:
-    with st.container(
-        key=f"{PAGE}.places"
-    ):  # look.css puts the second one beside the others, where they fit
+    # Look.css puts the second one beside the others, where they fit.
+    with st.container(key=f"{PAGE}.places"):
         source, seen, choosing = (
             st.container(key=f"{PAGE}.{name}") for name in ("source", "seen", "choosing")
         )
