@@ -56,7 +56,7 @@ def start(settings: Settings) -> Row:
 
 NUM_POINTS = 20
 SECONDS = 5.0
-# M, layers, k.
+# (m, layers, k).
 CASES = (
     (64, 1, 0),
     (1024, 1, 0),

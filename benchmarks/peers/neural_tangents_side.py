@@ -75,7 +75,7 @@ def changes(request):
 
         return change
 
-    # Np.linalg.norm adds up hundreds of millions of squares in float32, off by 4e-3.
+    # np.linalg.norm adds up hundreds of millions of squares in float32, off by 4e-3.
     def exact_norm(
         array,
     ):

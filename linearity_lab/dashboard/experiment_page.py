@@ -194,7 +194,7 @@ class ExperimentPage(Generic[AnySpec, AnyPoint]):
             figures_panel(page, heading, form, self._alone, {})
             return
         st.title(heading, anchor=False)
-        # Look.css: two columns, or one where there is no space.
+        # look.css: two columns, or one where there is no space.
         with st.container(key="experiment"):
             # The keyboard's order.
             side, figures = st.columns([6 if self.editor else 3, 7], gap="medium")

@@ -131,7 +131,7 @@ def show() -> None:
 
 
 def _upload_data() -> None:
-    # Look.css puts the second one beside the others, where they fit.
+    # look.css puts the second one beside the others, where they fit.
     with st.container(key=f"{PAGE}.places"):
         source, seen, choosing = (
             st.container(key=f"{PAGE}.{name}") for name in ("source", "seen", "choosing")
