@@ -29,6 +29,15 @@ UploadDigest = Annotated[str, BeforeValidator(_digest)]
 Coordinate = Annotated[float, Field(ge=OPTIONS["xs"].minimum, le=OPTIONS["xs"].maximum)]
 
 
+def _datasets_by_option() -> dict[str, tuple[str, ...]]:
+    """Map each option that only some data sets have to their names."""
+    found = {}
+    for option in OPTIONS:
+        if option not in ("num_test", "targets", "source", "flatten"):
+            found[option] = tuple(name for name, info in DATASETS.items() if option in info.uses)
+    return found
+
+
 class DatasetSpec(SpecPart):
     """The data: name, options → (x, y), see ``linearity_lab.load_dataset``.
 
@@ -44,11 +53,7 @@ class DatasetSpec(SpecPart):
     """
 
     selector: ClassVar[str] = "name"
-    relevant: ClassVar[dict[str, tuple[str, ...]]] = {
-        option: tuple(name for name, info in DATASETS.items() if option in info.uses)
-        for option in OPTIONS
-        if option not in ("num_test", "targets", "source", "flatten")
-    }
+    relevant: ClassVar[dict[str, tuple[str, ...]]] = _datasets_by_option()
 
     name: DatasetName = Field(default="gaussian-mixture", title="Dataset")
     """Source of the inputs x."""

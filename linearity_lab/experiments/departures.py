@@ -2,6 +2,7 @@
 first crossing of a threshold, or the reason for none.
 """
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -98,13 +99,12 @@ def departure_summary(
             f"{name} {n} {outcome}" for (name, outcome), n in found.items() if outcome != "departed"
         )
 
-    # Departed runs alone are a biased sample.
-    laws = [
-        exponent_line(f"{title}: horizon of the {name}", found)
-        for title, runs in lines.items()
-        for name in names
-        if all(getattr(run, name).is_seen for _, run in runs)
-        and (found := fit_runs(runs, attrgetter(f"{name}.at"), lambda run: True)) is not None
-    ]
+    laws = []
+    for (title, runs), name in itertools.product(lines.items(), names):
+        if not all(getattr(run, name).is_seen for _, run in runs):
+            continue  # departed runs alone are a biased sample
+        law = fit_runs(runs, attrgetter(f"{name}.at"), lambda run: True)
+        if law is not None:
+            laws.append(exponent_line(f"{title}: horizon of the {name}", law))
     notes = [f"{name}: {words}" for name, words in DEPARTURE_WORDS.items() if name != "departed"]
     return "\n".join([*text_table(table, points, note), "", *notes, *laws])

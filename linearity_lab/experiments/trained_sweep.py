@@ -182,12 +182,11 @@ class TrainedPoint(WidthPoint, Generic[Run]):
         """Runs with these values of the fields of :attr:`line`, in order;
         None or a missing value selects all.
         """
-        wanted = [
-            (name, value) for name, value in zip(self.line, line, strict=False) if value is not None
-        ]
-        return tuple(
-            run for run in self.runs if all(getattr(run, name) == value for name, value in wanted)
-        )
+        runs = self.runs
+        for name, value in zip(self.line, line, strict=False):
+            if value is not None:
+                runs = tuple(run for run in runs if getattr(run, name) == value)
+        return runs
 
 
 def along(

@@ -62,6 +62,15 @@ SEQUENCES = "sequences (T, d), such as random-sequences, or images cut into patc
 IMAGES = "images that are not cut into patches, such as mnist"
 
 
+def _kinds_by_setting() -> dict[str, tuple[str, ...]]:
+    """Map each setting to the architectures that use it."""
+    kinds: dict[str, tuple[str, ...]] = {}
+    for kind in ARCHITECTURES.values():
+        for name in kind.settings:
+            kinds[name] = (*kinds.get(name, ()), kind.name)
+    return kinds
+
+
 class ArchitectureSpec(SpecPart):
     """Settings of a network except its width.
 
@@ -75,10 +84,7 @@ class ArchitectureSpec(SpecPart):
     """
 
     selector: ClassVar[str] = "kind"
-    relevant: ClassVar[dict[str, tuple[str, ...]]] = {
-        name: tuple(kind.name for kind in ARCHITECTURES.values() if name in kind.settings)
-        for name in dict.fromkeys(name for kind in ARCHITECTURES.values() for name in kind.settings)
-    }
+    relevant: ClassVar[dict[str, tuple[str, ...]]] = _kinds_by_setting()
 
     kind: ArchitectureName = Field(default="fully-connected", title="Architecture")
     """How neurons are connected."""

@@ -140,22 +140,23 @@ def csv_rows(
 ) -> list[dict[str, object]]:
     """Return one row per run, by column names."""
     rows = [{column.name: column.value(*pair) for column in columns} for pair in pairs]
-    absent = {
-        each.name
-        for each in columns
-        if each.optional and all(row[each.name] is None for row in rows)
-    }
+    absent = set()
+    for column in columns:
+        if column.optional and all(row[column.name] is None for row in rows):
+            absent.add(column.name)
     return [{name: value for name, value in row.items() if name not in absent} for row in rows]
 
 
 def table_rows(columns: Columns, points: Iterable[PointValue]) -> list[dict[str, object]]:
     """Return one row per run, by column titles, without empty columns."""
-    rows = [
-        {c.title: c.words(c.value(*pair)) for c in columns if c.title} for pair in runs_of(points)
-    ]
-    empty = {
-        title for title in (rows[0] if rows else ()) if all(row[title] is None for row in rows)
-    }
+    titled = [column for column in columns if column.title]
+    rows = []
+    for pair in runs_of(points):
+        rows.append({column.title: column.words(column.value(*pair)) for column in titled})
+    empty = set()
+    for column in titled:
+        if all(row[column.title] is None for row in rows):
+            empty.add(column.title)
     return [{title: value for title, value in row.items() if title not in empty} for row in rows]
 
 
@@ -169,7 +170,10 @@ def text_table(
     keys = [column for column in columns if column.role in ("swept", "line")]
     summed = [column for column in columns if column.role == "measure" and column.format]
     pairs = list(runs_of(points := list(points)))
-    shown = [column for column in summed if any(_is_finite(column.value(*pair)) for pair in pairs)]
+    shown = []
+    for column in summed:
+        if any(_is_finite(column.value(*pair)) for pair in pairs):
+            shown.append(column)
     rows: list[tuple[str, ...]] = [(*(column.title for column in (*keys, *shown)), "runs", "")]
     for point in points:
         lines: dict[tuple[str, ...], list[Record]] = {}

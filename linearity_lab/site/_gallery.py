@@ -29,17 +29,12 @@ FRAME_HEIGHT = 620  # suggested size of an embedding frame, in pixels
 
 def gallery_page(figures: Sequence[FigurePage], menu: Mapping[str, str]) -> str:
     """Show every figure as a thumbnail, by page and preset."""
-    pages = [
-        (
-            name,
-            page_module(name).PAGE.heading,
-            [
-                (PRESETS[preset], list(group))
-                for preset, group in groupby(of_page, lambda figure: figure.name.partition(".")[0])
-            ],
-        )
-        for name, of_page in groupby(figures, lambda figure: figure.page)
-    ]
+    pages = []
+    for name, of_page in groupby(figures, lambda figure: figure.page):
+        presets = []
+        for preset, group in groupby(of_page, lambda figure: figure.name.partition(".")[0]):
+            presets.append((PRESETS[preset], list(group)))
+        pages.append((name, page_module(name).PAGE.heading, presets))
     return page(
         "gallery.html",
         menu,

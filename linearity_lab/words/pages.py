@@ -72,9 +72,9 @@ def _entry(name: str, section: Section) -> Entry:
 def search(text: str) -> tuple[Entry, ...]:
     """Return entries with every word of ``text``, matching titles first."""
     wanted = text.lower().split()
-    found = [
-        entry for entry in glossary().values() if all(word in entry.searched for word in wanted)
-    ]
+    found = list(glossary().values())
+    for word in wanted:
+        found = [entry for entry in found if word in entry.searched]
     return tuple(sorted(found, key=lambda entry: text.lower().strip() not in entry.title.lower()))
 
 

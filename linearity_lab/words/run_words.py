@@ -96,14 +96,13 @@ def _differing(specs: Sequence[Spec]) -> list[tuple[Setting, list[str]]]:
     values = [values_of(spec) for spec in specs]
     known = _settings(specs[0])
     names = dict.fromkeys(name for each in values for name in each)
-    texts = [
-        (
-            known[name],
-            [value_words(known[name], each[name]) if name in each else "" for each in values],
-        )
-        for name in names
-    ]
-    return [(setting, entries) for setting, entries in texts if len(set(entries)) > 1]
+    found = []
+    for name in names:
+        setting = known[name]
+        texts = [value_words(setting, each[name]) if name in each else "" for each in values]
+        if len(set(texts)) > 1:
+            found.append((setting, texts))
+    return found
 
 
 def _settings(spec: Spec) -> dict[str, Setting]:

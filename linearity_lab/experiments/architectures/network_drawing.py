@@ -167,19 +167,20 @@ def layer_rows(
         block.role or block.kind.replace("token-dense", "dense, shared by positions")
         for block in blocks
     ]
-    return [
-        {
-            "layer": "output layer" if index == len(sizes) else f"hidden layer {index}",
+    layers = zip(sizes, are_trained(architecture), [*kinds, "dense"], strict=True)
+    rows: list[dict[str, object]] = []
+    for index, (size, trained, kind) in enumerate(layers, start=1):
+        is_last = index == len(sizes)
+        row = {
+            "layer": "output layer" if is_last else f"hidden layer {index}",
             "kind": kind,
             "trained": trained,
             "in-degree": size.fan_in,
             "neurons or channels": size.features,
             "parameters": size.num_params,
         }
-        for index, (size, trained, kind) in enumerate(
-            zip(sizes, are_trained(architecture), [*kinds, "dense"], strict=True), start=1
-        )
-    ]
+        rows.append(row)
+    return rows
 
 
 def description(architecture: ArchitectureSpec) -> str:
@@ -232,19 +233,23 @@ def are_trained(architecture: ArchitectureSpec) -> tuple[bool, ...]:
 
 
 def _boxes(index: int, height: float, style: Style | None, copies: int) -> list[dict[str, object]]:
-    return [
-        {
+    color = style.color if style else GUIDE_COLOR
+    band = style.band if style else "rgba(127, 138, 153, 0.2)"
+    right = _HALF if copies == 1 else _HALF - 0.14  # copies need space beside each other
+    boxes: list[dict[str, object]] = []
+    for copy in reversed(range(copies)):
+        shift = 0.07 * copy
+        box = {
             "type": "rect",
             "x0": index - _HALF + shift,
-            "x1": index + (_HALF if copies == 1 else _HALF - 0.14) + shift,
+            "x1": index + right + shift,
             "y0": -height / 2 + shift,
             "y1": height / 2 + shift,
-            "line": {"color": style.color if style else GUIDE_COLOR, "width": 2},
-            "fillcolor": style.band if style else "rgba(127, 138, 153, 0.2)",
+            "line": {"color": color, "width": 2},
+            "fillcolor": band,
         }
-        for copy in reversed(range(copies))
-        for shift in [0.07 * copy]
-    ]
+        boxes.append(box)
+    return boxes
 
 
 def _arrow(start: tuple[float, float], end: tuple[float, float], color: str) -> dict[str, object]:

@@ -141,12 +141,13 @@ class ArchitecturesResult(ResultValue):
 
 def architectures_summary(spec: ArchitecturesSpec, points: Sequence[ArchitecturesPoint]) -> str:
     """Return :func:`kernel_change_summary` of each network."""
-    return "\n\n".join(
-        f"Network {letter}: {architecture.record.title}\n"
-        + kernel_change_summary(spec.of_network(letter), found)
-        for letter, architecture in spec.networks.items()
-        if (found := [point for point in points if point.network == letter])
-    )
+    parts = []
+    for letter, architecture in spec.networks.items():
+        own = [point for point in points if point.network == letter]
+        if own:
+            summary = kernel_change_summary(spec.of_network(letter), own)
+            parts.append(f"Network {letter}: {architecture.record.title}\n{summary}")
+    return "\n\n".join(parts)
 
 
 EXPERIMENT = Experiment(

@@ -73,15 +73,13 @@ def line(
         )
         dot = trained_dot(point.width, of(run), run, other, converged_only=converged_only)
         dots.append(replace(dot, x=run.min_in_degree) if axis == "in-degree" else dot)
-    degrees: dict[float, dict[str, object]] = {
-        point.width: {
-            "smallest in-degree": mean(
-                [run.min_in_degree for run in point.of(graph, output)]
-            ).value,
-            "largest in-degree": mean([run.max_in_degree for run in point.of(graph, output)]).value,
+    degrees: dict[float, dict[str, object]] = {}
+    for point in points:
+        runs = point.of(graph, output)
+        degrees[point.width] = {
+            "smallest in-degree": mean([run.min_in_degree for run in runs]).value,
+            "largest in-degree": mean([run.max_in_degree for run in runs]).value,
         }
-        for point in points
-    }
     return Line(style or graph_style(graph, output, drawn), dots, fit, degrees)
 
 

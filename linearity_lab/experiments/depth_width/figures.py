@@ -138,21 +138,15 @@ def _is_ringed(point: DepthWidthPoint) -> bool:
 def trained(points: Sequence[DepthWidthPoint], measure: Measure[DepthRun]) -> Chart:
     """Draw a measure of trained networks against β, a line for each width."""
     shown = [point for point in points if measure.has(point.runs)]
-    along_beta = [
-        Line(
-            style,
-            [
-                dot
-                for point in own
-                for dot in measure.dots(
-                    ((point.beta, run) for run in point.runs),
-                    f"L = {point.depth}, m = {point.width:,}",
-                )
-            ],
-        )
-        for style, own in _by_width(shown, points)
-    ]
-    depth, width = (max(getattr(point, of) for point in shown) for of in ("depth", "width"))
+    along_beta = []
+    for style, own in _by_width(shown, points):
+        dots: list[Dot] = []
+        for point in own:
+            words = f"L = {point.depth}, m = {point.width:,}"
+            dots += measure.dots([(point.beta, run) for run in point.runs], words)
+        along_beta.append(Line(style, dots))
+    depth = max(point.depth for point in shown)
+    width = max(point.width for point in shown)
     chart = sweep(
         along_beta,
         BETA,
@@ -188,16 +182,13 @@ def _by_width(
 ) -> list[tuple[Style, list[DepthWidthPoint]]]:
     """Return the points of each width, ascending, in the color of that width ``among`` all."""
     widths = sorted({point.width for point in among or points})
-    return [
-        (
-            width_style(index, len(widths), f"m = {width_label(width)}"),
-            sorted(
-                (point for point in points if point.width == width), key=lambda point: point.depth
-            ),
-        )
-        for index, width in enumerate(widths)
-        if any(point.width == width for point in points)
-    ]
+    found = []
+    for index, width in enumerate(widths):
+        own = [point for point in points if point.width == width]
+        if own:
+            style = width_style(index, len(widths), f"m = {width_label(width)}")
+            found.append((style, sorted(own, key=lambda point: point.depth)))
+    return found
 
 
 def _add_intervals(

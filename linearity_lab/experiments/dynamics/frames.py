@@ -2,10 +2,11 @@
 one frame per recorded step, with a slider and play button.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import plotly.graph_objects as go
 
@@ -75,29 +76,31 @@ def end_curves(point: DynamicsPoint, run: DynamicsRun, models: Iterable[str]) ->
         name="training data",
     )
     lines = {name: (model_style(name), dash, width) for name, dash, width in MODELS}
-    curves = [
-        go.Scatter(
+    traces = [data]
+    for name in models:
+        style, dash, width = lines[name]
+        last_outputs = getattr(run, name).test_outputs[-1]
+        curve = go.Scatter(
             x=[row[0] for row in point.x_test],
-            y=[row[0] for row in getattr(run, name).test_outputs[-1]],
+            y=[row[0] for row in last_outputs],
             mode="lines",
             line={"color": style.color, "dash": dash, "width": width},
             name=style.title,
             hovertemplate=f"{style.title}<br>x = %{{x:.2f}}<br>f = %{{y:.3f}}<extra></extra>",
         )
-        for name in models
-        for style, dash, width in [lines[name]]
-    ]
-    return [data, *curves]
+        traces.append(curve)
+    return traces
 
 
 def _curves(point: DynamicsPoint, run: DynamicsRun, index: int) -> go.Figure:
     models = {name: path for name, _, _ in MODELS if (path := getattr(run, name)) is not None}
     figure = go.Figure(end_curves(point, run, models))
-    values = [
-        v for path in models.values() for block in path.test_outputs for row in block for v in row
-    ]
+    values = [row[0] for row in point.y]
+    for path in models.values():
+        for row in itertools.chain.from_iterable(path.test_outputs):
+            values += row
     figure.update_xaxes(title="input x")
-    figure.update_yaxes(title="output f(x)", range=_range([*values, *(row[0] for row in point.y)]))
+    figure.update_yaxes(title="output f(x)", range=_range(values))
 
     def frame(index: int) -> list[dict[str, object]]:
         return [{"y": [row[0] for row in path.test_outputs[index]]} for path in models.values()]
@@ -250,44 +253,18 @@ def ball(
     kernels, n·C, limits the condition numbers that single precision resolves.
     """
     methods = occurring([point], "method")
-    curves = []
+    curves: list[Curve] = []
     parts = []
     for method in methods:
         runs = point.of(output, method)
-        style = method_style(method)
-        parts.append(
-            f"{style.title} distance {number(runs[0].sup_distance)}, kernel change "
-            f"{number(runs[0].sup_change)}"
-        )
+        distance = number(runs[0].sup_distance)
+        change = number(runs[0].sup_change)
+        title = method_style(method).title
+        parts.append(f"{title} distance {distance}, kernel change {change}")
         for index, run in enumerate(runs):
-            x = times(run.steps, run.learning_rate, axis)
-            for row, what, values in (
-                (1, "‖w − w₀‖₂", run.network.distance),
-                (2, "ΔK(t)", run.change),
-            ):
-                curves.append(
-                    Curve(
-                        style,
-                        x,
-                        values,
-                        what,
-                        run.seed,
-                        row,
-                        marks=6,
-                        unit=axis,
-                        is_first=index == 0,
-                    )
-                )
-    first = point.of(output)[0]
-    x = times(first.steps, first.learning_rate, axis)
-    for index, (name, values) in enumerate(
-        first.layer_change.items() if len(methods) == 1 else (), 1
-    ):
-        style = replace(
-            nth_style(index, f"part of {name.replace('hidden', 'hidden layer ')}", "layer"),
-            symbol="",
-        )
-        curves.append(Curve(style, x, values, "part of ΔK(t)", first.seed, 2, width=2, unit=axis))
+            curves += _distance_and_change(run, method, axis, is_first=index == 0)
+    if len(methods) == 1:
+        curves += _change_by_layer(point.of(output)[0], axis)
     rows = (Row("‖w − w₀‖₂"), Row("ΔK(t)"))
     figure = along_training(curves, rows, AXIS_TITLES[axis])
     radius = ball_radius(point, output)
@@ -300,6 +277,30 @@ def ball(
         [*leaving_caption(point, output), *divergence_caption(points)],
         heading="How far weights and kernel move",
     )
+
+
+def _distance_and_change(
+    run: DynamicsRun, method: str, axis: TimeAxis, *, is_first: bool
+) -> list[Curve]:
+    """Draw ‖w_t − w₀‖₂ in the first row and ΔK(t) in the second."""
+    style = method_style(method)
+    x = times(run.steps, run.learning_rate, axis)
+    looks: dict[str, Any] = {"marks": 6, "unit": axis, "is_first": is_first}
+    return [
+        Curve(style, x, run.network.distance, "‖w − w₀‖₂", run.seed, 1, **looks),
+        Curve(style, x, run.change, "ΔK(t)", run.seed, 2, **looks),
+    ]
+
+
+def _change_by_layer(run: DynamicsRun, axis: TimeAxis) -> list[Curve]:
+    """Draw the part of each layer in ΔK(t), in the second row."""
+    x = times(run.steps, run.learning_rate, axis)
+    curves = []
+    for index, (name, values) in enumerate(run.layer_change.items(), start=1):
+        title = f"part of {name.replace('hidden', 'hidden layer ')}"
+        style = replace(nth_style(index, title, "layer"), symbol="")
+        curves.append(Curve(style, x, values, "part of ΔK(t)", run.seed, 2, width=2, unit=axis))
+    return curves
 
 
 def _rows_of_ball(runs: Sequence[DynamicsRun], num_rows: int) -> list[dict[str, object]]:
@@ -377,13 +378,12 @@ def divergence_caption(points: Sequence[DynamicsPoint]) -> list[str]:
         runs = [
             (point.width, run) for point in points for run in point.runs if run.method == method
         ]
-        found = [
-            f"{MODEL_TITLES[name]} at m = {width_label(width)} (last finite step "
-            f"{path.last_finite_step:,})"
-            for name in ("network", "linearized")
-            for width, run in runs
-            if (path := getattr(run, name)).outcome == "diverged"
-        ]
+        found = []
+        for name, (width, run) in itertools.product(("network", "linearized"), runs):
+            path = getattr(run, name)
+            if path.outcome == "diverged":
+                place = f"{MODEL_TITLES[name]} at m = {width_label(width)}"
+                found.append(f"{place} (last finite step {path.last_finite_step:,})")
         stable = min(
             (run.stable_rate for _, run in runs if run.stable_rate is not None), default=None
         )

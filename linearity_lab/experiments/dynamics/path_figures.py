@@ -23,6 +23,7 @@ from linearity_lab.experiments.dynamics.point import (
     COLUMNS,
     DEPARTURE_LEVEL,
     DynamicsPoint,
+    DynamicsRun,
     ModelPath,
     difference_law,
 )
@@ -111,51 +112,24 @@ def difference_against_time(
     after which the difference stays above one percent.
     """
     points = sorted(points, key=lambda point: point.width)
-    curves = []
-    parts = []
+    curves: list[Curve] = []
     outputs = occurring(points, "output")
     shown = spread_out(len(points), max(1, MOST_CURVES // max(1, len(outputs))))
-    first = []
+    first = []  # the curves that are visible initially
     for index, point in enumerate(points):
         thickness = 1 + 3 * (index + 1) / len(points)  # a pale line would be too weak
-        for output in occurring(points, "output"):
-            title = f"m = {width_label(point.width)}" + (
-                f", {output_title(output)}" if len(outputs) > 1 else ""
-            )
+        for output in outputs:
+            title = f"m = {width_label(point.width)}"
+            if len(outputs) > 1:
+                title += f", {output_title(output)}"
             style = network_style(kind, output, title)
             if index in shown:
                 first.append(style.title)
-            for index_of_seed, run in enumerate(point.of(output, method)):
-                departs = (
-                    None if run.departure_step is None else run.steps.index(run.departure_step)
-                )
-                curves.append(
-                    Curve(
-                        style,
-                        times(run.steps, run.learning_rate, axis),
-                        run.difference,
-                        "difference",
-                        run.seed,
-                        width=thickness,
-                        marked=departs,
-                        unit=axis,
-                        is_first=index_of_seed == 0,
-                    )
-                )
+            curves += _difference_curves(point.of(output, method), style, thickness, axis)
     row = Row("relative mean-squared difference")
     figure = along_training(curves, (row,), AXIS_TITLES[axis], first=first)
     add_level(figure, DEPARTURE_LEVEL, percent(DEPARTURE_LEVEL), above=False)
-    for output in occurring(points, "output"):
-        ends = [
-            f"{number(max(values))} at width {point.width:,}"
-            for point in points
-            if (
-                values := [
-                    v for run in point.of(output, method) if math.isfinite(v := run.sup_difference)
-                ]
-            )
-        ]
-        parts.append(f"{output_title(output)} {', '.join(ends) or 'none'}")
+    parts = [_largest_differences(points, output, method) for output in outputs]
     words = (
         f"Largest relative mean-squared difference of network and linear model: {'; '.join(parts)}."
     )
@@ -168,6 +142,41 @@ def difference_against_time(
     return Chart(figure, words, rows, caption, heading="How far they diverge")
 
 
+def _difference_curves(
+    runs: Sequence[DynamicsRun], style: Style, thickness: float, axis: TimeAxis
+) -> list[Curve]:
+    """Draw the difference of each run, marked where it departs; the first one is strong."""
+    curves = []
+    for index, run in enumerate(runs):
+        departs = None
+        if run.departure_step is not None:
+            departs = run.steps.index(run.departure_step)
+        curve = Curve(
+            style,
+            times(run.steps, run.learning_rate, axis),
+            run.difference,
+            "difference",
+            run.seed,
+            width=thickness,
+            marked=departs,
+            unit=axis,
+            is_first=index == 0,
+        )
+        curves.append(curve)
+    return curves
+
+
+def _largest_differences(points: Sequence[DynamicsPoint], output: str, method: str) -> str:
+    """Return the largest finite difference of one output at each width, in words."""
+    ends = []
+    for point in points:
+        differences = [run.sup_difference for run in point.of(output, method)]
+        finite = [each for each in differences if math.isfinite(each)]
+        if finite:
+            ends.append(f"{number(max(finite))} at width {point.width:,}")
+    return f"{output_title(output)} {', '.join(ends) or 'none'}"
+
+
 def trajectory_rows(
     point: DynamicsPoint, output: str, method: str, points: PointSet
 ) -> list[dict[str, object]]:
@@ -176,20 +185,17 @@ def trajectory_rows(
     """
     run = point.of(output, method)[0]  # with recorded outputs
     targets = point.y if points is PointSet.TRAINING else point.y_test
-    return [
-        {
-            "step": step,
-            "point": row + 1,
-            "target": target[_own_class(target)],
-            **{
-                MODEL_TITLES[name]: _outputs(path, points)[index][row][_own_class(target)]
-                for name, _, _ in MODELS
-                if (path := getattr(run, name)) is not None
-            },
-        }
-        for index, step in enumerate(run.steps)
-        for row, target in enumerate(targets)
-    ]
+    paths = {name: getattr(run, name) for name, _, _ in MODELS}
+    trained = {name: path for name, path in paths.items() if path is not None}
+    table: list[dict[str, object]] = []
+    for index, step in enumerate(run.steps):
+        for place, target in enumerate(targets):
+            own = _own_class(target)
+            row: dict[str, object] = {"step": step, "point": place + 1, "target": target[own]}
+            for name, path in trained.items():
+                row[MODEL_TITLES[name]] = _outputs(path, points)[index][place][own]
+            table.append(row)
+    return table
 
 
 def _caption(points: Sequence[DynamicsPoint], method: str) -> list[str]:
@@ -204,12 +210,12 @@ def _caption(points: Sequence[DynamicsPoint], method: str) -> list[str]:
     for model, outcome in itertools.product(
         ("network", "linearized"), ("over-budget", "stuck", "dead")
     ):
-        found = Counter(
-            f"m = {width_label(point.width)} ({output_title(run.output)})"
-            for point in points
-            for run in point.runs
-            if run.method == method and getattr(run, model).outcome == outcome
-        )
+        found: Counter[str] = Counter()
+        for point in points:
+            runs = [run for run in point.runs if run.method == method]
+            for run in runs:
+                if getattr(run, model).outcome == outcome:
+                    found[f"m = {width_label(point.width)} ({output_title(run.output)})"] += 1
         if found:
             listed = ", ".join(f"{num_runs(count)} at {where}" for where, count in found.items())
             sentences.append(

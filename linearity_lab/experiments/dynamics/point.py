@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -357,14 +358,10 @@ def dynamics_summary(spec: DynamicsSpec, points: Sequence[DynamicsPoint]) -> str
     """Return a table of means over seeds and the exponent of the difference for
     each output and method.
     """
-    laws = [
-        exponent_line(
-            f"{OUTPUTS[output].title}, {METHODS[method].title}: ‖F − F_lin‖ / ‖F_lin‖", law
-        )
-        for output in spec.outputs
-        for method in spec.methods
-        for law in [difference_law(points, output, method)]
-    ]
+    laws = []
+    for output, method in itertools.product(spec.outputs, spec.methods):
+        title = f"{OUTPUTS[output].title}, {METHODS[method].title}: ‖F − F_lin‖ / ‖F_lin‖"
+        laws.append(exponent_line(title, difference_law(points, output, method)))
     level = (
         "Departed: the relative mean-squared difference stays above "
         f"{percent(DEPARTURE_LEVEL)} from this step on."

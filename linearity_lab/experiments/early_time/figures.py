@@ -79,11 +79,12 @@ def along_steps(point: EarlyPoint, runs: Sequence[EarlyRun], view: View) -> Char
     ]
     rows: tuple[Row, ...] = (Row("loss outside the span", "linear"), Row("loss inside", "linear"))
     if view is not View.RESIDUAL:
-        values = [y for curve in curves for y in curve.y[1:] if math.isfinite(y) and y > 0]
+        drawn = [y for curve in curves for y in curve.y[1:]]
+        values = [y for y in drawn if math.isfinite(y) and y > 0]
+        scale: Literal["log", "linear"] = "linear"
         # Only a factor of ten or more needs a logarithmic axis.
-        scale: Literal["log", "linear"] = (
-            "log" if values and max(values) > 10 * min(values) else "linear"
-        )
+        if values and max(values) > 10 * min(values):
+            scale = "log"
         title = RELATIVE_ERROR_TITLE if view is View.RELATIVE_ERROR else view.value
         rows = (Row(title, scale),)
     figure = along_training(curves, rows)
@@ -184,17 +185,18 @@ def single_outputs(run: EarlyRun) -> Chart:
     )
     first = [f"test input {index + 1}" for index in range(MOST_CURVES // len(models))]
     figure = along_training(curves, (Row("output f(x)", "linear"),), first=first)
-    rows: list[dict[str, object]] = [
-        {
-            "test input": index + 1,
-            "target": target,
-            "step": step,
-            "network": run.network.outputs[i][index],
-            "linear model": run.linear.outputs[i][index],
-        }
-        for index, target in enumerate(run.targets)
-        for i, step in enumerate(run.steps)
-    ]
+    rows: list[dict[str, object]] = []
+    for index, target in enumerate(run.targets):
+        for record, step in enumerate(run.steps):
+            rows.append(
+                {
+                    "test input": index + 1,
+                    "target": target,
+                    "step": step,
+                    "network": run.network.outputs[record][index],
+                    "linear model": run.linear.outputs[record][index],
+                }
+            )
     return Chart(figure, words, rows, [words], heading="Outputs on single test inputs")
 
 
@@ -332,7 +334,7 @@ def against_swept(points: Sequence[EarlyPoint], quantity: str) -> Chart:
     for activation in occurring(points, "activation"):
         runs = [(point.value, run) for point in points for run in point.of(activation)]
         dots = [_dot(at, of(run), run) for at, run in runs]
-        kept = [dot for dot in dots if dot.why or (math.isfinite(dot.value) and dot.value > 0)]
+        kept = [dot for dot in dots if dot.why or 0 < dot.value < math.inf]
         count = sum(dot.counts for dot in kept)
         lines.append(Line(activation_style(activation), kept, count >= FEWEST_RUNS))
         if not count:
@@ -405,11 +407,11 @@ def input_sizes(points: Sequence[EarlyPoint]) -> Chart:
             if point.inputs is not None
         ]
         lines.append(Line(nth_style(index, title), dots, fit=False))
-    rows: list[dict[str, object]] = [
-        {"d": point.value, **{title: getattr(point.inputs, name) for name, title in _SIZES.items()}}
-        for point in points
-        if point.inputs is not None
-    ]
+    rows: list[dict[str, object]] = []
+    for point in points:
+        if point.inputs is not None:
+            sizes = {title: getattr(point.inputs, name) for name, title in _SIZES.items()}
+            rows.append({"d": point.value} | sizes)
     return sweep(
         lines,
         _axis(points),
@@ -425,20 +427,15 @@ def constant_rows(point: EarlyPoint) -> list[dict[str, object]]:
     """Return one row per activation:
     moments, then weights of x/√d and of the constant feature at rate 1.
     """
-    return [
-        {
-            "activation": ACTIVATIONS[name].title,
-            **{
-                symbol: round(value, 4)
-                for symbol, value in zip(
-                    ("ζ", "ν", "ϑ₀", "ϑ₁", "ϑ₂", "× x/√d", "const."),
-                    (each.zeta, each.nu, *each.theta[:3], each.inputs, each.constant),
-                    strict=True,
-                )
-            },
-        }
-        for name, each in point.constants.items()
-    ]
+    symbols = ("ζ", "ν", "ϑ₀", "ϑ₁", "ϑ₂", "× x/√d", "const.")
+    rows = []
+    for name, each in point.constants.items():
+        row: dict[str, object] = {"activation": ACTIVATIONS[name].title}
+        values = (each.zeta, each.nu, *each.theta[:3], each.inputs, each.constant)
+        for symbol, value in zip(symbols, values, strict=True):
+            row[symbol] = round(value, 4)
+        rows.append(row)
+    return rows
 
 
 def _axis(points: Sequence[EarlyPoint]) -> Axis:

@@ -53,12 +53,14 @@ def at(
     samples: int | None = None,
 ) -> list[GeneralizationPoint]:
     """Return the points with these values."""
-    wanted = {"width": width, "richness": richness, "num_samples": samples}
-    return [
-        each
-        for each in points
-        if all(value in (None, getattr(each, name)) for name, value in wanted.items())
-    ]
+    found = list(points)
+    if width is not None:
+        found = [point for point in found if point.width == width]
+    if richness is not None:
+        found = [point for point in found if point.richness == richness]
+    if samples is not None:
+        found = [point for point in found if point.num_samples == samples]
+    return found
 
 
 def lines(points: Points, where: Where, what: str, richness: float | None = None) -> list[Line]:
@@ -95,17 +97,19 @@ def _style(name: str) -> Style:
 
 
 def _line(points: Points, where: Where, what: str, name: str, style: Style) -> Line:
-    dots = [
-        trained_dot(where(point), getattr(model, what), run, converged_only=name not in UNTRAINED)
-        for point in points
-        for run in point.runs
-        if (model := predictors(run)[name]) is not None
-    ]
+    is_trained = name not in UNTRAINED
+    dots = []
     more = {}
-    for point in points if what == "error" else ():
-        counted = [run for run in point.runs if name in UNTRAINED or run.outcome == "converged"]
-        low, high = pooled(counted, name)
-        more[where(point)] = {"Wilson 95% from": low, "Wilson 95% to": high}
+    for point in points:
+        for run in point.runs:
+            model = predictors(run)[name]
+            if model is not None:
+                value = getattr(model, what)
+                dots.append(trained_dot(where(point), value, run, converged_only=is_trained))
+        if what == "error":
+            counted = [run for run in point.runs if run.outcome == "converged" or not is_trained]
+            low, high = pooled(counted, name)
+            more[where(point)] = {"Wilson 95% from": low, "Wilson 95% to": high}
     return Line(style, dots, fit=False, more=more)
 
 
@@ -223,18 +227,13 @@ def eigenspaces(points: Points, width: int, richness: float, samples: int) -> Ch
         ("first_kernel", lambda run: run.first_share, "K₀"),
         ("after_kernel", lambda run: run.last_share, "at the end"),
     )
-    drawn = [
-        Line(
-            replace(_style(name), title=title),
-            [
-                Dot(rank, share, run.seed)
-                for run in runs
-                for rank, share in zip(run.ranks, of(run), strict=True)
-            ],
-            fit=False,
-        )
-        for name, of, title in parts
-    ]
+    drawn = []
+    for name, of, title in parts:
+        dots = []
+        for run in runs:
+            for rank, share in zip(run.ranks, of(run), strict=True):
+                dots.append(Dot(rank, share, run.seed))
+        drawn.append(Line(replace(_style(name), title=title), dots, fit=False))
     return sweep(
         drawn,
         Axis("leading eigenvectors k", "k"),
@@ -251,18 +250,12 @@ def angles(points: Points, width: int, samples: int) -> Chart:
     a line for each ρ.
     """
     shown = sorted(at(points, width=width, samples=samples), key=lambda point: point.richness)
-    drawn = [
-        Line(
-            richness_style(point.richness),
-            [
-                Dot(i, angle, run.seed)
-                for run in point.runs
-                for i, angle in enumerate(run.angles, 1)
-            ],
-            fit=False,
-        )
-        for point in shown
-    ]
+    drawn = []
+    for point in shown:
+        dots = []
+        for run in point.runs:
+            dots += [Dot(i, angle, run.seed) for i, angle in enumerate(run.angles, start=1)]
+        drawn.append(Line(richness_style(point.richness), dots, fit=False))
     count = max((len(run.angles) for point in shown for run in point.runs), default=0)
     return sweep(
         drawn,

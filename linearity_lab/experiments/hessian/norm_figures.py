@@ -12,7 +12,7 @@ from linearity_lab.charts.lines import GROWN_AXES, Axis, Dot, Line, fitted, widt
 from linearity_lab.charts.style import Style, distinct, network_style
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.experiments.hessian.network import ComparedNetwork, titles
-from linearity_lab.experiments.hessian.point import COLUMNS, HessianPoint, HessianRun
+from linearity_lab.experiments.hessian.point import COLUMNS, HessianPoint, HessianRun, TrainedChange
 from linearity_lab.networks.spec import COMPOSED, grown_size
 from linearity_lab.runs import OUTCOME_WORDS, Mean, columns, mean
 from ntk_core.fits import PowerLaw, becomes_linear, exponent_words, remarks
@@ -98,14 +98,13 @@ def norm_lines(points: Sequence[HessianPoint], view: str = "‖H‖") -> dict[st
     style = styles(points)
     for name in networks_of(points):
         own = of_line(points, name)
-        more: dict[float, dict[str, object]] = {
-            point.place: {
+        more: dict[float, dict[str, object]] = {}
+        for point in own:
+            more[point.place] = {
                 "narrowest": point.min_width,
                 "parameters": point.num_params,
                 "mean K(x, x)": mean([run.kernel for run in point.runs]).value,
             }
-            for point in own
-        }
         found[name] = Line(style[name], dots(own, QUANTITIES[view].of), more=more, group=name)
     return found
 
@@ -181,23 +180,22 @@ def trained_lines(points: Sequence[HessianPoint]) -> tuple[str, ...]:
 
 
 def _changes(points: Sequence[HessianPoint]) -> list[Dot]:
-    return [
-        Dot(
-            point.place,
-            run.trained.sup_change,
-            run.seed,
-            "" if converged else words,
-            f"η = {rate_words([run.trained.learning_rate])}, {run.trained.num_steps:,} "
-            f"steps<br>{words}",
-            outcome="" if converged else run.trained.outcome,
-        )
-        for point in points
-        for run in point.runs
-        if run.trained is not None
-        for words, converged in [
-            (OUTCOME_WORDS[run.trained.outcome], run.trained.outcome == "converged")
-        ]
-    ]
+    dots = []
+    for point in points:
+        for run in point.runs:
+            if run.trained is not None:
+                dots.append(_change(point.place, run.seed, run.trained))
+    return dots
+
+
+def _change(place: float, seed: int, trained: TrainedChange) -> Dot:
+    """Return ΔK of a trained network; open and excluded unless it converged."""
+    words = OUTCOME_WORDS[trained.outcome]
+    steps = f"{trained.num_steps:,} steps"
+    note = f"η = {rate_words([trained.learning_rate])}, {steps}<br>{words}"
+    if trained.outcome == "converged":
+        return Dot(place, trained.sup_change, seed, note=note)
+    return Dot(place, trained.sup_change, seed, words, note, outcome=trained.outcome)
 
 
 def law_of(points: Sequence[HessianPoint], of: Of) -> PowerLaw | None:

@@ -94,11 +94,12 @@ def bounded(points: Sequence[HessianPoint], line: str) -> Chart | None:
     if drawn is None:
         return None
     words = bound_words(points, line)
-    medians = [
-        f"{float(np.median(values)):.3f} at m = {width_label(point.wide_width)}"
-        for point in of_line(points, line)
-        if (values := [run.exact for run in point.runs if run.exact is not None])
-    ]
+    medians = []
+    for point in of_line(points, line):
+        exact = [run.exact for run in point.runs if run.exact is not None]
+        if exact:
+            median = float(np.median(exact))
+            medians.append(f"{median:.3f} at m = {width_label(point.wide_width)}")
     more = [f"Median of the closed form: {', '.join(medians)}."] if medians else []
     return replace(drawn, takeaway=words, caption=[words, *more], name="shown_bounds")
 
@@ -230,19 +231,7 @@ def ball(points: Sequence[HessianPoint], radius: float, quantity: str, num_start
         if quantity == "hessian" and _has_least(points, line):
             kinds.append(("_least", "infimum, at most", "dash", "triangle-down-open"))
         for suffix, title, dash, symbol in kinds:
-            found = [
-                Dot(
-                    point.place,
-                    getattr(ball, quantity + suffix),
-                    run.seed,
-                    "" if ball.converged else UNKNOWN,
-                    norm_note(run),
-                )
-                for point in of_line(points, line)
-                for run in point.runs
-                for ball in run.balls
-                if ball.radius == radius
-            ]
+            found = _dots_of_balls(of_line(points, line), radius, quantity + suffix)
             if found:
                 style = Style(base.color, dash, symbol, f"{base.title}, {title}")
                 lines.append(Line(style, found, group=line + suffix))
@@ -265,6 +254,19 @@ def _has_least(points: Sequence[HessianPoint], line: str) -> bool:
     """Whether the infimum of ‖H‖ over balls is bounded from above."""
     balls = [ball for point in of_line(points, line) for run in point.runs for ball in run.balls]
     return any(ball.hessian_least is not None for ball in balls)
+
+
+def _dots_of_balls(points: Sequence[HessianPoint], radius: float, field: str) -> list[Dot]:
+    """Return a number of every ball with this radius; unconverged ones are open."""
+    dots = []
+    for point in points:
+        for run in point.runs:
+            for ball in run.balls:
+                if ball.radius == radius:
+                    why = "" if ball.converged else UNKNOWN
+                    value = getattr(ball, field)
+                    dots.append(Dot(point.place, value, run.seed, why, norm_note(run)))
+    return dots
 
 
 def _last_gains(points: Sequence[HessianPoint], radius: float, name: str) -> list[str]:

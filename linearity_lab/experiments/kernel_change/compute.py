@@ -435,19 +435,21 @@ def _snapshots(
     def mean_over_outputs(kernel: np.ndarray) -> np.ndarray:
         return np.einsum("ijaa->ij", kernel) / kernel.shape[-1]
 
-    return [
-        KernelSnapshot(
+    snapshots = []
+    for output, before in kept.before.items():
+        after = kept.after[output]
+        has_limit = output == "linear" and infinite is not None
+        snapshot = KernelSnapshot(
             output=output,
             seed=spec.seed,
             initial=drawn(mean_over_outputs(before)),
             final=drawn(mean_over_outputs(after)),
             initial_eigenvalues=tuple(eigenvalues(before)),
             final_eigenvalues=tuple(eigenvalues(after)),
-            infinite=drawn(infinite) if output == "linear" and infinite is not None else None,
+            infinite=drawn(infinite) if has_limit else None,
         )
-        for output, before in kept.before.items()
-        for after in (kept.after[output],)
-    ]
+        snapshots.append(snapshot)
+    return snapshots
 
 
 def seeds_at_once(spec: KernelChangeSpec, key: str) -> int:

@@ -30,28 +30,20 @@ SWEPT_TITLES = {"width": "width m", "bottleneck_width": "bottleneck width m<sub>
 
 def change_lines(points: Sequence[KernelChanges], kind: str = "fully-connected") -> dict[str, Line]:
     """Map outputs to ΔK = sup over t of ‖K(t) − K(0)‖ / ‖K(0)‖ of runs of this architecture."""
-    return {
-        output: Line(
-            network_style(kind, output),
-            [
-                replace(
-                    trained_dot(
-                        point.width, run.sup_change, run, f"η = {rate_words([run.learning_rate])}"
-                    ),
-                    error=run.sup_error,
-                )
-                for point in points
-                for run in point.of(output)
-            ],
-            more={
-                point.width: {
-                    "learning rate η": rate_words(run.learning_rate for run in point.of(output))
-                }
-                for point in points
-            },
-        )
-        for output in occurring(points, "output")
-    }
+    lines = {}
+    for output in occurring(points, "output"):
+        dots = []
+        more: dict[float, dict[str, object]] = {}
+        for point in points:
+            runs = point.of(output)
+            for run in runs:
+                rate = f"η = {rate_words([run.learning_rate])}"
+                dot = trained_dot(point.width, run.sup_change, run, rate)
+                dots.append(replace(dot, error=run.sup_error))
+            rates = rate_words(run.learning_rate for run in runs)
+            more[point.width] = {"learning rate η": rates}
+        lines[output] = Line(network_style(kind, output), dots, more=more)
+    return lines
 
 
 def linear_model_line(points: Sequence[KernelChanges], kind: str) -> list[Line]:
@@ -116,12 +108,12 @@ def start_against_width(
             "velocity": f"velocity at w₀{of}",
         }
         for variant, (measure, title) in enumerate(titles.items(), start=1):
-            dots = [
-                Dot(point.width, value, each.seed)
-                for point in points
-                for each in point.at_start
-                if each.output == output and (value := getattr(each, measure)) is not None
-            ]
+            dots = []
+            for point in points:
+                for start in point.at_start:
+                    value = getattr(start, measure)
+                    if start.output == output and value is not None:
+                        dots.append(Dot(point.width, value, start.seed))
             if dots:
                 # Beside ΔK in training, in the color of the network.
                 alone = nth_style(5 + variant, title)
@@ -266,25 +258,24 @@ def _last_changes(point: KernelChangePoint) -> list[str]:
 
 def time_rows(point: KernelChangePoint) -> list[dict[str, object]]:
     """Return one row per run and recorded step of one width."""
-    return [
-        {
-            "output": output_title(run.output),
-            "seed": run.seed,
-            "step": step,
-            "time": run.learning_rate * step,
-            "ΔK(t)": change,
-            **({"standard error of ΔK(t)": run.error[index]} if run.error else {}),
-            "loss": loss,
-            **{
-                f"output at training point {number_of}": f
-                for number_of, f in enumerate(outputs, start=1)
-            },
-        }
-        for run in point.runs
-        for index, (step, change, loss, outputs) in enumerate(
-            zip(run.steps, run.change, run.loss, run.followed or [()] * len(run.steps), strict=True)
-        )
-    ]
+    rows = []
+    for run in point.runs:
+        for index, step in enumerate(run.steps):
+            row: dict[str, object] = {
+                "output": output_title(run.output),
+                "seed": run.seed,
+                "step": step,
+                "time": run.learning_rate * step,
+                "ΔK(t)": run.change[index],
+            }
+            if run.error:
+                row["standard error of ΔK(t)"] = run.error[index]
+            row["loss"] = run.loss[index]
+            if run.followed:
+                for place, f in enumerate(run.followed[index], start=1):
+                    row[f"output at training point {place}"] = f
+            rows.append(row)
+    return rows
 
 
 def _estimated(points: Sequence[KernelChangePoint], shown: str = "") -> list[str]:

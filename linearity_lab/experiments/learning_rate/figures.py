@@ -118,10 +118,6 @@ def _add_cells(
 ) -> None:
     """Draw the cells of one model: a row for each rate, a column for each width."""
     order = list(RATE_OUTCOMES)
-    colors: list[tuple[float, str]] = []  # each outcome has one color from end to end
-    for index, outcome in enumerate(order):
-        color, _ = OUTCOME_LOOKS[outcome]
-        colors += [(index / len(order), color), ((index + 1) / len(order), color)]
     widths = [width_label(point.width) for point in points]
     rate_labels = [f"{rate:g}" for rate in rates]
     z = []
@@ -140,7 +136,7 @@ def _add_cells(
         text=letters,
         texttemplate="%{text}",
         hoverinfo="skip",
-        colorscale=colors,
+        colorscale=_colors(order),
         zmin=-0.5,
         zmax=len(order) - 0.5,
         showscale=False,
@@ -169,6 +165,16 @@ def _add_cells(
     figure.update_xaxes(
         type="category", title="width m", range=ends, tickvals=labels, row=1, col=column
     )
+
+
+def _colors(outcomes: Sequence[str]) -> list[tuple[float, str]]:
+    """Return a scale in which each outcome has one color from end to end."""
+    count = len(outcomes)
+    colors = []
+    for index, outcome in enumerate(outcomes):
+        color, _ = OUTCOME_LOOKS[outcome]
+        colors += [(index / count, color), ((index + 1) / count, color)]
+    return colors
 
 
 def _add_frame(
@@ -239,18 +245,14 @@ def peaks(
     points: Sequence[RatePoint], widths: Sequence[int], models: Sequence[str], rate: float
 ) -> Chart:
     """Draw the largest loss over its start against width at one rate; diverged runs are open."""
-    lines = [
-        Line(style(model), dots)
-        for model in models
-        if (
-            dots := [
-                Dot(point.width, run.peak, run.seed)
-                for point in points
-                for run in point.of(model, rate)
-                if run.outcome != "diverged"
-            ]
-        )
-    ]
+    lines = []
+    for model in models:
+        dots = []
+        for point in points:
+            finite = [run for run in point.of(model, rate) if run.outcome != "diverged"]
+            dots += [Dot(point.width, run.peak, run.seed) for run in finite]
+        if dots:
+            lines.append(Line(style(model), dots))
     return sweep(
         lines,
         width_axis(widths),
@@ -347,17 +349,12 @@ def growth(shown: Runs) -> Chart:
     slowest = min(shown.spec.rates)
     lines = []
     for model in shown.spec.models:
-        dots = [
-            Dot(
-                point.width,
-                run.growth,
-                run.seed,
-                "" if run.converged else "did not converge",
-            )
-            for point in shown.points
-            for run in point.of(model, slowest)
-            if run.growth is not None
-        ]
+        dots = []
+        for point in shown.points:
+            for run in point.of(model, slowest):
+                if run.growth is not None:
+                    why = "" if run.converged else "did not converge"
+                    dots.append(Dot(point.width, run.growth, run.seed, why))
         if any(dot.value > 0 for dot in dots):
             lines.append(Line(style(model), dots))
     return sweep(

@@ -2,6 +2,7 @@
 quadratic and true models at learning rates below and above the stable one.
 """
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -277,11 +278,10 @@ def with_predictions(runs: Sequence[RateRun]) -> tuple[RateRun, ...]:
     The slowest runs themselves get no prediction.
     """
     slowest = min((run.rate for run in runs), default=0.0)
-    growth = {
-        (run.model, run.seed): run.growth
-        for run in runs
-        if run.rate == slowest and run.converged and run.growth is not None
-    }
+    growth = {}
+    for run in runs:
+        if run.rate == slowest and run.converged and run.growth is not None:
+            growth[run.model, run.seed] = run.growth
     predicted = []
     for run in runs:
         found = growth.get((run.model, run.seed))
@@ -360,12 +360,11 @@ class LearningRateResult(ResultValue):
 
 def learning_rate_summary(spec: LearningRateSpec, points: Sequence[RatePoint]) -> str:
     """Return a table over seeds, and the exponent of the peak at each rate above 2."""
-    laws = [
-        f"{model} at c = {rate:g}: peak / start {law_words(law, 'm')}"
-        for model in spec.models
-        for rate in spec.rates
-        if (law := peak_law(points, model, rate)) is not None
-    ]
+    laws = []
+    for model, rate in itertools.product(spec.models, spec.rates):
+        law = peak_law(points, model, rate)
+        if law is not None:
+            laws.append(f"{model} at c = {rate:g}: peak / start {law_words(law, 'm')}")
     return "\n".join(
         [
             *text_table(COLUMNS, points, _counted),

@@ -89,13 +89,14 @@ def loss_against_step(point: OptimizationPoint, output: str, axis: StepAxis = "l
     figure = along_training(
         curves, (Row("loss L", ceiling=ceiling),), log_x=axis == "log", last=last
     )
-    parts = [
-        f"{rate:g} η ended at {', '.join(number(run.loss[-1]) for run in runs)} after "
-        f"{', '.join(f'{run.num_steps:,}' for run in runs)} steps "
-        f"({', '.join(dict.fromkeys(r.outcome for r in runs))})"
-        for rate in occurring([point], "rate")
-        if (runs := point.of(output, rate))
-    ]
+    parts = []
+    for rate in occurring([point], "rate"):
+        runs = point.of(output, rate)
+        if runs:
+            losses = ", ".join(number(run.loss[-1]) for run in runs)
+            steps = ", ".join(f"{run.num_steps:,}" for run in runs)
+            outcomes = ", ".join(dict.fromkeys(run.outcome for run in runs))
+            parts.append(f"{rate:g} η ended at {losses} after {steps} steps ({outcomes})")
     words = f"Loss with {output_title(output)} at width {point.width:,}: {'; '.join(parts)}."
     rows = step_rows(point, output)
     caption = _caption(point, output)
@@ -122,16 +123,12 @@ def _finding(point: OptimizationPoint, output: str) -> str:
 def change_lines(points: Sequence[OptimizationPoint], kind: str = "fully-connected") -> list[Line]:
     """Return ΔK of the kernel of φ(f) for every output at the smallest rate."""
     least = min(occurring(points, "rate"), default=0.0)
-    return [
-        Line(
-            network_style(kind, output),
-            CHANGE.dots(
-                ((point.width, run) for point in points for run in point.of(output, least)),
-                lambda run: f"η = {rate_words([run.learning_rate])}",
-            ),
-        )
-        for output in occurring(points, "output")
-    ]
+    lines = []
+    for output in occurring(points, "output"):
+        runs = [(point.width, run) for point in points for run in point.of(output, least)]
+        dots = CHANGE.dots(runs, lambda run: f"η = {rate_words([run.learning_rate])}")
+        lines.append(Line(network_style(kind, output), dots))
+    return lines
 
 
 def linear_model_line(points: Sequence[OptimizationPoint], kind: str) -> list[Line]:
@@ -227,19 +224,8 @@ def _line(run: OptimizationRun) -> dict[str, object]:
 
 
 def _caption(point: OptimizationPoint, output: str) -> list[str]:
-    slope = OUTPUTS[output].min_slope
-    title = output_title(output)
-    why = {
-        "swish": ": its slope vanishes near f = −1.28",
-        "softmax": ": its Jacobian maps (1, …, 1) to 0",
-    }
-    if slope <= 0:
-        reason = f"no ρ > 0{why.get(output, '')}. The theorem does not apply, so no bound is drawn."
-    elif not slow_runs(point, output)[0].is_covered:
-        reason = "the theorem is about gradient descent on the square loss, so no bound is drawn."
-    else:
-        reason = f"slope at least ρ = {slope:g} everywhere, so the bound holds at small rates."
-    sentences = [f"{title}: {reason}"]
+    """Say whether the theorem holds, and name every run that did not converge as usual."""
+    sentences = [f"{output_title(output)}: {_of_the_theorem(point, output)}"]
     fast = [run for run in point.of(output) if run.learning_rate > run.stable_rate]
     if fast:
         sentences.append(
@@ -248,43 +234,56 @@ def _caption(point: OptimizationPoint, output: str) -> list[str]:
         )
     for rate in occurring([point], "rate"):
         runs = point.of(output, rate)
+        title = _rate_title(rate, runs)
         diverged = [run for run in runs if run.outcome == "diverged"]
         if diverged:
-            steps = ", ".join(f"{run.last_finite_step:,} (seed {run.seed})" for run in diverged)
-            stable = min(run.stable_rate for run in diverged)
-            used = max(run.learning_rate for run in diverged)
-            known = ""
-            if math.isfinite(stable):
-                known = f", and the linear model at w₀ is stable below {number(stable, 3)}"
-            sentences.append(
-                f"{_rate_title(rate, runs)} diverged, last finite step {steps}: "
-                f"the rate was {number(used, 3)}{known}."
-            )
+            sentences.append(f"{title} diverged, {_divergence(diverged)}.")
         for outcome in ("over-budget", "stuck", "dead"):
             missed = [run for run in runs if run.outcome == outcome]
             if missed:
-                ratio = max(
-                    run.pl_ratio[-1] / run.pl_ratio[0] if run.pl_ratio[0] > 0 else math.nan
-                    for run in missed
-                )
-                left = (
-                    f"; its PL* ratio is at most {number(ratio, 1)} of what it was"
-                    if outcome == "stuck"
-                    else ""
-                )
+                left = _left_of_ratio(missed) if outcome == "stuck" else ""
                 listed = seed_words([run.seed for run in missed])
-                sentences.append(
-                    f"{_rate_title(rate, runs)} {OUTCOME_WORDS[outcome]} ({listed}){left}."
-                )
-    rising = [
-        run
-        for run in point.of(output)
-        if run.overshoot > 1.001 and run.loss[-1] < 0.1 * run.loss[0]
-    ]
-    if rising:
-        listed = " and ".join(dict.fromkeys(f"{run.rate:g} η" for run in rising))
+                sentences.append(f"{title} {OUTCOME_WORDS[outcome]} ({listed}){left}.")
+    rising = [run for run in point.of(output) if run.overshoot > 1.001]
+    fallen = [run for run in rising if run.loss[-1] < 0.1 * run.loss[0]]
+    if fallen:
+        listed = " and ".join(dict.fromkeys(f"{run.rate:g} η" for run in fallen))
         sentences.append(f"Catapult: at {listed} the loss rose above its start and then fell.")
     return sentences
+
+
+def _of_the_theorem(point: OptimizationPoint, output: str) -> str:
+    """Say why the bound is drawn for this output, or why not."""
+    slope = OUTPUTS[output].min_slope
+    if slope <= 0:
+        why = {
+            "swish": ": its slope vanishes near f = −1.28",
+            "softmax": ": its Jacobian maps (1, …, 1) to 0",
+        }.get(output, "")
+        return f"no ρ > 0{why}. The theorem does not apply, so no bound is drawn."
+    if not slow_runs(point, output)[0].is_covered:
+        return "the theorem is about gradient descent on the square loss, so no bound is drawn."
+    return f"slope at least ρ = {slope:g} everywhere, so the bound holds at small rates."
+
+
+def _divergence(runs: Sequence[OptimizationRun]) -> str:
+    """Name the last finite steps of diverged runs, their rate, and the stable one."""
+    steps = ", ".join(f"{run.last_finite_step:,} (seed {run.seed})" for run in runs)
+    used = max(run.learning_rate for run in runs)
+    stable = min(run.stable_rate for run in runs)
+    words = f"last finite step {steps}: the rate was {number(used, 3)}"
+    if math.isfinite(stable):
+        words += f", and the linear model at w₀ is stable below {number(stable, 3)}"
+    return words
+
+
+def _left_of_ratio(runs: Sequence[OptimizationRun]) -> str:
+    """Say how much of the PL* ratio is left at the end of stuck runs."""
+    left = []
+    for run in runs:
+        first = run.pl_ratio[0]
+        left.append(run.pl_ratio[-1] / first if first > 0 else math.nan)
+    return f"; its PL* ratio is at most {number(max(left), 1)} of what it was"
 
 
 def _along(point: OptimizationPoint, run: OptimizationRun) -> str:

@@ -224,16 +224,13 @@ class OptimizationResult(ResultValue):
 
 def optimization_summary(spec: OptimizationSpec, points: Sequence[OptimizationPoint]) -> str:
     """Return the table of widths, outputs and rates, and each output's ρ."""
-    notes = [
-        f"{OUTPUTS[output].title}: "
-        + (
-            f"|φ'| ≥ ρ = {rho:g}, the theorem holds at small rates"
-            if rho
-            else "ρ = 0, the theorem does not apply"
-        )
-        for output in spec.outputs
-        for rho in [OUTPUTS[output].min_slope]
-    ]
+    notes = []
+    for output in spec.outputs:
+        rho = OUTPUTS[output].min_slope
+        words = "ρ = 0, the theorem does not apply"
+        if rho:
+            words = f"|φ'| ≥ ρ = {rho:g}, the theorem holds at small rates"
+        notes.append(f"{OUTPUTS[output].title}: {words}")
     return "\n".join(
         [*columns.text_table(COLUMNS, points), "", *notes, *columns.outcome_notes(points)]
     )

@@ -184,25 +184,11 @@ NEARLY_LINEAR = 0.1  # of the kernel
 def own_model_summary(spec: OwnModelSpec, points: Sequence[OwnModelPoint]) -> str:
     """Return layers and routes of the first width, all runs, power laws and the verdict."""
     runs = [(point.width, run) for point in points for run in point.runs]
-    rows = [
-        (
-            f"{width:,}",
-            str(run.seed),
-            f"{run.num_steps:,}",
-            f"{run.loss[-1]:.3g}",
-            f"{run.sup_change:.4g}",
-            "–"
-            if run.hessian_norm is None
-            else f"{run.hessian_norm:.4g}{'' if run.hessian_converged else '?'}",
-            f"{run.velocity or 0:.4g}",
-            run.outcome,
-        )
-        for width, run in runs
-    ]
+    rows = [_row_of_text(width, run) for width, run in runs]
     layers = layer_rows(points[0])
-    lines = (
-        aligned([tuple(layers[0]), *(tuple(each.values()) for each in layers)]) if layers else []
-    )
+    lines = []
+    if layers:
+        lines = aligned([tuple(layers[0]), *(tuple(each.values()) for each in layers)])
     lines += [found_words(points[0]), ""]
     heads = ("width", "seed", "steps", "loss", "ΔK", "‖H‖", "‖K̇‖/‖K‖", "outcome")
     lines += aligned([heads, *rows])
@@ -217,6 +203,24 @@ def own_model_summary(spec: OwnModelSpec, points: Sequence[OwnModelPoint]) -> st
             *([exponent_line("‖H‖", norms)] if measured else []),
         ]
     return "\n".join([*lines, "", f"Verdict: {verdict(points)}"])
+
+
+def _row_of_text(width: int, run: OwnModelRun) -> tuple[str, ...]:
+    norm = "–"
+    if run.hessian_norm is not None:
+        norm = f"{run.hessian_norm:.4g}"
+        if not run.hessian_converged:
+            norm += "?"
+    return (
+        f"{width:,}",
+        str(run.seed),
+        f"{run.num_steps:,}",
+        f"{run.loss[-1]:.3g}",
+        f"{run.sup_change:.4g}",
+        norm,
+        f"{run.velocity or 0:.4g}",
+        run.outcome,
+    )
 
 
 def layer_rows(point: OwnModelPoint) -> list[dict[str, str]]:
