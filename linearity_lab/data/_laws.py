@@ -211,7 +211,8 @@ class SingleIndex(FewDirections):
         for degree in range(options["degree"]):
             # He_(q+1) = x He_q − q He_(q−1), each divided by √q!.
             following = (x[:, 0] * now - math.sqrt(degree) * before) / math.sqrt(degree + 1)
-            before, now = now, following
+            before = now
+            now = following
         return now
 
 

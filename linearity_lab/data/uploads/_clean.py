@@ -472,7 +472,10 @@ def _shaped_inputs(x: NDArray, name: str, tokens: bool) -> NDArray:
     if x.ndim == 3:
         x = x[..., None]
     if x.ndim not in (2, 4) or (x.ndim == 4 and x.shape[-1] > MAX_CHANNELS):
-        allowed = f"(n, features), (n, height, width) or (n, height, width, channels), 1 to {MAX_CHANNELS} channels"
+        allowed = (
+            "(n, features), (n, height, width) or (n, height, width, channels), 1 to "
+            f"{MAX_CHANNELS} channels"
+        )
         raise InvalidInput("features", f"{name}, of shape {x.shape}", allowed)
     return x / np.float32(np.iinfo(x.dtype).max) if is_scaled(x) else x
 
