@@ -1,4 +1,6 @@
-"""Curvature of losses in the parameters: Hessian, Gauss–Newton matrix and Fisher information as operators."""
+"""Curvature of losses in the parameters:
+Hessian, Gauss–Newton matrix and Fisher information as operators.
+"""
 
 from ntk_core.curvature._matrices import fisher, gauss_newton, loss_hessian
 from ntk_core.curvature._operator import CurvatureOperator

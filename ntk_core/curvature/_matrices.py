@@ -53,16 +53,18 @@ def loss_hessian(
         params: w.
         x: inputs (n, *input_shape).
         y: targets, of the shape of the outputs.
-        loss: one of ``LOSSES``, such as ``square`` or ``cross-entropy``, by default that of the output; or a function
-            (F, y) → the mean loss of outputs F and targets y, both (n, C).
-        trainable: the parameters w of this matrix, as for ``empirical_ntk``; all others are constants.
+        loss: one of ``LOSSES``, such as ``square`` or ``cross-entropy``, by default that of the
+            output; or a function (F, y) → the mean loss of outputs F and targets y, both (n, C).
+        trainable: the parameters w of this matrix, as for ``empirical_ntk``; all
+            others are constants.
 
     Returns:
         An operator with ``norm``, ``eigenpairs``, ``density``, ``trace`` and products.
 
     Raises:
-        InvalidInput: for incompatible model, data or loss, for a loss without a second derivative (with its name), and
-            for second derivatives that are not symmetric, as with straight-through estimators.
+        InvalidInput: for incompatible model, data or loss, for a loss without a second derivative
+            (with its name), and for second derivatives that are not symmetric, as with
+            straight-through estimators.
 
     Source: Pearlmutter 1994.
     """
@@ -86,8 +88,8 @@ def gauss_newton(
 
     G = Jᵀ ∂²L/∂F² J, (p, p): the loss Hessian without second derivatives of the network.
 
-    It is positive semidefinite for the losses of ``LOSSES``, which are convex in F, and has the nonzero eigenvalues of
-    K/n for the square loss.
+    It is positive semidefinite for the losses of ``LOSSES``, which are convex in F, and has the
+    nonzero eigenvalues of K/n for the square loss.
 
     >>> w, ones = jnp.array([3.0]), jnp.ones((1, 1))
     >>> round(gauss_newton(lambda w, x: x @ w[:, None] ** 2, w, ones, ones).norm().value, 3)
@@ -123,9 +125,10 @@ def fisher(
 
     F = (1/n) Σ_i E_y ∇log p(y | x_i) ∇log p(y | x_i)ᵀ, (p, p), with targets y drawn from the model.
 
-    The loss states the distribution: a normal one of variance 1 around F for ``square``, classes with probabilities
-    softmax(F) for ``cross-entropy``, signs for ``logistic``. Then F is the Gauss–Newton matrix, without sampling. The
-    empirical one takes the gradients at the given targets.
+    The loss states the distribution: a normal one of variance 1 around F for ``square``,
+    classes with probabilities softmax(F) for ``cross-entropy``, signs for ``logistic``.
+    Then F is the Gauss–Newton matrix, without sampling. The empirical one takes the
+    gradients at the given targets.
 
     >>> w, ones = jnp.array([3.0]), jnp.ones((1, 1))
     >>> round(fisher(lambda w, x: x @ w[:, None] ** 2, w, ones, loss="square").norm().value, 3)
@@ -141,8 +144,8 @@ def fisher(
         An operator, as :func:`loss_hessian`.
 
     Raises:
-        InvalidInput: as :func:`loss_hessian`; for a loss that is no negative log-likelihood, and for the empirical one
-            without targets.
+        InvalidInput: as :func:`loss_hessian`; for a loss that is no negative log-likelihood, and
+            for the empirical one without targets.
 
     Source: Amari 1998; Martens 2020; Kunstner, Balles & Hennig 2019 (empirical).
     """
@@ -193,7 +196,9 @@ def _asked(
 
 
 def _refuse_flat(rule: Loss | OwnLoss, name: str, targets: Rows, num_outputs: int) -> None:
-    """Refuse a loss that is no scalar, or whose second derivative in the outputs is 0 wherever it exists."""
+    """Refuse a loss that is no scalar,
+    or whose second derivative in the outputs is 0 wherever it exists.
+    """
     rows = jnp.asarray(targets[:ROWS_TRIED])
     rng = np.random.default_rng(0)
     outputs = jnp.asarray(rng.standard_normal(rows.shape), rows.dtype)

@@ -1,4 +1,6 @@
-"""A symmetric matrix of a loss in the parameters, by its products: norm, eigenpairs, density and trace."""
+"""A symmetric matrix of a loss in the parameters, by its products:
+norm, eigenpairs, density and trace.
+"""
 
 from __future__ import annotations
 
@@ -74,10 +76,12 @@ class Request(NamedTuple):
 class CurvatureOperator:
     """A curvature matrix of a loss as products, without forming it.
 
-    v ↦ A v for a symmetric A (p, p) in the trained parameters: all floating-point leaves of a function's.
+    v ↦ A v for a symmetric A (p, p) in the trained parameters: all floating-point
+    leaves of a function's.
 
-    Its methods compute spectrum and trace by Lanczos iterations and random vectors. A product costs about four (Gauss–
-    Newton, Fisher) or six (Hessian) passes over the data, all n inputs in one batch.
+    Its methods compute spectrum and trace by Lanczos iterations and random vectors. A product
+    costs about four (Gauss– Newton, Fisher) or six (Hessian) passes over the data, all n
+    inputs in one batch.
 
     >>> from ntk_core.networks.architectures import FullyConnected
     >>> net, x, y = FullyConnected(width=8, depth=1), jnp.ones((3, 5)), jnp.ones((3, 1))
@@ -236,8 +240,9 @@ class CurvatureOperator:
 
         tr A = E vᵀA v for random signs v.
 
-        ``hutchinson`` is the mean over ``num_products`` vectors. ``hutch++`` sums the leading part exactly with two
-        thirds of the products, which leaves a smaller variance where few eigenvalues are large.
+        ``hutchinson`` is the mean over ``num_products`` vectors. ``hutch++`` sums the leading part
+        exactly with two thirds of the products, which leaves a smaller variance where few
+        eigenvalues are large.
 
         Args:
             num_products: at least 6.
@@ -245,7 +250,8 @@ class CurvatureOperator:
             seed: of the vectors.
 
         Raises:
-            InvalidInput: for another method or too few products, and for curvature that is not finite.
+            InvalidInput: for another method or too few products, and for curvature that is not
+                finite.
 
         Source: Hutchinson 1989; Meyer, Musco, Musco & Woodruff 2021.
         """
@@ -311,7 +317,9 @@ class CurvatureOperator:
 
 
 def _flat(request: Request, params: PyTree) -> tuple[Array, Callable[[Array], PyTree]]:
-    """Return (trained parameters as a flat vector of at least 32 bits, flat vector → all parameters)."""
+    """Return (trained parameters as a flat vector of at least 32 bits, flat
+    vector → all parameters).
+    """
     moving, restore = moving_of(request.model, params)
     widened = jax.tree.map(lambda leaf: leaf.astype(wide(leaf.dtype)), moving)
     flat, unravel = ravel_pytree(widened)

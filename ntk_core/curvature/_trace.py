@@ -21,7 +21,8 @@ class TraceEstimate:
     Attributes:
         value: the estimate, without bias.
         error: its standard error.
-        interval: half-width of the 95% interval, ``value`` ± ``interval``, by Student's t; over the random vectors.
+        interval: half-width of the 95% interval, ``value`` ± ``interval``, by Student's t;
+            over the random vectors.
         num_products: products with the matrix.
         method: ``hutch++`` or ``hutchinson``.
 
@@ -47,8 +48,9 @@ def estimated_trace(
 ) -> TraceEstimate:
     """Return tr A from products of A with rows of random signs, (k, p) ↦ (k, p).
 
-    Hutchinson: the mean of vᵀA v. Hutch++: tr(QᵀA Q) exactly, for an orthonormal basis Q of A g for a third of the
-    vectors g, and Hutchinson on the complement of Q, which lacks the largest eigenvalues.
+    Hutchinson: the mean of vᵀA v. Hutch++: tr(QᵀA Q) exactly, for an orthonormal basis Q of A
+    g for a third of the vectors g, and Hutchinson on the complement of Q, which lacks the
+    largest eigenvalues.
     """
 
     known = 0.0

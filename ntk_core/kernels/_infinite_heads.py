@@ -1,4 +1,6 @@
-"""The tangent kernel of one layer of attention with infinitely many heads (docs/math/attention.md)."""
+"""The tangent kernel of one layer of attention with infinitely many heads
+(docs/math/attention.md).
+"""
 
 from functools import partial
 from typing import NamedTuple
@@ -18,7 +20,9 @@ BATCH = 256
 
 
 class SampledKernel(NamedTuple):
-    """Mean over independent heads, and its standard error entry by entry, from the means of batches of heads."""
+    """Mean over independent heads, and its standard error entry by entry,
+    from the means of batches of heads.
+    """
 
     value: Float[np.ndarray, "n1 n2"]
     standard_error: Float[np.ndarray, "n1 n2"]
@@ -32,18 +36,20 @@ def infinite_heads_ntk(
     num_batches: int = NUM_BATCHES,
     seed: int = 0,
 ) -> SampledKernel:
-    """lim_{H→∞} of the tangent kernel of one output at the head dimension of ``net``: the mean kernel of one head.
+    """lim_{H→∞} of the tangent kernel of one output at the head dimension of ``net``:
+    the mean kernel of one head.
 
-    Given queries and keys, hence A, values and output weights are integrated exactly: their two layers contribute r·r'
-    each, with r = Ā x / √d_in. Queries contribute J·J' with J = (1/T) Σ_i x_i ⊗ Σ_j A_ij (g_j − A_i·g)
-    k_j / (√d_in d^τ) and g = x γ / √d_in, keys the same with exchanged roles. The rest, q, k and γ ~ N(0, I), is
-    sampled: 256 heads per batch, in float64.
+    Given queries and keys, hence A, values and output weights are integrated exactly: their two
+    layers contribute r·r' each, with r = Ā x / √d_in. Queries contribute J·J' with J = (1/T) Σ_i
+    x_i ⊗ Σ_j A_ij (g_j − A_i·g) k_j / (√d_in d^τ) and g = x γ / √d_in, keys the same with exchanged
+    roles. The rest, q, k and γ ~ N(0, I), is sampled: 256 heads per batch, in float64.
 
     Args:
         num_batches: batches of heads; the standard error decreases as its inverse root.
         seed: of the heads, shared by all inputs.
 
-    Source: Hron, Bahri, Sohl-Dickstein & Novak 2020 (limits of many heads); the formulas for fixed d are derived here.
+    Source: Hron, Bahri, Sohl-Dickstein & Novak 2020 (limits of many heads); the formulas for
+    fixed d are derived here.
     """
     parts = tuple(layer.trainable for layer in net.layers.values())
     left = np.asarray(x1, np.float64)

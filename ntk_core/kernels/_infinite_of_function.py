@@ -1,4 +1,6 @@
-"""Infinite width of any function ``apply(params, x)``, read from its traced program (docs/math/infinite_width.md)."""
+"""Infinite width of any function ``apply(params, x)``,
+read from its traced program (docs/math/infinite_width.md).
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ from ntk_core.traced import (
     with_usual_settings,
 )
 
-CHECKED_ROWS, MAX_QUADRATURE_ERROR = 4, 1e-3  # our choice
+# Our choice.
+CHECKED_ROWS = 4
+MAX_QUADRATURE_ERROR = 1e-3
 MEAN_ERRORS = 6.0  # standard errors by which the mean of drawn weights may differ from 0
 
 
@@ -79,8 +83,10 @@ class InfiniteWidth:
         ntk: tangent kernel of one output, (n1, n2); kernels between different outputs vanish.
         nngp: covariance of one output of random networks, (n1, n2).
         scales: of the parameters, in the order of the tree.
-        quadrature_error: ‖K_N − K_{N/2}‖_∞ / ‖K_N‖_∞ of N quadrature nodes at the first inputs; 0 for closed forms.
-        sampling_error: norm of the standard errors of ``ntk`` relative to its norm, where heads are drawn; else 0.
+        quadrature_error: ‖K_N − K_{N/2}‖_∞ / ‖K_N‖_∞ of N quadrature nodes at the first
+            inputs; 0 for closed forms.
+        sampling_error: norm of the standard errors of ``ntk`` relative to its norm, where
+            heads are drawn; else 0.
 
     >>> apply = lambda w, x: x @ w
     >>> infinite_width(apply, jnp.ones((2, 1)), jnp.array([[3.0, 4.0]]), weight_std={"*": 1.0})
@@ -119,30 +125,32 @@ def infinite_width(
 ) -> InfiniteWidth:
     """Return the infinite-width kernels of your own function.
 
-    The program of ``apply`` is followed operation by operation: for a product with weights of m rows, factor c and
-    standard deviation s,
+    The program of ``apply`` is followed operation by operation: for a product with weights of m
+    rows, factor c and standard deviation s,
 
         Σ = c² s² m E[a a'],        Θ = c² s² m Θ_a + c² m E[a a'].
 
-    All hidden widths grow while m c² and m c² s² of every weight keep their values. In the NTK parameterization
-    (c = 1/√m, s = 1) this is the usual limit. In the standard one (c = 1, s = 1/√m) hidden layers contribute m E[a a'],
-    with the given widths m: the kernel of networks as wide as this one, without fluctuations.
+    All hidden widths grow while m c² and m c² s² of every weight keep their values. In the NTK
+    parameterization (c = 1/√m, s = 1) this is the usual limit. In the standard one
+    (c = 1, s = 1/√m) hidden layers contribute m E[a a'], with the given widths m: the kernel of
+    networks as wide as this one, without fluctuations.
 
-    There are rules for products with weights (dense, also at each position), convolutions, biases, elementwise
-    functions, sums and concatenations of branches, averages over positions, flattening, and attention. Any other
-    operation is refused by its name: a parameter used twice, normalization over the width, look-ups, products of
-    different pre-activations.
+    There are rules for products with weights (dense, also at each position), convolutions, biases,
+    elementwise functions, sums and concatenations of branches, averages over positions, flattening,
+    and attention. Any other operation is refused by its name: a parameter used twice, normalization
+    over the width, look-ups, products of different pre-activations.
 
-    In attention the number of heads grows at fixed head dimension. Its kernel is a mean over 16,384 drawn heads, and
-    ``sampling_error`` is its standard error, usually below 1%.
+    In attention the number of heads grows at fixed head dimension. Its kernel is a mean over 16,384
+    drawn heads, and ``sampling_error`` is its standard error, usually below 1%.
 
     Args:
         apply: any function ``apply(params, x) -> (n, C)``.
         params: its parameters; their numbers matter only where ``weight_std`` states nothing.
         x1: inputs (n1, *input_shape).
         x2: further inputs, by default ``x1``.
-        weight_std: standard deviations at initialization by name, with wildcards: ``{"*.w": 1.0, "*.b": 0.1}``. The
-            first pattern that matches counts. Others are measured on ``params``: the root mean square of the entries.
+        weight_std: standard deviations at initialization by name, with wildcards:
+            ``{"*.w": 1.0, "*.b": 0.1}``. The first pattern that matches counts. Others are measured
+            on ``params``: the root mean square of the entries.
         trainable: the parameters that are differentiated, as for ``empirical_ntk``.
 
     Returns:
@@ -156,11 +164,12 @@ def infinite_width(
     (12.5, 'v: 1 (stated)')
 
     Raises:
-        InvalidInput: for an operation without a rule, with its name; for a name that matches no parameter; for
-            parameters whose mean is not 0 without a stated deviation; for functions that quadrature does not resolve;
-            and as ``empirical_ntk``.
+        InvalidInput: for an operation without a rule, with its name; for a name that matches no
+            parameter; for parameters whose mean is not 0 without a stated deviation; for functions
+            that quadrature does not resolve; and as ``empirical_ntk``.
 
-    Source: Jacot, Gabriel & Hongler 2018; Arora et al. 2019; Yang 2019 (programs); docs/math/infinite_width.md.
+    Source: Jacot, Gabriel & Hongler 2018; Arora et al. 2019; Yang 2019 (programs);
+    docs/math/infinite_width.md.
     """
     refuse_traced((params, x1, x2), "params")
     check_model(apply, params)

@@ -1,7 +1,8 @@
 """The tangent kernel of infinitely wide networks, layer by layer (docs/math/infinite_width.md).
 
-Propagates covariances of every x1 with every x2 (and their tangent kernel), and variances of every input. For
-convolutions each pair has one entry per position, or per pair of positions if pooling mixes them.
+Propagates covariances of every x1 with every x2 (and their tangent kernel), and variances of
+every input. For convolutions each pair has one entry per position, or per pair of positions
+if pooling mixes them.
 """
 
 import math
@@ -38,13 +39,16 @@ from ntk_core.networks.graphs import Block
 from ntk_core.networks.kinds import ARCHITECTURES
 from ntk_core.traced import Apply, Inputs, Model, Trainable, with_usual_settings
 
-CHECKED_ROWS, MAX_QUADRATURE_ERROR = 4, 1e-3  # our choice
+# Our choice.
+CHECKED_ROWS = 4
+MAX_QUADRATURE_ERROR = 1e-3
 BLOCK_ENTRIES = 2**24  # pairs of inputs and positions at a time: 128 MiB per array in float64
 
 
 @dataclass(frozen=True)
 class Limit:
-    """Covariances and tangent kernel of one neuron (or channel) in the limit; positions follow the axes of inputs.
+    """Covariances and tangent kernel of one neuron (or channel) in the limit;
+    positions follow the axes of inputs.
 
     Attributes:
         cov: of x1 with x2, (n1, n2, *positions).
@@ -63,7 +67,9 @@ class Limit:
 
 @dataclass(frozen=True)
 class Positions:
-    """Propagated pairs of positions on ``axes`` spatial axes: equal positions only, or all pairs."""
+    """Propagated pairs of positions on ``axes`` spatial axes:
+    equal positions only, or all pairs.
+    """
 
     axes: int
     all_pairs: bool
@@ -82,7 +88,9 @@ class Positions:
         return jnp.diagonal(flat, axis1=-2, axis2=-1).reshape(*flat.shape[:-2], *sizes)
 
     def at_first(self, variance: Array) -> Array:
-        """Variances (..., *sizes) of the first member of each pair, to broadcast against covariances."""
+        """Variances (..., *sizes) of the first member of each pair,
+        to broadcast against covariances.
+        """
         return variance[(..., *(None,) * self.axes)] if self.all_pairs else variance
 
     def at_second(self, variance: Array) -> Array:
@@ -114,24 +122,26 @@ def infinite_width_ntk(
 def infinite_width_ntk(net: Model, *arguments: Any, **settings: Any) -> Float[Array, "n1 n2"]:
     """Return the tangent kernel in the limit of infinite width.
 
-    lim_{m→∞} of the tangent kernel of one output, shape (n1, n2); kernels between different outputs vanish.
+    lim_{m→∞} of the tangent kernel of one output, shape (n1, n2); kernels between
+    different outputs vanish.
 
-    ``infinite_width_ntk(net, x1, x2)`` takes a network: :class:`FullyConnected`, :class:`ResNet` and convolutional
-    networks with linear output in the NTK parameterization. ``infinite_width_ntk(apply, params, x1, x2)`` takes your
-    own function and reads the limit from its program; :func:`infinite_width` states its settings, and the scales of
-    the weights that it found.
+    ``infinite_width_ntk(net, x1, x2)`` takes a network: :class:`FullyConnected`,
+    :class:`ResNet` and convolutional networks with linear output in the NTK parameterization.
+    ``infinite_width_ntk(apply, params, x1, x2)`` takes your own function and reads the limit
+    from its program; :func:`infinite_width` states its settings, and the scales of the
+    weights that it found.
 
-    ReLU, leaky ReLU and erf in closed form; other activations by quadrature in float64, to about 1e-8 while
-    pre-activations have variances of order one. For an activation given as a function the error is measured
-    (``kernels.quadrature_error``) and refused above 1e-3.
+    ReLU, leaky ReLU and erf in closed form; other activations by quadrature in float64, to about
+    1e-8 while pre-activations have variances of order one. For an activation given as a function
+    the error is measured (``kernels.quadrature_error``) and refused above 1e-3.
 
-    For :class:`Attention` the number of heads grows at a fixed head dimension. The kernel is a mean over 16,384 sampled
-    heads, to about 1%; ``infinite_heads_ntk`` returns its standard error.
+    For :class:`Attention` the number of heads grows at a fixed head dimension. The kernel is a mean
+    over 16,384 sampled heads, to about 1%; ``infinite_heads_ntk`` returns its standard error.
 
     Args:
         net: a network; its width is irrelevant. Or a function ``apply(params, x)``.
-        arguments: inputs ``x1`` (n1, *input_shape) and ``x2``, by default ``x1``; before them the parameters of a
-            function.
+        arguments: inputs ``x1`` (n1, *input_shape) and ``x2``, by default ``x1``; before them the
+            parameters of a function.
         settings: of a function, as for :func:`infinite_width`.
 
     Returns:
@@ -143,10 +153,11 @@ def infinite_width_ntk(net: Model, *arguments: Any, **settings: Any) -> Float[Ar
     12.5
 
     Raises:
-        InvalidInput: for a network without such a limit (a bottleneck, a nonlinear output), another parameterization,
-            an architecture that is not covered, an activation that quadrature does not resolve, inputs that are not
-            finite, or inside of ``jax.jit``, ``jax.grad`` and ``jax.vmap``: it computes on the host in float64. For a
-            function as :func:`infinite_width`.
+        InvalidInput: for a network without such a limit (a bottleneck, a nonlinear output), another
+            parameterization, an architecture that is not covered, an activation that quadrature
+            does not resolve, inputs that are not finite, or inside of ``jax.jit``, ``jax.grad`` and
+            ``jax.vmap``: it computes on the host in float64. For a function as
+            :func:`infinite_width`.
 
     Source: Jacot, Gabriel & Hongler 2018; Arora et al. 2019 (convolutions).
     """
@@ -188,14 +199,14 @@ def infinite_width_nngp(
 def infinite_width_nngp(net: Model, *arguments: Any, **settings: Any) -> Float[Array, "n1 n2"]:
     """Return the covariance of random networks in the limit of infinite width.
 
-    lim_{m→∞} E[f(x1; w0) f(x2; w0)] of one output, shape (n1, n2): the kernel of the Gaussian process (NNGP) of initial
-    outputs. Different outputs are independent. Architectures, functions and accuracy are those of
-    :func:`infinite_width_ntk`; frozen layers count too.
+    lim_{m→∞} E[f(x1; w0) f(x2; w0)] of one output, shape (n1, n2): the kernel of the Gaussian
+    process (NNGP) of initial outputs. Different outputs are independent. Architectures, functions
+    and accuracy are those of :func:`infinite_width_ntk`; frozen layers count too.
 
     Args:
         net: a network; its width is irrelevant. Or a function ``apply(params, x)``.
-        arguments: inputs ``x1`` (n1, *input_shape) and ``x2``, by default ``x1``; before them the parameters of a
-            function.
+        arguments: inputs ``x1`` (n1, *input_shape) and ``x2``, by default ``x1``; before them the
+            parameters of a function.
         settings: of a function, as for :func:`infinite_width`.
 
     Returns:
@@ -207,7 +218,8 @@ def infinite_width_nngp(net: Model, *arguments: Any, **settings: Any) -> Float[A
     6.25
 
     Raises:
-        InvalidInput: as :func:`infinite_width_ntk`, and for networks whose initial output is 0 and for attention.
+        InvalidInput: as :func:`infinite_width_ntk`, and for networks whose initial output is
+            0 and for attention.
 
     Source: Lee et al. 2018; Matthews et al. 2018; Novak et al. 2019 (convolutions).
     """
@@ -220,7 +232,10 @@ def _network_nngp(
     net: Any, x1: Shaped[ArrayLike, "n1 ..."], x2: Shaped[ArrayLike, "n2 ..."] | None = None
 ) -> Float[Array, "n1 n2"]:
     if isinstance(net, Paired | Attention):
-        allowed = "a network with random initial outputs, without attention; other covariances are not derived"
+        allowed = (
+            "a network with random initial outputs, without attention; other covariances are "
+            "not derived"
+        )
         raise InvalidInput("net", kind_of(net), allowed)
     return _limit("cov", net, x1, x2)
 
@@ -239,8 +254,8 @@ def _limit(
             if kind.has_infinite_width
         ]
         allowed = (
-            f"a network: {', '.join(known)}, Mirrored or Subtracted or not; other limits are not derived. "
-            "Functions take their parameters: (apply, params, x)"
+            f"a network: {', '.join(known)}, Mirrored or Subtracted or not; other limits are not "
+            "derived. Functions take their parameters: (apply, params, x)"
         )
         raise InvalidInput("net", kind_of(inner), allowed)
     if inner.parameterization != "ntk":
@@ -298,7 +313,8 @@ def _finite_rows(x: ArrayLike, field: str) -> Float[np.ndarray, "n ..."]:
 
 @with_usual_settings
 def quadrature_error(net: Stack, x: Shaped[ArrayLike, "n ..."]) -> float:
-    """Return ‖K_N − K_{N/2}‖_∞ / ‖K_N‖_∞ at the first inputs, N quadrature nodes; 0 for closed forms.
+    """Return ‖K_N − K_{N/2}‖_∞ / ‖K_N‖_∞ at the first inputs, N quadrature nodes;
+    0 for closed forms.
 
     Source: our choice; docs/math/infinite_width.md.
     """
@@ -313,20 +329,27 @@ def quadrature_error(net: Stack, x: Shaped[ArrayLike, "n ..."]) -> float:
 
 
 def _check_quadrature(net: Stack, x: Shaped[np.ndarray, "n ..."]) -> None:
-    """Refuse functions unresolved by quadrature; named ones are resolved at variances of order one."""
+    """Refuse functions unresolved by quadrature;
+    named ones are resolved at variances of order one.
+    """
     if len(x) and not all(
         isinstance(each, str) and each not in KINKED for each in net.written_out.functions()
     ):
         error = quadrature_error(net, x)
         if not error <= MAX_QUADRATURE_ERROR:
-            allowed = f"a function whose kernel {NUM_NODES} nodes of a quadrature resolve to {MAX_QUADRATURE_ERROR:g}"
+            allowed = (
+                f"a function whose kernel {NUM_NODES} nodes of a quadrature resolve to "
+                f"{MAX_QUADRATURE_ERROR:g}"
+            )
             raise InvalidInput(
                 "activation", f"{kind_of(net.activation)}, with an error of {error:.1e}", allowed
             )
 
 
 def _positions(net: Stack) -> Positions:
-    """Return the positions of the first layer: all pairs if pooling or a global average mixes them."""
+    """Return the positions of the first layer:
+    all pairs if pooling or a global average mixes them.
+    """
     blocks = net.written_out.layers
     mixed = any(
         isinstance(block, graphs.AveragePoolBlock | graphs.GlobalAverageBlock) for block in blocks
@@ -368,10 +391,8 @@ def _through(
             case graphs.FlattenInputBlock():
                 pass
             case graphs.GlobalAverageBlock() | graphs.FlattenBlock():
-                limit, positions = (
-                    _read_out(limit, block, positions),
-                    replace(positions, axes=0, all_pairs=False),
-                )
+                limit = _read_out(limit, block, positions)
+                positions = replace(positions, axes=0, all_pairs=False)
     return limit
 
 
@@ -404,7 +425,8 @@ def _linear(layer: Layer, limit: Limit, positions: Positions) -> Limit:
         )
 
     below = _each(limit, average)
-    # Derivatives are multiplier · a (weight) and 1 (bias): together gain² C + 1 for a trained layer.
+    # Derivatives are multiplier · a (weight) and 1 (bias): together gain² C + 1 for a trained
+    # layer.
     own = below.cov + (1.0 if layer.use_bias else 0.0) if layer.trainable else 0.0
     return replace(
         below,
@@ -437,7 +459,9 @@ def _activate(sigma: Activation, limit: Limit, positions: Positions) -> Limit:
 
 
 def _add(upper: Limit, lower: Limit) -> Limit:
-    """α = σ(z) + α': given α', z is independent of each of its neurons, so cross terms are products of means."""
+    """α = σ(z) + α': given α', z is independent of each of its neurons,
+    so cross terms are products of means.
+    """
     return Limit(
         upper.cov
         + lower.cov
@@ -460,7 +484,9 @@ def _pool(size: int, positions: Positions, cov: Array) -> Array:
 
 
 def _read_out(limit: Limit, block: Block, positions: Positions) -> Limit:
-    """Flat features, whose average product is over equal positions (flatten) or all pairs (global average)."""
+    """Flat features, whose average product is over equal positions (flatten) or
+    all pairs (global average).
+    """
     if isinstance(block, graphs.GlobalAverageBlock):
         return _each(limit, lambda cov: cov.mean(axis=positions.pair_axes))
     return _each(

@@ -1,7 +1,9 @@
-"""Attention at infinite width: means over draws of the neurons of a head (docs/math/infinite_width.md).
+"""Attention at infinite width:
+means over draws of the neurons of a head (docs/math/infinite_width.md).
 
-Scores and their softmax have no closed form. Queries, keys and values of a head are Gaussian processes over inputs and
-positions, so they can be drawn; the gradients of a draw give its tangent kernel.
+Scores and their softmax have no closed form. Queries, keys and values of a head are
+Gaussian processes over inputs and positions, so they can be drawn; the gradients of a draw
+give its tangent kernel.
 """
 
 from __future__ import annotations
@@ -36,9 +38,11 @@ Draws = Mapping[Gaussian, Array]  # (n, width, *sizes) of each pre-activation
 def products_of_drawn(
     value: Drawn, contracted: Sequence[int], moments: Moments, operation: str
 ) -> tuple[dict[Pair, Array], Array]:
-    """Return Σ_f E[a_f a_f'] and Σ_f E[Θ(a_f, a_f')] over the contracted entries f, for pairs of kept positions.
+    """Return Σ_f E[a_f a_f'] and Σ_f E[Θ(a_f, a_f')] over the contracted entries f,
+    for pairs of kept positions.
 
-    With independent u_f ~ N(0, 1), both are means over draws: of a·a', and of products of gradients of Σ_f u_f a_f.
+    With independent u_f ~ N(0, 1), both are means over draws: of a·a', and of products of
+    gradients of Σ_f u_f a_f.
 
     Raises:
         NeedsDraws: before inputs are joined and a key is given.
@@ -225,7 +229,9 @@ def _independent_heads(
 def _dependence(
     value: Drawn, contracted: Sequence[int], widths: Mapping[Gaussian, int]
 ) -> np.ndarray:
-    """Return whether contracted entries depend on neurons, (entries, neurons), at one random draw."""
+    """Return whether contracted entries depend on neurons, (entries, neurons),
+    at one random draw.
+    """
     rng = np.random.default_rng(0)
     draws = [
         jnp.asarray(rng.standard_normal((1, width, *atom.sizes))) for atom, width in widths.items()

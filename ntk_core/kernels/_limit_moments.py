@@ -1,8 +1,9 @@
 """Moments of the values of infinitely wide networks (docs/math/infinite_width.md).
 
-At infinite width the entries of a value along its width are independent copies of one random number. This number is a
-sum of *atoms*: Gaussian pre-activations, functions of Gaussian numbers, linear maps of atoms over positions, and the
-constant 1. Second moments and tangent kernels of all pairs of atoms follow from those of the Gaussian ones.
+At infinite width the entries of a value along its width are independent copies of one random
+number. This number is a sum of *atoms*: Gaussian pre-activations, functions of Gaussian numbers,
+linear maps of atoms over positions, and the constant 1. Second moments and tangent kernels of all
+pairs of atoms follow from those of the Gaussian ones.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ class Gaussian:
 
     Attributes:
         sizes: of its position axes.
-        covariance: by pair; (n1, n2, *sizes, *sizes) for CROSS, else (n, *sizes, *sizes). One set of sizes if only
-            equal positions are kept.
+        covariance: by pair; (n1, n2, *sizes, *sizes) for CROSS, else (n, *sizes, *sizes). One set
+            of sizes if only equal positions are kept.
         tangent: sums of products of derivatives, as the covariance of CROSS.
     """
 
@@ -74,7 +75,8 @@ class Moved:
 
     Attributes:
         change: the map of arrays (..., *of.sizes) to (..., *sizes).
-        mixes: whether an entry of the result depends on several positions, or positions change places.
+        mixes: whether an entry of the result depends on several positions, or
+            positions change places.
     """
 
     sizes: Shape

@@ -1,4 +1,6 @@
-"""The infinite width of a traced program: a rule for each operation (docs/math/infinite_width.md)."""
+"""The infinite width of a traced program:
+a rule for each operation (docs/math/infinite_width.md).
+"""
 
 from __future__ import annotations
 
@@ -189,7 +191,8 @@ class Interpreter:
         return _side_by_side(results, first.axis, name)
 
     def take(self, weight: Weight, operation: str) -> tuple[float, float]:
-        """Return (variance of the entries, square of the factor or 0 if frozen), once per parameter.
+        """Return (variance of the entries, square of the factor or 0 if frozen),
+        once per parameter.
 
         Raises:
             NoRule: for a parameter that another operation took.
@@ -243,7 +246,9 @@ class Interpreter:
         return added(one, two, name)
 
     def _bias(self, weight: Weight, beside: Random, operation: str) -> Random:
-        """Return the random value of a bias: one number per neuron, and per position if it has that axis."""
+        """Return the random value of a bias:
+        one number per neuron, and per position if it has that axis.
+        """
         scales = self.take(weight, operation)
         return self.bias_with(scales, weight, beside, operation)
 
@@ -654,7 +659,9 @@ def _convolution(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Val
 def _window(
     offset: Sequence[int], sizes: Sequence[int], dilations: Sequence[int], strides: Sequence[int]
 ) -> tuple[slice, ...]:
-    """Return the padded positions that an offset of the kernel meets, one for each output position."""
+    """Return the padded positions that an offset of the kernel meets,
+    one for each output position.
+    """
     cuts = []
     for o, size, dilation, stride in zip(offset, sizes, dilations, strides, strict=True):
         start = o * dilation
@@ -930,7 +937,9 @@ def _divided(value: Random, shape: Shape, num_heads: int) -> Drawn:
 
 
 def _heads(value: Random, shape: Shape) -> int | None:
-    """Return how many heads a reshape divides the last axis into, if it is one of neurons; else None."""
+    """Return how many heads a reshape divides the last axis into,
+    if it is one of neurons; else None.
+    """
     if not value.axes or value.axes[-1] != (NEURONS,):
         return None
     return _divisions(value.shape, shape)

@@ -1,4 +1,6 @@
-"""Values of a traced program at infinite width: known arrays, weights and random values, and their linear maps."""
+"""Values of a traced program at infinite width:
+known arrays, weights and random values, and their linear maps.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,8 @@ from ntk_core.kernels._limit_moments import (
 
 NEURONS = -1  # the factor of an axis along which entries are independent copies
 RULES = (
-    "products with weights, convolutions, biases, elementwise functions, sums and concatenations of branches, "
-    "averages over positions, flattening and attention"
+    "products with weights, convolutions, biases, elementwise functions, sums and concatenations "
+    "of branches, averages over positions, flattening and attention"
 )
 SAME_RATIO = 1e-12  # of coefficients that differ by rounding alone
 Axes: TypeAlias = tuple[tuple[int, ...], ...]
@@ -51,7 +53,8 @@ class Known:
     """An array that is the same in every network.
 
     Attributes:
-        left, right: for the rows of x1 and of x2, (n, *shape); one array of shape ``shape`` if it is a constant.
+        left, right: for the rows of x1 and of x2, (n, *shape); one array of shape ``shape``
+            if it is a constant.
         depends: whether it depends on the inputs.
     """
 
@@ -157,7 +160,8 @@ class Blocks:
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """A function of finitely many neurons, such as the scores of a head; integrated over draws of them.
+    """A function of finitely many neurons, such as the scores of a head;
+    integrated over draws of them.
 
     Attributes:
         shape: of its array for one input.

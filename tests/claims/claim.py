@@ -48,10 +48,13 @@ class Claim:
         reading: the measure.
         expected: interval that must contain the measured interval.
         interval_set: whether ``expected`` was fixed before or after the first measurement.
-        caveat_interval: interval that must contain the measured one for the claim to hold with its caveat.
-        caveat: restriction beside the sentence; part of ``document``, or added to a preset's claim by ``Preset``.
-            ``{measured}`` stands for the fresh measurement, so that a caveat cannot contradict its interval.
-        identity: true by construction: a run outside would be an error of the program, not of the sentence.
+        caveat_interval: interval that must contain the measured one for the claim to
+            hold with its caveat.
+        caveat: restriction beside the sentence; part of ``document``, or added to a preset's claim
+            by ``Preset``. ``{measured}`` stands for the fresh measurement, so that a caveat cannot
+            contradict its interval.
+        identity: true by construction: a run outside would be an error of the program,
+            not of the sentence.
         document: the Markdown file with the sentence, from the root of the repository.
     """
 
@@ -150,10 +153,11 @@ def verdict(
 ) -> Verdict:
     """Judge by the whole intervals of both groups of runs.
 
-    Confirmed: both lie in the expected interval, and that of the fresh runs is at most half as wide. Few runs: a range
-    of fewer than ``LEAST_SEEDS`` fresh seeds, although it is inside. Identity: inside, and true by construction. With
-    a caveat: both lie in the expected interval or in that of the caveat. Not seen: one lies outside of both, or a
-    range has a run outside. Otherwise the runs do not resolve it.
+    Confirmed: both lie in the expected interval, and that of the fresh runs is at most half as
+    wide. Few runs: a range of fewer than ``LEAST_SEEDS`` fresh seeds, although it is inside.
+    Identity: inside, and true by construction. With a caveat: both lie in the expected interval or
+    in that of the caveat. Not seen: one lies outside of both, or a range has a run outside.
+    Otherwise the runs do not resolve it.
     """
     if confirmation is None:
         return "not confirmed yet"

@@ -129,7 +129,10 @@ def _found(measured: Measured, expected: tuple[float, float]) -> str:
             f"{'–' if math.isnan(measured.value) else number(measured.value)}, no interval ({runs})"
         )
     wide = ", wide" if measured.is_wide(expected) else ""
-    return f"{number(measured.value)}, {measured.kind} {_span(measured.low, measured.high)} ({runs}{wide})"
+    return (
+        f"{number(measured.value)}, {measured.kind} {_span(measured.low, measured.high)} "
+        f"({runs}{wide})"
+    )
 
 
 def _resolution(measured: Measured, seeds: int, expected: tuple[float, float]) -> str:

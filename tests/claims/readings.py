@@ -44,7 +44,9 @@ class Measured:
         return self.kind != "range" and math.isfinite(width) and self.high - self.low > width / 2
 
     def seeds_needed(self, seeds: int, expected: tuple[float, float]) -> int:
-        """Return about how many seeds make the interval half as wide as the expected one, by n^(-1/2)."""
+        """Return about how many seeds make the interval half as wide as the expected one,
+        by n^(-1/2).
+        """
         return math.ceil(seeds * (2 * (self.high - self.low) / (expected[1] - expected[0])) ** 2)
 
     @property
@@ -83,7 +85,8 @@ class Record:
         self.parts = parts
 
     def look(self, path: str) -> Any:
-        """Follow a path of attributes, methods, and first, last, largest or smallest: ``bound.b_max.largest``.
+        """Follow a path of attributes, methods, and first, last, largest or smallest:
+        ``bound.b_max.largest``.
 
         Paths below a None give None.
 
@@ -103,7 +106,9 @@ class Record:
         return found
 
     def inside(self, path: str) -> Iterator["Record"]:
-        """Yield a record per item of nested collections, such as ``runs.balls``; itself for an empty path."""
+        """Yield a record per item of nested collections, such as ``runs.balls``;
+        itself for an empty path.
+        """
         name, _, rest = path.partition(".")
         for each in getattr(self.parts[-1], name) if name else ():
             yield from Record(*self.parts, each).inside(rest)
@@ -129,7 +134,8 @@ class Reading:
         records: path of the collections from a point to its records.
         against: path of the swept value.
         where: conditions on the records.
-        beside: conditions in place of some of ``where``; each value is divided by its partner of the same seed there.
+        beside: conditions in place of some of ``where``; each value is divided by its partner of
+            the same seed there.
         same: path of a value that partners share, besides swept value and seed.
         difference: whether the partner's value is subtracted instead.
         at_most: compares each value with this bound: 1 at or below it, else 0.
@@ -215,7 +221,9 @@ def every(seen: Sequence[Seen]) -> Measured:
 
 
 def median(seen: Sequence[Seen]) -> Measured:
-    """Return the median over seeds of each seed's median, between two of these by the binomial distribution."""
+    """Return the median over seeds of each seed's median,
+    between two of these by the binomial distribution.
+    """
     values = sorted(statistics.median(group) for group in _by_seed(seen))
     n = len(values)
     below, rank = 0.0, 0  # values to leave out on either side
@@ -229,7 +237,9 @@ def median(seen: Sequence[Seen]) -> Measured:
 
 
 def average(seen: Sequence[Seen]) -> Measured:
-    """Return the mean; values of one seed may be correlated (CR2 variance, Bell & McCaffrey 2002)."""
+    """Return the mean; values of one seed may be correlated (CR2 variance, Bell &
+    McCaffrey 2002).
+    """
     values = np.array([each.value for each in seen])
     _, found = (
         least_squares(np.ones((len(values), 1)), values, [each.seed for each in seen], 0)
@@ -287,7 +297,9 @@ def share(seen: Sequence[Seen]) -> Measured:
 
 
 def exceptions_seen(seeds: int) -> float:
-    """Return the share of exceptions of which this many seeds show one with a probability of 95%."""
+    """Return the share of exceptions of which this many seeds show one with a
+    probability of 95%.
+    """
     return float(1 - (1 - _LEVEL) ** (1 / seeds))
 
 

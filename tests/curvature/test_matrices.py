@@ -1,4 +1,6 @@
-"""Curvature of losses against dense matrices in float64: networks, every loss, several numbers of outputs."""
+"""Curvature of losses against dense matrices in float64:
+networks, every loss, several numbers of outputs.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def _problem(name, output, kind, num_outputs):
 
 
 def _dense(net, params, x, y, kind):
-    """(Hessian, Gauss–Newton matrix, Fisher information, empirical one) from explicit derivatives."""
+    """(Hessian, Gauss–Newton matrix, Fisher information, empirical one) from
+    explicit derivatives.
+    """
     flat, back = ravel_pytree(params)
     rule, linear = Loss(net.output, kind), net.with_output("linear")
 
@@ -114,7 +118,8 @@ def test_eigenpairs_density_and_trace_are_those_of_the_matrix(x64):
     np.testing.assert_allclose(matrix @ vector, largest[0] * vector, atol=1e-7 * abs(largest[0]))
     image = ravel_pytree(operator.product(pairs.directions[0]))[0]
     np.testing.assert_allclose(image, largest[0] * vector, atol=1e-7 * abs(largest[0]))
-    # Every eigenvalue of a small matrix: 3 standard errors, and second moments that the nodes give exactly.
+    # Every eigenvalue of a small matrix: 3 standard errors, and second moments that the
+    # nodes give exactly.
     density = operator.density(num_probes=40, num_steps=12)
     for order in (1, 2):
         mean, error = density.moment(order)

@@ -1,4 +1,6 @@
-"""Kernels of infinite width or with infinitely many heads: closed forms, quadrature, limits of empirical kernels."""
+"""Kernels of infinite width or with infinitely many heads:
+closed forms, quadrature, limits of empirical kernels.
+"""
 
 import math
 from dataclasses import replace
@@ -31,7 +33,9 @@ IMAGES = np.random.default_rng(0).standard_normal((2, 4, 4, 2))
 
 
 def arc_cosine(cov):
-    """E[σ(u) σ(v)] and E[σ'(u) σ'(v)] of a ReLU for centered Gaussians (Cho & Saul 2009), in NumPy."""
+    """E[σ(u) σ(v)] and E[σ'(u) σ'(v)] of a ReLU for centered Gaussians (Cho &
+    Saul 2009), in NumPy.
+    """
     scale = np.sqrt(np.outer(np.diag(cov), np.diag(cov)))
     angle = np.arccos(np.clip(cov / scale, -1, 1))
     values = scale * (np.sin(angle) + (np.pi - angle) * np.cos(angle)) / (2 * np.pi)
@@ -178,6 +182,7 @@ def test_kernels_of_many_heads_converge(x64):
         distances.append(
             np.mean([np.linalg.norm(kernel - limit.value) for kernel in drawn]) / scale
         )
-    # Means over independent heads: 16 times as many are 4 times as close, up to the error of the limit.
+    # Means over independent heads: 16 times as many are 4 times as close, up to the
+    # error of the limit.
     assert distances[1] == pytest.approx(distances[0] / 4, rel=0.5)
     assert distances[2] < distances[1] / 4 + 3 * error

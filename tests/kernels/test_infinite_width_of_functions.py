@@ -1,4 +1,6 @@
-"""Infinite width of functions, read from their programs: against closed formulas, NumPy recursions and wide draws."""
+"""Infinite width of functions, read from their programs:
+against closed formulas, NumPy recursions and wide draws.
+"""
 
 from dataclasses import replace
 from typing import Any

@@ -38,11 +38,13 @@ MOST_TASKS = 8
 class AddingSpec(TrainedNetworks, SpecOf["AddingResult"]):
     """Whether training on several tasks adds.
 
-    Every task trains the network from the same w₀ on its own part of the training points, by gradient descent on the
-    square loss: τ_k = w_k − w₀. With F(w) = f(w) − f(w₀) at test points,
-    E = ‖F(w₀ + λ Σ τ_k) − λ Σ F(w₀ + τ_k)‖ / ‖λ Σ F(w₀ + τ_k)‖. A linear model has E = 0 for every λ.
+    Every task trains the network from the same w₀ on its own part of the training points,
+    by gradient descent on the square loss: τ_k = w_k − w₀. With F(w) = f(w) − f(w₀) at
+    test points, E = ‖F(w₀ + λ Σ τ_k) − λ Σ F(w₀ + τ_k)‖ / ‖λ Σ F(w₀ + τ_k)‖. A linear
+    model has E = 0 for every λ.
 
-    Points of training are dealt to the tasks in turn; inputs of one dimension are cut into intervals.
+    Points of training are dealt to the tasks in turn; inputs of one dimension are cut into
+    intervals.
 
     Source: after Ortiz-Jimenez, Favero & Frossard 2023, §3; docs/math/adding-networks.md.
 
@@ -107,7 +109,8 @@ def counts(spec: AddingSpec, key: str, most: bool = False) -> tuple[Counts, ...]
     letter, width = spec.value_of(key)
     network = costs.Counted.of(spec, spec.networks[letter], width)
     num_outputs = len(spec.outputs)
-    # All tasks together take one step of all points for one step each; the outputs are taken T + 2 times.
+    # All tasks together take one step of all points for one step each; the outputs are
+    # taken T + 2 times.
     steps = typical_steps(spec.training.max_steps, most)
     outputs = (spec.num_tasks + 2) * (1 + network.num_test / network.num_samples)
     return (
@@ -133,7 +136,8 @@ class AddingRun(SeveralTrainings):
         outcome: of the tasks; the first that did not converge decides.
         steps: steps of each task.
         error: E of the first 1, …, T tasks; None if the changes add up to 0.
-        linear: ‖F − J Σ λ τ_k‖ / ‖J Σ λ τ_k‖ of all tasks, for the linear model at w₀ with the same vectors.
+        linear: ‖F − J Σ λ τ_k‖ / ‖J Σ λ τ_k‖ of all tasks, for the linear model at w₀
+            with the same vectors.
         together: f(w₀ + λ Σ τ_k) at the kept test points, (k, C); empty but for the first seed.
         summed: f(w₀) + λ Σ F(w₀ + τ_k) there, (k, C).
         tasks: f(w₀ + τ_k) there, (T, k, C), of curves.
@@ -217,7 +221,8 @@ def _error_of(run: AddingRun, count: int) -> float | None:
 class AddingResult(ResultValue):
     """Result of an ``adding`` run.
 
-    E = ‖F(w₀ + λ Σ τ_k) − λ Σ F(w₀ + τ_k)‖ / ‖λ Σ F(w₀ + τ_k)‖ of every network, width, output and seed.
+    E = ‖F(w₀ + λ Σ τ_k) − λ Σ F(w₀ + τ_k)‖ / ‖λ Σ F(w₀ + τ_k)‖ of every network,
+    width, output and seed.
 
     Source: docs/math/adding-networks.md.
 

@@ -41,9 +41,10 @@ class AttributionSpec(TrainedNetworks, SpecOf["AttributionResult"]):
 
     Δ_i(x) = −K(x, X) (A⁻¹)_{:,i} ((A⁻¹)_{ii})⁻¹ α_i with A = K(X, X) and α = A⁻¹ (y − f(w₀)).
 
-    The network is trained from w₀ on all points, then from the same w₀ without point i, by gradient descent on the
-    square loss. The change of its outputs at test points is compared with that of regression with K(w₀),
-    f(w₀) + K(x, X) K(X, X)⁻¹ (y − f(w₀)), whose changes for all i follow from one factorization.
+    The network is trained from w₀ on all points, then from the same w₀ without point i, by gradient
+    descent on the square loss. The change of its outputs at test points is compared with that of
+    regression with K(w₀), f(w₀) + K(x, X) K(X, X)⁻¹ (y − f(w₀)), whose changes for all i follow
+    from one factorization.
 
     Source: after Park, Georgiev, Ilyas, Leclerc & Madry 2023, §3; docs/math/leave-one-out.md.
 
@@ -93,7 +94,9 @@ class AttributionSpec(TrainedNetworks, SpecOf["AttributionResult"]):
 
 
 def counts(spec: AttributionSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
-    """Count one network at one width: a training with all points, and one without each removed point."""
+    """Count one network at one width:
+    a training with all points, and one without each removed point.
+    """
     letter, width = spec.value_of(key)
     network = costs.Counted.of(spec, spec.networks[letter], width)
     num_outputs = len(spec.outputs)
@@ -118,9 +121,12 @@ class Prediction(Value):
     """Predicted changes against those of retraining.
 
     Attributes:
-        error: ‖predicted − retrained‖ / ‖retrained‖ over removed points, test points and outputs; None without change.
-        rank: rank correlation over the removed points, mean over test points and outputs; None if it is not defined.
-        changes: predicted changes at the kept test points, (removed, k, C); empty but for the first seed.
+        error: ‖predicted − retrained‖ / ‖retrained‖ over removed points, test points and outputs;
+            None without change.
+        rank: rank correlation over the removed points, mean over test points and outputs; None
+            if it is not defined.
+        changes: predicted changes at the kept test points, (removed, k, C); empty but for the first
+            seed.
     """
 
     error: float | None
@@ -138,7 +144,8 @@ class AttributionRun(SeveralTrainings):
         steps: steps of the training with all points, and without each removed one.
         before: prediction by K(w₀).
         after: prediction by the kernel after training with all points.
-        changes: changes by retraining at the kept test points, (removed, k, C); empty but for the first seed.
+        changes: changes by retraining at the kept test points, (removed, k, C); empty
+            but for the first seed.
     """
 
     before: Prediction
@@ -214,7 +221,8 @@ COLUMNS = (
 class AttributionResult(ResultValue):
     """Result of an ``attribution`` run.
 
-    ‖predicted − retrained‖ / ‖retrained‖ of the changes without single points, and their rank correlation.
+    ‖predicted − retrained‖ / ‖retrained‖ of the changes without single points, and
+    their rank correlation.
 
     Source: docs/math/leave-one-out.md.
 
@@ -230,7 +238,9 @@ class AttributionResult(ResultValue):
 
 
 def attribution_summary(spec: AttributionSpec, points: Sequence[AttributionPoint]) -> str:
-    """Return the table of means over seeds and the exponent of the error for each network and output."""
+    """Return the table of means over seeds and the exponent of the error for each
+    network and output.
+    """
     return summary_of_networks(spec, points, COLUMNS, lambda run: run.error, "error")
 
 

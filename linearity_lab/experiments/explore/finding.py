@@ -15,7 +15,9 @@ FALLING = 0.67  # largest ratio of the last to the first mean that is called a d
 
 
 def change_finding(outputs: Sequence[str], lines: Sequence[Line]) -> str:
-    """Describe ΔK of each output: a power of the width with its interval, a decrease, or a level."""
+    """Describe ΔK of each output:
+    a power of the width with its interval, a decrease, or a level.
+    """
     parts = [
         f"{behavior(line)} with a {output_title(output)}"
         for output, line in zip(outputs, lines, strict=True)
@@ -37,10 +39,14 @@ def change_finding(outputs: Sequence[str], lines: Sequence[Line]) -> str:
 
 
 def behavior(line: Line) -> str:
-    """Describe one line: ``∝ m^(−0.94 ± 0.08)``, ``falls from 0.22 to 0.015``, ``0.91 at every width``."""
+    """Describe one line: ``∝ m^(−0.94 ± 0.08)``, ``falls from 0.22 to 0.015``,
+    ``0.91 at every width``.
+    """
     values = [average.value for _, average in line.means]
-    low, high = min(values), max(values)
-    first, last = values[0], values[-1]
+    low = min(values)
+    high = max(values)
+    first = values[0]
+    last = values[-1]
     if len(values) == 1:
         return number(first)
     if high <= FLAT * low:

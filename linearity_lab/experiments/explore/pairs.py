@@ -21,7 +21,8 @@ from linearity_lab.settings.grammar import InvalidSpec, with_settings
 from linearity_lab.settings.part import Values
 from ntk_core.networks.kinds import ARCHITECTURES
 
-KIND, DATASET = "architecture.kind", "dataset.name"
+KIND = "architecture.kind"
+DATASET = "dataset.name"
 FOLDER = GALLERY / "explore"
 WITHOUT_PAIRS = ("upload",)  # data that visitors bring
 # The smallest numbers of layers that show what a network is: with fewer, a ResNet has no skip.
@@ -29,7 +30,9 @@ FIRST_DEPTHS = {"resnet": 3, "bottleneck": 2, "mixed": 2}
 
 
 def following(picks: Mapping[str, object]) -> Values:
-    """Return the settings that follow the picked network and data: layers, widths, steps, classes of images."""
+    """Return the settings that follow the picked network and data:
+    layers, widths, steps, classes of images.
+    """
     found: Values = {}
     if KIND in picks:
         kind = str(picks[KIND])
@@ -104,7 +107,8 @@ def part_of(result: ExploreResult, spec: ExploreSpec) -> ExploreResult | None:
 def preview_of(spec: ExploreSpec) -> ExploreSpec:
     """Return the part of a spec that is computed without Run: three widths and two seeds at most.
 
-    It has no wider networks than a first answer. With attention it skips ‖H‖, whose programs compile for long.
+    It has no wider networks than a first answer. With attention it skips ‖H‖, whose
+    programs compile for long.
     """
     sizes = sizes_of(spec.architecture)
     widths = [width for width in spec.widths if width <= sizes.first[-1]] or [spec.widths[0]]
@@ -126,7 +130,9 @@ def preview_of(spec: ExploreSpec) -> ExploreSpec:
 
 
 def in_full(spec: ExploreSpec) -> ExploreSpec:
-    """Return the full run of the same picks: more seeds, and all widths of the architecture's range."""
+    """Return the full run of the same picks:
+    more seeds, and all widths of the architecture's range.
+    """
     sizes = sizes_of(spec.architecture)
     changes = {
         "widths": sorted({*spec.widths, *sizes.full}),

@@ -36,7 +36,8 @@ class Sizes:
     max_steps: int
 
 
-FIRST_SEEDS, FULL_SEEDS = 2, 5
+FIRST_SEEDS = 2
+FULL_SEEDS = 5
 DENSE = Sizes((30, 200, 1000), (30, 100, 300, 1000, 3000, 10_000), 1000)
 CONVOLUTIONS = Sizes((4, 12, 36), (4, 8, 16, 32, 64, 128), 300)
 SEQUENCES = Sizes((4, 8, 24), (4, 8, 16, 32, 64), 300)
@@ -51,7 +52,8 @@ def sizes_of(architecture: ArchitectureSpec) -> Sizes:
     return DENSE
 
 
-# Three classes of images: a kernel with C outputs has C² blocks. Centered inputs train in fewer steps. Our choice.
+# Three classes of images: a kernel with C outputs has C² blocks. Centered inputs train in fewer
+# steps. Our choice.
 IMAGE_CLASSES = 3
 DATA = DatasetSpec(num_samples=24, standardize="centered")
 
@@ -59,10 +61,12 @@ DATA = DatasetSpec(num_samples=24, standardize="centered")
 class ExploreSpec(TrainedSweep, SpecOf["ExploreResult"]):
     """Kernel change, Hessian norm and logits of one network, against width.
 
-    ΔK = sup_t ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F, and the logits of network and linear model at a few training points.
+    ΔK = sup_t ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F, and the logits of network and linear model at a
+    few training points.
 
-    Outputs ``linear`` and ``softmax`` share one set of parameters, trained by cross-entropy on softmax(f); every
-    other output φ, and ``linear`` without classes, has its own network, trained with ½‖φ(f) − y‖².
+    Outputs ``linear`` and ``softmax`` share one set of parameters, trained by cross-entropy on
+    softmax(f); every other output φ, and ``linear`` without classes, has its own network,
+    trained with ½‖φ(f) − y‖².
 
     Source: Liu, Zhu & Belkin 2020, §3, §6 and Fig. 1.
 
@@ -89,7 +93,8 @@ class ExploreSpec(TrainedSweep, SpecOf["ExploreResult"]):
     @model_validator(mode="after")
     def _inputs_exist(self) -> Self:
         for name in ("num_followed", "num_inputs"):
-            given, most = getattr(self, name), self.dataset.num_points
+            given = getattr(self, name)
+            most = self.dataset.num_points
             if given > most:
                 raise InvalidInput(
                     name, given, f"at most {most:,}, the number of training points", most
@@ -110,7 +115,8 @@ class ExploreSpec(TrainedSweep, SpecOf["ExploreResult"]):
 def counts(spec: ExploreSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
     """Count one width, all outputs and seeds; ``most`` takes all allowed steps."""
     network = Counted.of(spec, spec.architecture, spec.value_of(key), num_copies(spec.architecture))
-    num_groups, num_outputs = len(spec.groups), len(spec.outputs)
+    num_groups = len(spec.groups)
+    num_outputs = len(spec.outputs)
     directions = sum(layer.positions * (layer.fan_in + layer.features) for layer in network.layers)
     steps = spec.typical_steps(most)
     return (
