@@ -1,10 +1,13 @@
-"""``python -m tests.claims.confirmation [PRESET ...]`` measures claims again on seeds from 1,000 on.
+"""``python -m tests.claims.confirmation [PRESET ...]`` measures claims again on
+seeds from 1,000 on.
 
-Intervals were set on the runs of the gallery, which begin at seed 0. A confirmation computes the same preset with
-fresh initializations and, where the data are synthetic, another data draw. Seeds and their number are fixed by
-``fresh`` before any computation; the measurements are stored in ``confirmed.json`` with their provenance.
+Intervals were set on the runs of the gallery, which begin at seed 0. A confirmation computes the
+same preset with fresh initializations and, where the data are synthetic, another data draw. Seeds
+and their number are fixed by ``fresh`` before any computation; the measurements are stored in
+``confirmed.json`` with their provenance.
 
-A claim whose fresh interval is wide gets further seeds, by ``FURTHER``, or a caveat. No seed is dropped.
+A claim whose fresh interval is wide gets further seeds, by ``FURTHER``, or a caveat. No seed is
+dropped.
 """
 
 import argparse
@@ -52,7 +55,8 @@ AS_MANY = frozenset(
         "zhu-preactivations",
     )
 )
-# Confirmed by fewer than eight seeds at first: all of their sentences again, on eight further seeds.
+# Confirmed by fewer than eight seeds at first: all of their sentences again, on eight further
+# seeds.
 EIGHT_LATER = frozenset(
     (
         "catapult-map",
@@ -117,7 +121,8 @@ REWRITTEN = {
     "width-makes-certain": 6000,
     "one-sample-comes-down": 5000,
 }
-# A sentence about part of a preset is confirmed on that part, with the more seeds; fixed before they are computed.
+# A sentence about part of a preset is confirmed on that part, with the more seeds; fixed before
+# they are computed.
 PARTS: dict[str, dict[str, Any]] = {
     "beyond-gradient-descent from 5000": {"num_seeds": LEAST, "widths": [3000]},
     "catapult-map from 4000": {"num_seeds": 20, "rates": [3.8], "models": ["quadratic"]},
@@ -161,8 +166,10 @@ PARTS: dict[str, dict[str, Any]] = {
     "price-of-linearity from 3000": {"num_seeds": 24, "richness": [0.5]},
     "price-of-linearity from 6000": {"num_seeds": 28, "widths": [5000]},
 }
-# More seeds, n from the width alone, for 0.85 of half the expected one by n^(-1/2); with one end 4 times as many, or 8.
-# Where the first batch has fewer than 8 seeds and a sentence speaks of every run, the further ones make them 8.
+# More seeds, n from the width alone, for 0.85 of half the expected one by n^(-1/2); with one end 4
+# times as many, or 8.
+# Where the first batch has fewer than 8 seeds and a sentence speaks of every run, the
+# further ones make them 8.
 FURTHER: dict[str, dict[str, int | list[str]]] = {
     "adapter-rank": {"num_seeds": 4, "num_trained": 4},
     "adapter-width": {"num_seeds": 12},
@@ -229,7 +236,9 @@ def key_of(preset: str, first: int) -> str:
 
 
 def fresh(name: str, first: int = FIRST_SEED) -> tuple[Any, ...]:
-    """Return a preset with fresh seeds: at least ``LEAST``, or as many as before; then ``FURTHER``."""
+    """Return a preset with fresh seeds: at least ``LEAST``, or as many as before;
+    then ``FURTHER``.
+    """
     spec: Any = PRESETS[name].spec
     if name in DATA_DRAWS:
         seeds = range(first, first + DATA_DRAWS[name])
@@ -256,7 +265,9 @@ def fresh(name: str, first: int = FIRST_SEED) -> tuple[Any, ...]:
 
 
 def confirm(key: str, results: Sequence[Any]) -> dict[str, Any]:
-    """Return the measurements of all claims of a group on all of its fresh results, with their provenance."""
+    """Return the measurements of all claims of a group on all of its fresh results,
+    with their provenance.
+    """
     batch, *further = (
         {
             "spec": spec_digest(result.spec),
@@ -302,7 +313,9 @@ def _computed(key: str, spec: Any, store: Store) -> Any:
 
 
 def main() -> None:
-    """Confirm the groups, of these presets or all, whose measures or planned seeds differ from the stored ones."""
+    """Confirm the groups, of these presets or all,
+    whose measures or planned seeds differ from the stored ones.
+    """
     parser = argparse.ArgumentParser(prog="python -m tests.claims.confirmation")
     parser.add_argument("presets", nargs="*", choices=[[], *PRESETS], metavar="PRESET")
     parser.add_argument(

@@ -86,9 +86,12 @@ def test_presets_steps_pages_and_readme_have_claims():
 
 
 def test_what_is_not_confirmed_carries_its_caveat():
-    """In the same file as the sentence, or in the claim of the preset; claims on one run say so, too."""
+    """In the same file as the sentence, or in the claim of the preset;
+    claims on one run say so, too.
+    """
     for each in judged():
-        claim, words = each.claim, shown(each.claim, "statement").casefold()
+        claim = each.claim
+        words = shown(each.claim, "statement").casefold()
         assert math.isfinite(each.measured.value), claim.name
         if each.verdict != "not confirmed yet":
             is_restricted = each.verdict not in ("confirmed", "identity", "few runs")
@@ -141,7 +144,10 @@ def test_a_confirmation_of_another_measure_does_not_count(tmp_path):
 
 # Verdicts
 
-INSIDE, OUTSIDE, ACROSS, WIDE = (-0.54, -0.46), (0.1, 0.2), (-0.7, -0.45), (-0.59, -0.41)
+INSIDE = (-0.54, -0.46)
+OUTSIDE = (0.1, 0.2)
+ACROSS = (-0.7, -0.45)
+WIDE = (-0.59, -0.41)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +206,9 @@ def test_a_measurement_is_quoted_with_its_interval():
 
 
 def test_ratio_of_ends_uses_welch_interval_of_ends_only():
-    first, middle, last = draws(5), draws(3, seed=1), draws(4, seed=2)
+    first = draws(5)
+    middle = draws(3, seed=1)
+    last = draws(4, seed=2)
     found = READINGS["from first to last"](
         [*seen(*first, swept=10), *seen(*middle, swept=30), *seen(*last, swept=100)]
     )
@@ -223,7 +231,8 @@ def test_median_interval_is_the_tightest_with_95_percent(number):
     found = READINGS["median"](seen(*values))
     left_out = values.index(found.low)
     assert found.high == values[-1 - left_out]
-    # The median is below the k-th smallest of n values if fewer than k of them are below the median.
+    # The median is below the k-th smallest of n values if fewer than k of them are below the
+    # median.
     assert (
         2 * stats.binom.cdf(left_out, number, 0.5)
         <= 0.05
@@ -331,7 +340,8 @@ def test_runs_that_differ_beyond_seed_need_a_common_setting():
 @pytest.mark.parametrize("given", [{"where": {"method": "b"}}, BESIDE])
 def test_further_seeds_are_measured_with_the_first(given):
     reading = Reading("average", "loss.last", **given)
-    found, expected = reading.measure(result(0), result(1)), reading.measure(result())
+    found = reading.measure(result(0), result(1))
+    expected = reading.measure(result())
     assert (found.value, found.low, found.high) == pytest.approx(
         (expected.value, expected.low, expected.high)
     )
@@ -342,7 +352,9 @@ def test_further_seeds_are_measured_with_the_first(given):
 
 
 def simulated(how: str, seeds: int, rng: np.random.Generator) -> list[Seen]:
-    """Runs of which a tenth is missing, with errors that are correlated within a seed; the exponent is −0.7."""
+    """Runs of which a tenth is missing, with errors that are correlated within a seed;
+    the exponent is −0.7.
+    """
     found = []
     for seed in range(seeds):
         offset = rng.normal(0, 0.2)

@@ -1,4 +1,6 @@
-"""Networks beside their linear models at one width: kernel change, Hessian norm, logits and losses."""
+"""Networks beside their linear models at one width:
+kernel change, Hessian norm, logits and losses.
+"""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -218,7 +220,8 @@ def beside_linear_model(
         f: pre-outputs of the network at the recorded steps, (T, n, C).
         y: targets, (n, C).
         steps: recorded steps, T of them, starting at 0.
-        num_records: usual T. Shorter records are repeated to this length, so that one program serves all runs.
+        num_records: usual T. Shorter records are repeated to this length, so that one
+            program serves all runs.
     """
     num_kept = len(steps)
     padded_steps = np.asarray(_repeated(steps, num_records), np.int32)
@@ -308,9 +311,15 @@ def _hessian_norms(plan: _Plan, output: str, progress: Progress) -> _Found:
     progress.report(0.0, f"{OUTPUTS[output].title}, ‖H‖")
     x = jnp.asarray(data.x[: spec.num_inputs], jnp.result_type(float))
     norms = hessian_norm(
-        net.with_output(output), list(params), x, 0, tolerance=TOLERANCE,
-        max_matvecs=MAX_MATVECS, batched=True, repeated=False,
-    )  # fmt: skip
+        net.with_output(output),
+        list(params),
+        x,
+        0,
+        tolerance=TOLERANCE,
+        max_matvecs=MAX_MATVECS,
+        batched=True,
+        repeated=False,
+    )
     found = {}
     for at, seed in enumerate(spec.seeds):
         found[output, seed] = {
@@ -321,7 +330,9 @@ def _hessian_norms(plan: _Plan, output: str, progress: Progress) -> _Found:
 
 
 def followed_points(data: Dataset, count: int) -> list[int]:
-    """Return training points whose logits are kept: classes in rotation, or evenly spaced without classes."""
+    """Return training points whose logits are kept:
+    classes in rotation, or evenly spaced without classes.
+    """
     num_points = len(data.x)
     count = min(count, num_points)
     if not data.class_names:

@@ -17,8 +17,9 @@ Rows = tuple[tuple[float, ...], ...]
 class ExploreRun(TrainedRun):
     """Network and linear model of one output along one training run.
 
-    F = φ(f) is the output, and F_lin its linear model, trained by the same steps. Cross-entropy applies the softmax
-    itself: there f_lin is trained, and F_lin = φ(f₀) + φ'(f₀)(f_lin − f₀) for a softmax output.
+    F = φ(f) is the output, and F_lin its linear model, trained by the same steps. Cross-entropy
+    applies the softmax itself: there f_lin is trained, and F_lin = φ(f₀) + φ'(f₀)(f_lin − f₀)
+    for a softmax output.
 
     Attributes:
         output: output nonlinearity φ.
@@ -26,10 +27,10 @@ class ExploreRun(TrainedRun):
         difference: Σ_i ‖F − F_lin‖² / Σ_i ‖F_lin‖² over all training points, at the recorded steps.
         hessian: ‖H(w₀)‖ of one output of F, mean over the first inputs; None if it is not measured.
         hessian_converged: whether each of these norms converged.
-        outputs, outputs_linear: F and F_lin at the followed points, one block of rows per record, to four digits;
-            first seed only.
-        linear_model_change: ΔK(t) of softmax(f_lin), with f_lin trained by the same steps; softmax output alone. Empty
-            for large kernels and in results of older versions.
+        outputs, outputs_linear: F and F_lin at the followed points, one block of rows per record,
+            to four digits; first seed only.
+        linear_model_change: ΔK(t) of softmax(f_lin), with f_lin trained by the same steps; softmax
+            output alone. Empty for large kernels and in results of older versions.
     """
 
     output: str
@@ -53,7 +54,8 @@ class ExploreRun(TrainedRun):
 
 
 class DrawnKernel(Value):
-    """The kernel of one output before and after training, at a few points ordered by class; first seed.
+    """The kernel of one output before and after training,
+    at a few points ordered by class; first seed.
 
     Attributes:
         initial: (k, k) mean over the outputs, (1/C) Σ_a K[i, j, a, a] at w₀, to three digits.
@@ -111,7 +113,8 @@ COLUMNS = (
 class ExploreResult(ResultValue):
     """Result of an ``explore`` run.
 
-    ΔK, ‖H(w₀)‖, logits of network and linear model, kernels and losses, of every width, output and seed.
+    ΔK, ‖H(w₀)‖, logits of network and linear model, kernels and losses, of every
+    width, output and seed.
 
     Source: Liu, Zhu & Belkin 2020, §3, §6 and Fig. 1.
 
