@@ -130,9 +130,9 @@ def against_width(points: Points, spec: HorizonSpec, of: str) -> Chart:
             "Percentages: difference of outputs at convergence, where the horizon is never reached."
         )
     drawn = []
-    for each in relative:
-        if any(math.isfinite(dot.value) or dot.why for dot in each.dots):
-            drawn.append(each)
+    for line in relative:
+        if any(math.isfinite(dot.value) or dot.why for dot in line.dots):
+            drawn.append(line)
     chart = sweep(
         drawn,
         width_axis(spec.widths),

@@ -138,15 +138,15 @@ def along_runs(
     rows = list(dict.fromkeys(each.row for each in quantities if each.row))
     curves = []
     for place, run in enumerate(runs):
-        for each in quantities:
-            if each.row is None:
+        for quantity in quantities:
+            if quantity.row is None:
                 continue
-            row = rows.index(each.row) + 1
+            row = rows.index(quantity.row) + 1
             curve = Curve(
-                each.style or style(run),
+                quantity.style or style(run),
                 _records(run, x),
-                _records(run, each.of),
-                each.what,
+                _records(run, quantity.of),
+                quantity.what,
                 getattr(run, "seed", None),
                 row,
                 in_legend=row == 1,
@@ -161,11 +161,11 @@ def along_runs(
             add_level(figure, each.threshold, f"threshold {each.threshold:g}", row=index)
     columns = {each.column or each.what: each.of for each in quantities}
     ends = []
-    for each in quantities:
-        if each.row:
-            recorded = [_records(run, each.of) for run in runs]
+    for quantity in quantities:
+        if quantity.row:
+            recorded = [_records(run, quantity.of) for run in runs]
             last = [number(float(records[-1])) for records in recorded if records]
-            ends.append(f"{each.what} {', '.join(last)}")
+            ends.append(f"{quantity.what} {', '.join(last)}")
     takeaway = takeaway or (f"At the end: {'; '.join(ends)}." if runs else "No run yet.")
     return Chart(
         figure, takeaway, record_rows(runs, names, {x_title: x, **columns}), caption, name, heading

@@ -63,7 +63,7 @@ class AllowedHosts(TrustedHostMiddleware):
     """Refuse requests for other host names (DNS rebinding); loopback names always work."""
 
     def __init__(self, app: ASGIApp):
-        hosts = {*or_strict(allowed_hosts, LOOPBACK), *LOOPBACK}
+        hosts = {*or_strict(allowed_hosts, LOOPBACK), *LOOPBACK}  # type: ignore[arg-type]
         super().__init__(app, hosts, www_redirect=False)  # type: ignore[arg-type]
 
 

@@ -438,7 +438,7 @@ def _snapshots(
     snapshots = []
     for output, before in kept.before.items():
         after = kept.after[output]
-        has_limit = output == "linear" and infinite is not None
+        limit = infinite if output == "linear" else None
         snapshot = KernelSnapshot(
             output=output,
             seed=spec.seed,
@@ -446,7 +446,7 @@ def _snapshots(
             final=drawn(mean_over_outputs(after)),
             initial_eigenvalues=tuple(eigenvalues(before)),
             final_eigenvalues=tuple(eigenvalues(after)),
-            infinite=drawn(infinite) if has_limit else None,
+            infinite=None if limit is None else drawn(limit),
         )
         snapshots.append(snapshot)
     return snapshots
