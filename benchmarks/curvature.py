@@ -2,10 +2,12 @@
 
 A fully connected network, a convolutional one and a small transformer with the square loss: one
 product with the loss Hessian and with the Gauss–Newton matrix, and the norm of the Hessian. The
-peer's norm is SciPy's ARPACK on its operator. Both sides take all inputs in one batch.
+peer's norm is SciPy's ARPACK on its operator. Both sides take all inputs in one batch. The peer
+runs with one thread and with all, and the faster counts.
 """
 
 import itertools
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import jax
@@ -75,8 +77,13 @@ APPLY = {"dense": dense, "convnet": convnet, "transformer": transformer}
 def measure(settings: Settings) -> Row:
     """Every model and number of inputs."""
     counts = QUICK_COUNTS if settings.quick else COUNTS
-    with peers(settings, "torch") as running:
-        packages = running.packages()
+    # Small products are faster with one thread, and large ones with all.
+    with (
+        peers(settings, "torch") as all_threads,
+        peers(settings, "torch", OMP_NUM_THREADS="1") as one_thread,
+    ):
+        packages = all_threads.packages()
+        running = {"all threads": all_threads, "one thread": one_thread}
         rows = [
             compare(running, model, count, settings.quick)
             for model, count in itertools.product(MODELS, counts)
@@ -84,7 +91,7 @@ def measure(settings: Settings) -> Row:
     return {"tolerance": TOLERANCE, "peers": packages, "cases": rows}
 
 
-def compare(running: Peers, model: Model, count: int, quick: bool) -> Row:
+def compare(running: Mapping[str, Peers], model: Model, count: int, quick: bool) -> Row:
     """Time products and a norm on both sides, and compare their numbers."""
     rng = np.random.default_rng(0)
     w = [
@@ -104,16 +111,20 @@ def compare(running: Peers, model: Model, count: int, quick: bool) -> Row:
         "hessian norm": local(lambda: np.asarray(hessian.norm(tolerance=TOLERANCE).value)),
     }
     request = {"what": "curvature", "kind": model.kind, "tolerance": TOLERANCE}
-    theirs = running.competitors("torch", request, arrays)
+    theirs = {
+        f"curvlinops, {threads}": side.competitors("torch", request, arrays)
+        for threads, side in running.items()
+        if side
+    }
     row: Row = {"kind": model.kind, "num_samples": count, "num_params": hessian.shape[0]}
     quantities: Row = {}
     for name, call in ours.items():
-        sides = {"ours": call} | ({"curvlinops": theirs[name]} if theirs else {})
+        sides = {"ours": call} | {peer: calls[name] for peer, calls in theirs.items()}
         rounds = alternate(sides, repeats=2 if quick else 7, budget_s=0.5, least=3)
-        found: Row = {"times": rounds.times}
-        if theirs:
-            found["times_faster"] = rounds.ratio("curvlinops")
+        found: Row = rounds.row()
+        best = found["best_of_peers"]
+        if best:
             size = float(np.linalg.norm(np.asarray(rounds.found["ours"], np.float64)))
-            found["difference"] = abs(rounds.found["curvlinops"]["norm"] / size - 1)
+            found["difference"] = abs(rounds.found[best]["norm"] / size - 1)
         quantities[name] = found
     return {**row, "quantities": quantities}

@@ -38,6 +38,7 @@ from ntk_core.traced._malformed_rules import MalformedRule, NoSecondDerivative
 from ntk_core.traced._messages import compiling, name_of
 from ntk_core.traced._names import leaf_name, leaf_names
 from ntk_core.traced._of_network import program_of_network
+from ntk_core.traced._patches import ByPatches, has_convolutions
 from ntk_core.traced._positions import features_at, positions_of
 from ntk_core.traced._program import (
     Apply,

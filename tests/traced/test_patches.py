@@ -1,0 +1,83 @@
+"""Convolutions as products of patches: values and second derivatives of XLA's own convolutions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.flatten_util import ravel_pytree
+
+import ntk_core
+from ntk_core.traced import ByPatches, has_convolutions
+from tests.plain_derivatives import normal
+
+IMAGES = (("NHWC", "HWIO", "NHWC"), (2, 7, 6, 3), (3, 2, 3, 4))
+CASES: dict[str, Any] = {
+    "same": (*IMAGES, {"window_strides": (1, 1), "padding": "SAME"}),
+    "strides": (*IMAGES, {"window_strides": (2, 3), "padding": "VALID"}),
+    "dilation": (*IMAGES, {"window_strides": (1, 1), "padding": "SAME", "rhs_dilation": (2, 1)}),
+    "channels-first": (
+        ("NCHW", "OIHW", "NCHW"),
+        (2, 3, 7, 6),
+        (4, 3, 3, 2),
+        {"window_strides": (1, 2), "padding": ((1, 0), (2, 1))},
+    ),
+    "sequence": (
+        ("NWC", "WIO", "NWC"),
+        (2, 9, 3),
+        (4, 3, 5),
+        {"window_strides": (1,), "padding": ((-1, 2),)},
+    ),
+}
+LEFT: dict[str, Any] = {
+    "groups": {"feature_group_count": 3},
+    "transposed": {"lhs_dilation": (2, 2)},
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_products_of_patches_are_convolutions(name, x64):
+    layout, rows, kernel, settings = CASES[name]
+    drawn = normal(x=rows, w=kernel)
+
+    @jax.jit
+    def apply(w, x):
+        z = jax.lax.conv_general_dilated(x, w, dimension_numbers=layout, **settings)
+        return jax.nn.relu(z)
+
+    assert has_convolutions(jax.make_jaxpr(apply)(drawn["w"], drawn["x"]).jaxpr)
+    patched = ByPatches(apply)
+    assert not has_convolutions(jax.make_jaxpr(patched)(drawn["w"], drawn["x"]).jaxpr)
+    found = patched(drawn["w"], drawn["x"])
+    np.testing.assert_allclose(found, apply(drawn["w"], drawn["x"]), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_other_convolutions_stay(name):
+    def apply(w, x):
+        settings = {"window_strides": (1, 1), "padding": "VALID", **LEFT[name]}
+        return jax.lax.conv_general_dilated(x, w, dimension_numbers=IMAGES[0], **settings)
+
+    w = jnp.ones((3, 2, 1, 3) if name == "groups" else IMAGES[2])
+    assert not has_convolutions(jax.make_jaxpr(apply)(w, jnp.ones(IMAGES[1])).jaxpr)
+
+
+def test_curvature_of_convolutions_is_that_of_plain_derivatives(x64):
+    drawn = normal(x=(3, 5, 5, 2), k=(3, 3, 2, 3), v=(75, 2), y=(3, 2), vector=(204,))
+    params = {"k": drawn["k"], "v": drawn["v"]}
+
+    def apply(p, x):
+        z = jax.lax.conv_general_dilated(x, p["k"], (1, 1), "SAME", dimension_numbers=IMAGES[0])
+        return jnp.tanh(z).reshape(len(x), -1) @ p["v"]
+
+    flat, back = ravel_pytree(params)
+
+    def loss(w):
+        return 0.5 * jnp.mean(jnp.sum((apply(back(w), drawn["x"]) - drawn["y"]) ** 2, axis=1))
+
+    _, expected = jax.jvp(jax.grad(loss), (flat,), (drawn["vector"],))
+    hessian = ntk_core.loss_hessian(apply, params, drawn["x"], drawn["y"], "square")
+    np.testing.assert_allclose(hessian.flat_product(drawn["vector"]), expected, rtol=1e-9)
