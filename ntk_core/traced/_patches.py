@@ -1,4 +1,4 @@
-"""Convolutions as products of patches: on a CPU their second derivatives are ten times faster.
+"""Convolutions as products of patches: on a CPU their second derivatives are ten times as fast.
 
 XLA runs the convolutions in derivatives of convolutions by a general loop there
 (docs/decisions/0005-hessian-norms.md).
