@@ -88,7 +88,7 @@ def measure(settings: Settings) -> Row:
             compare(running, model, count, settings.quick)
             for model, count in itertools.product(MODELS, counts)
         ]
-    return {"tolerance": TOLERANCE, "peers": packages, "cases": rows}
+    return {"tolerance": TOLERANCE, "peers": packages, "models": rows}
 
 
 def compare(running: Mapping[str, Peers], model: Model, count: int, quick: bool) -> Row:

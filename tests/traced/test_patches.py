@@ -58,7 +58,7 @@ def test_products_of_patches_are_convolutions(name, x64):
 @pytest.mark.parametrize("name", LEFT)
 def test_other_convolutions_stay(name):
     def apply(w, x):
-        settings = {"window_strides": (1, 1), "padding": "VALID", **LEFT[name]}
+        settings = {"window_strides": (1, 1), "padding": ((0, 0), (0, 0)), **LEFT[name]}
         return jax.lax.conv_general_dilated(x, w, dimension_numbers=IMAGES[0], **settings)
 
     w = jnp.ones((3, 2, 1, 3) if name == "groups" else IMAGES[2])
