@@ -41,7 +41,14 @@ def _is_plain(eqn: JaxprEqn) -> bool:
 
 @dataclass(frozen=True)
 class ByPatches:
-    """A function without convolutions; equal for equal functions, as compiled programs need."""
+    """A function without convolutions; equal for equal functions, as compiled programs need.
+
+    >>> apply = lambda w, x: jax.lax.conv(x, w, (1,), "VALID")
+    >>> ByPatches(apply)(jnp.ones((1, 1, 2)), jnp.array([[[1.0, 2.0, 4.0]]])).tolist()
+    [[[3.0, 6.0]]]
+
+    Source: our choice; docs/decisions/0005-hessian-norms.md.
+    """
 
     function: Callable[[PyTree, Array], PyTree]
 
