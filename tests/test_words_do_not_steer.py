@@ -52,14 +52,12 @@ NAMES_OF_OTHERS = {
     ("linearity_lab/data/uploads/_parse.py", "name.lower().endswith(ENDINGS)"),
     ("linearity_lab/data/uploads/_parse.py", "name.startswith('xl/')"),
     ("linearity_lab/data/uploads/_parse.py", "name.removesuffix('.npy')"),
-    # Buffers in checkpoints of PyTorch, primitives and modules of JAX, arguments of
-    # multiprocessing.
+    # Buffers in checkpoints of PyTorch, primitives and modules of JAX.
     ("linearity_lab/model_files/_weights.py", "name.endswith('num_batches_tracked')"),
     ("ntk_core/traced/_custom_rules.py", "name.startswith('jax.')"),
     ("ntk_core/traced/_derivatives.py", "eqn.primitive.name.startswith('custom_vjp_call')"),
     ("ntk_core/traced/_malformed_rules.py", "eqn.primitive.name.startswith('custom_vjp_call')"),
     ("ntk_core/traced/_overwrites.py", "eqn.primitive.name.startswith('scatter')"),
-    ("linearity_lab/dashboard/jobs/_process.py", "key.startswith('init_main_from')"),
     # Environment variables.
     ("linearity_lab/variables.py", "name.startswith(PREFIX)"),
     ("linearity_lab/variables.py", "name.removeprefix(PREFIX)"),

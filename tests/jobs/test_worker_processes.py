@@ -8,7 +8,7 @@ import sys
 import time
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from multiprocessing import Pipe
+from multiprocessing import Pipe, spawn
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -23,6 +23,12 @@ from tests.jobs.conftest import ended, eventually, has_a_point, worker_pid
 
 ROOT = Path(__file__).resolve().parents[2]
 posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+
+
+def test_processes_of_others_keep_their_start_script():
+    """Workers leave it out: ``test_children_do_not_execute_the_start_script``."""
+    prepared = spawn.get_preparation_data("Process-1")
+    assert {"init_main_from_name", "init_main_from_path"} & set(prepared)
 
 
 @pytest.mark.slow  # starts workers

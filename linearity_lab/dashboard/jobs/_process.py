@@ -14,7 +14,7 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import spawn
 from multiprocessing.connection import wait
 from multiprocessing.context import SpawnContext, SpawnProcess
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pebble import CONSTS, ProcessFuture, ProcessPool
 
@@ -26,13 +26,34 @@ _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 
-# A child would execute the start script, in Streamlit's server that of the page.
-_preparation_data = spawn.get_preparation_data
-spawn.get_preparation_data = lambda name: {
-    key: value
-    for key, value in _preparation_data(name).items()
-    if not key.startswith("init_main_from")
-}
+def _preparation(name: str) -> dict[str, Any]:
+    """Return what a spawned process sets up first; ours do not execute the start script.
+
+    multiprocessing has no setting for it. A child would execute the file of ``__main__``, in
+    Streamlit's server that of the page which a visitor sees. Processes of others keep theirs.
+    """
+    data = _usual_preparation(name)
+    if name in _POOLS:
+        for key in _OF_START_SCRIPT:
+            data.pop(key, None)
+    return data
+
+
+_POOLS: set[str] = set()  # names of the processes of all pools
+_OF_START_SCRIPT = ("init_main_from_name", "init_main_from_path")
+_usual_preparation = spawn.get_preparation_data
+spawn.get_preparation_data = _preparation
+
+
+class _NamedContext(SpawnContext):
+    """Spawns processes that all have one name."""
+
+    def __init__(self, name: str):
+        self._name = name
+        _POOLS.add(name)
+
+    def Process(self, **given: Any) -> SpawnProcess:  # type: ignore[override]
+        return SpawnProcess(**given | {"name": self._name})
 
 
 def prepare_child() -> None:
@@ -74,10 +95,9 @@ class LivePool:
         self, num_processes: int, start: Callable[..., None], arguments: tuple[object, ...]
     ):
         self._given = num_processes, MAX_TASKS, start, arguments
-        self._context = SpawnContext()
         self._name = f"pool {id(self)}"
+        self._context = _NamedContext(self._name)
         self._lock = threading.Lock()
-        self._context.Process = lambda **given: SpawnProcess(**given | {"name": self._name})  # type: ignore
         self._pool: ProcessPool | None = None
         self._closed = False
 

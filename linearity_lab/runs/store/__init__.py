@@ -7,9 +7,6 @@ processes may read and write one store. Above ``LINEARITY_LAB_STORE_BYTES`` the 
 used runs are deleted.
 """
 
-from linearity_lab.runs.store import _needed  # before SQLAlchemy is imported
-
-# isort: split
 from linearity_lab.runs._documents import Reading
 from linearity_lab.runs.store._database import VARIABLE, check_location
 from linearity_lab.runs.store._entries import (

@@ -11,10 +11,9 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-import sqlalchemy as sa
-
 from linearity_lab.runs.store._database import JOBS, RUNS, insert
 from linearity_lab.runs.store._entries import UnfinishedJob
+from linearity_lab.runs.store._packages import sa
 
 # Our choice: six missed heartbeats, which the job thread sends every ten seconds.
 SILENT_S = 60.0

@@ -12,11 +12,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-import sqlalchemy as sa
-from filelock import FileLock, Timeout
-from sqlalchemy.dialects import postgresql, sqlite
-
 from linearity_lab.files import data_directory, private_directory
+from linearity_lab.runs.store._packages import FileLock, Timeout, postgresql, sa, sqlite
 from ntk_core.errors import InvalidInput
 
 VARIABLE = "LINEARITY_LAB_STORE"

@@ -9,8 +9,6 @@ import time
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import sqlalchemy as sa
-
 from linearity_lab.runs._documents import (
     Damaged,
     Document,
@@ -37,6 +35,7 @@ from linearity_lab.runs.store._database import (
     alone,
     insert,
 )
+from linearity_lab.runs.store._packages import sa
 from ntk_core.errors import InvalidInput
 from ntk_core.numbers import size, width_label
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import sqlalchemy as sa
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
@@ -68,6 +67,7 @@ from linearity_lab.runs.store._entries import (
     warn,
 )
 from linearity_lab.runs.store._known_run import KnownRun
+from linearity_lab.runs.store._packages import sa
 from ntk_core.errors import InvalidInput
 
 # Reading a run counts as use; its time is written at most this often.
