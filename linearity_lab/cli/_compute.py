@@ -2,7 +2,7 @@
 
 import hashlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -141,22 +141,14 @@ def report(
     )
     from ntk_core.networks.keys import initial_key
 
-    chosen: dict[str, str] = {}
-    if data and len(data) == 64:  # a digest of uploaded data
-        chosen = {"dataset.name": "upload", "dataset.digest": data}
-    elif data:
-        chosen = {"dataset.name": data}
+    chosen = _chosen_data(data)
     directory = _directory(out)
-    files = {"before": Path(before), "after": Path(after)}
-    w0, w1 = map(read_checkpoint, files.values())
+    w0 = read_checkpoint(Path(before))
+    w1 = read_checkpoint(Path(after))
     loaded, path, function = load_model(model)
-    facts: dict[str, Any] = {"file": path.name, "function": function, "sha256": _sha256(path)}
-    facts |= {name: each.name for name, each in files.items()}
-    facts |= {f"{name}_sha256": _sha256(each) for name, each in files.items()}
     more = [Path(each) for each in others]
-    if more:
-        facts["others"] = [each.name for each in more]
-        facts["others_sha256"] = [_sha256(each) for each in more]
+    facts = {"file": path.name, "function": function, "sha256": _sha256(path)}
+    facts |= _facts_of_checkpoints(Path(before), Path(after), more)
     changed = dict(assignment(text, LinearityReportSpec()) for text in settings)
     spec = with_settings(LinearityReportSpec(), {**facts, **chosen, **changed})
     with their_errors(path):  # refuse unsuitable files before storing anything
@@ -173,12 +165,35 @@ def report(
         num_outputs = num_outputs_of(apply, params0, loaded_data.x)
     num_targets = loaded_data.y.shape[-1]
     if num_outputs != num_targets:
-        raise InvalidInput(
-            "--data",
-            f"{spec.dataset.name} with {num_targets} targets{'' if chosen else ', the default'}",
-            f"a data set with {num_outputs}, the outputs of the model",
-        )
+        given = f"{spec.dataset.name} with {num_targets} targets"
+        if not chosen:
+            given += ", the default"
+        allowed = f"a data set with {num_outputs}, the outputs of the model"
+        raise InvalidInput("--data", given, allowed)
     return compute(spec, directory, json, reported_by(apply, params0, params1, path, further))
+
+
+def _chosen_data(data: str | None) -> dict[str, str]:
+    """Return the settings of a data set, or of the digest of uploaded data."""
+    if not data:
+        return {}
+    if len(data) == 64:  # letters of a digest
+        return {"dataset.name": "upload", "dataset.digest": data}
+    return {"dataset.name": data}
+
+
+def _facts_of_checkpoints(before: Path, after: Path, others: Sequence[Path]) -> dict[str, Any]:
+    """Return names and SHA-256 of the checkpoints, as settings of a report."""
+    facts: dict[str, Any] = {
+        "before": before.name,
+        "after": after.name,
+        "before_sha256": _sha256(before),
+        "after_sha256": _sha256(after),
+    }
+    if others:
+        facts["others"] = [each.name for each in others]
+        facts["others_sha256"] = [_sha256(each) for each in others]
+    return facts
 
 
 def gallery(

@@ -129,24 +129,20 @@ def column_of(name: str, cells: Sequence[str], lines: Sequence[int]) -> Column:
     if kind in ("number", "true/false"):
         numbers = values[indices]
 
-    num_texts = len(distinct) - ("" in position)
+    has_too_many_texts = len(distinct) - ("" in position) > MAX_DISTINCT_TEXTS
     texts: list[str] = []
     codes = np.zeros(0, np.int32)
-    if num_texts > MAX_DISTINCT_TEXTS:
-        if kind == "text":
-            kind = "varied text"
-    else:
-        texts = sorted(filter(None, distinct))
-        if kind == "number":
-            texts.sort(key=_order)
+    if not has_too_many_texts:
+        texts = sorted(filter(None, distinct), key=_order if kind == "number" else None)
         code_of = {text: code for code, text in enumerate(texts)}
         codes = np.array([code_of.get(text, -1) for text in distinct], np.int32)[indices]
+    elif kind == "text":
+        kind = "varied text"
 
+    # In texts only empty cells are missing.
     is_gap = missing
     if kind not in ("number", "true/false"):
-        is_gap = np.zeros(len(distinct), bool)
-        if "" in position:
-            is_gap[position[""]] = True
+        is_gap = np.array([text == "" for text in distinct], bool)
     gaps = is_gap[indices]
     first_missing = lines[int(gaps.argmax())] if gaps.any() else 0
     counts = Counter(distinct[index] for index in indices[gaps].tolist())

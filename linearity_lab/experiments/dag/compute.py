@@ -94,10 +94,7 @@ def _run(
     net = _network(spec, graph, output, width, data)
     x = jnp.asarray(data.x)
     params = net.init(initial_key(seed, width), data.input_shape)
-    norms = []
-    for index in range(spec.num_hessians):
-        progress.report(0.1, f"Hessian norm {index + 1}")
-        norms.append(_norm_of(net, params, x[index % len(x)]))
+    norm, is_norm_converged = _mean_norm(spec, net, params, x, progress)
     groups = _groups(spec, net, params, x, progress)
     ball = _ball_eigenvalue(spec, net, params, x, progress.between(0.3, 0.4))
 
@@ -116,12 +113,10 @@ def _run(
     if output == "softmax" and len(x) * net.num_outputs <= MAX_ROWS:
         of_linear_model = _softmax_of_linear_model(change, at_start, data, recorded)
     largest = moved.result()
-    layers = [
-        group.linearity.model_copy(update={"change": largest[name]})
-        for name, group in groups.items()
-    ]
+    layers = []
+    for title, group in groups.items():
+        layers.append(group.linearity.model_copy(update={"change": largest[title]}))
     fewest, most = net.in_degree_range(params)
-    are_norms_converged = all(each.converged for each in norms)
     are_groups_converged = all(group.is_converged for group in groups.values())
     return DAGRun.read_off(
         recorded,
@@ -131,14 +126,27 @@ def _run(
         min_in_degree=fewest,
         max_in_degree=most,
         smallest_eigenvalue=spectrum.result(),
-        hessian_norm=float(np.mean([each.value for each in norms])) if norms else math.nan,
-        hessian_converged=are_norms_converged and are_groups_converged,
+        hessian_norm=norm,
+        hessian_converged=is_norm_converged and are_groups_converged,
         layers=tuple(layers),
         ball_eigenvalue=ball,
         gradient_norm=spectrum.first_square,
         gradient_bound=_gradient_bound(net, np.asarray(x)),
         linear_model_change=of_linear_model,
     )
+
+
+def _mean_norm(
+    spec: DAGSpec, net: DAGNetwork, params: PyTree, x: Array, progress: Progress
+) -> tuple[float, bool]:
+    """Return the mean of ‖H‖ over inputs, and whether all converged; NaN without any input."""
+    norms = []
+    for index in range(spec.num_hessians):
+        progress.report(0.1, f"Hessian norm {index + 1}")
+        norms.append(_norm_of(net, params, x[index % len(x)]))
+    if not norms:
+        return math.nan, True
+    return float(np.mean([each.value for each in norms])), all(each.converged for each in norms)
 
 
 def _ball_eigenvalue(

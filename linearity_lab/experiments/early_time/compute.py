@@ -5,7 +5,7 @@ one width or input dimension at a time (Hu, Xiao, Adlam & Pennington 2020).
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -74,72 +74,109 @@ def compute(
     d = spec.dim_at(key)
     width = spec.width_at(key)
     name = f"d = {d:,}" if spec.swept == "input_dim" else f"width {width:,}"
-    here = data[d]
-    x = _shaped(spec, here.x)
-    if spec.dataset.is_synthetic:
-        ratio = float(np.mean(early_time.covariance_spectrum(spec.dataset.spectrum, d) ** 2))
-    else:
-        ratio = early_time.covariance_ratio(here.x)
+    found = _PointSoFar(spec, data[d], width, d)
     tasks = [(activation, seed) for activation in spec.network.activations for seed in spec.seeds]
-    constants: dict[str, Constants] = {}
-    runs: list[EarlyRun] = []
-    kernels: list[KernelComparison] = []
-    span: InputSpan | None = None
-    sizes: InputSizes | None = None
-    if spec.kernel_samples and spec.dataset.is_synthetic:
-        sizes = InputSizes(**early_time.input_sizes(here.x[: spec.kernel_samples])._asdict())
-
-    def point(*growing: EarlyRun) -> EarlyPoint:
-        return EarlyPoint(
-            swept=spec.swept,
-            width=width,
-            input_dim=d,
-            covariance_ratio=ratio,
-            span_dimension=span.dimension if span else 0,
-            constants=constants,
-            runs=(*runs, *growing),
-            kernels=tuple(kernels),
-            inputs=sizes,
-        )
-
     for index, (activation, seed) in enumerate(tasks):
         of_task = progress.part(index, len(tasks)).named(f"{name}: {activation}, seed {seed}")
-        features = _features(spec, activation, d, ratio)
-        moments = early_time.activation_constants(activation)
-        theta = (moments.theta0, moments.theta1, moments.theta2)
-        constants[activation] = Constants.read_off(
-            features, zeta=moments.zeta, nu=moments.nu(ratio), theta=theta
-        )
-        net = _network(spec, activation, width, d)
+        features = _features(spec, activation, d, found.ratio)
+        found.constants[activation] = _constants(activation, features, found.ratio)
+        dims = (d,) if spec.swept == "input_dim" else ()
+        drawn = initial_key(seed, width, *dims)
+        task = _Task(activation, seed, _network(spec, activation, width, d), features, drawn)
         kernel_error: float | None = None
-        drawn = initial_key(seed, width, *((d,) if spec.swept == "input_dim" else ()))
+        # The kernel at infinite width is the same for all seeds.
         if spec.kernel_samples and not (spec.infinite_width and seed > spec.seed):
             of_task.report(0.0, "kernel")
-            compared = x[: spec.kernel_samples]
-            norms = early_time.kernel_norms(_kernel(spec, net, compared, drawn), features, compared)
-            which = {"activation": activation, "seed": seed, "num_samples": len(compared)}
-            kernels.append(KernelComparison.read_off(norms, **which))
-            kernel_error = norms.difference if spec.has_path else None
+            difference = found.compare_kernels(task)
+            kernel_error = difference if spec.has_path else None
         if spec.training.max_steps:
-            of_task.report(0.0, "linear model")
-            span = span or InputSpan(here.x_test)
-            models = _LinearModels(spec, here, features, seed)
-            of_task.report(0.0, "first step")
-            params = net.init(drawn, _shaped(spec, here.x).shape[1:])
-            path = None if kernel_error is None else _Path(spec, here, params, kernel_error)
-            curves = _Curves(spec, here, activation, net, params, models, span, path)
+            found.train(task, kernel_error, of_task)
+    return found.point()
 
-            def show(_: int, curves: _Curves = curves, of_task: Progress = of_task) -> None:
-                of_task.show(point(curves.result()))
 
-            descend(
-                *early_time.early_start(net, params, _shaped(spec, here.x), here.y),
-                _options(spec, params, models),
-                [curves, AtRecords(show)],
-                of_task,
+class _Task(NamedTuple):
+    """One network of a point, and the key of its weights."""
+
+    activation: str
+    seed: int
+    net: Network
+    features: early_time.LinearFeatures
+    key: Array
+
+
+class _PointSoFar:
+    """What is known of a point while its networks are computed.
+
+    Attributes:
+        ratio: of the covariance of the inputs, Tr Σ²/d.
+    """
+
+    def __init__(self, spec: EarlyTimeSpec, data: Dataset, width: int, d: int):
+        self._spec = spec
+        self._data = data
+        self._width = width
+        self._d = d
+        self._x = _shaped(spec, data.x)
+        self._sizes: InputSizes | None = None
+        if spec.dataset.is_synthetic:
+            self.ratio = float(
+                np.mean(early_time.covariance_spectrum(spec.dataset.spectrum, d) ** 2)
             )
-            runs.append(curves.result())
-    return point()
+            if spec.kernel_samples:
+                sizes = early_time.input_sizes(data.x[: spec.kernel_samples])
+                self._sizes = InputSizes(**sizes._asdict())
+        else:
+            self.ratio = early_time.covariance_ratio(data.x)
+        self._span: InputSpan | None = None
+        self.constants: dict[str, Constants] = {}
+        self._runs: list[EarlyRun] = []
+        self._kernels: list[KernelComparison] = []
+
+    def point(self, *growing: EarlyRun) -> EarlyPoint:
+        """Return the point, with a run that is not finished."""
+        return EarlyPoint(
+            swept=self._spec.swept,
+            width=self._width,
+            input_dim=self._d,
+            covariance_ratio=self.ratio,
+            span_dimension=self._span.dimension if self._span else 0,
+            constants=self.constants,
+            runs=(*self._runs, *growing),
+            kernels=tuple(self._kernels),
+            inputs=self._sizes,
+        )
+
+    def compare_kernels(self, task: _Task) -> float:
+        """Add the norm of K − ψψᵀ and its parts; return the norm."""
+        x = self._x[: self._spec.kernel_samples]
+        kernel = _kernel(self._spec, task.net, x, task.key)
+        norms = early_time.kernel_norms(kernel, task.features, x)
+        which = {"activation": task.activation, "seed": task.seed, "num_samples": len(x)}
+        self._kernels.append(KernelComparison.read_off(norms, **which))
+        return norms.difference
+
+    def train(self, task: _Task, kernel_error: float | None, progress: Progress) -> None:
+        """Train one network beside its linear models and add its run."""
+        spec = self._spec
+        data = self._data
+        progress.report(0.0, "linear model")
+        span = self._span = self._span or InputSpan(data.x_test)
+        models = _LinearModels(spec, data, task.features, task.seed)
+        progress.report(0.0, "first step")
+        params = task.net.init(task.key, self._x.shape[1:])
+        path = None if kernel_error is None else _Path(spec, data, params, kernel_error)
+        curves = _Curves(spec, data, task.activation, task.net, params, models, span, path)
+        start = early_time.early_start(task.net, params, self._x, data.y)
+        options = _options(spec, params, models)
+        show = AtRecords(lambda _: progress.show(self.point(curves.result())))
+        descend(*start, options, [curves, show], progress)
+        self._runs.append(curves.result())
+
+
+def _constants(activation: str, features: early_time.LinearFeatures, ratio: float) -> Constants:
+    moments = early_time.activation_constants(activation)
+    theta = (moments.theta0, moments.theta1, moments.theta2)
+    return Constants.read_off(features, zeta=moments.zeta, nu=moments.nu(ratio), theta=theta)
 
 
 class _LinearModels:

@@ -279,23 +279,39 @@ def _trained(
             unfinished_directory(),
             progress.between(first, 1.0).named("kernels"),
         )
+    runs = _runs(change, at_start, infinite, seeds, data, has_errors=bool(spec.probes))
+    snapshots = _snapshots(spec, data, kept, infinite) if keeps else []
+    return _Trained(runs, snapshots, starts)
+
+
+def _runs(
+    change: KernelChangeMeasure,
+    at_start: "PreOutputsAtStart",
+    infinite: np.ndarray | None,
+    seeds: range,
+    data: Dataset,
+    *,
+    has_errors: bool,
+) -> list[KernelChangeRun]:
+    """Return the runs of every observed output and seed, from the records of one training."""
     runs = []
-    for output, recorded in change.result().items():
+    for output, of_seeds in change.result().items():
         limit = infinite if output == "linear" else None
         for index, seed in enumerate(seeds):
+            recorded = of_seeds[index]
+            linear_model = _softmax_of_linear_model(
+                output, index, change, at_start, recorded, data.y
+            )
             run = KernelChangeRun.read_off(
-                recorded[index],
+                recorded,
                 output=output,
                 seed=seed,
                 infinite_distance=_distance(change.kernel, index, limit),
-                error=recorded[index].error if spec.probes else (),
-                linear_model_change=_softmax_of_linear_model(
-                    output, index, change, at_start, recorded[index], data.y
-                ),
+                error=recorded.error if has_errors else (),
+                linear_model_change=linear_model,
             )
             runs.append(run)
-    snapshots = _snapshots(spec, data, kept, infinite) if keeps else []
-    return _Trained(runs, snapshots, starts)
+    return runs
 
 
 class PreOutputsAtStart(Measure[None]):
@@ -312,7 +328,7 @@ def _softmax_of_linear_model(
     output: str,
     index: int,
     change: KernelChangeMeasure,
-    at_start: PreOutputsAtStart,
+    at_start: "PreOutputsAtStart",
     recorded: RecordedChange,
     y: np.ndarray,
 ) -> tuple[float, ...]:

@@ -45,25 +45,11 @@ def show() -> None:
         side, figures = st.columns([3, 7], gap="medium")
     with side, st.container(key="side"):
         session.show_notes(PAGE)
-        run = st.selectbox(
-            "Report",
-            list(reports),
-            format_func=lambda run: name_of(reports[run]),
-            key=f"{PAGE}.run",
-        )
-        result = reports[run]
-        (point,) = result.points
-        with st.container(key=f"{PAGE}.numbers"):
-            words_table(
-                [{"Number": name, "Value": value} for name, value in point.number_rows()],
-                "Between w₀ and w₁",
-            )
-        st.caption(
-            f"{point.num_inputs:,} inputs, {point.num_outputs:,} outputs, {point.num_params:,} "
-            "parameters"
-        )
+        run = _chosen_report(reports)
         st.markdown(prose(PAGE, "Add a report" if stored else "Make the first report"))
         st.code("linearity-lab report MODEL.py:NAME BEFORE AFTER", language=None, wrap_lines=True)
+    result = reports[run]
+    (point,) = result.points
     drawn = Figures(PAGE, [result.spec])
     with figures:
         above = st.container(horizontal=True, horizontal_alignment="right", key=f"{PAGE}.above")
@@ -86,13 +72,26 @@ def show() -> None:
         show_panels(drawn, panels, lambda: provenance_footer(result))
         page_answers(PAGE)
         with above:
-            export_menu.export_menu(
-                PAGE,
-                TITLE,
-                [export_menu.Taken(f"report-{run[:8]}", result.spec, result)],
-                drawn.charts,
-            )
+            taken = [export_menu.Taken(f"report-{run[:8]}", result.spec, result)]
+            export_menu.export_menu(PAGE, TITLE, taken, drawn.charts)
     session.show_address(PAGE, {"job": run[:MIN_PREFIX]} if stored else {})
+
+
+def _chosen_report(reports: Reports) -> str:
+    """Show the choice of a report with its numbers; return its digest."""
+    run = st.selectbox(
+        "Report",
+        list(reports),
+        format_func=lambda run: name_of(reports[run]),
+        key=f"{PAGE}.run",
+    )
+    (point,) = reports[run].points
+    with st.container(key=f"{PAGE}.numbers"):
+        rows = [{"Number": name, "Value": value} for name, value in point.number_rows()]
+        words_table(rows, "Between w₀ and w₁")
+    sizes = f"{point.num_inputs:,} inputs, {point.num_outputs:,} outputs"
+    st.caption(f"{sizes}, {point.num_params:,} parameters")
+    return run
 
 
 def _run_named(text: str) -> str:
