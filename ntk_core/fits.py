@@ -124,14 +124,7 @@ def fit_power_law(
     if x.ndim != 1:
         raise InvalidInput("widths", f"shape {x.shape}", "a list of numbers")
     y = real_array(values, "values", x.shape)
-    for name, given in (
-        ("seeds", seeds),
-        ("usable", usable),
-        ("diverged", diverged),
-        ("swept", swept),
-    ):
-        if given is not None and len(given) != len(x):
-            raise InvalidInput(name, f"{len(given)} entries", f"{len(x)}, one for each width")
+    _check_lengths(len(x), seeds=seeds, usable=usable, diverged=diverged, swept=swept)
     if not 0 < real_number(confidence, "confidence") < 1:
         raise InvalidInput("confidence", confidence, "a number between 0 and 1")
     finite = np.isfinite(x) & np.isfinite(y) & (y > 0) & (x > 0)
@@ -154,12 +147,13 @@ def fit_power_law(
     bends = False
     if num_seeds >= LEAST_SEEDS and found.size >= LEAST_WIDTHS and estimate is not None:
         half = estimate.half_width(confidence)
-        # Whether the slope changes over the sweep by more than its error and by a visible amount.
         square = least_squares(powers, log_y, clusters, 2)[1]
-        length = float(np.ptp(log_x))
-        is_seen = square is not None and 2 * abs(square.value) * length >= LEAST_BEND
-        bends = is_seen and square is not None and abs(square.value) > square.half_width(confidence)
-    else_kept = finite if diverged is None else finite & (keep | ~np.asarray(diverged, bool))
+        bends = _is_visible_bend(square, float(np.ptp(log_x)), confidence)
+    # Of all finite values that did not diverge, if those are more.
+    with_all = math.nan
+    others = finite if diverged is None else finite & (keep | ~np.asarray(diverged, bool))
+    if others.sum() > num:
+        with_all = _slope(np.log(x[others]), np.log(y[others]))
     return PowerLaw(
         exponent=float(exponent),
         interval=half,
@@ -172,10 +166,27 @@ def fit_power_law(
         local=_local(at[keep], log_x, log_y),
         last=_last(at[keep], log_x, log_y),
         bends=bends,
-        with_all=_slope(np.log(x[else_kept]), np.log(y[else_kept]))
-        if else_kept.sum() > num
-        else math.nan,
+        with_all=with_all,
     )
+
+
+def _check_lengths(num_widths: int, **lists: Sequence[object] | None) -> None:
+    for name, given in lists.items():
+        if given is not None and len(given) != num_widths:
+            allowed = f"{num_widths}, one for each width"
+            raise InvalidInput(name, f"{len(given)} entries", allowed)
+
+
+def _is_visible_bend(square: Estimate | None, length: float, confidence: float) -> bool:
+    """Whether the slope changes over the sweep by more than its error and by a visible amount.
+
+    Args:
+        square: the coefficient of (ln m)².
+        length: of the sweep, in ln m.
+    """
+    if square is None or 2 * abs(square.value) * length < LEAST_BEND:
+        return False
+    return abs(square.value) > square.half_width(confidence)
 
 
 def fit_runs(

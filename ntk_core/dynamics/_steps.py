@@ -69,9 +69,6 @@ def advance(
     have a leading axis of seeds.
     """
 
-    num_samples = x.shape[0]
-    batch = optimizer.batch_size
-
     def one(
         state: DescentState, fixed: PyTree, rate: Rate, threshold: Array | float
     ) -> DescentState:
@@ -83,34 +80,41 @@ def advance(
             return (state.step < until_step) & (state.loss > threshold) & jnp.isfinite(state.loss)
 
         def step(state: DescentState) -> DescentState:
-            order = state.order
-            rows = None if batches is None else batches[state.step]
-            if batch is not None and batch < num_samples:
-                assert key is not None
-                per_epoch = num_samples // batch
-                position = state.step % per_epoch
-                order = jax.lax.cond(
-                    position == 0,
-                    lambda: jax.random.permutation(
-                        jax.random.fold_in(key, state.step // per_epoch), state.order
-                    ),
-                    lambda: state.order,
-                )
-                rows = jax.lax.dynamic_slice(order, (position * batch,), (batch,))
+            order, rows = _order_and_rows(state, x.shape[0], optimizer.batch_size, key)
+            if batches is not None and rows is None:
+                rows = batches[state.step]
             value, gradient = loss_and_gradient(state.trained, rows)
             moved, memory = optimizer.move(state.trained, gradient, state.memory, rate)
             return DescentState(moved, state.step + 1, value, memory, order)
 
-        last = jax.lax.while_loop(
-            continues, step, state._replace(trained=model.pack(state.trained))
-        )
+        packed = state._replace(trained=model.pack(state.trained))
+        last = jax.lax.while_loop(continues, step, packed)
         return last._replace(trained=model.unpack(last.trained))
 
-    return (
-        over_seeds(one, state, fixed, rate, threshold)
-        if together
-        else one(state, fixed, rate, threshold)
+    if together:
+        return over_seeds(one, state, fixed, rate, threshold)
+    return one(state, fixed, rate, threshold)
+
+
+def _order_and_rows(
+    state: DescentState, num_samples: int, batch: int | None, key: Array | None
+) -> tuple[Array, Array | None]:
+    """Return the order of the samples and the rows of this step's batch; None for all samples.
+
+    The order is drawn anew at the beginning of each epoch.
+    """
+    if batch is None or batch >= num_samples:
+        return state.order, None
+    assert key is not None
+    per_epoch = num_samples // batch
+    epoch = state.step // per_epoch
+    position = state.step % per_epoch
+    order = jax.lax.cond(
+        position == 0,
+        lambda: jax.random.permutation(jax.random.fold_in(key, epoch), state.order),
+        lambda: state.order,
     )
+    return order, jax.lax.dynamic_slice(order, (position * batch,), (batch,))
 
 
 def over_seeds(one: Callable[..., PyTree], *batched: PyTree) -> PyTree:

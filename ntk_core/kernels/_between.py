@@ -210,32 +210,26 @@ def changes_from_first(
         limit = memory_limit or LARGE_MEMORY
         problem = _Problem(net, tuple(params), inputs, y, outputs)
         sums, num_pairs = _summed(problem, limit, mapped, kept, progress)
-        exact = [
-            _comparison(row.tolist(), size_of_targets, 0.0, 0.0, num_pairs)
-            for row in sums.reshape(-1, 5)
-        ]
+        exact = []
+        for row in sums.reshape(-1, 5):
+            exact.append(_comparison(row.tolist(), size_of_targets, 0.0, 0.0, num_pairs))
         return [exact[first : first + each] for first in range(0, len(exact), each)]
     if kept is not None:
         raise InvalidInput("kept", str(kept), "None with probes: an estimate is made in one go")
-    seen = (
-        [net.with_output(output) for output in outputs]
-        if isinstance(net, Network) and outputs
-        else [net]
-    )
+    observed: list[Model] = [net]
+    if isinstance(net, Network) and outputs:
+        observed = [net.with_output(output) for output in outputs]
     estimates: list[list[KernelComparison]] = []
     for index, later in enumerate(params[1:]):
         estimates.append([])
-        for place, model in enumerate(seen):
-            kernels = [
-                KernelOperator(model, at, inputs, memory_limit=memory_limit)
-                for at in (params[0], later)
-            ]
-            products = (kernels[0].flat_product, kernels[1].flat_product)
+        for place, model in enumerate(observed):
+            first = KernelOperator(model, params[0], inputs, memory_limit=memory_limit)
+            last = KernelOperator(model, later, inputs, memory_limit=memory_limit)
+            products = (first.flat_product, last.flat_product)
             part = progress.part(index * each + place, (len(params) - 1) * each)
-            found = estimated_sums(*products, kernels[0].shape[0], y, probes, seed, part)
-            estimates[-1].append(
-                _comparison(found.sums, size_of_targets, found.error, found.interval, 0)
-            )
+            found = estimated_sums(*products, first.shape[0], y, probes, seed, part)
+            estimate = _comparison(found.sums, size_of_targets, found.error, found.interval, 0)
+            estimates[-1].append(estimate)
     return estimates
 
 

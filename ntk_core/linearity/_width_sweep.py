@@ -176,24 +176,11 @@ def sweep_widths(
     Source: Liu, Zhu & Belkin 2020, §2 and Fig. 1.
     """
     inputs, targets = _checked_data(x, y, loss)
-    try:
-        widths = list(widths)
-    except (TypeError, RuntimeError):  # the second for deleted arrays of JAX
-        raise InvalidInput("widths", widths, "a list of integers, at least 1") from None
-    for width in widths:
-        if isinstance(width, bool) or not isinstance(width, int) or width < 1:
-            raise InvalidInput("widths", width, "integers, at least 1")
-    if not widths:
-        raise InvalidInput("widths", "nothing", "at least one integer")
-    chosen = tuple(sorted(set(widths)))
-    for name, given, lowest in (
-        ("num_seeds", num_seeds, 1),
-        ("max_steps", max_steps, 1),
-        ("num_records", num_records, 2),
-        ("num_inputs", num_inputs, 0),
-    ):
-        if isinstance(given, bool) or not isinstance(given, int) or given < lowest:
-            raise InvalidInput(name, given, f"an integer, at least {lowest}")
+    chosen = _checked_widths(widths)
+    _check_count("num_seeds", num_seeds, 1)
+    _check_count("max_steps", max_steps, 1)
+    _check_count("num_records", num_records, 2)
+    _check_count("num_inputs", num_inputs, 0)
     if not -targets.shape[1] <= output_index < targets.shape[1]:
         raise InvalidInput(
             "output_index",
@@ -223,6 +210,25 @@ def sweep_widths(
             trainable=trainable,
         )
     return OwnSweep(chosen, tuple(runs))
+
+
+def _checked_widths(widths: Sequence[int]) -> tuple[int, ...]:
+    """Return different widths, ascending."""
+    try:
+        widths = list(widths)
+    except (TypeError, RuntimeError):  # the second for deleted arrays of JAX
+        raise InvalidInput("widths", widths, "a list of integers, at least 1") from None
+    for width in widths:
+        if isinstance(width, bool) or not isinstance(width, int) or width < 1:
+            raise InvalidInput("widths", width, "integers, at least 1")
+    if not widths:
+        raise InvalidInput("widths", "nothing", "at least one integer")
+    return tuple(sorted(set(widths)))
+
+
+def _check_count(name: str, given: object, lowest: int) -> None:
+    if isinstance(given, bool) or not isinstance(given, int) or given < lowest:
+        raise InvalidInput(name, given, f"an integer, at least {lowest}")
 
 
 @with_usual_settings
@@ -266,18 +272,7 @@ def runs_at(
         norm = None
         converged = True
         if num_inputs:
-            found = hessian_norm(
-                program.apply,
-                params,
-                rows[:num_inputs],
-                output_index,
-                tolerance=TOLERANCE,
-                max_matvecs=MAX_MATVECS,
-                batched=True,
-                repeated=False,
-            )
-            norm = float(np.mean(found.value))
-            converged = bool(np.all(found.converged))
+            norm, converged = _mean_norm(program, params, rows[:num_inputs], output_index)
         trained = program.train(params, options, of_run)
         run = OwnRun(width, seed, hessian_norm=norm, hessian_converged=converged, **trained)
         runs.append(run)
@@ -285,6 +280,23 @@ def runs_at(
         if report is not None:
             report(run)
     return runs
+
+
+def _mean_norm(
+    program: "_Program", params: PyTree, x: Array, output_index: int
+) -> tuple[float, bool]:
+    """Return the mean of ‖H‖ over these rows, and whether all of them converged."""
+    found = hessian_norm(
+        program.apply,
+        params,
+        x,
+        output_index,
+        tolerance=TOLERANCE,
+        max_matvecs=MAX_MATVECS,
+        batched=True,
+        repeated=False,
+    )
+    return float(np.mean(found.value)), bool(np.all(found.converged))
 
 
 class _Program:

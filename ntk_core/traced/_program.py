@@ -142,30 +142,28 @@ class Program:
             self.closed = jax.make_jaxpr(one_row)(list(avals), row)
             check_reversible(self.closed, moving)
         numbered = jax.tree.unflatten(structure, list(range(len(avals))))
-        paths, _ = jax.tree_util.tree_flatten_with_path(numbered)
+        leaves_with_paths, _ = jax.tree_util.tree_flatten_with_path(numbered)
+        paths = {at: path for path, at in leaves_with_paths}
+        names = leaf_names(list(paths.values()))
         self.names: dict[int, str] = {}
-        every = leaf_names([path for path, _ in paths])
-        for name, (_, at), moves in zip(every, paths, moving, strict=True):
+        for at, name, moves in zip(paths, names, moving, strict=True):
             if moves:
                 self.names[at] = name
-        self._groups: dict[str, str] = {}
-        if stated.layers:
-            # Parameters of a network are {layer: {parameter: array}}.
-            for at, name in self.names.items():
-                path, _ = paths[at]
-                self._groups[name] = path[0].key
         found = find_uses(self.closed, {*self.names, *stated.readers.values()}, stated.masks)
         layers, self.escapes = sorted_into_layers(found, self.names, avals, stated.masks)
         if is_plain:
             layers = []
             self.escapes = {at: {PLAIN} for at in self.names}
         self.layers = tuple(layers)
-        if stated.layers:  # parts of one parameter belong to its layer, too
-            self._groups |= {layer.name: self._groups[self.names[layer.leaf]] for layer in layers}
+        self._groups: dict[str, str] = {}  # name of a parameter or of its part → layer
+        if stated.layers:
+            # Parameters of a network are {layer: {parameter: array}}.
+            self._groups = {name: paths[at][0].key for at, name in self.names.items()}
+            for layer in layers:
+                self._groups[layer.name] = paths[layer.leaf][0].key
         self.biases = tuple(layer.bias[0] for layer in layers if layer.bias is not None)
-        self.others = tuple(
-            leaf for leaf in self.names if leaf in self.escapes and leaf not in self.biases
-        )
+        escaped = [leaf for leaf in self.names if leaf in self.escapes]
+        self.others = tuple(leaf for leaf in escaped if leaf not in self.biases)
         self.uses: dict[str, Use] = {use.name: use for layer in layers for use in layer.uses}
         self.readers = _readers(self.layers, found, stated.readers)
         (output,) = self.closed.out_avals

@@ -328,7 +328,7 @@ def _softmax_of_linear_model(
     output: str,
     index: int,
     change: KernelChangeMeasure,
-    at_start: "PreOutputsAtStart",
+    at_start: PreOutputsAtStart,
     recorded: RecordedChange,
     y: np.ndarray,
 ) -> tuple[float, ...]:
