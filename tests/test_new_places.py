@@ -221,3 +221,77 @@ changed = {{each for each, look in {before!r}.items() if now[each] != look}}
 assert not changed, changed
 """
     run(product, program)
+
+
+def test_one_dialect_adds_a_database_for_the_store(tmp_path: Path) -> None:
+    """The database is SQLite behind another dialect, which an installed package brings."""
+    copy_product(tmp_path)
+    database = "linearity_lab/runs/store/_database.py"
+    # Where the new database is, and a statement in which it differs.
+    edit(
+        tmp_path,
+        database,
+        '        return url.set(drivername="postgresql+psycopg")\n',
+        '        return url.set(drivername="postgresql+psycopg")\n'
+        '    if url.drivername == "other":\n'
+        '        return url.set(drivername="other+file")\n',
+    )
+    edit(
+        tmp_path,
+        database,
+        "        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))\n",
+        "        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))\n"
+        '    if connection.dialect.name == "other":\n'
+        '        connection.execute(sa.text("CREATE TABLE IF NOT EXISTS alone (id INTEGER)"))\n',
+    )
+    (tmp_path / "requirements-other.txt").write_text("other-database\n")
+    shutil.copy(ROOT / "hatch_build.py", tmp_path)
+    entry = '    "torch": ("requirements-torch.txt",),\n'
+    edit(
+        tmp_path, "hatch_build.py", entry, entry + '    "other": ("requirements-other.txt", CLI),\n'
+    )
+    for file in ROOT.glob("requirements*.txt"):
+        shutil.copy(file, tmp_path)
+    _write_dialect(tmp_path)
+    program = """
+import contextlib, io, sqlite3
+from pathlib import Path
+import hatch_build
+from linearity_lab.cli import main
+
+def printed(*arguments):
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        assert main(list(arguments)) == 0, arguments
+    return out.getvalue()
+
+sizes = ("widths=4", "num_seeds=1", "training.max_steps=2", "dataset.num_samples=6")
+run = ("run", "liu-fig1-left", "--json", "--set", *sizes)
+assert '"resumed":false' in printed(*run).replace(" ", "")
+assert '"resumed":true' in printed(*run).replace(" ", "")
+assert "kernel_change" in printed("list", "--json")
+with contextlib.closing(sqlite3.connect("runs.other")) as file:
+    tables = {name for (name,) in file.execute("SELECT name FROM sqlite_master")}
+assert {"lab_results", "lab_points", "alone"} <= tables, tables
+metadata = {}
+hatch_build.RequirementFiles(".", {}).update(metadata)
+assert "other-database" in metadata["optional-dependencies"]["other"]
+"""
+    location = f"other:///{tmp_path}/runs.other"
+    run(tmp_path, f"import os; os.environ['LINEARITY_LAB_STORE'] = {location!r}\n{program}")
+
+
+def _write_dialect(folder: Path) -> None:
+    """Write an installed package with a dialect of SQLAlchemy."""
+    (folder / "other_database.py").write_text(
+        "from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite\n\n\n"
+        "class Dialect(SQLiteDialect_pysqlite):\n"
+        '    name = "other"\n'
+        '    driver = "file"\n'
+        "    supports_statement_cache = True\n"
+    )
+    about = folder / "other_database-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: other-database\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(
+        "[sqlalchemy.dialects]\nother.file = other_database:Dialect\n"
+    )

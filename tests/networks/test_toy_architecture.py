@@ -69,6 +69,15 @@ first = np.tanh(layers[0].apply(w1, a))
 own = layers[2].apply(v, np.tanh(layers[1].apply(w2, first)) - 0.5 * first)
 np.testing.assert_allclose(net.apply(params, x), own, atol=1e-5)
 assert net.num_params(shape) == sum(size.num_params for size in sizes)
+# Kernel and Hessian follow from the block; the oracle is the plain function.
+import ntk_core
+
+kernel = ntk_core.empirical_ntk(net, params, x)
+plain = ntk_core.empirical_ntk(net.apply, params, x, route="plain")
+np.testing.assert_allclose(kernel, plain, rtol=1e-4, atol=1e-5)
+norm = ntk_core.hessian_norm(net, params, x[0]).value
+plain = ntk_core.hessian_norm(net.apply, params, x[0], route="plain").value
+np.testing.assert_allclose(norm, plain, rtol=1e-2)
 *_, last = run(spec)
 assert [[point.width, len(point.runs)] for point in last.result.points] == [[6, 1]]
 """
