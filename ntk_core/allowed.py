@@ -15,11 +15,10 @@ def allowed_values(info: FieldInfo) -> str:
 
 def flatten(metadata: typing.Iterable[object]) -> list[object]:
     """Marks of a field, also those inside annotated fields."""
-    return [
-        inner
-        for item in metadata
-        for inner in (item.metadata if isinstance(item, FieldInfo) else [item])
-    ]
+    found: list[object] = []
+    for item in metadata:
+        found += item.metadata if isinstance(item, FieldInfo) else [item]
+    return found
 
 
 def limits(metadata: list[object]) -> tuple[float | None, float | None]:

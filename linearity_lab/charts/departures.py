@@ -145,10 +145,10 @@ def against_width(points: Points, spec: HorizonSpec, of: str) -> Chart:
     )
     for each in found:
         if never := each.never:
-            shares = {
-                at: mean([run.last_difference for width, run in never if width == at]).value
-                for at, _ in never
-            }
+            shares = {}
+            for at in dict.fromkeys(width for width, _ in never):
+                ends = [run.last_difference for width, run in never if width == at]
+                shares[at] = mean(ends).value
             _add_never(chart, relative, shares, each.style)
     return chart
 

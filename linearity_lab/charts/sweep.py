@@ -256,14 +256,15 @@ def _from_to(lines: Sequence[Line], axis: Axis, symbol: str) -> str:
     if len(spans) != 1:
         return ""
     ((first, last),) = spans
-    ends = [
-        f"{' to '.join(number(line.means[at][1].value) for at in (0, -1)[: 1 + (first < last)])} "
-        f"({plain_symbols(line.style.title)})"
-        for line in drawn
-    ]
-    where = f"from {axis.word} = {width_label(first)} to {width_label(last)}"
-    if first == last:
-        where = f"at {axis.word} = {width_label(first)}"
+    where = f"at {axis.word} = {width_label(first)}"
+    if first < last:
+        where = f"from {axis.word} = {width_label(first)} to {width_label(last)}"
+    ends = []
+    for line in drawn:
+        values = [line.means[0][1].value]
+        if first < last:
+            values.append(line.means[-1][1].value)
+        ends.append(f"{' to '.join(map(number, values))} ({plain_symbols(line.style.title)})")
     shown = "; ".join(ends[each] for each in spread_out(len(ends)))
     return f"{beginning(plain_symbols(symbol))} {where}: {shown}."
 

@@ -5,6 +5,7 @@ arrays to about ``BLOCK_ENTRIES`` numbers; the kernel of a batch with itself com
 upper triangle of blocks.
 """
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import NamedTuple
@@ -149,7 +150,9 @@ def blocked(kernel: BlockKernel, left: Side, right: Side, entries_per_pair: int)
     blocks2 = math.ceil(n2 / size)
     padded1 = _padded_rows(left, blocks1 * size)
     padded2 = _padded_rows(right, blocks2 * size)
-    pairs = [(i, j) for i in range(blocks1) for j in range(blocks2) if left is not right or i <= j]
+    pairs = list(itertools.product(range(blocks1), range(blocks2)))
+    if left is right:
+        pairs = [(i, j) for i, j in pairs if i <= j]
     index = jnp.array(pairs)
     parts = jax.lax.map(
         lambda ij: kernel(_rows(padded1, ij[0] * size, size), _rows(padded2, ij[1] * size, size)),

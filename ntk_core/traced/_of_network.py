@@ -77,11 +77,11 @@ def _traced(
         places[layer, "weight"]: places[by, "weight"]
         for layer, by in net.read_elementwise().items()
     }
-    patched = {
-        name: layer
-        for name, layer in net.layers.items()
-        if isinstance(layer, Convolution) and layer.stride == 1 and jax.default_backend() == "cpu"
-    }
+    patched = {}
+    if jax.default_backend() == "cpu":
+        for name, layer in net.layers.items():
+            if isinstance(layer, Convolution) and layer.stride == 1:
+                patched[name] = layer
     fed = net.layer_input_shapes(shape) if patched else {}
     patches = {
         places[name, "weight"]: Patches(fed[name][-1], partial(layer.patch_products, fed[name]))

@@ -211,13 +211,15 @@ def _chosen(name: str) -> Callable[[str], object]:
 
 
 def _points(text: str) -> Points:
-    pairs = [
-        tuple(_number(part) for part in pair.split(":")) for pair in text[:MOST_TEXT].split(",")
-    ]
-    inside = all(
-        len(pair) == 2 and abs(pair[0]) <= REACH and abs(pair[1]) <= HEIGHT for pair in pairs
-    )
-    if not (inside and len(pairs) <= MOST_POINTS and len(text) <= MOST_TEXT):
+    pairs = []
+    is_inside = True
+    for pair in text[:MOST_TEXT].split(","):
+        numbers = tuple(_number(part) for part in pair.split(":"))
+        is_pair = len(numbers) == 2
+        if not is_pair or abs(numbers[0]) > REACH or abs(numbers[1]) > HEIGHT:
+            is_inside = False
+        pairs.append(numbers)
+    if not is_inside or len(pairs) > MOST_POINTS or len(text) > MOST_TEXT:
         allowed = (
             f"1 to {MOST_POINTS} pairs such as -1:0.5,1:-0.5, x within ±{REACH:g} and y "
             f"within ±{HEIGHT:g}"

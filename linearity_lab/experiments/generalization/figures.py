@@ -157,15 +157,17 @@ def against(
 
 
 def _bars(line: Line) -> Mapping[str, object]:
-    ends = [
-        (mean.value, *(float(str(end)) for end in line.more[place].values()))
-        for place, mean in line.means
-    ]
+    above = []
+    below = []
+    for place, mean in line.means:
+        low, high = (float(str(end)) for end in line.more[place].values())
+        above.append(high - mean.value)
+        below.append(mean.value - low)
     return {
         "type": "data",
         "symmetric": False,
-        "array": [high - value for value, _, high in ends],
-        "arrayminus": [value - low for value, low, _ in ends],
+        "array": above,
+        "arrayminus": below,
         "thickness": 1.3,
         "width": 4,
     }

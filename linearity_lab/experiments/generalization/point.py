@@ -260,14 +260,15 @@ class GeneralizationRun(TrainedRun):
         """Ratio of first recorded steps with a test error of at most 5%:
         network to regression with its kernel.
         """
-        network, after = (
-            next(
-                (step for step, each in zip(self.steps, errors, strict=True) if each.error <= 0.05),
-                math.nan,
-            )
-            for errors in (self.network, self.after)
-        )
+        network = self._first_step_of_few_errors(self.network)
+        after = self._first_step_of_few_errors(self.after)
         return network / after if after else math.inf
+
+    def _first_step_of_few_errors(self, tested: Sequence[Predictor]) -> float:
+        for step, each in zip(self.steps, tested, strict=True):
+            if each.error <= 0.05:
+                return step
+        return math.nan
 
     @property
     def distance_per_step(self) -> tuple[float, ...]:

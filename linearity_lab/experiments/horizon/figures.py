@@ -5,7 +5,13 @@ from linearity_lab.charts.choices import Choice, width_choice
 from linearity_lab.charts.departures import Points, against_width, departure_steps, style
 from linearity_lab.charts.figure import Figure, Shown
 from linearity_lab.charts.training import Quantity, Row, along_runs
-from linearity_lab.experiments.horizon.point import REGIMES, HorizonPoint, HorizonSpec, RegimeLine
+from linearity_lab.experiments.horizon.point import (
+    REGIMES,
+    HorizonPoint,
+    HorizonRun,
+    HorizonSpec,
+    RegimeLine,
+)
 
 Runs = Shown[HorizonSpec, HorizonPoint]
 
@@ -16,14 +22,12 @@ def along_clock(points: Points, spec: HorizonSpec, regime: str, width: int) -> C
     """
     kernel = Row("ΔK", threshold=spec.kernel_threshold)
     outputs = Row("outputs", threshold=spec.output_threshold)
+    runs: list[HorizonRun] = []
+    for point in points:
+        if (point.regime, point.width) == (regime, width):
+            runs += [run for run in point.runs if run.clock]
     return along_runs(
-        [
-            run
-            for point in points
-            if (point.regime, point.width) == (regime, width)
-            for run in point.runs
-            if run.clock
-        ],
+        runs,
         "clock",
         [
             Quantity("ΔK", "change", kernel),

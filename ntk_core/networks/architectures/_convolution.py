@@ -113,10 +113,11 @@ class Convolution(Layer):
         """For each offset o of the kernel, the padded pixels multiplied by W[o],
         as one slice per spatial axis.
         """
-        return [
-            tuple(slice(o, o + size, self.stride) for o, size in zip(offset, sizes, strict=True))
-            for offset in itertools.product(range(self.kernel_size), repeat=self.dimensions)
-        ]
+        found = []
+        for offset in itertools.product(range(self.kernel_size), repeat=self.dimensions):
+            axes = zip(offset, sizes, strict=True)
+            found.append(tuple(slice(o, o + size, self.stride) for o, size in axes))
+        return found
 
     def patch_products(self, input_shape: Shape, features1: Array, features2: Array) -> Array:
         """Products of all pairs of ``features`` at stride 1, (n1, P, n2, P),

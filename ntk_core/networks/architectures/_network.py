@@ -213,25 +213,24 @@ class Network(abc.ABC):
         the smallest fan-in outside the first layers.
         """
         first = self.first_layers()
-        fan_ins = {
-            name: math.prod(shape) for name, shape in self.layer_input_shapes(input_shape).items()
-        }
-        return min(
-            fan_in
-            for name, fan_in in fan_ins.items()
-            if name not in first or len(first) == len(fan_ins)
-        )
+        fan_ins = {}
+        for name, shape in self.layer_input_shapes(input_shape).items():
+            fan_ins[name] = math.prod(shape)
+        later = [fan_in for name, fan_in in fan_ins.items() if name not in first]
+        return min(later or fan_ins.values())
 
     def num_params(self, input_shape: Shape, only_trained: bool = False) -> int:
         """Number p of weights and biases from shapes, including removed edges but not masks."""
         drawn = jax.eval_shape(lambda: self.init(jax.random.key(0), input_shape))
-        return sum(
-            math.prod(array.shape)
-            for name, layer in self.layers.items()
-            if layer.trainable or not only_trained
-            for array_name, array in drawn[name].items()
-            if array_name in layer.trainable_names()
-        )
+        count = 0
+        for name, layer in self.layers.items():
+            if only_trained and not layer.trainable:
+                continue
+            weights = layer.trainable_names()  # all others are masks
+            for array_name, array in drawn[name].items():
+                if array_name in weights:
+                    count += math.prod(array.shape)
+        return count
 
     def in_degree_range(self, params: NetworkParams) -> tuple[int, int]:
         """(smallest, largest) number of kept edges into a neuron outside the

@@ -58,17 +58,13 @@ def in_degrees(
             return channels * edge.kernel_size ** (len(input_shape) - 1)
         return (1 - edge.drop_probability) * num_neurons(edge.source)
 
-    return {
-        name: InDegree(
-            name,
-            sum(count(edge) for edge in graph.parents[name]),
-            max(growth(graph, edge.source) for edge in graph.parents[name]),
-            num_neurons(name),
-            tuple(edge.source for edge in graph.parents[name]),
-            tuple(count(edge) for edge in graph.parents[name]),
-        )
-        for name in graph.depths
-    }
+    found = {}
+    for name in graph.depths:
+        sources = tuple(edge.source for edge in graph.parents[name])
+        counts = tuple(count(edge) for edge in graph.parents[name])
+        fastest = max(growth(graph, source) for source in sources)
+        found[name] = InDegree(name, sum(counts), fastest, num_neurons(name), sources, counts)
+    return found
 
 
 def growth(graph: Graph, name: str) -> float:
@@ -166,15 +162,11 @@ def _of_graph(
         if any(not edge.trained and edge.source in carried for edge in graph.incoming[name]):
             carried.add(name)
     # Groups of whose inputs narrow neurons remain a constant share at any width.
-    harmed = {
-        name
-        for name, degree in found.items()
-        if name not in narrow
-        and any(
-            source in carried and growth(graph, source) == degree.growth
-            for source in degree.sources
-        )
-    }
+    harmed = set()
+    for name, degree in found.items():
+        fastest = [each for each in degree.sources if growth(graph, each) == degree.growth]
+        if name not in narrow and any(source in carried for source in fastest):
+            harmed.add(name)
     reasons: list[Reason] = []
     if output != "linear":
         reasons.append(
@@ -192,8 +184,13 @@ def _of_graph(
         for name in skipped
     ]
     reasons += [_wide_reason(judged, narrow)] if not harmful else []
-    outcome: Outcome = "not wide" if harmful else "wide but for a few" if narrow else "wide"
-    outcome = outcome if output == "linear" else "nonlinear output"
+    outcome: Outcome = "wide"
+    if output != "linear":
+        outcome = "nonlinear output"
+    elif harmful:
+        outcome = "not wide"
+    elif narrow:
+        outcome = "wide but for a few"
     degrees = [degree.value for degree in judged.values()]
     return Verdict(outcome, tuple(reasons), min(degrees), max(degrees))
 

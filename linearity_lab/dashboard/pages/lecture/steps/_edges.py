@@ -106,12 +106,10 @@ def _depth(results: Results, view: str) -> Chart:
 
 def _why_depth(results: Results) -> dict[str, str]:
     points = {(point.depth, point.width): point for point in results["depth-width"].points}
-    moved = {
-        name: mean(
-            [run.sup_change for run in points[size].runs if run.outcome == "converged"]
-        ).value
-        for name, size in (("small", SMALL), ("large", LARGE))
-    }
+    moved = {}
+    for name, size in (("small", SMALL), ("large", LARGE)):
+        converged = [run for run in points[size].runs if run.outcome == "converged"]
+        moved[name] = mean([run.sup_change for run in converged]).value
     return {
         "narrow": number(points[NARROW].cv_squared),
         "wide": number(points[WIDE].cv_squared),

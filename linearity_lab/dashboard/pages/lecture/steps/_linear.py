@@ -58,25 +58,20 @@ def _ball(results: Results, radius: float) -> Chart:
     return hessian_parts.ball(result.points, radius, "kernel_change", result.spec.num_starts)
 
 
+def _change_in_unit_ball(point: HessianPoint) -> float:
+    """Return the mean over seeds of the largest kernel change in the ball of radius 1."""
+    changes = []
+    for run in point.runs:
+        changes += [ball.kernel_change for ball in run.balls if ball.radius == 1.0]
+    return mean(changes).value
+
+
 def _why_ball(results: Results) -> dict[str, str]:
     first, *_, last = hessian.of_line(results["liu-ball"].points, LINEAR_OUTPUT)
-    before, after = (
-        number(
-            mean(
-                [
-                    ball.kernel_change
-                    for run in point.runs
-                    for ball in run.balls
-                    if ball.radius == 1.0
-                ]
-            ).value
-        )
-        for point in (first, last)
-    )
     return {
-        "before": before,
+        "before": number(_change_in_unit_ball(first)),
         "first": str(first.wide_width),
-        "after": after,
+        "after": number(_change_in_unit_ball(last)),
         "last": width_label(last.wide_width),
     }
 
