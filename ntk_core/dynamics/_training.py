@@ -194,20 +194,7 @@ class BesideLinear:
             pre_outputs_of = net.with_output("linear") if isinstance(net, Network) else net
             net = restricted(pre_outputs_of, params, trainable)
         net, inputs, num_outputs = accepted(net, params, data.x)
-        is_number = jnp.issubdtype(inputs.dtype, jnp.inexact)  # else ids for look-ups
-        if isinstance(net, Network) or is_number:
-            inputs = jnp.asarray(inputs, jnp.result_type(float))
-        self.points = Points(
-            inputs,
-            data.y,
-            data.x_test,
-            data.y_test,
-            data.followed,
-            data.followed_test,
-            num_outputs,
-            axes_of(net),
-            net,
-        )
+        self.points = _checked_points(net, inputs, num_outputs, data)
         n = len(self.points.y)
         options.check_batch(n)
         options.method.check_rows(self.points.y.size)
@@ -215,18 +202,8 @@ class BesideLinear:
         self._net = net
         self._loss = options.loss_of(output)
         self._loss.check_axes(axes_of(net))
-        self.network: models.NetworkModel | models.CallableModel
-        self.restored: Callable[[PyTree], PyTree]  # trained weights → a tree like params
-        if isinstance(net, Network):
-            self.network = models.NetworkModel(net, self._loss)
-            self.origin = models.Origin(*net.partition(params))
-            self.restored = partial(merge, fixed=self.origin.fixed)
-        else:
-            leaves, self.restored = moving_of(net, params)
-            restore = self.restored
-            function = of_same_rows(lambda moving, x: net(restore(moving), x), net)
-            self.network = models.CallableModel(function, self._loss)
-            self.origin = models.Origin([jnp.asarray(w) for w in leaves], ())
+        # ``restored``: trained weights → a tree like params.
+        self.network, self.origin, self.restored = _model_of(net, params, self._loss)
 
         at_start, pre_kernel = self._kernels_at_start()
         kernel = at_start.kernel[:n]  # of F at the training points, (n, n, C, C)
@@ -308,6 +285,38 @@ class BesideLinear:
         self.models["infinite"] = models.KernelModel(self._loss)
         zero = jnp.zeros_like(points.y)
         self.params["infinite"] = Start(zero, models.KernelAndStart(kernel, start))
+
+
+def _checked_points(
+    net: Network | Apply, inputs: Array, num_outputs: int, data: TrainData
+) -> Points:
+    is_number = jnp.issubdtype(inputs.dtype, jnp.inexact)  # else ids for look-ups
+    if isinstance(net, Network) or is_number:
+        inputs = jnp.asarray(inputs, jnp.result_type(float))
+    return Points(
+        inputs,
+        data.y,
+        data.x_test,
+        data.y_test,
+        data.followed,
+        data.followed_test,
+        num_outputs,
+        axes_of(net),
+        net,
+    )
+
+
+def _model_of(
+    net: Network | Apply, params: PyTree, loss: Loss
+) -> tuple[models.NetworkModel | models.CallableModel, models.Origin, Callable[[PyTree], PyTree]]:
+    """Return the model of the network, w₀, and the map from trained weights to parameters."""
+    if isinstance(net, Network):
+        origin = models.Origin(*net.partition(params))
+        return models.NetworkModel(net, loss), origin, partial(merge, fixed=origin.fixed)
+    leaves, restore = moving_of(net, params)
+    function = of_same_rows(lambda moving, x: net(restore(moving), x), net)
+    origin = models.Origin([jnp.asarray(leaf) for leaf in leaves], ())
+    return models.CallableModel(function, loss), origin, restore
 
 
 class HistoryMeasure(Measure[TrainingHistory]):

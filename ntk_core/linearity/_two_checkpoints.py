@@ -103,7 +103,7 @@ def linearity_report(
         found = traced.quickly(differentiated)(function, w0, w1, given.inputs)
         norms = traced.quickly(gradient_norms)(function, w0, given.inputs, jax.random.key(seed))
 
-    # Each (n, C).
+    # F(w₀), F(w₁), J₀δ, δᵀH(w₀)δ and J₁δ, each (n, C).
     f0, f1, linear, curvature, later = (np.asarray(each, np.float64) for each in found.values)
     if not (np.isfinite(f0).all() and np.isfinite(f1).all()):
         allowed = "inputs that both checkpoints can take"
@@ -126,21 +126,20 @@ def linearity_report(
     if given.targets is not None:
         losses = _losses(given, params0, (f0, f1, linear), is_exact)
 
-    along = float(np.linalg.norm(linear))  # ‖J₀δ‖
+    along = _norm(linear)  # ‖J₀δ‖
     layers = _layers(names, w0, found, norms, along)
-    moved = float(np.linalg.norm(f1 - f0))
-    missed = float(np.linalg.norm(f1 - f0 - linear))
+    moved = _norm(f1 - f0)
     # Each output is rounded relative to its size.
     precision = float(jnp.finfo(found.values[0].dtype).eps)
-    rounding = precision * float(np.linalg.norm(np.abs(f0) + np.abs(f1)))
+    rounding = precision * _norm(np.abs(f0) + np.abs(f1))
     return LinearityReport(
         num_inputs=len(given.inputs),
         num_outputs=given.num_outputs,
         num_params=sum(layer.num_params for layer in layers),
-        output_change=ratio(moved, float(np.linalg.norm(f0))),
-        output_error=ratio(missed, moved),
-        second_order_share=ratio(float(np.linalg.norm(curvature)) / 2, along),
-        derivative_change=ratio(float(np.linalg.norm(later - linear)), along),
+        output_change=ratio(moved, _norm(f0)),
+        output_error=ratio(_norm(f1 - f0 - linear), moved),
+        second_order_share=ratio(_norm(curvature) / 2, along),
+        derivative_change=ratio(_norm(later - linear), along),
         rounding=ratio(rounding, moved),
         kernel_change=change.change,
         kernel_interval=change.interval,
@@ -150,6 +149,10 @@ def linearity_report(
         num_added=1 + len(others) if others else None,
         **losses,
     )
+
+
+def _norm(array: np.ndarray) -> float:
+    return float(np.linalg.norm(array))
 
 
 def _addition_error(

@@ -54,6 +54,7 @@ FIRST_ROWS = tuple(HEADERS)
 Read = Callable[[], bytes]
 DEFAULT_POINTS = 60
 MAX_POINTS = 10_000
+SEEN = "What the network will see"
 FORGET = "Remove the data from this session. The file is deleted when no other session uses it."
 STANDARDIZE: dict[Standardize, str] = {
     "standard": "mean 0, variance 1 in every entry",
@@ -131,47 +132,82 @@ def show() -> None:
 
 
 def _upload_data() -> None:
+    """Show a file, what is chosen from it, and what the network will see of it."""
     # look.css puts the second one beside the others, where they fit.
     with st.container(key=f"{PAGE}.places"):
-        source, seen, choosing = (
-            st.container(key=f"{PAGE}.{name}") for name in ("source", "seen", "choosing")
-        )
+        source = st.container(key=f"{PAGE}.source")
+        seen = st.container(key=f"{PAGE}.seen")
+        choosing = st.container(key=f"{PAGE}.choosing")
     with source:
-        file, read = _chosen_file()
-        key = f"{PAGE}.{file.version[:16]}"
-        first_row = st.session_state.get(f"{key}.header") or FIRST_ROWS[0]
-        file.read_first_row_as(HEADERS[first_row])
-        candidate = file.candidate(read)
-        is_undecided = file.sentence is not None and file.sentence.field == "header"
-        if isinstance(candidate, Table) or is_undecided:
-            st.segmented_control(
-                "First row",
-                FIRST_ROWS,
-                default=FIRST_ROWS[0],
-                required=True,
-                key=f"{key}.header",
-                help="Automatic compares it with the rows below.",
-            )
-        if file.sentence is not None:
-            show_error(file.sentence, file.sentence.field)
+        file, read, key, candidate = _parsed_file()
     if candidate is None:
         with seen:
-            st.subheader("What the network will see", anchor=False)
-            st.info("No preview yet. Correct the file or choose another one.")
+            _say_nothing_is_seen("Correct the file or choose another one.")
         return
-    key = f"{key}.{first_row}"
+    with choosing:
+        cleaned, num_samples, standardize, seed = _chosen_data(key, file, read, candidate)
+    with seen:
+        if cleaned is None:
+            _say_nothing_is_seen("The message beside a choice explains what is missing.")
+            return
+        st.subheader(SEEN, anchor=False)
+        above = st.container(horizontal=True)
+        with above:
+            _ways_on(file.name, cleaned, num_samples, standardize, seed)
+        samples(PAGE, cleaned, standardize, above)
+        sizes(cleaned, num_samples)
+
+
+def _say_nothing_is_seen(why: str) -> None:
+    st.subheader(SEEN, anchor=False)
+    st.info(f"No preview yet. {why}")
+
+
+def _parsed_file() -> tuple[_File, Read, str, Candidate | None]:
+    """Show the choice of a file and of its first row.
+
+    Return it with the function that reads it, the key of its widgets, and what was parsed; None
+    if it cannot be used.
+    """
+    file, read = _chosen_file()
+    key = f"{PAGE}.{file.version[:16]}"
+    first_row = st.session_state.get(f"{key}.header") or FIRST_ROWS[0]
+    file.read_first_row_as(HEADERS[first_row])
+    candidate = file.candidate(read)
+    is_undecided = file.sentence is not None and file.sentence.field == "header"
+    if isinstance(candidate, Table) or is_undecided:
+        st.segmented_control(
+            "First row",
+            FIRST_ROWS,
+            default=FIRST_ROWS[0],
+            required=True,
+            key=f"{key}.header",
+            help="Automatic compares it with the rows below.",
+        )
+    if file.sentence is not None:
+        show_error(file.sentence, file.sentence.field)
+    return file, read, f"{key}.{first_row}", candidate
+
+
+def _chosen_data(
+    key: str, file: _File, read: Read, candidate: Candidate
+) -> tuple[Cleaned | None, int, Standardize, int]:
+    """Show the choices of a parsed file above its preview.
+
+    Return the data, None if a choice cannot be applied, with the number of training points, the
+    standardization and the seed.
+    """
     # The error of a choice is shown beside it, so choices are read before and after they are
     # applied.
     before = file.wrong
-    with choosing:
-        few = st.container()
-        is_asked = before is not None and (
-            before.field == "classes" or isinstance(before, MissingValues)
-        )
-        more = st.expander("More", expanded=is_asked)
-        st.subheader("The file", anchor=False, help=plain(file.name))
-        about = st.container()
-        file_preview(candidate)
+    few = st.container()
+    is_asked = isinstance(before, MissingValues) or (
+        before is not None and before.field == "classes"
+    )
+    more = st.expander("More", expanded=is_asked)
+    st.subheader("The file", anchor=False, help=plain(file.name))
+    about = st.container()
+    file_preview(candidate)
     with few:
         choices = read_choices(key, candidate, upload_limits(), before, more)
         with about:
@@ -181,17 +217,7 @@ def _upload_data() -> None:
         if str(before) != str(file.wrong):
             st.rerun()
         show_error(file.wrong, "file")
-        num_samples, standardize, seed = _training_points(key, cleaned, more)
-    with seen:
-        st.subheader("What the network will see", anchor=False)
-        if cleaned is None:
-            st.info("No preview yet. The message beside a choice explains what is missing.")
-            return
-        above = st.container(horizontal=True)
-        with above:
-            _ways_on(file.name, cleaned, num_samples, standardize, seed)
-        samples(PAGE, cleaned, standardize, above)
-        sizes(cleaned, num_samples)
+        return cleaned, *_training_points(key, cleaned, more)
 
 
 def example_file() -> bytes:
