@@ -45,7 +45,7 @@ _Settings = typing.Mapping[str, object]
 COMPUTE = """
 @typing.overload
 def compute(
-    spec: {asked}, *, points: runs.Points | None = None, **settings: object
+    spec: {asked}, *, points: runs.PointStore | None = None, **settings: object
 ) -> {given}: ...
 """
 PRESET = """

@@ -27,7 +27,7 @@ from linearity_lab.runs.columns import table_rows
 from ntk_core.fits import PowerLaw, exponent_words, fit_runs
 from ntk_core.numbers import number, percent, signed
 
-Points = Sequence[HorizonPoint]
+HorizonPoints = Sequence[HorizonPoint]
 ABOVE = 1.7  # from the highest dot to the marks of runs that never depart
 
 
@@ -110,7 +110,7 @@ class Horizons:
         return f"{self.style.title}: {found}"
 
 
-def horizons(points: Points, of: str) -> dict[RegimeLine, Horizons]:
+def horizons(points: HorizonPoints, of: str) -> dict[RegimeLine, Horizons]:
     """Return the departures of every line."""
     return {
         line: Horizons(style(line), runs, of, REGIMES[line.regime].clock, line.slope)
@@ -118,7 +118,7 @@ def horizons(points: Points, of: str) -> dict[RegimeLine, Horizons]:
     }
 
 
-def against_width(points: Points, spec: HorizonSpec, of: str) -> Chart:
+def against_width(points: HorizonPoints, spec: HorizonSpec, of: str) -> Chart:
     """Draw every horizon relative to its value at the smallest width;
     arrows mark runs that never depart.
     """
@@ -177,7 +177,7 @@ def _add_never(
     ).update_yaxes(range=[low, math.log10(top) + 0.25])
 
 
-def departure_steps(points: Points, widths: Sequence[int]) -> Chart:
+def departure_steps(points: HorizonPoints, widths: Sequence[int]) -> Chart:
     """Draw the departure step of outputs above the stable rate against ln m,
     with the predicted slopes dashed.
     """

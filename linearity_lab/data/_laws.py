@@ -68,7 +68,7 @@ class Curve(DatasetInfo):
         return (x, y), (grid, np.sin(2 * grid))
 
 
-class Points(DatasetInfo):
+class GivenPoints(DatasetInfo):
     """Given points, one input and one output."""
 
     def shapes(self, options: Options) -> DatasetShapes:

@@ -201,7 +201,7 @@ def preset(
 def preset(name: str) -> Preset[ExperimentSpec]: ...
 @typing.overload
 def compute(
-    spec: typing.Literal["explore"], *, points: runs.Points | None = None, **settings: object
+    spec: typing.Literal["explore"], *, points: runs.PointStore | None = None, **settings: object
 ) -> ExploreResult: ...
 @typing.overload
 def compute(
@@ -218,7 +218,7 @@ def compute(
         "kernel-convergence",
     ],
     *,
-    points: runs.Points | None = None,
+    points: runs.PointStore | None = None,
     **settings: object,
 ) -> KernelChangeResult: ...
 @typing.overload
@@ -232,7 +232,7 @@ def compute(
         "adapter-width-change",
     ],
     *,
-    points: runs.Points | None = None,
+    points: runs.PointStore | None = None,
     **settings: object,
 ) -> ArchitecturesResult: ...
 @typing.overload
@@ -260,7 +260,7 @@ def compute(
         "assembly",
     ],
     *,
-    points: runs.Points | None = None,
+    points: runs.PointStore | None = None,
     **settings: object,
 ) -> HessianResult: ...
 @typing.overload
@@ -273,14 +273,14 @@ def compute(
         "zhu-corollary37",
     ],
     *,
-    points: runs.Points | None = None,
+    points: runs.PointStore | None = None,
     **settings: object,
 ) -> DynamicsResult: ...
 @typing.overload
 def compute(
     spec: typing.Literal["liu-section5", "zhu-pl-nonlinear"],
     *,
-    points: runs.Points | None = None,
+    points: runs.PointStore | None = None,
     **settings: object,
 ) -> OptimizationResult: ...
 @typing.overload
@@ -289,12 +289,15 @@ def compute(
         "richness-dial", "richness-deep", "richness-anew", "liu-lazy", "liu-distance"
     ],
     *,
-    points: runs.Points | None = None,
+    points: runs.PointStore | None = None,
     **settings: object,
 ) -> LazyResult: ...
 @typing.overload
 def compute(
-    spec: typing.Literal["depth-width"], *, points: runs.Points | None = None, **settings: object
+    spec: typing.Literal["depth-width"],
+    *,
+    points: runs.PointStore | None = None,
+    **settings: object,
 ) -> DepthWidthResult: ...
 @typing.overload
 def compute(
@@ -309,7 +312,7 @@ def compute(
         "zhu-pl",
     ],
     *,
-    points: runs.Points | None = None,
+    points: runs.PointStore | None = None,
     **settings: object,
 ) -> DAGResult: ...
 @typing.overload
@@ -334,7 +337,7 @@ def compute(
         "hu-departure",
     ],
     *,
-    points: runs.Points | None = None,
+    points: runs.PointStore | None = None,
     **settings: object,
 ) -> EarlyTimeResult: ...
 @typing.overload
@@ -343,7 +346,7 @@ def compute(
         "catapult-map", "catapult-anew", "catapult-run", "catapult-one-sample", "edge-of-stability"
     ],
     *,
-    points: runs.Points | None = None,
+    points: runs.PointStore | None = None,
     **settings: object,
 ) -> LearningRateResult: ...
 @typing.overload
@@ -352,7 +355,7 @@ def compute(
         "horizon", "horizon-cross-entropy", "horizon-rate", "horizon-weight-decay"
     ],
     *,
-    points: runs.Points | None = None,
+    points: runs.PointStore | None = None,
     **settings: object,
 ) -> HorizonResult: ...
 @typing.overload
@@ -361,34 +364,34 @@ def compute(
         "price-of-linearity", "no-price-on-digits", "learning-curves", "after-kernel"
     ],
     *,
-    points: runs.Points | None = None,
+    points: runs.PointStore | None = None,
     **settings: object,
 ) -> GeneralizationResult: ...
 @typing.overload
 def compute(
     spec: typing.Literal["adding-networks", "adding-curves", "adding-adapters", "adding-many"],
     *,
-    points: runs.Points | None = None,
+    points: runs.PointStore | None = None,
     **settings: object,
 ) -> AddingResult: ...
 @typing.overload
 def compute(
     spec: typing.Literal["point-worth", "point-worth-swish", "point-worth-width"],
     *,
-    points: runs.Points | None = None,
+    points: runs.PointStore | None = None,
     **settings: object,
 ) -> AttributionResult: ...
 @typing.overload
 def compute(
     spec: runs.SpecOf[_Result] | Preset[runs.SpecOf[_Result]],
     *,
-    points: runs.Points | None = None,
+    points: runs.PointStore | None = None,
     **settings: object,
 ) -> _Result: ...
 @typing.overload
 def compute(
     spec: ExperimentSpec | Preset[ExperimentSpec] | _Settings | str,
     *,
-    points: runs.Points | None = None,
+    points: runs.PointStore | None = None,
     **settings: object,
 ) -> ResultValue: ...

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar, overload
 
-from linearity_lab.runs import Points, Preset, ResultValue, Spec, SpecOf, run_to_end, spec_from
+from linearity_lab.runs import PointStore, Preset, ResultValue, Spec, SpecOf, run_to_end, spec_from
 from linearity_lab.runs import preset as _preset
 from linearity_lab.runs.progress_bar import terminal_bar
 from linearity_lab.settings.grammar import with_settings
@@ -38,20 +38,20 @@ def preset(name: str) -> Preset[Spec]:
 def compute(
     spec: SpecOf[Result] | Preset[SpecOf[Result]],
     *,
-    points: Points | None = None,
+    points: PointStore | None = None,
     **settings: object,
 ) -> Result: ...
 @overload
 def compute(
     spec: Spec | Preset[Spec] | Mapping[str, object] | str,
     *,
-    points: Points | None = None,
+    points: PointStore | None = None,
     **settings: object,
 ) -> ResultValue: ...
 def compute(
     spec: Any,  # one of the types above
     *,
-    points: Points | None = None,
+    points: PointStore | None = None,
     **settings: object,
 ) -> ResultValue:
     """Compute a spec or preset and return its result.

@@ -18,7 +18,7 @@ from linearity_lab.runs._experiment import Computation, Experiment, load_data
 from linearity_lab.runs._parse import canonical_json, parse_spec, spec_digest, spec_from
 from linearity_lab.runs._presets import Preset
 from linearity_lab.runs._result import ResultValue
-from linearity_lab.runs._run import Points, run, run_to_end
+from linearity_lab.runs._run import PointStore, run, run_to_end
 from linearity_lab.runs._spec import ExperimentSpec, SeededSpec, Spec, SpecOf, SweepSpec, point_key
 from linearity_lab.runs._table import (
     EXPERIMENTS,

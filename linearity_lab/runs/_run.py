@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 PointKey = str
 
 
-class Points(Protocol):
+class PointStore(Protocol):
     """Storage of finished points between runs of one spec."""
 
     def finished(self) -> Mapping[PointKey, PointValue]:
@@ -52,7 +52,7 @@ Listener = Callable[[Event], object]
 def run(
     spec: Spec | str,
     *,
-    points: Points | None = None,
+    points: PointStore | None = None,
     should_stop: Callable[[], bool] | None = None,
     scheduler: str | None = None,
     computation: Computation | None = None,
@@ -102,7 +102,7 @@ def run_to_end(
     spec: Spec | str,
     *,
     on_event: Listener | None = None,
-    points: Points | None = None,
+    points: PointStore | None = None,
     should_stop: Callable[[], bool] | None = None,
     scheduler: str | None = None,
     computation: Computation | None = None,
@@ -143,7 +143,7 @@ class _Request:
     """Checked arguments of :func:`run`; ``address`` is None to compute in this process."""
 
     spec: Spec
-    points: Points | None
+    points: PointStore | None
     should_stop: Callable[[], bool]
     address: str | None
     computation: Computation | None
@@ -151,7 +151,7 @@ class _Request:
 
 def _checked(
     spec: Spec | str,
-    points: Points | None,
+    points: PointStore | None,
     should_stop: Callable[[], bool] | None,
     scheduler: str | None,
     computation: Computation | None,

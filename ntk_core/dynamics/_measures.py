@@ -16,7 +16,7 @@ from jaxtyping import PyTree
 from ntk_core.dynamics._descent import Descent, Measure, mean_losses, pre_outputs
 from ntk_core.dynamics._history import Difference, FloatArray, KernelPath, Path
 from ntk_core.dynamics._models import CallableModel, KernelModel, Model, NetworkModel, Origin
-from ntk_core.dynamics._points import Points
+from ntk_core.dynamics._points import TrainingPoints
 from ntk_core.dynamics._rates import eigenvalues
 from ntk_core.kernels import exponent_of, scaled, unchecked_ntk, widened
 from ntk_core.traced import through_output
@@ -31,7 +31,7 @@ class PathMeasure(Measure[Path]):
             width.
     """
 
-    def __init__(self, name: str, points: Points, origin: Origin | None, network: Model):
+    def __init__(self, name: str, points: TrainingPoints, origin: Origin | None, network: Model):
         self._name = name
         self._points = points
         self._origin = origin

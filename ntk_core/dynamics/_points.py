@@ -15,7 +15,7 @@ from ntk_core.networks.architectures import Network
 from ntk_core.traced import Apply, Inputs, accepted_targets, like_rows
 
 
-class Points:
+class TrainingPoints:
     """Checked training and test points on the device, targets of JAX's float type;
     ``x_test`` may have no rows.
     """

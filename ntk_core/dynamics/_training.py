@@ -22,7 +22,7 @@ from ntk_core.dynamics._losses import Loss
 from ntk_core.dynamics._measures import DifferenceMeasure, KernelPathMeasure, PathMeasure
 from ntk_core.dynamics._optimizer import Optimizer, check_rate
 from ntk_core.dynamics._options import TrainOptions, check_whole
-from ntk_core.dynamics._points import Points
+from ntk_core.dynamics._points import TrainingPoints
 from ntk_core.dynamics._rates import adam_rates, auto_learning_rate, largest_eigenvalue
 from ntk_core.errors import InvalidInput, check_choice
 from ntk_core.kernels import infinite_width_ntk, moving_of, refuse_traced, unchecked_ntk
@@ -289,11 +289,11 @@ class BesideLinear:
 
 def _checked_points(
     net: Network | Apply, inputs: Array, num_outputs: int, data: TrainData
-) -> Points:
+) -> TrainingPoints:
     is_number = jnp.issubdtype(inputs.dtype, jnp.inexact)  # else ids for look-ups
     if isinstance(net, Network) or is_number:
         inputs = jnp.asarray(inputs, jnp.result_type(float))
-    return Points(
+    return TrainingPoints(
         inputs,
         data.y,
         data.x_test,

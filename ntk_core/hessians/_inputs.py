@@ -23,7 +23,7 @@ from ntk_core.traced import (
 )
 
 
-class Rows(NamedTuple):
+class InputRows(NamedTuple):
     """A model with inputs and parameters.
 
     Attributes:
@@ -48,7 +48,7 @@ def accepted_rows(
     batched: bool | None,
     trainable: Trainable = None,
     route: Route = "auto",
-) -> Rows:
+) -> InputRows:
     """Return single inputs and the parameters of every seed;
     a list is one tree if a function accepts it.
 
@@ -73,7 +73,7 @@ def accepted_rows(
     return found._replace(seeds=params, lead=(len(params), *found.lead))
 
 
-def _rows(net: Model, params: PyTree, x: Inputs, batched: bool | None) -> Rows:
+def _rows(net: Model, params: PyTree, x: Inputs, batched: bool | None) -> InputRows:
     reasons = []
     readings = []
     for is_batch in (False, True) if batched is None else (batched,):
@@ -98,12 +98,12 @@ def _rows(net: Model, params: PyTree, x: Inputs, batched: bool | None) -> Rows:
     return readings[0]
 
 
-def _read(net: Model, params: PyTree, x: Inputs, is_batch: bool) -> Rows:
+def _read(net: Model, params: PyTree, x: Inputs, is_batch: bool) -> InputRows:
     if not is_batch:
         model, one, num_outputs = accepted_input(net, params, x)
-        return Rows(model, [params], [one], num_outputs, ())
+        return InputRows(model, [params], [one], num_outputs, ())
     if not is_tree(x) and 0 in checked_array(x, "x").shape[:1]:
         raise InvalidInput("x", "nothing", "at least one input")
     model, inputs, num_outputs = accepted(net, params, x)
     rows = [accepted_input(model, params, row).x for row in np.asarray(inputs)]
-    return Rows(model, [params], rows, num_outputs, (len(rows),))
+    return InputRows(model, [params], rows, num_outputs, (len(rows),))

@@ -11,7 +11,7 @@ from jax.extend.core import Literal, Var
 from ntk_core.traced._views import shape_of
 
 
-class Rows(NamedTuple):
+class RowsAlong(NamedTuple):
     """An array of rows: entry (o, i, j) of its axis, of size outer · n · inner,
     comes from row i.
     """
@@ -27,7 +27,7 @@ class Alike(NamedTuple):
     axes: frozenset[int]
 
 
-Known = Rows | Alike
+Known = RowsAlong | Alike
 NOTHING = Alike(frozenset())
 _ELEMENTWISE = (
     "abs acos acosh add add_any and asin asinh atan atan2 atanh bessel_i0e bessel_i1e cbrt",

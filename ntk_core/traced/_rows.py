@@ -22,7 +22,7 @@ from ntk_core.traced._row_axes import (
     Alike,
     Known,
     Proof,
-    Rows,
+    RowsAlong,
     Unproven,
     alike_along,
 )
@@ -42,10 +42,10 @@ def operation_between_rows(closed: ClosedJaxpr, proof: Proof) -> str | None:
     """
     *params, _ = closed.jaxpr.invars
     try:
-        (output,) = _walk(closed.jaxpr, [*[NOTHING] * len(params), Rows(0)], proof)
+        (output,) = _walk(closed.jaxpr, [*[NOTHING] * len(params), RowsAlong(0)], proof)
     except Unproven as unproven:
         return str(unproven)
-    return None if output == Rows(0) else "the output"
+    return None if output == RowsAlong(0) else "the output"
 
 
 def _walk(jaxpr: Jaxpr, inputs: Sequence[Known], proof: Proof) -> list[Known]:
@@ -106,11 +106,11 @@ def _without_rows(eqn: JaxprEqn, operands: list[Known]) -> Known:
     return NOTHING
 
 
-def _only(operands: Sequence[Known], eqn: JaxprEqn) -> Rows | None:
+def _only(operands: Sequence[Known], eqn: JaxprEqn) -> RowsAlong | None:
     """Return the rows of equal-shaped operands if they agree and all others are
     equal for every row.
     """
-    rows = {each for each in operands if isinstance(each, Rows)}
+    rows = {each for each in operands if isinstance(each, RowsAlong)}
     if len(rows) != 1:
         return None
     (only,) = rows
@@ -122,12 +122,12 @@ def _only(operands: Sequence[Known], eqn: JaxprEqn) -> Rows | None:
     return only if all(alike_along(only.axis)(*each) for each in others) else None
 
 
-def _first(operands: Sequence[Known]) -> Rows | None:
+def _first(operands: Sequence[Known]) -> RowsAlong | None:
     """Return the rows of the first operand if the others have none."""
     first, *others = operands
     return (
         first
-        if isinstance(first, Rows) and all(isinstance(each, Alike) for each in others)
+        if isinstance(first, RowsAlong) and all(isinstance(each, Alike) for each in others)
         else None
     )
 
@@ -179,7 +179,7 @@ def _reshaped(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | Non
     for axis, length in enumerate(eqn.params["new_sizes"]):
         after = before_out * length
         if before % before_out == 0 and after % (before * size) == 0 and after >= before * size:
-            return Rows(axis, before // before_out, after // (before * size))
+            return RowsAlong(axis, before // before_out, after // (before * size))
         before_out = after
     return None
 
@@ -253,7 +253,7 @@ def _updated(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None
     """Accept updates of all rows at a common place."""
     operand, update, *starts = operands
     whole, part, *_ = eqn.invars
-    rows = next((each for each in (operand, update) if isinstance(each, Rows)), None)
+    rows = next((each for each in (operand, update) if isinstance(each, RowsAlong)), None)
     if rows is None or not all(isinstance(each, Alike) for each in starts):
         return None
     pair = ((whole, operand), (part, update))
@@ -264,7 +264,7 @@ def _updated(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None
 def _multiplied(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None:
     contracting, batch = eqn.params["dimension_numbers"]
     ranks = [len(shape_of(atom)) for atom in eqn.invars]
-    found: set[Rows] = set()
+    found: set[RowsAlong] = set()
     for at, known in enumerate(operands):
         if isinstance(known, Alike):
             continue
@@ -280,7 +280,7 @@ def _multiplied(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | N
                 return None
             found.add(known._replace(axis=place))
         else:
-            if isinstance(operands[1 - at], Rows):
+            if isinstance(operands[1 - at], RowsAlong):
                 return None
             free = [axis for axis in range(ranks[at]) if axis not in (*contracting[at], *batch[at])]
             own = len(batch[0]) + (ranks[0] - len(batch[0]) - len(contracting[0]) if at else 0)
@@ -307,18 +307,18 @@ def _gathered(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | Non
     own = [
         axis for axis in range(rank) if axis not in numbers.offset_dims
     ]  # in the order of the axes of the indices
-    found: set[Rows] = set()
+    found: set[RowsAlong] = set()
     batching = dict(
         zip(numbers.start_indices_batching_dims, numbers.operand_batching_dims, strict=True)
     )
-    if isinstance(indices, Rows):
+    if isinstance(indices, RowsAlong):
         if indices.axis >= len(own):
             return None
         own_table = isinstance(table, Alike) and indices.axis in batching
         if own_table and not alike_along(batching[indices.axis])(eqn.invars[0], table):
             return None
         found.add(indices._replace(axis=own[indices.axis]))
-    if isinstance(table, Rows):
+    if isinstance(table, RowsAlong):
         if table.axis in numbers.operand_batching_dims:
             place = next(at for at, axis in batching.items() if axis == table.axis)
             if isinstance(indices, Alike) and not alike_along(place)(eqn.invars[1], indices):
@@ -389,8 +389,8 @@ def _joined(one: Known, two: Known, atom: Var | Literal) -> Known:
         return one
     if isinstance(one, Alike) and isinstance(two, Alike):
         return Alike(one.axes & two.axes)
-    rows, other = (one, two) if isinstance(one, Rows) else (two, one)
-    if isinstance(rows, Rows) and alike_along(rows.axis)(atom, other):
+    rows, other = (one, two) if isinstance(one, RowsAlong) else (two, one)
+    if isinstance(rows, RowsAlong) and alike_along(rows.axis)(atom, other):
         return rows
     raise Unproven("a loop")
 
@@ -411,7 +411,7 @@ def _fixed(body: Callable[[Carry], Sequence[Known]], carry: Carry, atoms: Sequen
 
 def _guessed(known: Known, atom: Var | Literal, proof: Proof) -> Known:
     """Interpret equal entries as rows, such as the initial zeros of a loop."""
-    if isinstance(known, Rows):
+    if isinstance(known, RowsAlong):
         return known
     axes = (
         axis
@@ -419,7 +419,7 @@ def _guessed(known: Known, atom: Var | Literal, proof: Proof) -> Known:
         if length == proof.size and alike_along(axis)(atom, known)
     )
     axis = next(axes, None)
-    return known if axis is None else Rows(axis)
+    return known if axis is None else RowsAlong(axis)
 
 
 def _either(
@@ -439,7 +439,7 @@ def _scanned(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Sequence[Kno
     consts = operands[:num_consts]
     carry = operands[num_consts:][:num_carry]
     xs = operands[num_consts + num_carry :]
-    if any(isinstance(each, Rows) and each.axis == 0 for each in xs):
+    if any(isinstance(each, RowsAlong) and each.axis == 0 for each in xs):
         raise Unproven("scan")
     inside = [_moved(each, -1) for each in xs]
     inner = eqn.params["jaxpr"].jaxpr
@@ -456,14 +456,14 @@ def _scanned(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Sequence[Kno
 
 
 def _moved(known: Known, by: int) -> Known:
-    if isinstance(known, Rows):
+    if isinstance(known, RowsAlong):
         return known._replace(axis=known.axis + by)
     return Alike(frozenset(axis + by for axis in known.axes if axis + by >= 0))
 
 
 def _chosen(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Sequence[Known]:
     index, *rest = operands
-    if isinstance(index, Rows):
+    if isinstance(index, RowsAlong):
         raise Unproven("cond")
     found, *others = (_walk(branch.jaxpr, rest, proof) for branch in eqn.params["branches"])
     for other in others:
@@ -484,7 +484,7 @@ def _repeated(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Sequence[Kn
 
     carry = _either(after, operands[asked + done :], atoms, proof)
     (goes_on,) = _walk(condition, [*operands[:asked], *carry], proof)
-    if isinstance(goes_on, Rows):
+    if isinstance(goes_on, RowsAlong):
         raise Unproven("while")
     return carry
 

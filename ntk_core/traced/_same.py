@@ -17,7 +17,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
 from ntk_core.traced._copies import PLUMBING, copied, in_order, same_copies
 from ntk_core.traced._custom_rules import RULES, has_rule, rule_of_jax
-from ntk_core.traced._row_axes import CALLS, ELEMENTWISE, Proof, Rows
+from ntk_core.traced._row_axes import CALLS, ELEMENTWISE, Proof, RowsAlong
 from ntk_core.traced._views import shape_of
 
 IGNORED = frozenset({"name", "debug_info"})
@@ -152,9 +152,9 @@ class Comparison:
             return None
         found = set() if isinstance(one, Literal) else self.proof.known.get(one, set())
         for known in found:
-            if isinstance(known, Rows) and axes != {known.axis}:
+            if isinstance(known, RowsAlong) and axes != {known.axis}:
                 return None
-            if not isinstance(known, Rows) and not axes <= known.axes:
+            if not isinstance(known, RowsAlong) and not axes <= known.axes:
                 return None
         return axes if found or not axes else None
 
@@ -167,7 +167,7 @@ class Comparison:
             if axes is None:
                 return False
             has_rows = isinstance(atom, Var) and any(
-                isinstance(known, Rows) for known in self.proof.known.get(atom, ())
+                isinstance(known, RowsAlong) for known in self.proof.known.get(atom, ())
             )
             if not axes or has_rows or name in SPREAD:
                 continue

@@ -12,7 +12,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.markup import JSON
 from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS
 
-Points = tuple[tuple[float, float], ...]
+LivePoints = tuple[tuple[float, float], ...]
 WIDTHS = (4, 4096)
 RATES = (0.1, 4.0)
 OWN = "own"
@@ -64,7 +64,7 @@ class LiveSettings:
     seed: int = 3
     speed: int = 0  # steps a frame; 0 begins with single steps and accelerates
     tour: int = 0  # step of the guided tour, from 1; 0 outside of it
-    points: Points | None = None  # custom (x, y), if any
+    points: LivePoints | None = None  # custom (x, y), if any
 
     def query(self) -> dict[str, str]:
         """Return the URL parameters that differ from the defaults."""
@@ -79,7 +79,7 @@ class LiveSettings:
             found["points"] = ",".join(f"{x:g}:{y:g}" for x, y in self.points)
         return found
 
-    def learned(self) -> Points:
+    def learned(self) -> LivePoints:
         """Return the points (x, y), custom or of the target, clipped to the range of the output."""
         if self.points is not None:
             return self.points
@@ -210,7 +210,7 @@ def _chosen(name: str) -> Callable[[str], object]:
     return read
 
 
-def _points(text: str) -> Points:
+def _points(text: str) -> LivePoints:
     pairs = []
     is_inside = True
     for pair in text[:MOST_TEXT].split(","):

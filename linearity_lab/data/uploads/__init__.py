@@ -8,7 +8,7 @@ from linearity_lab.data.uploads._candidate import (
     Arrays,
     Candidate,
     Choices,
-    Column,
+    FileColumn,
     HeaderRule,
     ImageEntry,
     ImageFolders,

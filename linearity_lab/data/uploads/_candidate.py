@@ -23,7 +23,7 @@ class HeaderRule(Enum):
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class FileColumn:
     """One column of a table.
 
     Attributes:
@@ -94,7 +94,7 @@ class Table:
         delimiter: its name.
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[FileColumn, ...]
     num_rows: int
     preview: tuple[tuple[str, ...], ...]
     header: HeaderRule = HeaderRule.CHOSEN
@@ -106,7 +106,7 @@ class Table:
         return tuple(column.name for column in self.columns)
 
     @property
-    def by_name(self) -> dict[str, Column]:
+    def by_name(self) -> dict[str, FileColumn]:
         """Name → column."""
         return {column.name: column for column in self.columns}
 
@@ -233,7 +233,7 @@ class TargetRule(Enum):
     LAST = "it is the last column"
 
 
-def suggested_target(table: Table, max_classes: int) -> tuple[Column, TargetRule]:
+def suggested_target(table: Table, max_classes: int) -> tuple[FileColumn, TargetRule]:
     """Return the column that a network should learn, and why."""
     by_name = {column.name.lower(): column for column in table.columns}
     named = [by_name[name] for name in _LABEL_NAMES if name in by_name]
@@ -251,7 +251,7 @@ def suggested_target(table: Table, max_classes: int) -> tuple[Column, TargetRule
     return (varied or list(table.columns))[-1], TargetRule.LAST
 
 
-def is_row_number(column: Column) -> bool:
+def is_row_number(column: FileColumn) -> bool:
     """Whether a column counts the rows, by its name and values."""
     if column.kind != "number" or column.name.lower() not in _ROW_NAMES:
         return False

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from linearity_lab.data.uploads._candidate import MAX_DISTINCT_TEXTS, Column, ColumnKind
+from linearity_lab.data.uploads._candidate import MAX_DISTINCT_TEXTS, ColumnKind, FileColumn
 
 # Words that stand for a missing value in a column of numbers. In a column of texts they are texts.
 MISSING_WORDS = frozenset(
@@ -99,7 +99,7 @@ def advice_for(text: str) -> str:
     return ""
 
 
-def column_of(name: str, cells: Sequence[str], lines: Sequence[int]) -> Column:
+def column_of(name: str, cells: Sequence[str], lines: Sequence[int]) -> FileColumn:
     """Parse one column.
 
     A table may contain millions of different cells: columns of plain numbers take a faster way,
@@ -150,7 +150,7 @@ def column_of(name: str, cells: Sequence[str], lines: Sequence[int]) -> Column:
     first = int((indices == position[obstacle]).argmax()) if obstacle else 0
     valued = (text for text in distinct if not is_missing(text))
     example = next(valued, next(filter(None, distinct), ""))
-    return Column(
+    return FileColumn(
         name,
         kind,
         numbers,
@@ -169,7 +169,7 @@ def column_of(name: str, cells: Sequence[str], lines: Sequence[int]) -> Column:
     )
 
 
-def _plain_numbers(name: str, cells: Sequence[str], lines: Sequence[int]) -> Column | None:
+def _plain_numbers(name: str, cells: Sequence[str], lines: Sequence[int]) -> FileColumn | None:
     """Return a column of many different numbers; None for columns that need a closer look.
 
     One search over the joined cells replaces a match for each cell.
@@ -204,7 +204,7 @@ def _plain_numbers(name: str, cells: Sequence[str], lines: Sequence[int]) -> Col
     if pairs.clash:
         return None
     missing = Counter(cells[index] for index in np.flatnonzero(gaps).tolist())
-    return Column(
+    return FileColumn(
         name,
         "number",
         numbers,

@@ -16,7 +16,7 @@ from linearity_lab.data.uploads._candidate import (
     Arrays,
     Candidate,
     Choices,
-    Column,
+    FileColumn,
     ImageFolders,
     Table,
 )
@@ -36,7 +36,7 @@ HELD = (
 )
 # Standardizing larger or smaller inputs would leave the range of float32.
 MAX_SIZE = 1e30
-T = TypeVar("T", Column, NDArray)
+T = TypeVar("T", FileColumn, NDArray)
 
 
 class MissingValues(InvalidInput):
@@ -132,7 +132,7 @@ def _of_table(table: Table, choices: Choices, limits: Limits) -> Cleaned:
     return _with_classes("target", labels, names, choices, limits, inputs, choices.features)
 
 
-def _check_dropped_classes(target: Column, rows: NDArray[np.intp], choices: Choices) -> None:
+def _check_dropped_classes(target: FileColumn, rows: NDArray[np.intp], choices: Choices) -> None:
     """Refuse to drop all rows of a class together with missing values of the inputs."""
     dropped = np.setdiff1d(target.codes[target.codes >= 0], target.codes[rows])
     for code in dropped.tolist():
@@ -359,7 +359,7 @@ def _named(field: str, name: str, found: Mapping[str, T], noun: str) -> T:
     return found[name]
 
 
-def _features(table: Table, choices: Choices) -> list[Column]:
+def _features(table: Table, choices: Choices) -> list[FileColumn]:
     if not choices.features:
         others = [column for column in table.columns if column.name != choices.target]
         texts = [column for column in others if column.obstacle]
@@ -379,7 +379,7 @@ def _features(table: Table, choices: Choices) -> list[Column]:
     return features
 
 
-def _not_numbers(field: str, column: Column, allowed: str) -> InvalidInput:
+def _not_numbers(field: str, column: FileColumn, allowed: str) -> InvalidInput:
     """Return the refusal of a column of texts where numbers are needed."""
     if column.kind == "empty":
         return InvalidInput(field, f"{column.name}, empty in every row", allowed)
@@ -401,7 +401,7 @@ def _not_numbers(field: str, column: Column, allowed: str) -> InvalidInput:
 
 
 def _kept_rows(
-    table: Table, choices: Choices, target: Column, features: list[Column]
+    table: Table, choices: Choices, target: FileColumn, features: list[FileColumn]
 ) -> NDArray[np.intp]:
     """Return rows without missing values in the chosen columns."""
     used = [target, *features]

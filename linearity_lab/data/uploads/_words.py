@@ -8,7 +8,7 @@ from linearity_lab.data.uploads._candidate import (
     Arrays,
     Candidate,
     Choices,
-    Column,
+    FileColumn,
     HeaderRule,
     ImageFolders,
     Table,
@@ -63,7 +63,7 @@ def _of_table(table: Table, choices: Choices, max_classes: int) -> tuple[str, ..
     return tuple(filter(None, sentences))
 
 
-def _why_unused(column: Column) -> str:
+def _why_unused(column: FileColumn) -> str:
     if column.kind == "empty":
         return "empty"
     if column.clash:
@@ -76,7 +76,7 @@ def _why_unused(column: Column) -> str:
     return "row numbers" if is_row_number(column) else "numbers"
 
 
-def _on_cells(column: Column, is_class: bool) -> list[str]:
+def _on_cells(column: FileColumn, is_class: bool) -> list[str]:
     """Return what happened to the cells of a column."""
     sentences = []
     missing = column.missing

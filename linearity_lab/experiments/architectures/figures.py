@@ -32,7 +32,7 @@ from ntk_core.numbers import number, width_label
 
 Runs = Shown[ArchitecturesSpec, ArchitecturesPoint]
 
-Points = Mapping[str, Sequence[KernelChanges]]  # by the networks' letters
+PointsOfNetworks = Mapping[str, Sequence[KernelChanges]]  # by the networks' letters
 Snapshots = Mapping[str, KernelSnapshot]
 Styles = Mapping[str, Style]
 HEATMAP_HEIGHT = 300
@@ -55,7 +55,7 @@ MEASURES = {
 
 
 def against_width(
-    points: Points,
+    points: PointsOfNetworks,
     output: str,
     widths: Sequence[int],
     styles: Styles,
@@ -95,7 +95,7 @@ def against_width(
     )
 
 
-def _linear_model_lines(points: Points, styles: Styles) -> list[Line]:
+def _linear_model_lines(points: PointsOfNetworks, styles: Styles) -> list[Line]:
     """Return ΔK of softmax(f_lin) of every network, whose own kernel is constant,
     where it was trained.
     """
@@ -114,7 +114,7 @@ def _linear_model_lines(points: Points, styles: Styles) -> list[Line]:
     return lines
 
 
-def measures(points: Points, output: str) -> tuple[str, ...]:
+def measures(points: PointsOfNetworks, output: str) -> tuple[str, ...]:
     """Return the measures to draw against width; the distance only if it was measured."""
     runs = [run for found in points.values() for point in found for run in point.of(output)]
     return tuple(
@@ -122,7 +122,7 @@ def measures(points: Points, output: str) -> tuple[str, ...]:
     )
 
 
-def kept_at(points: Points, output: str) -> dict[int, dict[str, KernelSnapshot]]:
+def kept_at(points: PointsOfNetworks, output: str) -> dict[int, dict[str, KernelSnapshot]]:
     """Map ascending widths to kernels by network,
     for widths with a stored kernel of every network.
     """

@@ -26,7 +26,7 @@ from linearity_lab.experiments.generalization.point import (
 from linearity_lab.experiments.lazy.dial import richness_style
 from ntk_core.numbers import number
 
-Points = Sequence[GeneralizationPoint]
+TestedPoints = Sequence[GeneralizationPoint]
 Runs = Shown[GeneralizationSpec, GeneralizationPoint]
 ALL = -1.0  # not a ρ; None would be an empty selectbox
 Where = Callable[[GeneralizationPoint], float]
@@ -40,13 +40,13 @@ MODELS = ("network", "after_kernel", "first_kernel", "infinite", "linear", "onwa
 UNTRAINED = ("first_kernel", "infinite")  # valid regardless of the outcome of training
 
 
-def richnesses(points: Points) -> list[float]:
+def richnesses(points: TestedPoints) -> list[float]:
     """Return all ρ, ascending."""
     return sorted({point.richness for point in points})
 
 
 def at(
-    points: Points,
+    points: TestedPoints,
     *,
     width: int | None = None,
     richness: float | None = None,
@@ -63,7 +63,9 @@ def at(
     return found
 
 
-def lines(points: Points, where: Where, what: str, richness: float | None = None) -> list[Line]:
+def lines(
+    points: TestedPoints, where: Where, what: str, richness: float | None = None
+) -> list[Line]:
     """Return every model at one ρ, or else the network at every ρ, extremes first,
     with K₀ and K_∞ once.
     """
@@ -96,7 +98,7 @@ def _style(name: str) -> Style:
     return model_style("linearized" if name == "linear" else name)
 
 
-def _line(points: Points, where: Where, what: str, name: str, style: Style) -> Line:
+def _line(points: TestedPoints, where: Where, what: str, name: str, style: Style) -> Line:
     is_trained = name not in UNTRAINED
     dots = []
     more = {}
@@ -114,7 +116,7 @@ def _line(points: Points, where: Where, what: str, name: str, style: Style) -> L
 
 
 def against(
-    points: Points,
+    points: TestedPoints,
     spec: GeneralizationSpec,
     what: str,
     richness: float | None = None,
@@ -173,7 +175,7 @@ def _bars(line: Line) -> Mapping[str, object]:
     }
 
 
-def along(points: Points, what: str, width: int, richness: float, samples: int) -> Chart:
+def along(points: TestedPoints, what: str, width: int, richness: float, samples: int) -> Chart:
     """Draw test error of network and after kernel, alignment, distance from K₀ and its rate,
     step by step.
     """
@@ -218,7 +220,7 @@ def along(points: Points, what: str, width: int, richness: float, samples: int) 
     )
 
 
-def eigenspaces(points: Points, width: int, richness: float, samples: int) -> Chart:
+def eigenspaces(points: TestedPoints, width: int, richness: float, samples: int) -> Chart:
     """Draw the share of the targets in the leading eigenvectors of K₀ and of the final kernel."""
     runs = [
         run
@@ -247,7 +249,7 @@ def eigenspaces(points: Points, width: int, richness: float, samples: int) -> Ch
     )
 
 
-def angles(points: Points, width: int, samples: int) -> Chart:
+def angles(points: TestedPoints, width: int, samples: int) -> Chart:
     """Draw principal angles between the leading eigenspaces of K₀ and of the final kernel,
     a line for each ρ.
     """

@@ -2,7 +2,7 @@
 
 from linearity_lab.charts.chart import Chart, occurring
 from linearity_lab.charts.choices import Choice, width_choice
-from linearity_lab.charts.departures import Points, against_width, departure_steps, style
+from linearity_lab.charts.departures import HorizonPoints, against_width, departure_steps, style
 from linearity_lab.charts.figure import Figure, Shown
 from linearity_lab.charts.training import Quantity, Row, along_runs
 from linearity_lab.experiments.horizon.point import (
@@ -16,7 +16,7 @@ from linearity_lab.experiments.horizon.point import (
 Runs = Shown[HorizonSpec, HorizonPoint]
 
 
-def along_clock(points: Points, spec: HorizonSpec, regime: str, width: int) -> Chart:
+def along_clock(points: HorizonPoints, spec: HorizonSpec, regime: str, width: int) -> Chart:
     """Draw ΔK and the difference of outputs along the clock of one regime and width;
     the first seed is strong.
     """

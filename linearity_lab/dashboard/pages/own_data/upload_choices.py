@@ -18,7 +18,7 @@ from linearity_lab.data.uploads import (
     Candidate,
     Choices,
     Cleaned,
-    Column,
+    FileColumn,
     ImageFolders,
     Limits,
     Table,
@@ -243,7 +243,7 @@ def file_preview(candidate: Candidate) -> None:
         st.dataframe(readable(per_folder), hide_index=True, alt="Images in every folder")
 
 
-def _row_of_column(column: Column) -> dict[str, object]:
+def _row_of_column(column: FileColumn) -> dict[str, object]:
     """Type, gaps and values of a column of a table, for the preview."""
     missing = [f"{count:,} × {text or 'empty'}" for text, count in column.missing.items()]
     return {
