@@ -327,9 +327,7 @@ def _panel(
         with notice:
             # On a page that is not embedded, progress replaces Run.
             of_job = followed(page, now) if is_embedded else _outcome(page, now)
-    before: _Before | None = st.session_state.get(_BEFORE)
-    if before is not None and before.page != page:
-        before = None
+    before = _state_before(page)
     active = now if live else None  # the job that this page watches
     shown = of_job or _without_points(form, now, before)
     if shown is None:
@@ -361,14 +359,22 @@ def _panel(
     # Elsewhere the provenance below the figures states it.
     if imported and (is_embedded or shown.result is None):
         st.caption(f"{imported}.")
-    if is_embedded:
-        return
-    with above:
-        name = page.replace("_", "-")
-        taken = [export_menu.Taken(name, shown.spec, shown.result)]
-        export_menu.export_menu(name, title, taken, {**drawings, **figures.charts})
-    if shown.result is not None:
-        provenance_footer(shown.result)
+    if not is_embedded:
+        with above:
+            _export(page, title, shown, {**drawings, **figures.charts})
+        if shown.result is not None:
+            provenance_footer(shown.result)
+
+
+def _export(page: str, title: str, shown: Shown, charts: Mapping[str, Chart]) -> None:
+    name = page.replace("_", "-")
+    taken = [export_menu.Taken(name, shown.spec, shown.result)]
+    export_menu.export_menu(name, title, taken, charts)
+
+
+def _state_before(page: str) -> _Before | None:
+    before: _Before | None = st.session_state.get(_BEFORE)
+    return before if before is not None and before.page == page else None
 
 
 def _without_points(
