@@ -20,11 +20,9 @@ from benchmarks.measure import RESULTS, ROOT, Settings, Watch, environment
 from benchmarks.peers import process
 from benchmarks.words import Data
 
-JAX, SCIPY, PAGES = (
-    ("jax", "jaxlib", "numpy"),
-    ("jax", "jaxlib", "numpy", "scipy"),
-    ("streamlit", "plotly", "pydantic"),
-)
+JAX = ("jax", "jaxlib", "numpy")
+SCIPY = ("jax", "jaxlib", "numpy", "scipy")
+PAGES = ("streamlit", "plotly", "pydantic")
 BROWSER = "benchmarks.browser:reason_to_skip"
 
 
@@ -128,7 +126,8 @@ def _run(name: str, settings: Settings, force: bool) -> bool:
         print(f"{name}: skipped, {reason}")
         return True
     print(f"{name}: begun", flush=True)
-    found, watch = environment(part.packages), Watch()
+    found = environment(part.packages)
+    watch = Watch()
     try:
         data = pkgutil.resolve_name(f"benchmarks.{part.measure}")(settings)
     except Exception:

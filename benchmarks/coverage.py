@@ -16,9 +16,14 @@ from scipy.special import stdtrit
 from benchmarks.measure import Row, Settings
 from ntk_core.fits import PowerLaw, fit_power_law
 
-EXPONENT, DECADES, SCATTER = -0.7, 2.0, 0.2
-NUM_SEEDS, NUM_WIDTHS = (3, 5, 10), (4, 10)
-TRIALS, RESAMPLES, PROCESSES = 1000, 400, 4
+EXPONENT = -0.7
+DECADES = 2.0
+SCATTER = 0.2
+NUM_SEEDS = (3, 5, 10)
+NUM_WIDTHS = (4, 10)
+TRIALS = 1000
+RESAMPLES = 400
+PROCESSES = 4
 CHOSEN = "clustered by seed, CR2"
 
 
@@ -80,7 +85,9 @@ def cr2(sample: Sample, _: np.random.Generator) -> Interval:
 def cr3(sample: Sample, _: np.random.Generator) -> Interval:
     """Jackknife over seeds, Student's t."""
     sums = sample.sums()
-    slopes, whole, degrees = _slopes(sums.sum(0) - sums), float(_slopes(sums.sum(0))), len(sums) - 1
+    slopes = _slopes(sums.sum(0) - sums)
+    whole = float(_slopes(sums.sum(0)))
+    degrees = len(sums) - 1
     return _around(whole, math.sqrt(degrees / len(sums) * ((slopes - whole) ** 2).sum()), degrees)
 
 
@@ -112,7 +119,8 @@ def heteroscedastic(rng: np.random.Generator, x: np.ndarray, seeds: int) -> np.n
 
 def correlated(rng: np.random.Generator, x: np.ndarray, seeds: int) -> np.ndarray:
     """A random offset and slope for every seed."""
-    offset, slope = rng.normal(0, SCATTER, (seeds, 1)), rng.normal(0, SCATTER / 4, (seeds, 1))
+    offset = rng.normal(0, SCATTER, (seeds, 1))
+    slope = rng.normal(0, SCATTER / 4, (seeds, 1))
     return offset + slope * (x - x.mean()) + rng.normal(0, SCATTER / 2, (seeds, x.size))
 
 

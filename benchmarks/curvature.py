@@ -18,9 +18,13 @@ from benchmarks.measure import Row, Settings, alternate, local
 from benchmarks.peers.process import Peers, peers
 from ntk_core import gauss_newton, loss_hessian
 
-TOLERANCE, NUM_OUTPUTS = 1e-2, 2  # with two outputs PyTorch's mean is half the sum over outputs
-COUNTS, QUICK_COUNTS = (1, 30, 1_000), (2,)
-LENGTH, FEATURES = 8, 32
+# With two outputs PyTorch's mean is half the sum over outputs.
+TOLERANCE = 1e-2
+NUM_OUTPUTS = 2
+COUNTS = (1, 30, 1_000)
+QUICK_COUNTS = (2,)
+LENGTH = 8
+FEATURES = 32
 Weights = list[jax.Array]
 
 

@@ -23,7 +23,9 @@ PORT = 8597
 URL = f"http://127.0.0.1:{PORT}"
 WARM_UP_S = 15
 REPEATS = 4
-WAITS, SETTLE_S = 9, 8  # of waits with a stated goal
+# Of waits with a stated goal.
+WAITS = 9
+SETTLE_S = 8
 PRESET = "liu-fig1-left"
 
 

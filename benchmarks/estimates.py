@@ -33,7 +33,8 @@ from linearity_lab.settings.validation import bounds
 from linearity_lab.settings.walk import Setting, settings, values_of
 from ntk_core.errors import InvalidInput
 
-NUM_RANDOM, SEED = 40, 20
+NUM_RANDOM = 40
+SEED = 20
 MOST_S = 4.0  # of a spec, by the yardstick; longer specs are shortened
 LIMIT_S = 60.0  # specs above this limit are omitted and recorded
 # Chooses and shortens specs; not the shipped table, or a new fit would choose other specs and
@@ -76,7 +77,8 @@ def measure(settings: Settings) -> Row:
         row["learned_s"] = sum(seconds_by(learned, coefficients, each) for each in row["points"])
     print(f"SHIPPED = {learned}\nCOEFFICIENTS = {coefficients}", flush=True)
     busy = statistics.mean(each["busy_by_others"] or 0.0 for each in reported.values())
-    now, took_s = os.getloadavg()[0], sum(row["wall_s"] for row in rows)
+    now = os.getloadavg()[0]
+    took_s = sum(row["wall_s"] for row in rows)
     load = {
         "at_start": now,
         "at_end": now,
@@ -101,7 +103,8 @@ def measure(settings: Settings) -> Row:
 
 def measured(name: str, spec: Spec) -> Row:
     """Return finished points of a spec and the load."""
-    watch, points = Watch(), reported_by(spec)
+    watch = Watch()
+    points = reported_by(spec)
     print(f"{name}: {sum(each['wall_s'] for each in points):.1f} s", flush=True)
     return {"points": points, "busy_by_others": watch.note()["busy_by_others"]}
 
@@ -184,7 +187,9 @@ def seconds_of(spec: Spec) -> float:
 
 def random_specs(seed: int) -> Iterator[Spec]:
     """Yield presets with a few settings redrawn near their values."""
-    draw, names, index = random.Random(seed), list(EXPERIMENTS), 0
+    draw = random.Random(seed)
+    names = list(EXPERIMENTS)
+    index = 0
     while True:
         base = draw.choice(EXPERIMENTS[names[index % len(names)]].presets).spec
         values = values_of(base)
@@ -213,7 +218,8 @@ def _drawn(draw: random.Random, setting: Setting, value: object) -> object:
         ]
     if not isinstance(value, int):
         return value
-    (low, high), near = bounds(setting.info), round(value * 4 ** draw.uniform(-1, 1))
+    low, high = bounds(setting.info)
+    near = round(value * 4 ** draw.uniform(-1, 1))
     return min(max(near, int(low or 0)), int(high or near))
 
 
@@ -226,7 +232,8 @@ def reported_by(spec: Spec) -> list[Row]:
     process = context.Process(target=_report, args=(there, runs.canonical_json(spec)), daemon=True)
     process.start()
     there.close()
-    reported, deadline = [], time.monotonic() + LIMIT_S
+    reported = []
+    deadline = time.monotonic() + LIMIT_S
     with contextlib.suppress(EOFError):
         while here.poll(max(0.0, deadline - time.monotonic())):
             reported.append(here.recv())
@@ -237,9 +244,11 @@ def reported_by(spec: Spec) -> list[Row]:
 
 def compared(name: str, spec: Spec, reported: list[Row]) -> Row:
     """Return measured and estimated costs of a spec and its points."""
-    works, points = work_of_points(spec), []
+    works = work_of_points(spec)
+    points = []
     for point in reported:
-        key, work = point["key"], works[point["key"]]
+        key = point["key"]
+        work = works[point["key"]]
         estimated = {"estimated_s": SHIPPED.seconds(work), "estimated_bytes": _costs(spec)[key][1]}
         counted = {"work": list(work), "programs": _programs(spec, key)}
         points.append(

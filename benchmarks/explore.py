@@ -65,7 +65,8 @@ def timed(spec: Spec) -> Row:
         )
         if has_mark:
             marks.append(meter.read())
-    first, last = marks[0], marks[-1]
+    first = marks[0]
+    last = marks[-1]
     return {
         "first_s": first["wall_s"],
         "last_s": last["wall_s"],

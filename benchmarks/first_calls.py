@@ -46,7 +46,8 @@ NAMES = {
     "resnet": "residual, 3 × 1,000",
     "transformer": "transformer, 4 heads of 32",
 }
-SLOWER_AT_MOST, BLOCK_AT_MOST_S = 1.5, 10.0
+SLOWER_AT_MOST = 1.5
+BLOCK_AT_MOST_S = 10.0
 WARM_S = 1.0  # processor time of each side's warm calls in one round
 LEAST_WARM = 12
 GPT: dict[str, int] = {
@@ -69,7 +70,8 @@ def measure(settings: Settings) -> Row:
     times = [
         [isolated(first_call, *case, settings.quick) for case in cases] for _ in range(repeats)
     ]
-    rows, ratios = [], []
+    rows = []
+    ratios = []
     for (name, what, way), found in zip(cases, zip(*times, strict=True), strict=True):
         medians = {
             clock: statistics.median(each[clock] for each in found)
@@ -95,10 +97,8 @@ def first_call(name: str, what: str, way: str, is_small: bool = False, warm_s: f
     else:
         own, shape = _network(name, is_small)
         params = jax.jit(own.init, static_argnums=1)(jax.random.key(0), shape)
-        net, x = (
-            own if way == "own" else own.apply,
-            jax.random.normal(jax.random.key(1), (20, *shape)),
-        )
+        net = own if way == "own" else own.apply
+        x = jax.random.normal(jax.random.key(1), (20, *shape))
     jax.block_until_ready((params, x))
 
     def call() -> jax.Array:
@@ -152,7 +152,9 @@ def main(revision: str, rounds: int = 7) -> None:
     """Compare kernels and Hessian norms with those of an earlier commit."""
     from benchmarks.__main__ import keep
 
-    conditions, watch, rows = environment(), Watch(), list[Row]()
+    conditions = environment()
+    watch = Watch()
+    rows = list[Row]()
     with earlier(revision) as before:
         trees = {"before": before, "now": ROOT}
         for name, what in product(NAMES, QUANTITIES):
@@ -233,10 +235,8 @@ def _gpt_of_pytorch() -> tuple[Any, PyTree, jax.Array]:
         def __init__(self) -> None:
             super().__init__()
             width = GPT["width"]
-            self.words, self.places = (
-                nn.Embedding(GPT["vocabulary"], width),
-                nn.Embedding(GPT["tokens"], width),
-            )
+            self.words = nn.Embedding(GPT["vocabulary"], width)
+            self.places = nn.Embedding(GPT["tokens"], width)
             layer = nn.TransformerEncoderLayer(
                 width, GPT["heads"], 4 * width, 0.0, "gelu", batch_first=True, norm_first=True
             )

@@ -50,10 +50,12 @@ def inspected(page: Page, name: str) -> Row:
     page.wait_for_selector('[data-testid="stSkeleton"]', state="detached", timeout=TIMEOUT_MS)
     if name in PAGES:
         page.wait_for_selector(f"{FIGURE} >> visible=true", timeout=TIMEOUT_MS)
-    before, found = None, page.evaluate(script("first_sight"), GUIDE_COLOR)
+    before = None
+    found = page.evaluate(script("first_sight"), GUIDE_COLOR)
     while found != before:
         page.wait_for_timeout(STILL_MS)
-        before, found = found, page.evaluate(script("first_sight"), GUIDE_COLOR)
+        before = found
+        found = page.evaluate(script("first_sight"), GUIDE_COLOR)
     return dict(found)
 
 
@@ -115,7 +117,8 @@ def _hexadecimal(color: str) -> str:
 
 def first_visit(browser: Browser, url: str, name: str, screen: Screen, theme: Theme) -> Row:
     """Return a new visitor's findings on one screen in one theme."""
-    (width, height), is_phone = SCREENS[screen], screen == "phone"
+    width, height = SCREENS[screen]
+    is_phone = screen == "phone"
     shape: Row = {
         "viewport": {"width": width, "height": height},
         "has_touch": is_phone,

@@ -22,7 +22,10 @@ from benchmarks.measure import Row, Settings, alternate, fitted, local
 from ntk_core import FullyConnected, empirical_ntk, hessian_norm
 from ntk_core.dynamics import Loss, NetworkModel, Optimizer, advance, start
 
-INPUT_DIM, TOLERANCE, RATE, STEPS = 10, 1e-2, 1e-4, 10
+INPUT_DIM = 10
+TOLERANCE = 1e-2
+RATE = 1e-4
+STEPS = 10
 FLOAT = 4  # bytes
 
 
@@ -127,7 +130,8 @@ def training_step(size: Size) -> Work:
     net, params, x = size.network("relu")
     y = jax.nn.one_hot(jnp.arange(size.n) % size.C, size.C)
     trained, fixed = net.partition(params)
-    model, optimizer = NetworkModel(net, Loss("linear")), Optimizer()
+    model = NetworkModel(net, Loss("linear"))
+    optimizer = Optimizer()
     state = [start(model, optimizer, trained, size.n)]
 
     def call() -> PyTree:
@@ -196,7 +200,8 @@ class Machine(NamedTuple):
 
 def machine(product: int, stream: int, wide: int, deep: int, trained: int) -> Machine:
     """Return sizes of every work: one and three hidden layers."""
-    one, three = Size(wide), Size(deep, depth=3)
+    one = Size(wide)
+    three = Size(deep, depth=3)
     training = (one, Size(trained, depth=3))
     return Machine(
         product,
@@ -240,7 +245,8 @@ def shares(settings: Settings, machine: Machine = CPU) -> Row:
         "operations": product_ceiling(machine.product),
         "bytes": stream_ceiling(machine.stream),
     }
-    device, rows = jax.devices()[0], []
+    device = jax.devices()[0]
+    rows = []
     for name, size in ((name, size) for name, sizes in machine.works.items() for size in sizes):
         work = WORKS[name](size)
         times, units = work.timed(repeats=2 if settings.quick else 7, budget_s=20)

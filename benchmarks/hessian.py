@@ -24,9 +24,14 @@ from ntk_core.hessians import SpectralEstimate
 from ntk_core.hessians._norm import MAX_MATVECS, _leading, checked_request
 from ntk_core.traced import accepted_input
 
-INPUT_DIM, DEPTH, TOLERANCE = 10, 3, 1e-2
-WIDTHS, MEMORY_WIDTHS = (100, 300, 1_000, 3_000), (3_000, 10_000, 22_361)  # up to 10⁹ parameters
-NARROW_WIDTHS, QUICK_WIDTHS = (300, 1_000), (6,)
+INPUT_DIM = 10
+DEPTH = 3
+TOLERANCE = 1e-2
+# Up to 10⁹ parameters.
+WIDTHS = (100, 300, 1_000, 3_000)
+MEMORY_WIDTHS = (3_000, 10_000, 22_361)
+NARROW_WIDTHS = (300, 1_000)
+QUICK_WIDTHS = (6,)
 PLAIN = "jax hvp + arpack"
 PUBLIC = ("curvlinops", "hessian-eigenthings")
 Problem = tuple[FullyConnected, PyTree, jax.Array]  # network, weights, one input
@@ -53,10 +58,8 @@ def plain_products(net: FullyConnected, params: PyTree, x: jax.Array) -> Callabl
     def multiply(v: np.ndarray) -> np.ndarray:
         return np.asarray(product(flat, jnp.asarray(v.ravel())))
 
-    operator, seeds = (
-        LinearOperator((flat.size, flat.size), multiply, dtype=np.float32),
-        itertools.count(),
-    )
+    operator = LinearOperator((flat.size, flat.size), multiply, dtype=np.float32)
+    seeds = itertools.count()
 
     def norm() -> float:
         start = np.random.default_rng(next(seeds)).normal(size=flat.size).astype(np.float32)
@@ -83,7 +86,8 @@ def compare(running: Peers, width: int, quick: bool) -> Row:
     rounds = alternate(
         competitors, repeats=2 if quick else 15, budget_s=6, least=3 if width < 2_000 else 2
     )
-    (_, estimate), row = rounds.found["ours"], rounds.times["ours"]
+    _, estimate = rounds.found["ours"]
+    row = rounds.times["ours"]
     value = float(estimate.value)
     norms = {PLAIN: rounds.found[PLAIN]}
     norms |= {name: rounds.found[name]["norm"] for name in PUBLIC if name in rounds.found}

@@ -29,7 +29,8 @@ from ntk_core.hessians._operator import restricted_operator
 
 COUNTS = RESULTS / "hessian_failures.json"
 PAGE = ROOT / "docs" / "math" / "hessian_in_a_small_space.md"
-BEGIN, END = "<!-- failures of norms -->", "<!-- end of failures -->"
+BEGIN = "<!-- failures of norms -->"
+END = "<!-- end of failures -->"
 TOLERANCES: tuple[float | None, ...] = (0.3, 0.1, 1e-2, 1e-3, None, 1e-4)  # None is the default
 TOLERANCES_OF_PAIRS: tuple[float | None, ...] = (0.1, 1e-2, 1e-3, None)
 ACTIVATIONS = ("swish", "tanh")

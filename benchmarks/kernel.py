@@ -20,8 +20,12 @@ from ntk_core.kernels import generic_ntk
 from ntk_core.networks.architectures import Network
 from ntk_core.traced import Apply
 
-NUM_SAMPLES, NUM_OUTPUTS, INPUT_DIM = 60, 3, 10
-NT, TORCH, OWN_JAX = "neural-tangents", "torch", "jax"
+NUM_SAMPLES = 60
+NUM_OUTPUTS = 3
+INPUT_DIM = 10
+NT = "neural-tangents"
+TORCH = "torch"
+OWN_JAX = "jax"
 PLAIN = "jacobian_contraction"
 Asked = dict[str, list[str]]  # peer → its implementations
 STRUCTURED: Asked = {NT: ["structured"]}
@@ -64,7 +68,9 @@ TRACED_CASES = tuple(
     Case(*each, STRUCTURED)
     for each in (("dense", 3, 1_000), ("dense", 3, 3_000), ("convnet", 2, 64))
 )
-OUTPUT_COUNTS, OUTPUTS_DEPTH, OUTPUTS_WIDTH = (10, 100, 300, 1_000), 3, 300
+OUTPUT_COUNTS = (10, 100, 300, 1_000)
+OUTPUTS_DEPTH = 3
+OUTPUTS_WIDTH = 300
 MEMORY_CASES = ((1, 10_000), (1, 100_000), (1, 1_000_000), (3, 10_000), (3, 30_000))
 
 
@@ -126,7 +132,8 @@ def memory_at(depth: int, width: int) -> Row:
     """Measure a first and a second kernel, and their memory."""
     net, params, x = Case("dense", depth, width, {}).network()
     jax.block_until_ready(params)
-    meter, seconds = Meter(), []
+    meter = Meter()
+    seconds = []
     for _ in range(2):
         meter.restart()
         jax.block_until_ready(empirical_ntk(net, params, x))
@@ -198,8 +205,13 @@ def _compare_equal_outputs(running: Peers, count: int, width: int, quick: bool) 
     return row
 
 
-BLOCKS, HEADS, HEAD_DIM, LENGTH, FEATURES = 4, 8, 64, 16, 64
-TRANSFORMER_AIM, TRANSFORMER_OUTPUTS = 5.0, 2
+BLOCKS = 4
+HEADS = 8
+HEAD_DIM = 64
+LENGTH = 16
+FEATURES = 64
+TRANSFORMER_AIM = 5.0
+TRANSFORMER_OUTPUTS = 2
 
 
 def transformer(settings: Settings) -> Row:
@@ -235,7 +247,9 @@ def transformer(settings: Settings) -> Row:
     }
 
 
-FLAX_DEPTH, FLAX_WIDTH, NUM_BY_JACOBIANS = 3, 3_000, 10
+FLAX_DEPTH = 3
+FLAX_WIDTH = 3_000
+NUM_BY_JACOBIANS = 10
 
 
 def flax_model(quick: bool) -> Row:

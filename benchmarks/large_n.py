@@ -22,10 +22,18 @@ from ntk_core import (
 )
 from ntk_core.kernels._outputs import as_matrix
 
-WIDTH, NUM_OUTPUTS, INPUT_DIM, MOVED = 1_000, 10, 10, 0.1
-LIMIT, PROBES, RIDGE = 2**30, 32, 1e-2
-NT, PEER_SAMPLES, PEER_ROWS = "neural-tangents", 2_000, (250, 500, 1_000)
-EXPLICIT_SAMPLES, EXPLICIT_OUTPUTS = 2_000, 3
+WIDTH = 1_000
+NUM_OUTPUTS = 10
+INPUT_DIM = 10
+MOVED = 0.1
+LIMIT = 2**30
+PROBES = 32
+RIDGE = 1e-2
+NT = "neural-tangents"
+PEER_SAMPLES = 2_000
+PEER_ROWS = (250, 500, 1_000)
+EXPLICIT_SAMPLES = 2_000
+EXPLICIT_OUTPUTS = 3
 # Measurement, and its number of inputs.
 ALONE = (
     ("exact", 10_000),
@@ -44,7 +52,8 @@ class Problem:
             width=width, depth=1, num_outputs=num_outputs, activation="relu", use_bias=False
         )
         draws = [self.net.init(jax.random.key(seed), (INPUT_DIM,)) for seed in (0, 1)]
-        self.before, self.after = draws[0], jax.tree.map(lambda w, v: w + MOVED * v, *draws)
+        self.before = draws[0]
+        self.after = jax.tree.map(lambda w, v: w + MOVED * v, *draws)
         rng = np.random.default_rng(2)
         self.x = rng.standard_normal((num_samples, INPUT_DIM), np.float32)
         self.y = np.eye(num_outputs, dtype=np.float32)[rng.integers(num_outputs, size=num_samples)]
@@ -109,7 +118,8 @@ def first_call(name: str, num_samples: int, width: int = WIDTH) -> Row:
     problem = Problem(num_samples, width)
     meter = Meter()
     found = WORKS[name](problem)
-    cost, held = meter.read(), 4 * (num_samples * NUM_OUTPUTS) ** 2
+    cost = meter.read()
+    held = 4 * (num_samples * NUM_OUTPUTS) ** 2
     row = {
         "work": name,
         "num_samples": num_samples,
@@ -153,7 +163,8 @@ def measure(settings: Settings) -> Row:
     """Sizes that others reach, then those of products and streams alone."""
     quick = settings.quick
     with peers(settings, NT) as running:
-        packages, blocks = running.packages(), against_blocks(running, quick)
+        packages = running.packages()
+        blocks = against_blocks(running, quick)
     sizes = {"width": WIDTH, "num_outputs": NUM_OUTPUTS, "limit_bytes": LIMIT, "probes": PROBES}
     small = {"explicit_samples": EXPLICIT_SAMPLES, "explicit_outputs": EXPLICIT_OUTPUTS}
     rows = (

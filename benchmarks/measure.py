@@ -171,11 +171,13 @@ class Meter:
 
     def restart(self) -> None:
         """Restart both clocks; memory counts from the first start."""
-        self._wall, self._processor = time.perf_counter(), time.process_time()
+        self._wall = time.perf_counter()
+        self._processor = time.process_time()
 
     def read(self) -> Row:
         """Return wall and processor time, and added peak memory, so far."""
-        wall, processor = time.perf_counter() - self._wall, time.process_time() - self._processor
+        wall = time.perf_counter() - self._wall
+        processor = time.process_time() - self._processor
         return {
             "wall_s": wall,
             "processor_s": processor,
@@ -217,11 +219,9 @@ class Watch:
     def __init__(self) -> None:
         _adopt_orphans()
         self._load = os.getloadavg()[0]
-        self._began, self._machine, self._ours = (
-            time.monotonic(),
-            _machine_seconds(),
-            _our_seconds(),
-        )
+        self._began = time.monotonic()
+        self._machine = _machine_seconds()
+        self._ours = _our_seconds()
 
     def note(self) -> Row:
         """Return load averages, cores busy with other programs, and whether too many."""
@@ -249,7 +249,8 @@ def _machine_seconds() -> float:
 
 def _our_seconds() -> float:
     """Return core seconds of this process and all its descendants."""
-    process, total = psutil.Process(), 0.0
+    process = psutil.Process()
+    total = 0.0
     for each in (process, *process.children(recursive=True)):
         # The process may have ended; its time then belongs to its parent.
         with contextlib.suppress(psutil.Error):

@@ -19,16 +19,23 @@ from linearity_lab.dashboard.live import SHOWN, TOUR
 IMAGES = ROOT / "docs" / "images"
 THEMES: tuple[Theme, ...] = ("light", "dark")
 Frame = tuple[Image.Image, int]  # and for how many milliseconds it is shown
-SIZE, WIDTH = (1120, 682), 900  # of the page, and of the picture
+# Of the page, and of the picture.
+SIZE = (1120, 682)
+WIDTH = 900
 # The component alone, as large as the picture.
 ALONE = """\
 body > :not(main), main > :not(.live-place), .live .note { display: none }
 main#main { max-width: none; margin: 16px; padding: 0 }
 """
-FRAMES, LAST_STEP = 24, 6_000  # of one width; steps at equal distances of their logarithm
+# Of one width; steps at equal distances of their logarithm.
+FRAMES = 24
+LAST_STEP = 6_000
 SLID = 4  # frames while the slider moves from one width to the next
-FRAME_MS, FIRST_MS, LAST_MS = 100, 600, 1800
-QUALITY, STILL_QUALITY = 60, 80
+FRAME_MS = 100
+FIRST_MS = 600
+LAST_MS = 1800
+QUALITY = 60
+STILL_QUALITY = 80
 # The page takes no steps by itself.
 HOLD = "each => { each.live.train = () => {}; each.live.playing = true; }"
 CHOOSE = "(each, width) => each.live.choose({ width }, false)"
@@ -37,7 +44,8 @@ CHOOSE = "(each, width) => each.live.choose({ width }, false)"
 def recorded(theme: Theme) -> list[Frame]:
     """Record every passage from the slider's move to the last step."""
     frames: list[Frame] = []
-    advance, screen = script("advance"), ViewportSize(width=SIZE[0], height=SIZE[1])
+    advance = script("advance")
+    screen = ViewportSize(width=SIZE[0], height=SIZE[1])
     with headless() as browser, live_page(browser, SHOWN, screen, theme) as page:
         component = page.locator(".live")
         page.add_style_tag(content=ALONE)

@@ -102,9 +102,11 @@ def rerun_ms(page: str, repeats: int) -> list[float]:
 
 def measure(settings: Settings) -> Row:
     """Medians of clicks on every preset, and of reruns."""
-    names, few = [page.name for page in PAGES] + [EMBEDDED], settings.quick
+    names = [page.name for page in PAGES] + [EMBEDDED]
+    few = settings.quick
     repeats, num_reruns = (1, 2) if few else (REPEATS, RERUNS)
-    rows, reruns = list[Row](), list[Row]()
+    rows = list[Row]()
+    reruns = list[Row]()
     with without_workers():
         for page, presets in shown().items():
             app = opened(page).run()

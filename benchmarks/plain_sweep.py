@@ -23,7 +23,8 @@ def init(key, m, d, num_classes):
 
 
 def f(params, x):
-    m, d = params["v"].shape[0], x.shape[1]
+    m = params["v"].shape[0]
+    d = x.shape[1]
     return jax.nn.relu(x @ params["w"] / jnp.sqrt(d) + params["b"]) @ params["v"] / jnp.sqrt(m)
 
 

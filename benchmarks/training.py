@@ -15,8 +15,11 @@ from benchmarks.peers.process import Peers, peers
 from ntk_core import FullyConnected, empirical_ntk
 from ntk_core.dynamics import ClosedForm, Loss, NetworkModel, Optimizer, advance, start
 
-NUM_SAMPLES, INPUT_DIM, NUM_OUTPUTS = 60, 10, 3
-RATE, STEPS = 1e-3, 100
+NUM_SAMPLES = 60
+INPUT_DIM = 10
+NUM_OUTPUTS = 3
+RATE = 1e-3
+STEPS = 100
 SIZES = ((1_000, 1), (10_000, 1), (100_000, 1), (1_000, 3))
 QUICK_SIZES = ((20, 1),)
 
@@ -30,7 +33,8 @@ def compare(width: int, depth: int) -> Row:
     x = jax.random.normal(jax.random.key(1), (NUM_SAMPLES, INPUT_DIM))
     y = jax.nn.one_hot(jnp.arange(NUM_SAMPLES) % NUM_OUTPUTS, NUM_OUTPUTS)
     loss = Loss("linear")
-    model, optimizer = NetworkModel(net, loss), Optimizer()
+    model = NetworkModel(net, loss)
+    optimizer = Optimizer()
     steps = STEPS if width <= 10_000 and depth == 1 else STEPS // 5
 
     @jax.jit
@@ -86,7 +90,9 @@ def measure(settings: Settings) -> Row:
     return {"num_samples": NUM_SAMPLES, "num_outputs": NUM_OUTPUTS, "against_plain_grad": rows}
 
 
-TRAJECTORY_WIDTH, NUM_TIMES, TRAINING_POINTS = 2_000, 200, (30, 60, 120, 200, 400)
+TRAJECTORY_WIDTH = 2_000
+NUM_TIMES = 200
+TRAINING_POINTS = (30, 60, 120, 200, 400)
 NT = "neural-tangents"
 
 
@@ -142,8 +148,6 @@ def trajectories(settings: Settings) -> Row:
     """The linear model's trajectory in closed form, in float64."""
     sizes = (4, 6) if settings.quick else TRAINING_POINTS
     with peers(settings, NT, JAX_ENABLE_X64="1") as running:
-        packages, rows = (
-            running.packages(),
-            [trajectory(running, size, settings.quick) for size in sizes],
-        )
+        packages = running.packages()
+        rows = [trajectory(running, size, settings.quick) for size in sizes]
     return {"num_times": NUM_TIMES, "num_outputs": NUM_OUTPUTS, "peers": packages, "cases": rows}

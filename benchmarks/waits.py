@@ -23,7 +23,9 @@ PAGE = ROOT / "docs" / "scale.md"
 SECONDS_BETWEEN_NEW_RUNS = 3 * 600.0
 # Students at work, workers.
 CASES = ((30, 1), (30, 2), (100, 3), (100, 4), (100, 6), (1_000, 24), (1_000, 28), (1_000, 32))
-NUM_JOBS, SEEDS, WARM_UP = 8_000, (0, 1, 2, 3, 4), 0.1
+NUM_JOBS = 8_000
+SEEDS = (0, 1, 2, 3, 4)
+WARM_UP = 0.1
 
 
 def simulated(arrivals: np.ndarray, services: np.ndarray, workers: int) -> np.ndarray:
@@ -68,7 +70,8 @@ def queue_cells(rate: float, services: np.ndarray, workers: int) -> list[str]:
 def queue_table() -> str:
     """Return the table of waits."""
     stored = (json.loads(path.read_text()) for path in sorted((ROOT / "gallery").glob("*.json")))
-    services, rows = np.array([each["runtime_s"] for each in stored]), []
+    services = np.array([each["runtime_s"] for each in stored])
+    rows = []
     for students, workers in CASES:
         cells = queue_cells(students / SECONDS_BETWEEN_NEW_RUNS, services, workers)
         rows.append([f"{students:,}", str(workers), *cells])

@@ -66,7 +66,9 @@ def spec_of(preset: str, settings: Settings, changes: Values | None = None) -> S
 def whole_run(spec: Spec) -> tuple[Row, Result | None]:
     """Run in this process; return times, costs and the result."""
     meter = Meter()
-    points, costs, result = dict[str, float](), [], None
+    points = dict[str, float]()
+    costs = []
+    result = None
     for event in run(spec):
         if isinstance(event, PointFinished):
             costs.append(meter.read())
@@ -164,7 +166,9 @@ AIMS = {
     "horizon": {"first_s": 1.5, "end_s": 60.0},
 }
 NUM_INPUTS = 20
-WIDTH, INPUT = 2046, 784  # three hidden layers: ten million parameters
+# Three hidden layers: ten million parameters.
+WIDTH = 2046
+INPUT = 784
 
 
 def linearity(settings: Settings) -> Row:
@@ -227,7 +231,8 @@ def report_of_a_model(way: str, width: int) -> Row:
     return {**spent, "num_params": found.num_params}
 
 
-PRESET, NUM_SEEDS = "liu-fig1-left", 2
+PRESET = "liu-fig1-left"
+NUM_SEEDS = 2
 
 
 def sweep(settings: Settings) -> Row:
@@ -238,9 +243,11 @@ def sweep(settings: Settings) -> Row:
     warm, result = whole_run(spec)
     assert isinstance(spec, KernelChangeSpec)
     assert isinstance(result, KernelChangeResult)
-    data, training = load_dataset(spec.dataset.name, **spec.dataset.options()), spec.training
+    data = load_dataset(spec.dataset.name, **spec.dataset.options())
+    training = spec.training
     limits = training.loss_threshold, training.max_steps, training.num_records
-    began, points = time.perf_counter(), dict[str, float]()
+    began = time.perf_counter()
+    points = dict[str, float]()
 
     def note(width: int) -> None:
         points[str(width)] = time.perf_counter() - began

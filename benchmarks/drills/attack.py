@@ -59,7 +59,9 @@ class Unexplained(Exception):
 
 def files() -> list[tuple[str, bytes]]:
     """Return small files that become large, or take long to read."""
-    arrays, images, picture = io.BytesIO(), io.BytesIO(), io.BytesIO()
+    arrays = io.BytesIO()
+    images = io.BytesIO()
+    picture = io.BytesIO()
     np.savez_compressed(arrays, x=np.zeros((2040, 4096), np.int8), y=np.arange(2040) % 2)
     Image.new("L", (1900, 1900), 127).save(picture, "PNG")
     with zipfile.ZipFile(images, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -91,7 +93,9 @@ class Attacker:
     """Attacks on one server; a method per kind does one round."""
 
     def __init__(self, address: str):
-        self._address, self._draw, self._files = address, random.Random(0), files()
+        self._address = address
+        self._draw = random.Random(0)
+        self._files = files()
 
     def session(self, client: str, page: str, query: str = "") -> BrowserSession:
         return BrowserSession(f"ws://{self._address}", page, query, forwarded_for=client)

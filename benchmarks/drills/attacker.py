@@ -17,10 +17,13 @@ from benchmarks.drills.sessions import Seen, Visit, crowd, work
 from benchmarks.measure import ROOT, Row, Watch
 from linearity_lab.dashboard.jobs.profile import PROFILES
 
-LIMIT_S, UPLOAD_S, LIMIT_MIB = 1.0, 30.0, 150
+LIMIT_S = 1.0
+UPLOAD_S = 30.0
+LIMIT_MIB = 150
 # The profile's cap of a job, and a quarter between two measurements of it.
 WORKER_MIB = 1.25 * PROFILES["hosted"].max_memory_bytes / 2**20
-NUM_RUNNING, NUM_UPLOADING = 3, 2
+NUM_RUNNING = 3
+NUM_UPLOADING = 2
 SWEEP = "widths=10&outputs=linear&num_seeds=1&training.max_steps=200"
 VISIT = Visit(SWEEP, distinct=NUM_RUNNING, pause_s=(5.0, 10.0), page_share=0.5, every_s=60.0)
 
@@ -44,20 +47,23 @@ async def drill(
         attacking = asyncio.create_task(attack())
         await work(visitors, seen, VISIT, NUM_RUNNING, NUM_UPLOADING, minutes)
         reported, num_before = await attacking
-    before_s, during_s = seen.reactions_s[:num_before], seen.reactions_s[num_before:]
+    before_s = seen.reactions_s[:num_before]
+    during_s = seen.reactions_s[num_before:]
     return {"attack": reported, "reaction_before": spread(before_s), "reaction": spread(during_s)}
 
 
 def main(*, visitors: int = 29, minutes: float = 4.0) -> None:
     """One attacker among visitors; runs shorter than two minutes are not saved."""
-    server_mib, workers_mib = list[float](), list[float]()
+    server_mib = list[float]()
+    workers_mib = list[float]()
     with (
         own_data() as folder,
         served_app(LINEARITY_LAB_PROFILE="hosted") as app,
         proxied(app.address) as address,
         app.watched(server_mib, workers_mib, 0.5),
     ):
-        seen, machine = Seen(folder / STORE), Watch()
+        seen = Seen(folder / STORE)
+        machine = Watch()
         found = asyncio.run(drill(address, seen, server_mib, visitors, minutes))
         busy = machine.note()["busy_by_others"]
     worker_mib = max(workers_mib)

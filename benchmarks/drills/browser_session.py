@@ -52,11 +52,14 @@ class BrowserSession:
         read: Callable[[str], None] | None = None,
         cookie: str = "",
     ):
-        self._url, self.page, self.query = url, page, query
+        self._url = url
+        self.page = page
+        self.query = query
         self._headers = {"X-Forwarded-For": forwarded_for} if forwarded_for else {}
         if cookie:
             self._headers["Cookie"] = cookie
-        self._listen, self._read_text = listen, read
+        self._listen = listen
+        self._read_text = read
         self._page_hash = self._session_id = ""
         self._runs = False
         self._file_urls: asyncio.Queue[FileURLs] = asyncio.Queue()
@@ -114,7 +117,8 @@ class BrowserSession:
         """Start the page, or a part of it, with these buttons clicked."""
         message = BackMsg()
         state = message.rerun_script
-        state.query_string, state.page_script_hash = self.query, self._page_hash
+        state.query_string = self.query
+        state.page_script_hash = self._page_hash
         state.page_name = "" if self._page_hash else self.page
         state.fragment_id = fragment_id
         state.widget_states.widgets.extend(
@@ -131,7 +135,10 @@ class BrowserSession:
 
     async def visit(self, page: str, query: str = "") -> float:
         """Follow a link to another page; return seconds of its run."""
-        self.page, self._page_hash, self.query, self._values = page, "", query, {}
+        self.page = page
+        self._page_hash = ""
+        self.query = query
+        self._values = {}
         return await self.act()
 
     async def run(self, page: str, query: str) -> str:
@@ -153,7 +160,8 @@ class BrowserSession:
         """
         message = BackMsg()
         request = message.file_urls_request
-        request.request_id, request.session_id = uuid.uuid4().hex, self._session_id
+        request.request_id = uuid.uuid4().hex
+        request.session_id = self._session_id
         request.file_names.append(name)
         await self._socket.send(message.SerializeToString())
         urls = await asyncio.wait_for(self._file_urls.get(), 60)
@@ -177,7 +185,8 @@ class BrowserSession:
             self._runs = kind == "new_session"
         if kind == "new_session" and not message.metadata.run.fragment_ids:
             self._session_id = message.new_session.initialize.session_id
-            self._watched, self.alerts = {}, []
+            self._watched = {}
+            self.alerts = []
         elif kind == "file_urls_response":
             self._file_urls.put_nowait(message.file_urls_response.file_urls[0])
         elif kind == "navigation":
@@ -209,7 +218,8 @@ class BrowserSession:
         ):
             reported = json.loads(shown.json)
             if reported.get("kind") == "watch":
-                header, job = ("X-Lab-Session", reported["session"]), reported["jobs"][0]
+                header = ("X-Lab-Session", reported["session"])
+                job = reported["jobs"][0]
                 self._watched[fragment_id] = Watched(
                     reported["url"], header, job["id"] + job["seen"]
                 )
@@ -218,7 +228,8 @@ class BrowserSession:
                 self._watched[fragment_id] = Watched(reported["url"], header, reported["seen"])
         elif "$$ID-" in getattr(shown, "id", ""):
             key = shown.id.removeprefix("$$ID-").split("-", 1)[1]
-            self._ids[key], self._fragments[key] = shown.id, fragment_id
+            self._ids[key] = shown.id
+            self._fragments[key] = fragment_id
             if key.endswith(".run"):
                 self.run_key = key
             if name == "selectbox":
@@ -226,7 +237,8 @@ class BrowserSession:
 
     async def _ask_for_news(self) -> None:
         """Poll as the page's components do; rerun changed parts."""
-        http, every_s = self._url.replace("ws://", "http://"), 0.3
+        http = self._url.replace("ws://", "http://")
+        every_s = 0.3
         while True:
             await asyncio.sleep(every_s)
             for fragment_id, watched in list(self._watched.items()):

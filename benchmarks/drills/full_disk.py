@@ -25,7 +25,8 @@ from benchmarks.drills.report import (
 )
 from benchmarks.drills.served_app import ServedApp, answer_of, served_app
 
-PAGE, SWEEP = "kernel_change", "widths=10,20&num_seeds=1&outputs=linear&training.max_steps=200"
+PAGE = "kernel_change"
+SWEEP = "widths=10,20&num_seeds=1&outputs=linear&training.max_steps=200"
 PATIENCE_S = 150.0
 
 

@@ -150,10 +150,8 @@ def json_texts(draw: st.DrawFn) -> str:
     for _ in range(draw(st.sampled_from([1, 1, 1, 2, 4]))):
         data = draw(changed(data))
     text = json.dumps(data)
-    at, put = (
-        draw(st.integers(0, len(text))),
-        draw(st.sampled_from(["", "}", '"', "\\", "\ud800", "9" * 5000])),
-    )
+    at = draw(st.integers(0, len(text)))
+    put = draw(st.sampled_from(["", "}", '"', "\\", "\ud800", "9" * 5000]))
     return text[:at] + put + text[at + 1 :] if draw(st.integers(0, 4)) == 0 else text
 
 
@@ -243,7 +241,8 @@ class Findings:
 
 def fuzz(count: int, seed: int) -> Findings:
     """Send ``count`` specs through the inputs; equal seeds draw equal specs."""
-    findings, phases = Findings(), (Phase.generate, Phase.shrink)
+    findings = Findings()
+    phases = (Phase.generate, Phase.shrink)
     options = hypothesis.settings(
         max_examples=count,
         database=None,
@@ -276,7 +275,8 @@ def nothing_computed() -> Iterator[None]:
 
 
 def _by_command_line(arguments: list[str]) -> str:
-    output, errors = io.StringIO(), io.StringIO()
+    output = io.StringIO()
+    errors = io.StringIO()
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
         try:
             code: object = main(arguments)

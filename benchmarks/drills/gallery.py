@@ -18,7 +18,9 @@ from linearity_lab.runs.events import PointFinished
 # Times, origins, and where an iteration stopped differ from run to run; they are no result.
 LEFT_OUT = {"runtime_s", "provenance", "residual", "num_matvecs"}
 # Training in float32 for thousands of steps magnifies the last digit; on another processor by more.
-RELATIVE, ROUNDING = 1e-2, 1e-15  # the latter of sums that vanish
+# The latter of sums that vanish.
+RELATIVE = 1e-2
+ROUNDING = 1e-15
 
 
 def leaves(value: object, path: str = "") -> Iterator[tuple[str, object]]:
@@ -46,13 +48,15 @@ def again(name: str) -> Row:
     """Recompute the cheapest point of an entry; count its numbers that agree."""
     result = gallery_result(name)
     assert result is not None
-    shown, began = result.points[0], time.monotonic()
+    shown = result.points[0]
+    began = time.monotonic()
     finished = next(
         (event for event in run(PRESETS[name].spec) if isinstance(event, PointFinished)), None
     )
     if finished is None:
         raise RuntimeError(f"{name}: no point was finished")
-    new, old = dict(leaves(finished.point.model_dump())), dict(leaves(shown.model_dump()))
+    new = dict(leaves(finished.point.model_dump()))
+    old = dict(leaves(shown.model_dump()))
     both = new.keys() & old.keys()
     wrong = sorted(
         new.keys() ^ old.keys() | {path for path in both if not agrees(new[path], old[path])}

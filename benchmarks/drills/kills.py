@@ -24,7 +24,9 @@ from benchmarks.drills.report import (
 from benchmarks.drills.served_app import ServedApp, served_app
 from benchmarks.measure import Row
 
-SERVER_SHARE, LONGEST_S, PATIENCE_S = 0.4, 6.0, 240.0
+SERVER_SHARE = 0.4
+LONGEST_S = 6.0
+PATIENCE_S = 240.0
 NUM_ACTIVE = 3
 PAGE = "kernel_change"
 SWEEP = (
@@ -54,14 +56,13 @@ def is_lost(file: Path, job: str, before: Row) -> bool:
 
 def drill(folder: Path, num_kills: int, seed: int = 0, longest_s: float = LONGEST_S) -> Row:
     """Kill that often, then let all jobs complete; return their points."""
-    draw, file = random.Random(seed), folder / STORE
-    kills, jobs, lost, num_seen, is_whole = (
-        {"server": 0, "worker": 0},
-        list[str](),
-        list[str](),
-        0,
-        True,
-    )
+    draw = random.Random(seed)
+    file = folder / STORE
+    kills = {"server": 0, "worker": 0}
+    jobs = list[str]()
+    lost = list[str]()
+    num_seen = 0
+    is_whole = True
     while sum(kills.values()) < num_kills:
         with served_app() as app:
             while app.process.is_running() and sum(kills.values()) < num_kills:
@@ -99,7 +100,8 @@ def drill(folder: Path, num_kills: int, seed: int = 0, longest_s: float = LONGES
 
 def uninterrupted(folder: Path, num_sweeps: int) -> list[Row | None]:
     """Return the points of the same sweeps without a kill."""
-    file, jobs = folder / STORE, list[str]()
+    file = folder / STORE
+    jobs = list[str]()
     with served_app() as app:
         while len(jobs) < num_sweeps:
             top_up(app, file, jobs)

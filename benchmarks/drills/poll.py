@@ -18,7 +18,10 @@ from benchmarks.drills.served_app import ServedApp, served_app
 from benchmarks.measure import Row
 from linearity_lab.dashboard.pages.lecture.steps import STEPS
 
-ANSWERED_S, REACHED_S, THINKS_S, PATIENCE_S = 1.0, 3.0, 5.0, 30.0
+ANSWERED_S = 1.0
+REACHED_S = 3.0
+THINKS_S = 5.0
+PATIENCE_S = 30.0
 PAGE = "lecture"
 
 
@@ -61,8 +64,12 @@ async def everywhere(screens: list[Screen], pattern: str, since: float) -> list[
 
 async def drill(app: ServedApp, num_phones: int, num_questions: int, folder: Path) -> Row:
     """Open a poll, let the phones join, and ask the questions."""
-    draw, url, projector = random.Random(0), f"ws://{app.address}", Screen()
-    answered, counted, reached = list[float](), list[float](), list[float]()
+    draw = random.Random(0)
+    url = f"ws://{app.address}"
+    projector = Screen()
+    answered = list[float]()
+    counted = list[float]()
+    reached = list[float]()
     async with AsyncExitStack() as stack:
         teacher = await stack.enter_async_context(BrowserSession(url, PAGE, read=projector.read))
         await teacher.act()
@@ -75,7 +82,8 @@ async def drill(app: ServedApp, num_phones: int, num_questions: int, folder: Pat
         )
         phones = [await stack.enter_async_context(session) for session in sessions]
         joined = await asyncio.gather(*(phone.act() for phone in phones))
-        busy, began = app.server_s(), time.perf_counter()
+        busy = app.server_s()
+        began = time.perf_counter()
         for index, step in enumerate(STEPS[:num_questions]):
             projector.texts.clear()
             keys = [f"{PAGE}.vote.{step.name}.{draw.randrange(3)}" for _ in phones]

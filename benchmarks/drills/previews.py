@@ -19,7 +19,8 @@ from benchmarks.drills.served_app import ServedApp, served_app
 from benchmarks.drills.sessions import Seen, Visit, browse
 from benchmarks.measure import Row
 
-FIRST_MARK_S, IDLE_S = 4.0, 0.5
+FIRST_MARK_S = 4.0
+IDLE_S = 0.5
 PAGE = "explore"
 # Networks whose first answers are not in the gallery.
 PICKS = [

@@ -61,7 +61,8 @@ def is_finished(file: Path, job_id: str) -> bool:
 
 def unfinished(file: Path, jobs: Iterable[str], patience_s: float) -> list[str]:
     """Wait for some jobs; return those that have not finished in time."""
-    deadline, left = time.monotonic() + patience_s, list(jobs)
+    deadline = time.monotonic() + patience_s
+    left = list(jobs)
     while (
         left := [job for job in left if not is_finished(file, job)]
     ) and time.monotonic() < deadline:

@@ -21,9 +21,11 @@ from benchmarks.drills.report import STORE, conclude, is_finished, own_data, spr
 from benchmarks.drills.served_app import ServedApp, repeated, served_app
 from benchmarks.measure import Row
 
-LIMIT_S, LIMIT_MIB = 0.5, 250
+LIMIT_S = 0.5
+LIMIT_MIB = 250
 IDLE_PAGES = ("kernel_change", "hessian", "architectures", "dynamics", "dag", "early_time")
-RUN_PAGE, RESULTS_PAGE = "kernel_change", "results"
+RUN_PAGE = "kernel_change"
+RESULTS_PAGE = "results"
 CHECK_S = 1.0  # between two checks of the store
 # Notes every attempt to save a point, also of one that exists. A recomputed point took other
 # seconds.
@@ -150,7 +152,8 @@ async def crowd(
         sessions: list[BrowserSession] = []
         for index in range(num_sessions):
             page = RUN_PAGE if index < num_running else IDLE_PAGES[index % len(IDLE_PAGES)]
-            client, listen = f"192.0.2.{index + 1}", partial(seen.listen, index)
+            client = f"192.0.2.{index + 1}"
+            listen = partial(seen.listen, index)
             sessions.append(
                 BrowserSession(f"ws://{address}", page, listen=listen, forwarded_for=client)
             )
@@ -169,7 +172,8 @@ async def work(
     minutes: float,
 ) -> None:
     """Let sessions run sweeps, upload data and browse."""
-    draw, num_busy = random.Random(0), num_running + num_uploading
+    draw = random.Random(0)
+    num_busy = num_running + num_uploading
     seen.until = time.monotonic() + 60 * minutes
     await asyncio.gather(
         *(run_sweeps(sessions[own], seen, visit, own) for own in range(num_running)),

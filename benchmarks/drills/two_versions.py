@@ -184,7 +184,8 @@ def drill(earlier: Version, later: Version) -> Row:
 def claims(found: Row) -> dict[str, bool]:
     """Return the claims of this drill."""
     before = found["num_runs_at_first"]
-    earlier, later = found["earlier_serves"], found["later_serves"]
+    earlier = found["earlier_serves"]
+    later = found["later_serves"]
     copy = found.get("copy_under_the_earlier_version", {})
     turns = (earlier, later, copy)
     refusals = [lines for turn in turns for lines in turn.get("refusals", [[]])]

@@ -64,7 +64,8 @@ def kernels(request):
 def changes(request):
     """Kernel change from two kernels in blocks of rows (nt.batch)."""
     (x, before), (_, after) = (weights(request, jnp.asarray, letter) for letter in "ab")
-    x, kernel = np.asarray(x), kernel_of(dense)
+    x = np.asarray(x)
+    kernel = kernel_of(dense)
 
     def call(rows):
         batched = nt.batch(kernel, batch_size=rows, store_on_device=False)

@@ -71,7 +71,8 @@ class Peer:
         if arrays is not None:
             request = {**request, "file": str(self.folder / "arrays.npz")}
             np.savez(request["file"], **arrays)  # type: ignore[arg-type]
-        to, answers = cast(IO[str], self._process.stdin), cast(IO[str], self._process.stdout)
+        to = cast(IO[str], self._process.stdin)
+        answers = cast(IO[str], self._process.stdout)
         try:
             to.write(json.dumps(request) + "\n")
             to.flush()

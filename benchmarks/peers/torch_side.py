@@ -104,7 +104,8 @@ def hessians(request):
     batch = (x[None], torch.zeros(1, 1))
     hidden = [layer for weight in matrices[:-1] for layer in (Scaled(weight), torch.nn.Tanh())]
     net = torch.nn.Sequential(*hidden, Scaled(matrices[-1]))
-    tolerance, calls = request["tolerance"], iter(range(1_000_000))
+    tolerance = request["tolerance"]
+    calls = iter(range(1_000_000))
     by_curvlinops = HessianLinearOperator(
         net, OutputItself(), list(net.parameters()), [batch], check_deterministic=False, num_data=1
     ).to_scipy()
@@ -180,7 +181,8 @@ def curvature(request):
     given = (net, torch.nn.MSELoss(), list(net.parameters()), [(x, y)])
     hessian = HessianLinearOperator(*given, check_deterministic=False)
     matrix = GGNLinearOperator(*given, check_deterministic=False)
-    by_scipy, calls = hessian.to_scipy(), iter(range(1_000_000))
+    by_scipy = hessian.to_scipy()
+    calls = iter(range(1_000_000))
 
     def largest():
         start = np.random.default_rng(next(calls)).normal(size=len(v)).astype(np.float32)
