@@ -46,7 +46,9 @@ def _member(text: str) -> str:
         return "key"
     if found := _SHAPED.fullmatch(text):
         axes = ", ".join("…" if axis == "..." else axis for axis in found[1].split())
-        return f"array ({axes})" if axes not in ("", "…") else "scalar" if not axes else "array"
+        if not axes:
+        return "scalar"
+    return "array" if axes == "…" else f"array ({axes})"
     name, bracket, inner = text.removeprefix("~typing.").partition("[")
     if not bracket or not text.endswith("]") or name == "Literal":
         return text

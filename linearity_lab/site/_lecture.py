@@ -86,16 +86,17 @@ def _line(step: Step, results: JSON) -> JSON:
     shown = with_line(
         step.draw(results, step.control.start, True), (0.0, [(first, start.value)] * 2), measured
     )
-    law = line.law
+    law: list[float | None] | None = None
+    if line.law is not None:
+        interval = line.law.interval
+        law = [line.law.exponent, interval if math.isfinite(interval) else None]
     fields = drawing_words()
     return {
         "props": to_draw(step, line, axis),
         "trace": chart_data(shown)["figure"]["data"][-1],
         "exponents": [each if math.isfinite(each) else None for each in step.exponents],
         "choices": [html_of(each, inline=True) for each in step.question.choices],
-        "law": None
-        if law is None
-        else [law.exponent, law.interval if math.isfinite(law.interval) else None],
+        "law": law,
         "end": end.value,
         "letter": axis.letter,
         "measured": html_of(measured_words(measured), inline=True),

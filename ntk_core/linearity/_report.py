@@ -92,7 +92,11 @@ class LinearityReport(_Stored):
             return ""
         if math.isnan(error):
             return f"The changes of the {self.num_added} checkpoints cancel: no verdict on adding."
-        kind = "add" if error <= LINEAR else "partly add" if error <= PARTLY else "do not add"
+        kind = "do not add"
+        if error <= LINEAR:
+            kind = "add"
+        elif error <= PARTLY:
+            kind = "partly add"
         missed = f"their sum misses {percent(error)} of the sum of their changes"
         return f"The {self.num_added} checkpoints {kind}: {missed}."
 

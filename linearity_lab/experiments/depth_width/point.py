@@ -226,9 +226,9 @@ def _of_pair(
     def of(point: DepthWidthPoint, _: DepthRun | None) -> object:
         return getattr(point, field or name)
 
-    return Column(
-        name, title, of, (lambda values: words(values[0]) if values else "–") if words else None
-    )
+    if words is None:
+        return Column(name, title, of)
+    return Column(name, title, of, lambda values: words(values[0]) if values else "–")
 
 
 def _of_run(column: Column) -> Column:

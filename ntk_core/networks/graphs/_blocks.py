@@ -47,7 +47,9 @@ def multiple(width: int | str, times: float) -> int | str:
     """Multiply a width, a number or in m."""
     if isinstance(width, str):
         factor = float(width.removesuffix("m") or 1) * times
-        return "m" if factor == 1 else f"{int(factor) if factor.is_integer() else factor!r}m"
+        if factor == 1:
+            return "m"
+        return f"{int(factor)}m" if factor.is_integer() else f"{factor!r}m"
     return max(1, round(width * times))
 
 
