@@ -47,8 +47,8 @@ def _member(text: str) -> str:
     if found := _SHAPED.fullmatch(text):
         axes = ", ".join("…" if axis == "..." else axis for axis in found[1].split())
         if not axes:
-        return "scalar"
-    return "array" if axes == "…" else f"array ({axes})"
+            return "scalar"
+        return "array" if axes == "…" else f"array ({axes})"
     name, bracket, inner = text.removeprefix("~typing.").partition("[")
     if not bracket or not text.endswith("]") or name == "Literal":
         return text

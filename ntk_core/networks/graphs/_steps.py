@@ -376,10 +376,9 @@ def find_connections(steps: tuple[Step, ...]) -> Connections:
             # A of an adapter, keys and values read the input of the layer below.
             is_branch = number - 1 not in below[0]
             for low in sorted(below[0] - {number - 1}):
+                kind = "attention" if low in mixing else "concat"
                 if is_branch:
                     kind = "branch"
-                else:
-                    kind = "attention" if low in mixing else "concat"
                 skips.append(Skip(low, number, kind))
             first += [number] if below[0] == {0} else []
             seen.append({number})
