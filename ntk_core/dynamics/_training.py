@@ -288,7 +288,7 @@ class BesideLinear:
 
 
 def _checked_points(
-    net: Network | Apply, inputs: Array, num_outputs: int, data: TrainData
+    net: Network | Apply, inputs: Array | np.ndarray, num_outputs: int, data: TrainData
 ) -> TrainingPoints:
     is_number = jnp.issubdtype(inputs.dtype, jnp.inexact)  # else ids for look-ups
     if isinstance(net, Network) or is_number:

@@ -126,20 +126,20 @@ def linearity_report(
     if given.targets is not None:
         losses = _losses(given, params0, (f0, f1, linear), is_exact)
 
-    along = _norm(linear)  # ‖J₀δ‖
+    along = _length(linear)  # ‖J₀δ‖
     layers = _layers(names, w0, found, norms, along)
-    moved = _norm(f1 - f0)
+    moved = _length(f1 - f0)
     # Each output is rounded relative to its size.
     precision = float(jnp.finfo(found.values[0].dtype).eps)
-    rounding = precision * _norm(np.abs(f0) + np.abs(f1))
+    rounding = precision * _length(np.abs(f0) + np.abs(f1))
     return LinearityReport(
         num_inputs=len(given.inputs),
         num_outputs=given.num_outputs,
         num_params=sum(layer.num_params for layer in layers),
-        output_change=ratio(moved, _norm(f0)),
-        output_error=ratio(_norm(f1 - f0 - linear), moved),
-        second_order_share=ratio(_norm(curvature) / 2, along),
-        derivative_change=ratio(_norm(later - linear), along),
+        output_change=ratio(moved, _length(f0)),
+        output_error=ratio(_length(f1 - f0 - linear), moved),
+        second_order_share=ratio(_length(curvature) / 2, along),
+        derivative_change=ratio(_length(later - linear), along),
         rounding=ratio(rounding, moved),
         kernel_change=change.change,
         kernel_interval=change.interval,
@@ -151,7 +151,7 @@ def linearity_report(
     )
 
 
-def _norm(array: np.ndarray) -> float:
+def _length(array: np.ndarray) -> float:
     return float(np.linalg.norm(array))
 
 
