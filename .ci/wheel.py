@@ -4,8 +4,8 @@ the library alone, the dashboard, and by uvx, each in an empty folder.
 The Python of the documents and the notebooks run there too; the tutorial's experiment is
 installed beside the wheel.
 
-python .ci/wheel.py [FOLDER]      builds into FOLDER, dist/ by default; one line per claim that was tried
-exit code 1: a claim does not hold, and which
+``python .ci/wheel.py [FOLDER]`` builds into FOLDER, dist/ by default, and prints one line per claim
+that was tried. Exit code 1: a claim does not hold, and which.
 """
 
 from __future__ import annotations

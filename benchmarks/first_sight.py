@@ -36,7 +36,8 @@ MOVING = (HOME, "live")
 # Left and top of the figure, of the controls, and of the element with Run.
 PLACES = """() => ['.js-plotly-plot', '.st-key-controls', '[class*="-run_place"]']
   .map(each => document.querySelector(each).getBoundingClientRect())
-  .flatMap(({ left, top }) => [left, top + document.querySelector('[data-testid="stMain"]').scrollTop])"""
+  .flatMap(({ left, top }) => [
+    left, top + document.querySelector('[data-testid="stMain"]').scrollTop])"""
 RUN = '[class*="-run_place"] button'
 # Settings without a precomputed answer, on pages that preview by themselves.
 PREVIEWS = {"explore": "activation=gelu&seed={}"}

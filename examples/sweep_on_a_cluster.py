@@ -1,7 +1,9 @@
 """A sweep whose points are computed by a dask cluster (docs/cluster.md).
 
-    PYTHONPATH=. python examples/sweep_on_a_cluster.py                          # two workers, started here
-    PYTHONPATH=. python examples/sweep_on_a_cluster.py tcp://192.168.0.10:8786  # an existing scheduler
+    # Two workers, started here:
+    PYTHONPATH=. python examples/sweep_on_a_cluster.py
+    # An existing scheduler:
+    PYTHONPATH=. python examples/sweep_on_a_cluster.py tcp://192.168.0.10:8786
 
 Points arrive as they finish. Ctrl-C also stops the workers.
 """

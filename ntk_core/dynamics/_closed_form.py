@@ -29,7 +29,8 @@ class ClosedForm:
     which at the training points are y + e^(−Kτ/n) r₀ and y + (1 − ηK/n)^t r₀; zero eigenvalues need
     no inverse. Compare both at τ = η t.
 
-    >>> ClosedForm(np.full((1, 1, 1, 1), 2.0), np.array([[1.0]]), np.zeros((1, 1))).descent([0, 1, 2], 0.25)[0].ravel()
+    >>> closed = ClosedForm(np.full((1, 1, 1, 1), 2.0), np.array([[1.0]]), np.zeros((1, 1)))
+    >>> closed.descent([0, 1, 2], 0.25)[0].ravel()
     array([1.  , 0.5 , 0.25])
 
     Args:
@@ -187,10 +188,10 @@ def one_sample_catapult(u: float, v: float, w: float, num_steps: int) -> OneSamp
 
     The quadratic model g of f = a·relu(Wx/√d)/√m trained on one sample with L = ½(g − y)².
 
-    u' = (1 − v + u + w)² u,  v' = v − u(4 − v) − 4w,  w' = (1 − v + u + w) w: exact, without a network. Rows after
-    divergence are not finite.
+    u' = (1 − v + u + w)² u,  v' = v − u(4 − v) − 4w,  w' = (1 − v + u + w) w: exact, without a
+    network. Rows after divergence are not finite.
 
-    >>> one_sample_catapult(0.01, 1.0, 0.0, 1).u.round(6).tolist()  # v = 1: one step is all that it takes
+    >>> one_sample_catapult(0.01, 1.0, 0.0, 1).u.round(6).tolist()  # v = 1: one step is enough
     [0.01, 1e-06]
 
     Args:

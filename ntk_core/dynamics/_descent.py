@@ -121,7 +121,8 @@ def descend(
     >>> model = CallableModel(lambda w, x: x @ w[0], Loss("linear"))
     >>> data = Samples(jnp.ones((1, 1)), jnp.ones((1, 1)))
     >>> options = TrainOptions(learning_rate=0.5, max_steps=2)
-    >>> found = descend({"network": model}, {"network": Start([jnp.zeros((1, 1))], ())}, data, options)
+    >>> start = Start([jnp.zeros((1, 1))], ())
+    >>> found = descend({"network": model}, {"network": start}, data, options)
     >>> float(found["network"].losses)  # the residual halves at each step
     0.03125
 

@@ -46,7 +46,8 @@ def kernel_velocity(
     several draws in one batch.
 
     >>> w, ones = jnp.array(3.0), jnp.ones((1, 1))
-    >>> kernel_velocity(lambda w, x: w**2 * x, w, ones, ones).item()  # ∇L = (9 − 1)·6, K = 4 w²: 8 w ∇L / 4 w²
+    >>> # ∇L = (9 − 1)·6 and K = 4 w², so it is 8 w ∇L / 4 w²
+    >>> kernel_velocity(lambda w, x: w**2 * x, w, ones, ones).item()
     32.0
 
     Args:

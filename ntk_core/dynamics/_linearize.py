@@ -71,7 +71,8 @@ def quadratic_model(net: Network | Apply, params: PyTree, *, trainable: Trainabl
         A function of (params, x) with the outputs of the quadratic model.
 
     >>> w0, w = jax.numpy.array(3.0), jax.numpy.array(4.0)
-    >>> quadratic_model(lambda w, x: w**2 * x, w0)(w, jax.numpy.ones((1, 1))).item()  # w² is its own quadratic model
+    >>> model = quadratic_model(lambda w, x: w**2 * x, w0)
+    >>> model(w, jax.numpy.ones((1, 1))).item()  # w² is its own quadratic model
     16.0
 
     Raises:

@@ -127,7 +127,8 @@ def loss_hessian_product(
     J = ∂F/∂w: the first part is :func:`gauss_newton_product`.
 
     >>> w, ones = jax.numpy.array([3.0]), jax.numpy.ones((1, 1))
-    >>> loss_hessian_product(lambda w, x: x @ w[:, None] ** 2, w, ones, ones, w).tolist()  # L = (w² − 1)²/2
+    >>> square = lambda w, x: x @ w[:, None] ** 2
+    >>> loss_hessian_product(square, w, ones, ones, w).tolist()  # L = (w² − 1)²/2
     [156.0]
 
     Args:

@@ -74,8 +74,9 @@ def train(
 
     Train ``net`` and its linear model from w₀ = ``params`` by the same steps w ← w − η ∇L(w).
 
-    >>> history = train(lambda w, x: x @ w, jnp.zeros((1, 1)), jnp.ones((1, 1)), jnp.ones((1, 1)), learning_rate=0.5,
-    ...                 max_steps=2, num_records=2)
+    >>> start, ones = jnp.zeros((1, 1)), jnp.ones((1, 1))
+    >>> options = {"learning_rate": 0.5, "max_steps": 2, "num_records": 2}
+    >>> history = train(lambda w, x: x @ w, start, ones, ones, **options)
     >>> history.network.outputs.ravel()  # 1 − (1 − η)^t
     array([0.  , 0.5 , 0.75])
     >>> history.params.item()

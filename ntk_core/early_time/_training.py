@@ -92,7 +92,8 @@ class LinearModel:
 
     >>> from ntk_core.early_time import activation_constants, two_layer_features
     >>> x = np.random.default_rng(0).standard_normal((20, 3))
-    >>> model = LinearModel(two_layer_features(activation_constants("erf"), 3, 1.0, 0.1, 0.1), x, x[:, 0])
+    >>> features = two_layer_features(activation_constants("erf"), 3, 1.0, 0.1, 0.1)
+    >>> model = LinearModel(features, x, x[:, 0])
     >>> bool(np.allclose(model.outputs(model.optimal_weights()), x[:, 0]))
     True
     """

@@ -98,7 +98,8 @@ def bottleneck_block_norm(
     For wide networks it tends to |N(0, 3)| · ¾ x⁴ and does not vanish, which is why this
     network does not become linear.
 
-    >>> bottleneck_block_norm(jnp.ones(4), jnp.ones(4), jnp.ones(4), 1.0).item()  # |½ Σ 1| · ‖α‖²/4, α = ½
+    >>> ones = jnp.ones(4)
+    >>> bottleneck_block_norm(ones, ones, ones, 1.0).item()  # |½ Σ 1| · ‖α‖²/4, α = ½
     0.5
 
     Args:

@@ -2,9 +2,9 @@
 
 A symmetric matrix A of size d is known only through v ↦ A v. After j steps A is compressed to a
 tridiagonal matrix T of size j whose extreme eigenvalues θ (Ritz values) approach those of A. With
-s_j the last entry of the eigenvector of T,
-|β_j s_j| is the exact norm of the residual A y − θ y: some eigenvalue of A is within that distance of θ, and for an
-isolated eigenvalue the error is of the order of its square.
+s_j the last entry of the eigenvector of T, |β_j s_j| is the exact norm of the residual A y − θ y.
+So some eigenvalue of A is within that distance of θ. For an isolated eigenvalue the error is of the
+order of its square.
 
 Source: Golub & Van Loan, Matrix Computations (4th ed.), §10.1–10.3; Parlett, The Symmetric
 Eigenvalue Problem, ch. 13.

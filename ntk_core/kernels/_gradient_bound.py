@@ -37,8 +37,8 @@ def gradient_norm_bound(net: DAGNetwork, x: Shaped[ArrayLike, "..."]) -> float:
     minimum over layers.
 
     >>> import jax.numpy as jnp
-    >>> net = DAGNetwork(width=5, activation="relu", use_bias=False)  # input → a → b, all into the output
-    >>> gradient_norm_bound(DAGNetwork(width=5, activation="identity", use_bias=False), jnp.ones(3))
+    >>> net = DAGNetwork(width=5, activation="identity", use_bias=False)
+    >>> gradient_norm_bound(net, jnp.ones(3))  # input → a → b, all into the output
     1.0
 
     Args:

@@ -149,7 +149,8 @@ def infinite_width_ntk(net: Model, *arguments: Any, **settings: Any) -> Float[Ar
 
     >>> from ntk_core.networks.architectures import FullyConnected
     >>> net = FullyConnected(depth=1, activation="relu", use_bias=False)
-    >>> infinite_width_ntk(net, jnp.array([[3.0, 4.0]])).item()  # α² and the arc-cosine kernels are |x|²/2d each
+    >>> # α² and the arc-cosine kernels are |x|²/2d each
+    >>> infinite_width_ntk(net, jnp.array([[3.0, 4.0]])).item()
     12.5
 
     Raises:

@@ -65,7 +65,8 @@ def linearity_report(
     With further checkpoints from the same w₀, it also reports how far all of them add: the error E
     of :func:`ntk_core.dynamics.addition_error` for the vectors w_k − w₀.
 
-    >>> report = linearity_report(lambda w, x: x @ w, jnp.ones((3, 1)), jnp.zeros((3, 1)), jnp.ones((4, 3)))
+    >>> before, after = jnp.ones((3, 1)), jnp.zeros((3, 1))
+    >>> report = linearity_report(lambda w, x: x @ w, before, after, jnp.ones((4, 3)))
     >>> report.output_error, report.kernel_change
     (0.0, 0.0)
 

@@ -80,7 +80,10 @@ class OwnSweep:
     """All runs and their power laws, which exclude and count unconverged runs.
 
     >>> widths = (10, 100, 1000)
-    >>> runs = [OwnRun(m, 0, 2 * m, 0.1, "converged", (0, 1), (0.0, 1 / m), (1.0, 0.01)) for m in widths]
+    >>> runs = []
+    >>> for m in widths:
+    ...     records = (0, 1), (0.0, 1 / m), (1.0, 0.01)  # steps, kernel change, loss
+    ...     runs.append(OwnRun(m, 0, 2 * m, 0.1, "converged", *records))
     >>> round(OwnSweep(widths, tuple(runs)).kernel_change_law.exponent, 6)
     -1.0
     """
@@ -146,7 +149,8 @@ def sweep_widths(
     >>> def model(width, key):
     ...     w, v = jax.random.normal(key, (2, width))
     ...     return lambda p, x: jnp.tanh(x * p[0]) @ p[1][:, None] / width**0.5, (w, v)
-    >>> found = sweep_widths(model, [64, 128], jnp.ones((1, 1)), jnp.ones((1, 1)), num_seeds=1, num_inputs=0)
+    >>> x = y = jnp.ones((1, 1))
+    >>> found = sweep_widths(model, [64, 128], x, y, num_seeds=1, num_inputs=0)
     >>> [run.outcome for run in found.runs]
     ['converged', 'converged']
 

@@ -39,7 +39,8 @@ class LayerFound:
         jacobian_bytes: of its Jacobian.
 
     >>> import jax.numpy as jnp
-    >>> (layer,) = layers_of(lambda p, x: jnp.tanh(x @ p["w"]), {"w": jnp.ones((3, 2))}, jnp.ones((5, 3))).layers
+    >>> params, x = {"w": jnp.ones((3, 2))}, jnp.ones((5, 3))
+    >>> (layer,) = layers_of(lambda p, x: jnp.tanh(x @ p["w"]), params, x).layers
     >>> layer.kind, layer.num_params
     ('product', 6)
     """
@@ -66,7 +67,8 @@ class LayersFound:
         check: comparison of a small instance with plain derivatives; None without structured parts.
 
     >>> import jax.numpy as jnp
-    >>> found = layers_of(lambda p, x: jnp.tanh(x @ p["w"]), {"w": jnp.ones((3, 2))}, jnp.ones((5, 3)))
+    >>> params, x = {"w": jnp.ones((3, 2))}, jnp.ones((5, 3))
+    >>> found = layers_of(lambda p, x: jnp.tanh(x @ p["w"]), params, x)
     >>> found.fallbacks, found.check.num_inputs > 0
     ((), True)
     >>> print(found)
@@ -126,7 +128,8 @@ def layers_of(
 
     >>> import jax.numpy as jnp
     >>> params = {"w": jnp.ones((3, 8)), "b": jnp.ones(8), "v": jnp.ones((8, 2))}
-    >>> found = layers_of(lambda p, x: jnp.tanh(x @ p["w"] + p["b"]) @ p["v"], params, jnp.ones((5, 3)))
+    >>> apply = lambda p, x: jnp.tanh(x @ p["w"] + p["b"]) @ p["v"]
+    >>> found = layers_of(apply, params, jnp.ones((5, 3)))
     >>> [(layer.name, layer.kind) for layer in found.layers]
     [('b', 'addition'), ('v', 'product'), ('w', 'product')]
 

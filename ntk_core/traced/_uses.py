@@ -69,7 +69,8 @@ class Use:
         dtype: of z.
 
     >>> from ntk_core.traced import traced
-    >>> (use,) = traced(lambda w, x: jnp.tanh(x @ w), jnp.ones((3, 2)), jnp.ones((5, 3))).uses.values()
+    >>> program = traced(lambda w, x: jnp.tanh(x @ w), jnp.ones((3, 2)), jnp.ones((5, 3)))
+    >>> (use,) = program.uses.values()
     >>> use.kind, use.operand
     ('product', 1)
     """

@@ -344,7 +344,8 @@ class DynamicsResult(ResultValue):
     Source: Liu, Zhu & Belkin 2020, §2; Lee et al. 2019, §2.2; docs/math/linearized-training.md.
 
     >>> from linearity_lab.runs.gallery import GALLERY
-    >>> result = DynamicsResult.model_validate_json((GALLERY / "liu-true-and-linearized.json").read_bytes())
+    >>> stored = (GALLERY / "liu-true-and-linearized.json").read_bytes()
+    >>> result = DynamicsResult.model_validate_json(stored)
     >>> sorted({run.output for run in result.points[0].runs})
     ['linear', 'swish']
     """

@@ -18,7 +18,9 @@ from linearity_lab.settings.training import DescentSettings, DescentSpec
 from ntk_core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from linearity_lab.experiments.explore.point import ExploreResult  # noqa: F401 - SpecOf names it
+    from linearity_lab.experiments.explore.point import (
+        ExploreResult,  # noqa: F401 - SpecOf names it
+    )
 
 
 @dataclass(frozen=True)

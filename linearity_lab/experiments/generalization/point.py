@@ -367,7 +367,8 @@ class GeneralizationResult(ResultValue):
     Source: docs/math/generalization.md, which names those of each quantity.
 
     >>> from linearity_lab.runs.gallery import GALLERY
-    >>> result = GeneralizationResult.model_validate_json((GALLERY / "price-of-linearity.json").read_bytes())
+    >>> stored = (GALLERY / "price-of-linearity.json").read_bytes()
+    >>> result = GeneralizationResult.model_validate_json(stored)
     >>> sorted({(point.width, point.richness) for point in result.points})[:2]
     [(100, 0.0), (100, 0.5)]
     """

@@ -95,8 +95,8 @@ class HorizonSpec(TrainedSweep, SpecOf["HorizonResult"]):
     Source: docs/math/horizon.md; after Lewkowycz et al. 2020, Lewkowycz & Gur-Ari
     2020, Lyu & Li 2020.
 
-    >>> HorizonSpec(widths=(64, 160), regimes=("square", "large-rate")).point_keys()
-    ('width=64,regime=square', 'width=64,regime=large-rate', 'width=160,regime=square', 'width=160,regime=large-rate')
+    >>> HorizonSpec(widths=(64,), regimes=("square", "large-rate")).point_keys()
+    ('width=64,regime=square', 'width=64,regime=large-rate')
     """
 
     float_type: ClassVar[str] = "float64"

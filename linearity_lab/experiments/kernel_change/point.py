@@ -221,7 +221,8 @@ class KernelChangeResult(ResultValue):
     Source: Liu, Zhu & Belkin 2020, §6 and Fig. 1.
 
     >>> from linearity_lab.runs.gallery import GALLERY
-    >>> result = KernelChangeResult.model_validate_json((GALLERY / "liu-fig1-left.json").read_bytes())
+    >>> stored = (GALLERY / "liu-fig1-left.json").read_bytes()
+    >>> result = KernelChangeResult.model_validate_json(stored)
     >>> [point.width for point in result.points]
     [30, 100, 300, 1000, 3000, 10000]
     """

@@ -348,7 +348,8 @@ class LearningRateResult(ResultValue):
     Source: Lewkowycz, Bahri, Dyer, Sohl-Dickstein & Gur-Ari 2020, §2; docs/math/learning-rate.md.
 
     >>> from linearity_lab.runs.gallery import GALLERY
-    >>> result = LearningRateResult.model_validate_json((GALLERY / "catapult-map.json").read_bytes())
+    >>> stored = (GALLERY / "catapult-map.json").read_bytes()
+    >>> result = LearningRateResult.model_validate_json(stored)
     >>> result.points[0].runs[0].outcome
     'monotone'
     """

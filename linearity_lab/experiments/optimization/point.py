@@ -212,7 +212,8 @@ class OptimizationResult(ResultValue):
     Source: Liu, Zhu & Belkin 2020, §5, Theorem 5.1; docs/math/optimization-without-linearity.md.
 
     >>> from linearity_lab.runs.gallery import GALLERY
-    >>> result = OptimizationResult.model_validate_json((GALLERY / "liu-section5.json").read_bytes())
+    >>> stored = (GALLERY / "liu-section5.json").read_bytes()
+    >>> result = OptimizationResult.model_validate_json(stored)
     >>> result.points[0].runs[0].outcome
     'converged'
     """

@@ -108,7 +108,8 @@ class Assembly(Listed):
     >>> net = Assembly(width=8, sub_model="sines")
     >>> net.num_params((3,))
     72
-    >>> own = Assembly(8, (lambda key, d: jax.random.normal(key, (d,)), lambda w, x: jnp.cos(x @ w)))
+    >>> drawn = lambda key, d: jax.random.normal(key, (d,))
+    >>> own = Assembly(8, (drawn, lambda w, x: jnp.cos(x @ w)))
     >>> own.apply(own.init(jax.random.key(0), (3,)), jnp.ones((5, 3))).shape
     (5, 1)
 

@@ -87,7 +87,8 @@ class Chain(Stack):
             below: use :class:`Mirrored`.
 
     >>> from ntk_core import FullyConnected
-    >>> isinstance(FullyConnected(width=8), Chain), FullyConnected(width=8, symmetric=True).symmetric
+    >>> net = FullyConnected(width=8, symmetric=True)
+    >>> isinstance(net, Chain), net.symmetric
     (True, True)
     """
 
@@ -138,7 +139,8 @@ class Bottleneck(Chain):
 
     Eq. 31, f = m^(-1/2) vᵀσ(w₃ · m^(-1/2) w₂ᵀσ(w₁x)) with σ(z) = z²/2, is
 
-    >>> net = Bottleneck(width=100, activation="quadratic", bottleneck_width=1, bottleneck_activation="identity")
+    >>> narrow = {"bottleneck_width": 1, "bottleneck_activation": "identity"}
+    >>> net = Bottleneck(width=100, activation="quadratic", **narrow)
     >>> net.widths
     (100, 1, 100)
 
@@ -211,7 +213,8 @@ class DenseNet(Stack):
     Attributes:
         drop_probability: of each edge, at least 0 and below 1.
 
-    >>> DenseNet(width=8, depth=1, use_bias=False).num_params((5,))  # the output reads the input too
+    >>> net = DenseNet(width=8, depth=1, use_bias=False)
+    >>> net.num_params((5,))  # the output reads the input too
     53
     """
 

@@ -27,7 +27,8 @@ class Composition(Written):
 
     As a graph, a chain with skips around residual and concat blocks: see :attr:`steps`.
 
-    >>> composition = parse_composition('{"layers": [{"kind": "dense"}, {"kind": "activation", "function": "erf"}]}')
+    >>> activation = '{"kind": "activation", "function": "erf"}'
+    >>> composition = parse_composition('{"layers": [{"kind": "dense"}, ' + activation + ']}')
     >>> str(composition)
     '{"layers":[{"kind":"dense","width":"m"},{"kind":"activation","function":"erf"}]}'
 

@@ -212,7 +212,8 @@ class Graph(Written):
     Hidden groups of neurons and the edges u → v between ``"input"``, the groups and
     ``"output"``, without cycles.
 
-    >>> graph = Graph((Group("a"), Group("b")), (Edge("input", "a"), Edge("a", "b"), Edge("b", "output")))
+    >>> edges = (Edge("input", "a"), Edge("a", "b"), Edge("b", "output"))
+    >>> graph = Graph((Group("a"), Group("b")), edges)
     >>> graph.depths
     {'a': 1, 'b': 2, 'output': 3}
 

@@ -40,7 +40,9 @@ def in_degrees(
     """Return the in-degree of each group and of the output, in order of evaluation.
 
     Maskable edges count by their probability of being kept, shared weights once per position of
-    their kernel, fixed skips not at all. Source: Zhu, Liu & Belkin 2022, §2.1 and App. A, E.
+    their kernel, fixed skips not at all.
+
+    Source: Zhu, Liu & Belkin 2022, §2.1 and App. A, E.
     """
     sizes = graph.sizes(width)
     positions = math.prod(input_shape[:-1])
