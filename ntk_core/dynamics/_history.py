@@ -24,14 +24,14 @@ def ended(
 ) -> Outcome:
     """The outcome of a training, by its recorded steps and losses.
 
-    ===============  ==================================================================================
+    ===============  ===============================================================================
     ``dead``         K(w₀) = 0: gradient descent changes nothing, and there is no automatic rate
     ``converged``    the last loss is at most the threshold
     ``diverged``     the last loss is not finite, or above the first
     ``stuck``        neither, and on a plateau, see :func:`on_plateau`
     ``over-budget``  none of these: the loss was still changing when the steps ran out
     ``finished``     neither dead nor diverged, without a threshold
-    ===============  ==================================================================================
+    ===============  ===============================================================================
     """
     if dead:
         return "dead"
