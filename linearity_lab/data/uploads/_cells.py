@@ -133,7 +133,9 @@ def column_of(name: str, cells: Sequence[str], lines: Sequence[int]) -> FileColu
     texts: list[str] = []
     codes = np.zeros(0, np.int32)
     if not has_too_many_texts:
-        texts = sorted(filter(None, distinct), key=_order if kind == "number" else None)
+        texts = sorted(filter(None, distinct))
+        if kind == "number":
+            texts.sort(key=_order)  # equal numbers stay in the order of their texts
         code_of = {text: code for code, text in enumerate(texts)}
         codes = np.array([code_of.get(text, -1) for text in distinct], np.int32)[indices]
     elif kind == "text":
@@ -142,7 +144,9 @@ def column_of(name: str, cells: Sequence[str], lines: Sequence[int]) -> FileColu
     # In texts only empty cells are missing.
     is_gap = missing
     if kind not in ("number", "true/false"):
-        is_gap = np.array([text == "" for text in distinct], bool)
+        is_gap = np.zeros(len(distinct), bool)
+        if "" in position:
+            is_gap[position[""]] = True
     gaps = is_gap[indices]
     first_missing = lines[int(gaps.argmax())] if gaps.any() else 0
     counts = Counter(distinct[index] for index in indices[gaps].tolist())
