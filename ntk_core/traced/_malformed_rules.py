@@ -39,9 +39,9 @@ class MalformedRule(InvalidInput):
     """A function that JAX cannot differentiate, such as by a custom rule of another shape.
 
     >>> str(MalformedRule.because(TypeError("shapes (3,) and () differ")))
-    'net: a function without a first derivative cannot be used; use operations and custom rules that JAX can \
-differentiate, with tangents and cotangents of the shapes and types of their arguments. The rule or JAX reports: \
-shapes (3,) and () differ'
+    'net: a function without a first derivative cannot be used; use operations and custom rules \
+that JAX can differentiate, with tangents and cotangents of the shapes and types of their \
+arguments. The rule or JAX reports: shapes (3,) and () differ'
     """
 
     order = "first"
