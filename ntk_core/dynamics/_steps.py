@@ -98,7 +98,7 @@ def advance(
 
 def _order_and_rows(
     state: DescentState, num_samples: int, batch: int | None, key: Array | None
-) -> tuple[Array, Array | None]:
+) -> tuple[PyTree, Array | None]:
     """Return the order of the samples and the rows of this step's batch; None for all samples.
 
     The order is drawn anew at the beginning of each epoch.
