@@ -1,10 +1,10 @@
 """Pictures of every preset or page in Chromium, with the words beside each figure.
 
-``python -m benchmarks.pictures presets FOLDER [NAME…]`` and ``… pages FOLDER [NAME…]`` write PNG files;
-of presets also ``words.txt``. ``… tabs FOLDER [NAME…]`` writes every tab of pages or presets at
-full height. ``… runs FOLDER [NAME…]`` presses Run on them and writes sheets: before, while and
-after the run, in light, dark and on a phone.
-``LINEARITY_LAB_URL`` names a running server; by default a fresh one is started.
+``python -m benchmarks.pictures presets FOLDER [NAME…]`` and ``… pages FOLDER [NAME…]`` write PNG
+files; of presets also ``words.txt``. ``… tabs FOLDER [NAME…]`` writes every tab of pages or presets
+at full height. ``… runs FOLDER [NAME…]`` presses Run on them and writes sheets: before, while and
+after the run, in light, dark and on a phone. ``LINEARITY_LAB_URL`` names a running server; by
+default a fresh one is started.
 """
 
 import argparse
@@ -31,7 +31,8 @@ WORDS = """() => {
       formula.textContent = formula.querySelector('annotation').textContent;
     return copy.textContent.trim();
   };
-  const all = [...document.querySelectorAll('[class*="-run_panel"] :is(.finding, [data-testid="stMarkdown"] p)')];
+  const words = ':is(.finding, [data-testid="stMarkdown"] p)';
+  const all = [...document.querySelectorAll(`[class*="-run_panel"] ${words}`)];
   return all.filter((each) => each.offsetParent).map(text).filter(Boolean);
 }"""
 
@@ -164,7 +165,9 @@ def tabs(browser: Browser, url: str, folder: Path, names: Sequence[str]) -> None
 
 
 def sheet(folder: Path, name: str) -> None:
-    """Join light and dark (columns) before, while and after a run (rows); a phone's screens apart."""
+    """Join light and dark (columns) before, while and after a run (rows);
+    a phone's screens apart.
+    """
     desktop = [
         [Image.open(folder / f"{name}-{theme}-{moment}.png") for theme in THEMES]
         for moment in MOMENTS

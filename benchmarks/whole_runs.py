@@ -115,9 +115,15 @@ def maps(settings: Settings) -> Row:
 
 # Presets whose first mark and end have aims, each in a process that is warmed up like a worker.
 COLD = (
-    "adding-networks", "adding-curves", "adding-adapters", "adding-many",
-    "point-worth", "point-worth-swish", "point-worth-width", "edge-of-stability",
-)  # fmt: skip
+    "adding-networks",
+    "adding-curves",
+    "adding-adapters",
+    "adding-many",
+    "point-worth",
+    "point-worth-swish",
+    "point-worth-width",
+    "edge-of-stability",
+)
 COLD_AIMS_S = {"first": 1.5, "last": 60.0}
 
 

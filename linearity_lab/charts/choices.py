@@ -77,7 +77,8 @@ def width_choice(
 ) -> Choice[int]:
     """Return a choice of finished widths, initially the largest.
 
-    Clicks on a width in a figure choose it, too. ``axis`` is that of another size that grows, such as the rank r.
+    Clicks on a width in a figure choose it, too. ``axis`` is that of another size that
+    grows, such as the rank r.
     """
     swept = axis or width_axis()
     widths = list(dict.fromkeys(point.width for point in points))

@@ -166,7 +166,8 @@ def _placed(
         middle = low + center * unit
         top = low + (center + factor * (end.height - ROW) / 2) * unit
         if is_log:
-            middle, top = 10**middle, 10**top
+            middle = 10**middle
+            top = 10**top
         places.append(Place(middle, top, abs(center - aim) > GAP))
     return ends, places
 

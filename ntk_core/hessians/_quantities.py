@@ -81,7 +81,10 @@ class LayerQuantities:
 
     def __repr__(self) -> str:
         constants = f"Q_inf {self.q_inf:.4g}, Q_L {self.q_l:.4g}, Q_221 {self.q_221:.4g}"
-        return f"LayerQuantities({len(self.layers)} hidden layers; {constants}; bound {self.bound:.4g})"
+        return (
+            f"LayerQuantities({len(self.layers)} hidden layers; {constants}; bound "
+            f"{self.bound:.4g})"
+        )
 
 
 class _Measured(NamedTuple):

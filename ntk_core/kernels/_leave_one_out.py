@@ -66,7 +66,8 @@ def leave_one_out(
         Changes and residuals; NaN where a kernel or target is not finite.
 
     >>> one, y = np.eye(2), np.array([1.0, 2.0])
-    >>> leave_one_out(one, y, one, ridge=1.0).changes[0, 0].round(3)  # at the first point, without it
+    >>> left = leave_one_out(one, y, one, ridge=1.0)
+    >>> left.changes[0, 0].round(3)  # at the first point, without it
     array([-0.5])
 
     Raises:

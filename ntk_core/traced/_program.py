@@ -113,7 +113,8 @@ class Program:
 
     >>> import jax.numpy as jnp
     >>> from ntk_core.traced import traced
-    >>> program = traced(lambda p, x: jnp.tanh(x @ p["w"]), {"w": jnp.ones((3, 2))}, jnp.ones((5, 3)))
+    >>> params, x = {"w": jnp.ones((3, 2))}, jnp.ones((5, 3))
+    >>> program = traced(lambda p, x: jnp.tanh(x @ p["w"]), params, x)
     >>> program.num_outputs, list(program.names.values())
     (2, ['w'])
     """

@@ -124,7 +124,9 @@ OUT_OF_PLACE = """() => {
     "name", ["two-norms", "optimization-without-linearity", "deep-networks", "open-questions"]
 )
 def test_presented_steps_fit_and_letters_grow(open_page, name, width, height):
-    """Long words, the widest formula, a line to draw, and the last step, before and after the answer."""
+    """Long words, the widest formula, a line to draw, and the last step,
+    before and after the answer.
+    """
     page = open_page(f"/lecture?step={name}&present=1")
     page.set_viewport_size({"width": width, "height": height})
     button(page, "Show the answer").wait_for()

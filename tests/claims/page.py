@@ -41,7 +41,7 @@ exceptional seeds at which at least one is seen with a probability of 95%. “wi
 than half as wide as the expected one. Wide fresh runs do not confirm a claim: it then has a caveat where users read it,
 and *Resolution* estimates the fresh seeds needed.
 Presets run as `linearity-lab run PRESET`.
-"""
+"""  # noqa: E501
 _COLUMNS = (
     "Claim",
     "Place",

@@ -199,11 +199,26 @@ def unusable(result: Any) -> Any:
 MADE = {"rising": rising, "flat": flat, "unusable": unusable}
 # Sweeps of every page.
 OTHER_SETTINGS = (
-    "explore", "depth-width", "hu-fig3", "hu-fig1", "adding-networks", "adding-many", "point-worth",
+    "explore",
+    "depth-width",
+    "hu-fig3",
+    "hu-fig1",
+    "adding-networks",
+    "adding-many",
+    "point-worth",
     "edge-of-stability",
-    "liu-fig1-left", "liu-table1", "bottleneck", "zhu-fig2", "liu-lazy", "richness-dial", "catapult-map",
-    "horizon-cross-entropy", "price-of-linearity", "liu-true-and-linearized", "liu-section5",
-)  # fmt: skip
+    "liu-fig1-left",
+    "liu-table1",
+    "bottleneck",
+    "zhu-fig2",
+    "liu-lazy",
+    "richness-dial",
+    "catapult-map",
+    "horizon-cross-entropy",
+    "price-of-linearity",
+    "liu-true-and-linearized",
+    "liu-section5",
+)
 
 
 def slope_of(trace: Any) -> float:

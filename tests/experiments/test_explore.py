@@ -219,8 +219,8 @@ def test_next_width_compiles_few_programs(small, caplog):
     with jax.log_compiles(), caplog.at_level("WARNING", "jax._src.dispatch"):
         compute.compute(with_settings(spec, {"widths": (7,)}), data, "width=7", Progress())
     compiled = [each for each in caplog.messages if "Finished XLA compilation of" in each]
-    # Kernel, two trainings, two programs of ‖H‖ for each of three outputs; three arrays of weights are
-    # shaped, and three shapes staged.
+    # Kernel, two trainings, two programs of ‖H‖ for each of three outputs; three arrays of weights
+    # are shaped, and three shapes staged.
     assert 3 <= len(compiled) <= 15, compiled
 
 

@@ -142,9 +142,13 @@ def test_report_of_saturated_networks_is_linear() -> None:
 
 
 NARROW = [
-    (np.float16, 1e-3), (np.float16, 1.0), (np.float16, 1e3),
-    (jnp.bfloat16, 1e-30), (jnp.bfloat16, 1.0), (jnp.bfloat16, 1e30),
-]  # fmt: skip
+    (np.float16, 1e-3),
+    (np.float16, 1.0),
+    (np.float16, 1e3),
+    (jnp.bfloat16, 1e-30),
+    (jnp.bfloat16, 1.0),
+    (jnp.bfloat16, 1e30),
+]
 
 
 def narrowed(dtype: type, scale: float) -> tuple[Callable, PyTree, PyTree, Array]:

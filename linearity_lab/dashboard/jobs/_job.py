@@ -207,7 +207,9 @@ class Job:
         return bool(self.now.points or self.now.growing)
 
     def make_way(self) -> None:
-        """End the computation and wait again; keep finished points, and partial ones of previews."""
+        """End the computation and wait again;
+        keep finished points, and partial ones of previews.
+        """
         self.leave_worker(keep=self.is_preview)
         self.computation = None
         self.now = replace(self.now, status="queued", message=MADE_WAY, remaining_s=None)

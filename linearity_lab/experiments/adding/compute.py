@@ -1,4 +1,6 @@
-"""Networks trained on several tasks from one start, and the sums of their changes; one network and width at a time."""
+"""Networks trained on several tasks from one start, and the sums of their changes;
+one network and width at a time.
+"""
 
 import itertools
 from functools import partial
@@ -61,7 +63,9 @@ def compute(spec: AddingSpec, data: Dataset, key: str, progress: Progress) -> Ad
 
 
 def parts_of(data: Dataset, num_tasks: int) -> list[Indices]:
-    """Return the training points of each task: dealt in turn, or intervals of one-dimensional inputs."""
+    """Return the training points of each task:
+    dealt in turn, or intervals of one-dimensional inputs.
+    """
     if data.input_shape == (1,):
         return list(np.array_split(np.argsort(data.x[:, 0], kind="stable"), num_tasks))
     return [np.arange(first, len(data.x), num_tasks) for first in range(num_tasks)]
@@ -180,7 +184,9 @@ def sums_of(
     x: NDArray[np.floating],
     scale: float,
 ) -> Sums:
-    """Return the outputs at ``x`` after each task and after sums of the first tasks, (k, C) each."""
+    """Return the outputs at ``x`` after each task and after sums of the first tasks,
+    (k, C) each.
+    """
     inputs = jnp.asarray(x, jnp.result_type(float))
     at_start = _outputs(net, start, vectors[0], 0.0, inputs)
     tasks = []  # f(w₀ + τ_k) of each task

@@ -1,4 +1,6 @@
-"""Networks retrained without single points, in one batch, beside the changes that their kernels predict."""
+"""Networks retrained without single points, in one batch,
+beside the changes that their kernels predict.
+"""
 
 import itertools
 from collections.abc import Callable, Mapping
@@ -118,7 +120,9 @@ class _Retrained(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """Constants of a model, and the weight of each training point: 1, or 0 for a removed one, (n,)."""
+    """Constants of a model, and the weight of each training point:
+    1, or 0 for a removed one, (n,).
+    """
 
     fixed: PyTree
     weights: Array
@@ -126,7 +130,9 @@ class Kept(NamedTuple):
 
 @dataclass(frozen=True)
 class WithoutPoints(dynamics.Model):
-    """Another model with the square loss of the kept points, L = Σ_kept ½‖F − y‖² / (number kept)."""
+    """Another model with the square loss of the kept points,
+    L = Σ_kept ½‖F − y‖² / (number kept).
+    """
 
     model: dynamics.NetworkModel
 
@@ -229,7 +235,9 @@ def _rate(
 def predicted_changes(
     net: Network, params: NetworkParams, data: Dataset, residuals: Floats
 ) -> Floats:
-    """Return the changes at test points without each training point, by regression with K(params), (n, test, C)."""
+    """Return the changes at test points without each training point, by regression with K(params),
+    (n, test, C).
+    """
     x = jnp.asarray(data.x)
     kernel = np.asarray(empirical_ntk(net, params, x), np.float64)
     cross = np.asarray(empirical_ntk(net, params, jnp.asarray(data.x_test), x), np.float64)
@@ -255,7 +263,8 @@ def _compared(predicted: Floats, retrained: Floats, is_kept: bool) -> Prediction
 
 
 def rank_correlation(predicted: Floats, retrained: Floats) -> float:
-    """Return Spearman's correlation over the first axis, the mean over all others; NaN if it is not defined.
+    """Return Spearman's correlation over the first axis, the mean over all others;
+    NaN if it is not defined.
 
     >>> one = np.array([[1.0], [2.0], [5.0]])
     >>> round(rank_correlation(one, one**3), 6)

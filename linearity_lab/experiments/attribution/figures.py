@@ -1,4 +1,6 @@
-"""How well a kernel predicts retraining: errors and ranks against width, and the changes of single points."""
+"""How well a kernel predicts retraining:
+errors and ranks against width, and the changes of single points.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -41,7 +43,9 @@ FAINT = 0.12  # opacity of the marks of other points
 
 
 def error_against_width(shown: Runs) -> Chart:
-    """Draw the relative error of K(w₀) against width, a line for each network and output, log–log."""
+    """Draw the relative error of K(w₀) against width,
+    a line for each network and output, log–log.
+    """
     names = line_names(shown.spec, shown.points)
     return sweep(
         measure_lines(shown.spec, shown.points, ERROR, names),
@@ -96,7 +100,9 @@ def kernels_against_width(shown: Runs, letter: str, output: str) -> Chart:
 def changes(
     shown: Runs, letter: str, output: str, width: int, kernel: str, chosen: int
 ) -> list[Chart]:
-    """Draw predicted against retrained changes of the first seed; those of the chosen training point stand out."""
+    """Draw predicted against retrained changes of the first seed;
+    those of the chosen training point stand out.
+    """
     point = _point_of(shown, letter, width)
     run = _kept_run(point, output)
     if run is None:  # not yet
@@ -163,8 +169,13 @@ def _add_changes(
     output: int,
     chosen: int,
 ) -> None:
-    """Draw one mark per removed point and test point; those of other points than the chosen one are faint."""
-    x, y, notes, opacity = [], [], [], []
+    """Draw one mark per removed point and test point;
+    those of other points than the chosen one are faint.
+    """
+    x = []
+    y = []
+    notes = []
+    opacity = []
     for removed, (predicted, retrained) in enumerate(
         zip(prediction.changes, run.changes, strict=True)
     ):
@@ -196,8 +207,8 @@ def training_point(
     place = 1 + sum(size > sizes[chosen] for size in sizes)
     target = ", ".join(number(value) for value in point.targets[chosen])
     finding = (
-        f"Training point {chosen}, target ({target}): number {place} of {len(sizes)} by the size of "
-        f"its changes, {number(sizes[chosen])} retrained and "
+        f"Training point {chosen}, target ({target}): number {place} of {len(sizes)} by the size "
+        f"of its changes, {number(sizes[chosen])} retrained and "
         f"{number(_size(prediction.changes[chosen]))} predicted."
     )
     rows: list[dict[str, object]] = [

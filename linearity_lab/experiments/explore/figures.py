@@ -54,7 +54,9 @@ def change_lines(points: Sequence[ExplorePoint]) -> list[Line]:
 
 
 def linear_model_line(points: Sequence[ExplorePoint]) -> list[Line]:
-    """Return ΔK of softmax(f_lin), whose own kernel is constant; nothing where it was not compared."""
+    """Return ΔK of softmax(f_lin), whose own kernel is constant;
+    nothing where it was not compared.
+    """
     dots = [
         trained_dot(point.width, run.linear_model_sup, run, "")
         for point in points
@@ -121,7 +123,9 @@ def first_run(point: ExplorePoint, output: str) -> ExploreRun | None:
 
 
 def logits(shown: Runs, output: str, width: int, index: int) -> Chart:
-    """Draw all outputs at one training point against training steps: network solid, linear model dashed."""
+    """Draw all outputs at one training point against training steps:
+    network solid, linear model dashed.
+    """
     point = shown.point(width)
     run = first_run(point, output)
     is_linear = output == "linear"
@@ -166,7 +170,8 @@ def logits(shown: Runs, output: str, width: int, index: int) -> Chart:
     )
     rows = logit_rows(run, index, titles)
     caption = [
-        f"Training point {index + 1} of {len(point.followed)}, {_own(point, index, titles)}first seed."
+        f"Training point {index + 1} of {len(point.followed)}, {_own(point, index, titles)}first "
+        "seed."
     ]
     return Chart(figure, words, rows, caption, "logits", heading, label=heading)
 
@@ -260,7 +265,10 @@ def training(shown: Runs, output: str, width: int, index: int) -> Chart:
     figure = along_training(curves, rows_of_figure)
     figure.update_layout(height=1.3 * HEIGHT)
     ends = [number(run.change[-1]) for run in point.of(output)]
-    words = f"{beginning(output_title(output))} at width {width:,}: kernel change at the end {', '.join(ends)}."
+    words = (
+        f"{beginning(output_title(output))} at width {width:,}: kernel change at the end "
+        f"{', '.join(ends)}."
+    )
     table: list[dict[str, object]] = [
         {
             "seed": run.seed,
@@ -286,7 +294,9 @@ def training(shown: Runs, output: str, width: int, index: int) -> Chart:
 
 
 def _linear_model_entries(run: ExploreRun) -> list[dict[str, float]]:
-    """Return the table entries of softmax(f_lin), one per recorded step; empty where it was not compared."""
+    """Return the table entries of softmax(f_lin), one per recorded step;
+    empty where it was not compared.
+    """
     if not run.linear_model_change:
         return [{} for _ in run.steps]
     return [{f"ΔK(t), {LINEAR_MODEL_TITLE}": change} for change in run.linear_model_change]
