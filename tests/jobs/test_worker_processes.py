@@ -130,8 +130,8 @@ def test_children_do_not_execute_the_start_script(tmp_path):
         "seen = pathlib.Path(__file__).with_name('seen')\n"
         "seen.write_text(seen.read_text() + __name__ if seen.exists() else __name__)\n"
         "if __name__ == '__main__':\n"
-        "    import multiprocessing, linearity_lab.dashboard.jobs._process\n"
-        "    child = multiprocessing.get_context('spawn').Process(target=print, args=('child',))\n"
+        "    from linearity_lab.dashboard.jobs import _process\n"
+        "    child = _process._NamedContext('pool').Process(target=print, args=('child',))\n"
         "    child.start(); child.join()\n"
         "    assert child.exitcode == 0 and sys.modules['__main__'].seen is seen\n"
     )
