@@ -101,7 +101,7 @@ def _order_and_rows(
 ) -> tuple[PyTree, Array | None]:
     """Return the order of the samples and the rows of this step's batch; None for all samples.
 
-    The order is drawn anew at the beginning of each epoch.
+    The order is drawn again at the beginning of each epoch.
     """
     if batch is None or batch >= num_samples:
         return state.order, None
