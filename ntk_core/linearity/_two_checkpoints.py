@@ -47,7 +47,7 @@ def linearity_report(
     params0: PyTree,
     params1: PyTree,
     x: traced.Inputs,
-    y: Float[ArrayLike, "n C"] | None = None,
+    y: Float[ArrayLike, "n *outputs"] | None = None,
     *,
     kernel: Literal["auto", "exact", "estimated"] = "auto",
     memory_limit: float | None = None,
@@ -75,7 +75,7 @@ def linearity_report(
             separately, or a network.
         params0, params1: the checkpoints, w₀ before training or fine-tuning and w₁ after it.
         x: inputs (n, *input_shape).
-        y: targets (n, C), for losses.
+        y: targets of the outputs' shape, (n, C) or (n, T, C), for losses.
         kernel: ``exact``, ``estimated`` from 32 random vectors with an interval, or by the number
             of inputs and outputs: exact for n C ≤ 2048.
         memory_limit: bytes for the kernels, 1 GiB by default.
