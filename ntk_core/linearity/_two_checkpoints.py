@@ -47,7 +47,7 @@ def linearity_report(
     params0: PyTree,
     params1: PyTree,
     x: traced.Inputs,
-    y: Float[ArrayLike, "n *outputs"] | None = None,
+    y: Float[ArrayLike, "n ..."] | None = None,
     *,
     kernel: Literal["auto", "exact", "estimated"] = "auto",
     memory_limit: float | None = None,
