@@ -75,7 +75,7 @@ EXCEPTIONS = {
     # Shorter forms of titles, for display, and a search for typed words.
     (
         "linearity_lab/experiments/architectures/figures.py",
-        "GROWN_AXES[grown].title.rpartition(' ')",
+        "axis.title.rpartition(' ')",
     ),
     (
         "linearity_lab/experiments/hessian/network.py",

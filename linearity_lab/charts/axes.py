@@ -93,6 +93,7 @@ GUIDE: JSON = {"guide": True}  # a slope, not data
 SEEDS: JSON = {"seeds": True}  # one mark per run
 MEANS: JSON = {"means": True}  # the mean over seeds, with its "title" without an exponent
 GHOST: JSON = {"ghost": True}  # a pale curve of an earlier figure
+LABEL: JSON = {"label": True}  # words at the end of a curve
 
 
 def is_marked(trace: go.Scatter, mark: JSON) -> bool:

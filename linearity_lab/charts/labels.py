@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import plotly.graph_objects as go
 
+from linearity_lab.charts.axes import LABEL, is_marked
 from linearity_lab.charts.style import FONT_SIZE, GUIDE_COLOR, Style
 
 MOST_CURVES = 4  # initially; more by a click in the legend
@@ -118,9 +119,6 @@ def hide(figure: go.Figure, groups: Mapping[str, str]) -> None:
         figure.update_layout(height=figure.layout.height + below, showlegend=True, legend=legend)
 
 
-LABEL_OF = "label of "  # beginning of the name of its trace
-
-
 class Place(NamedTuple):
     """Place of a label, in units of the vertical axis.
 
@@ -174,7 +172,7 @@ def _placed(
 
 def respaced(figure: go.Figure, factor: float) -> None:
     """Move the labels at the ends of curves apart again, for letters ``factor`` times as large."""
-    labels = [trace for trace in figure.data if (trace.name or "").startswith(LABEL_OF)]
+    labels = [trace for trace in figure.data if is_marked(trace, LABEL)]
     if not labels or figure.layout.yaxis.range is None:
         return
     ends = []
@@ -225,7 +223,8 @@ def add_end_labels(figure: go.Figure, ends: Sequence[End], *, log_x: bool = True
             hoverinfo="skip",
             showlegend=False,
             legendgroup=end.group or None,
-            name=f"{LABEL_OF}{end.rows[0]}",
+            name=f"label of {end.rows[0]}",
+            meta=LABEL,
         )
     figure.update_layout(margin={"r": GAP + math.ceil(max(end.width for end in ends))})
     labelled = {end.group for end in ends if end.group}

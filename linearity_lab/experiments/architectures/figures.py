@@ -12,7 +12,7 @@ from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.choices import Choice, output_choice
 from linearity_lab.charts.figure import Figure, Shown
 from linearity_lab.charts.labels import MOST_CURVES, hide
-from linearity_lab.charts.lines import GROWN_AXES, Line, Measure, trained_dot, width_axis
+from linearity_lab.charts.lines import GROWN_AXES, Axis, Line, Measure, trained_dot, width_axis
 from linearity_lab.charts.style import FONT_SIZE, GUIDE_COLOR, Style, compared_styles, distinct
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.experiments.architectures.point import (
@@ -338,7 +338,7 @@ def _styles(shown: Runs, output: str) -> Styles:
 
 def _outputs(shown: Runs) -> list[str | Choice]:
     grown = grown_size(shown.spec.architectures)
-    against = GROWN_AXES[grown].title.rpartition(" ")[0] if grown in GROWN_AXES else "width"
+    against = _without_symbol(GROWN_AXES[grown]) if grown in GROWN_AXES else "width"
     return [f"Against {against}, with the", output_choice(shown.spec.outputs, 160)]
 
 
@@ -365,7 +365,12 @@ def _kernel_widths(shown: Runs, output: str) -> list[str | Choice]:
     swept = GROWN_AXES.get(grown_size(shown.spec.architectures), width_axis())
     title = beginning(swept.title)
     widths = Choice("shown_width", title, kept, width_label, 110, begins=-1, axis=swept.word)
-    return [f"Kernels K at {swept.title.rpartition(' ')[0]}", widths]
+    return [f"Kernels K at {_without_symbol(swept)}", widths]
+
+
+def _without_symbol(axis: Axis) -> str:
+    """Return the title of an axis without the symbol at its end."""
+    return axis.title.rpartition(" ")[0]
 
 
 def _points_of_width(shown: Runs, output: str, width: int = 0) -> list[ArchitecturesPoint]:

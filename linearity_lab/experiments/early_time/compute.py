@@ -105,7 +105,7 @@ class _Task(NamedTuple):
 
 
 class _PointSoFar:
-    """What is known of a point while its networks are computed.
+    """Runs and measures of a point whose networks are being computed.
 
     Attributes:
         ratio: of the covariance of the inputs, Tr Σ²/d.
