@@ -145,10 +145,10 @@ def against_width(points: HorizonPoints, spec: HorizonSpec, of: str) -> Chart:
     )
     for each in found:
         if never := each.never:
-            shares = {}
-            for at in dict.fromkeys(width for width, _ in never):
-                ends = [run.last_difference for width, run in never if width == at]
-                shares[at] = mean(ends).value
+            ends: dict[float, list[float]] = {}  # width → how far its runs differ at the end
+            for width, run in never:
+                ends.setdefault(width, []).append(run.last_difference)
+            shares = {width: mean(differences).value for width, differences in ends.items()}
             _add_never(chart, relative, shares, each.style)
     return chart
 
@@ -160,7 +160,8 @@ def _add_never(
     width → how far their outputs differ at the end.
     """
     figure = chart.figure
-    drawn = [dot.value for each in lines for dot in each.dots if math.isfinite(dot.value)]
+    values = [dot.value for line in lines for dot in line.dots]
+    drawn = list(filter(math.isfinite, values))
     top = ABOVE * max(drawn, default=1.0)
     low = min(figure.layout.yaxis.range[0], 0.0) if drawn else -0.3
     figure.add_scatter(

@@ -146,7 +146,9 @@ def _mean_norm(
         norms.append(_norm_of(net, params, x[index % len(x)]))
     if not norms:
         return math.nan, True
-    return float(np.mean([each.value for each in norms])), all(each.converged for each in norms)
+    mean = float(np.mean([each.value for each in norms]))
+    have_converged = all(each.converged for each in norms)
+    return mean, have_converged
 
 
 def _ball_eigenvalue(

@@ -153,8 +153,10 @@ def overlay(runs: Runs, axis: ComparedAxis, measure: str, line: LineKey | None) 
         return replace(chart, caption=[chart.takeaway, *chart.caption])
     curves = []
     for style, rows in found:
-        for seed in dict.fromkeys(row["seed"] for row in rows):
-            of_seed = [row for row in rows if row["seed"] == seed]
+        by_seed: dict[int | None, list[Values]] = {}
+        for row in rows:
+            by_seed.setdefault(row["seed"], []).append(row)
+        for seed, of_seed in by_seed.items():
             x = [row[axis.column] for row in of_seed]
             y = [row[measure] for row in of_seed]
             curves.append(Curve(style, x, y, title, seed))
@@ -254,9 +256,8 @@ def _figure(figures: Figures, results: Sequence[ResultValue]) -> None:
     all_lines = lines_of(runs, how)
     of_each = [lines_of([run], how) for run in runs]
     # A line that only some runs have would hide the others.
-    lines: list[LineKey | None] = [
-        line for line in all_lines if all(line in of_run for of_run in of_each)
-    ]
+    of_all = set(all_lines).intersection(*of_each)
+    lines: list[LineKey | None] = [line for line in all_lines if line in of_all]
     if len(all_lines) > 1:
         lines.append(None)
 
@@ -289,7 +290,8 @@ def _figure(figures: Figures, results: Sequence[ResultValue]) -> None:
         st.caption(f"Imported from a file, not computed here: run {', '.join(imported)}.")
     # Below, so that the figure is complete on the first screen.
     rows = []
-    for title, texts in differing([result.spec for result in results]).items():
+    specs = [result.spec for result in results]
+    for title, texts in differing(specs).items():
         values = [text or "–" for text in texts]
         rows.append({"Setting": title} | dict(zip(LETTERS, values, strict=False)))
     words_table(rows, "Settings that differ")
