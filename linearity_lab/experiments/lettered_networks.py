@@ -12,6 +12,7 @@ from linearity_lab.runs import Outcome, SweepSpec, Value, columns, point_key
 from linearity_lab.runs.columns import Column
 from ntk_core.fits import exponent_line, fit_runs
 from ntk_core.networks.choices import OUTPUTS, almost_everywhere
+from ntk_core.progress import Progress
 
 LETTERS = "ABCD"  # names of the networks
 
@@ -125,6 +126,30 @@ class NetworkPoint(TrainedPoint[Run], Generic[Run]):
 
     if TYPE_CHECKING:  # a field of the subclasses, which order them
         network: str
+
+
+Point = TypeVar("Point", bound=NetworkPoint[Any])
+
+
+def point_of_runs(
+    spec: TrainedNetworks,
+    progress: Progress,
+    run: Callable[[str, int, Progress], Run],
+    point: Callable[[tuple[Run, ...]], Point],
+) -> Point:
+    """Compute the runs of a point, and show it after each of them.
+
+    Args:
+        run: (output, seed, progress) ↦ one run.
+        point: the runs so far ↦ the point.
+    """
+    plan = list(itertools.product(spec.outputs, spec.seeds))
+    runs: tuple[Run, ...] = ()
+    for index, (output, seed) in enumerate(plan):
+        of_run = progress.part(index, len(plan))
+        runs = (*runs, run(output, seed, of_run))
+        of_run.show(point(runs))
+    return point(runs)
 
 
 def runs_of(

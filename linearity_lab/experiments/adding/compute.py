@@ -2,7 +2,6 @@
 one network and width at a time.
 """
 
-import itertools
 from functools import partial
 from typing import NamedTuple
 
@@ -19,6 +18,7 @@ from linearity_lab.experiments.adding.point import (
     AddingRun,
     AddingSpec,
 )
+from linearity_lab.experiments.lettered_networks import point_of_runs
 from linearity_lab.experiments.train_options import train_options
 from linearity_lab.networks.build import build_network
 from linearity_lab.runs import Outcome
@@ -41,25 +41,19 @@ def compute(spec: AddingSpec, data: Dataset, key: str, progress: Progress) -> Ad
     net = build_network(spec.networks[letter], width, data.num_outputs, "linear")
     num_params = net.num_params(data.input_shape, only_trained=True)
     is_curve = spec.is_curve
-    runs: list[AddingRun] = []
 
-    def point() -> AddingPoint:
+    def point(runs: tuple[AddingRun, ...]) -> AddingPoint:
         return AddingPoint(
             network=letter,
             width=width,
             num_params=num_params,
-            runs=tuple(runs),
+            runs=runs,
             x=_row(data.x_test[:KEPT_POINTS]) if is_curve else (),
             x_train=tuple(_row(data.x[part]) for part in parts) if is_curve else (),
             y_train=tuple(_row(data.y[part]) for part in parts) if is_curve else (),
         )
 
-    plan = list(itertools.product(spec.outputs, spec.seeds))
-    for index, (output, seed) in enumerate(plan):
-        of_run = progress.part(index, len(plan))
-        runs.append(_run(spec, data, key, output, seed, of_run))
-        of_run.show(point())
-    return point()
+    return point_of_runs(spec, progress, partial(_run, spec, data, key), point)
 
 
 def parts_of(data: Dataset, num_tasks: int) -> list[Indices]:

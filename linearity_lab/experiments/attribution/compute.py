@@ -2,7 +2,6 @@
 beside the changes that their kernels predict.
 """
 
-import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +24,7 @@ from linearity_lab.experiments.attribution.point import (
     AttributionSpec,
     Prediction,
 )
+from linearity_lab.experiments.lettered_networks import point_of_runs
 from linearity_lab.experiments.train_options import train_options
 from linearity_lab.networks.build import build_network
 from linearity_lab.runs import Outcome
@@ -47,25 +47,19 @@ def compute(spec: AttributionSpec, data: Dataset, key: str, progress: Progress) 
     num_params = net.num_params(data.input_shape, only_trained=True)
     inputs = np.asarray(data.x[: spec.num_removed], np.float64).reshape(spec.num_removed, -1)
     targets = np.asarray(data.y[: spec.num_removed], np.float64)
-    runs: list[AttributionRun] = []
 
-    def point() -> AttributionPoint:
+    def point(runs: tuple[AttributionRun, ...]) -> AttributionPoint:
         return AttributionPoint(
             network=letter,
             width=width,
             num_params=num_params,
-            runs=tuple(runs),
+            runs=runs,
             removed=_rounded(inputs) if inputs.shape[1] <= LARGEST_INPUT else (),
             targets=_rounded(targets),
             input_shape=data.input_shape,
         )
 
-    plan = list(itertools.product(spec.outputs, spec.seeds))
-    for index, (output, seed) in enumerate(plan):
-        of_run = progress.part(index, len(plan))
-        runs.append(_run(spec, data, key, output, seed, of_run))
-        of_run.show(point())
-    return point()
+    return point_of_runs(spec, progress, partial(_run, spec, data, key), point)
 
 
 def _run(
