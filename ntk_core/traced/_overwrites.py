@@ -6,18 +6,16 @@ XLA converts such a scatter to a ``map``, and aborts the process if the array is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, subjaxprs
-from jaxtyping import PyTree
 
 from ntk_core.traced._views import aval_of
-from ntk_core.traced._walk import Value, evaluated_alone, value_of, walk
+from ntk_core.traced._walk import Rewritten, Value, evaluated_alone, value_of, walk
 
 
 def overwrites(jaxpr: Jaxpr) -> bool:
@@ -51,16 +49,12 @@ def _written(eqn: JaxprEqn, old: Array, new: Array) -> Array:
     return jnp.reshape(found, old.shape)
 
 
-@dataclass(frozen=True)
-class Plain:
-    """A function without such scatters; equal for equal functions, as compiled programs need."""
+class Plain(Rewritten):
+    """A function without such scatters."""
 
-    function: Callable[[PyTree, Array], PyTree]
-
-    def __call__(self, params: PyTree, x: Array) -> PyTree:
-        closed, outputs = jax.make_jaxpr(self.function, return_shape=True)(params, x)
-        found = _evaluated(closed.jaxpr, closed.consts, *jax.tree.leaves((params, x)))
-        return jax.tree.unflatten(jax.tree.structure(outputs), found)
+    @staticmethod
+    def evaluated(jaxpr: Jaxpr, consts: Sequence[Value], *inputs: Value) -> list[Value]:
+        return _evaluated(jaxpr, consts, *inputs)
 
 
 def _evaluated(jaxpr: Jaxpr, consts: Sequence[Value], *inputs: Value) -> list[Value]:

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, subjaxprs
-from jaxtyping import PyTree
 
 from ntk_core.traced._views import aval_of, shape_of
-from ntk_core.traced._walk import Value, evaluated_alone, value_of, walk
+from ntk_core.traced._walk import Rewritten, Value, evaluated_alone, value_of, walk
 
 MOST_OFFSETS = 49  # of a kernel, whose patches are copies of the inputs; our choice
 
@@ -39,9 +37,8 @@ def _is_plain(eqn: JaxprEqn) -> bool:
     return not is_grouped and not is_transposed and offsets <= MOST_OFFSETS
 
 
-@dataclass(frozen=True)
-class ByPatches:
-    """A function without convolutions; equal for equal functions, as compiled programs need.
+class ByPatches(Rewritten):
+    """A function without convolutions.
 
     >>> apply = lambda w, x: jax.lax.conv(x, w, (1,), "VALID")
     >>> ByPatches(apply)(jnp.ones((1, 1, 2)), jnp.array([[[1.0, 2.0, 4.0]]])).tolist()
@@ -50,12 +47,9 @@ class ByPatches:
     Source: our choice; docs/decisions/0005-hessian-norms.md.
     """
 
-    function: Callable[[PyTree, Array], PyTree]
-
-    def __call__(self, params: PyTree, x: Array) -> PyTree:
-        closed, outputs = jax.make_jaxpr(self.function, return_shape=True)(params, x)
-        found = _evaluated(closed.jaxpr, closed.consts, *jax.tree.leaves((params, x)))
-        return jax.tree.unflatten(jax.tree.structure(outputs), found)
+    @staticmethod
+    def evaluated(jaxpr: Jaxpr, consts: Sequence[Value], *inputs: Value) -> list[Value]:
+        return _evaluated(jaxpr, consts, *inputs)
 
 
 def _evaluated(jaxpr: Jaxpr, consts: Sequence[Value], *inputs: Value) -> list[Value]:

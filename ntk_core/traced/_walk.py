@@ -4,11 +4,15 @@ what a reader knows of operands becomes what it knows of results.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import jax
+from jax import Array
 from jax.extend.core import DropVar, Jaxpr, JaxprEqn, Literal, Var
+from jaxtyping import PyTree
 
 Known = TypeVar("Known")
 Value = Any  # an array of JAX or NumPy; None for a dropped result
@@ -58,3 +62,23 @@ def evaluated_alone(jaxpr: Jaxpr, eqn: JaxprEqn, operands: Sequence[Value]) -> l
     alone = jaxpr.replace(constvars=[], invars=list(values), outvars=kept, eqns=[eqn])
     found = iter(jax.core.eval_jaxpr(alone, (), *values.values()))
     return [None if isinstance(var, DropVar) else next(found) for var in eqn.outvars]
+
+
+@dataclass(frozen=True)
+class Rewritten(ABC):
+    """A function whose program is evaluated by other operations.
+
+    Equal for equal functions, as compiled programs need.
+    """
+
+    function: Callable[[PyTree, Array], PyTree]
+
+    def __call__(self, params: PyTree, x: Array) -> PyTree:
+        closed, outputs = jax.make_jaxpr(self.function, return_shape=True)(params, x)
+        found = self.evaluated(closed.jaxpr, closed.consts, *jax.tree.leaves((params, x)))
+        return jax.tree.unflatten(jax.tree.structure(outputs), found)
+
+    @staticmethod
+    @abstractmethod
+    def evaluated(jaxpr: Jaxpr, consts: Sequence[Value], *inputs: Value) -> list[Value]:
+        """Return the outputs of a program by the other operations."""
