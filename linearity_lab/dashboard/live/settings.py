@@ -120,9 +120,7 @@ def start_places() -> list[float]:
 
 
 def fit(values: tuple[float, float]) -> tuple[float, float]:
-    """Return scale and shift that move a target from [−1,
-    1] into the values of an output function.
-    """
+    """Return scale and shift that move a target from [−1, 1] into the values of an output."""
     lower, upper = values
     if math.isfinite(lower) and math.isfinite(upper):
         # Nine tenths of the range, so that a finite weight reaches each value.
@@ -212,14 +210,14 @@ def _chosen(name: str) -> Callable[[str], object]:
 
 def _points(text: str) -> LivePoints:
     pairs = []
-    is_inside = True
+    are_inside = True
     for pair in text[:MOST_TEXT].split(","):
         numbers = tuple(_number(part) for part in pair.split(":"))
-        is_pair = len(numbers) == 2
-        if not is_pair or abs(numbers[0]) > REACH or abs(numbers[1]) > HEIGHT:
-            is_inside = False
+        # Comparisons with NaN are false: only what is surely inside counts.
+        if len(numbers) != 2 or not (abs(numbers[0]) <= REACH and abs(numbers[1]) <= HEIGHT):
+            are_inside = False
         pairs.append(numbers)
-    if not is_inside or len(pairs) > MOST_POINTS or len(text) > MOST_TEXT:
+    if not are_inside or len(pairs) > MOST_POINTS or len(text) > MOST_TEXT:
         allowed = (
             f"1 to {MOST_POINTS} pairs such as -1:0.5,1:-0.5, x within ±{REACH:g} and y "
             f"within ±{HEIGHT:g}"
