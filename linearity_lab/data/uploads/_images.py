@@ -1,7 +1,8 @@
 """Images in folders: exact pixels from 0 to 1, or a refusal that names the image.
 
 PNG, JPEG and BMP contain 8 bits or fewer for each channel, or 16 in gray PNG. Pillow drops the low
-byte of 16-bit colors, so these are refused. Values are divided by the largest of their depth.
+byte of 16-bit colors, and rounds 5-bit colors of BMP, so these are refused. Values are divided by
+the largest of their depth. Averages of opaque images are rounded to bytes.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp")
 _FORMATS = ("PNG", "JPEG", "BMP")
 _ORIENTATION = 0x0112  # tag of EXIF
+_OLD_PROFILE = "Raw profile type APP1"  # EXIF in PNG before its eXIf chunk; not read by Pillow
 _SIDEWAYS = (5, 6, 7, 8)  # orientations that exchange width and height
 _GRAY_16 = ("I;16", "I;16B", "I;16L", "I")
 _GRAY = ("1", "L", "LA", *_GRAY_16)
@@ -126,7 +128,7 @@ def _alpha(image: Image, data: bytes, name: str) -> NDArray[np.uint8] | None:
 def _pixels(
     image: Image, alpha: NDArray[np.uint8] | None, side: int, gray: bool, background: str
 ) -> NDArray[np.float32]:
-    """Return the pixels of an image of at most 8 bits; averages are rounded to bytes."""
+    """Return the pixels of an image of at most 8 bits."""
     from PIL import Image as Images
 
     if alpha is not None:
@@ -134,7 +136,9 @@ def _pixels(
         if background:
             weight = alpha[..., None] / 255
             values = weight * values + (1 - weight) * BACKGROUNDS[background]
-        image = Images.fromarray(np.rint(values).astype(np.uint8), "RGB")
+        if ((alpha > 0) & (alpha < 255)).any():
+            return _mixed_pixels(values / 255, side, gray)
+        image = Images.fromarray(values.astype(np.uint8), "RGB")
     converted = image.convert("L" if gray else "RGB")
     if side:
         converted = converted.resize((side, side), Images.Resampling.BOX)
@@ -142,19 +146,36 @@ def _pixels(
     return averaged.astype(np.float32) / np.float32(255)
 
 
+def _mixed_pixels(values: NDArray[np.float64], side: int, gray: bool) -> NDArray[np.float32]:
+    """Return pixels from colors (height, width, 3) between the image and its background.
+
+    They are no whole bytes, so nothing is rounded.
+    """
+    if gray:
+        values = values @ np.asarray([[0.299], [0.587], [0.114]])  # ITU-R 601, as Pillow
+    if side:
+        channels = [_averaged(values[..., index], side) for index in range(values.shape[-1])]
+        values = np.stack(channels, axis=-1)
+    return values.astype(np.float32)
+
+
+def _averaged(values: NDArray[np.float64], side: int) -> NDArray[np.float32]:
+    """Average one channel (height, width) to ``side`` × ``side``."""
+    from PIL import Image as Images
+
+    channel = Images.fromarray(values.astype(np.float32), "F")
+    return np.asarray(channel.resize((side, side), Images.Resampling.BOX))
+
+
 def _deep_pixels(
     image: Image, alpha: NDArray[np.uint8] | None, side: int, background: str
 ) -> NDArray[np.float32]:
     """Return the pixels (height, width, 1) of a 16-bit gray image."""
-    from PIL import Image as Images
-
     values = np.asarray(image).astype(np.float64) / 65535
     if alpha is not None and background:
         values = np.where(alpha > 0, values, BACKGROUNDS[background] / 255)
-    if side:
-        averaged = Images.fromarray(values.astype(np.float32), "F")
-        values = np.asarray(averaged.resize((side, side), Images.Resampling.BOX))
-    return values[..., None].astype(np.float32)
+    pixels = _averaged(values, side) if side else values.astype(np.float32)
+    return pixels[..., None]
 
 
 def _opened(data: bytes, name: str, limits: Limits) -> Image:
@@ -180,7 +201,7 @@ def _depth(data: bytes, image: Image, name: str) -> int:
     if getattr(image, "is_animated", False):
         raise InvalidInput("file", f"{name}, of several frames", "images of one frame")
     if image.format == "BMP":
-        _refuse_fourth_channel(data, image, name)
+        _refuse_other_bmp(data, image, name)
     if image.format != "PNG":
         return 8
     header = _png(data, name)
@@ -194,9 +215,15 @@ def _depth(data: bytes, image: Image, name: str) -> int:
     return 16
 
 
-def _refuse_fourth_channel(data: bytes, image: Image, name: str) -> None:
-    """Refuse BMP of 32 bits whose fourth bytes, which Pillow drops, may be the opacity."""
+def _refuse_other_bmp(data: bytes, image: Image, name: str) -> None:
+    """Refuse BMP of 16 bits, and of 32 bits whose fourth bytes may be the opacity.
+
+    Pillow rounds the former and drops the latter.
+    """
     bits = int.from_bytes(data[_BMP_BITS : _BMP_BITS + 2], "little")
+    if bits == 16:
+        given = f"{name}, a BMP image of 16 bits"
+        raise InvalidInput("file", given, "PNG images, or BMP of 24 bits")
     if image.mode != "RGB" or bits != 32:
         return
     start = int.from_bytes(data[_BMP_START : _BMP_START + 4], "little")
@@ -245,6 +272,9 @@ def _orientation(data: bytes, image: Image, name: str) -> int:
         found = image.getexif().get(_ORIENTATION, 1)
     except Exception:
         raise _broken(name) from None
+    if _OLD_PROFILE in image.info:
+        given = f"{name}, whose text {_OLD_PROFILE!r} may state an orientation"
+        raise InvalidInput("file", given, "images saved again, with an eXIf chunk or none")
     return found if found in range(1, 9) else 1
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 from linearity_lab.data.uploads import clean_upload, parse_upload, suggested_choices
 from ntk_core.errors import InvalidInput
@@ -100,6 +101,34 @@ def test_a_fourth_channel_of_bmp_is_refused():
         inputs(files)
 
 
+def test_colors_of_5_bits_are_refused():
+    header = struct.pack("<IiiHHIIiiII", 40, 8, 8, 1, 16, 0, 128, 0, 0, 0, 0)
+    rows = RNG.integers(0, 2**15, (6, 8, 8)).astype("<u2")
+    files = [b"BM" + struct.pack("<IHHI", 182, 0, 0, 54) + header + each.tobytes() for each in rows]
+    assert Image.open(io.BytesIO(files[0])).size == (8, 8)
+    with pytest.raises(InvalidInput, match="BMP image of 16 bits"):
+        inputs(folders(files, "bmp"))
+
+
+def test_orientations_in_old_texts_are_refused():
+    text = PngInfo()
+    text.add_text("Raw profile type APP1", "\nAPP1\n 4\n45786966\n")
+    pixels = Image.fromarray(RNG.integers(0, 256, (8, 8), dtype=np.uint8))
+    with pytest.raises(InvalidInput, match="may state an o"):
+        inputs(folders([saved(pixels, pnginfo=text)] * 6))
+
+
+def test_half_transparent_grays_are_averaged_without_rounding():
+    pixels = RNG.integers(0, 256, (6, 8, 8, 4), dtype=np.uint8)
+    data = folders([saved(Image.fromarray(each, "RGBA")) for each in pixels])
+    weight = pixels[..., 3] / 255
+    gray = pixels[..., :3] @ [0.299, 0.587, 0.114] / 255
+    full = weight * gray + 1 - weight
+    expected = full.reshape(6, 4, 2, 4, 2).mean((2, 4))
+    found = inputs(data, background="white", gray=True, side=4)
+    np.testing.assert_allclose(found[..., 0], expected, atol=1e-6)
+
+
 @pytest.mark.parametrize(("color", "channels"), [(2, 3), (4, 2), (6, 4)])
 def test_16_bits_with_color_or_alpha_are_refused(color, channels):
     pixels = RNG.integers(0, 65536, (8, 8, channels)).astype(">u2")
@@ -143,7 +172,7 @@ def test_transparent_pixels_are_refused_or_show_the_background(mode, background)
         full = np.asarray(Image.open(io.BytesIO(data)).convert("RGBA"), float) / 255
         alpha = full[..., 3:]
         expected = alpha * full[..., :3] + (1 - alpha) * (background == "white")
-        np.testing.assert_allclose(image, expected, atol=0.51 / 255)
+        np.testing.assert_allclose(image, expected, atol=1e-6)
 
 
 def test_palettes_of_several_opacities_show_the_background():
@@ -159,7 +188,7 @@ def test_palettes_of_several_opacities_show_the_background():
     found = inputs(folders(files), background="white", gray=False)
     weight = (opacities / 255)[indices][..., None]
     expected = weight * colors[indices] / 255 + 1 - weight
-    np.testing.assert_allclose(found, expected, atol=0.51 / 255)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("orientation", [3, 6, 8])
@@ -171,7 +200,7 @@ def test_transparent_images_are_turned_with_their_alpha(orientation):
     turned = np.stack([TURNS[orientation](each) for each in pixels]) / 255
     expected = turned[..., 3:] * turned[..., :3]
     found = inputs(data, side=0, background="black", gray=False)
-    np.testing.assert_allclose(found, expected, atol=0.51 / 255)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 def test_opaque_alpha_changes_nothing():
