@@ -11,7 +11,7 @@ from jaxtyping import Float, Key, PyTree
 
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._compiled import with_layers
-from ntk_core.hessians._lanczos import lanczos_quadrature
+from ntk_core.hessians._lanczos import ROUNDING, lanczos_quadrature
 from ntk_core.hessians._operator import (
     check_request,
     operator,
@@ -39,7 +39,7 @@ class SpectralDensity:
 
     Attributes:
         nodes: quadrature nodes of each probe, (num_probes, num_steps).
-        weights: their weights; each row sums to 1.
+        weights: their weights; each row sums to 1. Nodes equal to rounding have equal weights.
         dimension: of the small space, the number of eigenvalues that may differ from zero; the
             other num_parameters - dimension eigenvalues of the full Hessian are exactly 0.
         num_parameters: p, of the trained weights.
@@ -69,8 +69,8 @@ class SpectralDensity:
         """Density at ``grid``, each node smoothed to a Gaussian of deviation ``bandwidth``;
         integrates to 1.
         """
-        if not bandwidth > 0:
-            raise InvalidInput("bandwidth", bandwidth, "a number above 0")
+        if not 0 < bandwidth < math.inf:
+            raise InvalidInput("bandwidth", bandwidth, "a finite number above 0")
         distance = (np.asarray(grid)[:, None] - self.nodes.ravel()) / bandwidth
         peaks = np.exp(-(distance**2) / 2) / (bandwidth * math.sqrt(2 * math.pi))
         return peaks @ self.weights.ravel() / len(self.nodes)
@@ -134,9 +134,22 @@ def hessian_density(
     trained, _ = moving_of(net, params)
     removed = _num_removed_edges(net, params)
     num_parameters = sum(leaf.size for leaf in jax.tree.leaves(trained)) - removed
-    return SpectralDensity(
-        np.asarray(nodes), np.asarray(weights), int(dimension) - removed, num_parameters
-    )
+    nodes, weights = np.asarray(nodes), np.asarray(weights)
+    shared = np.stack([_shared(*probe) for probe in zip(nodes, weights, strict=True)])
+    return SpectralDensity(nodes, shared, int(dimension) - removed, num_parameters)
+
+
+def _shared(
+    nodes: Float[np.ndarray, " steps"], weights: Float[np.ndarray, " steps"]
+) -> Float[np.ndarray, " steps"]:
+    """Give nodes that are equal to rounding equal shares of their weight.
+
+    Eigenvectors of equal nodes are not unique, so rounding decides how they divide their weight.
+    """
+    apart = ROUNDING * np.finfo(nodes.dtype).eps * np.abs(nodes).max()
+    # The nodes ascend: a new group begins where the next node is further away.
+    group = np.cumsum(np.diff(nodes, prepend=nodes[0]) > apart)
+    return (np.bincount(group, weights) / np.bincount(group))[group].astype(weights.dtype)
 
 
 def _num_removed_edges(net: Model, params: PyTree) -> int:

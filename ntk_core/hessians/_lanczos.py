@@ -31,6 +31,7 @@ MatVec = Callable[[Array], Array]
 
 STEPS_BETWEEN_CHECKS = 4  # an eigendecomposition of T costs about one step on small networks
 SMALLEST_CHECK = 32
+ROUNDING = 100  # times eps and the norm: remainders and distances of nodes below are rounding
 ROWS_AT_ONCE = 8  # of the basis; with 10⁵ entries each they fit into a core's cache
 
 
@@ -190,7 +191,7 @@ def step(matvec: MatVec, project: MatVec, tridiagonal: Tridiagonal, spare: Array
     w = project(_orthogonal(w, basis, index + 1))
     beta = _length(w)
     scale = jnp.maximum(jnp.max(jnp.abs(diagonal)), jnp.max(off_diagonal))
-    invariant = beta <= 100 * jnp.finfo(w.dtype).eps * scale  # the remainder is rounding
+    invariant = beta <= ROUNDING * jnp.finfo(w.dtype).eps * scale
 
     def fresh(_: Array) -> Array:
         # A different vector per step, without compiling a generator.
@@ -228,7 +229,7 @@ def _orthogonal(
         size = ROWS_AT_ONCE
         num_parts = -(-num_rows // size)  # rounded up
 
-    def without(index: Array, w: Array) -> Array:
+    def without(index: Array | int, w: Array) -> Array:
         # The last part starts earlier instead of exceeding the basis; repeated removal is harmless.
         rows = lax.dynamic_slice_in_dim(basis, index % num_parts * size, size)
         return w - (rows @ w) @ rows
