@@ -148,16 +148,20 @@ def _network(name: str, is_small: bool) -> tuple[Network, tuple[int, ...]]:
     return networks[name]
 
 
-def main(revision: str, rounds: int = 7) -> None:
-    """Compare kernels and Hessian norms with those of an earlier commit."""
-    from benchmarks.__main__ import keep
+def main(revision: str, rounds: int = 7, networks: list[str] | None = None) -> None:
+    """Compare kernels and Hessian norms with those of an earlier commit.
+
+    Args:
+        networks: of :data:`NAMES`; all by default. The committed result keeps its other rows.
+    """
+    from benchmarks.__main__ import RESULTS, keep, with_earlier_rows
 
     conditions = environment()
     watch = Watch()
     rows = list[Row]()
     with earlier(revision) as before:
         trees = {"before": before, "now": ROOT}
-        for name, what in product(NAMES, QUANTITIES):
+        for name, what in product(networks or NAMES, QUANTITIES):
             case = name, what, "own", False, WARM_S
             turns = [
                 {side: isolated(first_call, *case, tree=at) for side, at in trees.items()}
@@ -172,12 +176,16 @@ def main(revision: str, rounds: int = 7) -> None:
                     turn["now"][clock] / turn["before"][clock] for turn in turns
                 )
             rows.append(row)
-    found = {
+    found: Row = {
         "environment": conditions,
         "load": {**watch.note(), "forced": False},
         "revision": revision,
+        "rounds": rounds,
+        "rows": rows,
     }
-    keep("before", {**found, "rounds": rounds, "rows": rows}, False)
+    if networks:
+        found = with_earlier_rows(found, RESULTS / "before.json", "network")
+    keep("before", found, False)
 
 
 def _gpt() -> tuple[Any, PyTree, jax.Array]:
