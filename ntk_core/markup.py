@@ -36,7 +36,7 @@ def shown_parts(value: object, with_figure: bool) -> list[Part]:
     raise NotImplementedError(f"no display of {type(value).__name__}")
 
 
-class Shown:
+class Displayed:
     """Displays a value as several parts: HTML and Plotly figures, see :func:`shown_parts`."""
 
     def _repr_html_(self) -> str:

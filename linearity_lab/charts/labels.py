@@ -119,7 +119,7 @@ def hide(figure: go.Figure, groups: Mapping[str, str]) -> None:
         figure.update_layout(height=figure.layout.height + below, showlegend=True, legend=legend)
 
 
-class Place(NamedTuple):
+class LabelPlace(NamedTuple):
     """Place of a label, in units of the vertical axis.
 
     Attributes:
@@ -135,7 +135,7 @@ class Place(NamedTuple):
 
 def _placed(
     figure: go.Figure, ends: Sequence[End], factor: float = 1.0
-) -> tuple[Sequence[End], list[Place]]:
+) -> tuple[Sequence[End], list[LabelPlace]]:
     """Return the ends with the rows that fit, and the places of their labels.
 
     Letters are ``factor`` times as large as usual.
@@ -166,7 +166,7 @@ def _placed(
         if is_log:
             middle = 10**middle
             top = 10**top
-        places.append(Place(middle, top, abs(center - aim) > GAP))
+        places.append(LabelPlace(middle, top, abs(center - aim) > GAP))
     return ends, places
 
 

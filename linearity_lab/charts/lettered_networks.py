@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from linearity_lab.charts.choices import Choice
-from linearity_lab.charts.lines import GROWN_AXES, Axis, Line, Measure, width_axis
+from linearity_lab.charts.lines import GROWN_AXES, Axis, Line, RunNumber, width_axis
 from linearity_lab.charts.style import Style, network_style, output_title
 from linearity_lab.experiments.lettered_networks import NetworkPoint, Run, TrainedNetworks, runs_of
 from linearity_lab.networks.differences import differences
@@ -91,7 +91,7 @@ def line_names(spec: ComparedNetworks, points: Sequence[LetteredPoint]) -> list[
 def measure_lines(
     spec: ComparedNetworks,
     points: Sequence[NetworkPoint[Run]],
-    measure: Measure[Run],
+    measure: RunNumber[Run],
     names: Sequence[tuple[str, str]],
 ) -> list[Line]:
     """Return the measure of all runs against width,

@@ -163,7 +163,7 @@ Run = TypeVar("Run", bound=SeededRun)
 
 
 @dataclass(frozen=True)
-class Measure(Generic[Run]):
+class RunNumber(Generic[Run]):
     """One number per run."""
 
     title: str  # of the vertical axis

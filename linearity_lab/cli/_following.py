@@ -148,7 +148,7 @@ def conclude(ended: Ended, interruption: Interruption) -> int:
     return interruption.exit_code
 
 
-class Work(Protocol):
+class FollowedRun(Protocol):
     """A run that calls a function with each event and returns the last one,
     such as ``run_to_end`` of a spec.
     """
@@ -156,7 +156,7 @@ class Work(Protocol):
     def __call__(self, *, on_event: Callable[[Event], None]) -> Ended: ...
 
 
-def follow(work: Work, as_json: bool, prefix: str = "") -> Ended:
+def follow(work: FollowedRun, as_json: bool, prefix: str = "") -> Ended:
     """Run, show the events, and return the last one."""
     if as_json:
         return work(on_event=_print)

@@ -14,10 +14,10 @@ from linearity_lab.runs._values import (
     num_imported,
 )
 from linearity_lab.runs.columns import Columns, csv_rows, runs_of
-from ntk_core.markup import Shown
+from ntk_core.markup import Displayed
 
 
-class ResultValue(Value, Shown):
+class ResultValue(Value, Displayed):
     """Base class of results, spec → points; subclasses define both.
 
     Attributes:

@@ -8,7 +8,7 @@ from pydantic import Field, TypeAdapter
 from linearity_lab.runs._any_result import Point, Result
 from linearity_lab.runs._spec import Spec
 from linearity_lab.runs._values import EndStatus, Value
-from ntk_core.markup import Shown, paragraph
+from ntk_core.markup import Displayed, paragraph
 from ntk_core.numbers import duration, size
 
 
@@ -95,7 +95,7 @@ class PointFailed(Value):
     cause: Cause = Cause.ERROR
 
 
-class Ended(Value, Shown):
+class Ended(Value, Displayed):
     """The last event; a cancelled run keeps its points and can be resumed.
 
     Attributes:

@@ -11,7 +11,7 @@ from linearity_lab.charts.chart import Chart, interval_words
 from linearity_lab.dashboard.gallery import gallery_figures as figures_of_preset
 from linearity_lab.dashboard.gallery import gallery_result
 from linearity_lab.dashboard.pages.lecture.drawing import before_answer
-from linearity_lab.dashboard.pages.lecture.steps import Step, part_of
+from linearity_lab.dashboard.pages.lecture.steps import LectureStep, part_of
 from linearity_lab.runs import PRESETS, ResultValue, Spec
 from linearity_lab.site._page import html_of
 from linearity_lab.words.markdown import typeset
@@ -108,12 +108,12 @@ def gallery_figures(presets: Iterable[str] = tuple(PRESETS)) -> Iterator[FigureP
                 )
 
 
-def step_results(step: Step) -> JSON:
+def step_results(step: LectureStep) -> JSON:
     """Return the results that a step is drawn from, by preset."""
     return {name: gallery_result(name) for name in step.gallery}
 
 
-def lecture_figure(step: Step) -> FigurePage:
+def lecture_figure(step: LectureStep) -> FigurePage:
     """Return the figure of a step with all its options, veiled and open."""
     results = step_results(step)
     control = step.control

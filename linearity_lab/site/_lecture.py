@@ -11,7 +11,7 @@ from linearity_lab.dashboard.pages.lecture.drawing import (
     to_draw,
     with_line,
 )
-from linearity_lab.dashboard.pages.lecture.steps import PARTS, STEPS, Step
+from linearity_lab.dashboard.pages.lecture.steps import PARTS, STEPS, LectureStep
 from linearity_lab.dashboard.pages.overview import TITLE
 from linearity_lab.dashboard.scripts import SKETCH, SKETCH_HTML
 from linearity_lab.site._figures import chart_data, step_results
@@ -47,7 +47,7 @@ def lecture_page(menu: Mapping[str, str]) -> str:
     )
 
 
-def parts() -> list[tuple[str, list[tuple[int, Step]]]]:
+def parts() -> list[tuple[str, list[tuple[int, LectureStep]]]]:
     """Return the title of each part with its numbered steps."""
     numbered = list(enumerate(STEPS, start=1))
     return [
@@ -56,7 +56,7 @@ def parts() -> list[tuple[str, list[tuple[int, Step]]]]:
     ]
 
 
-def _answers(step: Step) -> JSON:
+def _answers(step: LectureStep) -> JSON:
     results = step_results(step)
     question = step.question
     words = figure_words(f"lecture.{step.name}")
@@ -77,7 +77,7 @@ def _answers(step: Step) -> JSON:
     }
 
 
-def _line(step: Step, results: JSON) -> JSON:
+def _line(step: LectureStep, results: JSON) -> JSON:
     """Data to compare a drawn line with the measured one, as ``drawing.line_words`` does."""
     assert step.measured is not None
     measured = step.measured(results)

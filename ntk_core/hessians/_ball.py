@@ -238,7 +238,7 @@ def _ball_sups(
     """
     _check_numbers(radii, num_starts, num_steps, max_further_steps)
     net = restricted(net, params, trainable, route)
-    measure = Measure(net, params, x, quantity, output_index, tolerance, max_matvecs)
+    measure = QuantityAtPlace(net, params, x, quantity, output_index, tolerance, max_matvecs)
     origin = measure(params)
     best = origin
     key = checked_key(key)
@@ -284,7 +284,7 @@ class _Ascents(NamedTuple):
 
 
 def _ascents(
-    measure: Measure,
+    measure: QuantityAtPlace,
     center: PyTree,
     best: Place,
     radius: float,
@@ -313,7 +313,7 @@ def _ascents(
 
 
 def continued(
-    measure: Measure, center: PyTree, best: Place, radius: float, most: int
+    measure: QuantityAtPlace, center: PyTree, best: Place, radius: float, most: int
 ) -> tuple[list[Place], float]:
     """Return the points of up to ``most`` further steps, and the gain of the last window.
 
@@ -334,7 +334,7 @@ def continued(
 
 
 def ascend(
-    measure: Measure, center: PyTree, start: Place, radius: float, num_steps: int
+    measure: QuantityAtPlace, center: PyTree, start: Place, radius: float, num_steps: int
 ) -> list[Place]:
     """Return the start and the point after each step; a rejected step halves the next one."""
     visited = [start]
@@ -372,7 +372,7 @@ class Place(NamedTuple):
     converged: bool
 
 
-class Measure:
+class QuantityAtPlace:
     """Maps parameters to a :class:`Place` for one quantity."""
 
     def __init__(

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from ntk_core.errors import InvalidInput
-from ntk_core.hessians._ball import MAX_MATVECS, Measure, tree_norm
+from ntk_core.hessians._ball import MAX_MATVECS, QuantityAtPlace, tree_norm
 from ntk_core.kernels import moving_of
 from ntk_core.traced import Inputs, Model, Route, Trainable, restricted, with_usual_settings
 
@@ -87,7 +87,7 @@ def path_sup(
     if first is None:
         raise InvalidInput("path", "no parameters", "at least one point")
     net = restricted(net, first, trainable, route)
-    measure = Measure(
+    measure = QuantityAtPlace(
         net, first, x, quantity, output_index, tolerance, max_matvecs, with_direction=False
     )
     origin, _ = moving_of(net, first)

@@ -12,7 +12,7 @@ from jaxtyping import PyTree, Shaped
 
 from ntk_core.errors import InvalidInput
 
-View = TypeVar("View")  # of a block of rows, a tree of arrays
+BlockViews = TypeVar("BlockViews")  # of a block of rows, a tree of arrays
 Kernels = TypeVar("Kernels")  # a tree of them
 
 
@@ -30,8 +30,8 @@ def rows_within(memory_limit: float, row_bytes: float) -> int:
 
 
 def in_blocks(
-    view: Callable[[Array], View],
-    contract: Callable[[View, View | None], Kernels],
+    view: Callable[[Array], BlockViews],
+    contract: Callable[[BlockViews, BlockViews | None], Kernels],
     x1: Array,
     x2: Array | None,
     size: int,

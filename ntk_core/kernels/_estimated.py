@@ -20,7 +20,7 @@ MIN_PROBES = 4
 Sums = list[float]  # ‖K₀‖², ⟨D, K₀⟩, ‖D‖², yᵀK₀y, yᵀDy
 
 
-class Estimated(NamedTuple):
+class EstimatedSums(NamedTuple):
     """Estimates of the sums, and standard error and half-width of the 95%
     interval of √(‖D‖² / ‖K₀‖²).
     """
@@ -38,7 +38,7 @@ def estimated_sums(
     probes: int,
     seed: int,
     progress: Progress | None = None,
-) -> Estimated:
+) -> EstimatedSums:
     """‖A‖² = ‖A Q‖² + E ‖A (1 − QQᵀ) v‖² for K₀ and D,
     Q an orthonormal basis of K₀ g and D g for a few random g.
     """
@@ -87,4 +87,4 @@ def estimated_sums(
         apart = np.array([row[2] - ratio * row[0] for row in rows])
         error = float(np.std(apart, ddof=1) / math.sqrt(probes) / square / (2 * math.sqrt(ratio)))
     sums = [float(square), float(cross), float(moved), *seen]
-    return Estimated(sums, error, float(stdtrit(probes - 1, 0.975)) * error)
+    return EstimatedSums(sums, error, float(stdtrit(probes - 1, 0.975)) * error)

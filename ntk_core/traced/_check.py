@@ -27,7 +27,7 @@ from ntk_core.traced._of_network import program_of_network
 from ntk_core.traced._program import Model, Program, Rows, Views, summed_kernels
 from ntk_core.traced._row_axes import Proof
 from ntk_core.traced._rows import operation_between_rows
-from ntk_core.traced._same import Comparison
+from ntk_core.traced._same import ProgramComparison
 from ntk_core.traced._trace import Batch, Independence, traced_batch
 
 EXPLAINED = 30  # differences up to this multiple of one rounding are the program's precision
@@ -217,7 +217,7 @@ def _independence(batch: Batch, params: PyTree, x: Rows) -> Independence:
     """
     proof = Proof(batch.size)
     operation = operation_between_rows(batch.closed, proof)
-    if operation is None and Comparison(proof).alike(batch.closed, batch.program.single):
+    if operation is None and ProgramComparison(proof).alike(batch.closed, batch.program.single):
         return Independence.PROVEN
     with jax.core.eval_context():
         each_leaf = batch.program.each_leaf
@@ -267,7 +267,7 @@ def _refuse_mixed_rows(batch: Batch, params: PyTree, rows: Array, mixes: str) ->
     return is_finite
 
 
-class Derived(NamedTuple):
+class WithDerivatives(NamedTuple):
     """Outputs (n, C), their derivatives (n, C) along a random direction,
     and gradients of their random mixture.
     """
@@ -277,10 +277,10 @@ class Derived(NamedTuple):
     gradients: list[Array]
 
 
-BothWays = tuple[Derived, Derived]
+BothWays = tuple[WithDerivatives, WithDerivatives]
 
 
-def _parts(found: Derived) -> list[np.ndarray]:
+def _parts(found: WithDerivatives) -> list[np.ndarray]:
     """Return the arrays that are compared each for itself."""
     columns = [*np.asarray(found.outputs).T, *np.asarray(found.slopes).T]
     return [*columns, *map(np.asarray, found.gradients)]
@@ -331,14 +331,14 @@ def _both_ways(batch: Batch, leaves: list[Array], x: Array) -> BothWays:
         signs = rng.choice(np.array([-1, 1], np.int8), leaf.shape)
         direction.append(jnp.where(largest > 0, largest, 1).astype(leaf.dtype) * signs)
 
-    def derived(function: Callable[[list[Array]], Array], weights: Array | None) -> Derived:
+    def derived(function: Callable[[list[Array]], Array], weights: Array | None) -> WithDerivatives:
         outputs, pull = jax.vjp(function, at)
         # The transpose of reverse mode: forward mode has no custom_vjp.
         slopes = transposed(pull, outputs)((direction,))
         if weights is None:
             weights = _reciprocal(jnp.max(jnp.abs(slopes), 0))
         (gradients,) = pull(seeds.astype(outputs.dtype) * weights)
-        return Derived(outputs, slopes, gradients)
+        return WithDerivatives(outputs, slopes, gradients)
 
     with jax.default_matmul_precision("highest"):
         apart = derived(single, None)

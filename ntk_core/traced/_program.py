@@ -108,7 +108,7 @@ class Program:
         only_as_given: names of checks that hold for the given numbers alone, so that
             each call repeats them.
         each_leaf: changes every leaf of packed rows, if inputs are trees; see ``_row_trees``.
-        is_plain: whether its layers are ignored, see ``Part``.
+        is_plain: whether its layers are ignored, see ``RestrictedFunction``.
         sizes_compared: log2 of the sizes of parameters and inputs at which kernels were compared.
 
     >>> import jax.numpy as jnp

@@ -30,7 +30,7 @@ Numbered = dict[Var, int | JaxprEqn]  # variables by order of use, or the equati
 
 
 @dataclass
-class Comparison:
+class ProgramComparison:
     """Differences between two programs.
 
     Attributes:
@@ -277,10 +277,10 @@ def same(
     Args:
         rules: programs of their derivatives, compared if custom derivatives may differ.
     """
-    found = Comparison()
+    found = ProgramComparison()
     if not found.alike(one, two):
         return False
     left, right = rules
     return not found.rules or (
-        left is not None and right is not None and Comparison().alike(left, right)
+        left is not None and right is not None and ProgramComparison().alike(left, right)
     )

@@ -45,7 +45,7 @@ class AsymmetricHessian(InvalidInput):
 
 
 @dataclass(frozen=True)
-class Mixture:
+class OutputMixture:
     """⟨weights, f⟩ of a model; equal for equal models, as compiled programs need."""
 
     function: Apply
@@ -92,7 +92,7 @@ def refuse_asymmetric(
     refuse_no_curvature(net)
     closed = program_of(net, params, x)
     if closed is not None and has_rules(closed.jaxpr):
-        scalar = Mixture(net) if value is None else value
+        scalar = OutputMixture(net) if value is None else value
         check_symmetric(scalar, roughest_type(closed.jaxpr), params, x, other)
 
 

@@ -119,7 +119,7 @@ def freeze(apply: Apply) -> Frozen:
 
 
 @dataclass(frozen=True)
-class Part:
+class RestrictedFunction:
     """A function of which some parameters alone are differentiated; equal for equal functions.
 
     Attributes:
@@ -144,7 +144,7 @@ def moving_leaves(apply: object, params: PyTree) -> tuple[bool, ...]:
     program = inner(apply, Program)
     if program is not None and len(program.moving) == len(leaves):
         return tuple(map(bool, program.moving))
-    part = inner(apply, Part)
+    part = inner(apply, RestrictedFunction)
     if part is None:
         return floats
     return tuple(each and chosen for each, chosen in zip(floats, part.moves, strict=True))
@@ -177,7 +177,7 @@ def traced_batch(apply: Apply, params: PyTree, x: Rows) -> Batch | None:
         for moves, leaf in zip(moving_leaves(apply, params), leaves, strict=True)
     )
     shape = (max(2, len(x)), *x.shape[1:])
-    part = inner(apply, Part)
+    part = inner(apply, RestrictedFunction)
     is_plain = part is not None and part.is_plain
     key = structure, avals, moving, shape, x.dtype, jnp.result_type(float).name, is_plain
     frozen, kinds = unwrapped(apply, Frozen)

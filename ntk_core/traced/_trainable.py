@@ -22,7 +22,7 @@ from ntk_core.networks.architectures import Network
 from ntk_core.traced._entrance import check_model
 from ntk_core.traced._names import leaf_name, leaf_names
 from ntk_core.traced._program import Model
-from ntk_core.traced._trace import Part
+from ntk_core.traced._trace import RestrictedFunction
 
 # A tree of booleans, names with wildcards, or a predicate on names; None for all parameters.
 Trainable: TypeAlias = PyTree | str | Sequence[str] | Callable[[str], object] | None
@@ -57,7 +57,7 @@ def restricted(net: Model, params: PyTree, trainable: Trainable, route: Route = 
     if not any(moves):
         given = f"a choice of none of {len(names)} parameters"
         raise InvalidInput("trainable", given, f"one or more of {_listed(names, movable)}")
-    return Part(net.apply if isinstance(net, Network) else net, moves, is_plain)
+    return RestrictedFunction(net.apply if isinstance(net, Network) else net, moves, is_plain)
 
 
 def _movable(net: Model, params: PyTree) -> list[bool]:

@@ -1,7 +1,7 @@
 """Uses of parameters in a program:
 products, convolutions and look-ups that are linear in one of them.
 
-One pass over all equations, including calls and scans, tracks a :class:`View` for each array
+One pass over all equations, including calls and scans, tracks a :class:`ParamView` for each array
 made of one parameter.
 """
 
@@ -22,7 +22,7 @@ from jax.lax import GatherScatterMode
 from ntk_core.traced._views import (
     Axes,
     EquationParams,
-    View,
+    ParamView,
     aval_of,
     moved_on,
     num_entries,
@@ -78,7 +78,7 @@ class Use:
     name: str
     site: Site
     tap: Site
-    view: View
+    view: ParamView
     operand: int
     lengths: tuple[int, ...]
     kind: str
@@ -125,7 +125,7 @@ class Addition(NamedTuple):
 
 
 # Description of an array; a number for constants.
-Known = View | Image | Mask | np.ndarray | float | None
+Known = ParamView | Image | Mask | np.ndarray | float | None
 
 
 @dataclass
@@ -174,7 +174,7 @@ def _walk(
     lengths: tuple[int, ...],
     found: Found,
 ) -> list[Known]:
-    """Return descriptions of the outputs: a View, a constant, or None."""
+    """Return descriptions of the outputs: a ParamView, a constant, or None."""
     read_times: Counter[Var | Literal] = Counter()
     for eqn in jaxpr.eqns:
         read_times.update(atom for atom in eqn.invars if not isinstance(atom, Literal))
@@ -204,7 +204,7 @@ def _equation(
     eqn: JaxprEqn, operands: list[Known], site: Site, lengths: tuple[int, ...], found: Found
 ) -> Sequence[Known]:
     nothing = [None] * len(eqn.outvars)
-    views = [each for each in operands if isinstance(each, View)]
+    views = [each for each in operands if isinstance(each, ParamView)]
     if all(isinstance(var, DropVar) for var in eqn.outvars):
         return nothing
     name = eqn.primitive.name
@@ -224,7 +224,7 @@ def _equation(
         for each in operands[num_consts : num_consts + num_carry]:
             _escape(found, each, "carry of scan")
         seen = [
-            each.inside_scan(at >= num_consts + num_carry) if isinstance(each, View) else None
+            each.inside_scan(at >= num_consts + num_carry) if isinstance(each, ParamView) else None
             for at, each in enumerate(operands)
         ]
         seen[num_consts : num_consts + num_carry] = [None] * num_carry
@@ -265,7 +265,7 @@ def _behind(found: Found, image: Image, site: Site) -> Image:
 
 
 def _escape(found: Found, view: Known, reason: str, added: Addition | None = None) -> None:
-    if isinstance(view, View):
+    if isinstance(view, ParamView):
         found.escapes.setdefault(view.leaf, set()).add(reason)
         found.added.setdefault(view.leaf, []).append(added)
 
@@ -311,7 +311,7 @@ def _constant(eqn: JaxprEqn, operands: list[Known]) -> list[Known] | None:
 
 
 def _fitting(result: Known, shape: tuple[int, ...]) -> Known:
-    if isinstance(result, View) and result.axes is not None:
+    if isinstance(result, ParamView) and result.axes is not None:
         sizes = tuple(num_entries(axes) for axes in result.axes)
         return result if sizes == tuple(shape) else result.loose()
     return result
@@ -319,7 +319,9 @@ def _fitting(result: Known, shape: tuple[int, ...]) -> Known:
 
 def _use(eqn: JaxprEqn, operands: list[Known], site: Site, lengths: tuple[int, ...]) -> Use | None:
     """Interpret the equation as a use of its one parameter operand."""
-    operand, view = next((at, each) for at, each in enumerate(operands) if isinstance(each, View))
+    operand, view = next(
+        (at, each) for at, each in enumerate(operands) if isinstance(each, ParamView)
+    )
     read = _READERS.get(eqn.primitive.name)
     if view.axes is None or read is None or len(eqn.invars) != 2:
         return None
@@ -352,7 +354,7 @@ def _use(eqn: JaxprEqn, operands: list[Known], site: Site, lengths: tuple[int, .
 Parts = tuple[str, Axes, Axes, Axes, int]
 
 
-def _product(eqn: JaxprEqn, view: View, operand: int) -> Parts | None:
+def _product(eqn: JaxprEqn, view: ParamView, operand: int) -> Parts | None:
     contracting, batch = (each[operand] for each in eqn.params["dimension_numbers"])
     free = [
         at for at in range(len(shape_of(eqn.invars[operand]))) if at not in (*contracting, *batch)
@@ -360,7 +362,7 @@ def _product(eqn: JaxprEqn, view: View, operand: int) -> Parts | None:
     return "product", view.ordered(batch), view.ordered(contracting), view.ordered(free), 1
 
 
-def _convolution(eqn: JaxprEqn, view: View, operand: int) -> Parts | None:
+def _convolution(eqn: JaxprEqn, view: ParamView, operand: int) -> Parts | None:
     if operand != 1 or eqn.params["batch_group_count"] != 1:
         return None
     out_features, in_features, *sizes = eqn.params["dimension_numbers"].rhs_spec
@@ -374,7 +376,7 @@ def _convolution(eqn: JaxprEqn, view: View, operand: int) -> Parts | None:
     )
 
 
-def _look_up(eqn: JaxprEqn, view: View, operand: int) -> Parts | None:
+def _look_up(eqn: JaxprEqn, view: ParamView, operand: int) -> Parts | None:
     """Rows of a table: one index each, whole rows."""
     if eqn.params["mode"] == GatherScatterMode.ONE_HOT or shape_of(eqn.invars[0])[0] > MOST_ROWS:
         return None
@@ -397,7 +399,7 @@ def _look_up(eqn: JaxprEqn, view: View, operand: int) -> Parts | None:
     return "look-up", (), view.ordered((0,)), view.ordered(range(1, len(shape))), 1
 
 
-_READERS: dict[str, Callable[[JaxprEqn, View, int], Parts | None]] = {
+_READERS: dict[str, Callable[[JaxprEqn, ParamView, int], Parts | None]] = {
     "dot_general": _product,
     "conv_general_dilated": _convolution,
     "gather": _look_up,

@@ -33,7 +33,7 @@ def shape_of(atom: Var | Literal) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class View:
+class ParamView:
     """An array computed from one parameter.
 
     Attributes:
@@ -52,7 +52,7 @@ class View:
     scale: float = 1.0
     levels: tuple[Atom | None, ...] = ()
 
-    def loose(self) -> "View":
+    def loose(self) -> "ParamView":
         return replace(self, axes=None)
 
     def ordered(self, positions: Sequence[int]) -> Axes:
@@ -69,7 +69,7 @@ class View:
                     found.append((axis, stride, size))
         return tuple(found)
 
-    def inside_scan(self, stacked: bool) -> "View":
+    def inside_scan(self, stacked: bool) -> "ParamView":
         """Return the view in one step of a scan: unchanged, or one entry along its first axis."""
         if not stacked:
             return replace(self, levels=(*self.levels, None))
@@ -84,17 +84,17 @@ def num_entries(axes: Axes) -> int:
     return math.prod(size for _, _, size in axes)
 
 
-def whole(leaf: int, shape: Sequence[int]) -> View:
+def whole(leaf: int, shape: Sequence[int]) -> ParamView:
     """Return the view of a whole parameter."""
     axes = tuple(((axis, 1, size),) if size != 1 else () for axis, size in enumerate(shape))
-    return View(leaf, tuple((0, size) for size in shape), axes)
+    return ParamView(leaf, tuple((0, size) for size in shape), axes)
 
 
-def _rearranged(view: View, axes: Sequence[Axes] | None) -> list[View]:
+def _rearranged(view: ParamView, axes: Sequence[Axes] | None) -> list[ParamView]:
     return [view.loose() if axes is None else replace(view, axes=tuple(axes))]
 
 
-def _reshape(view: View, params: EquationParams, shape: Shape) -> list[View]:
+def _reshape(view: ParamView, params: EquationParams, shape: Shape) -> list[ParamView]:
     if view.axes is None or params.get("dimensions") is not None:
         return [view.loose()]
     rest = list(view.ordered(range(len(view.axes))))
@@ -115,18 +115,18 @@ def _reshape(view: View, params: EquationParams, shape: Shape) -> list[View]:
     return _rearranged(view, axes)
 
 
-def _transpose(view: View, params: EquationParams, shape: Shape) -> list[View]:
+def _transpose(view: ParamView, params: EquationParams, shape: Shape) -> list[ParamView]:
     return _rearranged(view, view.axes and [view.axes[old] for old in params["permutation"]])
 
 
-def _squeeze(view: View, params: EquationParams, shape: Shape) -> list[View]:
+def _squeeze(view: ParamView, params: EquationParams, shape: Shape) -> list[ParamView]:
     gone = params["dimensions"]
     return _rearranged(
         view, view.axes and [each for at, each in enumerate(view.axes) if at not in gone]
     )
 
 
-def _broadcast(view: View, params: EquationParams, shape: Shape) -> list[View]:
+def _broadcast(view: ParamView, params: EquationParams, shape: Shape) -> list[ParamView]:
     if view.axes is None:
         return [view]
     axes: list[Axes] = [()] * len(params["shape"])
@@ -138,7 +138,9 @@ def _broadcast(view: View, params: EquationParams, shape: Shape) -> list[View]:
     return _rearranged(view, None if repeats else axes)
 
 
-def _cut(view: View, starts: Sequence[int], stops: Sequence[int], shape: Sequence[int]) -> View:
+def _cut(
+    view: ParamView, starts: Sequence[int], stops: Sequence[int], shape: Sequence[int]
+) -> ParamView:
     """Return entries ``starts`` to ``stops`` of an array of this shape."""
     if view.axes is None:
         return view
@@ -158,14 +160,14 @@ def _cut(view: View, starts: Sequence[int], stops: Sequence[int], shape: Sequenc
     return replace(view, box=tuple(box), axes=tuple(axes))
 
 
-def _slice(view: View, params: EquationParams, shape: Shape) -> list[View]:
+def _slice(view: ParamView, params: EquationParams, shape: Shape) -> list[ParamView]:
     strides = params["strides"]
     if strides is not None and any(stride != 1 for stride in strides):
         return [view.loose()]
     return [_cut(view, params["start_indices"], params["limit_indices"], shape)]
 
 
-def _split(view: View, params: EquationParams, shape: Shape) -> list[View]:
+def _split(view: ParamView, params: EquationParams, shape: Shape) -> list[ParamView]:
     axis = params["axis"]
     found = []
     start = 0
@@ -179,7 +181,7 @@ def _split(view: View, params: EquationParams, shape: Shape) -> list[View]:
     return found
 
 
-def _unstack(view: View, params: EquationParams, shape: Shape) -> list[View]:
+def _unstack(view: ParamView, params: EquationParams, shape: Shape) -> list[ParamView]:
     axis = params["axis"]
     ones = {"axis": axis, "sizes": (1,) * shape[axis]}
     found = []
@@ -188,11 +190,13 @@ def _unstack(view: View, params: EquationParams, shape: Shape) -> list[View]:
     return found
 
 
-def _convert(view: View, params: EquationParams, shape: Shape) -> list[View]:
+def _convert(view: ParamView, params: EquationParams, shape: Shape) -> list[ParamView]:
     return [view if jnp.issubdtype(params["new_dtype"], jnp.floating) else view.loose()]
 
 
-def _dynamic_slice(view: View, starts: Sequence[float], sizes: Shape, shape: Shape) -> list[View]:
+def _dynamic_slice(
+    view: ParamView, starts: Sequence[float], sizes: Shape, shape: Shape
+) -> list[ParamView]:
     low = [
         min(max(int(start), 0), size - length)
         for start, size, length in zip(starts, shape, sizes, strict=True)
@@ -200,7 +204,7 @@ def _dynamic_slice(view: View, starts: Sequence[float], sizes: Shape, shape: Sha
     return [_cut(view, low, [a + b for a, b in zip(low, sizes, strict=True)], shape)]
 
 
-_RULES: dict[str, Callable[[View, EquationParams, Shape], list[View]]] = {
+_RULES: dict[str, Callable[[ParamView, EquationParams, Shape], list[ParamView]]] = {
     "reshape": _reshape,
     "transpose": _transpose,
     "squeeze": _squeeze,
@@ -216,18 +220,18 @@ _RULES: dict[str, Callable[[View, EquationParams, Shape], list[View]]] = {
 
 def moved_on(
     name: str, params: EquationParams, inputs: Sequence[object], shape: Shape
-) -> list[View] | None:
+) -> list[ParamView] | None:
     """Return the views after the primitive ``name``, or None without a rule.
 
     Args:
-        inputs: description of each operand: a View, a constant, or None.
+        inputs: description of each operand: a ParamView, a constant, or None.
         shape: of the first operand.
     """
     first, *others = inputs
-    scaled = times_number(name, inputs, View)
+    scaled = times_number(name, inputs, ParamView)
     if scaled is not None:
         return [scaled]
-    if not isinstance(first, View):
+    if not isinstance(first, ParamView):
         return None
     if not others and name in _RULES:
         return _RULES[name](first, params, shape)

@@ -454,7 +454,7 @@ def curves(chart) -> dict[str, list]:
     return found
 
 
-@pytest.mark.parametrize("view", list(early_time.View))
+@pytest.mark.parametrize("view", list(early_time.PathQuantity))
 def test_every_view_draws_each_model_and_seed_from_step_one(view):
     traces, without_feature = (
         curves(early_time.along_steps(DEPARTED, runs, view))
@@ -476,7 +476,9 @@ def test_every_view_draws_each_model_and_seed_from_step_one(view):
 
 def test_departure_and_the_best_linear_model_are_marked():
     run = DEPARTED.of("tanh")[0]
-    layout = early_time.along_steps(DEPARTED, [run], early_time.View.TEST_LOSS).figure.layout
+    layout = early_time.along_steps(
+        DEPARTED, [run], early_time.PathQuantity.TEST_LOSS
+    ).figure.layout
     upright = [shape.x0 for shape in layout.shapes if shape.x0 == shape.x1]
     assert upright == [run.steps[run.linear_phase], run.departure_step]
     assert [shape.y0 for shape in layout.shapes if shape.y0 == shape.y1] == [run.optimal_test_loss]
@@ -489,7 +491,9 @@ def test_departure_and_the_best_linear_model_are_marked():
 
 
 # The bounds need the path of the parameters, which these runs do not have.
-VIEWS_OF_OUTPUTS = [view for view in early_time.View if view is not early_time.View.BOUND]
+VIEWS_OF_OUTPUTS = [
+    view for view in early_time.PathQuantity if view is not early_time.PathQuantity.BOUND
+]
 
 
 def test_a_growing_run_with_one_record_is_drawn():

@@ -100,7 +100,7 @@ def test_unfinished_search_reports_the_gain_of_its_last_steps():
 def test_a_ball_moves_no_frozen_layer_and_no_removed_edge():
     net = DenseNet(6, 2, activation="tanh", drop_probability=0.5, trained="hidden", use_bias=False)
     params, x = drawn(net)
-    measure = ball_module.Measure(net, params, x, "hessian", 0, 1e-3, 32)
+    measure = ball_module.QuantityAtPlace(net, params, x, "hessian", 0, 1e-3, 32)
     place = measure(ball_module.sphere_point(net, params, jax.random.key(2), 1.0))
     assert place.direction["output"] == {}
     removed = params["hidden2"]["mask"] == 0

@@ -66,7 +66,7 @@ def test_frozen_layers_have_no_block():
 
 @pytest.mark.slow
 def test_ball_of_a_function_ascends_along_the_gradient():
-    measure = ball_module.Measure(recurrent, PARAMS, X[0], "hessian", 1, 1e-9, 64)
+    measure = ball_module.QuantityAtPlace(recurrent, PARAMS, X[0], "hessian", 1, 1e-9, 64)
     place = measure(PARAMS)
 
     def norm(direction, step=1e-4):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 from linearity_lab.dashboard.jobs.profile import Profile
-from linearity_lab.dashboard.jobs.worker import Computation
+from linearity_lab.dashboard.jobs.worker import WorkerComputation
 from linearity_lab.runs import EndStatus, Point, Result, Spec, estimate, spec_digest
 from linearity_lab.runs.events import (
     Cause,
@@ -127,7 +127,7 @@ class Job:
     expected_s: float = math.inf
     point_bytes: dict[str, int] = field(default_factory=dict)
     submitted_s: float = 0.0
-    computation: Computation | None = None
+    computation: WorkerComputation | None = None
     _began_s: float = 0.0
 
     def __post_init__(self) -> None:

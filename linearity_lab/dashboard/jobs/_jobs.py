@@ -16,7 +16,7 @@ from linearity_lab.dashboard.jobs._job import MADE_WAY, Ahead, Job, Snapshot, ch
 from linearity_lab.dashboard.jobs._process import LivePool
 from linearity_lab.dashboard.jobs.limits import check_limits
 from linearity_lab.dashboard.jobs.profile import PROFILES, Profile
-from linearity_lab.dashboard.jobs.worker import Computation
+from linearity_lab.dashboard.jobs.worker import WorkerComputation
 from linearity_lab.memory import memory_limit
 from linearity_lab.runs import EndStatus, Point, Result, Spec, canonical_json, spec_digest
 from linearity_lab.runs.events import Cause, PointFinished
@@ -371,7 +371,7 @@ class Jobs:
 
     def _lead(self) -> None:
         """Start waiting jobs, process events of running ones, and end jobs over their limits."""
-        running: dict[Computation, Job] = {}
+        running: dict[WorkerComputation, Job] = {}
         while not self._closing.is_set():
             num_ending = sum(each.is_ending for each in running)
             # An ending preview leaves its place at once: the pool has a spare worker, for one of
@@ -472,10 +472,10 @@ class Jobs:
                 job.begin()
             return job
 
-    def _computation(self, job: Job) -> Computation:
+    def _computation(self, job: Job) -> WorkerComputation:
         """Send a job to a worker, without the lock, since workers may have to start."""
         most = self._limits.max_memory_bytes
-        found = Computation(
+        found = WorkerComputation(
             self._workers,
             canonical_json(job.spec),
             most if most < math.inf else memory_limit(),

@@ -206,7 +206,7 @@ def over_memory(max_bytes: float) -> str:
     return f"over memory: {max_bytes / 2**30:.3g} GiB allowed"
 
 
-class Computation:
+class WorkerComputation:
     """The server's view of one spec in a worker.
 
     Attributes:

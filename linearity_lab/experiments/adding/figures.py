@@ -20,7 +20,7 @@ from linearity_lab.charts.lettered_networks import (
 from linearity_lab.charts.lines import (
     Axis,
     Line,
-    Measure,
+    RunNumber,
     trained_dot,
 )
 from linearity_lab.charts.style import (
@@ -37,7 +37,7 @@ from linearity_lab.networks.spec import grown_size
 from ntk_core.numbers import number
 
 Runs = Shown[AddingSpec, AddingPoint]
-ERROR = Measure[AddingRun]("error of the sum E", "E", lambda run: run.last_error)
+ERROR = RunNumber[AddingRun]("error of the sum E", "E", lambda run: run.last_error)
 
 
 def lines_of(shown: Runs, names: Sequence[tuple[str, str]]) -> list[Line]:

@@ -12,7 +12,7 @@ from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.choices import Choice, output_choice
 from linearity_lab.charts.figure import Figure, Shown
 from linearity_lab.charts.labels import MOST_CURVES, hide
-from linearity_lab.charts.lines import GROWN_AXES, Axis, Line, Measure, trained_dot, width_axis
+from linearity_lab.charts.lines import GROWN_AXES, Axis, Line, RunNumber, trained_dot, width_axis
 from linearity_lab.charts.style import FONT_SIZE, GUIDE_COLOR, Style, compared_styles, distinct
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.experiments.architectures.point import (
@@ -44,8 +44,8 @@ WIDTH_IS = {
 }
 INFINITE = "infinite"
 MEASURES = {
-    "change": Measure[KernelChangeRun]("kernel change ΔK", "ΔK", lambda run: run.sup_change),
-    "distance": Measure[KernelChangeRun](
+    "change": RunNumber[KernelChangeRun]("kernel change ΔK", "ΔK", lambda run: run.sup_change),
+    "distance": RunNumber[KernelChangeRun](
         "‖K(w<sub>0</sub>) − K<sub>∞</sub>‖ / ‖K<sub>∞</sub>‖",
         "distance to K∞",
         lambda run: run.infinite_distance,

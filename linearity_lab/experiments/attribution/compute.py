@@ -113,7 +113,7 @@ class _Retrained(NamedTuple):
     steps: tuple[int, ...]
 
 
-class Kept(NamedTuple):
+class FixedAndWeights(NamedTuple):
     """Constants of a model, and the weight of each training point:
     1, or 0 for a removed one, (n,).
     """
@@ -135,7 +135,7 @@ class WithoutPoints(dynamics.Model):
         return self.model.loss
 
     def outputs(
-        self, trained: PyTree, fixed: Kept, x: Shaped[Array, "n ..."]
+        self, trained: PyTree, fixed: FixedAndWeights, x: Shaped[Array, "n ..."]
     ) -> Float[Array, "n C"]:
         return self.model.outputs(trained, fixed.fixed, x)
 
@@ -146,7 +146,7 @@ class WithoutPoints(dynamics.Model):
         return self.model.unpack(packed)
 
     def loss_and_gradient(
-        self, fixed: Kept, x: Array, y: Array
+        self, fixed: FixedAndWeights, x: Array, y: Array
     ) -> Callable[[PyTree, Array | None], tuple[Array, PyTree]]:
         """Return the loss of the kept points with its gradient; all points are in every step."""
 
@@ -198,7 +198,7 @@ def _retrained(
     options = train_options(
         spec.training, learning_rate=_rate(spec, net, start, samples.x, loss), together=True
     )
-    begin = dynamics.Start(trained, Kept(fixed, jnp.asarray(weights)))
+    begin = dynamics.Start(trained, FixedAndWeights(fixed, jnp.asarray(weights)))
     measures = [_LossesOfKept()]
     found = dynamics.descend(
         {"network": model}, {"network": begin}, samples, options, measures, progress

@@ -20,7 +20,7 @@ from linearity_lab.charts.lettered_networks import (
     network_title,
     points_of,
 )
-from linearity_lab.charts.lines import Line, Measure
+from linearity_lab.charts.lines import Line, RunNumber
 from linearity_lab.charts.style import GUIDE_COLOR, nth_style, output_title
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.experiments.attribution.point import (
@@ -34,9 +34,11 @@ from linearity_lab.networks.spec import grown_size
 from ntk_core.numbers import number
 
 Runs = Shown[AttributionSpec, AttributionPoint]
-ERROR = Measure[AttributionRun]("relative error of the prediction", "error", lambda run: run.error)
-ERROR_AFTER = Measure[AttributionRun](ERROR.title, "error", lambda run: run.error_after)
-RANK = Measure[AttributionRun]("rank correlation", "rank correlation", lambda run: run.rank)
+ERROR = RunNumber[AttributionRun](
+    "relative error of the prediction", "error", lambda run: run.error
+)
+ERROR_AFTER = RunNumber[AttributionRun](ERROR.title, "error", lambda run: run.error_after)
+RANK = RunNumber[AttributionRun]("rank correlation", "rank correlation", lambda run: run.rank)
 EVERY_POINT = -1  # not the index of any point
 KERNELS = {"before": "kernel at w₀", "after": "kernel after training"}
 FAINT = 0.12  # opacity of the marks of other points

@@ -18,7 +18,7 @@ from linearity_lab.charts.axes import (
 from linearity_lab.charts.chart import Chart, ComparedAxis, leading
 from linearity_lab.charts.figure import Figure, Shown
 from linearity_lab.charts.labels import LEGEND_HEIGHTS, spread_out
-from linearity_lab.charts.lines import Axis, Dot, Line, Measure
+from linearity_lab.charts.lines import Axis, Dot, Line, RunNumber
 from linearity_lab.charts.style import Style, width_style
 from linearity_lab.charts.sweep import line_sentences, sweep
 from linearity_lab.experiments.depth_width.point import (
@@ -47,8 +47,8 @@ RING: dict[str, object] = {
 }
 
 
-CHANGE = Measure[DepthRun]("kernel change ΔK", "ΔK", lambda run: run.sup_change)
-CURVATURE = Measure[DepthRun](
+CHANGE = RunNumber[DepthRun]("kernel change ΔK", "ΔK", lambda run: run.sup_change)
+CURVATURE = RunNumber[DepthRun](
     "curvature ‖H‖ / ‖∇f‖² at w₀",
     "‖H‖ / ‖∇f‖<sup>2</sup>",
     lambda run: run.curvature,
@@ -56,7 +56,7 @@ CURVATURE = Measure[DepthRun](
 )
 
 
-def measured(points: Sequence[DepthWidthPoint]) -> list[Measure[DepthRun]]:
+def measured(points: Sequence[DepthWidthPoint]) -> list[RunNumber[DepthRun]]:
     """Return the measures of trained networks; ‖H‖ is optional."""
     runs = [run for point in points for run in point.runs]
     return [measure for measure in (CHANGE, CURVATURE) if measure.has(runs)]
@@ -135,7 +135,7 @@ def _is_ringed(point: DepthWidthPoint) -> bool:
     return point.largest_share > MOST_OF_ONE
 
 
-def trained(points: Sequence[DepthWidthPoint], measure: Measure[DepthRun]) -> Chart:
+def trained(points: Sequence[DepthWidthPoint], measure: RunNumber[DepthRun]) -> Chart:
     """Draw a measure of trained networks against β, a line for each width."""
     shown = [point for point in points if measure.has(point.runs)]
     along_beta = []
@@ -264,7 +264,7 @@ def _note(point: DepthWidthPoint) -> str:
 COMPARED = (ComparedAxis("depth", "depth L", "L"), ComparedAxis("beta", "β", "β"))
 
 
-def _trained(shown: Runs, measure: Measure[DepthRun]) -> Chart:
+def _trained(shown: Runs, measure: RunNumber[DepthRun]) -> Chart:
     """Draw a measure of trained networks;
     with ‖H‖, state what the Hessian of a ReLU network misses.
     """

@@ -45,7 +45,7 @@ Shows = Shown[EarlyTimeSpec, EarlyPoint]
 RELATIVE_ERROR_TITLE = "mean (f − f<sub>lin</sub>)² / mean f<sub>lin</sub>²"
 
 
-class View(StrEnum):
+class PathQuantity(StrEnum):
     """A quantity along training; its value is its name in the menu."""
 
     TEST_LOSS = "test loss"
@@ -56,21 +56,21 @@ class View(StrEnum):
 
 
 _MODELS = {name: model_style(name) for name in ("network", "linear", "naive")}
-# View → the losses of a model, a row for each.
+# PathQuantity → the losses of a model, a row for each.
 _LOSSES = {
-    View.TEST_LOSS: ["test_loss"],
-    View.TRAINING_LOSS: ["train_loss"],
-    View.RESIDUAL: ["complement_loss", "span_loss"],
+    PathQuantity.TEST_LOSS: ["test_loss"],
+    PathQuantity.TRAINING_LOSS: ["train_loss"],
+    PathQuantity.RESIDUAL: ["complement_loss", "span_loss"],
 }
 
 
-def along_steps(point: EarlyPoint, runs: Sequence[EarlyRun], view: View) -> Chart:
+def along_steps(point: EarlyPoint, runs: Sequence[EarlyRun], view: PathQuantity) -> Chart:
     """One quantity of the network and its linear models against the step,
     with departure and end of the linear phase.
 
     ``runs`` are the seeds of one activation; the first one is drawn strong.
     """
-    if view is View.BOUND:
+    if view is PathQuantity.BOUND:
         return distance_and_bound(point, runs)
     curves = [
         Curve(style, run.steps, values, view.value, run.seed, row, marks=6, is_first=index == 0)
@@ -78,21 +78,21 @@ def along_steps(point: EarlyPoint, runs: Sequence[EarlyRun], view: View) -> Char
         for row, style, values in _curves(run, view)
     ]
     rows: tuple[Row, ...] = (Row("loss outside the span", "linear"), Row("loss inside", "linear"))
-    if view is not View.RESIDUAL:
+    if view is not PathQuantity.RESIDUAL:
         drawn = [y for curve in curves for y in curve.y[1:]]
         values = [y for y in drawn if math.isfinite(y) and y > 0]
         scale: Literal["log", "linear"] = "linear"
         # Only a factor of ten or more needs a logarithmic axis.
         if values and max(values) > 10 * min(values):
             scale = "log"
-        title = RELATIVE_ERROR_TITLE if view is View.RELATIVE_ERROR else view.value
+        title = RELATIVE_ERROR_TITLE if view is PathQuantity.RELATIVE_ERROR else view.value
         rows = (Row(title, scale),)
     figure = along_training(curves, rows)
     if runs:
-        _add_moments(figure, runs[0], at_top=view is not View.RELATIVE_ERROR)
+        _add_moments(figure, runs[0], at_top=view is not PathQuantity.RELATIVE_ERROR)
         best = {
-            View.TEST_LOSS: runs[0].optimal_test_loss,
-            View.TRAINING_LOSS: runs[0].optimal_train_loss,
+            PathQuantity.TEST_LOSS: runs[0].optimal_test_loss,
+            PathQuantity.TRAINING_LOSS: runs[0].optimal_train_loss,
         }.get(view)
         if best is not None and _is_in_sight(best, runs[0]):
             add_level(figure, best, "best linear model", dash="solid", above=False)
@@ -236,8 +236,8 @@ def _caption(point: EarlyPoint, runs: Sequence[EarlyRun]) -> list[str]:
     return words
 
 
-def _curves(run: EarlyRun, view: View) -> list[tuple[int, Style, Sequence[float]]]:
-    if view is View.RELATIVE_ERROR:
+def _curves(run: EarlyRun, view: PathQuantity) -> list[tuple[int, Style, Sequence[float]]]:
+    if view is PathQuantity.RELATIVE_ERROR:
         naive = [
             d / p if p > 0 else math.nan
             for d, p in zip(run.naive_distance, run.linear_power, strict=True)
@@ -248,7 +248,7 @@ def _curves(run: EarlyRun, view: View) -> list[tuple[int, Style, Sequence[float]
         ]
         return found if run.naive_distance != run.distance else found[:1]
     models = ["network", "linear"] + (
-        ["naive"] if run.naive != run.linear and view is not View.RESIDUAL else []
+        ["naive"] if run.naive != run.linear and view is not PathQuantity.RESIDUAL else []
     )
     return [
         (row, _MODELS[model], getattr(getattr(run, model), name))
@@ -474,7 +474,7 @@ def _runs_of_point(shown: Shows, key: str) -> list[Choice]:
     points = trained_points(shown)
     activations = occurring([points[key]], "activation")
     has_path = any(run.path is not None for run in points[key].runs)
-    views = [view for view in View if has_path or view is not View.BOUND]
+    views = [view for view in PathQuantity if has_path or view is not PathQuantity.BOUND]
     return [
         Choice(
             "activation",
@@ -497,14 +497,14 @@ def _led_runs(
 
 
 def _along_training(
-    shown: Shows, key: str, activation: str, view: View, seed: int | None = None
+    shown: Shows, key: str, activation: str, view: PathQuantity, seed: int | None = None
 ) -> Chart:
     point, runs = _led_runs(shown, key, activation, seed)
     return along_steps(point, runs, view)
 
 
 def _single_outputs(
-    shown: Shows, key: str, activation: str, view: View, seed: int | None = None
+    shown: Shows, key: str, activation: str, view: PathQuantity, seed: int | None = None
 ) -> Chart:
     _, runs = _led_runs(shown, key, activation, seed)
     return single_outputs(runs[0])

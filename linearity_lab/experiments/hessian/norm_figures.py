@@ -23,7 +23,7 @@ Of = Callable[[HessianPoint, HessianRun], float]
 
 
 @dataclass(frozen=True)
-class View:
+class NormQuantity:
     """A quantity against width."""
 
     title: str  # title of the vertical axis
@@ -33,12 +33,17 @@ class View:
 
 
 VIEWS = {
-    "‖H‖": View("Hessian norm ‖H‖", "‖H‖", lambda _, run: run.norm),
-    "√m ‖H‖": View("√m ‖H‖", "√m ‖H‖", lambda point, run: math.sqrt(point.place) * run.norm, None),
-    "‖H‖ / ‖∇f‖²": View("‖H‖ / ‖∇f‖²", "‖H‖ / ‖∇f‖²", lambda _, run: run.relative_norm),
+    "‖H‖": NormQuantity("Hessian norm ‖H‖", "‖H‖", lambda _, run: run.norm),
+    "√m ‖H‖": NormQuantity(
+        "√m ‖H‖", "√m ‖H‖", lambda point, run: math.sqrt(point.place) * run.norm, None
+    ),
+    "‖H‖ / ‖∇f‖²": NormQuantity("‖H‖ / ‖∇f‖²", "‖H‖ / ‖∇f‖²", lambda _, run: run.relative_norm),
 }
 KERNEL = "K(x, x)"
-QUANTITIES = {**VIEWS, KERNEL: View("kernel K(x, x)", KERNEL, lambda _, run: run.kernel, None)}
+QUANTITIES = {
+    **VIEWS,
+    KERNEL: NormQuantity("kernel K(x, x)", KERNEL, lambda _, run: run.kernel, None),
+}
 UNKNOWN = "has unconverged norms, which may be larger"
 WIDTH_TITLE = "width m"
 CHANNELS_TITLE = "width m, or channels of a CNN"

@@ -41,14 +41,14 @@ HEATMAP_HEIGHT = 380
 
 
 @dataclass(frozen=True)
-class Part:
+class NormPart:
     """A number beside the norm, with its style; NaN for runs without it."""
 
     of: Of
     style: Style
 
 
-def _part(number: int, title: str, path: str) -> Part:
+def _part(number: int, title: str, path: str) -> NormPart:
     """Return the part at this path of attributes of a run, the largest of several numbers."""
 
     def of(_: HessianPoint, run: HessianRun) -> float:
@@ -59,10 +59,10 @@ def _part(number: int, title: str, path: str) -> Part:
             return max(found)
         return found if isinstance(found, int | float) else math.nan
 
-    return Part(of, nth_style(number, title, "part"))
+    return NormPart(of, nth_style(number, title, "part"))
 
 
-MEASURED = Part(lambda _, run: run.norm, network_style("fully-connected", title="measured ‖H‖"))
+MEASURED = NormPart(lambda _, run: run.norm, network_style("fully-connected", title="measured ‖H‖"))
 BOUNDS = {
     "bound": _part(1, "sum of the bounds of its blocks", "bound.bound"),
     "exact": _part(2, "closed form", "exact"),
@@ -89,7 +89,7 @@ def bounded(points: Sequence[HessianPoint], line: str) -> Chart | None:
     parts = {"norm": MEASURED, **BOUNDS}
     closed = CLOSED_FORM_TITLES.get(networks_of(points)[line].closed_form)
     if closed is not None:
-        parts["exact"] = Part(BOUNDS["exact"].of, replace(BOUNDS["exact"].style, title=closed))
+        parts["exact"] = NormPart(BOUNDS["exact"].of, replace(BOUNDS["exact"].style, title=closed))
     drawn = _parts(points, line, parts, "Hessian norm ‖H‖", least=2)
     if drawn is None:
         return None
@@ -111,7 +111,7 @@ def quantities(points: Sequence[HessianPoint], line: str) -> Chart | None:
 
 
 def _parts(
-    points: Sequence[HessianPoint], line: str, parts: dict[str, Part], title: str, least: int
+    points: Sequence[HessianPoint], line: str, parts: dict[str, NormPart], title: str, least: int
 ) -> Chart | None:
     own = of_line(points, line)
     found = {name: Line(part.style, dots(own, part.of), group=name) for name, part in parts.items()}

@@ -26,7 +26,7 @@ from linearity_lab.experiments.lazy.sweep_figures import (
     CHANGE,
     CURVATURE,
     HIDDEN,
-    Measure,
+    RunNumber,
     line,
     measure_style,
 )
@@ -58,7 +58,7 @@ def against_width(
     points: Sequence[LazyPoint],
     output: str,
     start: str,
-    measure: Measure,
+    measure: RunNumber,
     shown: float | None = None,
 ) -> Chart:
     """Draw a measure against width, a line for each ρ, log–log; the ``shown`` one is thick."""
@@ -93,7 +93,7 @@ def richness_style(richness: float, title: str = "") -> Style:
 
 
 def law(
-    points: Sequence[LazyPoint], output: str, start: str, measure: Measure, richness: float
+    points: Sequence[LazyPoint], output: str, start: str, measure: RunNumber, richness: float
 ) -> PowerLaw | None:
     """Fit the power law in m at one ρ."""
     return line(points, "width", output, start, measure, richness=richness).law
@@ -150,7 +150,7 @@ def exponents(
 
 
 def _add_exponents(
-    figure: go.Figure, measure: Measure, found: Sequence[tuple[float, PowerLaw]]
+    figure: go.Figure, measure: RunNumber, found: Sequence[tuple[float, PowerLaw]]
 ) -> None:
     """Add the exponents of one measure with their intervals."""
     look = measure_style(measure)
@@ -167,7 +167,7 @@ def _add_exponents(
 
 
 def _exponent_rows(
-    measure: Measure, words: str, found: Sequence[tuple[float, PowerLaw]]
+    measure: RunNumber, words: str, found: Sequence[tuple[float, PowerLaw]]
 ) -> list[JSON]:
     """Return one row of the table per ρ."""
     rows: list[JSON] = []
@@ -214,7 +214,7 @@ def coordinates(points: Sequence[LazyPoint], output: str, start: str, richness: 
     )
 
 
-def of_layer(index: int) -> Measure:
+def of_layer(index: int) -> RunNumber:
     return replace(HIDDEN, of=lambda run: run.hidden_change[index])
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from linearity_lab.charts.axes import beginning
 from linearity_lab.charts.chart import Chart, occurring
-from linearity_lab.charts.lines import Axis, Line, Measure, width_axis
+from linearity_lab.charts.lines import Axis, Line, RunNumber, width_axis
 from linearity_lab.charts.style import Style, network_style, nth_style, output_title
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.experiments.lazy.point import (
@@ -22,28 +22,28 @@ from linearity_lab.runs.columns import table_rows
 from ntk_core.numbers import width_label
 
 AXES: dict[Swept, Axis] = {"scale": Axis("scale α", "α"), "width": width_axis()}
-KAPPA = Measure[LazyRun]("κ at w₀", "κ", lambda run: run.kappa, before_training=True)
-CHANGE = Measure[LazyRun]("kernel change ΔK", "ΔK", lambda run: run.sup_change)
-DISTANCE = Measure[LazyRun]("distance ‖w − w₀‖₂", "‖w − w₀‖₂", lambda run: run.distance)
-LARGEST = Measure[LazyRun](
+KAPPA = RunNumber[LazyRun]("κ at w₀", "κ", lambda run: run.kappa, before_training=True)
+CHANGE = RunNumber[LazyRun]("kernel change ΔK", "ΔK", lambda run: run.sup_change)
+DISTANCE = RunNumber[LazyRun]("distance ‖w − w₀‖₂", "‖w − w₀‖₂", lambda run: run.distance)
+LARGEST = RunNumber[LazyRun](
     "largest move ‖w − w₀‖_∞", "‖w − w₀‖<sub>∞</sub>", lambda run: run.largest_distance
 )
-CURVATURE = Measure[LazyRun](
+CURVATURE = RunNumber[LazyRun](
     "curvature ‖H‖ / ‖∇F‖² at w₀",
     "‖H‖ / ‖∇F‖<sup>2</sup>",
     lambda run: run.curvature,
     before_training=True,
 )
 LEAST = (
-    Measure[LazyRun]("", "least distance, all inputs", lambda run: run.least_distance[1]),
-    Measure[LazyRun]("", "least distance, one input", lambda run: run.least_distance[0]),
+    RunNumber[LazyRun]("", "least distance, all inputs", lambda run: run.least_distance[1]),
+    RunNumber[LazyRun]("", "least distance, one input", lambda run: run.least_distance[0]),
 )
-HIDDEN = Measure[LazyRun]("feature change |Δh|", "|Δh|", lambda run: run.mean_hidden_change)
+HIDDEN = RunNumber[LazyRun]("feature change |Δh|", "|Δh|", lambda run: run.mean_hidden_change)
 MEASURES = {each.title: each for each in (CHANGE, HIDDEN, KAPPA, DISTANCE, LARGEST, CURVATURE)}
-BEHIND_F = Measure[LazyRun]("", "ΔK of α f", lambda run: run.pre_output_change)
+BEHIND_F = RunNumber[LazyRun]("", "ΔK of α f", lambda run: run.pre_output_change)
 
 
-def measure_style(measure: Measure[LazyRun]) -> Style:
+def measure_style(measure: RunNumber[LazyRun]) -> Style:
     """Return the style of a measure among others."""
     return nth_style(
         (CHANGE, CURVATURE, HIDDEN, DISTANCE, LARGEST, KAPPA, *LEAST).index(measure), measure.symbol
@@ -67,7 +67,7 @@ def line(
     swept: Swept,
     output: str,
     start: str,
-    measure: Measure[LazyRun],
+    measure: RunNumber[LazyRun],
     style: Style | None = None,
     richness: float = 0.0,
 ) -> Line:
@@ -81,7 +81,7 @@ def line(
 
 
 def against(
-    points: Sequence[LazyPoint], swept: Swept, output: str, measure: Measure[LazyRun]
+    points: Sequence[LazyPoint], swept: Swept, output: str, measure: RunNumber[LazyRun]
 ) -> Chart:
     """Draw a measure of one output against the swept setting, a line for each start, log–log."""
     lines = [line(points, swept, output, start, measure) for start in occurring(points, "start")]

@@ -10,7 +10,7 @@ from linearity_lab.charts.axes import rate_words, seed_words
 from linearity_lab.charts.chart import Chart, led_by, occurring
 from linearity_lab.charts.choices import Choice, output_choice, seed_choice, width_choice
 from linearity_lab.charts.figure import Figure, Shown
-from linearity_lab.charts.lines import Line, Measure, trained_dot, width_axis
+from linearity_lab.charts.lines import Line, RunNumber, trained_dot, width_axis
 from linearity_lab.charts.style import GUIDE_COLOR, Style, network_style, nth_style, output_title
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.charts.training import Curve, Records, Row, along_training, record_rows
@@ -32,7 +32,7 @@ StepAxis = Literal["linear", "log"]
 STEP_AXES: tuple[StepAxis, ...] = ("linear", "log")
 LOSS_HEADROOM = 30  # upper end of the loss axis, in units of L₀
 BOUND_TITLE = "bound (1 − ημρ²/n)<sup>t</sup> L<sub>0</sub>"
-CHANGE = Measure[OptimizationRun]("kernel change ΔK of φ(f)", "ΔK", lambda run: run.sup_change)
+CHANGE = RunNumber[OptimizationRun]("kernel change ΔK of φ(f)", "ΔK", lambda run: run.sup_change)
 # Titles of a run's records in tables.
 STEP_COLUMNS: dict[str, Records[OptimizationRun]] = {
     "step": "steps",

@@ -11,7 +11,7 @@ from linearity_lab.charts.chart import VEILED_KEY, Chart, drawn_rows
 from linearity_lab.charts.labels import power
 from linearity_lab.charts.lines import Axis, Line
 from linearity_lab.charts.style import GUIDE_COLOR
-from linearity_lab.dashboard.pages.lecture.steps import PAGE, STEPS, Option, Step
+from linearity_lab.dashboard.pages.lecture.steps import PAGE, STEPS, LectureStep, Option
 from linearity_lab.page_modules import page_folder
 from linearity_lab.words.markdown import read
 from ntk_core.fits import exponent_words
@@ -22,7 +22,7 @@ STEEPEST = 1.2
 Drawn = tuple[float, list[tuple[float, float]]]
 
 
-def before_answer(step: Step, results: Mapping[str, object], option: Option) -> Chart:
+def before_answer(step: LectureStep, results: Mapping[str, object], option: Option) -> Chart:
     """Veil the figure of an unanswered step, with space for a line if one can be drawn."""
     shown = step.draw(results, option, False)
     number_of_step = 1 + [each.name for each in STEPS].index(step.name)
@@ -44,7 +44,7 @@ def space_to_draw(chart: Chart, line: Line) -> Chart:
     return replace(chart, figure=figure)
 
 
-def to_draw(step: Step, line: Line, axis: Axis) -> dict[str, object]:
+def to_draw(step: LectureStep, line: Line, axis: Axis) -> dict[str, object]:
     """Return the data of the sketch component for a step."""
     (first, start), *_, (last, _) = line.means
     words = drawing_words()
@@ -80,7 +80,7 @@ def with_line(chart: Chart, drawn: Drawn, measured: tuple[Line, Axis]) -> Chart:
     return replace(chart, figure=figure, takeaway=chart.takeaway + text)
 
 
-def line_words(step: Step, drawn: Drawn, measured: tuple[Line, Axis]) -> str:
+def line_words(step: LectureStep, drawn: Drawn, measured: tuple[Line, Axis]) -> str:
     """Compare drawn and measured exponents:
     whether the interval contains the drawn one, and the last values.
     """

@@ -24,7 +24,7 @@ from linearity_lab.dashboard.pages.lecture.steps import (
     PAGE,
     PARTS,
     STEPS,
-    Step,
+    LectureStep,
     part_of,
     step_index,
 )
@@ -53,7 +53,7 @@ _mount = component(
 _KEY = re.compile(r"^- (.+?): (.+)$", re.MULTILINE)
 
 
-def _speaker_buttons(step: Step, *, presenting: bool) -> None:
+def _speaker_buttons(step: LectureStep, *, presenting: bool) -> None:
     """Show buttons for notes and for the list of keys;
     send the current step to the second window.
     """
@@ -318,6 +318,6 @@ def _figure(visit: Visit, figures: Figures) -> None:
     show_chart(figures, replace(drawn, name=step.name, heading="", is_veiled=not known))
 
 
-def _results(step: Step) -> JSON | None:
+def _results(step: LectureStep) -> JSON | None:
     found = {name: gallery_result(name) for name in step.gallery}
     return None if any(result is None for result in found.values()) else found

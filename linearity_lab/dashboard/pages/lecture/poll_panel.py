@@ -18,7 +18,7 @@ from linearity_lab.dashboard.pages.lecture.poll_votes import (
     TooManyPolls,
     shared_polls,
 )
-from linearity_lab.dashboard.pages.lecture.steps import PAGE, STEPS, Step
+from linearity_lab.dashboard.pages.lecture.steps import PAGE, STEPS, LectureStep
 from linearity_lab.dashboard.pages.lecture.visit import Visit
 from linearity_lab.page_modules import page_folder
 from linearity_lab.words.markdown import read
@@ -183,7 +183,7 @@ def _watch(code: str, member: str, every_s: float) -> None:
     rerun_on_news(f"{PAGE}.watched", PATH, f"{code} {member}", seen, every_s)
 
 
-def _bars(step: Step, seen: PollView) -> None:
+def _bars(step: LectureStep, seen: PollView) -> None:
     for place, index in enumerate(seen.order, start=1):
         count = seen.counts[index]
         right = " :material/check:" if seen.is_revealed and index == step.question.answer else ""

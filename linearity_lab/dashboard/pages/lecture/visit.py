@@ -12,8 +12,8 @@ from linearity_lab.dashboard import session
 from linearity_lab.dashboard.pages.lecture.steps import (
     PAGE,
     STEPS,
+    LectureStep,
     Option,
-    Step,
     named_option,
     option_name,
     step_index,
@@ -40,14 +40,14 @@ class Visit:
     bars: set[str] = field(default_factory=set)  # names of steps whose bars are shown
 
     @property
-    def step(self) -> Step:
+    def step(self) -> LectureStep:
         return STEPS[self.index]
 
     @property
     def known(self) -> bool:
         return self.step.name in self.answers
 
-    def heading(self, step: Step) -> str:
+    def heading(self, step: LectureStep) -> str:
         """Return the claim of an answered step, else its question,
         so that no title reveals the answer.
         """
@@ -60,7 +60,7 @@ class Visit:
             return ""
         return "bars" if self.poll_code and self.step.name not in self.bars else "answer"
 
-    def order(self, step: Step) -> list[int]:
+    def order(self, step: LectureStep) -> list[int]:
         """Return the choices in this visit's order, which is random and fixed."""
         places = range(len(step.question.choices))
         return random.Random(f"{self.seed} {step.name}").sample(places, len(places))
@@ -122,7 +122,7 @@ class Visit:
         self.notes = list(notes.values())
 
 
-def control_key(step: Step) -> str:
+def control_key(step: LectureStep) -> str:
     """Return the key of the control of a step."""
     return f"{PAGE}.{step.name}.control"
 

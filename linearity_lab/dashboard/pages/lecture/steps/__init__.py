@@ -5,7 +5,7 @@ from pathlib import Path
 from linearity_lab.dashboard.pages.lecture.steps._beyond import BEYOND
 from linearity_lab.dashboard.pages.lecture.steps._edges import EDGES, LIMITS
 from linearity_lab.dashboard.pages.lecture.steps._linear import LINEAR
-from linearity_lab.dashboard.pages.lecture.steps._step import Control, Option, Question, Step
+from linearity_lab.dashboard.pages.lecture.steps._step import Control, LectureStep, Option, Question
 from linearity_lab.words.markdown import read
 from ntk_core.errors import InvalidInput
 
@@ -18,7 +18,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     .sections["Story"]
     .sections.items()
 }
-STEPS: tuple[Step, ...] = tuple(_WRITTEN[name] for names in PARTS.values() for name in names)
+STEPS: tuple[LectureStep, ...] = tuple(_WRITTEN[name] for names in PARTS.values() for name in names)
 
 __all__ = [
     "PAGE",
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 
-def part_of(step: Step) -> tuple[int, str]:
+def part_of(step: LectureStep) -> tuple[int, str]:
     """(number from 1, title) of a step's part of the story."""
     return next(
         (at, title)
@@ -64,7 +64,7 @@ def option_name(option: Option) -> str:
     return f"{option:g}" if isinstance(option, float) else str(option)
 
 
-def named_option(step: Step, text: str) -> Option:
+def named_option(step: LectureStep, text: str) -> Option:
     """Return the option of the step's figure in a URL.
 
     Raises:

@@ -80,7 +80,7 @@ class Control:
 
 
 @dataclass(frozen=True)
-class Step:
+class LectureStep:
     """One step of the lecture."""
 
     name: str  # in the URL, of its Markdown, and of its chart
@@ -135,7 +135,7 @@ def step(
     numbers: Numbers,
     veil: Veil = smallest_alone,
     measured: Measured | None = None,
-) -> Step:
+) -> LectureStep:
     """Build the step from ``NAME.md`` beside this file;
     the words of its figure are read with the figure.
 
@@ -150,7 +150,7 @@ def step(
     options = [
         (_value(value), words) for _, value, words in _OPTION.findall(found.prose("Control"))
     ]
-    return Step(
+    return LectureStep(
         name=name,
         **{
             field: found.field(field)
