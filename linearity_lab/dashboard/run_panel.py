@@ -314,56 +314,91 @@ def _panel(
     live: bool,
 ) -> None:
     """Show progress, then figures; before the first point, the previous figures."""
-    is_embedded = st.context.is_embedded
     notice = st.container()  # reserves its place while empty, so that figures do not move
-    above = st.container(
-        key=f"{page}.above",
-        horizontal=True,
-        vertical_alignment="center",
-        horizontal_alignment="distribute",
-    )
+    above = _row_above_figures(page)
     of_job = None
     if now is not None:
         with notice:
             # On a page that is not embedded, progress replaces Run.
-            of_job = followed(page, now) if is_embedded else _outcome(page, now)
+            of_job = followed(page, now) if st.context.is_embedded else _outcome(page, now)
     before = _state_before(page)
     active = now if live else None  # the job that this page watches
     shown = of_job or _without_points(form, now, before)
     if shown is None:
         notice.container(key=f"{page}.{FIRST}").info(_words_of_nothing(active))
         return
-    imported = imported_words(shown.points)
-    if imported and not is_embedded:
-        above.badge("Imported", icon=":material/upload_file:", color="orange", help=f"{imported}.")
+    if not st.context.is_embedded:
+        _mark_imported(above, shown)
     figures = Figures(page, [shown.spec], growing=live)
-    # A stopped job is shown above the previous figures, so that Stop redraws nothing.
-    is_stopped = now is not None and now.status in ("cancelled", "stopped") and not live
-    is_halted = is_stopped and not _changed(form.spec, shown.spec)
-    above_earlier = of_job is not None and (live or is_halted)
-    overlaid = ""  # the settings in which the previous figures differ, drawn pale behind
-    if not above_earlier:
-        _say_what_is_shown(page, form, active, shown, figures, above, has_points=of_job is not None)
+    has_points = of_job is not None
+    is_stopped = _is_stopped_run_of(form, shown, now, live=live)
+    replaces_earlier = not (has_points and (live or is_stopped))
+    overlaid = ""
+    if replaces_earlier:
+        _say_what_is_shown(page, form, active, shown, figures, above, has_points=has_points)
     elif before is not None:
-        overlaid = _changed(shown.spec, before.shown.spec)
-    if overlaid and before is not None:
-        figures.ghosts = before.figures
-        figures.laid_over = before.laid_over
+        overlaid = _lay_over_earlier(figures, shown, before)
     draw(shown, figures)
     link(figures)
-    if figures.ghosts and any(both is not own for own, both in figures.laid_over.values()):
+    if overlaid and any(both is not own for own, both in figures.laid_over.values()):
         above.caption(f"Pale curves show the previous settings ({overlaid} changed).")
-    if not above_earlier or (is_halted and before is None):
+    if replaces_earlier or (is_stopped and before is None):
         drawn = {key: each.figure for key, each in figures.charts.items()}
         st.session_state[_BEFORE] = _Before(page, shown, drawn)
-    # Elsewhere the provenance below the figures states it.
-    if imported and (is_embedded or shown.result is None):
-        st.caption(f"{imported}.")
-    if not is_embedded:
+    _say_where_it_is_from(shown)
+    if not st.context.is_embedded:
         with above:
             _export(page, title, shown, {**drawings, **figures.charts})
-        if shown.result is not None:
-            provenance_footer(shown.result)
+
+
+def _row_above_figures(page: str) -> DeltaGenerator:
+    """Badges, captions and the menu of exports."""
+    return st.container(
+        key=f"{page}.above",
+        horizontal=True,
+        vertical_alignment="center",
+        horizontal_alignment="distribute",
+    )
+
+
+def _is_stopped_run_of(
+    form: SpecForm[AnySpec], shown: Shown, now: Snapshot | None, *, live: bool
+) -> bool:
+    """Whether the figures are those of a stopped run with the settings of the form.
+
+    They are drawn above the previous figures, as while it ran, so that Stop redraws nothing.
+    """
+    if now is None or live or now.status not in ("cancelled", "stopped"):
+        return False
+    return not _changed(form.spec, shown.spec)
+
+
+def _lay_over_earlier(figures: Figures, shown: Shown, before: _Before) -> str:
+    """Draw the previous figures pale behind those of a run;
+    return the settings in which they differ, empty if they do not.
+    """
+    differing = _changed(shown.spec, before.shown.spec)
+    if not differing:
+        return ""
+    figures.ghosts = before.figures
+    figures.laid_over = before.laid_over
+    return differing if figures.ghosts else ""
+
+
+def _mark_imported(above: DeltaGenerator, shown: Shown) -> None:
+    words = imported_words(shown.points)
+    if words:
+        above.badge("Imported", icon=":material/upload_file:", color="orange", help=f"{words}.")
+
+
+def _say_where_it_is_from(shown: Shown) -> None:
+    """Show the provenance of a result; of unfinished or embedded figures only an import."""
+    if not st.context.is_embedded and shown.result is not None:
+        provenance_footer(shown.result)
+        return
+    imported = imported_words(shown.points)
+    if imported:
+        st.caption(f"{imported}.")
 
 
 def _export(page: str, title: str, shown: Shown, charts: Mapping[str, Chart]) -> None:
