@@ -31,8 +31,9 @@ class TopOfTheCheckout(BuildHookInterface):
 
 
 class RequirementFiles(MetadataHookInterface):
-    """Requirements: the core for the library;
-    extras for command line, dashboard, cluster and database.
+    """Requirements: the core for the library.
+
+    Extras for command line, dashboard, cluster and database.
     """
 
     def update(self, metadata: dict[str, Any]) -> None:

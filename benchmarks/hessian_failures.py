@@ -128,8 +128,9 @@ def rows_of_pairs(cell: Cell) -> list[Row]:
 
 
 def measure_again(depths: Sequence[int], widths: Sequence[int] = (), only: str = "") -> None:
-    """Replace the committed counts of these depths and widths, all widths by default,
-    and note the load.
+    """Replace the committed counts of these depths and widths, all widths by default.
+
+    Also note the load.
 
     The counts are written after each cell, so that an interrupted measurement keeps what it has.
     """

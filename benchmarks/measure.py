@@ -192,7 +192,8 @@ def isolated(
     tree: Path | str = ROOT,
     **variables: str,
 ) -> Row:
-    """Call a module's function in a fresh process, through JSON;
+    """Call a module's function in a fresh process, through JSON.
+
     ``tree`` holds its code and the core.
     """
     name = f"{work.__module__}:{work.__qualname__}"

@@ -165,8 +165,9 @@ def tabs(browser: Browser, url: str, folder: Path, names: Sequence[str]) -> None
 
 
 def sheet(folder: Path, name: str) -> None:
-    """Join light and dark (columns) before, while and after a run (rows);
-    a phone's screens apart.
+    """Join light and dark (columns) before, while and after a run (rows).
+
+    A phone's screens apart.
     """
     desktop = [
         [Image.open(folder / f"{name}-{theme}-{moment}.png") for theme in THEMES]

@@ -1,5 +1,6 @@
-"""Training against plain routes:
-steps against ``jax.grad``, trajectories against neural-tangents.
+"""Training against plain routes.
+
+Steps against ``jax.grad``, trajectories against neural-tangents.
 """
 
 import time

@@ -14,8 +14,9 @@ _SCALARS = {"Array", "ndarray", "bool", "number", "int", "float", "complex", "by
 
 
 def readable(annotation: str) -> str:
-    """Return an annotation with shapes in words and one name for everything that
-    becomes an array.
+    """Return an annotation with shapes in words.
+
+    Everything that becomes an array has one name.
     """
     given = list(_split(annotation, " | "))
     members = [_member(each) for each in given]

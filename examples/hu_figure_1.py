@@ -1,5 +1,6 @@
-"""Hu, Xiao, Adlam & Pennington (2020), Fig. 1:
-early in training, networks act as linear models of their inputs.
+"""Hu, Xiao, Adlam & Pennington (2020), Fig. 1.
+
+Early in training, networks act as linear models of their inputs.
 
     PYTHONPATH=. python examples/hu_figure_1.py
 

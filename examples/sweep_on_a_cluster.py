@@ -21,8 +21,9 @@ from ntk_core.fits import PowerLaw, fit_runs, law_words
 
 
 def main(address: str, settings: dict[str, Any] | None = None) -> PowerLaw:
-    """Run Fig. 1 of Liu, Zhu & Belkin (2020) with a linear output and return the
-    power law of ΔK.
+    """Return the power law of ΔK in a run of Fig. 1.
+
+    It is that of Liu, Zhu & Belkin (2020), with a linear output.
     """
     settings = settings or {"widths": [30, 100, 300, 1000], "num_seeds": 3}
     spec = with_settings(

@@ -1,5 +1,6 @@
-"""Train one network at a stable and at a catapulting learning rate,
-and save its weights before and after.
+"""Train one network at a stable and at a catapulting learning rate.
+
+Also save its weights before and after.
 
 python examples/two_checkpoints.py
 linearity-lab report examples/two_checkpoints.py:network before.npz stable.npz --set width=256

@@ -25,8 +25,9 @@ _TEX = str.maketrans(
 
 
 def cite_run(result: ResultValue) -> str:
-    """Cite a run in a few lines:
-    experiment, points, seeds, date, versions, device, digest, data fingerprint.
+    """Cite a run in a few lines.
+
+    Experiment, points, seeds, date, versions, device, digest, data fingerprint.
 
     Points from an earlier run are listed with its date and versions.
     """

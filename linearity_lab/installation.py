@@ -1,5 +1,6 @@
-"""How this package is installed:
-its top folder, its command, experiments of other distributions.
+"""How this package is installed.
+
+Its top folder, its command, experiments of other distributions.
 """
 
 import sys

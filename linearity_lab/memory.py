@@ -39,8 +39,9 @@ def stated_memory() -> float | None:
 
 
 def accelerator_bytes() -> list[float]:
-    """Return usable memory of each accelerator of a point;
-    empty before JAX has started and on a CPU.
+    """Return usable memory of each accelerator of a point.
+
+    Empty before JAX has started and on a CPU.
     """
     if "jax" not in sys.modules:
         return []

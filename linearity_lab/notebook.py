@@ -25,7 +25,8 @@ def draw(result: ResultValue) -> go.Figure:
 
 
 def figure_and_words(result: ResultValue) -> tuple[go.Figure, str] | None:
-    """The main figure of a result and the sentences below it;
+    """The main figure of a result and the sentences below it.
+
     None for experiments without figures.
     """
     if not has_figures(result.spec.experiment):

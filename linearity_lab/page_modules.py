@@ -62,8 +62,9 @@ def pages_outside() -> list[str]:
 
 
 def page_script(page: str) -> str:
-    """Return the script of a page as Streamlit takes it:
-    from the folder of app.py, or an absolute path.
+    """Return the script of a page as Streamlit takes it.
+
+    From the folder of app.py, or an absolute path.
     """
     return str(page_folder(page) / "script.py") if page in _outside() else f"pages/{page}.py"
 

@@ -1,5 +1,6 @@
-"""Kernels, Hessians and training of wide neural networks:
-when and why a network becomes a linear model.
+"""Kernels, Hessians and training of wide neural networks.
+
+When and why a network becomes a linear model.
 
 The public API of the mathematics: arrays in, arrays out. Names are imported on first use, so
 importing the package does not start JAX; ``__init__.pyi`` lists them. Further names are in the

@@ -50,7 +50,9 @@ class InvalidInput(ValueError):
 
 
 class UnknownSetting(InvalidInput):
-    """A setting that does not exist: ``wdths: no such setting; did you mean widths?``
+    """A setting that does not exist, with similar names.
+
+    Its text is ``wdths: no such setting; did you mean widths?``
 
     Attributes:
         nearest: the closest known name, or None.
@@ -188,8 +190,9 @@ def reason_of(error: BaseException) -> str:
 
 
 def failure(error: BaseException) -> str:
-    """Return the class and the whole message of an error in one line;
-    very long messages lose their middle.
+    """Return the class and the whole message of an error in one line.
+
+    Very long messages lose their middle.
 
     >>> failure(ValueError("shapes differ\\n  in line 3")), failure(KeyError())
     ('ValueError: shapes differ in line 3', 'KeyError: no message')

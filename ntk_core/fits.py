@@ -212,8 +212,9 @@ def exponent_words(law: PowerLaw, digits: int = 2) -> str:
 
 
 def remarks(law: PowerLaw, swept: str = "widths", *, brief: bool = False) -> list[str]:
-    """Return remarks on an exponent:
-    why it has no interval, its slope at the end, and whether it bends.
+    """Return remarks on an exponent.
+
+    Why it has no interval, its slope at the end, and whether it bends.
 
     ``swept`` names the swept values; ``brief`` omits what an interval needs.
     """
@@ -243,8 +244,9 @@ def condition(law: PowerLaw) -> str:
 
 
 def law_words(law: PowerLaw, name: str) -> str:
-    """``m^(−0.500 ± 0.030), 95% interval, 12 runs, 1 excluded; last decade −0.45;
-    not yet settled``, ``name`` for m.
+    """Return an exponent in words, with ``name`` for m.
+
+    ``m^(−0.500 ± 0.030), 95% interval, 12 runs, 1 excluded; last decade −0.45; not yet settled``.
     """
     level = f", {percent(law.confidence)} interval" if math.isfinite(law.interval) else ""
     words = (

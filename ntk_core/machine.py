@@ -20,8 +20,9 @@ def how_to_install(extra: str) -> str:
 
 
 def _installed_from() -> str:
-    """Return the path of the wheel or folder that was installed;
-    the name of the distribution if unknown.
+    """Return the path of the wheel or folder that was installed.
+
+    The name of the distribution if unknown.
     """
     name = "linearity-lab"
     with contextlib.suppress(importlib.metadata.PackageNotFoundError, ValueError, KeyError):
@@ -44,8 +45,9 @@ def check_installed(extra: str, purpose: str, *modules: str) -> None:
 
 
 def available_memory() -> float:
-    """Return available memory in bytes;
-    half of the physical memory without psutil and outside Linux.
+    """Return available memory in bytes.
+
+    Half of the physical memory without psutil and outside Linux.
     """
     if importlib.util.find_spec("psutil") is not None:
         import psutil

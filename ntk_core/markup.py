@@ -1,5 +1,6 @@
-"""Text for terminals, and HTML for notebooks:
-escaped, with inline styles for light and dark themes.
+"""Text for terminals, and HTML for notebooks.
+
+Escaped, with inline styles for light and dark themes.
 """
 
 import html

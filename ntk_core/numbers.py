@@ -8,7 +8,8 @@ PLAIN_EXPONENTS = range(-4, 6)  # of numbers written without a power of ten
 
 
 def number(value: float, digits: int = 2) -> str:
-    """Format a number to this many significant digits: 0.033, 1,200, 3.2·10⁻⁸, −0.5;
+    """Format a number to this many significant digits: 0.033, 1,200, 3.2·10⁻⁸, −0.5.
+
     ∞, and a dash for none.
     """
     if math.isnan(value):
@@ -52,8 +53,9 @@ def scientific(value: float, digits: int = 3) -> str:
 
 
 def percent(share: float) -> str:
-    """Format a share in percent: 43% for 0.43; two significant digits below 10%, 5% or 0.42%;
-    a dash for NaN.
+    """Format a share in percent: 43% for 0.43; two significant digits below 10%, 5% or 0.42%.
+
+    A dash for NaN.
     """
     if not math.isfinite(share):
         return number(share)

@@ -1,4 +1,5 @@
-"""One figure of the gallery alone, for slides and other pages:
+"""One figure of the gallery alone, for slides and other pages.
+
 ``/embed?figure=liu-fig1-left``; in no menu.
 """
 

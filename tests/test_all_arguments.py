@@ -323,8 +323,9 @@ def functions_of_arrays() -> dict[str, Callable[..., Any]]:
 
 
 def _methods(name: str, kind: type) -> dict[str, Callable[..., Any]]:
-    """Return the methods of a class;
-    the constructor of a dataclass, or of a network, takes no arrays.
+    """Return the methods of a class.
+
+    The constructor of a dataclass, or of a network, takes no arrays.
     """
     found: dict[str, Callable[..., Any]] = {}
     for method, function in vars(kind).items():

@@ -1,5 +1,6 @@
-"""Code blocks of documents:
-each is run by a test, or its commands, files and settings are checked here.
+"""Code blocks of documents.
+
+Each is run by a test, or its commands, files and settings are checked here.
 
 The wheel check runs the Python blocks and those shell blocks whose commands are all
 ``linearity-lab``; ``make docs`` and the tutorials' tests run the rest of the Python. Docker,
@@ -151,8 +152,9 @@ def check_block(block: Block) -> None:
 
 
 def sentences_of(path: Path) -> list[Block]:
-    """Commands in the sentences of a document;
-    not of the changelog, whose commands are earlier ones.
+    """Commands in the sentences of a document.
+
+    Not of the changelog, whose commands are earlier ones.
     """
     text = re.sub(
         r"^\s*```.*?^\s*```$", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE

@@ -1,5 +1,6 @@
-"""Listed words, long names of tests, long comments and clumsy docstrings do not return;
-sentences on screen are short.
+"""Listed words, long names of tests, long comments and clumsy docstrings do not return.
+
+Sentences on screen are short.
 
 A formula, a link and a quoted name count as one word; sources in parentheses do not count.
 """
@@ -163,8 +164,9 @@ def sections(section: Section, heading: str = "") -> Iterator[tuple[str, Section
 
 
 def strings(source: str) -> Iterator[str]:
-    """Yield the visible strings of a module:
-    literals and help texts, without docstrings, HTML and CSS.
+    """Yield the visible strings of a module.
+
+    Literals and help texts, without docstrings, HTML and CSS.
     """
     tree = ast.parse(source)
     owners = (
@@ -197,8 +199,9 @@ def strings(source: str) -> Iterator[str]:
 
 
 def test_sentences_on_screen_are_short() -> None:
-    """Of pages and of code: captions, help, errors;
-    and the text beside figures or in steps of the lecture.
+    """Of pages and of code: captions, help, errors.
+
+    And the text beside figures or in steps of the lecture.
     """
     found, beside = {}, {}
     for path in sorted(set(SCREEN.rglob("*.md")) - set((SCREEN / "data").rglob("*.md"))):

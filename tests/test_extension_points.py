@@ -131,8 +131,9 @@ def test_a_folder_a_line_and_a_script_add_an_experiment(tmp_path):
 
 
 def test_an_installed_distribution_adds_an_experiment(tmp_path):
-    """Built as a wheel and installed without a network beside the lab;
-    the wheel check opens its page.
+    """Built as a wheel and installed without a network beside the lab.
+
+    The wheel check opens its page.
     """
     source, target, empty = (tmp_path / name for name in ("source", "installed", "empty"))
     empty.mkdir()

@@ -34,8 +34,9 @@ def test_an_exact_power_law_is_found_with_a_vanishing_interval():
 
 @pytest.mark.slow
 def test_interval_of_the_exponent_has_nominal_coverage():
-    """With errors shared by a seed;
-    the committed simulation has other regimes (tests/benchmarks).
+    """With errors shared by a seed.
+
+    The committed simulation has other regimes (tests/benchmarks).
     """
     rng = np.random.default_rng(0)
     covered = bends = 0

@@ -1,5 +1,6 @@
-"""Each row of docs/architecture.md is proved:
-its edits alone add one of its kind, and nothing else is touched.
+"""Each row of docs/architecture.md is proved.
+
+Its edits alone add one of its kind, and nothing else is touched.
 
 Each test edits a copy of the product at these places alone, and opens it as a visitor would.
 """

@@ -1,5 +1,6 @@
-"""Public names: they import quickly, resolve, and have complete docstrings;
-describing work starts no JAX.
+"""Public names: they import quickly, resolve, and have complete docstrings.
+
+Describing work starts no JAX.
 """
 
 import importlib
@@ -39,8 +40,9 @@ print("jax" in sys.modules)
 
 
 def test_imports_are_quick_and_describing_work_starts_no_jax() -> None:
-    """Processor time in starts of Python, typically one;
-    then all modules of experiments except computation.
+    """Processor time in starts of Python, typically one.
+
+    Then all modules of experiments except computation.
     """
     modules = ["linearity_lab.runs"]
     for package in ("ntk_core", "linearity_lab"):
@@ -142,8 +144,9 @@ def public_objects() -> dict[str, Any]:
 
 
 def test_every_public_docstring_has_formula_source_and_example() -> None:
-    """A mapping counts as formula;
-    errors, which compute nothing, and classes of ``traced`` need an example only.
+    """A mapping counts as formula.
+
+    Errors, which compute nothing, and classes of ``traced`` need an example only.
     """
     classes = {
         name: each for name in dir(traced) if isinstance(each := getattr(traced, name), type)

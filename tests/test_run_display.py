@@ -81,8 +81,9 @@ def test_result_without_dashboard_names_the_extra(monkeypatch):
 
 
 def test_every_experiment_has_a_figure_in_notebooks(monkeypatch):
-    """For the smallest result of the gallery;
-    the displayed bundle is Plotly's, without a script.
+    """For the smallest result of the gallery.
+
+    The displayed bundle is Plotly's, without a script.
     """
     (target,) = stated_entry_points()["linearity_lab.figures"].values()
     module, _, name = target.partition(":")

@@ -394,8 +394,9 @@ WRONG_FUNCTIONS: dict[str, Any] = {
 def answers(
     call: Callable[[Any], object], values: dict[str, Any], fields: tuple[str, ...]
 ) -> dict[str, str]:
-    """Return by kind what is wrong:
-    errors of another library, and refusals that name another field.
+    """Return by kind what is wrong.
+
+    Errors of another library, and refusals that name another field.
     """
     found = {}
     for kind, value in values.items():

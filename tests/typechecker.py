@@ -1,5 +1,6 @@
-"""Type checker of calls inside the core's mathematics:
-types and jaxtyping's shapes (pyproject.toml).
+"""Type checker of calls inside the core's mathematics.
+
+Types and jaxtyping's shapes (pyproject.toml).
 """
 
 from beartype import BeartypeConf, beartype

@@ -28,7 +28,8 @@ def rate_words(rates: Iterable[float]) -> str:
 
 
 def law_words(law: PowerLaw) -> str:
-    """Format the exponent with its remarks:
+    """Format the exponent with its remarks.
+
     ``(−0.86 ± 0.04); last decade −0.96; not yet settled``.
     """
     return "; ".join([f"({exponent_words(law)})", *filter(None, [*remarks(law), condition(law)])])
@@ -57,8 +58,9 @@ def tick_labels(ticks: Sequence[float]) -> list[str]:
 
 
 def readable(rows: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
-    """Round the rows of a table to five significant digits,
-    and remove invisible marks from its texts.
+    """Round the rows of a table to five significant digits.
+
+    Also remove invisible marks from its texts.
 
     Exports keep all digits and letters.
     """
@@ -134,8 +136,9 @@ def log_ticks(values: Iterable[float], decades_from: float = 30) -> JSON:
 
 
 def swept_ticks(values: Sequence[float], first: Sequence[float] = ()) -> JSON:
-    """Return ticks at the swept values, ``first`` at some of them, and the range with a margin;
-    logarithmic.
+    """Return ticks at the swept values, ``first`` at some of them, and the range with a margin.
+
+    Logarithmic.
     """
     widest = max(map(len, tick_labels(values)), default=0)
     ticks = spaced(values, 9 if widest < LONG_LABEL else 7, first)
@@ -153,8 +156,9 @@ def tall_ticks(values: Sequence[float]) -> JSON:
 
 
 def spaced(values: Sequence[float], most: int = 9, first: Sequence[float] = ()) -> list[float]:
-    """Thin values whose labels would overlap on a logarithmic axis;
-    keep both ends, then ``first``.
+    """Thin values whose labels would overlap on a logarithmic axis.
+
+    Keep both ends, then ``first``.
     """
     if not values:
         return []

@@ -69,8 +69,9 @@ class Chart:
 
     @property
     def key(self) -> str:
-        """Its name in keys of the session;
-        veiled, another one, since a zoom belongs to one of them.
+        """Its name in keys of the session.
+
+        Veiled, another one, since a zoom belongs to one of them.
         """
         return self.name + VEILED_KEY if self.is_veiled else self.name
 
@@ -107,8 +108,9 @@ def _runs(point: PointValue) -> Sequence[Value]:
 
 
 def occurring(points: Iterable[PointValue], *names: str) -> list[Any]:
-    """Return attributes of this name (tuples for several names) of the runs of
-    some points, in order.
+    """Return the attributes of this name of the runs of some points.
+
+    They are in order; tuples for several names.
     """
     return list(
         dict.fromkeys(operator.attrgetter(*names)(run) for point in points for run in _runs(point))
@@ -131,8 +133,9 @@ def is_curve(trace: go.Scatter) -> bool:
 
 
 def led_by(points: Iterable[AnyPoint], seed: int | None) -> list[AnyPoint]:
-    """Move the runs of this seed first, which figures draw strong;
-    keep points without it unchanged.
+    """Move the runs of this seed first, which figures draw strong.
+
+    Keep points without it unchanged.
     """
     if seed is None:
         return list(points)

@@ -1,5 +1,6 @@
-"""Choices of a figure as data:
-what can be chosen, the initial option, and how options are named.
+"""Choices of a figure as data.
+
+What can be chosen, the initial option, and how options are named.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -49,8 +50,9 @@ class Choice(Generic[Option]):
 
 @dataclass(frozen=True)
 class Cursor:
-    """A position on an axis of figures, without a widget:
-    clicks choose it, and it is None before.
+    """A position on an axis of figures, without a widget.
+
+    Clicks choose it, and it is None before.
     """
 
     axis: str

@@ -1,5 +1,6 @@
-"""Departures from linear models against width:
-horizons of several pages, and steps above the stable rate.
+"""Departures from linear models against width.
+
+Horizons of several pages, and steps above the stable rate.
 """
 
 import math
@@ -53,8 +54,9 @@ class Horizons:
         return found
 
     def line(self, *, relative: bool = False) -> Line:
-        """Return the horizons, or their ratios to the mean at the smallest width
-        with a departure.
+        """Return the horizons, or their ratios to the first mean.
+
+        The first mean is that of the smallest width with a departure.
         """
         ends = [(width, self.at(run), run.seed) for width, run in self.runs]
         seen = [(width, end.at) for width, end, _ in ends if end.is_seen]
@@ -89,8 +91,9 @@ class Horizons:
 
     @cached_property
     def law(self) -> PowerLaw | None:
-        """The power law of the horizons;
-        with a predicted slope, its exponent is their slope in ln m.
+        """The power law of the horizons.
+
+        With a predicted slope, its exponent is their slope in ln m.
         """
         if self.slope is None:
             return self.line().law
@@ -119,8 +122,9 @@ def horizons(points: HorizonPoints, of: str) -> dict[RegimeLine, Horizons]:
 
 
 def against_width(points: HorizonPoints, spec: HorizonSpec, of: str) -> Chart:
-    """Draw every horizon relative to its value at the smallest width;
-    arrows mark runs that never depart.
+    """Draw every horizon relative to its value at the smallest width.
+
+    Arrows mark runs that never depart.
     """
     found = list(horizons(points, of).values())
     relative = [each.line(relative=True) for each in found]
@@ -156,7 +160,8 @@ def against_width(points: HorizonPoints, spec: HorizonSpec, of: str) -> Chart:
 def _add_never(
     chart: Chart, lines: Sequence[Line], shares: Mapping[float, float], style: Style
 ) -> None:
-    """Add arrows at the top for runs that never depart:
+    """Add arrows at the top for runs that never depart.
+
     width → how far their outputs differ at the end.
     """
     figure = chart.figure

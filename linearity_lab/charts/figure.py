@@ -1,5 +1,6 @@
-"""The figures of an experiment as data:
-what they are called, what can be chosen, and how they are drawn.
+"""The figures of an experiment as data.
+
+What they are called, what can be chosen, and how they are drawn.
 
 ``figures.py`` of an experiment exports them as ``FIGURES``. Its page, embedded figures, notebooks,
 thumbnails, the static site and exports read them.
@@ -120,8 +121,9 @@ def main_chart(shown: Shown[Any, Any]) -> Chart:
 
 
 def name_in_url(preset: str, title: str) -> str:
-    """Return the name of a figure of a preset in URLs, from its title;
-    the first figure has that of the preset.
+    """Return the name of a figure of a preset in URLs, from its title.
+
+    The first figure has that of the preset.
     """
     part = re.sub(r"\W+", "-", title.lower()).strip("-")  # symbols such as ΔK are kept
     return f"{preset}.{part}"

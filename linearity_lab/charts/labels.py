@@ -1,5 +1,6 @@
-"""Names at the ends of curves instead of a legend:
-at most four curves initially, with names that do not overlap.
+"""Names at the ends of curves instead of a legend.
+
+At most four curves initially, with names that do not overlap.
 """
 
 import itertools
@@ -240,8 +241,9 @@ def _turned(symbol: str) -> str:
 
 
 def shifted_apart(wanted: Sequence[float], heights: Sequence[float], height: float) -> list[float]:
-    """Return centers near ``wanted`` such that intervals of these ``heights`` do
-    not overlap within 0 and ``height``.
+    """Return centers near ``wanted`` whose intervals do not overlap.
+
+    The intervals have these ``heights`` and stay within 0 and ``height``.
 
     The sum of their squared shifts is least.
     """

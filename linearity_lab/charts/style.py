@@ -1,5 +1,6 @@
-"""Styles on every page and in both themes:
-one color, dash and symbol per meaning, see ``registry``.
+"""Styles on every page and in both themes.
+
+One color, dash and symbol per meaning, see ``registry``.
 
 Blue is a plain network with a linear output, vermilion its linear models, violet from pale to deep
 the widths, the deepest one also infinite width; no other thing has these colors. A network, known
@@ -183,7 +184,8 @@ def _variant(look: Style, variant: int) -> Style:
 
 
 def graph_style(graph: str, output: str = "linear", drawn: str = "your graph") -> Style:
-    """The style of a graph: that of its architecture, if any;
+    """The style of a graph: that of its architecture, if any.
+
     ``drawn`` names the one on the canvas.
     """
     found = drawn if graph == DRAWN else GRAPH_TITLES[graph]
@@ -193,8 +195,9 @@ def graph_style(graph: str, output: str = "linear", drawn: str = "your graph") -
 
 
 def compared_styles(kinds: Mapping[str, str], output: str) -> dict[str, Style]:
-    """Map letters to styles of networks of these architectures with one output;
-    repeated ones are variants.
+    """Map letters to styles of networks of these architectures with one output.
+
+    Repeated ones are variants.
     """
     before = list(kinds.values())
     return {

@@ -1,5 +1,6 @@
-"""One number per run against a swept setting:
-seeds, means, bands, fitted exponents, guides, and a text version.
+"""One number per run against a swept setting.
+
+Seeds, means, bands, fitted exponents, guides, and a text version.
 """
 
 import math

@@ -83,8 +83,9 @@ def record_rows(
     of: Callable[[Run], Mapping[str, object]],
     columns: Mapping[str, Records[Run]],
 ) -> list[dict[str, object]]:
-    """Return one row per run and record:
-    the columns of ``of(run)``, then the records of ``columns``.
+    """Return one row per run and record.
+
+    The columns of ``of(run)``, then the records of ``columns``.
     """
     rows = []
     for run in runs:
@@ -276,8 +277,9 @@ def _layout(
 
 @functools.cache
 def _axes(shares: tuple[float, ...]) -> JSON:
-    """Return the axes of rows with these shares of the height;
-    only the last row has labels of steps.
+    """Return the axes of rows with these shares of the height.
+
+    Only the last row has labels of steps.
     """
     found = make_subplots(
         rows=len(shares), cols=1, shared_xaxes=True, vertical_spacing=0.06, row_heights=shares

@@ -1,5 +1,6 @@
-"""Small pictures as SVG text, shown as images:
-no script, readable on light and dark backgrounds.
+"""Small pictures as SVG text, shown as images.
+
+No script, readable on light and dark backgrounds.
 """
 
 import html
@@ -99,8 +100,9 @@ def thumbnail_of(figure: go.Figure) -> str:
 def rows_as_pictures(
     figure: go.Figure, most: int = 10_000, most_strokes: int | None = None
 ) -> list[tuple[str, str]]:
-    """(title of the vertical axis, picture) of each row:
-    its strong curves of about ``most`` points, on its axes.
+    """(title of the vertical axis, picture) of each row.
+
+    Its strong curves of about ``most`` points, on its axes.
     """
     rows: dict[str, list[go.Scatter]] = {}
     for trace in figure.data:

@@ -225,8 +225,9 @@ def _show_figure(
 
 
 def choose(figures: Figures, rows: Sequence[Row], *earlier: object) -> dict[Row, tuple[Any, ...]]:
-    """Show rows of choices with words between them, rare ones behind "View";
-    return the options by row.
+    """Show rows of choices with words between them, rare ones behind "View".
+
+    Return the options by row.
 
     ``earlier`` are the result and the options chosen before, on which a row depends.
     """

@@ -1,5 +1,6 @@
-"""Custom components from files:
-a script or a bundle of small ES modules, and the style beside it.
+"""Custom components from files.
+
+A script or a bundle of small ES modules, and the style beside it.
 """
 
 from collections.abc import Sequence

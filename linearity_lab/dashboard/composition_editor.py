@@ -67,8 +67,9 @@ def composition_editor(label: str, key: str, help: str) -> None:
 
 
 def _verdict(composition: object) -> Verdict | None:
-    """Lay out for a table, or else images or sequences;
-    the form reports layers that do not fit the data.
+    """Lay out for a table, or else images or sequences.
+
+    The form reports layers that do not fit the data.
     """
     for shape in _INPUTS:
         try:

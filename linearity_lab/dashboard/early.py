@@ -1,5 +1,6 @@
-"""Scripts that show *Home* and *Live* and begin their training before Streamlit's
-scripts have loaded.
+"""Scripts that show *Home* and *Live* early.
+
+They begin training before Streamlit's scripts have loaded.
 """
 
 import functools

@@ -67,8 +67,9 @@ class OtherPanel(Generic[AnySpec, AnyPoint]):
 
 @dataclass(frozen=True)
 class ExperimentPage(Generic[AnySpec, AnyPoint]):
-    """The page of an experiment: figures of the followed job;
-    main settings, all settings and Run beside.
+    """The page of an experiment: figures of the followed job.
+
+    Main settings, all settings and Run beside.
     """
 
     name: str  # name of the experiment
@@ -97,8 +98,9 @@ class ExperimentPage(Generic[AnySpec, AnyPoint]):
     def panels(
         self, shown: Shown[AnySpec, AnyPoint], drawn: Figures, first: str = ""
     ) -> list[Panel]:
-        """Return all panels, the figure ``first`` in front;
-        show the choices that it shares with others.
+        """Return all panels, the figure ``first`` in front.
+
+        Show the choices that it shares with others.
 
         Other shared choices are shown above the tabs, by ``drawn.before_tabs``.
         """
@@ -272,8 +274,9 @@ def choose_shared(
     drawn: Figures,
     chosen: dict[Row, tuple[object, ...]],
 ) -> None:
-    """Show the rows of choices that several figures of a page share,
-    and add their options to ``chosen``.
+    """Show the rows of choices that several figures of a page share.
+
+    Also add their options to ``chosen``.
     """
     rows = [row for figure in all_of_page for row in figure.choices]
     for figure, _ in figures:

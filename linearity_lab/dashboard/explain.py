@@ -1,5 +1,6 @@
-"""Explanations of a figure:
-a visible formula, "About this figure" with words and measurements, tables of words.
+"""Explanations of a figure.
+
+A visible formula, "About this figure" with words and measurements, tables of words.
 """
 
 import html
@@ -76,8 +77,9 @@ def about(page: str, chart: Chart, *, with_page: bool = False) -> None:
 
 
 def things_to_try(page: str) -> None:
-    """Show links that change settings of this page or open the next one;
-    short runs start immediately.
+    """Show links that change settings of this page or open the next one.
+
+    Short runs start immediately.
     """
     if links := try_links(page):
         st.markdown("**Try**")
@@ -110,8 +112,9 @@ def provenance_footer(result: ResultValue) -> None:
 
 
 def words_table(rows: Sequence[Mapping[str, str]], caption: str) -> None:
-    """Show rows, with the first column as their names;
-    every cell names its column, ``m^{−1/2}`` has a superscript.
+    """Show rows, with the first column as their names.
+
+    Every cell names its column, ``m^{−1/2}`` has a superscript.
     """
     if not rows:
         return

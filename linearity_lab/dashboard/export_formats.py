@@ -1,5 +1,6 @@
-"""Exports of a run as text:
-the command, program or notebook that recomputes it, and a page of HTML.
+"""Exports of a run as text.
+
+The command, program or notebook that recomputes it, and a page of HTML.
 """
 
 import html
@@ -105,8 +106,9 @@ def program(title: str, spec: Spec) -> str:
 
 
 def notebook(title: str, spec: Spec) -> str:
-    """Return a Jupyter notebook (nbformat 4.5) of ``spec``:
-    settings and cost, run, result with figure, table.
+    """Return a Jupyter notebook (nbformat 4.5) of ``spec``.
+
+    Settings and cost, run, result with figure, table.
     """
     install = _INSTALL.format(version=__version__)
     about = f"# {title}\n\nThe settings are those of `{variation(spec)}`. {install}"

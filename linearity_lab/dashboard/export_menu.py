@@ -1,5 +1,6 @@
-"""Export menu of every page:
-figures as files, numbers, settings, and programs that recompute them.
+"""Export menu of every page.
+
+Figures as files, numbers, settings, and programs that recompute them.
 """
 
 import re

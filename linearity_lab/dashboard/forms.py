@@ -1,5 +1,6 @@
-"""Widgets derived from a spec:
-titles and help come from its fields, and the spec itself validates every value.
+"""Widgets derived from a spec.
+
+Titles and help come from its fields, and the spec itself validates every value.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -72,7 +73,8 @@ class SpecForm(Generic[AnySpec]):
         job_spec: AnySpec | None = None,
         follow: Follow | None = None,
     ):
-        """Read the URL when ``address`` is given, then the widgets;
+        """Read the URL when ``address`` is given, then the widgets.
+
         ``job_spec`` is that of the job in the URL.
 
         With ``follow`` settings mend themselves: it returns those that follow the changed ones, and
@@ -102,8 +104,9 @@ class SpecForm(Generic[AnySpec]):
         self.spec, self.sentences = self._validate()
 
     def _follow(self, follow: Follow, changed: set[str], before: Values) -> None:
-        """Move settings that follow the changed ones, or do not fit them;
-        keep the sentences and the way back.
+        """Move settings that follow the changed ones, or do not fit them.
+
+        Keep the sentences and the way back.
         """
         self._state.mended = ()
         values = self._values()
@@ -165,7 +168,8 @@ class SpecForm(Generic[AnySpec]):
             st.session_state[self._key(name)] = held
 
     def repair(self) -> Repaired[AnySpec] | None:
-        """Return settings that fit together, and this server, instead of the invalid ones;
+        """Return settings that fit together, and this server, instead of the invalid ones.
+
         None if nothing helps.
         """
         found = repaired(self.preset.spec, self._values())
@@ -326,8 +330,9 @@ class SpecForm(Generic[AnySpec]):
     def _read(
         self, address: Mapping[str, str], job_spec: AnySpec | None, *, mends: bool
     ) -> tuple[str, ...]:
-        """Fill the form from a URL;
-        with ``mends`` other settings move so that those of the URL fit.
+        """Fill the form from a URL.
+
+        With ``mends`` other settings move so that those of the URL fit.
 
         Returns:
             The names of the moved settings.
@@ -366,7 +371,8 @@ class SpecForm(Generic[AnySpec]):
         return tuple(found.changes) if found is not None else ()
 
     def _mended_address(self, texts: Mapping[str, str], base: AnySpec) -> Repaired[AnySpec] | None:
-        """Return a spec with all settings of the URL, and others moved to fit;
+        """Return a spec with all settings of the URL, and others moved to fit.
+
         None if there is none.
         """
         known = {setting.name: setting for setting in self._settings}

@@ -1,5 +1,6 @@
-"""Progress of running jobs, which the browser polls:
-a bar in place of Run, a tray on every page, reruns on news.
+"""Progress of running jobs, which the browser polls.
+
+A bar in place of Run, a tray on every page, reruns on news.
 """
 
 from __future__ import annotations
@@ -97,8 +98,9 @@ def _followed(viewer: str, visitor: str) -> list[JSON]:
 
 
 def is_mine(now: Snapshot, visitor: str) -> bool:
-    """Whether this visitor may stop the job:
-    all on a local server, else those that the visitor started.
+    """Whether this visitor may stop the job.
+
+    All on a local server, else those that the visitor started.
     """
     return not profile().is_shared or visitor in now.owners
 
@@ -135,7 +137,8 @@ def watch(page: str, now: Snapshot) -> None:
 
 
 def tray(pages: Mapping[str, tuple[str, str]]) -> None:
-    """Show the session's jobs in the header, with Open and Stop;
+    """Show the session's jobs in the header, with Open and Stop.
+
     ``pages`` maps experiments to title and script.
     """
     if st.context.is_embedded:

@@ -154,8 +154,9 @@ def upload_chooser(label: str, key: str, help: str) -> None:
 
 
 def upload_limits() -> Limits:
-    """Limits of one upload on this server:
-    three times its bytes when unpacked, its bytes as float32.
+    """Limits of one upload on this server.
+
+    Three times its bytes when unpacked, its bytes as float32.
     """
     most = profile().max_upload_bytes
     return replace(

@@ -1,5 +1,6 @@
-"""First answers that start by themselves:
-a small run of the picked settings, ended by the next pick.
+"""First answers that start by themselves.
+
+A small run of the picked settings, ended by the next pick.
 """
 
 from collections.abc import Callable
@@ -35,8 +36,9 @@ _STARTED = "preview"  # page.STARTED: id of the preview that this session starte
 
 
 def start_preview(page: str, form: SpecForm[AnySpec], preview: Preview[AnySpec]) -> None:
-    """Follow the first answer of the form's settings:
-    a run with these picks, a saved one, or a new preview.
+    """Follow the first answer of the form's settings.
+
+    A run with these picks, a saved one, or a new preview.
     """
     spec = form.spec
     if spec is None or st.context.is_embedded:

@@ -41,8 +41,9 @@ EARLIER = "Found with other settings"
 
 @dataclass(frozen=True)
 class _Before:
-    """State of a page before the current run, as in ``Figures``;
-    a session stores only that of its last page.
+    """State of a page before the current run, as in ``Figures``.
+
+    A session stores only that of its last page.
     """
 
     page: str
@@ -134,8 +135,9 @@ def _run_button(
     done: int,
     is_full: bool,
 ) -> bool:
-    """Show Run; return whether it was pressed for a run that needs no choice
-    between quick and everything.
+    """Show Run, and return whether it was pressed.
+
+    It was if the run needs no choice between quick and everything.
     """
     title = "Run in full" if is_full else "Run"
     if spec is not None and 0 < done < len(spec.point_keys()):
@@ -174,8 +176,9 @@ def _is_asked(page: str, spec: Spec) -> bool:
 
 
 def _quick_button(page: str, form: SpecForm[AnySpec], spec: AnySpec) -> None:
-    """Show the button of a smaller run in place of Run;
-    disabled if no smaller run is short enough.
+    """Show the button of a smaller run in place of Run.
+
+    Disabled if no smaller run is short enough.
     """
     shorter = quick(spec, SHORT_S)
     words = "No smaller run of these settings is short enough."
@@ -374,8 +377,9 @@ def _is_stopped_run_of(
 
 
 def _lay_over_earlier(figures: Figures, shown: Shown, before: _Before) -> str:
-    """Draw the previous figures pale behind those of a run;
-    return the settings in which they differ, empty if they do not.
+    """Draw the previous figures pale behind those of a run.
+
+    Return the settings in which they differ, empty if they do not.
     """
     differing = _changed(shown.spec, before.shown.spec)
     if not differing:
@@ -484,7 +488,8 @@ def _cost_words(spec: Spec, seconds: float, done: int) -> str:
 
 
 def submit(page: str, spec: Spec, *, is_preview: bool = False, quick_s: float = math.inf) -> bool:
-    """Start or attach to the job of this spec and follow it;
+    """Start or attach to the job of this spec and follow it.
+
     False, with a message, if it was refused.
 
     A quick run stops after ``quick_s``.

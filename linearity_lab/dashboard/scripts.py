@@ -1,5 +1,6 @@
-"""Scripts of custom components, from files:
-bundles of small ES modules, also for pages opened from a disk.
+"""Scripts of custom components, from files.
+
+Bundles of small ES modules, also for pages opened from a disk.
 """
 
 import re

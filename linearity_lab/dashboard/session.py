@@ -30,8 +30,9 @@ def viewer() -> str:
 
 
 def visitor() -> str:
-    """Return the owner of runs that this session starts, by the lab's cookie;
-    empty on a local server.
+    """Return the owner of runs that this session starts, by the lab's cookie.
+
+    Empty on a local server.
 
     Browsers withhold the cookie from pages inside a frame of another site; there the session
     itself is the owner.
@@ -98,8 +99,9 @@ def read_address(
 
 
 def noted_address(page: str, readers: Mapping[str, Callable[[str], object]]) -> Values | None:
-    """Return the parsed values of a URL that a user changed, else None;
-    keep sentences about the others.
+    """Return the parsed values of a URL that a user changed, else None.
+
+    Keep sentences about the others.
     """
     address = new_address(page)
     if address is None:

@@ -52,8 +52,9 @@ COLUMN: tuple[str, ...] = (
 
 
 def settings_row(form: SpecForm[AnySpec], controls: Sequence[Control]) -> None:
-    """Show the preset and the main settings in their order;
-    neighbors that are small share a row.
+    """Show the preset and the main settings in their order.
+
+    Neighbors that are small share a row.
     """
     used = form.used("")
     known = {setting.name: setting for setting in used}

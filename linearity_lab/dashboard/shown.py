@@ -30,8 +30,9 @@ def charts_once(figure: Figure, shown: Shown[Any, Any], *chosen: object) -> list
 
 
 def whole_points(spec: Spec, points: Sequence[AnyPoint]) -> tuple[AnyPoint, ...]:
-    """Return points with the arrays that the store keeps beside them, such as kernels;
-    reads the store if needed.
+    """Return points with the arrays that the store keeps beside them, such as kernels.
+
+    Reads the store if needed.
     """
     if not any(point.is_apart for point in points):
         return tuple(points)

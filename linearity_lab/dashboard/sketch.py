@@ -15,8 +15,9 @@ _mount = component("sketch", SKETCH, SKETCH_HTML)
 
 
 def sketch(key: str, data: JSON, drawn: Callable[[float, list[tuple[float, float]]], None]) -> None:
-    """Let a user draw a line from the first point of a figure to its right edge;
-    see ``lecture.drawing.to_draw``.
+    """Let a user draw a line from the first point of a figure to its right edge.
+
+    See ``lecture.drawing.to_draw``.
 
     ``drawn`` receives the exponent of the line (least squares) and its (x, y), before the page
     reruns.
@@ -32,7 +33,8 @@ def sketch(key: str, data: JSON, drawn: Callable[[float, list[tuple[float, float
 def from_browser(
     heights: object, ends: Sequence[float]
 ) -> tuple[float, list[tuple[float, float]]] | None:
-    """Return the exponent of a drawn line and its (x, y) from a browser's report;
+    """Return the exponent of a drawn line and its (x, y) from a browser's report.
+
     None for invalid reports.
 
     ``heights`` are log10 of the line at equal distances of log10 x, from the first of

@@ -1,5 +1,6 @@
-"""Smaller runs: the largest that this server allows, and one of a few seconds;
-free of Streamlit.
+"""Smaller runs: the largest that this server allows, and one of a few seconds.
+
+Free of Streamlit.
 """
 
 import contextlib
@@ -22,7 +23,8 @@ INTERVAL_VALUES = 4
 def largest_fit(
     spec: Spec, limits: Profile | None = None, expected_s: float = math.inf
 ) -> Spec | None:
-    """Return ``spec`` with refused settings at the nearest allowed values;
+    """Return ``spec`` with refused settings at the nearest allowed values.
+
     None if that does not suffice.
     """
     for _ in settings(type(spec)):

@@ -180,7 +180,8 @@ def _check_shape(field: str, array: NDArray, expected: tuple[int, ...]) -> None:
 
 
 def patches(images: NDArray, size: int) -> NDArray:
-    """Cut images into square patches as tokens:
+    """Cut images into square patches as tokens.
+
     (n, height, width, c) → (n, T, size² c), T = height width / size².
     """
     n, height, width, channels = images.shape

@@ -139,7 +139,8 @@ class ImageSet(DatasetInfo):
 
 
 def block_sums(images: NDArray[np.uint8]) -> NDArray[np.uint16]:
-    """Sum each 4×4 block and channel:
+    """Sum each 4×4 block and channel.
+
     ``(n, 4h, 4w, c)`` uint8 → ``(n, h, w, c)`` uint16, exactly.
     """
     n, height, width, channels = images.shape
@@ -164,8 +165,9 @@ class Originals:
     kept_labels: tuple[int, ...] = ()
 
     def header(self, shape: tuple[int, ...]) -> bytes:
-        """Header of a file with this shape:
-        in MNIST, 0x0800 + ndim and the dimensions, big-endian.
+        """Header of a file with this shape.
+
+        In MNIST, 0x0800 + ndim and the dimensions, big-endian.
         """
         return (
             b""

@@ -120,7 +120,8 @@ class DatasetInfo(Term, ABC):
         )
 
     def least_risk(self, options: Options) -> tuple[float, float]:
-        """Lower bounds (share of wrong classes, square loss of one column) of all models;
+        """Lower bounds (share of wrong classes, square loss of one column) of all models.
+
         NaN if unknown.
         """
         del options
@@ -182,8 +183,9 @@ def shapes_of(
     ),
     num_targets: int = 1,
 ) -> DatasetShapes:
-    """Return the sizes for these inputs and classes;
-    without classes y has ``num_targets`` columns.
+    """Return the sizes for these inputs and classes.
+
+    Without classes y has ``num_targets`` columns.
     """
     columns = len(class_names) if options.get("targets") == "one-hot" else 1
     return DatasetShapes(

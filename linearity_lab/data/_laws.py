@@ -57,8 +57,9 @@ class Curve(DatasetInfo):
         return shapes_of(options, (1,), ())
 
     def samples(self, options: Options) -> tuple[Samples, Samples]:
-        """Draw x uniform on [−2, 2] and y = sin 2x + s ε;
-        test points are an even grid on [−3, 3] without noise.
+        """Draw x uniform on [−2, 2] and y = sin 2x + s ε.
+
+        Test points are an even grid on [−3, 3] without noise.
         """
         n = options["num_samples"]
         seed = options["seed"]
@@ -85,8 +86,9 @@ class GivenPoints(DatasetInfo):
             raise InvalidInput("ys", f"{len(ys)} numbers", f"{len(xs)}, one for each x")
 
     def samples(self, options: Options) -> tuple[Samples, Samples]:
-        """Return the points, and their polygon on an even grid extended by a
-        quarter of their range at both ends.
+        """Return the points, and their polygon on an even grid.
+
+        The grid extends by a quarter of their range at both ends.
         """
         xs = np.asarray(options["xs"])
         ys = np.asarray(options["ys"])
@@ -166,8 +168,9 @@ class FewDirections(Drawn):
 
 
 class Parity(FewDirections):
-    """Two classes, the sign of x₁ … x_k + s ε;
-    below degree k no polynomial is correlated with it.
+    """Two classes, the sign of x₁ … x_k + s ε.
+
+    Below degree k no polynomial is correlated with it.
     """
 
     on_bits = True
@@ -179,8 +182,9 @@ class Parity(FewDirections):
         return np.prod(x[:, : options["num_relevant"]], axis=1)
 
     def least_risk(self, options: Options) -> tuple[float, float]:
-        """The noise flips a share p = Φ(−1/s);
-        the error is p, and the square loss of one column ±1 is 2 p (1 − p).
+        """The noise flips a share p = Φ(−1/s).
+
+        The error is p, and the square loss of one column ±1 is 2 p (1 − p).
         """
         flips = math.erfc(1 / (options["noise"] * math.sqrt(2))) / 2 if options["noise"] else 0.0
         return flips, 2 * flips * (1 - flips)
@@ -191,8 +195,9 @@ class Parity(FewDirections):
 
 
 class Staircase(FewDirections):
-    """(x₁ + x₁x₂ + … + x₁⋯x_k) / √k:
-    each term leads to the next (Abbe, Boix-Adserà & Misiakiewicz 2022).
+    """(x₁ + x₁x₂ + … + x₁⋯x_k) / √k.
+
+    Each term leads to the next (Abbe, Boix-Adserà & Misiakiewicz 2022).
     """
 
     on_bits = True

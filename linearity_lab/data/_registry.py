@@ -1,5 +1,6 @@
-"""Data sets of ``datasets.toml``, and ``load_dataset``;
-options and shapes are known without reading data.
+"""Data sets of ``datasets.toml``, and ``load_dataset``.
+
+Options and shapes are known without reading data.
 """
 
 from types import ModuleType

@@ -119,8 +119,9 @@ def modular_addition(
 def induction(
     draw: Callable[[int], np.random.Generator], n: int, length: int, count: int
 ) -> Symbols:
-    """… a b … a → b: the last symbol occurred once before;
-    the label is the symbol that followed it.
+    """… a b … a → b: the last symbol occurred once before.
+
+    The label is the symbol that followed it.
 
     a is uniform on V symbols, its first place j on 1 … T − 2; s_j = s_T = a, every other symbol is
     uniform on the symbols except a, and the label is s_{j+1}.

@@ -88,7 +88,8 @@ def compute(
 
 
 def _dotted(settings: Mapping[str, object], outer: str = "") -> Iterator[tuple[str, object]]:
-    """Yield nested settings by dotted names:
+    """Yield nested settings by dotted names.
+
     ``{"training": {"max_steps": 5}}`` as ``training.max_steps``.
     """
     for name, value in settings.items():

@@ -1,5 +1,6 @@
-"""Departures of runs from their linear models:
-first crossing of a threshold, or the reason for none.
+"""Departures of runs from their linear models.
+
+First crossing of a threshold, or the reason for none.
 """
 
 import itertools
@@ -89,7 +90,8 @@ def departure_summary(
     names: Sequence[str],
     lines: Mapping[str, Sequence[tuple[float, Any]]],
 ) -> str:
-    """Return the table over seeds and the exponents in m of every horizon that all runs reached;
+    """Return the table over seeds and the exponents in m of every horizon that all runs reached.
+
     title → runs.
     """
 

@@ -73,8 +73,9 @@ class TrainedSweep(SweepSpec):
 
     @property
     def num_kernel_rows(self) -> int:
-        """Rows n·C of the kernels along training;
-        the largest number if the data set is not yet known.
+        """Rows n·C of the kernels along training.
+
+        The largest number if the data set is not yet known.
         """
         shapes = self.shapes()
         if shapes is None:
@@ -179,7 +180,8 @@ class TrainedPoint(WidthPoint, Generic[Run]):
     runs: tuple[Run, ...]
 
     def of(self, *line: object) -> tuple[Run, ...]:
-        """Runs with these values of the fields of :attr:`line`, in order;
+        """Runs with these values of the fields of :attr:`line`, in order.
+
         None or a missing value selects all.
         """
         runs = self.runs

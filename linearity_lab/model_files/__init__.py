@@ -1,5 +1,6 @@
-"""Files of users for the command line: models in Python and checkpoints;
-importing this starts JAX.
+"""Files of users for the command line: models in Python and checkpoints.
+
+Importing this starts JAX.
 """
 
 from linearity_lab.model_files._code import OwnModelError, load_model, their_errors

@@ -71,8 +71,9 @@ def load_model(target: str) -> tuple[OwnModel, Path, str]:
 
 @contextmanager
 def their_errors(path: Path) -> Iterator[None]:
-    """Convert errors inside the file, except ``InvalidInput``, to one sentence:
-    line, type, message.
+    """Convert errors inside the file, except ``InvalidInput``, to one sentence.
+
+    Line, type, message.
     """
     try:
         yield

@@ -73,8 +73,9 @@ def read_checkpoint(path: Path) -> Weights:
 def with_checkpoints(
     made: Any, before: Weights, after: Weights, x: np.ndarray
 ) -> tuple[Apply, PyTree, PyTree]:
-    """Return (apply, w₀, w₁) of (apply, params) or a ``torch.nn.Module`` with the
-    weights of two files.
+    """Return (apply, w₀, w₁) with the weights of two files.
+
+    They belong to (apply, params) or a ``torch.nn.Module``.
 
     Arrays are named as in a state dictionary or as leaves of the parameter tree:
     ``encoder.weight``. All names of a file may have a prefix (``module.``, ``_orig_mod.``). Tied

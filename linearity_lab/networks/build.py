@@ -10,7 +10,8 @@ from ntk_core.networks.architectures import Mirrored, Network, Subtracted
 def build_network(
     architecture: ArchitectureSpec, width: int, num_outputs: int, output: str, **more: object
 ) -> Network:
-    """Build the network of this architecture, width and output;
+    """Build the network of this architecture, width and output.
+
     ``more`` has further settings of its class.
     """
     made = resolve_name(architecture.record.network)

@@ -13,8 +13,9 @@ def num_copies(architecture: ArchitectureSpec) -> int:
 
 
 def min_width(architecture: ArchitectureSpec, sizes: Sequence[LayerSize]) -> int:
-    """Smallest hidden width, or expected in-degree if edges are dropped
-    (Zhu, Liu & Belkin 2022, Eq. 8).
+    """Return the smallest hidden width, or expected in-degree with dropped edges.
+
+    Source: Zhu, Liu & Belkin 2022, Eq. 8.
     """
     if architecture.record.by_in_degree:
         kept = 1 - architecture.written_out.drop_probability

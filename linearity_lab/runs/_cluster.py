@@ -67,8 +67,9 @@ class Cluster:
         self._heard: queue.SimpleQueue[PointProgress] = queue.SimpleQueue()
 
     def compute(self, keys: Sequence[str], hear: Callable[[Report | None], None]) -> None:
-        """Compute these points in parallel on all worker threads;
-        an exception of ``hear`` stops the work.
+        """Compute these points in parallel on all worker threads.
+
+        An exception of ``hear`` stops the work.
 
         ``hear`` gets None at regular intervals without news.
 

@@ -1,4 +1,5 @@
-"""Read settings and points that were stored earlier:
+"""Read settings and points that were stored earlier.
+
 document → migrated → parsed → a typed outcome.
 
 A document is the JSON of a spec or a point as some version of the lab wrote it.

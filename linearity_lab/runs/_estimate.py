@@ -88,8 +88,9 @@ POINT_BYTES = 20_000  # JSON of a point beside its records: numbers at w₀, pro
 
 
 def result_bytes(spec: Spec) -> dict[str, float]:
-    """Return the estimated bytes of each point of a result by key:
-    its JSON and the arrays stored beside it.
+    """Return the estimated bytes of each point of a result by key.
+
+    Its JSON and the arrays stored beside it.
     """
     experiment = experiment_of(spec)
     records = max(1, setting_of(spec, "training.num_records") or 1)
@@ -233,8 +234,9 @@ def _most_in_time(
 def _largest_setting(
     spec: Spec, names: Sequence[str], fits: Callable[[Spec], bool]
 ) -> tuple[str, int, int]:
-    """Return the first setting that alone makes ``spec`` fit, else the first above 1;
-    its largest and new value.
+    """Return the first setting that alone makes ``spec`` fit, else the first above 1.
+
+    Its largest and new value.
     """
     largest: dict[str, int] = {}
     for name in names:
@@ -281,7 +283,8 @@ def check_data(spec: Spec) -> None:
 
 
 def largest_fitting(fits: Callable[[int], bool], too_large: int) -> int:
-    """Return the largest of :data:`ROUND` below ``too_large`` that fits, by at most ten calls;
+    """Return the largest of :data:`ROUND` below ``too_large`` that fits, by at most ten calls.
+
     1 by assumption.
     """
     end = max(1, bisect.bisect_left(ROUND, too_large))
@@ -291,7 +294,8 @@ def largest_fitting(fits: Callable[[int], bool], too_large: int) -> int:
 
 
 def scheduler_address(given: str | None = None) -> str | None:
-    """Return the address of the dask scheduler, ``given`` or from the environment;
+    """Return the address of the dask scheduler, ``given`` or from the environment.
+
     None to compute here.
     """
     if given is None:

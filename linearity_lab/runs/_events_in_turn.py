@@ -63,8 +63,9 @@ class _Worker(Generic[Item]):
         atexit.register(self.stop)
 
     def goes_on(self) -> bool:
-        """Work until the next item, and return whether there is one;
-        raise the error of the work.
+        """Work until the next item, and return whether there is one.
+
+        Raise the error of the work.
         """
         self._turns.put(True)
         goes_on = self._answers.get()

@@ -93,8 +93,9 @@ def presets_beside(file: str, kind: type[Part]) -> tuple[Preset[Part], ...]:
 
 
 def read_measured(path: Path) -> dict[str, str]:
-    """Return the fresh measurements that caveats quote, by claim;
-    empty without the file of `make claims`.
+    """Return the fresh measurements that caveats quote, by claim.
+
+    Empty without the file of `make claims`.
     """
     if not path.exists():
         return {}

@@ -312,7 +312,8 @@ TRUST_S = 1.0
 
 
 class Clock:
-    """Progress of a run by the expected seconds of its points;
+    """Progress of a run by the expected seconds of its points.
+
     ``skipped`` points are from an earlier run.
     """
 

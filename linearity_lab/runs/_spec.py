@@ -139,8 +139,9 @@ class ExperimentSpec(SpecPart):
         return {}
 
     def command(self) -> tuple[str, ...]:
-        """Return the command that computes a custom model;
-        empty for specs that ``run`` computes.
+        """Return the command that computes a custom model.
+
+        Empty for specs that ``run`` computes.
         """
         return ()
 
@@ -151,8 +152,9 @@ def version_of(kind: type[ExperimentSpec]) -> int:
 
 
 class SeededSpec(ExperimentSpec):
-    """Runs with several seeds for networks, or networks and data;
-    a subclass defines ``dataset``.
+    """Runs with several seeds for networks, or networks and data.
+
+    A subclass defines ``dataset``.
     """
 
     if TYPE_CHECKING:  # fields of the subclasses, which order them

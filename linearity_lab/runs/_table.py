@@ -1,5 +1,6 @@
-"""The table of all experiments and presets by name, also of other distributions;
-their summaries.
+"""The table of all experiments and presets by name, also of other distributions.
+
+Their summaries.
 """
 
 import functools
@@ -43,8 +44,9 @@ class _Lazy(Mapping[str, Found]):
 
 
 def _names(*lists: str) -> tuple[str, ...]:
-    """Return the names in these lists of ``linearity_lab.experiments``, imported lazily,
-    and of other distributions.
+    """Return the names in these lists of ``linearity_lab.experiments``, imported lazily.
+
+    Also those of other distributions.
     """
     package = importlib.import_module(_PACKAGE)
     names: list[str] = []
@@ -153,8 +155,9 @@ def packages_outside() -> Mapping[str, str]:
 
 
 def _check_outside(entry: EntryPoint, found: Collection[str]) -> None:
-    """Refuse an entry point whose experiment cannot be added to ours and those
-    already ``found``.
+    """Refuse an entry point whose experiment cannot be added.
+
+    It must fit ours and those already ``found``.
     """
     ours = importlib.import_module(_PACKAGE)
     stated = importlib.import_module(f"{entry.value}.{_POINT}").EXPERIMENT

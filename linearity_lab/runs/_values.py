@@ -25,7 +25,8 @@ Record = Any  # one seed's part of a point; each experiment has its own type
 
 
 class Value(BaseModel):
-    """Base class of stored and transmitted values: frozen;
+    """Base class of stored and transmitted values: frozen.
+
     JSON has NaN and infinities as strings.
     """
 
@@ -110,8 +111,9 @@ class Provenance(Value):
 
 
 class PointValue(Value):
-    """Base class of an experiment's points;
-    a subclass adds ``kind`` (the experiment's name) and values.
+    """Base class of an experiment's points.
+
+    A subclass adds ``kind`` (the experiment's name) and values.
 
     Attributes:
         runtime_s: wall time of the computation in seconds, set by the run.
@@ -147,8 +149,9 @@ class PointValue(Value):
         return False
 
     def apart(self) -> tuple[Self, dict[str, NDArray[np.float64]]]:
-        """Return the point without its large arrays, and these arrays by name;
-        by default it has none.
+        """Return the point without its large arrays, and these arrays by name.
+
+        By default it has none.
 
         The store keeps the arrays outside the JSON of a point, and pages load them
         when they draw them.

@@ -85,7 +85,8 @@ def compiled_code_directory() -> Path | None:
 
 
 def _processor() -> str:
-    """Return a digest of the processor type, since code is specific to it;
+    """Return a digest of the processor type, since code is specific to it.
+
     JAX distinguishes compilers.
     """
     try:
@@ -138,7 +139,8 @@ def release_compiled(most: int = MAX_MAPS, most_bytes: float = MOST_BYTES) -> bo
 
 
 def unfinished_directory() -> Path | None:
-    """Return the directory of finished pairs of blocks after deleting old ones;
+    """Return the directory of finished pairs of blocks after deleting old ones.
+
     None if the cache is off.
     """
     if not _keeps_unfinished:

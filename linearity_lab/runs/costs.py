@@ -48,8 +48,9 @@ class Work(NamedTuple):
         return Work(*(times * count for count in self))
 
     def seconds(self, work: Work) -> float:
-        """Return the wall time of ``work`` on a machine with these seconds per
-        unit of each count.
+        """Return the wall time of ``work`` on a machine.
+
+        These are its seconds per unit of each count.
         """
         return sum(map(operator.mul, self, work))
 
@@ -135,8 +136,9 @@ class Counted:
 
     @property
     def num_seen(self) -> int:
-        """Inputs, pre-activations, activations and gradients of all layers and
-        samples in a step.
+        """Count inputs, pre-activations, activations and gradients in a step.
+
+        They are those of all layers and samples.
         """
         return self.num_samples * (self.num_inputs + 4 * num_features(self.layers))
 
@@ -249,8 +251,9 @@ SpecType_contra = TypeVar("SpecType_contra", contravariant=True)
 
 
 class CountsOf(Protocol[SpecType_contra]):
-    """Function of a spec and a key → counts of the point;
-    with ``most``, the maximum numbers of steps and products.
+    """Function of a spec and a key → counts of the point.
+
+    With ``most``, the maximum numbers of steps and products.
     """
 
     def __call__(
@@ -311,8 +314,9 @@ _here = SHIPPED
 
 
 def machine() -> Machine:
-    """Return the speeds of this machine:
-    shipped values until :func:`learn` receives finished points.
+    """Return the speeds of this machine.
+
+    Shipped values until :func:`learn` receives finished points.
     """
     return _here
 
@@ -328,7 +332,8 @@ def learn(points: Iterable[tuple[Work, float]]) -> None:
 def fitted(
     points: list[tuple[Work, float]], prior: Machine = SHIPPED, weight: float = PRIOR
 ) -> Machine:
-    """Fit machine speeds to pairs of work and seconds;
+    """Fit machine speeds to pairs of work and seconds.
+
     ``prior`` weighs as much as ``weight`` points.
     """
     if not points:

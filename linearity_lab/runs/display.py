@@ -50,7 +50,8 @@ def ended_parts(event: Ended, with_figure: bool) -> list[Part]:
 
 
 def figure_of(result: ResultValue) -> tuple[Part, str] | None:
-    """Return the dashboard's figure of a result and its sentences;
+    """Return the dashboard's figure of a result and its sentences.
+
     None without the dashboard or a view.
     """
     for entry in entry_points(group=FIGURES):

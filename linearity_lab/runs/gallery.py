@@ -10,7 +10,8 @@ GALLERY = TOP / "gallery"
 
 
 def gallery_beside(name: str) -> Path | None:
-    """Return ``gallery/`` beside the spec of a preset from another distribution;
+    """Return ``gallery/`` beside the spec of a preset from another distribution.
+
     None for any other name.
     """
     spec = PRESETS[name].spec if name in PRESETS else None

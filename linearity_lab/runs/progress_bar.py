@@ -27,8 +27,9 @@ Listener = Callable[[Event], None]
 
 @contextmanager
 def notebook_bar(spec: Spec) -> Iterator[Listener]:
-    """Context with a function that draws each event as a progress bar in notebooks,
-    and nothing elsewhere.
+    """Context with a function that draws each event as a progress bar in notebooks.
+
+    Elsewhere it draws nothing.
     """
     show = notebook_place()
     if show is None:

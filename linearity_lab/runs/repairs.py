@@ -1,5 +1,6 @@
-"""Repairs of settings that do not fit together:
-the newest ones stay, others move to a value that fits.
+"""Repairs of settings that do not fit together.
+
+The newest ones stay, others move to a value that fits.
 """
 
 import contextlib
@@ -126,8 +127,9 @@ def _move(
 
 
 def _fitting_data(base: Spec, given: Mapping[str, object], name: str) -> Iterator[Values]:
-    """Yield changes of the data that this architecture accepts:
-    other patches first, then other data.
+    """Yield changes of the data that this architecture accepts.
+
+    Other patches first, then other data.
     """
     current = str(given.get(DATA, value_at(base, DATA)))
     candidates: list[Values] = []
@@ -158,7 +160,8 @@ def _chooses_architecture(setting: Setting | None) -> bool:
 
 
 def _num_patches(dataset: str, side: int) -> int:
-    """Return the number of tokens of an image cut into such patches;
+    """Return the number of tokens of an image cut into such patches.
+
     0 for other data, and without patches.
     """
     if side == 0:

@@ -1,4 +1,5 @@
-"""Short names of settings in URLs, the same for every experiment:
+"""Short names of settings in URLs, the same for every experiment.
+
 ``architecture=cnn&activation=relu``.
 """
 
@@ -35,8 +36,9 @@ PICKS = ("data", "network", "outputs", "activation")  # which pages share
 
 
 def setting_named(model: type[SpecPart], name: str) -> str:
-    """Return the dotted name that a short name means in this experiment;
-    an unknown name unchanged.
+    """Return the dotted name that a short name means in this experiment.
+
+    An unknown name unchanged.
     """
     known = {setting.name for setting in settings(model)}
     if name in known:
@@ -56,7 +58,8 @@ def usual_texts(model: type[SpecPart], texts: Mapping[str, str]) -> dict[str, st
 
 
 def _usual(setting: Setting, text: str) -> str:
-    """Return the names of choices that are given by name or title in any case:
+    """Return the names of choices that are given by name or title in any case.
+
     ``CNN`` for ``convnet``.
     """
     if setting.entry not in ("choice", "choices"):

@@ -1,5 +1,6 @@
-"""Settings by dotted names: parsed from text, validated, changed, shown;
-errors name their setting.
+"""Settings by dotted names: parsed from text, validated, changed, shown.
+
+Errors name their setting.
 """
 
 import math
@@ -200,8 +201,9 @@ def differences(spec: SpecPart, base: SpecPart) -> dict[str, str]:
 
 
 def spec_from_texts(texts: Mapping[str, str], base: Part) -> tuple[Part, tuple[InvalidInput, ...]]:
-    """Apply the settings of ``texts`` to ``base``;
-    report those that cannot be used, which keep their values.
+    """Apply the settings of ``texts`` to ``base``.
+
+    Report those that cannot be used, which keep their values.
 
     Values of ``base`` that conflict with ``texts`` are replaced by the nearest allowed
     value or the default, and reported. Valid settings of ``texts`` are dropped, and
@@ -248,8 +250,9 @@ def _replacements(error: InvalidSpec, known: Mapping[str, Setting]) -> dict[str,
 
 
 def _in_groups_of(error: InvalidSpec, given: Mapping[str, object]) -> set[str]:
-    """Return the given settings in the groups of the wrong ones;
-    all given ones if there are none.
+    """Return the given settings in the groups of the wrong ones.
+
+    All given ones if there are none.
     """
     groups = {problem.field.rpartition(".")[0] for problem in error.problems}
     return {name for name in given if name.rpartition(".")[0] in groups} or set(given)

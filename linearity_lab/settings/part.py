@@ -38,8 +38,9 @@ Width = Annotated[int, BeforeValidator(_count), Field(ge=1, le=10_000_000), Coun
 
 
 class SpecPart(pydantic.BaseModel):
-    """Frozen group of settings, each described by the docstring below it;
-    unknown settings are refused.
+    """Frozen group of settings, each described by the docstring below it.
+
+    Unknown settings are refused.
 
     ``relevant`` maps a setting to the choices of ``selector`` that use it. With other choices it is
     refused when given and omitted from the JSON, so equal work has equal digests.

@@ -92,8 +92,9 @@ def _without_method(given: Any) -> Any:
 
 
 def _settings_for(kind: type[DescentSpec], given: DescentSpec) -> dict[str, Any]:
-    """Return the given settings for another kind of training;
-    refuse those that it does not have.
+    """Return the given settings for another kind of training.
+
+    Refuse those that it does not have.
     """
     for name in sorted(given.model_fields_set - set(kind.model_fields)):
         allowed = "no such setting here, where the experiment chooses it"

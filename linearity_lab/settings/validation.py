@@ -32,7 +32,8 @@ def problems(model: type[SpecPart], error: ValidationError) -> tuple[InvalidInpu
 def _problem(
     detail: Mapping[str, Any], path: str, info: FieldInfo | None, group: type[SpecPart]
 ) -> InvalidInput:
-    """Describe one of pydantic's errors;
+    """Describe one of pydantic's errors.
+
     ``path``, ``info`` and ``group`` are those of its setting.
     """
     place = ".".join(map(str, detail["loc"]))
@@ -50,7 +51,8 @@ def _problem(
 
 
 def part_type(info: FieldInfo) -> type[SpecPart] | None:
-    """Return the type of the group, or groups, of settings in a field;
+    """Return the type of the group, or groups, of settings in a field.
+
     None for a single setting.
     """
     held = info.annotation

@@ -1,4 +1,5 @@
-"""Iteration over the settings of a spec by dotted names:
+"""Iteration over the settings of a spec by dotted names.
+
 ``dataset.num_samples``, ``architectures.0.depth``.
 """
 
@@ -193,7 +194,8 @@ def entry_of(annotation: object) -> tuple[Entry, tuple[Option, ...]]:
 
 
 def value_at(part: object, name: str) -> Any:
-    """Return the value at a dotted name in a spec or its JSON data;
+    """Return the value at a dotted name in a spec or its JSON data.
+
     ``KeyError`` for an unknown or unused setting.
     """
     for step in name.split("."):

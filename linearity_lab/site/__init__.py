@@ -33,8 +33,9 @@ def write_site(
     *,
     documentation: bool = False,
 ) -> Iterator[str]:
-    """Write all files below ``folder`` by ``write(path, text)``;
-    yield a few words on each written part.
+    """Write all files below ``folder`` by ``write(path, text)``.
+
+    Yield a few words on each written part.
 
     With ``documentation``, menus link to the pages that make docs builds in docs/ there.
     """

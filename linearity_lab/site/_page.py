@@ -1,5 +1,6 @@
-"""Frame of every page of the site:
-head, menu, foot, and Markdown as HTML with formulas as MathML.
+"""Frame of every page of the site.
+
+Head, menu, foot, and Markdown as HTML with formulas as MathML.
 """
 
 import functools

@@ -1,5 +1,6 @@
-"""Markdown with named parts:
-headings, and fields ``name: value`` in front matter or below a heading.
+"""Markdown with named parts.
+
+Headings, and fields ``name: value`` in front matter or below a heading.
 """
 
 from __future__ import annotations

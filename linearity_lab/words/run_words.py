@@ -32,7 +32,8 @@ def nearest_preset(spec: Spec) -> str:
 
 @functools.lru_cache(maxsize=256)
 def variation(spec: Spec) -> str:
-    """Name the nearest preset and the differing settings:
+    """Name the nearest preset and the differing settings.
+
     ``liu-fig1-left``, or ``liu-fig1-left with Seeds 3``.
     """
     name = nearest_preset(spec)

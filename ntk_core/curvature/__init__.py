@@ -1,4 +1,5 @@
-"""Curvature of losses in the parameters:
+"""Curvature of losses in the parameters.
+
 Hessian, Gauss–Newton matrix and Fisher information as operators.
 """
 

@@ -1,5 +1,6 @@
-"""A symmetric matrix of a loss in the parameters, by its products:
-norm, eigenpairs, density and trace.
+"""A symmetric matrix of a loss in the parameters, by its products.
+
+Norm, eigenpairs, density and trace.
 """
 
 from __future__ import annotations
@@ -317,8 +318,9 @@ class CurvatureOperator:
 
 
 def _flat(request: Request, params: PyTree) -> tuple[Array, Callable[[Array], PyTree]]:
-    """Return (trained parameters as a flat vector of at least 32 bits, flat
-    vector → all parameters).
+    """Return (trained parameters as a flat vector, flat vector → all parameters).
+
+    The flat vector has at least 32 bits.
     """
     moving, restore = moving_of(request.model, params)
     widened = jax.tree.map(lambda leaf: leaf.astype(wide(leaf.dtype)), moving)

@@ -1,5 +1,6 @@
-"""How far a model is from adding:
-changes by several tasks at once against the sum of their changes.
+"""How far a model is from adding.
+
+Changes by several tasks at once against the sum of their changes.
 """
 
 from collections.abc import Sequence

@@ -1,5 +1,6 @@
-"""Training in closed form: linear models by an eigendecomposition, one sample by a recursion;
-free of JAX.
+"""Training in closed form: linear models by an eigendecomposition, one sample by a recursion.
+
+Free of JAX.
 """
 
 import math
@@ -93,8 +94,9 @@ class ClosedForm:
     def flow(
         self, times: ArrayLike
     ) -> tuple[Float[np.ndarray, "T n C"], Float[np.ndarray, "T others C"] | None]:
-        """Return f at training points (T, n, C) and other points (T, n', C) under
-        gradient flow at times τ.
+        """Return f under gradient flow at times τ.
+
+        The outputs are those of training points (T, n, C) and other points (T, n', C).
         """
         shares = _sequence(times, "times")[:, None] / len(self.start)
         values = self.eigen[0]
@@ -105,8 +107,9 @@ class ClosedForm:
     def descent(
         self, steps: ArrayLike, learning_rate: float
     ) -> tuple[Float[np.ndarray, "T n C"], Float[np.ndarray, "T others C"] | None]:
-        """Return f at both sets of points after these numbers of gradient descent steps;
-        infinite after overflow.
+        """Return f at both sets of points after these numbers of gradient descent steps.
+
+        Infinite after overflow.
         """
         share = learning_rate * self.eigen[0] / len(self.start)
         count = _sequence(steps, "steps")[:, None]

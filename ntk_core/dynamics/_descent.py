@@ -269,8 +269,9 @@ class Descent:
         return self._once(("kernels", outputs), compute)
 
     def hand_over(self, **quantities: Array) -> None:
-        """Take ``outputs`` or ``losses`` at w_t from a measure that computes them
-        in its own way.
+        """Take ``outputs`` or ``losses`` at w_t from a measure.
+
+        The measure computes them in its own way.
         """
         self._found.update(quantities)
 

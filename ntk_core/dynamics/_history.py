@@ -98,8 +98,9 @@ class Path:
 
     @property
     def pl_ratio(self) -> FloatArray:
-        """‖∇L‖² / 2L, (T,): the loss decreases exponentially while this is above
-        a constant μ > 0 (PL* condition).
+        """‖∇L‖² / 2L at the recorded steps, (T,).
+
+        The loss decreases exponentially while this is above a constant μ > 0 (PL* condition).
 
         Source: Liu, Zhu & Belkin 2020, §5.
         """
@@ -173,8 +174,9 @@ class Difference:
 
 @dataclass(frozen=True)
 class TrainingHistory:
-    """Result of :func:`ntk_core.train`;
-    row t of every array belongs to ``steps[t]``, the first to w₀.
+    """Result of :func:`ntk_core.train`.
+
+    Row t of every array belongs to ``steps[t]``, the first to w₀.
 
     Attributes:
         steps: recorded step indices, (T,); time is ``learning_rate`` × step.

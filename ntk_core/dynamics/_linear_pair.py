@@ -53,7 +53,8 @@ class LinearPair:
         is_log: bool,
         decay: float,
     ):
-        """Start both at ``params``;
+        """Start both at ``params``.
+
         ``is_log`` minimizes :func:`log_loss` instead of the square loss.
         """
         network = NetworkModel(net, _LogLoss("linear") if is_log else Loss("linear"))

@@ -97,7 +97,8 @@ class Loss:
 
     @property
     def curvature(self) -> float:
-        """β: bound of the Gauss–Newton curvature of one sample's loss in f:
+        """β: bound of the Gauss–Newton curvature of one sample's loss in f.
+
         ``model_curvature`` · max |φ'|².
 
         For the unbounded slope of a quadratic output this is the curvature at
@@ -260,8 +261,9 @@ def accepted_loss(
 
 @dataclass(frozen=True)
 class LossOfParameters:
-    """L(w) as a function of (w, x, y);
-    equal for equal models and losses, as compiled programs need.
+    """L(w) as a function of (w, x, y).
+
+    Equal for equal models and losses, as compiled programs need.
     """
 
     function: Apply

@@ -255,8 +255,9 @@ def _measure_by_kernel(
     x: Array,
     y: Array,
 ) -> _Measured:
-    """Measure w − w₀ = ∇F(w₀)ᵀ c:
-    its norm √(cᵀ K c), and its largest entry by one backward pass.
+    """Measure w − w₀ = ∇F(w₀)ᵀ c.
+
+    Its norm √(cᵀ K c), and its largest entry by one backward pass.
     """
     n = len(trained)
     outputs = model.outputs(trained, fixed, x)
@@ -288,8 +289,9 @@ def _largest(tree: PyTree) -> Array:
 
 
 def _accuracy(outputs: FloatArray, y: np.ndarray) -> float:
-    """Return the share of correct rows:
-    largest output for one-hot targets, sign for ±1; else NaN.
+    """Return the share of correct rows.
+
+    Largest output for one-hot targets, sign for ±1; else NaN.
     """
     if not len(y):
         return math.nan

@@ -58,8 +58,9 @@ class Model:
         return self.outputs(packed, fixed, x)
 
     def loss_and_gradient(self, fixed: PyTree, x: Array, y: Array) -> LossAndGradient:
-        """Return (packed, rows) ↦ (loss, gradient);
-        precomputes everything constant across steps.
+        """Return (packed, rows) ↦ (loss, gradient).
+
+        Precomputes everything constant across steps.
         """
 
         def at(packed: PyTree, rows: BatchRows) -> tuple[Array, PyTree]:
@@ -94,7 +95,8 @@ class Model:
 
 @dataclass(frozen=True)
 class NetworkModel(Model):
-    """F = φ(f(w; x)), or f if the loss applies the softmax;
+    """F = φ(f(w; x)), or f if the loss applies the softmax.
+
     ``fixed`` are frozen layers and masks.
     """
 
@@ -142,8 +144,9 @@ class NetworkModel(Model):
 
 @dataclass(frozen=True, eq=False)
 class CallableModel(Model):
-    """F = ``function(leaves, x)``, (n, C), of any function of a list of arrays;
-    nothing is fixed.
+    """F = ``function(leaves, x)``, (n, C), of any function of a list of arrays.
+
+    Nothing is fixed.
     """
 
     function: Callable[[list[Array], Array], Array]
@@ -178,7 +181,8 @@ class _Expansion(Model):
 
 @dataclass(frozen=True)
 class TangentModel(_Expansion):
-    """F_lin = F(w₀; x) + ⟨∇_w F(w₀; x), w − w₀⟩ of another model, trained in its weights;
+    """F_lin = F(w₀; x) + ⟨∇_w F(w₀; x), w − w₀⟩ of another model, trained in its weights.
+
     ``fixed`` is an Origin.
 
     Serves every optimizer and any number of samples; a step costs a forward derivative
@@ -234,7 +238,8 @@ class Decay(NamedTuple):
 
 @dataclass(frozen=True)
 class DecayedModel(_Expansion):
-    """Another model with weight decay: w ← (1 − decay) w − η ∇L, as ∇L + (decay / η) w;
+    """Another model with weight decay: w ← (1 − decay) w − η ∇L, as ∇L + (decay / η) w.
+
     ``fixed`` is a Decay.
     """
 
@@ -265,7 +270,8 @@ class DecayedModel(_Expansion):
 
 @dataclass(frozen=True)
 class QuadraticModel(_Expansion):
-    """F_quad = F(w₀) + ⟨∇F(w₀), δ⟩ + ½ δᵀ∇²F(w₀) δ of another model, δ = w − w₀;
+    """F_quad = F(w₀) + ⟨∇F(w₀), δ⟩ + ½ δᵀ∇²F(w₀) δ of another model, δ = w − w₀.
+
     ``fixed`` is an Origin.
 
     With c = ∂L/∂F the gradient is ∇⟨c, F⟩ + ∇²⟨c, F⟩ δ at w₀: one Hessian-vector
@@ -315,8 +321,9 @@ class KernelAndStart(NamedTuple):
 
 @dataclass(frozen=True)
 class KernelModel(Model):
-    """F_lin = F(w₀) + K c with w = w₀ + ∇F(w₀)ᵀ c:
-    the linear model in n·C numbers instead of its weights.
+    """F_lin = F(w₀) + K c with w = w₀ + ∇F(w₀)ᵀ c.
+
+    The linear model in n·C numbers instead of its weights.
 
     A step of gradient descent, w ← w − η ∇F(w₀)ᵀ g with g = ∂L/∂F, is exactly c ← c − η g for any
     loss, with batches and momentum too, but not with Adam, whose steps are not linear in the

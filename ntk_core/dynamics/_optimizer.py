@@ -80,7 +80,8 @@ class Optimizer:
 
     @property
     def own_rate(self) -> float | None:
-        """Automatic learning rate that does not depend on the model:
+        """Automatic learning rate that does not depend on the model.
+
         1 for a transformation, which has its own.
         """
         return self._method.own_rate if isinstance(self.name, str) else 1.0
@@ -119,7 +120,8 @@ class Optimizer:
     def stable_rate(
         self, largest_eigenvalue: float, num_samples: int, curvature: float
     ) -> float | None:
-        """2n / (β λ_max), times 1 + μ with momentum, above which the linear model diverges;
+        """2n / (β λ_max), times 1 + μ with momentum, above which the linear model diverges.
+
         None for Adam.
 
         β bounds the curvature of one sample's loss in the model's outputs; for square loss

@@ -16,7 +16,8 @@ from ntk_core.traced import Apply, Inputs, accepted_targets, like_rows
 
 
 class TrainingPoints:
-    """Checked training and test points on the device, targets of JAX's float type;
+    """Checked training and test points on the device, targets of JAX's float type.
+
     ``x_test`` may have no rows.
     """
 

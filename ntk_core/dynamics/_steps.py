@@ -118,8 +118,9 @@ def _order_and_rows(
 
 
 def over_seeds(one: Callable[..., PyTree], *batched: PyTree) -> PyTree:
-    """Apply ``one`` to each seed;
-    a single seed skips ``vmap``, since a batch of one slows some operations.
+    """Apply ``one`` to each seed.
+
+    A single seed skips ``vmap``, since a batch of one slows some operations.
     """
     if jax.tree.leaves(batched)[0].shape[0] > 1:
         return jax.vmap(one)(*batched)

@@ -95,8 +95,9 @@ LOSSES = table(
 
 
 def usual_loss(output: str) -> str:
-    """Return the usual loss of an output φ:
-    the loss that applies φ itself, else the first one of the table.
+    """Return the usual loss of an output φ.
+
+    The loss that applies φ itself, else the first one of the table.
     """
     for loss in LOSSES.values():
         if loss.applies == output:

@@ -94,8 +94,9 @@ def _constants_of(sigma: Pointwise) -> ActivationConstants:
         slopes = np.asarray(jax.vmap(jax.grad(sigma))(jax.numpy.asarray(nodes)))
 
     def mean(terms: np.ndarray) -> float:
-        """Return E[terms], with 0 for rounding:
-        moments that vanish by symmetry decide which features there are.
+        """Return E[terms], with 0 for rounding.
+
+        Moments that vanish by symmetry decide which features there are.
         """
         total = float(weights @ terms)
         return total if abs(total) > ROUNDING * float(weights @ np.abs(terms)) else 0.0
@@ -340,8 +341,9 @@ def kernel_norms(kernel: NDArray, features: LinearFeatures, x: NDArray) -> Kerne
 def weighted_kernel(
     net: Network, params: NetworkParams, x: NDArray, rate_hidden: float, rate_output: float
 ) -> NDArray[np.float64]:
-    """Return η₁K₁ + η₂K₂ at w₀, (n, n):
-    kernels of hidden and output layers, weighted by their rates.
+    """Return η₁K₁ + η₂K₂ at w₀, (n, n).
+
+    Kernels of hidden and output layers, weighted by their rates.
     """
     total = np.zeros((len(x), len(x)))
     for name, part in empirical_ntk(net, params, x, per_layer=True).items():

@@ -14,8 +14,9 @@ TRAIN_STREAM = 0  # purpose of the random numbers of training inputs
 
 
 def covariance_spectrum(eigenvalues: tuple[float, ...], d: int) -> NDArray[np.float64]:
-    """Return eigenvalues of Σ with Tr Σ = d:
-    the given ones spread evenly over d directions, scaled.
+    """Return eigenvalues of Σ with Tr Σ = d.
+
+    The given ones spread evenly over d directions, scaled.
 
     >>> covariance_spectrum((1.0, 3.0), 4).tolist()
     [0.5, 0.5, 1.5, 1.5]
@@ -38,8 +39,9 @@ def covariance_spectrum(eigenvalues: tuple[float, ...], d: int) -> NDArray[np.fl
 def draw_inputs(
     entries: str, spectrum: NDArray, n: int, seed: int, split: int = TRAIN_STREAM
 ) -> NDArray[np.float32]:
-    """x = Σ^(1/2) z, (n, d), with independent entries z of mean 0 and variance 1
-    and Σ = diag(``spectrum``).
+    """Draw x = Σ^(1/2) z, (n, d), with Σ = diag(``spectrum``).
+
+    The entries of z are independent, with mean 0 and variance 1.
 
     ``entries``: N(0, 1), ±1 with equal probability, or uniform on [−√3, √3]. The first k of n
     rows do not depend on n.

@@ -1,4 +1,5 @@
-"""The smallest eigenvalue of the tangent kernel in a ball around the initialization:
+"""The smallest eigenvalue of the tangent kernel in a ball around the initialization.
+
 PL* beyond w₀.
 """
 

@@ -37,15 +37,17 @@ def margin_of(tolerance: float, dimension: int) -> float:
 
 
 def least_margin(dimension: int) -> float:
-    """Return the margin of small tolerances;
-    the residual alone then suffices for almost every matrix.
+    """Return the margin of small tolerances.
+
+    The residual alone then suffices for almost every matrix.
     """
     return NARROW_MARGIN if dimension <= NARROW_UP_TO else WIDE_MARGIN
 
 
 def least_growth(dimension: int) -> float:
-    """Return log(1/δ), where a component of a random unit vector is below δ with
-    the chance ``CHANCE``.
+    """Return log(1/δ) for the smallest component of a random unit vector.
+
+    It is below δ with the chance ``CHANCE``.
 
     The density of one component is c (1 − t²)^((d − 3)/2) <= c for d >= 3, so P(|γ| <= δ) <= 2 c δ.
     """
@@ -105,8 +107,9 @@ def growth_of(
     leading: Numbers,
     excess: Numbers,
 ) -> Numbers:
-    """Return the least log |p_k| where an eigenvalue that belongs to the wanted
-    ones could be missed.
+    """Return the least log |p_k| where an eigenvalue could be missed.
+
+    It is one of the eigenvalues that belong to the wanted ones.
 
     These are all |t| >= |θ_k| + excess·|θ_1| at a distance of at least excess·|θ_1| from the wanted
     Ritz values. Between two zeros log |p_k| is concave, so its minimum is at an end of an interval.

@@ -81,8 +81,9 @@ def drawn_start(rng: np.random.Generator, zero: Array | jax.ShapeDtypeStruct) ->
 
 @cache
 def _stretches(backend: str) -> tuple[Wrapped, Wrapped]:
-    """Compile programs that run often;
-    on a CPU with LLVM's first optimization level, in two thirds of the time.
+    """Compile programs that run often.
+
+    On a CPU with LLVM's first optimization level, in two thirds of the time.
     """
 
     def begin(
@@ -125,8 +126,9 @@ def num_weights(params: PyTree) -> int:
 def is_repeated(
     net: Network | Program, params: PyTree, x: Array | np.ndarray, num_norms: int
 ) -> bool:
-    """Whether norms of these shapes are frequent enough for an optimized program;
-    counts this call.
+    """Whether norms of these shapes are frequent enough for an optimized program.
+
+    Counts this call.
     """
     program = program_of(net, params, x)
     program.num_norms += 1
@@ -140,8 +142,9 @@ def repetition_pays(num_norms: int) -> bool:
 
 @cache
 def _compiled(backend: str, many_weights: bool = False) -> tuple[Wrapped, Wrapped]:
-    """Compile the programs of a norm;
-    on a CPU without LLVM optimizations if they run once or on few data.
+    """Compile the programs of a norm.
+
+    On a CPU without LLVM optimizations if they run once or on few data.
     """
     quick = quick_options(backend)
     return (
@@ -225,8 +228,9 @@ def with_layers(net: Model, params: PyTree, x: Array) -> Model:
 
 
 def _compared(program: Program, params: PyTree, rows: Array | np.ndarray) -> float:
-    """Return the error of ⟨e, H d⟩ for a random direction d of the space and a
-    random e of all parameters.
+    """Return the error of ⟨e, H d⟩ for random directions.
+
+    d is in the small space, and e is a direction of all parameters.
 
     It detects any part of H d outside the space. NaN where the type has too few digits for
     numbers of this size.

@@ -66,8 +66,9 @@ class SpectralDensity:
     def density(
         self, grid: Float[np.ndarray, " points"], bandwidth: float
     ) -> Float[np.ndarray, " points"]:
-        """Density at ``grid``, each node smoothed to a Gaussian of deviation ``bandwidth``;
-        integrates to 1.
+        """Density at ``grid``, each node smoothed to a Gaussian of deviation ``bandwidth``.
+
+        Integrates to 1.
         """
         if not 0 < bandwidth < math.inf:
             raise InvalidInput("bandwidth", bandwidth, "a finite number above 0")

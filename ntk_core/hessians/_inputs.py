@@ -49,8 +49,9 @@ def accepted_rows(
     trainable: Trainable = None,
     route: Route = "auto",
 ) -> InputRows:
-    """Return single inputs and the parameters of every seed;
-    a list is one tree if a function accepts it.
+    """Return single inputs and the parameters of every seed.
+
+    A list is one tree if a function accepts it.
 
     Raises:
         InvalidInput: for incompatible inputs, or if ``x`` is ambiguous and ``batched`` is None.

@@ -217,8 +217,9 @@ def _length(w: Float[Array, " d"]) -> Float[Array, ""]:
 def _orthogonal(
     w: Float[Array, " d"], basis: Float[Array, "k d"], num_rows: Int[Array, ""]
 ) -> Float[Array, " d"]:
-    """Remove from w its part in the span of the first ``num_rows`` basis rows
-    (twice is enough, Parlett §6.9).
+    """Remove from w its part in the span of the first basis rows.
+
+    There are ``num_rows`` of them. Twice is enough (Parlett §6.9).
 
     On a CPU a few rows at a time stay in the cache for their two products with w; the remaining
     zero rows are skipped.
@@ -249,8 +250,9 @@ def _dense(tridiagonal: Tridiagonal, size: int) -> Float[Array, "size size"]:
 def _decomposed(
     tridiagonal: Tridiagonal, num_wanted: int, max_steps: int, excess: float | Array
 ) -> _Found:
-    """Return the ``num_wanted`` Ritz values of largest absolute value;
-    missing ones have infinite residuals.
+    """Return the ``num_wanted`` Ritz values of largest absolute value.
+
+    Missing ones have infinite residuals.
 
     T is decomposed at the smaller of two sizes while that suffices, since an eigendecomposition at
     ``max_steps`` would cost more than the products.

@@ -422,8 +422,9 @@ def _norm(
     *,
     optimized: bool,
 ) -> Leading:
-    """Compute in the small space by compiled products or stretches;
-    else over all parameters in a loop.
+    """Compute in the small space by compiled products or stretches.
+
+    Else over all parameters in a loop.
     """
     with jax.default_matmul_precision("highest"):
         if not isinstance(net, Network | Program):

@@ -266,8 +266,9 @@ def _measure(
 def _activations(
     program: Program, chain: tuple[TracedLayer, ...], leaves: list[Array], x: Array
 ) -> tuple[list[Array], list[Array], list[Array], Float[Array, ""]]:
-    """Return (inputs of hidden layers, σ' and σ'' at z, distance from a chain in
-    a random direction).
+    """Return inputs of hidden layers, slopes of σ at z, and a distance.
+
+    Slopes are σ' and σ''; the distance is that from a chain in a random direction.
 
     In a chain, shifting each fixed z = ⟨W, a⟩ changes the next layer's input by σ' times the
     shift, elementwise, and the outputs by the last shift only. The distance from this is
@@ -305,8 +306,9 @@ def _activations(
 
 
 def scaled_norm(weight: Float[Array, "rows d"], scale: Float[Array, " d"]) -> Float[Array, ""]:
-    """Return an upper bound of ‖W diag(scale)‖:
-    root of the Gram operator's Ritz value plus residual.
+    """Return an upper bound of ‖W diag(scale)‖.
+
+    Root of the Gram operator's Ritz value plus residual.
     """
     start, spare = jax.random.normal(jax.random.key(0), (2, scale.size), scale.dtype)
     found = lanczos_extreme(

@@ -52,8 +52,9 @@ def refuse_out_of_range(
 def decimal_beyond(
     net: Model, params: PyTree, x: Array | np.ndarray, output_index: int, values: ArrayLike
 ) -> float | None:
-    """Return log10 of the size of second derivatives outside of the range of
-    their type, or None.
+    """Return log10 of second derivatives beyond the range of their type.
+
+    None if they are within it.
     """
     largest = float(np.max(np.abs(np.asarray(values, np.float64)), initial=0.0))
     limits = jnp.finfo(_narrowest(net, params, x))

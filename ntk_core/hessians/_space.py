@@ -77,8 +77,9 @@ class Taps(NamedTuple):
 
 
 class _UseOfLayer(NamedTuple):
-    """One use of a restricted layer;
-    a flipped one multiplies by Wᵀ where the others multiply by W.
+    """One use of a restricted layer.
+
+    A flipped one multiplies by Wᵀ where the others multiply by W.
     """
 
     layer: TracedLayer
@@ -290,8 +291,9 @@ def projected(small: SmallSpace, coordinates: Coordinates) -> Coordinates:
 def lifted(
     program: Program, small: SmallSpace, coordinates: Coordinates, leaves: list[Array]
 ) -> list[Array]:
-    """Return the direction at the size of the parameters: 0 for fixed floats;
-    integers are unchanged.
+    """Return the direction at the size of the parameters: 0 for fixed floats.
+
+    Integers are unchanged.
     """
     found: dict[int, Array] = {}  # number of the parameter → its direction
     for at, aval in enumerate(program.avals):

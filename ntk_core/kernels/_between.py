@@ -1,5 +1,6 @@
-"""Comparison of two kernels without storing them:
-exactly, by pairs of blocks, or by random vectors.
+"""Comparison of two kernels without storing them.
+
+Exactly, by pairs of blocks, or by random vectors.
 
 With D = K₁ − K₀ everything follows from ‖K₀‖², ⟨D, K₀⟩, ‖D‖², yᵀK₀y and yᵀDy: sums over pairs of
 blocks, or expectations over random signs v, E ⟨D v, K₀ v⟩ = ⟨D, K₀⟩
@@ -409,8 +410,9 @@ def _row_sums(
 
 
 class _Finished:
-    """Sums of finished pairs, in memory and optionally as JSON lines after a
-    header that identifies them.
+    """Sums of finished pairs, in memory and optionally as JSON lines.
+
+    A header before the lines identifies them.
 
     In a directory the file is named by that header; a failing file only loses saved sums.
 

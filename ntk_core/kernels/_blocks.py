@@ -70,8 +70,9 @@ def _mirrored(kernel: Array) -> Array:
 
 
 def even_size(n: int, size: int) -> tuple[int, int]:
-    """Return (rows of a block, number of blocks) for n rows in equal blocks of at
-    most ``size`` rows.
+    """Return (rows of a block, number of blocks) for n rows.
+
+    The blocks are equal and have at most ``size`` rows.
     """
     size = math.ceil(n / math.ceil(n / size))
     return size, math.ceil(n / size)

@@ -61,7 +61,8 @@ def vector_products_are_cheaper(
     block: int,
     partners: int,
 ) -> bool:
-    """Whether vector products need fewer multiplications than Jacobians in blocks of rows;
+    """Whether vector products need fewer multiplications than Jacobians in blocks of rows.
+
     n2 = 0 for x2 = x1.
     """
     others = n2 or n1
@@ -142,8 +143,9 @@ def _by_vector_products(
     x1: Shaped[Array, "n1 ..."],
     x2: Shaped[Array, "n2 ..."],
 ) -> Float[Array, "n1 n2 ..."]:
-    """Column (j, b) of the kernel is ⟨∇f(x1), g⟩, g = ∇f_b(x2_j):
-    a backward pass, then the transpose of one.
+    """Column (j, b) of the kernel is ⟨∇f(x1), g⟩, g = ∇f_b(x2_j).
+
+    A backward pass, then the transpose of one.
     """
     moving, function = _row_function(apply, params)
     with jax.default_matmul_precision("highest"):

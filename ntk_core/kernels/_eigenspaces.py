@@ -106,8 +106,9 @@ def leading_eigenvectors(
 def target_share(
     vectors: Float[np.ndarray, "rows count"], y: Float[np.ndarray, " rows"]
 ) -> Float[np.ndarray, " count"]:
-    """‖P_k y‖² / ‖y‖² with P_k onto the first k = 1, 2, … of the orthonormal columns:
-    ascending, at most 1.
+    """‖P_k y‖² / ‖y‖² with P_k onto the first k = 1, 2, … of the orthonormal columns.
+
+    Ascending, at most 1.
 
     >>> target_share(np.eye(2), np.array([3.0, 4.0])).tolist()
     [0.36, 1.0]

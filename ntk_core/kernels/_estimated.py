@@ -21,8 +21,9 @@ Sums = list[float]  # ‖K₀‖², ⟨D, K₀⟩, ‖D‖², yᵀK₀y, yᵀDy
 
 
 class EstimatedSums(NamedTuple):
-    """Estimates of the sums, and standard error and half-width of the 95%
-    interval of √(‖D‖² / ‖K₀‖²).
+    """Estimates of the sums, and the error of √(‖D‖² / ‖K₀‖²).
+
+    The error is a standard error and the half-width of the 95% interval.
     """
 
     sums: Sums

@@ -32,8 +32,9 @@ def pair_expectations(
     num_nodes: int = NUM_NODES,
     other: Activation | None = None,
 ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
-    """(E[σ(u)τ(v)], E[σ'(u)τ'(v)]) for covariances and variances of shapes that
-    broadcast to that of ``cov``.
+    """Return (E[σ(u)τ(v)], E[σ'(u)τ'(v)]) for covariances and variances.
+
+    Their shapes broadcast to that of ``cov``.
 
     τ is σ, or ``other``.
     """
@@ -84,8 +85,9 @@ def has_closed_form(activation: Activation) -> bool:
 def _leaky_relu(
     slope: float, cov: Array, variance1: Array, variance2: Array
 ) -> tuple[Array, Array]:
-    """Arc-cosine kernels of degree 1 and 0 (Cho & Saul 2009) for
-    σ(z) = relu(z) − slope · relu(−z).
+    """Arc-cosine kernels of degree 1 and 0 of a leaky ReLU.
+
+    σ(z) = relu(z) − slope · relu(−z). Source: Cho & Saul 2009.
     """
     norm = jnp.sqrt(variance1 * variance2)
     rho = jnp.clip(cov / jnp.where(norm > 0, norm, 1), -1, 1)
@@ -157,7 +159,8 @@ def _by_angles(
     num_nodes: int,
     tau: Pointwise | None = None,
 ) -> tuple[Array, Array]:
-    """u = √q₁ r cos θ and v = √q₂ r cos(θ − φ) with ρ = cos φ:
+    """u = √q₁ r cos θ and v = √q₂ r cos(θ − φ) with ρ = cos φ.
+
     Gauss–Legendre in r, and in θ between signs of u and v.
 
     A function with a kink only at 0 is smooth in each of the four parts of the circle.

@@ -15,8 +15,9 @@ from ntk_core.traced import Apply, Model, moving_leaves
 
 
 def split_inexact(params: PyTree) -> tuple[PyTree, Callable[[PyTree], PyTree]]:
-    """Return (floating-point leaves, a function that replaces them);
-    masks and counters are kept.
+    """Return (floating-point leaves, a function that replaces them).
+
+    Masks and counters are kept.
     """
     return _split(moving_leaves(None, params), params)
 

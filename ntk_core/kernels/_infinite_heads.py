@@ -1,5 +1,6 @@
-"""The tangent kernel of one layer of attention with infinitely many heads
-(docs/math/attention.md).
+"""The tangent kernel of one attention layer with infinitely many heads.
+
+Source: docs/math/attention.md.
 """
 
 from functools import partial
@@ -36,8 +37,9 @@ def infinite_heads_ntk(
     num_batches: int = NUM_BATCHES,
     seed: int = 0,
 ) -> SampledKernel:
-    """lim_{H→∞} of the tangent kernel of one output at the head dimension of ``net``:
-    the mean kernel of one head.
+    """lim_{H→∞} of the tangent kernel of one output at the head dimension of ``net``.
+
+    The mean kernel of one head.
 
     Given queries and keys, hence A, values and output weights are integrated exactly: their two
     layers contribute r·r' each, with r = Ā x / √d_in. Queries contribute J·J' with J = (1/T) Σ_i

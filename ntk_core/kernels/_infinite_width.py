@@ -47,8 +47,9 @@ BLOCK_ENTRIES = 2**24  # pairs of inputs and positions at a time: 128 MiB per ar
 
 @dataclass(frozen=True)
 class Limit:
-    """Covariances and tangent kernel of one neuron (or channel) in the limit;
-    positions follow the axes of inputs.
+    """Covariances and tangent kernel of one neuron (or channel) in the limit.
+
+    Positions follow the axes of inputs.
 
     Attributes:
         cov: of x1 with x2, (n1, n2, *positions).
@@ -67,8 +68,9 @@ class Limit:
 
 @dataclass(frozen=True)
 class Positions:
-    """Propagated pairs of positions on ``axes`` spatial axes:
-    equal positions only, or all pairs.
+    """Propagated pairs of positions on ``axes`` spatial axes.
+
+    Equal positions only, or all pairs.
     """
 
     axes: int
@@ -314,7 +316,8 @@ def _finite_rows(x: ArrayLike, field: str) -> Float[np.ndarray, "n ..."]:
 
 @with_usual_settings
 def quadrature_error(net: Stack, x: Shaped[ArrayLike, "n ..."]) -> float:
-    """Return ‖K_N − K_{N/2}‖_∞ / ‖K_N‖_∞ at the first inputs, N quadrature nodes;
+    """Return ‖K_N − K_{N/2}‖_∞ / ‖K_N‖_∞ at the first inputs, N quadrature nodes.
+
     0 for closed forms.
 
     Source: our choice; docs/math/infinite_width.md.
@@ -330,8 +333,9 @@ def quadrature_error(net: Stack, x: Shaped[ArrayLike, "n ..."]) -> float:
 
 
 def _check_quadrature(net: Stack, x: Shaped[np.ndarray, "n ..."]) -> None:
-    """Refuse functions unresolved by quadrature;
-    named ones are resolved at variances of order one.
+    """Refuse functions unresolved by quadrature.
+
+    Named ones are resolved at variances of order one.
     """
     if len(x) and not all(
         isinstance(each, str) and each not in KINKED for each in net.written_out.functions()
@@ -348,8 +352,9 @@ def _check_quadrature(net: Stack, x: Shaped[np.ndarray, "n ..."]) -> None:
 
 
 def _positions(net: Stack) -> Positions:
-    """Return the positions of the first layer:
-    all pairs if pooling or a global average mixes them.
+    """Return the positions of the first layer.
+
+    All pairs if pooling or a global average mixes them.
     """
     blocks = net.written_out.layers
     mixed = any(
@@ -485,8 +490,9 @@ def _pool(size: int, positions: Positions, cov: Array) -> Array:
 
 
 def _read_out(limit: Limit, block: Block, positions: Positions) -> Limit:
-    """Flat features, whose average product is over equal positions (flatten) or
-    all pairs (global average).
+    """Return flat features, with average products over positions.
+
+    They are over equal positions (flatten) or all pairs (global average).
     """
     if isinstance(block, graphs.GlobalAverageBlock):
         return _each(limit, lambda cov: cov.mean(axis=positions.pair_axes))

@@ -1,5 +1,6 @@
-"""Attention at infinite width:
-means over draws of the neurons of a head (docs/math/infinite_width.md).
+"""Attention at infinite width.
+
+Means over draws of the neurons of a head (docs/math/infinite_width.md).
 
 Scores and their softmax have no closed form. Queries, keys and values of a head are
 Gaussian processes over inputs and positions, so they can be drawn; the gradients of a draw

@@ -1,5 +1,6 @@
-"""The infinite width of a traced program:
-a rule for each operation (docs/math/infinite_width.md).
+"""The infinite width of a traced program.
+
+A rule for each operation (docs/math/infinite_width.md).
 """
 
 from __future__ import annotations
@@ -246,8 +247,9 @@ class Interpreter:
         return added(one, two, name)
 
     def _bias(self, weight: Weight, beside: Random, operation: str) -> Random:
-        """Return the random value of a bias:
-        one number per neuron, and per position if it has that axis.
+        """Return the random value of a bias.
+
+        One number per neuron, and per position if it has that axis.
         """
         scales = self.take(weight, operation)
         return self.bias_with(scales, weight, beside, operation)

@@ -1,5 +1,6 @@
-"""Values of a traced program at infinite width:
-known arrays, weights and random values, and their linear maps.
+"""Values of a traced program at infinite width.
+
+Known arrays, weights and random values, and their linear maps.
 """
 
 from __future__ import annotations
@@ -160,8 +161,9 @@ class Blocks:
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """A function of finitely many neurons, such as the scores of a head;
-    integrated over draws of them.
+    """A function of finitely many neurons, such as the scores of a head.
+
+    Integrated over draws of them.
 
     Attributes:
         shape: of its array for one input.

@@ -204,8 +204,9 @@ class KernelOperator:
 
     @cached_property
     def row_traces(self) -> Float[np.ndarray, " n"]:
-        """Σ_a K[i, i, a, a] = Σ_a ‖∂φ_a(f(w; x_i))/∂w‖² of every input, exact:
-        one row at a time.
+        """Σ_a K[i, i, a, a] = Σ_a ‖∂φ_a(f(w; x_i))/∂w‖² of every input, exact.
+
+        One row at a time.
         """
         rows = self._rows.reshape(-1, *self._rows.shape[2:])[: self._num_samples]
         found = np.asarray(jnp.einsum("iaa->i", unchecked_diagonal(self._net, self._params, rows)))

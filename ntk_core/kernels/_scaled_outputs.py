@@ -45,7 +45,8 @@ class ScaledOutputs:
 
 
 def scaled_model(net: Model, params: PyTree, x: Rows) -> tuple[Model, int]:
-    """Return (f / 2^e, e) with gradients of order one at the first inputs;
+    """Return (f / 2^e, e) with gradients of order one at the first inputs.
+
     (net, 0) for zero or infinite gradients.
     """
     rows = jnp.asarray(x[:EXAMINED_ROWS])

@@ -1,4 +1,5 @@
-"""Custom models against width:
+"""Custom models against width.
+
 ``model(width, key)`` returns ``(apply, params)``, checked before use.
 """
 

@@ -38,8 +38,9 @@ class LayerReport(_Stored):
 
 
 class LinearityReport(_Stored):
-    """How linear a model is between w₀ and w₁ = w₀ + δ, on some inputs;
-    all norms are over inputs and outputs.
+    """How linear a model is between w₀ and w₁ = w₀ + δ, on some inputs.
+
+    All norms are over inputs and outputs.
 
     Attributes:
         num_inputs, num_outputs, num_params: n, C and the number of differentiated parameters.

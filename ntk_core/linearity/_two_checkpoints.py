@@ -386,8 +386,9 @@ def _losses(
     outputs: tuple[np.ndarray, ...],
     is_exact: bool,
 ) -> dict[str, float]:
-    """Mean of ½‖f − y‖² of the model, of its linear model, and of kernel regression;
-    outputs f₀, f₁, J₀δ.
+    """Mean of ½‖f − y‖² of the model, of its linear model, and of kernel regression.
+
+    Outputs f₀, f₁, J₀δ.
     """
     f0, f1, linear = outputs
     y = given.targets

@@ -314,8 +314,9 @@ PARAMETERIZATIONS = table(
 
 
 def almost_everywhere(activations: Iterable[str], outputs: Iterable[str] = ()) -> str:
-    """Describe the curvature that Hessians miss at kinks (ReLU, leaky ReLU);
-    empty without kinks.
+    """Describe the curvature that Hessians miss at kinks (ReLU, leaky ReLU).
+
+    Empty without kinks.
     """
     used = [*(ACTIVATIONS[name] for name in activations), *(OUTPUTS[name] for name in outputs)]
     kinked = dict.fromkeys(function.title for function in used if not function.smooth)

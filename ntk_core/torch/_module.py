@@ -1,5 +1,6 @@
-"""PyTorch modules as functions of parameters, by torchax;
-an extra (requirements-torch.txt), never in a page.
+"""PyTorch modules as functions of parameters, by torchax.
+
+An extra (requirements-torch.txt), never in a page.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Checks of traced programs:
-independent rows by proof or comparison, kernels against plain derivatives.
+"""Checks of traced programs.
+
+Independent rows by proof or comparison, kernels against plain derivatives.
 """
 
 from __future__ import annotations
@@ -157,8 +158,9 @@ def _compare_at_random_numbers(
     params: PyTree,
     *inputs: Rows,
 ) -> None:
-    """Repeat a comparison at random numbers;
-    without finite ones, note that each call has to repeat it.
+    """Repeat a comparison at random numbers.
+
+    Without finite ones, note that each call has to repeat it.
 
     Numbers at which rounding, or the range of a type, prevents a verdict are skipped.
     """
@@ -183,8 +185,9 @@ def _numbers(params: PyTree, x: Rows, each_leaf: EachLeaf | None) -> tuple[PyTre
 
 
 def numbers_for(given: PyTree) -> PyTree | None:
-    """Replace unknown arrays by small random numbers;
-    return None for keys, which cannot be drawn.
+    """Replace unknown arrays by small random numbers.
+
+    Return None for keys, which cannot be drawn.
     """
     leaves = jax.tree.leaves(given)
     if any(
@@ -209,7 +212,8 @@ def _random(rng: np.random.Generator, leaf: Rows) -> Array:
 
 
 def _independence(batch: Batch, params: PyTree, x: Rows) -> Independence:
-    """Return the evidence that rows are independent;
+    """Return the evidence that rows are independent.
+
     ``UNCHECKED`` if there are no numbers to compare.
 
     Raises:
@@ -591,8 +595,9 @@ def _same_outputs(program: Program, leaves: list[Array], rows: Array, seeds: Arr
 
 
 def _types_of_parts(program: Program, leaves: list[Array], dtype: np.dtype) -> list[np.dtype]:
-    """Return the type in which each parameter's part is summed;
-    a kernel of type ``dtype`` may be wider.
+    """Return the type in which each parameter's part is summed.
+
+    A kernel of type ``dtype`` may be wider.
     """
     found = []
     for at in program.names:
@@ -616,8 +621,9 @@ class _Place(NamedTuple):
 
 
 def _of_mixture(blocks: np.ndarray, at: _Place) -> np.ndarray:
-    """Return uᵀ K[i, j] e_c for chosen outputs c;
-    then uᵀ K[i, i] u and the chosen K[j, j, c, c], if they are known.
+    """Return uᵀ K[i, j] e_c for chosen outputs c.
+
+    Then uᵀ K[i, i] u and the chosen K[j, j, c, c], if they are known.
 
     Args:
         blocks: K[i, j], K[i, i] and K[j, j], (1 or 3, C, C).
@@ -845,8 +851,9 @@ def quickly(function: Callable[..., Result]) -> Callable[..., Result]:
 
 
 def quick_options(backend: str, level: int = 0) -> dict[str, int | bool] | None:
-    """Return compiler options for programs that run once or on little data:
-    a low LLVM level on CPUs.
+    """Return compiler options for programs that run once or on little data.
+
+    A low LLVM level on CPUs.
 
     XLA's older emitters, while available, compile a gradient in half the time.
     """
@@ -860,8 +867,9 @@ def quick_options(backend: str, level: int = 0) -> dict[str, int | bool] | None:
 
 
 def difference_of(expected: ArrayLike, found: ArrayLike, scale: float = 0.0) -> float:
-    """Return the largest difference relative to the largest entry;
-    infinite if nonfinite entries differ.
+    """Return the largest difference relative to the largest entry.
+
+    Infinite if nonfinite entries differ.
     """
     one = np.asarray(expected).astype(np.float64)
     other = np.asarray(found).astype(np.float64)

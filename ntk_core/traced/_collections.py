@@ -1,5 +1,6 @@
-"""Which arrays handed over as parameters are none:
-running averages, caches, counters of Flax and Equinox.
+"""Which arrays handed over as parameters are none.
+
+Running averages, caches, counters of Flax and Equinox.
 """
 
 import sys

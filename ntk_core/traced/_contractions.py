@@ -134,8 +134,9 @@ def cotangent_products(d1: Cotangents, d2: Cotangents) -> Array:
 
 
 def blocked(kernel: BlockKernel, left: Side, right: Side, entries_per_pair: int) -> Array:
-    """Compute ``kernel(left, right)`` in square blocks of rows;
-    only half of them if ``left is right``.
+    """Compute ``kernel(left, right)`` in square blocks of rows.
+
+    Only half of them if ``left is right``.
 
     ``entries_per_pair`` is the number of intermediate numbers per pair of inputs.
     """
@@ -202,8 +203,9 @@ def jacobian_contraction(
     stretch = min(num_features, max(1, BLOCK_ENTRIES // (rows * fan_in)))
 
     def jacobian(features: Array, d: Array) -> Array:
-        """(n·C, stretch · fan_in), from cotangents (n, P, C · stretch):
-        one product per input, rows in order.
+        """(n·C, stretch · fan_in), from cotangents (n, P, C · stretch).
+
+        One product per input, rows in order.
         """
         rows = features.shape[0] if summed else features.shape[0] * num_outputs
         return jnp.einsum("ipk,ipg->igk", features, d).reshape(rows, -1)
@@ -240,8 +242,9 @@ def _stretches(d: Array, stretch: int) -> Array:
 
 
 class Patches(NamedTuple):
-    """Overlapping patches of pixels:
-    entries of a pixel, and all products of two batches of patches, (n1, P, n2, P).
+    """Overlapping patches of pixels.
+
+    Entries of a pixel, and all products of two batches of patches, (n1, P, n2, P).
     """
 
     channels: int

@@ -28,8 +28,9 @@ class Strided(NamedTuple):
 
 
 def in_order(shape: Shape, first: frozenset[int] = frozenset()) -> Strided:
-    """Return the array itself; steps of other axes do not depend on the size of
-    the axes ``first``.
+    """Return the array itself.
+
+    Steps of other axes do not depend on the size of the axes ``first``.
     """
     steps = [0] * len(shape)
     step = 1
@@ -41,8 +42,9 @@ def in_order(shape: Shape, first: frozenset[int] = frozenset()) -> Strided:
 
 
 def copied(source: Strided, equations: Sequence[JaxprEqn]) -> list[Strided]:
-    """Return descriptions of a copy by these equations:
-    one, and one more for each reshape of repeated entries.
+    """Return descriptions of a copy by these equations.
+
+    One, and one more for each reshape of repeated entries.
     """
     found = [source]
     for eqn in equations:
@@ -102,8 +104,9 @@ def _reshaped(source: Strided, shape: Shape) -> Strided | None:
 
 
 def same_copies(ones: Sequence[Strided], others: Sequence[Strided]) -> bool:
-    """Whether copies of an array in a batched program and in one of a single row
-    are the same for each row.
+    """Whether copies of an array are the same for each row.
+
+    They are those in a batched program and in one of a single row.
 
     Axes of equal size have equal steps. Those of the batch have another size, and are
     followed by the proof.

@@ -27,8 +27,9 @@ Rule = Callable[..., object]
 
 
 def has_rules(jaxpr: Jaxpr) -> bool:
-    """Whether a function in this program has a derivative rule that is not proven
-    to be JAX's own.
+    """Whether a function in this program has its own derivative rule.
+
+    A rule that is proven to be JAX's own does not count.
     """
     if any(has_rule(eqn) and rule_of_jax(eqn) is None for eqn in jaxpr.eqns):
         return True

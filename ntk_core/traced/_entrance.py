@@ -209,7 +209,8 @@ def accepted_targets(
     field: str = "y",
     axes: tuple[int, ...] = (),
 ) -> Rows:
-    """Return targets as floats (n, C);
+    """Return targets as floats (n, C).
+
     (n,) becomes (n, 1), and (n, T, C) becomes (n, T·C) for such models.
 
     Raises:
@@ -261,8 +262,9 @@ def like_rows(x: PyTree, rows: Rows, field: str, net: Model | None = None) -> Ro
 
 
 def _keeps_values(array: Rows, dtype: np.dtype) -> bool:
-    """Whether the type of other inputs holds these:
-    no complex numbers as real, no fractions as ids.
+    """Whether the type of other inputs holds these.
+
+    No complex numbers as real, no fractions as ids.
     """
     if jnp.issubdtype(array.dtype, jnp.complexfloating):
         return bool(jnp.issubdtype(dtype, jnp.complexfloating))

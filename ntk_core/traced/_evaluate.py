@@ -43,8 +43,9 @@ def evaluate(
     place: Site = (),
     level: int = 0,
 ) -> tuple[list[Value], dict[str, Array]]:
-    """Return (outputs, input a of each use, with a leading axis per enclosing
-    scan) of the program at ``place``.
+    """Return (outputs, input a of each use) of the program at ``place``.
+
+    Inputs have a leading axis per enclosing scan.
     """
     seen: dict[str, Array] = {}
 

@@ -108,8 +108,9 @@ def wide(dtype: DTypeLike) -> np.dtype:
 def sorted_into_layers(
     found: Found, names: Mapping[int, str], avals: Avals, masks: Mapping[int, int]
 ) -> tuple[list[TracedLayer], dict[int, set[str]]]:
-    """Return (layers, reasons for other parameters);
-    all uses of a layer must be compatible multiplications.
+    """Return (layers, reasons for other parameters).
+
+    All uses of a layer must be compatible multiplications.
     """
     multiplied = {use.view.leaf for use in found.uses.values()}
     biases: dict[Site, tuple[int, float]] = {}
@@ -189,8 +190,9 @@ def arranged(use: Use, values: Array, local: Callable[[Use, Array], Array]) -> A
 
 
 class Side(NamedTuple):
-    """Positions of one orientation:
-    inputs (blocks, n, P, k), and cotangents (blocks, C, n, P, F).
+    """Positions of one orientation.
+
+    Inputs (blocks, n, P, k), and cotangents (blocks, C, n, P, F).
     """
 
     inputs: Array
@@ -275,7 +277,8 @@ def dense_kernel(
     *,
     summed: bool = False,
 ) -> tuple[Array, Array | None]:
-    """Return the kernels of (weights, biases), (C, n1, C, n2);
+    """Return the kernels of (weights, biases), (C, n1, C, n2).
+
     (n1, n2) if ``summed`` over equal outputs.
 
     Pass one object twice for a batch with itself.
@@ -344,7 +347,8 @@ def layer_kernel(
 
 
 def _own(left: Side, right: Side, table: int | None, patches: Patches | None) -> Array:
-    """Contract positions of one orientation;
+    """Contract positions of one orientation.
+
     ``table`` is the number of rows if inputs are indices.
     """
     same = right is left

@@ -27,8 +27,9 @@ Shapes = tuple[
 def program_of_network(
     net: Network, params: NetworkParams, row: Array | jax.ShapeDtypeStruct
 ) -> Program:
-    """Return the program of the pre-outputs for parameters and one input without
-    batch axis of these shapes.
+    """Return the program of a network's pre-outputs.
+
+    It takes parameters and one input without batch axis, of these shapes.
     """
     leaves, structure = jax.tree.flatten({name: params[name] for name in net.layers})
     # Convolutions and constants differ.

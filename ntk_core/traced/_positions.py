@@ -83,8 +83,9 @@ def indices(use: Use, a: Array) -> Array:
 
 
 def row_numbers(use: Use, index: Array) -> Array:
-    """Return the table rows that z depends on, as floats (exact: see ``MOST_ROWS``);
-    the number of rows for none.
+    """Return the table rows that z depends on, as floats (exact: see ``MOST_ROWS``).
+
+    The number of rows for none.
 
     Outside the table ``clip`` reads the nearest row. Other modes have no derivative there: ``fill``
     and ``drop`` read a constant, and reverse mode drops out-of-range default indices.

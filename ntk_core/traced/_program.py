@@ -222,8 +222,9 @@ class Program:
         belongings: Mapping[str, PyTree],
         threaded: Threaded,
     ) -> Outputs:
-        """Return (outputs (C,) of one row, inputs of all uses),
-        see :func:`ntk_core.traced._evaluate.evaluate`.
+        """Return (outputs (C,) of one row, inputs of all uses).
+
+        ``taps`` are added to z of some uses.
         """
         uses = list(self.uses.values())
         for readers in self.readers.values():
@@ -347,8 +348,9 @@ class Program:
     def kernels(
         self, leaves: Sequence[Array], views1: Views, views2: Views, *, summed: bool = False
     ) -> dict[str, Float[Array, "C n1 C n2"]] | dict[str, Float[Array, "n1 n2"]]:
-        """Return the kernel of each layer and other parameter;
-        pass one object twice for a batch with itself.
+        """Return the kernel of each layer and other parameter.
+
+        Pass one object twice for a batch with itself.
 
         ``summed`` gives the sum over equal outputs, Σ_c K[c, i, c, j], without forming pairs of
         outputs.
@@ -437,8 +439,9 @@ class Program:
 def _readers(
     layers: Sequence[TracedLayer], found: Found, stated: Mapping[int, int]
 ) -> dict[str, tuple[Use, ...]]:
-    """Map uses of dense layers with elementwise z to the uses of the matrix that
-    reads it, in order.
+    """Map uses of dense layers to the uses that read them.
+
+    z is read elementwise, and then by one matrix. The uses are in order.
     """
     readers: dict[str, tuple[Use, ...]] = {}
     for layer in layers:
@@ -525,7 +528,8 @@ def through_output(
     f1: Float[Array, "n1 C"],
     f2: Float[Array, "n2 C"],
 ) -> Float[Array, "n1 n2 C C"]:
-    """Kernel of φ(f) from the kernel of f:
+    """Kernel of φ(f) from the kernel of f.
+
     J(x_i) K(x_i, x_j) J(x_j)ᵀ with J = ∂φ/∂f, all of shape (n1, n2, C, C).
 
     Networks that share parameters and differ only in φ (the linear and the softmax output of Liu et

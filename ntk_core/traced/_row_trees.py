@@ -1,5 +1,6 @@
-"""Inputs that are trees of arrays:
-dictionaries and tuples whose leaves share their leading axis, the rows.
+"""Inputs that are trees of arrays.
+
+Dictionaries and tuples whose leaves share their leading axis, the rows.
 
 One array holds them all: row i is the bits of every leaf's row i, side by side. So the rest of the
 package slices, blocks and streams rows of an array, and only the model sees the tree. Bits are
@@ -153,8 +154,9 @@ def _has_axes(leaf: object) -> bool:
 
 
 def packed_rows(net: Model, x: PyTree, field: str = "x") -> tuple[Model, Rows]:
-    """Return (a function of packed rows, the rows) for a tree;
-    an array and its model are returned unchanged.
+    """Return (a function of packed rows, the rows) for a tree.
+
+    An array and its model are returned unchanged.
 
     Raises:
         InvalidInput: for trees without rows, with different numbers of rows, or unlike those

@@ -107,8 +107,9 @@ def _without_rows(eqn: JaxprEqn, operands: list[Known]) -> Known:
 
 
 def _only(operands: Sequence[Known], eqn: JaxprEqn) -> RowsAlong | None:
-    """Return the rows of equal-shaped operands if they agree and all others are
-    equal for every row.
+    """Return the rows of equal-shaped operands if they agree.
+
+    All others must be equal for every row.
     """
     rows = {each for each in operands if isinstance(each, RowsAlong)}
     if len(rows) != 1:
@@ -396,8 +397,9 @@ def _joined(one: Known, two: Known, atom: Var | Literal) -> Known:
 
 
 def _fixed(body: Callable[[Carry], Sequence[Known]], carry: Carry, atoms: Sequence[Var]) -> Carry:
-    """Return the description of a carry after any number of steps;
-    it only changes from alike to rows.
+    """Return the description of a carry after any number of steps.
+
+    It only changes from alike to rows.
     """
     while True:
         found = [

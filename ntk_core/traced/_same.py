@@ -139,7 +139,8 @@ class ProgramComparison:
         return same_type and self._batch_axes(one, two) is not None
 
     def _batch_axes(self, one: Var | Literal, two: Var | Literal) -> set[int] | None:
-        """Return the axes along which the shapes differ by the size of the batch;
+        """Return the axes along which the shapes differ by the size of the batch.
+
         None if others differ.
         """
         assert self.proof is not None

@@ -1,4 +1,5 @@
-"""Contractions of a layer's tangent kernel for equal outputs alone:
+"""Contractions of a layer's tangent kernel for equal outputs alone.
+
 Σ_c K[i, j, c, c], without pairs of outputs.
 
 The inner product of two gradients is summed over the outputs with the other axes of the cotangents.
@@ -29,8 +30,9 @@ from ntk_core.traced._contractions import (
 
 
 def summed_products(d1: Cotangents, d2: Cotangents) -> Float[Array, "n1 n2"]:
-    """Return Σ_ck δ^c_ik δ^c_jk of cotangents (C, n, k);
-    pass one object twice for a batch with itself.
+    """Return Σ_ck δ^c_ik δ^c_jk of cotangents (C, n, k).
+
+    Pass one object twice for a batch with itself.
 
     Factored cotangents give Σ_k (Σ_c w_ck²) s_ik s_jk: products of slopes alone.
     """
@@ -101,8 +103,9 @@ def summed_convolution(
 
 
 def summed_masked(mask: Array, left: Side, right: Side) -> Float[Array, "n1 n2"]:
-    """Σ_uv M_uv a_iu a_ju Σ_c δ^c_iv δ^c_jv for inputs (n, fan_in) and cotangents
-    (C, n, num_features).
+    """Return Σ_uv M_uv a_iu a_ju Σ_c δ^c_iv δ^c_jv.
+
+    Inputs are (n, fan_in), cotangents (C, n, num_features).
     """
     fan_in, num_features = mask.shape
     edges = mask.astype(left[0].dtype)

@@ -103,8 +103,9 @@ def random_weights(num_inputs: int, num_outputs: int) -> Float[np.ndarray, "n C"
 
 
 def check_symmetric(value: Scalar, dtype: DTypeLike, params: PyTree, *arrays: Rows) -> None:
-    """Refuse a scalar value(params, *arrays) whose second derivatives in the
-    parameters are not symmetric.
+    """Refuse a scalar value(params, *arrays) with asymmetric second derivatives.
+
+    They are those in the parameters.
 
     The difference counts if it is neither small nor explained by rounding of the parameters.
     Numbers that are unknown inside of ``jax.jit`` are replaced by random ones.

@@ -1,5 +1,6 @@
-"""Choice of the parameters that are differentiated, and of the route:
-what do ``trainable=`` and ``route=`` name?
+"""Choice of the parameters that are differentiated, and of the route.
+
+What do ``trainable=`` and ``route=`` name?
 
 Every public function that differentiates parameters takes ``trainable``. The chosen parameters are
 those of the kernel, the Hessian or the training; all others are constants.

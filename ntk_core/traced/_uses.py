@@ -1,5 +1,6 @@
-"""Uses of parameters in a program:
-products, convolutions and look-ups that are linear in one of them.
+"""Uses of parameters in a program.
+
+Products, convolutions and look-ups that are linear in one of them.
 
 One pass over all equations, including calls and scans, tracks a :class:`ParamView` for each array
 made of one parameter.
@@ -50,7 +51,8 @@ Avals = Sequence[ShapedArray | jax.ShapeDtypeStruct]
 
 @dataclass(frozen=True)
 class Use:
-    """One equation that is linear in one parameter:
+    """One equation that is linear in one parameter.
+
     z = ⟨W, a⟩, at many positions, in independent blocks.
 
     Attributes:
@@ -144,7 +146,8 @@ class Found:
 
 
 def find_uses(closed: ClosedJaxpr, leaves: Iterable[int], masks: Mapping[int, int]) -> Found:
-    """Find the uses of a program's inputs ``leaves``;
+    """Find the uses of a program's inputs ``leaves``.
+
     ``masks`` are inputs that mask some of them.
     """
     found = Found()

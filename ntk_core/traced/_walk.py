@@ -1,5 +1,6 @@
-"""The one loop over the equations of a program:
-what a reader knows of operands becomes what it knows of results.
+"""The one loop over the equations of a program.
+
+What a reader knows of operands becomes what it knows of results.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ def walk(
     of_literal: Callable[[Literal], Known],
     equation: Callable[[int, JaxprEqn, list[Known]], Sequence[Known]],
 ) -> list[Known]:
-    """Follow values, or what is known of them, through a program in order;
-    return those of its outputs.
+    """Follow values, or what is known of them, through a program in order.
+
+    Return those of its outputs.
 
     Args:
         consts, inputs: of the program's constants and inputs.

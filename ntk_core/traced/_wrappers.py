@@ -1,5 +1,6 @@
-"""Functions around functions:
-accepted, scaled, packed or restricted models keep the inner one as ``function``.
+"""Functions around functions.
+
+Accepted, scaled, packed or restricted models keep the inner one as ``function``.
 """
 
 from __future__ import annotations

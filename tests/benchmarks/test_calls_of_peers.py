@@ -1,5 +1,6 @@
-"""Calls of the peers in docs/coming-from.md, in the peers' environments:
-the numbers of our calls below them.
+"""Calls of the peers in docs/coming-from.md, in the peers' environments.
+
+The numbers of our calls below them.
 """
 
 from __future__ import annotations

@@ -52,8 +52,9 @@ def dashboard_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def dashboard_url(dashboard_folder: Path) -> Iterator[str]:
-    """URL of one server for all modules, since starting one takes as long as most tests;
-    its store may hold runs.
+    """URL of one server for all modules, since starting one takes as long as most tests.
+
+    Its store may hold runs.
     """
     with serving(dashboard_folder) as url:
         yield url

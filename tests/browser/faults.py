@@ -49,8 +49,9 @@ PALE_WORDS = """() => {
 
 
 def faults(page: Page) -> list[str]:
-    """Elements wider than the page;
-    words of charts that overlap tools or each other, or have too little contrast.
+    """Elements wider than the page.
+
+    Words of charts that overlap tools or each other, or have too little contrast.
     """
     return [
         f"{what}: {found}"

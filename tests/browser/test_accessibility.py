@@ -1,5 +1,6 @@
-"""Accessibility of all pages in both themes: axe-core, few controls, the figure first;
-one page by keyboard alone.
+"""Accessibility of all pages in both themes: axe-core, few controls, the figure first.
+
+One page by keyboard alone.
 """
 
 import re

@@ -1,5 +1,6 @@
-"""Figures in a browser: clicks, zooms and marks that outlast reruns;
-points that arrive over the old curves.
+"""Figures in a browser: clicks, zooms and marks that outlast reruns.
+
+Points that arrive over the old curves.
 """
 
 import re

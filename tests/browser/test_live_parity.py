@@ -75,8 +75,9 @@ def threefry(
 
 
 def normals(seed: int, tensor: int, rows: int, columns: int) -> np.ndarray:
-    """N(0, 1), (rows, columns):
-    counter (k, p) under (seed, tensor) gives entries 2p and 2p + 1 of row k.
+    """N(0, 1), (rows, columns).
+
+    Counter (k, p) under (seed, tensor) gives entries 2p and 2p + 1 of row k.
     """
     pairs = (columns + 1) // 2
     row, pair = np.meshgrid(np.arange(rows), np.arange(pairs), indexing="ij")
@@ -88,7 +89,8 @@ def normals(seed: int, tensor: int, rows: int, columns: int) -> np.ndarray:
 
 
 def params(hidden: tuple[int, ...], seed: int) -> dict[str, dict[str, np.ndarray]]:
-    """Parameters of a network of ``ntk_core``:
+    """Parameters of a network of ``ntk_core``.
+
     ``hidden1``, …, ``output``, each (fan_in, neurons).
     """
     sizes = (1, *hidden, 1)

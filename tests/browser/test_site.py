@@ -1,5 +1,6 @@
-"""The static site opened from a disk:
-scrolling, questions, drawing, training, frames, no other requests.
+"""The static site opened from a disk.
+
+Scrolling, questions, drawing, training, frames, no other requests.
 """
 
 import json
@@ -92,8 +93,9 @@ def test_the_site_has_the_texts_of_the_app(site):
 
 @pytest.fixture(scope="module")
 def pages(browser) -> Iterator[tuple[Page, Page]]:
-    """A screen in light and a phone in dark;
-    console messages and requests to hosts fail the test.
+    """A screen in light and a phone in dark.
+
+    Console messages and requests to hosts fail the test.
     """
     reported: list[str] = []
     asked: list[str] = []

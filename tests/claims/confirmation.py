@@ -239,8 +239,9 @@ def key_of(preset: str, first: int) -> str:
 
 
 def fresh(name: str, first: int = FIRST_SEED) -> tuple[Any, ...]:
-    """Return a preset with fresh seeds: at least ``LEAST``, or as many as before;
-    then ``FURTHER``.
+    """Return a preset with fresh seeds: at least ``LEAST``, or as many as before.
+
+    Then ``FURTHER``.
     """
     spec: Any = PRESETS[name].spec
     if name in DATA_DRAWS:

@@ -85,7 +85,8 @@ class Record:
         self.parts = parts
 
     def look(self, path: str) -> Any:
-        """Follow a path of attributes, methods, and first, last, largest or smallest:
+        """Follow a path of attributes, methods, and first, last, largest or smallest.
+
         ``bound.b_max.largest``.
 
         Paths below a None give None.
@@ -106,8 +107,9 @@ class Record:
         return found
 
     def inside(self, path: str) -> Iterator["Record"]:
-        """Yield a record per item of nested collections, such as ``runs.balls``;
-        itself for an empty path.
+        """Yield a record per item of nested collections, such as ``runs.balls``.
+
+        Itself for an empty path.
         """
         name, _, rest = path.partition(".")
         for each in getattr(self.parts[-1], name) if name else ():

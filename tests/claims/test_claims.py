@@ -86,8 +86,9 @@ def test_presets_steps_pages_and_readme_have_claims():
 
 
 def test_what_is_not_confirmed_carries_its_caveat():
-    """In the same file as the sentence, or in the claim of the preset;
-    claims on one run say so, too.
+    """In the same file as the sentence, or in the claim of the preset.
+
+    Claims on one run say so, too.
     """
     for each in judged():
         claim = each.claim
@@ -352,8 +353,9 @@ def test_further_seeds_are_measured_with_the_first(given):
 
 
 def simulated(how: str, seeds: int, rng: np.random.Generator) -> list[Seen]:
-    """Runs of which a tenth is missing, with errors that are correlated within a seed;
-    the exponent is −0.7.
+    """Runs of which a tenth is missing, with errors that are correlated within a seed.
+
+    The exponent is −0.7.
     """
     found = []
     for seed in range(seeds):

@@ -1,5 +1,6 @@
-"""Stored runs by the command line: list, show, resume, export, import, delete;
-directories of runs.
+"""Stored runs by the command line: list, show, resume, export, import, delete.
+
+Directories of runs.
 """
 
 import csv

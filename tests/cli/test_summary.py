@@ -1,5 +1,6 @@
-"""The printed table accounts for every run:
-means with errors, marked outcomes, counted exclusions.
+"""The printed table accounts for every run.
+
+Means with errors, marked outcomes, counted exclusions.
 """
 
 import math

@@ -1,5 +1,6 @@
-"""Curvature of losses against dense matrices in float64:
-networks, every loss, several numbers of outputs.
+"""Curvature of losses against dense matrices in float64.
+
+Networks, every loss, several numbers of outputs.
 """
 
 from __future__ import annotations

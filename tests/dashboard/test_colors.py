@@ -187,8 +187,9 @@ def test_new_names_take_free_looks_and_change_no_other(at, monkeypatch):
 
 @pytest.mark.slow
 def test_no_look_has_two_names(figures):
-    """Registered looks within a figure, where opacity may distinguish widths;
-    other looks across all figures.
+    """Registered looks within a figure, where opacity may distinguish widths.
+
+    Other looks across all figures.
     """
     for preset, charts in figures.items():
         for chart in charts:

@@ -178,8 +178,9 @@ def whole(spec: Any) -> dict[str, Any]:
 
 
 def beginning(spec: Any) -> dict[str, Any]:
-    """Settings of the first point:
-    one seed, first items of lists except models, three steps, few kernels.
+    """Settings of the first point.
+
+    One seed, first items of lists except models, three steps, few kernels.
     """
     small = smallest(spec, keep=("models",))
     values = values_of(spec)

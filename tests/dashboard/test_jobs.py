@@ -1,5 +1,6 @@
-"""Runs from their start to their end:
-confirmation, links, stored and shared runs, the tray, Stop, polling.
+"""Runs from their start to their end.
+
+Confirmation, links, stored and shared runs, the tray, Stop, polling.
 """
 
 import json

@@ -1,5 +1,6 @@
-"""The lecture: steps hide their answers until asked and agree with the gallery;
-drawn lines are compared.
+"""The lecture: steps hide their answers until asked and agree with the gallery.
+
+Drawn lines are compared.
 """
 
 import itertools

@@ -1,5 +1,6 @@
-"""Runs and reports of custom models:
-shown, exported, compared, and never started from a browser.
+"""Runs and reports of custom models.
+
+Shown, exported, compared, and never started from a browser.
 """
 
 import math

@@ -1,5 +1,6 @@
-"""A page of an experiment through app.py:
-form, row and panel of settings, chips, run and its job.
+"""A page of an experiment through app.py.
+
+Form, row and panel of settings, chips, run and its job.
 """
 
 from typing import Any

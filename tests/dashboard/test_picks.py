@@ -1,5 +1,6 @@
-"""Picks of data, network, output and activation:
-aliases in URLs, repairs, and the way to other pages.
+"""Picks of data, network, output and activation.
+
+Aliases in URLs, repairs, and the way to other pages.
 """
 
 import pytest

@@ -1,5 +1,6 @@
-"""Figures of swept and trained networks, from the gallery:
-means, bounds, departures, motion, maps.
+"""Figures of swept and trained networks, from the gallery.
+
+Means, bounds, departures, motion, maps.
 """
 
 import math

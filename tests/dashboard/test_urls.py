@@ -1,5 +1,6 @@
-"""URLs fill the form and stay in the address bar;
-invalid parts give a sentence, never a traceback.
+"""URLs fill the form and stay in the address bar.
+
+Invalid parts give a sentence, never a traceback.
 """
 
 import random

@@ -1,5 +1,6 @@
-"""Words beside figures against the figures:
-of all presets, and of results that rise, are flat or unusable.
+"""Words beside figures against the figures.
+
+Of all presets, and of results that rise, are flat or unusable.
 """
 
 import functools
@@ -66,8 +67,9 @@ def test_how_to_read_states_no_result(experiment):
 
 
 def test_claims_of_papers_and_our_own_are_told_apart():
-    """The label beside the claim is “The paper” or “Our claim”;
-    the source states where it was measured.
+    """The label beside the claim is “The paper” or “Our claim”.
+
+    The source states where it was measured.
     """
     for name, preset in PRESETS.items():
         assert preset.is_own == preset.source.startswith("Measured here"), name
@@ -334,8 +336,9 @@ def test_no_finding_quotes_a_ringed_value():
 
 @pytest.mark.parametrize("exponent", [0.8, 0.0, -1.0])
 def test_a_page_states_only_its_own_result(exponent, gallery):
-    """With kernels that move more, equally, or less:
-    no sentence has the result of another figure.
+    """With kernels that move more, equally, or less.
+
+    No sentence has the result of another figure.
     """
     points = make_points(
         (30, 100, 300, 1000), exponents={"linear": exponent, "softmax": exponent}, seeds=4

@@ -1,5 +1,6 @@
-"""Outcomes of training beside the linear model:
-plateaus, dead networks, divergence, thresholds, stable rates.
+"""Outcomes of training beside the linear model.
+
+Plateaus, dead networks, divergence, thresholds, stable rates.
 """
 
 import math
@@ -55,8 +56,9 @@ def test_constant_loss_is_stuck_and_decreasing_is_over_budget():
 
 @pytest.mark.usefixtures("x64")
 def test_swish_plateaus_are_stuck_and_slow_training_is_not():
-    """One sample starts where swish decreases, so training drives its output to −∞;
-    without it all converge.
+    """One sample starts where swish decreases, so training drives its output to −∞.
+
+    Without it all converge.
     """
     x, y = jnp.array([[3.0, 0.0], [0.0, 3.0]]), jnp.ones((2, 1))
     net = FullyConnected(width=16, num_outputs=1, activation="tanh", output="swish", use_bias=False)

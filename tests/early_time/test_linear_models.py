@@ -1,5 +1,6 @@
-"""The linear models of early time:
-constants against closed forms, features against kernels, descent against a loop.
+"""The linear models of early time.
+
+Constants against closed forms, features against kernels, descent against a loop.
 """
 
 import math
@@ -62,8 +63,9 @@ def test_tanh_has_no_norm_feature():
 @pytest.mark.first_cases(4)  # one formula for all functions
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_constants_are_taylor_coefficients(name):
-    """E[φ((1 + s)g)] = ϑ₀ + ϑ₁s + ϑ₂s² + O(s³), by Simpson's rule on both sides of the kink;
-    and ζ by Stein's lemma.
+    """E[φ((1 + s)g)] = ϑ₀ + ϑ₁s + ϑ₂s² + O(s³), by Simpson's rule on both sides of the kink.
+
+    And ζ by Stein's lemma.
     """
     sigma = activation_function(name)
 
@@ -91,7 +93,8 @@ def test_constants_are_taylor_coefficients(name):
 
 @pytest.mark.parametrize("name", ["erf", "softplus", "relu", "gelu"])
 def test_expanded_infinite_kernel_gives_the_two_layer_model(name):
-    """Two independent derivations of ψ:
+    """Two independent derivations of ψ.
+
     Gaussian moments, and derivatives of the infinite-width kernel.
     """
     for rates in ((1.0, 1.0), (0.7, 0.0), (0.0, 0.3)):

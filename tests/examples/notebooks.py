@@ -1,4 +1,5 @@
-"""Execution of the notebooks;
+"""Execution of the notebooks.
+
 ``python -m tests.examples.notebooks`` writes their outputs into them.
 
 The kernel's path contains a folder with the lab's entry points, so that no

@@ -63,8 +63,9 @@ def test_failed_run_raises_with_its_finished_points(monkeypatch):
 
 
 def test_specs_name_the_type_of_their_results():
-    """``compute(spec)`` is typed by the second base of the spec;
-    it must be the result that runs have.
+    """``compute(spec)`` is typed by the second base of the spec.
+
+    It must be the result that runs have.
     """
     for experiment in KINDS.values():
         bases = [each for each in experiment.spec.__orig_bases__ if get_origin(each) is SpecOf]

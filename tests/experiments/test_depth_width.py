@@ -32,7 +32,8 @@ DIMENSION = 4
 
 
 def noise_of(params, x: np.ndarray) -> Iterator[np.ndarray]:
-    """Normal numbers equivalent to these weights, from plain passes:
+    """Normal numbers equivalent to these weights, from plain passes.
+
     z / √(2 q), then v, then Wᵀδ / |δ|.
     """
     *hidden, output = [np.asarray(layer["weight"]) for layer in params.values()]

@@ -1,5 +1,6 @@
-"""A network and its kernels:
-one run written out in float64, Wilson's interval, refusals, a linear target.
+"""A network and its kernels.
+
+One run written out in float64, Wilson's interval, refusals, a linear target.
 """
 
 from __future__ import annotations

@@ -70,8 +70,9 @@ class Naive:
 
 
 def naive_path(spec, regime, count):
-    """(ΔK, difference) after ``count`` steps;
-    the linear model by its dual, at equal loss under cross-entropy.
+    """(ΔK, difference) after ``count`` steps.
+
+    The linear model by its dual, at equal loss under cross-entropy.
     """
     data = load_data(spec)
     x, x_test, y = (np.asarray(each, np.float64) for each in (data.x, data.x_test, data.y[:, 0]))

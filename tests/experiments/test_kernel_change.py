@@ -59,7 +59,8 @@ def test_the_kernel_of_a_converged_softmax_vanishes():
 
 @pytest.mark.slow
 def test_numbers_equal_those_of_a_plain_script():
-    """The same measurement in plain JAX:
+    """The same measurement in plain JAX.
+
     Jacobian contraction, separate networks, losses and loop.
     """
     spec = with_settings(KernelChangeSpec(), {"widths": [100], "num_seeds": 1})
@@ -238,8 +239,9 @@ def test_compiled_programs_are_released_at_a_limit():
 
 
 def test_numbers_are_learned_by_square_loss_with_every_output(x64):
-    """Against plain steps with automatic gradients in float64, from the same weights;
-    kernels differ by rounding.
+    """Against plain steps with automatic gradients in float64, from the same weights.
+
+    Kernels differ by rounding.
     """
     settings = {
         "dataset.name": "sine",

@@ -35,8 +35,9 @@ SPEC = with_settings(LazySpec(), {**FEW, "dataset.num_samples": 6, "training.num
 
 @pytest.mark.slow
 def test_scale_makes_lazy_only_what_starts_at_zero():
-    """The scale reduces |f(w₀) − y| only to |f(w₀)|;
-    with f(w₀) = 0 it divides all values by about 32.
+    """The scale reduces |f(w₀) − y| only to |f(w₀)|.
+
+    With f(w₀) = 0 it divides all values by about 32.
     """
     result = result_of(SPEC)
     unscaled, scaled = result.points

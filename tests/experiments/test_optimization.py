@@ -1,4 +1,5 @@
-"""Convergence without linearity:
+"""Convergence without linearity.
+
 Theorem 5.1 of Liu, Zhu & Belkin 2020 with its measured constant.
 """
 

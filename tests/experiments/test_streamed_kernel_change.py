@@ -1,5 +1,6 @@
-"""Runs of kernel change without stored kernels:
-equal numbers, resuming within a point, estimates, limits.
+"""Runs of kernel change without stored kernels.
+
+Equal numbers, resuming within a point, estimates, limits.
 """
 
 from __future__ import annotations

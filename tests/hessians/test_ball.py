@@ -147,7 +147,8 @@ def test_product_of_two_weights_has_the_geometric_infimum(x64):
 
 
 def dense_search(net, params, x, radius, num_starts):
-    """The smallest λ_min(J Jᵀ) in the ball, from Jacobians of ``apply``:
+    """The smallest λ_min(J Jᵀ) in the ball, from Jacobians of ``apply``.
+
     L-BFGS on a hardening soft minimum.
 
     The ball is the image of u ↦ w₀ + R u / √(1 + ‖u‖²), which avoids projections.

@@ -82,8 +82,9 @@ def test_prescribed_spectrum_is_found_to_root_eps(method, dtype, scale, x64):
 @both
 @pytest.mark.parametrize("seed", [206, 281, 322, 346])
 def test_the_smaller_end_waits_for_one_that_may_be_larger(method, seed, x64):
-    """From these starts 1.1 reaches its residual first;
-    the other end with its residual still allows more.
+    """From these starts 1.1 reaches its residual first.
+
+    The other end with its residual still allows more.
     """
     spectrum = np.concatenate([np.linspace(-0.9, 0.9, 98), [1.1, -1.2]])
     found = method(with_spectrum(spectrum), 100, 0.05, seed)

@@ -55,8 +55,9 @@ def dense_layer(sigma, multiplier):
 
 
 def norm_221(tensor, seed=0, num_rounds=200):
-    """Lower bound of sup over unit x, z of Σ_k |Σ_ij T_kij x_i z_j|:
-    alternate signs and leading singular pair.
+    """Lower bound of sup over unit x, z of Σ_k |Σ_ij T_kij x_i z_j|.
+
+    Alternate signs and leading singular pair.
     """
     best = 0.0
     for round_key in jax.random.split(jax.random.key(seed), 8):

@@ -1,5 +1,6 @@
-"""Failing servers and random specs:
-one sentence for visitors, the cause in the log, never a traceback.
+"""Failing servers and random specs.
+
+One sentence for visitors, the cause in the log, never a traceback.
 """
 
 import json

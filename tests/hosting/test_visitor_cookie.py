@@ -1,5 +1,6 @@
-"""The cookie of a shared server:
-signed, set once by a page, refused when changed, absent on a local server.
+"""The cookie of a shared server.
+
+Signed, set once by a page, refused when changed, absent on a local server.
 """
 
 import stat

@@ -142,8 +142,9 @@ def test_limits_of_received_messages_agree():
 
 
 def test_large_figures_reach_browsers(monkeypatch):
-    """The private cache would keep the limit of received messages;
-    another Streamlit may rename it.
+    """The private cache would keep the limit of received messages.
+
+    Another Streamlit may rename it.
     """
     monkeypatch.setattr(runtime_util, "_max_message_size_bytes", None)
     before = config.get_option("server.maxMessageSize")
@@ -292,8 +293,9 @@ def test_closed_sessions_are_dropped_after_their_time():
 
 
 def test_streamlit_keeps_closed_sessions_where_we_expire_them():
-    """The attributes are private;
-    a version that renames them would leave closed sessions in memory.
+    """The attributes are private.
+
+    A version that renames them would leave closed sessions in memory.
     """
     storage = MemorySessionStorage(ttl_seconds=0.05)
     server = SimpleNamespace(_session_mgr=WebsocketSessionManager(storage, *[Mock()] * 3))

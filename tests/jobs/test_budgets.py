@@ -92,8 +92,9 @@ def test_job_over_time_ends_with_its_points_kept(make_jobs, long, tiny, wait_for
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_job_over_memory_ends_and_others_go_on(make_jobs, long, tiny, wait_for, monkeypatch):
-    """A 1, A 4: both take gibibytes despite far smaller estimates;
-    the cap is the hosted profile's.
+    """A 1, A 4: both take gibibytes despite far smaller estimates.
+
+    The cap is the hosted profile's.
     """
     monkeypatch.setattr(
         _jobs, "check_limits", lambda spec, limits: None

@@ -1,5 +1,6 @@
-"""Jobs of a real server by sessions over web sockets:
-small versions of the drills, with the same claims.
+"""Jobs of a real server by sessions over web sockets.
+
+Small versions of the drills, with the same claims.
 """
 
 import asyncio

@@ -75,8 +75,9 @@ def test_bounds_are_those_of_dense_jacobians_and_hold(length, output, x64):
 
 
 def test_linear_model_moves_exactly_its_bound(x64):
-    """Gradient descent stays in the span of the gradients;
-    otherwise the bound is the length of the part inside.
+    """Gradient descent stays in the span of the gradients.
+
+    Otherwise the bound is the length of the part inside.
     """
     net = network()
     start = net.init(jax.random.key(0), X.shape[1:])

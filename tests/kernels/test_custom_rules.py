@@ -1,5 +1,6 @@
-"""Functions with ``jax.custom_vjp``, and parameters with random keys:
-the numbers of the plain function.
+"""Functions with ``jax.custom_vjp``, and parameters with random keys.
+
+The numbers of the plain function.
 """
 
 import jax

@@ -1,5 +1,6 @@
-"""Kernels of infinite width or with infinitely many heads:
-closed forms, quadrature, limits of empirical kernels.
+"""Kernels of infinite width or with infinitely many heads.
+
+Closed forms, quadrature, limits of empirical kernels.
 """
 
 import math

@@ -1,5 +1,6 @@
-"""Infinite width of functions, read from their programs:
-against closed formulas, NumPy recursions and wide draws.
+"""Infinite width of functions, read from their programs.
+
+Against closed formulas, NumPy recursions and wide draws.
 """
 
 from dataclasses import replace

@@ -1,5 +1,6 @@
-"""Kernels too large for memory:
-sums and products against dense kernels in float64, coverage of estimates.
+"""Kernels too large for memory.
+
+Sums and products against dense kernels in float64, coverage of estimates.
 """
 
 from __future__ import annotations
@@ -43,8 +44,9 @@ def own_function(params, x):
 
 
 def limit_of(net, params, x):
-    """Memory limit for blocks of three rows (three blocks of 7):
-    views on both sides, work space, one block.
+    """Memory limit for blocks of three rows (three blocks of 7).
+
+    Views on both sides, work space, one block.
     """
     return 3 * (2 if net is NET else 4) * checked(net, params, x).row_bytes + 9 * 6 * 8 * C**2
 

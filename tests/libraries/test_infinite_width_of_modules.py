@@ -1,5 +1,6 @@
-"""Infinite width of PyTorch and Flax modules:
-the limits of the same formulas, and refusals by operation.
+"""Infinite width of PyTorch and Flax modules.
+
+The limits of the same formulas, and refusals by operation.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Models of PyTorch, Hugging Face and Keras against plain derivatives:
-kernels and Hessian norms (make torch).
+"""Models of PyTorch, Hugging Face and Keras against plain derivatives.
+
+Kernels and Hessian norms (make torch).
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Sweeps of any ``apply(params, x)`` against width:
-known networks' numbers, one-sentence errors.
+"""Sweeps of any ``apply(params, x)`` against width.
+
+Known networks' numbers, one-sentence errors.
 """
 
 from __future__ import annotations
@@ -64,8 +65,9 @@ def test_callable_network_has_its_hessian_norm_and_kernel_change(x64):
 
 
 def scaled(captured):
-    """A model whose function differs by seed:
-    a new one, or one whose captured array each call changes.
+    """A model whose function differs by seed.
+
+    A new one, or one whose captured array each call changes.
     """
     scale = np.ones(())
 

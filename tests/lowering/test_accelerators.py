@@ -1,5 +1,6 @@
-"""Every hot path, lowered for accelerators on a machine without one:
-required and forbidden operations.
+"""Every hot path, lowered for accelerators on a machine without one.
+
+Required and forbidden operations.
 
 The tests check the programs given to XLA: types, precisions, host calls, reused buffers.
 Compilation and speed on an accelerator need such a machine (``benchmarks/growth.py``,

@@ -1,5 +1,6 @@
-"""A toy architecture in a copy of the tree, one file and one line:
-parsed, counted, drawn, computed.
+"""A toy architecture in a copy of the tree, one file and one line.
+
+Parsed, counted, drawn, computed.
 """
 
 from __future__ import annotations

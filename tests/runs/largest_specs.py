@@ -13,7 +13,8 @@ from ntk_core.errors import InvalidInput
 
 
 def largest(experiment: str, kind: str = "") -> Spec:
-    """Each setting of an experiment as large as earlier ones allow;
+    """Each setting of an experiment as large as earlier ones allow.
+
     ``kind`` of architecture if it has one.
     """
     spec = EXPERIMENTS[experiment].spec()

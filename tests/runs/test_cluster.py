@@ -1,5 +1,6 @@
-"""Runs on a cluster of docs/cluster.md:
-equal to runs in one process to the bit, also when workers fail.
+"""Runs on a cluster of docs/cluster.md.
+
+Equal to runs in one process to the bit, also when workers fail.
 """
 
 from __future__ import annotations
@@ -120,8 +121,9 @@ def clients() -> ModuleType:
 
 @pytest.fixture(scope="module")
 def scheduler(tmp_path_factory) -> Iterator[LocalCluster]:
-    """The scheduler, before workers start;
-    all compile as ``quick_compilation``, with a shared cache.
+    """The scheduler, before workers start.
+
+    All compile as ``quick_compilation``, with a shared cache.
     """
     environment = {
         "PATH": os.pathsep.join((os.path.dirname(sys.executable), os.environ["PATH"])),

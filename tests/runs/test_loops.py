@@ -1,5 +1,6 @@
-"""``for event in run(spec)``:
-the loop and the computation in turn, and everything that ends either.
+"""``for event in run(spec)``.
+
+The loop and the computation in turn, and everything that ends either.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Derivative rules of a user are compared and checked, however JAX wraps them;
-those of JAX cost nothing.
+"""Derivative rules of a user are compared and checked, however JAX wraps them.
+
+Those of JAX cost nothing.
 
 Each case is a function twice, with two rules: the rule is the only difference, and the
 program does not show it.
@@ -75,8 +76,9 @@ def by_another_function_of_jax(factor):
 
 
 def by_a_rule_of_jax(factor):
-    """JAX's rule of ReLU or of ReLU6, for another function:
-    at 6 both are 6, with slopes of 1 and 0.
+    """JAX's rule of ReLU or of ReLU6, for another function.
+
+    At 6 both are 6, with slopes of 1 and 0.
     """
     rule = jax.custom_jvp(lambda a: jnp.maximum(a, 0))
     rule.defjvp(RELU.jvp if factor == 1 else RELU6.jvp)
@@ -224,7 +226,8 @@ def by_static_values_of_reverse_mode(factor):
 
 
 def by_the_equation_of_a_root(factor):
-    """The same solver of two equations:
+    """The same solver of two equations.
+
     JAX's rule differentiates the equation, which is no part of the program.
     """
 

@@ -1,5 +1,6 @@
-"""Custom derivative rules of a wrong structure, shape or type:
-refused by name, with the whole reason.
+"""Custom derivative rules of a wrong structure, shape or type.
+
+Refused by name, with the whole reason.
 """
 
 from collections.abc import Callable

@@ -1,5 +1,6 @@
-"""One convention of derivatives outside a table:
-kernels, Hessians, linear models and reports agree.
+"""One convention of derivatives outside a table.
+
+Kernels, Hessians, linear models and reports agree.
 """
 
 from __future__ import annotations
@@ -45,8 +46,9 @@ LOOK_UPS = {
 
 
 def fixed_outside(p):
-    """Return larger tables, whose entries outside the given ones are constants:
-    those of the nearest place.
+    """Return larger tables, whose entries outside the given ones are constants.
+
+    Those of the nearest place.
     """
     last_row = lax.stop_gradient(p["t"][-1:])
     last_place = lax.stop_gradient(p["cube"][:, -1:])

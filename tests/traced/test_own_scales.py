@@ -84,8 +84,9 @@ def test_wrong_part_of_one_output_is_seen(output, monkeypatch):
 
 
 def attention_with_bias_of_keys(p, x):
-    """The softmax does not change if one number is added to all scores:
-    the gradient of the bias is rounding.
+    """The softmax does not change if one number is added to all scores.
+
+    The gradient of the bias is rounding.
     """
     q = x @ p["q"]
     k = x @ p["k"] + p["b"]

@@ -1,5 +1,6 @@
-"""Tiny programs of usual architectures:
-kernels and Hessian norms against plain derivatives, and the safety check.
+"""Tiny programs of usual architectures.
+
+Kernels and Hessian norms against plain derivatives, and the safety check.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Random blocks at two calls:
-shared values, gates that open later, scales, custom rules and lengths of the batch.
+"""Random blocks at two calls.
+
+Shared values, gates that open later, scales, custom rules and lengths of the batch.
 
 A block is drawn from ``READERS`` (how z = x W + b is read), ``RULES`` (custom derivatives) and
 ``LENGTHS`` (uses of the number of rows). Each program is measured at closed gates first and at open
@@ -352,8 +353,9 @@ def test_lengths_are_right_along_rows_and_refused_elsewhere(length, x64):
 
 @pytest.mark.slow  # compiles in several precisions
 def test_products_beyond_their_type_are_refused_as_such(x64):
-    """The kernel of the bias fits into float32, that of the weights does not;
-    their sum has a wider type.
+    """The kernel of the bias fits into float32, that of the weights does not.
+
+    Their sum has a wider type.
     """
     sizes = (("b", 1e15), ("w", 1e-3))
     block = Block("once", "other custom_jvp", "zeros", "float32", sizes, (1e30, 1e30))

@@ -1,4 +1,5 @@
-"""Random programs, right to 1e-8 or refused by name:
+"""Random programs, right to 1e-8 or refused by name.
+
 1,000 by ``make programs``, one link per step otherwise.
 
 A program is a chain of steps from (n, T, D) to outputs (n, C). Parameters are drawn by name, may be

@@ -1,5 +1,6 @@
-"""Values that several equations read:
-gates, skips and masks, right at weights that first calls did not show.
+"""Values that several equations read.
+
+Gates, skips and masks, right at weights that first calls did not show.
 """
 
 from __future__ import annotations

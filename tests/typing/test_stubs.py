@@ -1,4 +1,5 @@
-"""The stub of the experiments' public names agrees with experiments and presets;
+"""The stub of the experiments' public names agrees with experiments and presets.
+
 ``make stubs`` writes it.
 """
 

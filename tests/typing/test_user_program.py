@@ -153,8 +153,9 @@ entry: float = limit.ntk[0, 0].item()
 
 @pytest.mark.slow  # mypy reads all code behind the public API
 def test_program_and_public_names_pass_mypy_strict(tmp_path):
-    """Without this project's mypy settings, as for users;
-    the only error is a name that does not exist.
+    """Without this project's mypy settings, as for users.
+
+    The only error is a name that does not exist.
     """
     config, program, measures, names = (
         tmp_path / name for name in ("mypy.ini", "program.py", "measures.py", "names.py")

@@ -26,8 +26,9 @@ _SHARED_LOCK = threading.Lock()
 
 
 def shared_jobs() -> "Jobs":
-    """Return the jobs of this process, within the limits of its profile;
-    its workers end with it.
+    """Return the jobs of this process, within the limits of its profile.
+
+    Its workers end with it.
     """
     with _SHARED_LOCK:
         return _shared()

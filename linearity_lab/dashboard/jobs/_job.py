@@ -207,8 +207,9 @@ class Job:
         return bool(self.now.points or self.now.growing)
 
     def make_way(self) -> None:
-        """End the computation and wait again;
-        keep finished points, and partial ones of previews.
+        """End the computation and wait again.
+
+        Keep finished points, and partial ones of previews.
         """
         self.leave_worker(keep=self.is_preview)
         self.computation = None
@@ -221,8 +222,9 @@ class Job:
         return time.monotonic() - self._began_s if self.status == "running" else 0.0
 
     def late_s(self) -> float:
-        """Return the estimated time of a run that takes far longer by its
-        measured speed; else 0.
+        """Return the estimated time of a late run; else 0.
+
+        A run is late if it takes far longer by its measured speed.
         """
         whole_s = self.spent_s() + (self.now.remaining_s or 0.0)
         is_late = whole_s > max(FAR_OFF * self.expected_s, self.expected_s + FAR_OFF_S)

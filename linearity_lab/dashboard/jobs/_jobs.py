@@ -34,8 +34,9 @@ _LOG = logging.getLogger(__name__)
 
 
 class Jobs:
-    """Jobs of all browser sessions of this server;
-    all methods are thread-safe and return immediately.
+    """Jobs of all browser sessions of this server.
+
+    All methods are thread-safe and return immediately.
 
     Args:
         store: store of finished points and results, by default ``LINEARITY_LAB_STORE``.
@@ -101,7 +102,8 @@ class Jobs:
         return job_id
 
     def snapshot(self, job_id: str, viewer: str = "") -> Snapshot | None:
-        """Return a job's state, also of an earlier server, and record ``viewer``;
+        """Return a job's state, also of an earlier server, and record ``viewer``.
+
         None for an unknown id.
 
         A view changes nothing for the owner: it neither keeps Stop from ending the job nor owns it.
@@ -117,7 +119,8 @@ class Jobs:
             return self._snapshot(self._remembered(recalled, viewer))
 
     def known_run(self, job_id: str) -> KnownRun | None:
-        """Return what is stored of a job whose settings this version cannot read;
+        """Return what is stored of a job whose settings this version cannot read.
+
         None for any other id.
         """
         found = self._store.find(job_id) if len(job_id) >= MIN_PREFIX else ()
@@ -133,15 +136,17 @@ class Jobs:
             )
 
     def foreseen(self, spec: Spec) -> tuple[float, int]:
-        """Return expected seconds for unfinished points, and the number of finished ones;
-        raises as :meth:`submit`.
+        """Return expected seconds for unfinished points, and the number of finished ones.
+
+        Raises as :meth:`submit`.
         """
         done = self._store.runtimes(spec_digest(spec))
         return runs.estimate(spec, done).seconds, len(done)
 
     def whole(self, spec: Spec, points: Sequence[Point]) -> tuple[Point, ...]:
-        """Return points with the arrays that the store keeps beside them;
-        those without are returned as they are.
+        """Return points with the arrays that the store keeps beside them.
+
+        Those without are returned as they are.
         """
         run = spec_digest(spec)
         return tuple(self._store.whole(run, each) if each.is_apart else each for each in points)
@@ -178,7 +183,8 @@ class Jobs:
         return True
 
     def forget(self, job_id: str) -> bool:
-        """Drop a job from memory after its run was deleted from the store;
+        """Drop a job from memory after its run was deleted from the store.
+
         False while it waits or runs.
         """
         with self._changed:
@@ -188,8 +194,9 @@ class Jobs:
             return True
 
     def warm_up(self) -> None:
-        """Start the workers and resume unfinished jobs of an earlier server, once;
-        refuse if another server runs.
+        """Start the workers and resume unfinished jobs of an earlier server, once.
+
+        Refuse if another server runs.
         """
         with self._starting:
             if self._closing.is_set() or self._threads:
@@ -272,8 +279,9 @@ class Jobs:
         return sorted(self._active("queued"), key=place)
 
     def _first(self) -> Job | None:
-        """Return the job that has waited longest;
-        on shared servers, of a visitor without a running job.
+        """Return the job that has waited longest.
+
+        On shared servers, of a visitor without a running job.
 
         One preview runs at a time, and keeps no run of its visitor waiting.
         """
@@ -288,8 +296,9 @@ class Jobs:
         return None
 
     def _snapshot(self, job: Job) -> Snapshot:
-        """Return the state of a job for pages;
-        of a waiting one with its place and the running jobs.
+        """Return the state of a job for pages.
+
+        Of a waiting one with its place and the running jobs.
         """
         now = job.now
         if self._limits.is_shared and now.owners != job.owners:
@@ -317,8 +326,9 @@ class Jobs:
         return Job.recalled(self._store, spec, self._limits.max_result_bytes)
 
     def _remembered(self, job: Job, viewer: str) -> Job:
-        """Return the job of this id in memory, or add this one;
-        drop the oldest ended ones beyond the limit.
+        """Return the job of this id in memory, or add this one.
+
+        Drop the oldest ended ones beyond the limit.
         """
         job = self._jobs.setdefault(job.now.job_id, job)
         ended = [each for each in self._jobs.values() if not each.now.active and each is not job]
@@ -535,8 +545,9 @@ class Jobs:
             self._record(with_times=is_heartbeat)
 
     def _claim(self) -> None:
-        """Resume the unfinished jobs of ended or silent servers;
-        the next record stores them as ours.
+        """Resume the unfinished jobs of ended or silent servers.
+
+        The next record stores them as ours.
         """
         with self._writing:
             for left in self._store.claim_jobs():

@@ -1,5 +1,6 @@
-"""Child processes of the server:
-spawned without its start script, with low priority and within a memory limit.
+"""Child processes of the server.
+
+Spawned without its start script, with low priority and within a memory limit.
 """
 
 import contextlib

@@ -73,8 +73,9 @@ class Profile:
 
     @property
     def is_public(self) -> bool:
-        """Whether strangers use it:
-        logs are JSON, and workers, whose output may name data, are silent.
+        """Whether strangers use it.
+
+        Logs are JSON, and workers, whose output may name data, are silent.
         """
         return self.name == "hosted"
 

@@ -44,8 +44,9 @@ def start(max_bytes: int) -> None:
 
 
 def parse(work: Callable[..., _T], arguments: tuple[object, ...]) -> tuple[_T, int]:
-    """Return the result of a parser and its size in bytes;
-    without enough memory the process ends.
+    """Return the result of a parser and its size in bytes.
+
+    Without enough memory the process ends.
     """
     try:
         found = work(*arguments)
@@ -80,8 +81,9 @@ class ReadUploads:
     def candidate(
         self, version: str, read: Read, limits: Limits, header: bool | None = None
     ) -> Candidate:
-        """Parse the file with this SHA-256;
-        refuse files as ``parse_upload`` does, and over time or memory.
+        """Parse the file with this SHA-256.
+
+        Refuse files as ``parse_upload`` does, and over time or memory.
         """
         key = (version, limits, header)
         return self._kept_or_new(key, parse_upload, read, lambda data: (data, limits, header))
@@ -94,8 +96,9 @@ class ReadUploads:
         limits: Limits,
         header: bool | None = None,
     ) -> Cleaned:
-        """Clean it by these choices;
-        refuse files as ``clean_upload`` does, and over time or memory.
+        """Clean it by these choices.
+
+        Refuse files as ``clean_upload`` does, and over time or memory.
         """
         candidate = self.candidate(version, read, limits, header)
         key = (version, limits, header, choices)
@@ -197,8 +200,9 @@ def drop_file(file_id: str) -> None:
 
 @functools.cache
 def read_uploads() -> ReadUploads:
-    """Return the uploads of this process, within the limits of its profile;
-    its processes end with it.
+    """Return the uploads of this process, within the limits of its profile.
+
+    Its processes end with it.
     """
     uploads = ReadUploads(profile().max_held_bytes)
     atexit.register(uploads.close)

@@ -271,8 +271,9 @@ class WorkerComputation:
         return 0
 
     def ask_to_end(self) -> None:
-        """Let the worker end this computation at its next report,
-        and keep its compiled programs.
+        """Let the worker end this computation at its next report.
+
+        Also keep its compiled programs.
         """
         if self.pid is None:  # no worker has begun it
             self.kill()

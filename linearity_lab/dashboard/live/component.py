@@ -11,15 +11,17 @@ _mount_home = st.components.v2.component(HOME_NAME, css=source.style(), js=sourc
 
 
 def live_page(key: str, settings: LiveSettings, version: int) -> JSON | None:
-    """Show the component, which reads ``settings`` once per version;
-    return the latest ones that it reports.
+    """Show the component, which reads ``settings`` once per version.
+
+    Return the latest ones that it reports.
     """
     payload = given(settings, version=version, sends=True)
     return _mount(key=key, data=payload, on_settings_change=lambda: None).settings
 
 
 def live_home(key: str) -> None:
-    """Train two networks side by side, linear and swish output,
-    and plot ΔK against the widths tried.
+    """Train two networks side by side, linear and swish output.
+
+    Also plot ΔK against the widths tried.
     """
     _mount_home(key=key, data=home_data())

@@ -1,5 +1,6 @@
-"""The settings of the live component, checked again on the server:
-they come from a URL or from a browser.
+"""The settings of the live component, checked again on the server.
+
+They come from a URL or from a browser.
 """
 
 from __future__ import annotations

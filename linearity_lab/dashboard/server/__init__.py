@@ -1,5 +1,6 @@
-"""The server around Streamlit:
-allowed hosts, security headers, readiness, logs, worker lifecycle.
+"""The server around Streamlit.
+
+Allowed hosts, security headers, readiness, logs, worker lifecycle.
 """
 
 from linearity_lab.dashboard.server._app import lifespan, middleware, routes

@@ -73,8 +73,9 @@ def routes() -> list[Route]:
 
 
 def middleware() -> list[Middleware]:
-    """Middleware, outermost first;
-    built after Streamlit has copied its secrets into the environment.
+    """Middleware, outermost first.
+
+    Built after Streamlit has copied its secrets into the environment.
     """
     outer = [Middleware(SecurityHeaders), Middleware(AllowedHosts)]
     outer += [Middleware(VisitorCookie), Middleware(FirstPaint)]
@@ -113,8 +114,9 @@ def _failure(step: str) -> str:
 
 @contextlib.asynccontextmanager
 async def lifespan(_: object) -> AsyncIterator[None]:
-    """Serve immediately and warm up in the background;
-    at shutdown, running jobs keep their finished points.
+    """Serve immediately and warm up in the background.
+
+    At shutdown, running jobs keep their finished points.
     """
     stop_if_misconfigured()
     chosen = strict_profile()
@@ -154,8 +156,9 @@ async def lifespan(_: object) -> AsyncIterator[None]:
 
 
 def allow_large_figures() -> None:
-    """Raise ``server.maxMessageSize`` for messages to browsers;
-    messages from browsers keep the limit of config.toml.
+    """Raise ``server.maxMessageSize`` for messages to browsers.
+
+    Messages from browsers keep the limit of config.toml.
 
     One option limits both directions. uvicorn has taken it as the limit of received messages before
     this app is loaded. Streamlit caches it on that occasion, so its cache is emptied.

@@ -30,8 +30,9 @@ _HEAD_END = "</head>"
 
 
 class FirstPaint:
-    """ASGI middleware that replaces Streamlit's empty page by one with the lab's
-    name and purpose.
+    """ASGI middleware that replaces Streamlit's empty page.
+
+    Its own page has the lab's name and purpose.
     """
 
     def __init__(self, app: ASGIApp):

@@ -61,8 +61,9 @@ def new_cookie(is_secure: bool) -> str:
 
 
 def visitor_of(cookies: Mapping[str, object]) -> str:
-    """Return the visitor's name in these cookies;
-    empty without a cookie that this server signed.
+    """Return the visitor's name in these cookies.
+
+    Empty without a cookie that this server signed.
     """
     value = cookies.get(COOKIE, "")
     if not isinstance(value, str):  # a test's stand-in for a browser
@@ -120,8 +121,9 @@ def _key_in(file: Path) -> bytes:
 
 
 def _store_directory() -> Path:
-    """Return the directory of a SQLite store;
-    the user's data directory beside a database elsewhere.
+    """Return the directory of a SQLite store.
+
+    The user's data directory beside a database elsewhere.
     """
     given = environment_settings().store.removeprefix("sqlite:///")
     if not given or "://" in given:

@@ -48,8 +48,9 @@ def strict_profile() -> Profile:
 
 
 def allowed_hosts() -> tuple[str, ...]:
-    """Host names in ``LINEARITY_LAB_HOSTS``, or ``*``;
-    by default loopback if the server listens there alone.
+    """Host names in ``LINEARITY_LAB_HOSTS``, or ``*``.
+
+    By default loopback if the server listens there alone.
 
     Raises:
         InvalidInput: for a wrong environment.
@@ -123,15 +124,17 @@ def is_own_page(headers: Headers) -> bool:
 
 
 def is_connected(session: str) -> bool:
-    """Whether the browser of this session is connected;
-    closed and reloaded pages are not, background tabs are.
+    """Whether the browser of this session is connected.
+
+    Closed and reloaded pages are not, background tabs are.
     """
     return not runtime.exists() or runtime.get_instance().is_active_session(session)
 
 
 async def bound_uploads(max_bytes: int) -> None:
-    """Bound Streamlit's uploaded files by ``max_bytes`` as they arrive;
-    remove those of visitors who left.
+    """Bound Streamlit's uploaded files by ``max_bytes`` as they arrive.
+
+    Remove those of visitors who left.
     """
     left_s: dict[str, float] = {}
     is_bounded = False

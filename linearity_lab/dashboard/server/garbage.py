@@ -14,8 +14,9 @@ _collected_at = 0.0
 
 
 def collect_garbage(page: str) -> None:
-    """Collect after a run of a page: young garbage;
-    everything after its first run, and once per minute.
+    """Collect after a run of a page: young garbage.
+
+    Everything after its first run, and once per minute.
     """
     global _collected_at
     is_first = page not in _SETTLED

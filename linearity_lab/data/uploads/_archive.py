@@ -18,8 +18,9 @@ _UNINTERESTING = re.compile(
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds of one upload; memory stays within a small multiple of
-    ``max_bytes + max_unpacked_bytes``.
+    """Bounds of one upload.
+
+    Memory stays within a small multiple of ``max_bytes + max_unpacked_bytes``.
 
     Attributes:
         max_bytes: of the file.

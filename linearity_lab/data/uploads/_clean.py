@@ -458,8 +458,9 @@ def _numbered_classes(
 
 
 def _shaped_inputs(x: NDArray, name: str, tokens: bool) -> NDArray:
-    """Return inputs (n, d), (n, T, d) or (n, height, width, channels);
-    image bytes scaled to 0 … 1.
+    """Return inputs (n, d), (n, T, d) or (n, height, width, channels).
+
+    Image bytes scaled to 0 … 1.
     """
     if x.dtype.kind not in "biuf":
         raise InvalidInput("features", f"{name}, texts", "an array of numbers")

@@ -1,5 +1,6 @@
-"""Sentences on an uploaded file:
-what was decided, which cells count as missing, what is left out.
+"""Sentences on an uploaded file.
+
+What was decided, which cells count as missing, what is left out.
 """
 
 from collections.abc import Sequence

@@ -1,5 +1,6 @@
-"""Networks trained on several tasks from one start, and the sums of their changes;
-one network and width at a time.
+"""Networks trained on several tasks from one start, and the sums of their changes.
+
+One network and width at a time.
 """
 
 from functools import partial
@@ -57,8 +58,9 @@ def compute(spec: AddingSpec, data: Dataset, key: str, progress: Progress) -> Ad
 
 
 def parts_of(data: Dataset, num_tasks: int) -> list[Indices]:
-    """Return the training points of each task:
-    dealt in turn, or intervals of one-dimensional inputs.
+    """Return the training points of each task.
+
+    Dealt in turn, or intervals of one-dimensional inputs.
     """
     if data.input_shape == (1,):
         return list(np.array_split(np.argsort(data.x[:, 0], kind="stable"), num_tasks))

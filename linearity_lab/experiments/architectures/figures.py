@@ -62,8 +62,9 @@ def against_width(
     measure: str = "change",
     grown: str = "",
 ) -> Chart:
-    """Draw a measure of every network against its width or grown size;
-    name unmeasured networks below.
+    """Draw a measure of every network against its width or grown size.
+
+    Name unmeasured networks below.
     """
     wanted = MEASURES[measure]
     lines = []
@@ -322,8 +323,9 @@ def _points_by_network(shown: Runs) -> dict[str, list[ArchitecturesPoint]]:
 
 
 def _styles(shown: Runs, output: str) -> Styles:
-    """Return the styles of networks;
-    titles name what differs, and what the width is, unless the axis does.
+    """Return the styles of networks.
+
+    Titles name what differs, and what the width is, unless the axis does.
     """
     networks = shown.spec.networks
     styles = compared_styles({letter: each.kind for letter, each in networks.items()}, output)

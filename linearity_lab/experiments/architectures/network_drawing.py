@@ -25,8 +25,9 @@ def drawing(
     input_shape: tuple[int, ...],
     width: int,
 ) -> go.Figure:
-    """Draw boxes for input, hidden layers and outputs;
-    heights are logarithmic in the number of neurons.
+    """Draw boxes for input, hidden layers and outputs.
+
+    Heights are logarithmic in the number of neurons.
 
     Frozen layers are gray; convolutions are stacks of channels; an arc with ⊕ adds what it
     skips, one with ‖ is concatenated, with ⊙ it mixes values; queries, keys and values
@@ -110,8 +111,9 @@ def _add_words(
 
 
 def _ends(skips: Sequence[Skip]) -> list[tuple[int, str]]:
-    """Return (layer, kind) of every end of a skip once, in order;
-    several skips may end in one layer.
+    """Return (layer, kind) of every end of a skip once, in order.
+
+    Several skips may end in one layer.
     """
     different = {(skip.end, skip.kind) for skip in skips}
     return sorted(different)

@@ -114,7 +114,8 @@ class _Retrained(NamedTuple):
 
 
 class FixedAndWeights(NamedTuple):
-    """Constants of a model, and the weight of each training point:
+    """Constants of a model, and the weight of each training point.
+
     1, or 0 for a removed one, (n,).
     """
 
@@ -257,7 +258,8 @@ def _compared(predicted: Floats, retrained: Floats, is_kept: bool) -> Prediction
 
 
 def rank_correlation(predicted: Floats, retrained: Floats) -> float:
-    """Return Spearman's correlation over the first axis, the mean over all others;
+    """Return Spearman's correlation over the first axis, the mean over all others.
+
     NaN if it is not defined.
 
     >>> one = np.array([[1.0], [2.0], [5.0]])

@@ -1,5 +1,6 @@
-"""How well a kernel predicts retraining:
-errors and ranks against width, and the changes of single points.
+"""How well a kernel predicts retraining.
+
+Errors and ranks against width, and the changes of single points.
 """
 
 from collections.abc import Sequence
@@ -102,8 +103,9 @@ def kernels_against_width(shown: Runs, letter: str, output: str) -> Chart:
 def changes(
     shown: Runs, letter: str, output: str, width: int, kernel: str, chosen: int
 ) -> list[Chart]:
-    """Draw predicted against retrained changes of the first seed;
-    those of the chosen training point stand out.
+    """Draw predicted against retrained changes of the first seed.
+
+    Those of the chosen training point stand out.
     """
     point = _point_of(shown, letter, width)
     run = _kept_run(point, output)
@@ -171,8 +173,9 @@ def _add_changes(
     output: int,
     chosen: int,
 ) -> None:
-    """Draw one mark per removed point and test point;
-    those of other points than the chosen one are faint.
+    """Draw one mark per removed point and test point.
+
+    Those of other points than the chosen one are faint.
     """
     x = []
     y = []

@@ -94,8 +94,9 @@ class AttributionSpec(TrainedNetworks, SpecOf["AttributionResult"]):
 
 
 def counts(spec: AttributionSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
-    """Count one network at one width:
-    a training with all points, and one without each removed point.
+    """Count one network at one width.
+
+    A training with all points, and one without each removed point.
     """
     letter, width = spec.value_of(key)
     network = costs.Counted.of(spec, spec.networks[letter], width)
@@ -238,8 +239,9 @@ class AttributionResult(ResultValue):
 
 
 def attribution_summary(spec: AttributionSpec, points: Sequence[AttributionPoint]) -> str:
-    """Return the table of means over seeds and the exponent of the error for each
-    network and output.
+    """Return the table of means over seeds, and exponents of the error.
+
+    There is one exponent for each network and output.
     """
     return summary_of_networks(spec, points, COLUMNS, lambda run: run.error, "error")
 

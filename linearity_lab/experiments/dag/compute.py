@@ -1,5 +1,6 @@
-"""Networks on graphs, one width at a time:
-training, kernels, Hessian norms, smallest eigenvalues.
+"""Networks on graphs, one width at a time.
+
+Training, kernels, Hessian norms, smallest eigenvalues.
 """
 
 import math

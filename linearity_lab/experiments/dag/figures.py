@@ -1,4 +1,5 @@
-"""Figures of graphs against their widths:
+"""Figures of graphs against their widths.
+
 ΔK, ‖H‖, pre-activations, smallest eigenvalues (Zhu, Liu & Belkin 2022).
 """
 
@@ -34,8 +35,9 @@ def series_of(points: Sequence[DAGPoint]) -> list[tuple[str, str]]:
 
 
 def axes_of(points: Sequence[DAGPoint]) -> list[Axis]:
-    """Return the meaningful axes, the better one first:
-    the in-degree, unless it is constant in a graph.
+    """Return the meaningful axes, the better one first.
+
+    The in-degree, unless it is constant in a graph.
     """
     ends: list[Axis] = ["in-degree", "width"]
     for graph, output in series_of(points):
@@ -59,8 +61,9 @@ def line(
     fit: bool = True,
     drawn: str = YOURS,
 ) -> Line:
-    """Return one number per run of one graph and output;
-    runs without a positive number are only named.
+    """Return one number per run of one graph and output.
+
+    Runs without a positive number are only named.
     """
     dots = []
     for point, run in ((each, run) for each in points for run in each.of(graph, output)):
@@ -200,8 +203,9 @@ def against(
     *,
     guide: bool = True,
 ) -> Chart:
-    """Lines against width or realized in-degree, log–log;
-    without ``guide`` the vertical axis is linear.
+    """Lines against width or realized in-degree, log–log.
+
+    Without ``guide`` the vertical axis is linear.
 
     ``widths`` are those of the whole sweep, so that the axis of widths stays while points arrive.
     """

@@ -141,7 +141,8 @@ BALL_CALLS = 375
 
 
 def counts(spec: DAGSpec, key: str, most: bool = False) -> tuple[costs.Counts, ...]:
-    """Count one width with all graphs, outputs and seeds;
+    """Count one width with all graphs, outputs and seeds.
+
     ``most`` assumes all allowed steps and products.
     """
     return tuple(_of_graph(spec, network, most) for network in _networks(spec, spec.value_of(key)))
@@ -201,8 +202,9 @@ def _of_graph(spec: DAGSpec, network: costs.Counted, most: bool) -> costs.Counts
 
 
 def _basis_entries(layers: Sequence[LayerSize]) -> int:
-    """Size of one direction of the Hessian's space:
-    all edges of masked layers, else fan-in and features.
+    """Size of one direction of the Hessian's space.
+
+    All edges of masked layers, else fan-in and features.
     """
     return sum(
         layer.num_params
@@ -215,8 +217,9 @@ def _basis_entries(layers: Sequence[LayerSize]) -> int:
 
 
 class LayerLinearity(Value):
-    """Pre-activations of one group as functions of the weights below them
-    (Zhu, Liu & Belkin 2022, Theorem 3.8).
+    """Pre-activations of one group as functions of the weights below.
+
+    Source: Zhu, Liu & Belkin 2022, Theorem 3.8.
 
     Attributes:
         group: its name, ``"output"`` for the outputs.
@@ -273,7 +276,8 @@ class DAGRun(TrainedRun):
 
 
 class DAGPoint(TrainedPoint[DAGRun]):
-    """All runs of one width, graphs × outputs × seeds;
+    """All runs of one width, graphs × outputs × seeds.
+
     ``num_params`` is that of the drawn graph.
     """
 

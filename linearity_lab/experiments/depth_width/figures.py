@@ -265,8 +265,9 @@ COMPARED = (ComparedAxis("depth", "depth L", "L"), ComparedAxis("beta", "β", "�
 
 
 def _trained(shown: Runs, measure: RunNumber[DepthRun]) -> Chart:
-    """Draw a measure of trained networks;
-    with ‖H‖, state what the Hessian of a ReLU network misses.
+    """Draw a measure of trained networks.
+
+    With ‖H‖, state what the Hessian of a ReLU network misses.
     """
     chart = trained(shown.points, measure)
     if CURVATURE not in measured(shown.points):

@@ -58,8 +58,9 @@ def random_kernels(depth: int, width: int, count: int, noise: Noise) -> np.ndarr
 
 
 def second_moment(depth: int, width: int) -> float:
-    """E[K²] / E[K]² of these networks to leading order in 1/m;
-    exact for one hidden layer, where it is 1 + 3/m.
+    """E[K²] / E[K]² of these networks to leading order in 1/m.
+
+    Exact for one hidden layer, where it is 1 + 3/m.
 
     (L + 1)⁻² Σ_(l, l') (1 + 5/m)^(L − |l − l'|) (1 + 1/m)^|l − l'|, over pairs of layers in K = Σ_l
     K_l. Two parts share the hidden layers below or above both, but not those between.
@@ -74,7 +75,8 @@ def second_moment(depth: int, width: int) -> float:
 
 
 def limit_moment(beta: float) -> float:
-    """:func:`second_moment` for L, m → ∞ at β = L/m:
+    """:func:`second_moment` for L, m → ∞ at β = L/m.
+
     (e^(5β) (4β − 1) + e^β) / (8β²), 1 at β = 0.
     """
     if beta < 1e-4:  # cancellation below; 11/3 is the slope at 0

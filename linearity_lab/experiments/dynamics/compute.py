@@ -89,8 +89,9 @@ def _run(
 
 
 def _followed(labels: np.ndarray, count: int, spec: DynamicsSpec) -> list[int]:
-    """Indices of followed points: classes in rotation; the first points without classes;
-    all of a curve.
+    """Indices of followed points: classes in rotation; the first points without classes.
+
+    All of a curve.
     """
     if spec.is_curve:
         return list(range(count))

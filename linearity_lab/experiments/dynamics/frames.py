@@ -1,5 +1,6 @@
-"""Animation of the network and its linear model:
-one frame per recorded step, with a slider and play button.
+"""Animation of the network and its linear model.
+
+One frame per recorded step, with a slider and play button.
 """
 
 import itertools
@@ -153,8 +154,9 @@ def _animated(
     traces: list[int],
     index: int,
 ) -> go.Figure:
-    """Add a slider over all records to ``figure``, which shows record ``index``;
-    play starts from the first.
+    """Add a slider over all records to ``figure``, which shows record ``index``.
+
+    Play starts from the first.
     """
     for trace, data in zip(traces, frame(index), strict=True):
         figure.data[trace].update(data)
@@ -370,8 +372,9 @@ def leaving_caption(point: DynamicsPoint, output: str) -> list[str]:
 
 
 def divergence_caption(points: Sequence[DynamicsPoint]) -> list[str]:
-    """Return one sentence per method with diverged runs:
-    the model, the step, and the stable rate.
+    """Return one sentence per method with diverged runs.
+
+    The model, the step, and the stable rate.
     """
     sentences = []
     for method in occurring(points, "method"):

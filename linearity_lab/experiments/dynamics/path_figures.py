@@ -49,8 +49,9 @@ MOST_TRAJECTORIES = 4  # limited by the number of colors
 def trajectories(
     point: DynamicsPoint, output: str, method: str, axis: TimeAxis, points: PointSet
 ) -> Chart:
-    """Draw outputs at followed points against time:
-    network solid, linear model dashed, infinite width dotted.
+    """Draw outputs at followed points against time.
+
+    Network solid, linear model dashed, infinite width dotted.
 
     With classes, the output of the point's own class.
     """

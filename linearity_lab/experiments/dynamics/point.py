@@ -236,29 +236,30 @@ class DynamicsRun(trained_sweep.RecordedTraining):
 
     @property
     def sup_difference(self) -> float:
-        """Sup over recorded times of the relative mean-squared difference on the
-        training points.
-        """
+        """Largest recorded relative mean-squared difference on the training points."""
         return finite_sup(self.difference)
 
     @property
     def sup_distance(self) -> float:
-        """Sup of ‖w_t − w₀‖₂ until the network reaches the threshold:
-        radius of the smallest ball with the path.
+        """Sup of ‖w_t − w₀‖₂ until the network reaches the threshold.
+
+        Radius of the smallest ball with the path.
         """
         return finite_sup(self.network.distance[: self._num_until_crossing])
 
     @property
     def _num_until_crossing(self) -> int:
-        """Number of records until the network reaches the threshold;
-        the linear model may take longer.
+        """Number of records until the network reaches the threshold.
+
+        The linear model may take longer.
         """
         crossed = self.network.crossing_step
         return len(self.steps) if crossed is None else self.steps.index(crossed) + 1
 
     @property
     def departure_step(self) -> int | None:
-        """First recorded step from which the relative difference stays above 1%;
+        """First recorded step from which the relative difference stays above 1%.
+
         None without one.
         """
         index = departure(self.difference, DEPARTURE_LEVEL)
@@ -356,8 +357,9 @@ class DynamicsResult(ResultValue):
 
 
 def dynamics_summary(spec: DynamicsSpec, points: Sequence[DynamicsPoint]) -> str:
-    """Return a table of means over seeds and the exponent of the difference for
-    each output and method.
+    """Return a table of means over seeds, and exponents of the difference.
+
+    There is one exponent for each output and method.
     """
     laws = []
     for output, method in itertools.product(spec.outputs, spec.methods):

@@ -378,8 +378,9 @@ class _Linear:
         self._weights = np.zeros(self._psi_test.shape[1])
 
     def outputs_at(self, step: int) -> tuple[NDArray, NDArray]:
-        """Return (training, test) outputs after ``step`` steps:
-        in closed form, or by iterating minibatches.
+        """Return (training, test) outputs after ``step`` steps.
+
+        In closed form, or by iterating minibatches.
         """
         if self._batches is None:
             self._weights = self._model.weights_at(step)

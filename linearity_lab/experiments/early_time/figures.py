@@ -160,8 +160,9 @@ def distance_and_bound(point: EarlyPoint, runs: Sequence[EarlyRun]) -> Chart:
 
 
 def single_outputs(run: EarlyRun) -> Chart:
-    """Outputs on a few test inputs against the step:
-    network solid, linear model dashed, one color per input.
+    """Outputs on a few test inputs against the step.
+
+    Network solid, linear model dashed, one color per input.
     """
     models = (("network", "solid", run.network), ("linear model ψ", "dash", run.linear))
     curves = [dash_key(title, dash) for title, dash, _ in models]
@@ -258,8 +259,9 @@ def _curves(run: EarlyRun, view: PathQuantity) -> list[tuple[int, Style, Sequenc
 
 
 def _add_moments(figure: go.Figure, run: EarlyRun, at_top: bool) -> None:
-    """Draw vertical lines, labeled away from curves:
-    end of the linear phase, and departure of the network.
+    """Draw vertical lines, labeled away from curves.
+
+    End of the linear phase, and departure of the network.
     """
     is_seen = 1 < run.linear_phase < len(run.steps) - 1
     trained = run.steps[run.linear_phase] if is_seen else None
@@ -424,8 +426,9 @@ def input_sizes(points: Sequence[EarlyPoint]) -> Chart:
 
 
 def constant_rows(point: EarlyPoint) -> list[dict[str, object]]:
-    """Return one row per activation:
-    moments, then weights of x/√d and of the constant feature at rate 1.
+    """Return one row per activation.
+
+    Moments, then weights of x/√d and of the constant feature at rate 1.
     """
     symbols = ("ζ", "ν", "ϑ₀", "ϑ₁", "ϑ₂", "× x/√d", "const.")
     rows = []

@@ -1,5 +1,6 @@
-"""Data sets of the experiment:
-random inputs with targets computed from them, image pairs with labels ±1.
+"""Data sets of the experiment.
+
+Random inputs with targets computed from them, image pairs with labels ±1.
 """
 
 import math

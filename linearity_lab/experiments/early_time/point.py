@@ -37,8 +37,9 @@ Series = tuple[float, ...]
 
 
 class Constants(Value):
-    """Constants of the linear model ψ = [inputs · x/√d; constant;
-    norm₀ + norm₁ s + norm₂ s²] of an activation.
+    """Constants of the linear model ψ of an activation.
+
+    ψ = [inputs · x/√d; constant; norm₀ + norm₁ s + norm₂ s²].
 
     Attributes:
         zeta, nu, theta: ζ, ν and (ϑ₀, ϑ₁, ϑ₂) of Hu, Xiao, Adlam & Pennington 2020.
@@ -128,8 +129,9 @@ class EarlyRun(Value):
 
     @property
     def distance_bounds(self) -> Series:
-        """(ε/n) η t ‖y‖/√n at the records: bounds of ‖u − u_lin‖/√n for a constant kernel;
-        empty without a path.
+        """(ε/n) η t ‖y‖/√n at the records: bounds of ‖u − u_lin‖/√n for a constant kernel.
+
+        Empty without a path.
         """
         if self.path is None:
             return ()
@@ -138,8 +140,9 @@ class EarlyRun(Value):
 
     @property
     def movement_bounds(self) -> Series:
-        """√(η t) ‖y‖/√n at the records: bounds of ‖θ − θ₀‖ at stable rates;
-        empty without a path.
+        """√(η t) ‖y‖/√n at the records: bounds of ‖θ − θ₀‖ at stable rates.
+
+        Empty without a path.
         """
         if self.path is None:
             return ()
@@ -176,7 +179,8 @@ class EarlyRun(Value):
         )
 
     def share_at(self, index: int) -> float:
-        """Progress of the linear model from its initial to its best training loss;
+        """Progress of the linear model from its initial to its best training loss.
+
         NaN if they are equal.
         """
         start = self.linear.train_loss[0]
@@ -195,8 +199,9 @@ class EarlyRun(Value):
 
     @property
     def share_together(self) -> float:
-        """Progress of the linear model when the test losses first differ by 5% in
-        either direction.
+        """Progress of the linear model when the test losses first differ.
+
+        They differ if they are 5% apart in either direction.
         """
         pairs = zip(self.network.test_loss, self.linear.test_loss, strict=True)
         apart = (i for i, (net, lin) in enumerate(pairs) if abs(net - lin) > DEPARTURE_SHARE * lin)
@@ -204,8 +209,9 @@ class EarlyRun(Value):
 
     @property
     def departure(self) -> int | None:
-        """Index of the first record at which the network's test loss is 5% below
-        that of the linear model.
+        """Index of the first record at which the network is better.
+
+        Its test loss is then 5% below that of the linear model.
         """
         pairs = zip(self.network.test_loss, self.linear.test_loss, strict=True)
         return next(
@@ -245,8 +251,9 @@ class EarlyRun(Value):
 
 
 class KernelComparison(Value):
-    """Kernels of the network (at w₀ or infinite width) and its linear model on
-    ``num_samples`` inputs, at rate 1.
+    """Kernels of the network and its linear model at rate 1.
+
+    Both are on ``num_samples`` inputs; that of the network is at w₀ or infinite width.
 
     Attributes:
         kernel, linear: spectral norms of both.
@@ -266,8 +273,9 @@ class KernelComparison(Value):
 
 
 class InputSizes(Value):
-    """Deviations of inputs from orthogonal ones of equal norms;
-    as ``ntk_core.early_time.input_sizes``.
+    """Deviations of inputs from orthogonal ones of equal norms.
+
+    As ``ntk_core.early_time.input_sizes``.
 
     Attributes:
         norms: max over i of |‖x_i‖²/d − 1|.

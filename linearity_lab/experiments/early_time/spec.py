@@ -175,8 +175,9 @@ class EarlyNetworkSpec(SpecPart):
     def architecture(
         self, activation: str, d: int, trained: Literal["all", "hidden", "last"] = "all"
     ) -> ArchitectureSpec:
-        """Return the architecture for inputs of dimension d;
-        filters may be longer than for images.
+        """Return the architecture for inputs of dimension d.
+
+        Filters may be longer than for images.
         """
         length = max(1, min(d, round(d**self.filter_exponent)))
         return ArchitectureSpec.model_construct(
@@ -308,8 +309,9 @@ class EarlyTimeSpec(SeededSpec, SpecOf["EarlyTimeResult"]):
 
     @property
     def has_path(self) -> bool:
-        """Whether distance and movement are recorded:
-        full batches, and the kernel on all training inputs.
+        """Whether distance and movement are recorded.
+
+        Full batches, and the kernel on all training inputs.
         """
         n = self.dataset.num_samples
         is_whole = self.kernel_samples == n <= NUM_LOSS_INPUTS and not self.training.batch_size

@@ -1,5 +1,6 @@
-"""Networks beside their linear models at one width:
-kernel change, Hessian norm, logits and losses.
+"""Networks beside their linear models at one width.
+
+Kernel change, Hessian norm, logits and losses.
 """
 
 import os
@@ -330,8 +331,9 @@ def _hessian_norms(plan: _Plan, output: str, progress: Progress) -> _Found:
 
 
 def followed_points(data: Dataset, count: int) -> list[int]:
-    """Return training points whose logits are kept:
-    classes in rotation, or evenly spaced without classes.
+    """Return training points whose logits are kept.
+
+    Classes in rotation, or evenly spaced without classes.
     """
     num_points = len(data.x)
     count = min(count, num_points)

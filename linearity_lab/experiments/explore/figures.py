@@ -54,8 +54,9 @@ def change_lines(points: Sequence[ExplorePoint]) -> list[Line]:
 
 
 def linear_model_line(points: Sequence[ExplorePoint]) -> list[Line]:
-    """Return ΔK of softmax(f_lin), whose own kernel is constant;
-    nothing where it was not compared.
+    """Return ΔK of softmax(f_lin), whose own kernel is constant.
+
+    Nothing where it was not compared.
     """
     dots = [
         trained_dot(point.width, run.linear_model_sup, run, "")
@@ -123,8 +124,9 @@ def first_run(point: ExplorePoint, output: str) -> ExploreRun | None:
 
 
 def logits(shown: Runs, output: str, width: int, index: int) -> Chart:
-    """Draw all outputs at one training point against training steps:
-    network solid, linear model dashed.
+    """Draw all outputs at one training point against training steps.
+
+    Network solid, linear model dashed.
     """
     point = shown.point(width)
     run = first_run(point, output)
@@ -294,8 +296,9 @@ def training(shown: Runs, output: str, width: int, index: int) -> Chart:
 
 
 def _linear_model_entries(run: ExploreRun) -> list[dict[str, float]]:
-    """Return the table entries of softmax(f_lin), one per recorded step;
-    empty where it was not compared.
+    """Return the table entries of softmax(f_lin), one per recorded step.
+
+    Empty where it was not compared.
     """
     if not run.linear_model_change:
         return [{} for _ in run.steps]

@@ -15,8 +15,9 @@ FALLING = 0.67  # largest ratio of the last to the first mean that is called a d
 
 
 def change_finding(outputs: Sequence[str], lines: Sequence[Line]) -> str:
-    """Describe ΔK of each output:
-    a power of the width with its interval, a decrease, or a level.
+    """Describe ΔK of each output.
+
+    A power of the width with its interval, a decrease, or a level.
     """
     parts = [
         f"{behavior(line)} with a {output_title(output)}"

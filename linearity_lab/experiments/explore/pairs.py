@@ -30,8 +30,9 @@ FIRST_DEPTHS = {"resnet": 3, "bottleneck": 2, "mixed": 2}
 
 
 def following(picks: Mapping[str, object]) -> Values:
-    """Return the settings that follow the picked network and data:
-    layers, widths, steps, classes of images.
+    """Return the settings that follow the picked network and data.
+
+    Layers, widths, steps, classes of images.
     """
     found: Values = {}
     if KIND in picks:
@@ -130,8 +131,9 @@ def preview_of(spec: ExploreSpec) -> ExploreSpec:
 
 
 def in_full(spec: ExploreSpec) -> ExploreSpec:
-    """Return the full run of the same picks:
-    more seeds, and all widths of the architecture's range.
+    """Return the full run of the same picks.
+
+    More seeds, and all widths of the architecture's range.
     """
     sizes = sizes_of(spec.architecture)
     changes = {

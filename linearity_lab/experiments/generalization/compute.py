@@ -127,7 +127,8 @@ class _Record(NamedTuple):
 
 
 class _Predictions(Measure[dict[str, tuple[object, ...]]]):
-    """Measurements of a network and its kernels;
+    """Measurements of a network and its kernels.
+
     F = ``factor`` · f, and all kernels are those of f.
     """
 
@@ -184,8 +185,9 @@ class _Predictions(Measure[dict[str, tuple[object, ...]]]):
         }
 
     def eigenspaces(self) -> dict[str, tuple[float, ...]]:
-        """Return shares of y in leading eigenvectors of the first and last kernel,
-        and their angles.
+        """Return shares of y in leading eigenvectors of the first and last kernel.
+
+        Also return their angles.
         """
         ranks = tuple(rank for rank in RANKS if rank <= self._y.size)
         count = min(ANGLES, self._y.size)

@@ -139,7 +139,8 @@ class GeneralizationSpec(TrainedSweep, SpecOf["GeneralizationResult"]):
 
     @property
     def least_risk(self) -> tuple[float, float]:
-        """Lower bounds (test error, test loss) of all models on this distribution;
+        """Lower bounds (test error, test loss) of all models on this distribution.
+
         NaN if unknown.
         """
         return DATASETS[self.dataset.name].least_risk(self.dataset.options())
@@ -257,8 +258,9 @@ class GeneralizationRun(TrainedRun):
 
     @property
     def kernel_lead(self) -> float:
-        """Ratio of first recorded steps with a test error of at most 5%:
-        network to regression with its kernel.
+        """Ratio of first recorded steps with a test error of at most 5%.
+
+        Network to regression with its kernel.
         """
         network = self._first_step_of_few_errors(self.network)
         after = self._first_step_of_few_errors(self.after)
@@ -379,7 +381,8 @@ class GeneralizationResult(ResultValue):
 
 
 def wilson(share: float, count: float, confidence: float = 0.95) -> tuple[float, float]:
-    """Return Wilson's interval of a probability, seen in a ``share`` of ``count`` trials;
+    """Return Wilson's interval of a probability, seen in a ``share`` of ``count`` trials.
+
     NaN without trials.
 
     >>> [round(end, 3) for end in wilson(0.5, 100)]
@@ -398,8 +401,9 @@ def wilson(share: float, count: float, confidence: float = 0.95) -> tuple[float,
 
 
 def generalization_summary(spec: GeneralizationSpec, points: Sequence[GeneralizationPoint]) -> str:
-    """One row per point: means over the seeds of the test error (of the test loss
-    without classes).
+    """Return one row per point: means over the seeds of the test error.
+
+    Without classes they are those of the test loss.
     """
     what = measured(points)
     other = "loss" if what == "error" else "error"

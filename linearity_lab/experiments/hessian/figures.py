@@ -1,5 +1,6 @@
-"""Figures of Hessian norms:
-against width, beside the kernel change, in balls, and of one network in detail.
+"""Figures of Hessian norms.
+
+Against width, beside the kernel change, in balls, and of one network in detail.
 """
 
 from collections.abc import Sequence

@@ -76,8 +76,9 @@ def networks_of(points: Sequence[HessianPoint]) -> dict[str, ComparedNetwork]:
 
 
 def styles(points: Sequence[HessianPoint]) -> dict[str, Style]:
-    """Map lines to styles: those of the networks;
-    repeated ones get another color, dash and symbol.
+    """Map lines to styles: those of the networks.
+
+    Repeated ones get another color, dash and symbol.
     """
     networks = networks_of(points)
     taken = set()
@@ -238,8 +239,9 @@ def table_rows(points: Sequence[HessianPoint]) -> list[dict[str, str]]:
 
 
 def _stated(network: ComparedNetwork) -> tuple[str, str]:
-    """Return (‖H‖, whether it becomes linear) in Table 1 and App. G;
-    none for kinks, attention, custom layers.
+    """Return (‖H‖, whether it becomes linear) in Table 1 and App. G.
+
+    None for kinks, attention, custom layers.
     """
     if (
         network.kind == COMPOSED

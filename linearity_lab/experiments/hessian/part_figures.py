@@ -1,5 +1,6 @@
-"""Components of a Hessian norm:
-bounds, layer quantities, balls around w₀, and layer × layer blocks.
+"""Components of a Hessian norm.
+
+Bounds, layer quantities, balls around w₀, and layer × layer blocks.
 """
 
 import math

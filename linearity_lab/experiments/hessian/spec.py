@@ -230,7 +230,8 @@ COPIES_IN_BALLS = 6
 
 
 def counts(spec: HessianSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
-    """Count one width and network with all seeds;
+    """Count one width and network with all seeds.
+
     ``most`` assumes all allowed steps and products.
     """
     width, line = spec.value_of(key)

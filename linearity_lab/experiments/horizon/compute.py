@@ -1,5 +1,6 @@
-"""Networks and their linear models in float64, until they separate;
-one width and regime at a time.
+"""Networks and their linear models in float64, until they separate.
+
+One width and regime at a time.
 """
 
 import math

@@ -17,8 +17,9 @@ Runs = Shown[HorizonSpec, HorizonPoint]
 
 
 def along_clock(points: HorizonPoints, spec: HorizonSpec, regime: str, width: int) -> Chart:
-    """Draw ΔK and the difference of outputs along the clock of one regime and width;
-    the first seed is strong.
+    """Draw ΔK and the difference of outputs along the clock of one regime and width.
+
+    The first seed is strong.
     """
     kernel = Row("ΔK", threshold=spec.kernel_threshold)
     outputs = Row("outputs", threshold=spec.output_threshold)

@@ -175,8 +175,9 @@ class HorizonSpec(TrainedSweep, SpecOf["HorizonResult"]):
 
 
 def counts(spec: HorizonSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
-    """Count one width and regime with all rates and seeds:
-    a step, a kernel and outputs at each record.
+    """Count one width and regime with all rates and seeds.
+
+    A step, a kernel and outputs at each record.
     """
     width, name = spec.value_of(key)
     network = spec.counted(width)
@@ -220,8 +221,9 @@ class HorizonRun(Value):
 
     @property
     def growth(self) -> float:
-        """(c − 1)^(2t) at the departure of the outputs:
-        growth of the squared unstable residual, of the order of m.
+        """(c − 1)^(2t) at the departure of the outputs.
+
+        Growth of the squared unstable residual, of the order of m.
         """
         return (self.rate - 1) ** (2 * self.outputs.horizon) if self.rate > 2 else math.nan
 
@@ -303,7 +305,8 @@ class RegimeLine(NamedTuple):
 
     @property
     def slope(self) -> float | None:
-        """Predicted increase of the outputs' departure step per unit of ln m;
+        """Predicted increase of the outputs' departure step per unit of ln m.
+
         None at stable rates.
         """
         return 1 / (2 * math.log(self.rate - 1)) if self.rate > 2 else None

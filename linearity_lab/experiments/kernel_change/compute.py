@@ -482,8 +482,9 @@ def seeds_at_once(spec: KernelChangeSpec, key: str) -> int:
 
 
 def trainings_at_once(spec: KernelChangeSpec, key: str) -> int:
-    """Number of threads for small networks on a CPU, whose products use one core:
-    at most four; else 1.
+    """Number of threads for small networks on a CPU, whose products use one core.
+
+    At most four; else 1.
     """
     small = peak_bytes(costs.counts(spec, key)) <= MOST_BESIDE_BYTES
     return (

@@ -47,8 +47,9 @@ def change_lines(points: Sequence[KernelChanges], kind: str = "fully-connected")
 
 
 def linear_model_line(points: Sequence[KernelChanges], kind: str) -> list[Line]:
-    """Return ΔK of softmax(f_lin), whose own kernel is constant;
-    nothing where it was not trained.
+    """Return ΔK of softmax(f_lin), whose own kernel is constant.
+
+    Nothing where it was not trained.
     """
     dots = []
     for point in points:
@@ -68,8 +69,9 @@ def change_against_width(
     *,
     with_rates: bool = True,
 ) -> Chart:
-    """Draw ΔK of every output against width, log–log;
-    all ``widths`` fix the axis while points arrive.
+    """Draw ΔK of every output against width, log–log.
+
+    All ``widths`` fix the axis while points arrive.
     """
     return sweep(
         [*change_lines(points, kind).values(), *linear_model_line(points, kind)],
@@ -143,8 +145,9 @@ def change_against_time(
     kind: str = "fully-connected",
     seed: int | None = None,
 ) -> Chart:
-    """Draw ΔK(t) of every run of one width above its training loss;
-    filled ends mark converged runs.
+    """Draw ΔK(t) of every run of one width above its training loss.
+
+    Filled ends mark converged runs.
 
     Other seeds than ``seed``, by default the first, are faint. Below are its outputs at a
     few training points.
@@ -184,8 +187,9 @@ def change_against_time(
 def _network_curves(
     point: KernelChangePoint, axis: TimeAxis, kind: str, seed: int | None
 ) -> list[Curve]:
-    """Draw ΔK(t) and the loss of every run;
-    strong are those of ``seed``, or the first of each output.
+    """Draw ΔK(t) and the loss of every run.
+
+    Strong are those of ``seed``, or the first of each output.
     """
     curves = []
     drawn: set[str] = set()  # outputs with a run

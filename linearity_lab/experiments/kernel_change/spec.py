@@ -157,8 +157,9 @@ class TrainingGroup:
 def training_groups(
     outputs: tuple[str, ...], loss: str = USUAL_LOSS, *, classes: bool = True
 ) -> tuple[TrainingGroup, ...]:
-    """Group outputs by parameters:
-    linear and softmax share theirs (Liu, Zhu & Belkin 2020, Eq. 46).
+    """Group outputs by parameters.
+
+    Linear and softmax share theirs (Liu, Zhu & Belkin 2020, Eq. 46).
 
     Without ``classes`` each output has its own parameters and the square loss, and so it has with
     any other loss than the one that applies the softmax itself.
@@ -252,7 +253,8 @@ def counts(spec: KernelChangeSpec, key: str, most: bool = False) -> tuple[Counts
 
 
 def kept_bytes(spec: KernelChangeSpec, key: str) -> float:
-    """Bytes of the kernels that a point keeps:
+    """Bytes of the kernels that a point keeps.
+
     float64, before and after training, of each output.
     """
     if not spec.keep_kernels:

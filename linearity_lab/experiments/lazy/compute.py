@@ -106,8 +106,9 @@ def pre_activations(net: Network, params: NetworkParams, x: Array) -> tuple[Arra
 
 
 def laziness(net: Network, params: NetworkParams, data: Dataset) -> dict[str, float | bool]:
-    """Return κ and its factors:
-    means over the first inputs of each class, or of all without classes.
+    """Return κ and its factors.
+
+    Means over the first inputs of each class, or of all without classes.
     """
     found = []
     converged = True

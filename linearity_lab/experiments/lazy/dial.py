@@ -1,5 +1,6 @@
-"""Richness ρ from lazy to rich:
-sweeps over width at every ρ, exponents against ρ, and the coordinate check.
+"""Richness ρ from lazy to rich.
+
+Sweeps over width at every ρ, exponents against ρ, and the coordinate check.
 """
 
 import math

@@ -1,5 +1,6 @@
-"""Figures of lazy and rich training:
-a measure against ρ, the scale or the width, and the weights.
+"""Figures of lazy and rich training.
+
+A measure against ρ, the scale or the width, and the weights.
 """
 
 from dataclasses import replace

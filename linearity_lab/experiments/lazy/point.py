@@ -104,8 +104,9 @@ class LazySpec(TrainedSweep, SpecOf["LazyResult"]):
         return {"runs": len(self.outputs) * len(self.starts) * self.num_seeds}
 
     def point_keys(self) -> tuple[str, ...]:
-        """``width=100,scale=10.0``:
-        the smallest width at every scale, then all widths at scale 1, every richness.
+        """``width=100,scale=10.0``.
+
+        The smallest width at every scale, then all widths at scale 1, every richness.
         """
         narrow = [
             point_key(width=self.widths[0], scale=scale) for scale in sorted({1.0, *self.scales})

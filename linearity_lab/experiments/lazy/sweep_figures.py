@@ -1,4 +1,5 @@
-"""Lazy by scale and by width:
+"""Lazy by scale and by width.
+
 κ, kernel change and distances against the scale α and against the width m.
 """
 

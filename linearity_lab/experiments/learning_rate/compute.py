@@ -56,8 +56,9 @@ def compute(spec: LearningRateSpec, data: Dataset, key: str, progress: Progress)
 
 
 def _records(spec: LearningRateSpec) -> tuple[int, ...]:
-    """Return the recorded steps:
-    all early ones, which include peaks of the loss, then a logarithmic grid.
+    """Return the recorded steps.
+
+    All early ones, which include peaks of the loss, then a logarithmic grid.
     """
     dense = range(1, min(spec.max_steps, learning_rate.DENSE_RECORDS) + 1)
     grid = dynamics.record_steps(spec.max_steps, learning_rate.DENSE_RECORDS)

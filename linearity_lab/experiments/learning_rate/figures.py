@@ -70,8 +70,9 @@ def style(model: str) -> Style:
 def outcome_map(
     points: Sequence[RatePoint], models: Sequence[str], cell: tuple[int, float] | None = None
 ) -> Chart:
-    """Draw the most frequent outcome in every cell of width × c, one panel per model;
-    one ``cell`` (m, c) is framed.
+    """Draw the most frequent outcome in every cell of width × c, one panel per model.
+
+    One ``cell`` (m, c) is framed.
 
     Every cell has an invisible marker with its (m, c), because points of heatmaps cannot be
     selected.
@@ -184,8 +185,9 @@ def _add_frame(
     cell: tuple[int, float],
     column: int,
 ) -> None:
-    """Frame a cell (m, c), if it is drawn:
-    white around black is seen on every cell, in both themes.
+    """Frame a cell (m, c), if it is drawn.
+
+    White around black is seen on every cell, in both themes.
     """
     width, rate = cell
     widths = [point.width for point in points]
@@ -265,8 +267,9 @@ def peaks(
 
 
 def along_run(point: RatePoint, rate: float, *, ended: bool = True) -> Chart:
-    """Draw loss, curvature, distance and kernel change of the models for the first seed;
-    outcomes if ``ended``.
+    """Draw loss, curvature, distance and kernel change of the models for the first seed.
+
+    Outcomes if ``ended``.
     """
     shown = [run for run in point.of_rate(rate) if run.path is not None]
     highest = 1e6 * max(run.first_loss for run in shown)

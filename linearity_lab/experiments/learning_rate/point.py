@@ -261,7 +261,8 @@ class RateRun(Value):
 
     @property
     def as_predicted(self) -> float | None:
-        """1 if c_t reached 2 exactly where c (1 + S) > 2, else 0;
+        """1 if c_t reached 2 exactly where c (1 + S) > 2, else 0.
+
         None within 10% of the border, and above c = 2.
         """
         if self.predicted_peak is None or self.rate >= EDGE:
@@ -272,8 +273,9 @@ class RateRun(Value):
 
 
 def with_predictions(runs: Sequence[RateRun]) -> tuple[RateRun, ...]:
-    """Return the runs of one width with the peak that the slowest run of their
-    model and seed predicts.
+    """Return the runs of one width with their predicted peaks.
+
+    The slowest run of the same model and seed predicts a peak.
 
     The slowest runs themselves get no prediction.
     """
@@ -378,8 +380,9 @@ def learning_rate_summary(spec: LearningRateSpec, points: Sequence[RatePoint]) -
 
 
 def _edge_words(points: Sequence[RatePoint]) -> list[str]:
-    """Return how many runs are on the predicted side of the border;
-    nothing where this was not measured.
+    """Return how many runs are on the predicted side of the border.
+
+    Nothing where this was not measured.
     """
     judged = [run for point in points for run in point.runs if run.as_predicted is not None]
     if not judged:

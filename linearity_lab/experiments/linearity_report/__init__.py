@@ -1,5 +1,6 @@
-"""Reports of two checkpoints:
-shown here, listed on *Results*, started by the command line alone.
+"""Reports of two checkpoints.
+
+Shown here, listed on *Results*, started by the command line alone.
 """
 
 from linearity_lab.page_modules import Page

@@ -1,5 +1,6 @@
-"""Reports on two or more checkpoints of your model:
-computed by the command ``report`` only, stored like any run.
+"""Reports on two or more checkpoints of your model.
+
+Computed by the command ``report`` only, stored like any run.
 """
 
 from collections.abc import Sequence

@@ -1,5 +1,6 @@
-"""Convergence without linearity:
-loss and bounds, spectra and the PL* ratio along training, ΔK against width.
+"""Convergence without linearity.
+
+Loss and bounds, spectra and the PL* ratio along training, ΔK against width.
 """
 
 import math

@@ -83,8 +83,9 @@ def counts(spec: OptimizationSpec, key: str, most: bool = False) -> tuple[Counts
 
 
 class OptimizationRun(TrainedRun):
-    """One training, usually with the square loss (1/2n) Σ ‖φ(f) − y‖²;
-    entries after a divergence are not finite.
+    """One training, usually with the square loss (1/2n) Σ ‖φ(f) − y‖².
+
+    Entries after a divergence are not finite.
 
     Attributes:
         output: output nonlinearity φ.
@@ -119,7 +120,8 @@ class OptimizationRun(TrainedRun):
 
     @property
     def min_eigenvalue(self) -> float:
-        """μ: the least λ_min of the kernel of f over the recorded times;
+        """μ: the least λ_min of the kernel of f over the recorded times.
+
         NaN once one is not finite.
         """
         return _least(self.pre_output_smallest)

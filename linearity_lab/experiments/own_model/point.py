@@ -1,5 +1,6 @@
-"""A custom model against its width:
-computed by the command ``own`` only, stored and shown like any run.
+"""A custom model against its width.
+
+Computed by the command ``own`` only, stored and shown like any run.
 """
 
 import math

@@ -82,8 +82,9 @@ class Database:
         return str(self._file) if self._file else self._url.render_as_string(hide_password=False)
 
     def do(self, work: Callable[[sa.Connection], _T]) -> _T:
-        """Run ``work`` in one transaction;
-        if the SQLite file is damaged, move it away and repeat in a new one.
+        """Run ``work`` in one transaction.
+
+        If the SQLite file is damaged, move it away and repeat in a new one.
         """
         is_repeated = False
         while True:
@@ -99,8 +100,9 @@ class Database:
                 is_repeated = True
 
     def lock_for_server(self) -> None:
-        """Lock the SQLite file against other servers until :meth:`close` or the
-        end of this process.
+        """Lock the SQLite file against other servers.
+
+        The lock lasts until :meth:`close` or the end of this process.
 
         Raises:
             InvalidInput: if another server uses it.
@@ -299,8 +301,9 @@ class Database:
             self._server_lock.release()
 
     def _set_aside_if_damaged(self, error: Exception) -> bool:
-        """Replace our damaged file by a new one;
-        return whether it was replaced, here or by another process.
+        """Replace our damaged file by a new one.
+
+        Return whether it was replaced, here or by another process.
 
         Raises:
             InvalidInput: if it is damaged, and a server in another process uses it.

@@ -240,8 +240,9 @@ def is_intact_array(row: sa.Row[Any]) -> bool:
 
 
 def seal(connection: sa.Connection) -> None:
-    """Add checksums to all rows of layout 3, which has none;
-    rows that are damaged already get none.
+    """Add checksums to all rows of layout 3, which has none.
+
+    Rows that are damaged already get none.
 
     Changes before this step can be noticed only in the settings, whose digest was the
     SHA-256 of their text, and in points under the key of another point. Layout 3 notes an
@@ -279,8 +280,9 @@ def seal(connection: sa.Connection) -> None:
 
 
 def marked_imported(text: str) -> str:
-    """Return the JSON of a point or ending with "imported" in its provenance;
-    other text unchanged.
+    """Return the JSON of a point or ending with "imported" in its provenance.
+
+    Other text unchanged.
     """
     document = json_object(text)
     if document is None or not isinstance(document.get("provenance"), dict):

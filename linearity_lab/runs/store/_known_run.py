@@ -66,8 +66,9 @@ class KnownRun:
         return text.getvalue()
 
     def json(self) -> str:
-        """Return its result as stored, in the form of an export;
-        the version that wrote it can import it.
+        """Return its result as stored, in the form of an export.
+
+        The version that wrote it can import it.
         """
         found = {"spec": self.run.document, "points": list(self.points.values()), **self.ending}
         return json.dumps(found, separators=(",", ":"))

@@ -131,8 +131,9 @@ def _no_number(name: str) -> None:
 
 
 def write_runs(store: Store, runs: Iterable[str], file: IO[bytes]) -> int:
-    """Write the runs with these digests and return their number;
-    skip unknown runs and runs without points.
+    """Write the runs with these digests and return their number.
+
+    Skip unknown runs and runs without points.
 
     A run of another version is written as stored, so that this version of the lab can import it.
     """

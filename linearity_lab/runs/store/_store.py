@@ -174,8 +174,9 @@ class Store(Database):
         self.do(add)
 
     def owners(self, run: str) -> frozenset[str]:
-        """Return the visitors who started a run;
-        empty for runs of a local server and the command line.
+        """Return the visitors who started a run.
+
+        Empty for runs of a local server and the command line.
         """
 
         def read(connection: sa.Connection) -> frozenset[str]:
@@ -339,8 +340,9 @@ class Store(Database):
         return self.do(read)
 
     def whole(self, run: str, point: PointValue) -> PointValue:
-        """Return a point with the arrays that are stored beside it;
-        the point itself if there are none.
+        """Return a point with the arrays that are stored beside it.
+
+        The point itself if there are none.
 
         Arrays that are missing or damaged leave the point without them, with a warning in the log.
         """
@@ -369,7 +371,8 @@ class Store(Database):
         return list(self.do(lambda connection: connection.scalars(query).all()))
 
     def known_run(self, run: str) -> KnownRun | None:
-        """Return what is stored of a run whose settings this version cannot read;
+        """Return what is stored of a run whose settings this version cannot read.
+
         None for any other run.
         """
         row = self._row(run)
@@ -411,8 +414,9 @@ class Store(Database):
         return self.do(read)
 
     def spec(self, prefix: str) -> Spec | None:
-        """Return the spec whose digest starts with ``prefix`` (at least 16
-        hexadecimal digits), if unique.
+        """Return the spec whose digest starts with ``prefix``, if unique.
+
+        The prefix has at least 16 hexadecimal digits.
         """
         found = self.find(prefix) if len(prefix) >= MIN_PREFIX else ()
         if len(found) != 1:
@@ -622,8 +626,9 @@ def _jobs(connection: sa.Connection, query: sa.Select[Any]) -> tuple[UnfinishedJ
 
 
 def begin_run(connection: sa.Connection, spec: Spec) -> str:
-    """Insert the row of this spec, or mark it as used and repair it,
-    and lock it for the transaction.
+    """Insert the row of this spec, or mark it as used and repair it.
+
+    Also lock it for the transaction.
 
     Returns the digest of the row.
 

@@ -124,8 +124,9 @@ def largest_slope(function: Function) -> float:
 
 
 def output_function(name: str, field: str = "output") -> Pointwise:
-    """Return the function φ from pre-outputs to outputs, (n, C) both;
-    softmax couples the C entries of a row.
+    """Return the function φ from pre-outputs to outputs, (n, C) both.
+
+    Softmax couples the C entries of a row.
     """
     check_choice(field, name, OUTPUTS)
     return OUTPUTS[name].apply

@@ -93,7 +93,8 @@ class Convolution(Layer):
         return self.biased(params, self.multiplier(params, math.prod(weight.shape[:-1])) * z)
 
     def features(self, params: Params, a: Array) -> Array:
-        """Patches (n, positions, fan_in);
+        """Patches (n, positions, fan_in).
+
         fan_in runs over (*kernel, channels), as the reshaped weights do.
         """
         padded = self.pad(a, range(1, a.ndim - 1))
@@ -153,7 +154,8 @@ def attend(
     exponent: float,
     causal: bool,
 ) -> Float[Array, "n T F"]:
-    """Σⱼ Aᵢⱼ vⱼ of each head with Aᵢ = softmaxⱼ(qᵢ·kⱼ / d^τ):
+    """Σⱼ Aᵢⱼ vⱼ of each head with Aᵢ = softmaxⱼ(qᵢ·kⱼ / d^τ).
+
     F = H d features, contiguous for each head.
 
     Args:
@@ -183,16 +185,18 @@ def scores_of(
 
 
 def normalize(a: Float[Array, "..."]) -> Float[Array, "..."]:
-    """(a − mean) / √(variance + 10⁻⁵) over the last axis (Ba, Kiros & Hinton
-    2016, without gains and biases).
+    """Return (a − mean) / √(variance + 10⁻⁵) over the last axis.
+
+    Source: Ba, Kiros & Hinton 2016, without gains and biases.
     """
     centered = a - a.mean(axis=-1, keepdims=True)
     return centered / jnp.sqrt((centered**2).mean(axis=-1, keepdims=True) + NORMALIZED_FROM)
 
 
 def sines(shape: Shape) -> Float[Array, "T d"]:
-    """√2 (sin ωᵢ t, cos ωᵢ t) interleaved for positions t, ω decreasing from 1 to 10⁻⁴:
-    mean square 1 (for even d).
+    """√2 (sin ωᵢ t, cos ωᵢ t) interleaved for positions t, ω decreasing from 1 to 10⁻⁴.
+
+    Mean square 1 (for even d).
     """
     length, features = shape
     pairs = jnp.arange(features) // 2
@@ -202,8 +206,9 @@ def sines(shape: Shape) -> Float[Array, "T d"]:
 
 @dataclass(frozen=True)
 class Gain(Layer):
-    """z = g ∘ a along the last axis:
-    one factor g_k for each feature k, the same at all positions, 1 at initialization.
+    """z = g ∘ a along the last axis.
+
+    One factor g_k for each feature k, the same at all positions, 1 at initialization.
 
     In the NTK and standard parameterizations the factor is the parameter; in ``lecun`` it is √m
     times the parameter.

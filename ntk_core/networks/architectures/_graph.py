@@ -95,8 +95,9 @@ class DAGNetwork(Layered):
 
     @property
     def depths(self) -> dict[str, int]:
-        """Layer of each group and of the output:
-        the longest path from the input, in the order of evaluation.
+        """Layer of each group and of the output.
+
+        The longest path from the input, in the order of evaluation.
         """
         return self.graph.depths
 
@@ -140,7 +141,8 @@ class DAGNetwork(Layered):
         return tuple(each for each in self.depths if each in below)
 
     def min_width(self, input_shape: Shape) -> int:
-        """Smallest expected in-degree outside the first layer (Zhu et al., Eq. 8);
+        """Smallest expected in-degree outside the first layer (Zhu et al., Eq. 8).
+
         ``in_degree_range`` counts it.
         """
         self.layer_input_shapes(input_shape)

@@ -208,8 +208,9 @@ class Listed(Layered):
         return tuple(f"hidden{number}" for number in self.written_out.connections().first)
 
     def read_elementwise(self) -> Mapping[str, str]:
-        """The last hidden layer, if the output layer reads a function of each z_k
-        plus terms independent of z.
+        """The last hidden layer, if the output layer reads it elementwise.
+
+        The output then is linear in a function of each z_k, plus terms independent of z.
         """
         if self.written_out.drop_probability or not _ends_elementwise(self.written_out.layers):
             return {}
@@ -265,8 +266,9 @@ class Composed(Listed):
 
 
 def average_pool(a: Array, size: int) -> Array:
-    """Average disjoint windows of ``size`` positions along each spatial axis of
-    (n, *sizes, channels).
+    """Average disjoint windows of ``size`` positions along each spatial axis.
+
+    The array has shape (n, *sizes, channels).
     """
     sizes = a.shape[1:-1]
     if any(length % size for length in sizes):

@@ -63,8 +63,9 @@ class Scaling:
             raise InvalidInput("bias_std", self.bias_std, "a finite number, at least 0")
 
     def weight(self, fan_in: Number) -> tuple[Number, Number]:
-        """(multiplier, standard deviation) of weights with this fan-in:
-        a number, or one per neuron.
+        """(multiplier, standard deviation) of weights with this fan-in.
+
+        A number, or one per neuron.
         """
         if self.kind == "ntk":
             return self.gain / fan_in**0.5, 1.0
@@ -156,8 +157,9 @@ class Layer(abc.ABC):
 
 @dataclass(frozen=True)
 class Dense(Layer):
-    """z = multiplier · a W + b with W of shape (fan_in, num_features);
-    acts on the last axis of (n, fan_in) inputs.
+    """z = multiplier · a W + b with W of shape (fan_in, num_features).
+
+    Acts on the last axis of (n, fan_in) inputs.
 
     Attributes:
         signs: draw the weights as ±1 instead of normal (output layers frozen at ±1, Liu et al.

@@ -69,8 +69,9 @@ def num_parts() -> int:
 
 
 def divided(params: PyTree) -> PyTree:
-    """Divide the longest axis of each array over all devices, if its length allows;
-    inside ``jax.jit``.
+    """Divide the longest axis of each array over all devices, if its length allows.
+
+    Inside ``jax.jit``.
     """
     return jax.tree.map(
         lambda leaf: jax.lax.with_sharding_constraint(leaf, _placement(leaf.shape)), params
@@ -193,14 +194,16 @@ class Network(abc.ABC):
         return (next(iter(self.layers)),)
 
     def layers_below(self, name: str) -> tuple[str, ...]:
-        """This layer and those that its pre-activations depend on:
-        by default all listed before it.
+        """This layer and those that its pre-activations depend on.
+
+        By default all listed before it.
         """
         names = list(self.layers)
         return tuple(names[: names.index(name) + 1])
 
     def read_elementwise(self) -> Mapping[str, str]:
-        """Hidden layers z that one other layer alone reads, through a function of each z_k:
+        """Hidden layers z that one other layer alone reads, through a function of each z_k.
+
         {hidden: reader}.
 
         The reader is linear in its input and the outputs are linear in its result, equally for all
@@ -209,8 +212,9 @@ class Network(abc.ABC):
         return {}
 
     def min_width(self, input_shape: Shape) -> int:
-        """Width of the network for inputs of this shape:
-        the smallest fan-in outside the first layers.
+        """Width of the network for inputs of this shape.
+
+        The smallest fan-in outside the first layers.
         """
         first = self.first_layers()
         fan_ins = {}
@@ -233,8 +237,9 @@ class Network(abc.ABC):
         return count
 
     def in_degree_range(self, params: NetworkParams) -> tuple[int, int]:
-        """(smallest, largest) number of kept edges into a neuron outside the
-        first layers (Zhu et al., Eq. 8).
+        """Return the smallest and largest number of kept edges into a neuron.
+
+        Neurons of the first layers do not count (Zhu et al., Eq. 8).
         """
         first = self.first_layers()
         names = [name for name in self.layers if name not in first] or list(self.layers)

@@ -229,7 +229,8 @@ class DenseNet(Stack):
             raise InvalidInput("output_signs", True, "False where edges are dropped")
 
     def min_width(self, input_shape: Shape) -> int:
-        """Smallest expected in-degree outside the first layer (Zhu et al., Eq. 8);
+        """Smallest expected in-degree outside the first layer (Zhu et al., Eq. 8).
+
         ``in_degree_range`` counts it.
         """
         return max(1, round((1 - self.drop_probability) * Network.min_width(self, input_shape)))

@@ -1,5 +1,6 @@
-"""Networks as data, free of JAX:
-graphs of groups, registered layers, JSON, shapes, verdicts, examples.
+"""Networks as data, free of JAX.
+
+Graphs of groups, registered layers, JSON, shapes, verdicts, examples.
 """
 
 from ntk_core.networks.graphs._blocks import (

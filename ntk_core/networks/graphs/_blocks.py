@@ -145,7 +145,8 @@ class CopiesBlock(DenseBlock):
 
 
 class ConvolutionBlock(_Weights):
-    """A convolution of images (height, width, channels);
+    """A convolution of images (height, width, channels).
+
     ``stride`` is the step between kept positions.
     """
 

@@ -93,7 +93,8 @@ class Composition(Written):
         return [block for _, block in positions(self.layers) if isinstance(block, Trained)]
 
     def roles(self) -> tuple[str, ...]:
-        """Role of each of :meth:`trained`:
+        """Role of each of :meth:`trained`.
+
         ``queries``, ``keys``, ``values``, ``gains``, ``positions``, or "".
         """
         return tuple(block.role for block in self.trained())

@@ -60,8 +60,9 @@ def residual_graph(depth: int, skip_every: int = 1) -> Graph:
 
 
 def shared_graph(depth: int, kernel_size: int = 3) -> Graph:
-    """Convolutional network with circular padding and a readout of all positions
-    (Zhu et al., App. E).
+    """Convolutional network with circular padding.
+
+    It has a readout of all positions (Zhu et al., App. E).
     """
     names = _names(depth)
     pairs = zip((INPUT, *names[:-1]), names, strict=True)

@@ -80,8 +80,9 @@ Factor = Annotated[float, PlainSerializer(_whole)]
 
 
 class _Part(Written):
-    """Abstract: a group or an edge;
-    errors name its settings like ``groups.a.size``, by its ``ends``.
+    """Abstract: a group or an edge.
+
+    Errors name its settings like ``groups.a.size``, by its ``ends``.
     """
 
     ends: ClassVar[tuple[str, ...]]
@@ -297,8 +298,9 @@ class Graph(Written):
 
     @cached_property
     def depths(self) -> dict[str, int]:
-        """Layer of each group and of the output:
-        the longest path from the input, in the order of evaluation.
+        """Layer of each group and of the output.
+
+        The longest path from the input, in the order of evaluation.
         """
         depth = {INPUT: 0}
         waiting = list(self.incoming)

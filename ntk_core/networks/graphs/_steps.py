@@ -74,7 +74,8 @@ def composition_steps(layers: tuple[Block, ...], drop_probability: float) -> tup
 def graph_steps(
     graph: Graph, width: int, activation: FunctionName, use_bias: bool
 ) -> tuple[Step, ...]:
-    """Return the steps of a graph at width m;
+    """Return the steps of a graph at width m.
+
     ``activation`` is that of groups without their own.
     """
     steps: list[Step] = []
@@ -194,8 +195,9 @@ def lay_out(
     dimensions: int = 2,
     num_outputs: int = 1,
 ) -> tuple[LayerSize, ...]:
-    """Return the layers of steps at width m, the output layer last;
-    errors name places (``layers.3.layers``).
+    """Return the layers of steps at width m, the output layer last.
+
+    Errors name places (``layers.3.layers``).
     """
     shapes = [tuple(input_shape)]
     layers = dict[int, LayerSize]()

@@ -22,8 +22,9 @@ ARCHITECTURES: dict[str, Kind] = table(
 
 
 def network_title(kind: str, output: str = "linear") -> str:
-    """``softmax output`` of a fully connected network;
-    else ``ResNet``, or ``CNN, bottleneck, softmax output``.
+    """``softmax output`` of a fully connected network.
+
+    Else ``ResNet``, or ``CNN, bottleneck, softmax output``.
 
     Args:
         kind: an architecture, followed by ``-bottleneck`` if one of its layers is narrow.

@@ -44,8 +44,9 @@ def _check_bottleneck(architecture: Settings) -> None:
 
 
 def _resnet(settings: Settings, hidden: Hidden) -> Composition:
-    """Stack a first layer and residual blocks of ``skip_every`` layers;
-    remaining layers have no skip.
+    """Stack a first layer and residual blocks of ``skip_every`` layers.
+
+    Remaining layers have no skip.
     """
     first, *others = [dense(width, bias, settings.activation) for width, bias in hidden]
     blocks: list[Block] = [FlattenInputBlock(), *first]
@@ -80,8 +81,9 @@ def _check_mixed(architecture: Settings) -> None:
 
 
 def _convnet(settings: Settings, hidden: Hidden, count: int | None = None) -> Composition:
-    """``count`` convolutions, by default all layers, each with its pooling;
-    a readout, then dense layers.
+    """``count`` convolutions, by default all layers, each with its pooling.
+
+    A readout, then dense layers.
     """
     count = len(hidden) if count is None else count
     found = list[Block]()

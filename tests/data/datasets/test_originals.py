@@ -29,7 +29,8 @@ def idx_bytes(array):
 
 @pytest.fixture
 def tiny():
-    """Arrays of a ten-class set in the MNIST layout:
+    """Arrays of a ten-class set in the MNIST layout.
+
     4 + 2 images per class, every image different.
     """
     rng = np.random.default_rng(0)

@@ -1,5 +1,6 @@
-"""From a file to a data set:
-exact values, stored once with a reference per keeper, quotas and eviction.
+"""From a file to a data set.
+
+Exact values, stored once with a reference per keeper, quotas and eviction.
 """
 
 from __future__ import annotations

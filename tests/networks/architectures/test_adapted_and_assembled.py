@@ -1,5 +1,6 @@
-"""Low-rank adapters and assemblies of sub-models:
-formulas, and kernels and Hessians against plain derivatives.
+"""Low-rank adapters and assemblies of sub-models.
+
+Formulas, and kernels and Hessians against plain derivatives.
 """
 
 import jax

@@ -1,5 +1,6 @@
-"""Each architecture and its pre-activations against formulas in NumPy;
-counts against its settings.
+"""Each architecture and its pre-activations against formulas in NumPy.
+
+Counts against its settings.
 """
 
 import functools

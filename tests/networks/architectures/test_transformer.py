@@ -32,8 +32,9 @@ def matrices(params):
 
 
 def heads_of(x, q, k, v, num_heads, exponent, causal):
-    """Oracle for one sequence (T, features):
-    concatenated Σⱼ Aᵢⱼ vⱼ of all heads, by single scores.
+    """Oracle for one sequence (T, features).
+
+    Concatenated Σⱼ Aᵢⱼ vⱼ of all heads, by single scores.
     """
     length, dim = len(x), q.shape[-1] // num_heads
     projected = [

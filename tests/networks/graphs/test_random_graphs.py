@@ -45,8 +45,9 @@ def random_parts(rng):
 
 
 def defects(groups, edges):
-    """Names of groups that make the graph impossible, by reachability matrices;
-    empty for possible graphs.
+    """Names of groups that make the graph impossible, by reachability matrices.
+
+    Empty for possible graphs.
     """
     names = ["input", *(group.name for group in groups), "output"]
     size = {group.name: group.size for group in groups}

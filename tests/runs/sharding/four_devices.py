@@ -1,5 +1,6 @@
-"""Measurements for the tests of this folder, in a process with four virtual devices;
-prints JSON.
+"""Measurements for the tests of this folder, in a process with four virtual devices.
+
+Prints JSON.
 """
 
 from __future__ import annotations

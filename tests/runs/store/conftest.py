@@ -106,8 +106,9 @@ def _owner() -> dict[str, Any]:
 
 @pytest.fixture
 def location(request, tmp_path) -> Iterator[str]:
-    """Location of an empty store:
-    path of a SQLite file, or with ``BOTH`` also URL of a Postgres schema.
+    """Location of an empty store.
+
+    Path of a SQLite file, or with ``BOTH`` also URL of a Postgres schema.
     """
     if getattr(request, "param", "sqlite") == "sqlite":
         yield str(tmp_path / "lab" / "results.sqlite")

@@ -1,5 +1,6 @@
-"""Changes on disk: no changed number is returned as good;
-what fails is dropped and recomputed alone.
+"""Changes on disk: no changed number is returned as good.
+
+What fails is dropped and recomputed alone.
 """
 
 import json

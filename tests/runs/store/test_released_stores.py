@@ -1,5 +1,6 @@
-"""Stores, exports and directories that released versions wrote:
-listed, shown, compared, exported and resumed.
+"""Stores, exports and directories that released versions wrote.
+
+Listed, shown, compared, exported and resumed.
 
 ``tests/runs/stores/VERSION`` holds the files of each released version.
 """

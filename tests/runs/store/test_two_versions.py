@@ -1,5 +1,6 @@
-"""Two versions of the lab with one file:
-neither renames it or loses a run while the other uses it.
+"""Two versions of the lab with one file.
+
+Neither renames it or loses a run while the other uses it.
 """
 
 import shutil

@@ -1,5 +1,6 @@
-"""The source lecture in nineteen steps:
-a claim, a formula, a figure, a question to predict first.
+"""The source lecture in nineteen steps.
+
+A claim, a formula, a figure, a question to predict first.
 """
 
 from linearity_lab.page_modules import Page

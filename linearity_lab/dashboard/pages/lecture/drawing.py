@@ -81,8 +81,9 @@ def with_line(chart: Chart, drawn: Drawn, measured: tuple[Line, Axis]) -> Chart:
 
 
 def line_words(step: LectureStep, drawn: Drawn, measured: tuple[Line, Axis]) -> str:
-    """Compare drawn and measured exponents:
-    whether the interval contains the drawn one, and the last values.
+    """Compare drawn and measured exponents.
+
+    Whether the interval contains the drawn one, and the last values.
     """
     exponent, points = drawn
     line, axis = measured

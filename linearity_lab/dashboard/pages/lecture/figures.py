@@ -53,7 +53,8 @@ NORM_SEEDS = 5
 
 
 def diagonal_entries(width: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Return (w, H_ii) of f = Σ v_i tanh(w_i x)/√m with v = ±1 and x = 1:
+    """Return (w, H_ii) of f = Σ v_i tanh(w_i x)/√m with v = ±1 and x = 1.
+
     H_ii = v_i σ''(w_i x) x²/√m.
 
     Source: Liu, Zhu & Belkin 2020, §3.1.
@@ -155,8 +156,9 @@ DISTANCE_TICKS = (1, 2, 5, 10, 20, 50, 100)
 def curve_and_change(
     points: Sequence[DynamicsPoint], width: int, *, with_change: bool = True
 ) -> Chart:
-    """Draw a trained network and its linear model at one width;
-    below, ΔK(t) of every width, this one strong.
+    """Draw a trained network and its linear model at one width.
+
+    Below, ΔK(t) of every width, this one strong.
     """
     ordered = sorted(points, key=lambda point: point.width)
     point = next(each for each in ordered if each.width == width)

@@ -54,8 +54,9 @@ _KEY = re.compile(r"^- (.+?): (.+)$", re.MULTILINE)
 
 
 def _speaker_buttons(step: LectureStep, *, presenting: bool) -> None:
-    """Show buttons for notes and for the list of keys;
-    send the current step to the second window.
+    """Show buttons for notes and for the list of keys.
+
+    Send the current step to the second window.
     """
     keys, notes = (
         read(FOLDER / "words.md").sections[heading] for heading in ("Keys", "Speaker notes")
@@ -200,8 +201,9 @@ def _foot(visit: Visit) -> None:
 
 
 def _turn(visit: Visit, place: str, keys: tuple[str, str]) -> None:
-    """Show Back and Next, with arrow keys above and a clicker's keys below:
-    a button has one key.
+    """Show Back and Next, with arrow keys above and a clicker's keys below.
+
+    A button has one key.
     """
     first = visit.next_shows
     st.button(

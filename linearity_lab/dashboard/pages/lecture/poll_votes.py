@@ -169,8 +169,9 @@ class Polls:
             return self._seen(poll, session)
 
     def state(self, code: str, session: str) -> str:
-        """Return a text that changes with the view of host or member;
-        empty for others or after its end.
+        """Return a text that changes with the view of host or member.
+
+        Empty for others or after its end.
         """
         with self._lock:
             poll = self._found(code)

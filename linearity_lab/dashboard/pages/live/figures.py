@@ -8,8 +8,9 @@ from linearity_lab.experiments.dynamics.point import DynamicsResult
 
 
 def card() -> str:
-    """Draw the narrowest network and its linear model after training;
-    the title of the page without a gallery.
+    """Draw the narrowest network and its linear model after training.
+
+    The title of the page without a gallery.
     """
     if not isinstance(result := gallery_result("curves-in-one-dimension"), DynamicsResult):
         return letters(PAGE.title)

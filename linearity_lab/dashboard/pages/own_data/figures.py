@@ -35,8 +35,9 @@ def card() -> str:
 
 
 def projection(data: Cleaned) -> tuple[NDArray[np.float64], float]:
-    """((n, 2) coordinates along the two directions of largest variance, their
-    share of all variance).
+    """Return coordinates (n, 2) of inputs, and their share of all variance.
+
+    The two directions are those of largest variance.
 
     At most MAX_SHOWN samples, evenly spaced; by the eigenvectors of the smaller of the two Gram
     matrices.

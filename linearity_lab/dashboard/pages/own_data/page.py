@@ -66,7 +66,8 @@ STANDARDIZE: dict[Standardize, str] = {
 
 @dataclass
 class _File:
-    """An uploaded file with its errors and those of its last choices;
+    """An uploaded file with its errors and those of its last choices.
+
     ``jobs.uploads`` caches its contents.
     """
 
@@ -79,7 +80,8 @@ class _File:
     wrong: InvalidInput | None = None
 
     def candidate(self, read: Read) -> Candidate | None:
-        """Parse the bytes that ``read`` returns;
+        """Parse the bytes that ``read`` returns.
+
         None if they cannot be used, for the reason in ``sentence``.
         """
         if self.sentence is None:

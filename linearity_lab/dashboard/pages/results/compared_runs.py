@@ -109,8 +109,9 @@ def measures_of(runs: Runs, how: Comparison) -> list[str]:
 def every_line(
     runs: Runs, how: Comparison, axis: ComparedAxis
 ) -> list[tuple[str, ResultValue, LineKey]]:
-    """(title, result, line) of each line of each run, at most ``MOST_LINES``;
-    runs of one line keep their labels.
+    """(title, result, line) of each line of each run, at most ``MOST_LINES``.
+
+    Runs of one line keep their labels.
     """
     found = []
     for label, result in runs:

@@ -222,8 +222,9 @@ def filters() -> RunList:
 
 
 def actions() -> DeltaGenerator:
-    """Show actions on the chosen runs and the import of a file;
-    return the container of the export.
+    """Show actions on the chosen runs and the import of a file.
+
+    Return the container of the export.
     """
     good, problems = st.session_state.pop(_key("notice"), ("", ()))
     if good:

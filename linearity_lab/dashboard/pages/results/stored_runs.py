@@ -69,8 +69,9 @@ def file_of_runs(runs: Iterable[str]) -> bytes:
 
 
 def take_file(file: IO[bytes]) -> tuple[Sequence[str], str, list[str]]:
-    """Put the runs of a file into the store;
-    return their digests, a sentence about them, and problems.
+    """Put the runs of a file into the store.
+
+    Return their digests, a sentence about them, and problems.
     """
     try:
         found = read_runs(shared_store(), file)

@@ -102,8 +102,9 @@ def _leaves(runs: Sequence[EarlyRun]) -> str:
 
 
 def gap_before(run: EarlyRun) -> float:
-    """Largest |L − L_lin| / L_lin of the test losses until the linear model has
-    made most of its progress.
+    """Return the largest |L − L_lin| / L_lin of the test losses.
+
+    Later records do not count, where the linear model has made most of its progress.
     """
     pairs = zip(run.network.test_loss, run.linear.test_loss, strict=True)
     return max(abs(net - lin) / lin for net, lin in list(pairs)[: run.linear_phase + 1])

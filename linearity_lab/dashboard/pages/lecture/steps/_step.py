@@ -136,8 +136,9 @@ def step(
     veil: Veil = smallest_alone,
     measured: Measured | None = None,
 ) -> LectureStep:
-    """Build the step from ``NAME.md`` beside this file;
-    the words of its figure are read with the figure.
+    """Build the step from ``NAME.md`` beside this file.
+
+    The words of its figure are read with the figure.
 
     Raises:
         WordsError: for missing words, or not exactly one marked choice or option.
