@@ -16,9 +16,8 @@ sys.path.insert(0, str(ROOT))
 from tests.documents import program  # noqa: E402
 
 if __name__ == "__main__":
-    os.environ.setdefault(
-        "JAX_DISABLE_MOST_OPTIMIZATIONS", "1"
-    )  # compilation takes most of the time
+    # Compilation takes most of the time.
+    os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
     with tempfile.TemporaryDirectory() as folder:
         os.environ["XDG_DATA_HOME"] = folder
         for page in sorted((ROOT / "docs" / "api").glob("*.md")):

@@ -30,11 +30,12 @@ version = ntk_core.__version__
 release = version
 copyright = "MIT license"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+# truth.md: the site has its page of claims.
 exclude_patterns = [
     "decisions/0000-template.md",
     "truth.md",
     "_build",
-]  # truth.md: the site has its page of claims
+]
 html_theme = "furo"
 html_title = f"Linearity Lab {version}"
 html_favicon = "../linearity_lab/dashboard/icon.svg"

@@ -36,9 +36,10 @@ def main(channels: int = 64) -> np.ndarray:
     params_key, data_key = jax.random.split(jax.random.key(0))
     x = jax.random.normal(data_key, (10, 8, 8, 3))
     params = model.init(params_key, x)
+    # (10, 10, 3, 3)
     kernel = ntk_core.empirical_ntk(
         lambda params, x: jnp.asarray(model.apply(params, x)), params, x
-    )  # (10, 10, 3, 3)
+    )
     num_rows = x.shape[0] * model.num_classes
     matrix = jnp.transpose(kernel, (0, 2, 1, 3)).reshape(num_rows, num_rows)
     eigenvalues = np.linalg.eigvalsh(np.asarray(matrix))[::-1]

@@ -67,9 +67,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     _leave_later_cases_to_the_slow_tier(items)
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     in_browser = {item.path for item in items if item.get_closest_marker("browser")}
-    files = sorted(
-        dict.fromkeys(item.path for item in items), key=lambda path: path not in slow
-    )  # keeps their order
+    # Keeps their order.
+    files = sorted(dict.fromkeys(item.path for item in items), key=lambda path: path not in slow)
     others = [path for path in files if path not in in_browser]
     places = {path: float(place) for place, path in enumerate(others)}
     apart = SPREAD * len(others) / max(len(in_browser), 1)
@@ -118,17 +117,15 @@ def _leave_later_cases_to_the_slow_tier(items: list[pytest.Item]) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Fix XLA's flags, the list of installed packages, and all imports so far."""
     _let_xla_read_its_flags()
-    if (
-        "streamlit" in sys.modules
-    ):  # otherwise each test of a page reads the metadata of every package
+    # Otherwise each test of a page reads the metadata of every package.
+    if "streamlit" in sys.modules:
         from streamlit.components.v2 import manifest_scanner
 
         manifest_scanner.scan_component_manifests = functools.cache(
             manifest_scanner.scan_component_manifests
         )
-    gc.set_threshold(
-        100_000, 20, 50
-    )  # tracing makes many lasting objects; collection took a twentieth of the time
+    # Tracing makes many lasting objects; collection took a twentieth of the time.
+    gc.set_threshold(100_000, 20, 50)
 
 
 def _let_xla_read_its_flags() -> None:
@@ -157,9 +154,8 @@ def quick_compilation() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def _own_compiled_code(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Share compiled code between the programs that tests start, apart from the user's cache."""
-    own = (
-        tmp_path_factory.getbasetemp()
-    )  # of this process; its parent belongs to all test processes
+    # Of this process; its parent belongs to all test processes.
+    own = tmp_path_factory.getbasetemp()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(
             "LINEARITY_LAB_CACHE",
@@ -193,9 +189,8 @@ def _quickly(request: pytest.FixtureRequest) -> None:
 def _let_compiled_programs_go() -> Iterator[None]:
     """Release compiled programs, since thousands of tests exceed the limit of one process."""
     yield
-    if (
-        "jax" in sys.modules and next(_ENDED) % 20 == 0
-    ):  # counting them takes a hundredth of a second
+    # Counting them takes a hundredth of a second.
+    if "jax" in sys.modules and next(_ENDED) % 20 == 0:
         from linearity_lab.runs.compiled_code import release_compiled
 
         release_compiled(most=8_000, most_bytes=math.inf)

@@ -74,9 +74,8 @@ def check_python(words: list[str]) -> None:
     if words[0] == "-m":
         assert importlib.util.find_spec(words[1]), words[1]
     else:
-        source = (ROOT / words[0].lstrip("/")).read_text(
-            encoding="utf-8"
-        )  # the image has the same folders
+        # The image has the same folders.
+        source = (ROOT / words[0].lstrip("/")).read_text(encoding="utf-8")
         assert [word for word in words if word.startswith("--") and f'"{word}"' not in source] == []
 
 

@@ -5,6 +5,5 @@ Types and jaxtyping's shapes (pyproject.toml).
 
 from beartype import BeartypeConf, beartype
 
-checked = beartype(
-    conf=BeartypeConf(is_pep484_tower=True)
-)  # accept an int for a float, as in Python's typing
+# Accept an int for a float, as in Python's typing.
+checked = beartype(conf=BeartypeConf(is_pep484_tower=True))

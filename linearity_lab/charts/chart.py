@@ -45,9 +45,8 @@ class Chart:
 
     figure: go.Figure
     takeaway: str  # alternative text, one sentence per line
-    rows: Sequence[
-        dict[str, object]
-    ]  # its numbers, one row per point; all rows have the same columns
+    # Its numbers, one row per point; all rows have the same columns.
+    rows: Sequence[dict[str, object]]
     caption: Sequence[str] = ()  # sentences below it, also in print
     # The last part of its key: ``change`` on the page ``dag`` has the words of ``dag.change``.
     # Its figure gives it; only charts beside each other, and charts without a figure, have
@@ -330,9 +329,8 @@ class Comparison:
 
     axes: tuple[ComparedAxis, ...]
     measures: dict[str, str]  # column → title
-    lines: Mapping[
-        str, Callable[[Any], object]
-    ]  # column that names a line → formatter of its values
+    # Column that names a line → formatter of its values.
+    lines: Mapping[str, Callable[[Any], object]]
 
     def line_words(self, line: Sequence[object]) -> str:
         """Return the title of a line, such as ``linear output, random, ρ = 0.25``."""

@@ -47,9 +47,8 @@ class _FormState:
 
     preset: str
     raw: Values = field(default_factory=dict)  # dotted name → widget value
-    notes: dict[str, tuple[object, str]] = field(
-        default_factory=dict
-    )  # (widget value at that time, error in the URL)
+    # (widget value at that time, error in the URL)
+    notes: dict[str, tuple[object, str]] = field(default_factory=dict)
     mended: tuple[str, ...] = ()  # sentences on the settings that followed the last pick
     before: Values = field(default_factory=dict)  # widget values before that pick
     picks: dict[str, str] = field(default_factory=dict)  # of the session, as last seen by this page

@@ -12,12 +12,13 @@ from linearity_lab.words.markdown import plain
 from linearity_lab.words.run_words import value_words
 from ntk_core.numbers import width_label
 
+# Two per row; others fill a row.
 CONTROL_PIXELS = {
     "choice": 178,
     "integer": 178,
     "number": 178,
     "switch": 178,
-}  # two per row; others fill a row
+}
 Width = int | Literal["stretch"]
 OPENED = "all_settings"  # page.OPENED: whether the panel is open
 CHANGED = "Changed"  # heading of the settings that differed when the panel was opened

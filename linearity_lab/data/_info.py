@@ -15,9 +15,8 @@ from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.terms import Term
 
 MAX_VALUES = 2**27  # 512 MiB of float32 in one array
-Samples = tuple[
-    ArrayLike, NDArray
-]  # inputs (n, …), and labels (n,), or targets (n, k) without classes
+# Inputs (n, …), and labels (n,), or targets (n, k) without classes.
+Samples = tuple[ArrayLike, NDArray]
 
 
 @dataclass(frozen=True)

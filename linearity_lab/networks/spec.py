@@ -45,11 +45,12 @@ else:
 
 MAX_DEPTH = 16  # hidden layers
 SizeNames = Vocabulary(SIZES)
+# Of swept sizes.
 GROWN_TITLES = {
     "num_heads": "Heads H",
     "head_dim": "Head dimensions d",
     "rank": "Ranks r",
-}  # of swept sizes
+}
 COMPOSED = "composed"  # the architecture of custom layers
 
 

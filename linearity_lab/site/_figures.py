@@ -26,9 +26,8 @@ class FigurePage:
     title: str  # short description
     of: str  # title of its preset, or part of the lecture
     page: str  # page with its words
-    options: Mapping[
-        str, Sequence[Chart]
-    ]  # text of a choice → its charts; an empty text without a choice
+    # Text of a choice → its charts; an empty text without a choice.
+    options: Mapping[str, Sequence[Chart]]
     start: str
     results: tuple[ResultValue, ...]
     veiled: Chart | None = None  # charts before the answer; None without a question

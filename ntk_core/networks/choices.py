@@ -224,11 +224,12 @@ SIZES = table(
     Term("num_heads", "number of heads H", "heads of each attention layer"),
     Term("mlp_width", "width of the MLPs", "hidden neurons of each MLP"),
 )
+# Further names of the same functions.
 ALIASES = {
     "silu": "swish",
     "celu": "elu",
     "soft_sign": "softsign",
-}  # further names of the same functions
+}
 # Functions of jax.nn with kinks away from 0, whose infinite-width kernels are inexact: not
 # in specs and forms.
 KINKED = (

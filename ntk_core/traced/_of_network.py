@@ -19,9 +19,8 @@ from ntk_core.traced._program import Program, Stated
 from ntk_core.traced._trace import trace
 from ntk_core.traced._uses import Avals
 
-Shapes = tuple[
-    tuple[tuple[int, ...], np.dtype], ...
-]  # of arrays, with their types; quicker keys than structures
+# Of arrays, with their types; quicker keys than structures.
+Shapes = tuple[tuple[tuple[int, ...], np.dtype], ...]
 
 
 def program_of_network(

@@ -305,9 +305,8 @@ def _gathered(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | Non
     numbers = eqn.params["dimension_numbers"]
     shape = shape_of(eqn.invars[0])
     rank = len(shape_of(eqn.outvars[0]))
-    own = [
-        axis for axis in range(rank) if axis not in numbers.offset_dims
-    ]  # in the order of the axes of the indices
+    # In the order of the axes of the indices.
+    own = [axis for axis in range(rank) if axis not in numbers.offset_dims]
     found: set[RowsAlong] = set()
     batching = dict(
         zip(numbers.start_indices_batching_dims, numbers.operand_batching_dims, strict=True)

@@ -79,7 +79,8 @@ def refuse_other_transposes(net: Apply, program: Jaxpr, params: PyTree, x: Rows)
             except (
                 TypeError,
                 NotImplementedError,
-            ):  # no forward mode: reverse mode is the only one
+            ):
+                # No forward mode: reverse mode is the only one.
                 return
             gap = abs(forward - reverse)
             # Numbers that are not finite allow no verdict.

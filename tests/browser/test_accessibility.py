@@ -25,10 +25,11 @@ from tests.dashboard.made_results import make_points, make_result
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 MAX_CONTROLS, MAX_SCREENS = 12, 5
+# The others are in the menu, also of a page opened by its URL.
 BY_URL = (
     "overview",
     "kernel_change",
-)  # the others are in the menu, also of a page opened by its URL
+)
 MAX_BOTTOM = 860  # pixels: the figure with its axis titles is complete at 1440 × 900
 # Streamlit's own faults: rule → where. On a phone the groups of its menu are boxes in a list.
 NOT_OURS = {"list": '[data-testid="stSidebarNav"]', "listitem": '[data-testid="stSidebarNav"]'}
@@ -101,10 +102,11 @@ def violations(page: Page, *rules: str, **options: object) -> list[str]:
     except Streamlit's own.
     """
     found = []
+    # For passed rules, axe lists one element each.
     options = {
         "resultTypes": ["violations"],
         **options,
-    }  # for passed rules, axe lists one element each
+    }
     if rules:
         options["runOnly"] = list(rules)
     for rule in Axe().run(page, options=options).response["violations"]:
@@ -141,9 +143,8 @@ def test_every_page_is_accessible_and_shows_its_figure_first(opened, entry, scre
             "–" if found[each] is None else str(found[each]) for each in ("controls", "curves")
         ]
         assert counts == written(entry.name)
-    if (
-        entry.name != "glossary"
-    ):  # its entries are open, so that the browser's search finds every word
+    # Its entries are open, so that the browser's search finds every word.
+    if entry.name != "glossary":
         assert found["before_tabs"] <= MAX_SCREENS * height
     if has_figure or entry.name == "own_data":
         assert found["figure"] <= height

@@ -123,9 +123,8 @@ def test_clicks_show_runs_and_zoom_stays_until_a_double_click(open_page):
     )
     choose_width(page, "3,000")
     wait_until(page, f"{LINE} === '3000'")
-    wait_until(
-        page, f"({LABEL}).includes('at width 3,000.') && !{BESIDE}.marked"
-    )  # another element
+    # Another element.
+    wait_until(page, f"({LABEL}).includes('at width 3,000.') && !{BESIDE}.marked")
     wait_until(
         page, f"{ranges(BESIDE)} === '{along}' && {BESIDE}._fullData?.[0].visible === 'legendonly'"
     )
@@ -178,9 +177,8 @@ def test_points_arrive_over_old_curves_and_runs_stop(open_page):
     page.set_viewport_size({"width": 360, "height": 740})
     tray = page.locator(".st-key-job_tray")
     expect(tray.get_by_role("button", name="1 running")).to_be_visible()
-    page.get_by_test_id("stExpandSidebarButton").click(
-        timeout=5_000
-    )  # fails if another element is on top
+    # Fails if another element is on top.
+    page.get_by_test_id("stExpandSidebarButton").click(timeout=5_000)
     page.get_by_test_id("stSidebarCollapseButton").click()
     tray.get_by_role("button", name="1 running").click()
     tray.get_by_role("button", name=re.compile("^Stop")).click()

@@ -157,9 +157,8 @@ def test_the_keyboard_alone_suffices(open_page):
     press_tab_until(page, f"{inside}?.dataset.do === 'step'")
     page.keyboard.press("Enter")
     until(component, f"each => each.live.now.time === {held + 1}", 10)
-    component.evaluate(
-        "each => { for (let k = 0; k < 3; k++) each.live.press('step'); }"
-    )  # two during the first
+    # Two during the first.
+    component.evaluate("each => { for (let k = 0; k < 3; k++) each.live.press('step'); }")
     until(component, f"each => each.live.now.time === {held + 4}", 10)
     for name, key, shown in (
         ("width", "ArrowRight", "=9"),
@@ -352,9 +351,8 @@ def test_home_draws_both_lines_and_agrees_with_training(open_page):
     assert list(linear)[:5] == list(swish)[:5] == list(HOME_TOUR[:5])
     assert linear[1024] < linear[4] / 20
     assert swish[1024] > 0.3
-    page.get_by_role("slider", name="Width m").fill(
-        "16"
-    )  # on an axis of eight positions a doubling: width 16
+    # On an axis of eight positions a doubling: width 16.
+    page.get_by_role("slider", name="Width m").fill("16")
     again = page.evaluate(
         """async ([text, starts]) => {
           const address = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));

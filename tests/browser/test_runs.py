@@ -74,9 +74,8 @@ def test_one_press_runs_uploaded_data(open_page, tmp_path):
     expect(page.get_by_text("60 rows, 4 columns").first).to_be_attached()
     page.get_by_role("button", name="Watch its kernel move").click()
     expect(page).to_have_url(re.compile(r"/kernel_change\?.*=[0-9a-f]{64}"))
-    stop = page.get_by_test_id("stMainBlockContainer").get_by_role(
-        "button", name="Stop"
-    )  # Streamlit has another one
+    # Streamlit has another one.
+    stop = page.get_by_test_id("stMainBlockContainer").get_by_role("button", name="Stop")
     stop.click()
     expect(page.get_by_text("Stopped:").first).to_be_visible()
 

@@ -126,9 +126,8 @@ def test_confirmations_come_from_fresh_seeds_and_data():
         assert all((spec.dataset.seed >= first) == (spec.dataset.name in DRAWN) for spec in batches)
     kept = json.loads(CONFIRMED.read_text(encoding="utf-8"))
     assert kept
-    assert not [
-        key for key, each in kept.items() if not is_current(key, each)
-    ]  # exactly the planned seeds
+    # Exactly the planned seeds.
+    assert not [key for key, each in kept.items() if not is_current(key, each)]
 
 
 def test_a_confirmation_of_another_measure_does_not_count(tmp_path):
@@ -174,9 +173,8 @@ def test_a_verdict_is_that_of_both_whole_intervals(first, second, expected):
     ]
     assert verdict(claim, both[0], both[1], 8) == expected
     if second == WIDE:
-        assert (
-            both[1].seeds_needed(8, claim.expected) == 26
-        )  # 8 (2 · 0.18 / 0.2)², for half the width
+        # 8 (2 · 0.18 / 0.2)², for half the width.
+        assert both[1].seeds_needed(8, claim.expected) == 26
 
 
 def test_one_run_outside_a_range_falsifies_it():

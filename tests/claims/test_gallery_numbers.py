@@ -70,9 +70,8 @@ def test_table_1_agrees_with_the_paper():
         law = norm_law(result.points, line, relative=True)
         stays = network.output != "linear" or network.bottleneck is not None
         assert becomes_linear(law) == ("no" if stays else "yes"), line
-        if (
-            network.bottleneck is None
-        ):  # one neuron varies too much between draws for slopes between neighbors
+        # One neuron varies too much between draws for slopes between neighbors.
+        if network.bottleneck is None:
             assert all((each.slope > LINEARITY_LIMIT) == stays for each in law.local), line
 
 

@@ -22,9 +22,8 @@ def open_page(page: str, /, *, opened: bool = True, **query: str) -> AppTest:
         opened: whether to open the panels of all settings and of the text about each figure.
     """
     app = AppTest.from_file(ROOT / "app.py", default_timeout=30)
-    with mock.patch(
-        "linearity_lab.dashboard.pages.overview.page.show"
-    ):  # a run to register the pages with Streamlit
+    # A run to register the pages with Streamlit.
+    with mock.patch("linearity_lab.dashboard.pages.overview.page.show"):
         app.run()
     app.switch_page(f"pages/{page}.py")
     if opened:

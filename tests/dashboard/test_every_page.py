@@ -22,11 +22,12 @@ from tests.dashboard.open_pages import checked, chooser, open_page, words
 
 BY_NAME = {entry.name: entry for entry in PAGES}
 WITHOUT_RESULT = {"overview", "live", "glossary", "own_data", "results"}
+# Words only, a store with nothing computed, and a canvas.
 WITHOUT_FIGURE = {
     "glossary",
     "results",
     "live",
-}  # words only, a store with nothing computed, and a canvas
+}
 WITHOUT_EXPORT = {"overview", "live", "glossary"}
 WITH_RESULT = [name for name in BY_NAME if name not in WITHOUT_RESULT]
 KEY = re.compile(r"^.*?ID-[0-9a-f]+-")  # before the name of a chart

@@ -120,12 +120,13 @@ def test_unconverged_runs_are_open_and_excluded_from_means():
     points = (*good, KernelChangePoint(width=1000, num_params=1, runs=tuple(runs)))
     chart = figures.change_against_width(points)
     symbols = seeds(chart.figure, "linear")["marker"]["symbol"]
+    # A logarithmic axis has no 0.
     assert symbols[-4:] == [
         "circle",
         "circle-open",
         "x-thin-open",
         "line-ew-open",
-    ]  # a logarithmic axis has no 0
+    ]
     entries = [trace["name"] for trace in traces(chart.figure) if trace["name"].endswith(": 1 run")]
     assert entries == [
         "kernel 0 at the start: 1 run",

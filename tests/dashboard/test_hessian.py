@@ -92,9 +92,8 @@ def test_measured_norm_is_between_its_bounds():
     above, below = (part_figures.bounded(BOUNDS, name) for name in (LINEAR, NONLINEAR))
     for chart, upper, lower in ((above, "bound", "norm"), (below, "norm", "lower")):
         high, low = (line(chart, name) for name in (upper, lower))
-        shared = np.isin(
-            numbers(high["x"]), numbers(low["x"])
-        )  # a logarithmic axis has no lower bound below 0
+        # A logarithmic axis has no lower bound below 0.
+        shared = np.isin(numbers(high["x"]), numbers(low["x"]))
         assert np.all(numbers(high["y"])[shared] > numbers(low["y"]))
     assert part_figures.bounded(TABLE, CNN) is None
     assert part_figures.quantities(TABLE, CNN) is None

@@ -86,9 +86,8 @@ def test_queries_keys_and_values_branch_off_and_are_named():
         "values",
         "dense",
     ]
-    assert (
-        sum(each.type == "path" for each in figure.layout.shapes) == 4
-    )  # into keys and values, from queries and keys
+    # Into keys and values, from queries and keys.
+    assert sum(each.type == "path" for each in figure.layout.shapes) == 4
     assert "⊙" in figure.data[-1].text
     assert "mixes values by queries and keys" in drawing_words(attention, sizes, 20)
 

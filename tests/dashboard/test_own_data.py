@@ -86,9 +86,8 @@ def test_first_columns_of_a_wide_table_are_drawn():
         *[",".join("12"[row % 2] * 120) for row in range(4)],
     ]
     app = uploaded("\n".join(rows).encode(), "wide.csv")
-    _, preview = (
-        app.dataframe
-    )  # the first one counts samples per class; that of types is behind a click
+    # The first one counts samples per class; that of types is behind a click.
+    _, preview = app.dataframe
     assert list(preview.value.columns) == [f"c{column}" for column in range(50)]
     assert "4 rows, 120 columns, the first rows of the first 50:" in [
         each.value for each in app.caption
@@ -170,11 +169,12 @@ def test_a_number_to_be_learned_leads_to_the_linear_model(jobs):
     (spec,) = jobs.submitted
     assert isinstance(spec, DynamicsSpec)
     assert (spec.dataset.num_samples, spec.num_test) == (40, 20)
+    # All rows are training data.
     for total, trained, test_points in (
         (40, 32, 8),
         (3, 2, 1),
         (1000, 980, 20),
-    ):  # all rows are training data
+    ):
         digest = kept(flowers(num_rows=total), Choices(("sepal", "petal"), "size", "regression"))
         dataset = DatasetSpec(name="upload", digest=digest, num_samples=total)
         first: Any

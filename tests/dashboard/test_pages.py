@@ -46,11 +46,12 @@ def test_first_visit_shows_the_precomputed_figure_and_origin(gallery, tmp_path):
     assert any(" widths, about " in caption.value for caption in app.caption), (
         "the cost is shown before Run"
     )
+    # The made result has other widths.
     for part in (
         "Precomputed figure",
         "jax 0.10.2",
         "Run to update",
-    ):  # the made result has other widths
+    ):
         assert part in words(app)
     assert any(block.value.startswith("Linearity Lab, run ") for block in app.code)
     (tmp_path / "liu-fig1-left.json").write_text('{"spec": 1}', encoding="utf-8")

@@ -67,9 +67,8 @@ def test_a_refusal_comes_over_as_it_is(uploads):
 
 def test_slow_file_is_abandoned_and_the_next_one_is_read(uploads, monkeypatch):
     header = b",".join(b"x%d" % index for index in range(30))
-    rows = b"\n".join(
-        [header, *[b",".join([b"1.5"] * 30)] * 50_000]
-    )  # a second; a process over time ends after 0.1 s
+    # A second; a process over time ends after 0.1 s.
+    rows = b"\n".join([header, *[b",".join([b"1.5"] * 30)] * 50_000])
     with monkeypatch.context() as patch:
         patch.setattr(uploads, "_max_s", 0.001)
         with pytest.raises(InvalidInput, match=r"one that can be read within 0\.001 s"):
@@ -156,9 +155,8 @@ def test_server_freezes_loaded_objects_before_any_page(monkeypatch):
 
 
 def test_old_garbage_waits_a_minute_young_garbage_does_not(monkeypatch):
-    assert (
-        config.get_option("runner.postScriptGC") is False
-    )  # Streamlit's collection after every run
+    # Streamlit's collection after every run.
+    assert config.get_option("runner.postScriptGC") is False
     counted: list[tuple[float, int]] = []
     now = 0.0
     monkeypatch.setattr(gc, "collect", lambda generation=2: counted.append((now, generation)))

@@ -486,9 +486,8 @@ def test_departure_and_the_best_linear_model_are_marked():
     assert f" network departs: <br> step {run.departure_step:,} " in [
         note.text for note in layout.annotations
     ]
-    assert [note.x for note in layout.annotations][:2] == pytest.approx(
-        np.log10(upright)
-    )  # logarithms
+    # logarithms
+    assert [note.x for note in layout.annotations][:2] == pytest.approx(np.log10(upright))
 
 
 # The bounds need the path of the parameters, which these runs do not have.

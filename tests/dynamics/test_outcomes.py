@@ -38,12 +38,10 @@ TINY_RATE = [1 - 1e-6 * step for step in STEPS]
 def test_constant_loss_is_stuck_and_decreasing_is_over_budget():
     assert ended(STEPS, PLATEAU, 0.01) == "stuck"
     assert ended(STEPS, SLOW, 0.01) == "over-budget"
-    assert (
-        ended(STEPS, TINY_RATE, 0.01) == "over-budget"
-    )  # by 0.25% in the last half, but by half of all
-    assert (
-        ended(STEPS, [0.5 + 0.2 * (-1) ** step for step in STEPS], 0.01) == "over-budget"
-    )  # oscillating
+    # By 0.25% in the last half, but by half of all.
+    assert ended(STEPS, TINY_RATE, 0.01) == "over-budget"
+    # oscillating
+    assert ended(STEPS, [0.5 + 0.2 * (-1) ** step for step in STEPS], 0.01) == "over-budget"
     assert ended(STEPS, PLATEAU, None) == "finished"
     assert ended(STEPS, PLATEAU, 0.5) == "converged"
     assert (
@@ -107,9 +105,8 @@ def test_rate_of_mostly_dead_networks_is_that_of_half_alive_ones():
     features = rng.normal(size=(40, 5))
     full = np.einsum("if,jf->ij", features, features)[:, :, None, None]
     plain = 0.25 * 2 * 40 / np.linalg.eigvalsh(full[:, :, 0, 0])[-1]
-    assert auto_learning_rate(full, Loss("linear")) == pytest.approx(
-        plain, rel=1e-12
-    )  # unchanged if all are alive
+    # Unchanged if all are alive.
+    assert auto_learning_rate(full, Loss("linear")) == pytest.approx(plain, rel=1e-12)
     for live in (40, 21, 20, 10, 1):
         alive = np.arange(40) < live
         kernel = np.where((alive[:, None] & alive)[:, :, None, None], full, 0)
@@ -120,9 +117,8 @@ def test_rate_of_mostly_dead_networks_is_that_of_half_alive_ones():
         assert auto_learning_rate(noise, Loss("linear")) == pytest.approx(expected, rel=1e-12)
     one = np.zeros((60, 60, 1, 1))
     one[0, 0] = 4.26  # as for a ReLU network of width 1 that is alive at one input of 60
-    assert (
-        auto_learning_rate(one, Loss("linear")) < 0.25
-    )  # 7 if the others counted as permanently dead
+    # 7 if the others counted as permanently dead.
+    assert auto_learning_rate(one, Loss("linear")) < 0.25
     assert math.isinf(auto_learning_rate(0 * one, Loss("linear")))
     assert math.isnan(auto_learning_rate(np.full_like(one, np.nan), Loss("linear")))
 

@@ -49,9 +49,8 @@ def test_constants_are_those_of_the_closed_forms(name):
     constants = activation_constants(name)
     found = np.array([constants.zeta, constants.theta0, constants.theta1, constants.theta2])
     np.testing.assert_allclose(found, CLOSED_FORMS[name], rtol=0, atol=1e-8)
-    np.testing.assert_array_equal(
-        found == 0, np.equal(CLOSED_FORMS[name], 0)
-    )  # no feature from rounding
+    # No feature from rounding.
+    np.testing.assert_array_equal(found == 0, np.equal(CLOSED_FORMS[name], 0))
 
 
 def test_tanh_has_no_norm_feature():

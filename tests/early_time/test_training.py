@@ -41,9 +41,8 @@ def test_inputs_have_the_stated_covariance(entries):
 def test_targets_are_functions_of_the_inputs(target):
     data = synthetic_data("gaussian", np.ones(6), target, num_samples=50, num_test=20, seed=0)
     more = synthetic_data("gaussian", np.ones(6), target, num_samples=80, num_test=20, seed=0)
-    np.testing.assert_allclose(
-        data.y, more.y[:50], rtol=1e-5
-    )  # the last bit of float32 products depends on the size
+    # The last bit of float32 products depends on the size.
+    np.testing.assert_allclose(data.y, more.y[:50], rtol=1e-5)
     assert data.y.shape == (50, 1)
     if target == "norm":
         np.testing.assert_allclose(

@@ -20,10 +20,11 @@ import nbformat
 from nbclient import NotebookClient
 
 ROOT = Path(__file__).resolve().parents[2]
+# For the environment of make torch.
 WITH_TORCH = [
     ROOT / "examples" / "is_my_finetuning_linear.ipynb",
     ROOT / "examples" / "do_my_finetunings_add.ipynb",
-]  # for the environment of make torch
+]
 NOTEBOOKS = sorted(set((ROOT / "examples").glob("*.ipynb")) - set(WITH_TORCH))
 FIGURE = "application/vnd.plotly.v1+json"
 

@@ -114,9 +114,8 @@ def test_kernel_of_a_flax_model_is_positive_semidefinite():
     script = example("own_model_flax")
     eigenvalues = script.main(channels=8)
     assert eigenvalues.shape == (30,)
-    assert (
-        eigenvalues[-1] > -1e-4 * eigenvalues[0]
-    )  # float32: 30 eigenvalues, each to about eps · the largest
+    # float32: 30 eigenvalues, each to about eps · the largest.
+    assert eigenvalues[-1] > -1e-4 * eigenvalues[0]
 
 
 @pytest.mark.slow

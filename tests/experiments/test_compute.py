@@ -32,9 +32,8 @@ def test_spec_preset_name_and_mapping_give_one_result():
     assert len({each.csv() for each in found}) == 1
     assert found[0].spec.training.max_steps == 2
     assert found[0].spec.dataset.num_samples == 6
-    assert (
-        found[0].spec.training.learning_rate == preset.spec.training.learning_rate
-    )  # other settings of the group
+    # Other settings of the group.
+    assert found[0].spec.training.learning_rate == preset.spec.training.learning_rate
     assert result_of(found[0].spec).csv() == found[0].csv()
 
 

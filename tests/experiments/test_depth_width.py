@@ -112,9 +112,8 @@ def test_the_formula_goes_over_into_its_limit_along_beta():
 def test_a_dead_layer_gives_a_kernel_of_zero():
     kernels = random_kernels(6, 1, 500, np.random.default_rng(0).standard_normal)
     assert np.isfinite(kernels).all()
-    assert (
-        0.5 < (kernels == 0).mean() < 1
-    )  # f = 0 unless every neuron is on; parts below a live layer vanish with δ
+    # F = 0 unless every neuron is on; parts below a live layer vanish with δ.
+    assert 0.5 < (kernels == 0).mean() < 1
 
 
 def test_interval_equals_resampling_and_reports_a_dominant_run():

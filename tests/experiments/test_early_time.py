@@ -49,10 +49,11 @@ def events():
 def test_a_run_gives_every_point_seed_and_kernel(events):
     result = events[-1].result
     assert result.status == "completed"
+    # 32 · 2^1.5, even.
     assert [(point.input_dim, point.width) for point in result.points] == [
         (8, 32),
         (16, 90),
-    ]  # 32 · 2^1.5, even
+    ]
     for point in result.points:
         assert [(each.activation, each.seed) for each in point.runs] == [
             ("softplus", 0),

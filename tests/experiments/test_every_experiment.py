@@ -183,11 +183,12 @@ def test_keys_name_the_points_and_are_read_back(experiment):
     for spec in (preset.spec for preset in EXPERIMENTS[experiment].presets):
         keys = spec.point_keys()
         assert len({spec.value_of(key) for key in keys}) == len(keys) > 0
+        # Their points have other names for parts.
         if experiment not in (
             "hessian",
             "early_time",
             "generalization",
-        ):  # their points have other names for parts
+        ):
             assert tuple(point.model_construct(**spec.parts_of(key)).key for key in keys) == keys
 
 
@@ -219,9 +220,8 @@ def test_results_survive_json(experiment):
         == result.model_dump_json()
     )
     assert tuple(point.key for point in result.points) == result.spec.point_keys()
-    assert len({tuple(row) for row in result.rows()}) <= 1 + (
-        experiment == "dag"
-    )  # drawn graphs have more columns
+    # Drawn graphs have more columns.
+    assert len({tuple(row) for row in result.rows()}) <= 1 + (experiment == "dag")
 
 
 def swept_at(experiment: str, *values: int) -> Spec:

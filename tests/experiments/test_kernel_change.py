@@ -83,9 +83,8 @@ def test_numbers_equal_those_of_a_plain_script():
         assert abs(each.num_steps - steps) <= 0.01 * steps + 1
         assert (each.steps[0], each.change[0]) == (0, 0)
         assert (each.outcome == "converged") == (each.loss[-1] <= training.loss_threshold)
-    for linear, softmax in zip(
-        point.of("linear"), point.of("softmax"), strict=True
-    ):  # one set of parameters
+    # One set of parameters.
+    for linear, softmax in zip(point.of("linear"), point.of("softmax"), strict=True):
         assert (linear.loss, linear.steps, linear.learning_rate) == (
             softmax.loss,
             softmax.steps,
@@ -102,9 +101,8 @@ def test_seeds_together_give_the_same_runs_as_one_after_another():
     )
     for a, b in zip(alone.runs, together.runs, strict=True):
         assert (a.output, a.seed, a.steps, a.outcome) == (b.output, b.seed, b.steps, b.outcome)
-        np.testing.assert_allclose(
-            a.change, b.change, rtol=2e-3, atol=1e-6
-        )  # float32 products in another order
+        # float32 products in another order.
+        np.testing.assert_allclose(a.change, b.change, rtol=2e-3, atol=1e-6)
         np.testing.assert_allclose(a.loss, b.loss, rtol=1e-4)
 
 

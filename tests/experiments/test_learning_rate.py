@@ -48,9 +48,8 @@ def test_each_model_takes_the_steps_of_a_plain_loop(result, x64):
     assert set(np.unique(y)) <= {-1.0, 1.0}
     net = build_network(SMALL.architecture, 100, 1, "linear")
     jax.config.update("jax_enable_x64", False)
-    drawn = net.init(
-        initial_key(0, 100), data.input_shape
-    )  # the weights of the run, in its precision
+    # The weights of the run, in its precision.
+    drawn = net.init(initial_key(0, 100), data.input_shape)
     jax.config.update("jax_enable_x64", True)
     params = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf), float), drawn)
     models = {

@@ -79,9 +79,8 @@ def test_point_is_reported_with_its_finished_trainings(monkeypatch, threads):
         heard = Heard()
         whole = compute(spec, load_data(spec), spec.point_keys()[0], heard.progress)
         grown: list[Any] = heard.points
-        trainings = (
-            len(getattr(spec, "groups", [0])) * spec.num_seeds
-        )  # those of the pair have one output
+        # Those of the pair have one output.
+        trainings = len(getattr(spec, "groups", [0])) * spec.num_seeds
         assert len(grown) == trainings - 1 if threads == 1 else len(grown) < trainings
         assert [len(point.runs) for point in grown] == sorted(len(point.runs) for point in grown)
         for point in grown:

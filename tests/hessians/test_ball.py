@@ -140,9 +140,8 @@ def test_product_of_two_weights_has_the_geometric_infimum(x64):
     size = float(jnp.linalg.norm(ravel_pytree(params)[0]))
     found = smallest_eigenvalue_in_ball(net, params, x, 0.4 * size)
     assert found.at_center == pytest.approx((1.5 * size) ** 2, rel=1e-12)
-    assert found.value == pytest.approx(
-        (0.6 * 1.5 * size) ** 2, rel=1e-3
-    )  # 32 steps, the last of R/32
+    # 32 steps, the last of R/32.
+    assert found.value == pytest.approx((0.6 * 1.5 * size) ** 2, rel=1e-3)
     assert found.value >= (0.6 * 1.5 * size) ** 2 * (1 - 1e-12)
 
 

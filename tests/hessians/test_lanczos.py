@@ -131,9 +131,8 @@ def test_a_vector_loses_its_part_in_the_rows_that_are_there(rows, num_rows, x64)
     basis = orthonormal * (np.arange(rows) < num_rows)[:, None]
     w = np.asarray(start_of(40))
     found = jax.jit(_orthogonal)(jnp.asarray(w), jnp.asarray(basis), jnp.asarray(num_rows))
-    np.testing.assert_allclose(
-        found, w - basis.T @ (basis @ w), rtol=0, atol=1e-14
-    )  # sums of 40 numbers of order one
+    # Sums of 40 numbers of order one.
+    np.testing.assert_allclose(found, w - basis.T @ (basis @ w), rtol=0, atol=1e-14)
 
 
 def test_leading_eigenpairs_of_both_signs_come_in_order(x64):
@@ -182,6 +181,5 @@ def test_quadrature_reproduces_moments_below_twice_its_steps(num_steps, x64):
     )
     for order in range(2 * num_steps):
         exact = v @ jnp.linalg.matrix_power(matrix, order) @ v
-        assert float(weights @ nodes**order) == pytest.approx(
-            float(exact), abs=1e-12
-        )  # eigenvalues are at most 1
+        # Eigenvalues are at most 1.
+        assert float(weights @ nodes**order) == pytest.approx(float(exact), abs=1e-12)

@@ -103,9 +103,8 @@ def test_piecewise_linear_layers_bend_together_but_not_alone(x64):
     """With σ'' = 0 only blocks of two layers remain, so one trained layer has none."""
     alone = FullyConnected(width=7, activation="leaky_relu", trained="first", use_bias=False)
     assert hessian_norm(alone, *drawn(alone)).value == 0
-    net = FullyConnected(
-        width=7, depth=2, num_outputs=3, activation="leaky_relu", use_bias=False
-    )  # three pairs
+    # Three pairs.
+    net = FullyConnected(width=7, depth=2, num_outputs=3, activation="leaky_relu", use_bias=False)
     params, x = drawn(net)
     full, _ = full_hessian(net, params, x)
     assert hessian_norm(net, params, x).value == pytest.approx(largest(full), rel=1e-8)
@@ -152,9 +151,8 @@ def test_both_routes_agree_far_within_the_residual(model, most, x64):
     )
     assert one.num_matvecs <= other.num_matvecs <= min(most, one.num_matvecs + 7)
     if one.num_matvecs == other.num_matvecs:
-        assert other.eigenvalue == pytest.approx(
-            one.eigenvalue, rel=1e-12
-        )  # rounding of some ten products
+        # Rounding of some ten products.
+        assert other.eigenvalue == pytest.approx(one.eigenvalue, rel=1e-12)
         assert other.residual == pytest.approx(one.residual, rel=1e-3)
     # further products only raise a Ritz value, at most by the residual
     excess = other.value / one.value - 1

@@ -53,10 +53,11 @@ def test_every_image_is_named_by_its_digest(compose):
     for image in (base, fetched[0]):
         assert re.search(r"@sha256:[0-9a-f]{64}\}?$", image)
     assert len(fetched) == 1
+    # Compose files allow no tag with a digest.
     for tag in (
         base.partition("@")[0],
         "postgres:17-alpine",
-    ):  # compose files allow no tag with a digest
+    ):
         assert f"docker buildx imagetools inspect {tag}" in HOSTING
 
 

@@ -36,9 +36,8 @@ def _bare_environment(monkeypatch):
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("linearity_lab.runs._estimate.memory_limit", lambda: math.inf)
-    monkeypatch.setattr(
-        "linearity_lab.runs.costs._here", SHIPPED
-    )  # without timings of other tests' runs
+    # Without timings of other tests' runs.
+    monkeypatch.setattr("linearity_lab.runs.costs._here", SHIPPED)
 
 
 @pytest.fixture

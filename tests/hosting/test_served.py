@@ -133,9 +133,8 @@ def test_server_refuses_uploads_beyond_the_limit(app):
     async def story() -> None:
         async with session(app.address) as visitor:
             await visitor.act()
-            with pytest.raises(
-                requests.RequestException
-            ):  # 413, or the server hangs up while more is sent
+            # 413, or the server hangs up while more is sent.
+            with pytest.raises(requests.RequestException):
                 await visitor.upload(
                     "own_data.upload", "much-larger.csv", largest + largest[: most // 4]
                 )

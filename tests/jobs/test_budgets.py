@@ -96,9 +96,8 @@ def test_job_over_memory_ends_and_others_go_on(make_jobs, long, tiny, wait_for, 
 
     The cap is the hosted profile's.
     """
-    monkeypatch.setattr(
-        _jobs, "check_limits", lambda spec, limits: None
-    )  # it would refuse one of them
+    # It would refuse one of them.
+    monkeypatch.setattr(_jobs, "check_limits", lambda spec, limits: None)
     jobs, cap = make_jobs("hosted", num_workers=2), PROFILES["hosted"].max_memory_bytes
     other = jobs.submit(long(seed=75), "ann")
     wait_for(jobs, other, has_a_point)

@@ -113,9 +113,8 @@ def test_another_process_ends_a_job_and_the_next_one_runs(
 
 
 def test_spec_that_does_not_fit_fails_with_a_sentence(jobs, tiny, wait_for, monkeypatch):
-    monkeypatch.setattr(
-        _jobs, "check_limits", lambda spec, limits: None
-    )  # the worker repeats the check
+    # The worker repeats the check.
+    monkeypatch.setattr(_jobs, "check_limits", lambda spec, limits: None)
     spec = tiny(seed=12, widths=(10_000_000,), dataset=DatasetSpec(num_samples=10_000))
     snapshot = wait_for(jobs, jobs.submit(spec), ended)
     assert snapshot.status == "failed"

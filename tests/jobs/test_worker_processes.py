@@ -154,9 +154,8 @@ def test_idle_workers_use_little_processor_time(jobs, tiny, wait_for):
             for process, start in zip(processes, before, strict=True)
         )
 
-    eventually(
-        lambda: used() <= 0.1
-    )  # a worker may still be warming up; pebble's threads wake ten times a second
+    # A worker may still be warming up; pebble's threads wake ten times a second.
+    eventually(lambda: used() <= 0.1)
 
 
 @pytest.mark.slow  # starts a pool

@@ -173,9 +173,8 @@ def test_memory_estimate_of_views_covers_the_compiler(net, input_shape):
 
 
 def test_contraction_needs_no_array_as_large_as_the_weights():
-    net = FullyConnected(
-        width=4000, depth=2, num_outputs=2, activation="tanh", use_bias=False
-    )  # p = 1.6e7, 64 MB
+    # P = 1.6e7, 64 MB.
+    net = FullyConnected(width=4000, depth=2, num_outputs=2, activation="tanh", use_bias=False)
     params = jax.eval_shape(lambda key: net.init(key, (10,)), jax.random.key(0))
     program = program_of_network(net, params, jax.ShapeDtypeStruct((10,), jnp.float32))
     leaves = jax.tree.leaves(params)

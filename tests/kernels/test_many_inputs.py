@@ -224,9 +224,8 @@ def test_an_estimate_is_near_the_exact_change_by_its_own_error(x64):
     found = kernel_change_between(NET, w0, w1, x, targets=y, probes=8, progress=shares.append)
     assert 0 < found.error < 0.3 * exact.change
     assert abs(found.change - exact.change) <= 5 * found.error
-    assert found.interval == pytest.approx(
-        2.3646 * found.error, rel=1e-4
-    )  # Student's t, 7 degrees of freedom
+    # Student's t, 7 degrees of freedom.
+    assert found.interval == pytest.approx(2.3646 * found.error, rel=1e-4)
     assert found.alignment0 * found.norm0 == pytest.approx(
         exact.alignment0 * exact.norm0, rel=1e-10
     )

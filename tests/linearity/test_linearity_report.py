@@ -122,9 +122,8 @@ def test_many_outputs_estimate_the_kernel_shares(x64):
     found = linearity_report(apply, w0, w1, X)
     squares = [np.sum(part**2) for part in jacobian(apply, w0)]
     for layer, square in zip(found.layers, squares, strict=True):
-        assert layer.kernel_share == pytest.approx(
-            square / sum(squares), abs=0.1
-        )  # 5 rows of 16 random signs
+        # 5 rows of 16 random signs.
+        assert layer.kernel_share == pytest.approx(square / sum(squares), abs=0.1)
 
 
 def test_tiny_moves_have_no_verdict():

@@ -40,10 +40,11 @@ def test_callable_network_has_its_hessian_norm_and_kernel_change(x64):
     assert run.hessian_norm == pytest.approx(np.mean(expected.value), rel=1e-4)
     assert run.num_params == 4 * 3 + 4
     moved = params
+    # JAX would remember that X itself, closed over, is of float64.
     x, y = (
         jnp.asarray(X),
         jnp.asarray(Y),
-    )  # JAX would remember that X itself, closed over, is of float64
+    )
     gradient = jax.jit(jax.grad(lambda w: 0.5 * jnp.mean((network(4).apply(w, x) - y) ** 2)))
     for _ in range(run.steps[-1]):
         moved = jax.tree.map(lambda w, g: w - 0.1 * g, moved, gradient(moved))

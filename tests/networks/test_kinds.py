@@ -99,9 +99,8 @@ def test_layers_are_counted_and_trained_as_the_network_has_them(spec):
     assert [size.num_params for size in sizes] == counted
     assert sum(counted) == net.num_params(shape)
     assert min_width(spec, sizes) == net.min_width(shape)
-    own = [
-        block.size(7) is not None for block in spec.written_out.trained()
-    ]  # except gains and positions
+    # Except gains and positions.
+    own = [block.size(7) is not None for block in spec.written_out.trained()]
     assert spec.widths(7) == tuple(
         size.features for size, has in zip(sizes[:-1], own, strict=True) if has
     )
@@ -154,9 +153,8 @@ def _seen(spec: ArchitectureSpec) -> list[set[int]]:
         seen = {}
 
         def call(name, a):
-            seen[name] = jnp.vdot(
-                a, jnp.cos(jnp.arange(a.size))
-            )  # normalization would hide inputs from a plain sum
+            # Normalization would hide inputs from a plain sum.
+            seen[name] = jnp.vdot(a, jnp.cos(jnp.arange(a.size)))
             return given[name]
 
         net.body(call, x)

@@ -58,9 +58,8 @@ class LocalCluster:
 
     port: int
     environment: dict[str, str]
-    processes: list[subprocess.Popen] = field(
-        default_factory=list
-    )  # shells; the scheduler is first
+    # Shells; the scheduler is first.
+    processes: list[subprocess.Popen] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.start("dask scheduler")
@@ -187,9 +186,8 @@ def test_run_on_a_cluster_equals_the_run_here_to_the_bit(cluster, here):
     first_finished = next(
         index for index, event in enumerate(there) if isinstance(event, PointFinished)
     )
-    assert (
-        sum(isinstance(event, PointStarted) for event in there[:first_finished]) == 2
-    )  # one per worker
+    # One per worker.
+    assert sum(isinstance(event, PointStarted) for event in there[:first_finished]) == 2
     for key in TINY.point_keys():
         first, *middle, last = [
             type(event) for event in there if getattr(event, "key", None) == key
@@ -229,9 +227,8 @@ def test_stop_ends_the_run_at_once_and_frees_the_workers(cluster):
             asked.append(time.monotonic())
     assert time.monotonic() - asked[0] < 3
     assert events[-1].status == "cancelled"
-    assert (
-        list(run(TINY, scheduler=cluster.address))[-1].status == "completed"
-    )  # both workers are free again
+    # Both workers are free again.
+    assert list(run(TINY, scheduler=cluster.address))[-1].status == "completed"
 
 
 def test_point_too_large_for_a_worker_fails_alone(cluster, here):

@@ -52,10 +52,11 @@ OWN_GROWING: dict[str, dict[str, tuple[str, object]]] = {
     "learning_rate": {"n": ("dataset.num_samples", 200), "T": ("max_steps", 50_000)},
     "optimization": {"n": ("dataset.num_samples", 150)},
 }
+# Sizes at which hidden layers dominate, for growing L.
 WIDE = {
     "widths": (3_000,),
     "values": (3_000,),
-}  # sizes at which hidden layers dominate, for growing L
+}
 
 
 def written():

@@ -63,9 +63,8 @@ def test_long_products_have_derivatives_and_a_batch_of_seeds():
         jax.vmap(lambda a: gram(a, a))(a), a @ a.transpose(0, 2, 1), rtol=0, atol=1e4 * EPS
     )
     gradient = jax.grad(lambda a: jnp.sum(gram(a, a) ** 2))(a[0])
-    np.testing.assert_allclose(
-        gradient, 4 * a[0] @ a[0].T @ a[0], rtol=0, atol=1e5 * EPS
-    )  # entries of order 10³
+    # Entries of order 10³.
+    np.testing.assert_allclose(gradient, 4 * a[0] @ a[0].T @ a[0], rtol=0, atol=1e5 * EPS)
 
 
 def test_factorable_networks_are_recognized():
@@ -170,9 +169,8 @@ def test_inputs_may_be_of_another_precision_than_weights(x64):
     )
     found = empirical_ntk(WIDE, params, x)
     oracle = plain_kernel(WIDE.apply, params, x)
-    np.testing.assert_allclose(
-        found, oracle, rtol=0, atol=1e-5 * np.abs(oracle).max()
-    )  # sums of float32 numbers
+    # Sums of float32 numbers.
+    np.testing.assert_allclose(found, oracle, rtol=0, atol=1e-5 * np.abs(oracle).max())
 
 
 @pytest.mark.usefixtures("x64", "_short_stretches")

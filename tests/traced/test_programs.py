@@ -155,9 +155,8 @@ def computed_in(dtype):
 X, TOKENS = draw(4, 3), RNG.integers(0, 7, (4, 5))
 WV = {"w": draw(3, 8), "v": draw(8, 2)}
 BLOCKS = {name: draw(2, 4, 4) for name in "qkvo"} | {"up": draw(2, 4, 6), "down": draw(2, 6, 4)}
-OUTSIDE = np.array(
-    [[0, 3, 6], [5, 1, 1], [7, -1, 2], [9, 4, -8]]
-)  # 7 words; later rows have ids outside the table
+# 7 words; later rows have ids outside the table.
+OUTSIDE = np.array([[0, 3, 6], [5, 1, 1], [7, -1, 2], [9, 4, -8]])
 KEPT = {name: 1 + draw(8) for name in ("b", "g", "mean", "var")}
 EMBEDDED = {"table": draw(7, 4), "places": draw(5, 4), "gain": draw(4), "blocks": BLOCKS}
 TABLE = {"table": draw(7, 4), "v": draw(4, 2)}

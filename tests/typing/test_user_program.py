@@ -183,11 +183,12 @@ def test_program_and_public_names_pass_mypy_strict(tmp_path):
         str(config),
         "--follow-imports=silent",
     ]
+    # As installed.
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
         "MYPYPATH": str(ROOT),
-    }  # as installed
+    }
     shown = subprocess.run(
         [*command, str(program), str(measures), str(names)],
         cwd=tmp_path,

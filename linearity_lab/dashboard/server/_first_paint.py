@@ -15,10 +15,11 @@ STATIC = Path(st.__file__).parent / "static"
 # (`/lecture/_stcore/health`).
 OWN_SCRIPT = 'window.__streamlit = { BACKEND_BASE_URL: new URL(".", document.baseURI).href }'
 EARLY_SCRIPT = "/api/early/{page}.js"
+# Path → page that begins before Streamlit's scripts have loaded.
 EARLY_PAGES = {
     "": "overview",
     "live": "live",
-}  # path → page that begins before Streamlit's scripts have loaded
+}
 _FONT = re.compile(r"\./static/media/SourceSansVF-Upright[^\"]+")
 _FONT_FACE = (
     "@font-face { font-family: 'Source Sans'; font-weight: 200 900; font-display: swap; "

@@ -231,9 +231,8 @@ def _flat(block: Sequence[Sequence[float]]) -> list[float]:
 
 
 def _range(values: Sequence[float]) -> list[float]:
-    finite = [
-        value for value in values if math.isfinite(value) and abs(value) < 1e3
-    ]  # diverged ones are cut off
+    # Diverged ones are cut off.
+    finite = [value for value in values if math.isfinite(value) and abs(value) < 1e3]
     return with_margin(finite or (-1.0, 1.0), log=False, share=0.06, least=1.0)
 
 

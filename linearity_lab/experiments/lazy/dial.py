@@ -81,9 +81,8 @@ def against_width(
         for trace in chart.figure.data:
             if is_marked(trace, MEANS):  # thin or thick: a pale line would be too weak
                 trace.line.width = 4 if trace.legendgroup in strong else 1.5
-            elif (
-                trace.legendgroup not in strong and "text" not in trace.mode
-            ):  # names stay readable
+            elif trace.legendgroup not in strong and "text" not in trace.mode:
+                # Names stay readable.
                 trace.opacity = FAINT
     return chart
 

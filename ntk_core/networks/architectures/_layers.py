@@ -398,6 +398,5 @@ def _on_kept_edges(weight: Array, mask: Array) -> Array:
 def _change_on_kept_edges(
     primals: tuple[Array, Array], tangents: tuple[Array, object]
 ) -> tuple[Array, Array]:
-    return _on_kept_edges(*primals), primals[1] * tangents[
-        0
-    ]  # so that second derivatives are masked as well
+    # So that second derivatives are masked as well.
+    return _on_kept_edges(*primals), primals[1] * tangents[0]

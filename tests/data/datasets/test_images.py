@@ -46,9 +46,8 @@ def test_digits_are_the_mnist_images_pooled_to_seven_pixels():
     options = {"num_samples": 40, "num_test": 20, "seed": 5, "classes": (2, 7)}
     digits, mnist = load_dataset("digits", **options), load_dataset("mnist", **options)
     pooled = mnist.x.reshape(-1, 7, 4, 7, 4, 1).mean(axis=(2, 4))
-    np.testing.assert_allclose(
-        digits.x, pooled, atol=4e-7
-    )  # a few roundings of numbers in [0, 1] in float32
+    # A few roundings of numbers in [0, 1] in float32.
+    np.testing.assert_allclose(digits.x, pooled, atol=4e-7)
     assert "7×7" in digits.provenance
     assert "scikit-learn" in digits.provenance
 
@@ -134,9 +133,8 @@ def test_standard_uses_the_training_set_for_both():
         assert not after[:, constant].any()
         expected = ((before - mean) / np.where(constant, 1, deviation))[:, ~constant]
         np.testing.assert_allclose(after[:, ~constant], expected, rtol=1e-5, atol=1e-5)
-    assert np.any(
-        raw.x_test[:, constant]
-    )  # pixels that only test images use are dropped, not divided by zero
+    # Pixels that only test images use are dropped, not divided by zero.
+    assert np.any(raw.x_test[:, constant])
 
 
 def test_centered_uses_the_training_mean_for_both():

@@ -62,9 +62,8 @@ def test_samples_have_the_class_mean_and_an_isotropic_covariance(noise):
 
 def test_class_centers_are_uniform_and_shared_with_the_test_set():
     means = means_of(seed=0, num_classes=100, input_dim=50)
-    np.testing.assert_allclose(
-        np.linalg.norm(means, axis=1), CENTER_NORM, rtol=1e-6
-    )  # a few float32 roundings
+    # A few float32 roundings.
+    np.testing.assert_allclose(np.linalg.norm(means, axis=1), CENTER_NORM, rtol=1e-6)
     coordinate_std = CENTER_NORM / np.sqrt(50)
     assert abs(means.mean()) < STANDARD_ERRORS * coordinate_std / np.sqrt(means.size)
     covariance = means.T @ means / len(means)

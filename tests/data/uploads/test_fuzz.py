@@ -167,12 +167,13 @@ def test_an_upload_is_a_data_set_or_one_sentence():
     found = [outcome(index) for index in range(NUM_UPLOADS)]
     assert time.process_time() - began < 0.5 * len(found)
     assert [text for text in found if "\n" in text or len(text) > 400] == []
+    # All stages.
     assert {text.partition(":")[0] for text in found} >= {
         "data",
         "file",
         "features",
         "target",
-    }  # all stages
+    }
     assert found.count("data") > 10
 
 

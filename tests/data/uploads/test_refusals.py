@@ -225,9 +225,8 @@ def test_bad_line_is_named_by_its_line_in_the_file(text, sentence):
 
 
 BOMB = archive({f"cat/{i}.png": bytes(4 * 2**20) for i in range(17)})
-LYING = patched(
-    archive({"x.npy": bytes(50_000)}), 24, (100).to_bytes(4, "little")
-)  # about its size unpacked
+# About its size unpacked.
+LYING = patched(archive({"x.npy": bytes(50_000)}), 24, (100).to_bytes(4, "little"))
 LARGE = [
     (table(*[f"{i},{i * i},name{i}" for i in range(300)]), Limits(), "more than 200"),
     (LYING, SMALL, "x.npy, damaged"),

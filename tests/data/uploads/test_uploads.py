@@ -124,9 +124,8 @@ def test_images_are_their_pixels_or_averages_over_blocks():
     pixels = np.random.default_rng(3).integers(0, 256, (10, 10, 3), dtype=np.uint8)
     np.testing.assert_allclose(found.x[3], pixels / 255, rtol=1e-6)
     averages = pixels.reshape(5, 2, 5, 2, 3).mean(axis=(1, 3)) / 255
-    np.testing.assert_allclose(
-        small.x[3], averages, atol=1.01 / 255
-    )  # rounded to bytes along both axes
+    # Rounded to bytes along both axes.
+    np.testing.assert_allclose(small.x[3], averages, atol=1.01 / 255)
     assert cleaned(pets(), gray=True, side=4).input_shape == (4, 4, 1)
     bytes_of_images = np.random.default_rng(0).integers(0, 256, (40, 5, 4), dtype=np.uint8)
     of_arrays = cleaned(arrays(x=bytes_of_images, y=np.arange(40) % 2))

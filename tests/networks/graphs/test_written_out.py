@@ -104,8 +104,7 @@ def test_written_out_graph_equals_its_architecture(name, x64):
     else:
         assert dag.min_width(shape) == net.min_width(shape)
         assert dag.in_degree_range(renamed) == net.in_degree_range(params)
-        ours, theirs = (
-            each.init(jax.random.key(3), shape) for each in (dag, net)
-        )  # equal draws, for comparable runs
+        # Equal draws, for comparable runs.
+        ours, theirs = (each.init(jax.random.key(3), shape) for each in (dag, net))
         jax.tree.map(np.testing.assert_array_equal, list(ours.values()), list(theirs.values()))
     np.testing.assert_allclose(dag.apply(renamed, x), net.apply(params, x), rtol=1e-10, atol=1e-12)

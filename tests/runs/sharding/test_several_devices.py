@@ -44,18 +44,16 @@ def test_four_devices_give_the_numbers_of_one(measured):
 
 def test_each_device_holds_a_quarter(measured):
     assert measured["shares"] == dict.fromkeys(("params", "inputs", "cotangents", "trained"), 0.25)
-    assert (
-        measured["bytes"] < 0.35
-    )  # weights are most of it; inputs and targets are on every device
+    # Weights are most of it; inputs and targets are on every device.
+    assert measured["bytes"] < 0.35
 
 
 def test_a_sweep_is_divided_by_the_environment(measured):
     divided, whole = measured["run"]["shares"]
     assert divided == [0.25]
     assert 1.0 in whole
-    assert (
-        0 < measured["run"]["difference"] < 1e-5
-    )  # float32 data; not 0, since the order of sums differs
+    # float32 data; not 0, since the order of sums differs.
+    assert 0 < measured["run"]["difference"] < 1e-5
 
 
 @pytest.mark.parametrize(

@@ -39,9 +39,8 @@ def postgres() -> Iterator[str]:
     if importlib.util.find_spec("psycopg") is None:
         pytest.skip("no driver for Postgres: pip install 'psycopg[binary]'")
     owner = _owner()
-    folder = Path(
-        tempfile.mkdtemp(prefix="lab-postgres-")
-    )  # not tmp_path: another user must be able to enter it
+    # Not tmp_path: another user must be able to enter it.
+    folder = Path(tempfile.mkdtemp(prefix="lab-postgres-"))
     if owner:
         shutil.chown(folder, owner["user"], owner["group"])
     data, log = folder / "data", folder / "log"

@@ -59,9 +59,8 @@ def test_words_are_words_and_not_patterns(store):
     store.save_result(result())
     for text in ("%", "_", "'", '"; DROP TABLE lab_results', "\0", "\\", "é" * 90_000, "é " * 9000):
         found = store.runs(text=text)
-        assert (
-            found.total == len(found.runs) == int(text in ("_", "\0"))
-        )  # kernel_change has an underscore
+        # kernel_change has an underscore.
+        assert found.total == len(found.runs) == int(text in ("_", "\0"))
 
 
 def test_a_private_run_is_listed_for_those_who_know_its_digest(store, monkeypatch):

@@ -133,6 +133,7 @@ def test_file_with_any_damage_is_used_or_set_aside(tmp_path):
         for seed in (1, 2):
             store.save_result(result(spec=spec(seed)))
     data, draw = (tmp_path / "good.sqlite").read_bytes(), random.Random(7)
+    # Byte → value; 63: an earlier table layout.
     headers = {
         16: 0,
         18: 3,
@@ -141,7 +142,7 @@ def test_file_with_any_damage_is_used_or_set_aside(tmp_path):
         47: 255,
         63: 1,
         100: 0,
-    }  # byte → value; 63: an earlier table layout
+    }
     damages = [data[:at] + bytes([value]) + data[at + 1 :] for at, value in headers.items()]
     damages += [
         data.replace(word, b"x" * len(word))

@@ -68,9 +68,8 @@ def _card(run: StoredRun, mark: Mark) -> None:
                 query = {"job": run.digest[:MIN_PREFIX]}
                 path = _ENTRIES[run.experiment].path
                 st.page_link(path, label="Open", icon=":material/open_in_new:", query_params=query)
-            elif run.spec is not None and has_page_module(
-                run.experiment, "figures"
-            ):  # shown on this page
+            elif run.spec is not None and has_page_module(run.experiment, "figures"):
+                # Shown on this page.
                 key = _key(f"open.{run.digest}")
                 st.button("Open", key=key, type="tertiary", on_click=_choose, args=([run.digest],))
             star: Values = {
