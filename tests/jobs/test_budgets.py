@@ -21,7 +21,7 @@ from linearity_lab.dashboard.gallery import gallery_result
 from linearity_lab.dashboard.jobs import Jobs, _jobs, worker
 from linearity_lab.dashboard.jobs._job import Job
 from linearity_lab.dashboard.jobs.profile import PROFILES
-from linearity_lab.dashboard.jobs.worker import Computation, over_memory
+from linearity_lab.dashboard.jobs.worker import WorkerComputation, over_memory
 from linearity_lab.runs import PRESETS, canonical_json, spec_digest
 from linearity_lab.runs._this_process import cause_of, sentence
 from linearity_lab.runs.events import (
@@ -244,7 +244,7 @@ def test_worker_without_a_listener_ends_its_run(tiny, monkeypatch, tmp_path, cap
 
 def test_server_refuses_a_message_beyond_the_bound_unread(monkeypatch):
     pool = Mock()
-    computation = Computation(pool, "{}", 2**30, max_result_bytes=1000)
+    computation = WorkerComputation(pool, "{}", 2**30, max_result_bytes=1000)
     writer = pool.schedule.call_args.args[1][1]
     writer.send_bytes(b"1 1")
     assert computation.receive() is None

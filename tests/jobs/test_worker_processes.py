@@ -47,7 +47,7 @@ def test_worker_that_does_not_end_is_killed(monkeypatch):
     pool = Mock()
     pool.schedule.return_value.done.return_value = False
     monkeypatch.setattr(worker, "GRACE_S", -1.0)
-    computation = worker.Computation(pool, "{}", 1e9)
+    computation = worker.WorkerComputation(pool, "{}", 1e9)
     computation.kill_if_late()
     computation.ask_to_end()  # before any worker has begun it
     assert pool.schedule.return_value.cancel.call_count == 1

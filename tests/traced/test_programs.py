@@ -21,7 +21,7 @@ from ntk_core.kernels import _empirical, empirical_ntk
 from ntk_core.traced import TracingDisagrees, _program, layers_of, traced
 from ntk_core.traced._row_axes import Proof
 from ntk_core.traced._rows import operation_between_rows
-from ntk_core.traced._same import Comparison
+from ntk_core.traced._same import ProgramComparison
 from tests.plain_derivatives import largest, normal, plain_hessian, plain_kernel
 
 RNG = np.random.default_rng(0)
@@ -290,7 +290,7 @@ def test_uses_are_found_and_rows_proven_independent(x64):
         }.get(case.name)
         proof = Proof(len(x))
         assert operation_between_rows(whole, proof) == expected, case.name
-        assert expected or Comparison(proof).alike(whole, single), case.name
+        assert expected or ProgramComparison(proof).alike(whole, single), case.name
 
 
 def test_a_function_takes_this_route_by_itself(x64):
