@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, subjaxprs
-from jax.tree_util import PyTreeDef
+from jax.tree_util import KeyPath, PyTreeDef
 from jax.typing import DTypeLike
 from jaxtyping import Float, PyTree, Shaped
 
@@ -142,14 +142,9 @@ class Program:
         with jax.default_matmul_precision("highest"):  # which equations remember
             self.closed = jax.make_jaxpr(one_row)(list(avals), row)
             check_reversible(self.closed, moving)
-        numbered = jax.tree.unflatten(structure, list(range(len(avals))))
-        leaves_with_paths, _ = jax.tree_util.tree_flatten_with_path(numbered)
-        paths = {at: path for path, at in leaves_with_paths}
-        names = leaf_names(list(paths.values()))
-        self.names: dict[int, str] = {}
-        for at, name, moves in zip(paths, names, moving, strict=True):
-            if moves:
-                self.names[at] = name
+        paths = _paths_of(structure)
+        names = leaf_names(paths)
+        self.names = {at: names[at] for at, moves in enumerate(moving) if moves}
         found = find_uses(self.closed, {*self.names, *stated.readers.values()}, stated.masks)
         layers, self.escapes = sorted_into_layers(found, self.names, avals, stated.masks)
         if is_plain:
@@ -434,6 +429,13 @@ class Program:
             copies = 1 if use.name in self.readers else num_seeds
             total += math.prod(use.lengths) * (a + copies * z) * wide(use.dtype).itemsize
         return total + num_seeds * self._largest * wide(self.roughest).itemsize
+
+
+def _paths_of(structure: PyTreeDef) -> list[KeyPath]:
+    """Return the path of each leaf of a tree."""
+    tree = jax.tree.unflatten(structure, list(range(structure.num_leaves)))
+    leaves_with_paths, _ = jax.tree_util.tree_flatten_with_path(tree)
+    return [path for path, _ in leaves_with_paths]
 
 
 def _readers(

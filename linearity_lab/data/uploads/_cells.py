@@ -112,15 +112,8 @@ def column_of(name: str, cells: Sequence[str], lines: Sequence[int]) -> FileColu
     plain = _plain_numbers(name, cells, lines)
     if plain is not None:
         return plain
-    raws = list(dict.fromkeys(cells))
-    cleaned = list(map(str.strip, raws))
-    if not all(map(str.isascii, raws)):
-        cleaned = list(map(clean_cell, raws))
-    distinct = list(dict.fromkeys(cleaned))
-    position = dict(zip(distinct, range(len(distinct)), strict=True))
-    index_of_raw = dict(zip(raws, map(position.__getitem__, cleaned), strict=True))
-    # (n,), the position of each cell in distinct
-    indices = np.fromiter(map(index_of_raw.__getitem__, cells), np.int64, len(cells))
+    distinct, indices, merged = _distinct_texts(cells)
+    position = {text: index for index, text in enumerate(distinct)}
 
     lowered = map(str.lower, distinct)
     missing = np.fromiter(map(MISSING_TEXTS.__contains__, lowered), bool, len(distinct))
@@ -168,9 +161,28 @@ def column_of(name: str, cells: Sequence[str], lines: Sequence[int]) -> FileColu
         obstacle=obstacle[:MAX_EXAMPLE],
         obstacle_line=lines[first] if obstacle else 0,
         clash=pairs.clash,
-        merged=_merged(raws, cleaned) if len(distinct) < len(raws) else (),
+        merged=merged,
         equal=pairs.equal if kind == "number" else (),
     )
+
+
+def _distinct_texts(
+    cells: Sequence[str],
+) -> tuple[list[str], NDArray[np.int64], tuple[str, ...]]:
+    """Return (the different texts of cells, position of each cell's text, merged cells).
+
+    Texts are cleaned. Merged cells are two different ones with one text, if there are any.
+    """
+    raws = list(dict.fromkeys(cells))
+    cleaned = list(map(str.strip, raws))
+    if not all(map(str.isascii, raws)):
+        cleaned = list(map(clean_cell, raws))
+    distinct = list(dict.fromkeys(cleaned))
+    position = {text: index for index, text in enumerate(distinct)}
+    index_of_raw = dict(zip(raws, map(position.__getitem__, cleaned), strict=True))
+    indices = np.fromiter(map(index_of_raw.__getitem__, cells), np.int64, len(cells))
+    merged = _merged(raws, cleaned) if len(distinct) < len(raws) else ()
+    return distinct, indices, merged
 
 
 def _plain_numbers(name: str, cells: Sequence[str], lines: Sequence[int]) -> FileColumn | None:
