@@ -133,8 +133,8 @@ def runs(**given: Any) -> Any:
 CURVATURE: dict[str, Callable[[Any, Any, Any], Any]] = {
     "loss_hessian": lambda f, w, x: loss_hessian(f, w, x, Y).norm().value,
     "gauss_newton": lambda f, w, x: gauss_newton(f, w, x, Y).norm().value,
-    "fisher": lambda f, w, x: fisher(f, w, x).norm().value,
     "infinite_width": lambda f, w, x: infinite_width(f, w, x).ntk,
+    "fisher": lambda f, w, x: fisher(f, w, x).norm().value,
 }
 FLAT = np.ones(30, np.float32)
 QUICK: dict[str, Argument] = {
@@ -383,6 +383,7 @@ def test_other_arguments_of_every_kind(name: str) -> None:
 
 
 @pytest.mark.slow  # each compiles several programs
+@pytest.mark.sampled(14)  # all arguments pass one check
 @pytest.mark.parametrize("name", SLOW)
 def test_other_arguments_of_every_kind_slow(name: str) -> None:
     argument = SLOW[name]
@@ -391,6 +392,7 @@ def test_other_arguments_of_every_kind_slow(name: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(2)  # matrices of losses have one entrance, infinite width has another
 @pytest.mark.parametrize("name", CURVATURE)
 def test_models_of_every_kind(name: str) -> None:
     call = CURVATURE[name]
@@ -427,6 +429,8 @@ def called_rightly(name: str) -> list[np.ndarray]:
     return [np.asarray(leaf, float) for leaf in leaves if np.asarray(leaf).dtype.kind in "biuf"]
 
 
+# All functions have one wrapper, which the test of the usual settings above asks for.
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("name", TABLES)
 def test_guards_of_transfers_do_not_change_numbers(name: str) -> None:
     expected = called_rightly(name)

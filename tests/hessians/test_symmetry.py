@@ -91,8 +91,8 @@ WRONG = {
     "straight-through": straight_through,
     "reversal": reversal,
     "rescaled": rescaled,
-    "clipped slope": clipped_slope,
     "forward rule": product_of_neighbors,
+    "clipped slope": clipped_slope,
 }
 
 
@@ -166,6 +166,7 @@ def test_asymmetric_hessians_are_refused(call):
         HESSIANS[call](model(straight_through))
 
 
+@pytest.mark.sampled(3)  # backward rules of a value and of a sign, and a forward rule
 @pytest.mark.parametrize("rule", WRONG)
 def test_asymmetric_rules_are_refused(rule):
     for call in ("norm", "loss", "quadratic model"):
@@ -173,6 +174,7 @@ def test_asymmetric_rules_are_refused(rule):
             HESSIANS[call](model(WRONG[rule]))
 
 
+@pytest.mark.sampled(2)  # a value unlike its slope, and a rescaled slope
 @pytest.mark.parametrize("rule", WRONG)
 def test_first_derivatives_of_such_rules_remain(x64, rule):
     apply = model(WRONG[rule])

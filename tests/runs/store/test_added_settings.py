@@ -55,7 +55,7 @@ def migrated(tmp_path_factory):
 
 
 # Slow: a process for each class.
-@pytest.mark.sampled(14)  # one rule for all classes of settings
+@pytest.mark.sampled(8)  # one rule for all classes of settings
 @pytest.mark.slow
 @pytest.mark.parametrize("target", setting_classes())
 def test_added_setting_changes_no_digest(migrated, tmp_path, target):
