@@ -50,7 +50,7 @@ def _why_graphs(results: Results) -> dict[str, str]:
 def _early(results: Results, source: str) -> Chart:
     name, _, value = source.partition(":")
     point = next(point for point in results[name].points if point.value == int(value))
-    drawn = early_time.along_steps(point, point.runs, early_time.View.TEST_LOSS)
+    drawn = early_time.along_steps(point, point.runs, early_time.PathQuantity.TEST_LOSS)
     return replace(drawn, caption=drawn.caption[:2])
 
 
