@@ -1,5 +1,6 @@
-"""Named choices: a name, a title and a formula, such as an activation,
-a loss or an architecture.
+"""Named choices, such as an activation, a loss or an architecture.
+
+Each has a name, a title and a formula.
 """
 
 from dataclasses import dataclass

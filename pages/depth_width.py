@@ -1,5 +1,6 @@
-"""Depth and width: randomness of the tangent kernel at w₀,
-and its change in training (Hanin & Nica 2020).
+"""Depth and width: how random the tangent kernel is, and its change in training.
+
+Source: Hanin & Nica 2020.
 """
 
 from linearity_lab.dashboard.navigation import open_page

@@ -1,5 +1,6 @@
-"""Learning rates above which linearity ends (Lewkowycz et al. 2020; Zhu, Liu,
-Radhakrishnan & Belkin 2022).
+"""Learning rates above which linearity ends.
+
+Source: Lewkowycz et al. 2020; Zhu, Liu, Radhakrishnan & Belkin 2022.
 """
 
 from linearity_lab.dashboard.navigation import open_page

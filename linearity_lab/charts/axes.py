@@ -1,5 +1,6 @@
-"""Shared parts of figures: number formats, logarithmic axes with uniform labels, guides, fonts,
-legend and height.
+"""Shared parts of figures: fonts, legend, height and guides.
+
+They also format numbers, and label logarithmic axes uniformly.
 """
 
 import math

@@ -112,8 +112,9 @@ def figures_of(shown: Shown[Any, Any]) -> list[Figure]:
 
 
 def main_chart(shown: Shown[Any, Any]) -> Chart:
-    """Draw the main figure of a result with its initial options, for thumbnails,
-    notebooks and exports.
+    """Draw the main figure of a result with its initial options.
+
+    Thumbnails, notebooks and exports show it.
     """
     figures = figures_of(shown)
     main = next((each for each in figures if each.is_main), figures[0])

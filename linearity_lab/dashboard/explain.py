@@ -43,8 +43,9 @@ def formula(key: str) -> None:
 
 
 def about(page: str, chart: Chart, *, with_page: bool = False) -> None:
-    """Show how to read it (or else the words of its page), effects of finite width,
-    terms and numbers.
+    """Show how to read a figure, or else the words of its page.
+
+    Effects of finite width, terms and numbers follow.
 
     Pages show how to read a figure below it.
     """

@@ -134,8 +134,9 @@ def notebook(title: str, spec: Spec) -> str:
 
 
 def export_text(spec: Spec, result: ResultValue | None, suffix: str) -> str:
-    """Return the program (``.py``),
-    notebook (``.ipynb``) or page with the first figure (``.html``) of a run.
+    """Return the program, notebook or page with the first figure of a run.
+
+    Their endings are ``.py``, ``.ipynb`` and ``.html``.
 
     Raises:
         InvalidInput: for a program or notebook of a model whose file is not kept.

@@ -40,8 +40,9 @@ def whole_points(spec: Spec, points: Sequence[AnyPoint]) -> tuple[AnyPoint, ...]
 
 
 def drawn_once(name: str, identity: object, draw: Callable[..., T], *chosen: object) -> T:
-    """Return ``draw(*chosen)``, cached across sessions by name,
-    identity of the points or other inputs, and choices.
+    """Return ``draw(*chosen)``, cached across sessions.
+
+    Its key is the name, the identity of the points or other inputs, and the choices.
 
     The result is shared and must not be modified.
     """

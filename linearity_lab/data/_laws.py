@@ -123,8 +123,9 @@ class Kept(DatasetInfo):
 
 
 class FewDirections(Drawn):
-    """y = target(x) + s ε, ε ~ N(0, 1), with E target = 0 and E target² = 1,
-    at x ~ N(0, I_d) or uniform on {±1}^d.
+    """y = target(x) + s ε, ε ~ N(0, 1), with E target = 0 and E target² = 1.
+
+    x ~ N(0, I_d), or uniform on {±1}^d.
 
     For Gaussian inputs directions are coordinate axes, without loss of generality.
     """
@@ -229,9 +230,10 @@ class MultiIndex(FewDirections):
 
 
 class Teacher(FewDirections):
-    """Σ_j ± max(⟨u_j, x⟩, 0) of k neurons with alternating signs and u_j uniform on the sphere,
-    less its mean, over its deviation: E max(u·x, 0) max(v·x, 0) = (sin θ + (π − θ) cos θ) / 2π at
-    the angle θ (Cho & Saul 2009).
+    """Σ_j ± max(⟨u_j, x⟩, 0) of k neurons with alternating signs, standardized.
+
+    The u_j are uniform on the sphere. Mean and deviation follow from E max(u·x, 0) max(v·x, 0) =
+    (sin θ + (π − θ) cos θ) / 2π at the angle θ (Cho & Saul 2009).
     """
 
     is_within_inputs = False

@@ -62,8 +62,9 @@ class FigurePage:
 
 
 def chart_data(chart: Chart, specs: Sequence[Spec] = ()) -> JSON:
-    """Return figure (without Plotly's template),
-    words and numbers of a chart of results with these specs.
+    """Return figure, words and numbers of a chart of results with these specs.
+
+    The figure is without Plotly's template.
     """
     figure = json.loads(chart.sent.to_json())
     figure["layout"].pop("template", None)

@@ -51,8 +51,9 @@ class LossTerm(Term):
         return self.targets != "numbers"
 
     def targets_of(self, y: Any) -> Any:
-        """Return the targets of this loss from numbers,
-        one-hot or (one output) ±1 targets y of shape (n, C).
+        """Return the targets of this loss from y of shape (n, C).
+
+        y has numbers, one-hot rows, or (one output) ±1.
         """
         is_one_hot = y.shape[-1] > 1
         return 2 * y - 1 if self.targets == "plus-minus" and is_one_hot else y
@@ -97,7 +98,7 @@ LOSSES = table(
 def usual_loss(output: str) -> str:
     """Return the usual loss of an output φ.
 
-    The loss that applies φ itself, else the first one of the table.
+    It is the loss that applies φ itself, else the first one of the table.
     """
     for loss in LOSSES.values():
         if loss.applies == output:

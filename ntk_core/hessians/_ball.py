@@ -362,8 +362,10 @@ def _check_numbers(
 
 
 class Place(NamedTuple):
-    """Q, parameters, unit gradient of moving parameters (None along a path),
-    and whether Lanczos converged.
+    """Q at some parameters, with its direction.
+
+    The direction is the unit gradient of moving parameters, None along a path. ``converged`` is
+    whether Lanczos converged.
     """
 
     value: float

@@ -160,8 +160,9 @@ def lanczos_quadrature(
     num_steps: int,
     project: MatVec = lambda v: v,
 ) -> tuple[Float[Array, " steps"], Float[Array, " steps"]]:
-    """(nodes θ, weights ω), both (num_steps,), with Σ_j ω_j θ_j^k = vᵀ A^k v, v = start/‖start‖,
-    k < 2 · num_steps.
+    """Return nodes θ and weights ω of a quadrature, both (num_steps,).
+
+    Σ_j ω_j θ_j^k = vᵀ A^k v with v = start/‖start‖, for k < 2 · num_steps.
 
     Source: Golub & Meurant, Matrices, Moments and Quadrature, ch. 6.
     """

@@ -39,8 +39,9 @@ def in_float64(x: object, field: str) -> Float[np.ndarray, "..."]:
 
 
 def refuse_traced(x: object, field: str) -> None:
-    """Refuse arrays of ``jax.jit``,
-    ``jax.grad`` and ``jax.vmap`` in functions that compute on the host.
+    """Refuse traced arrays in functions that compute on the host.
+
+    ``jax.jit``, ``jax.grad`` and ``jax.vmap`` trace.
 
     Raises:
         InvalidInput: with the remedy.

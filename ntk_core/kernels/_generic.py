@@ -88,8 +88,9 @@ def generic_ntk(
     x1: Shaped[ArrayLike, "n1 ..."],
     x2: Shaped[ArrayLike, "n2 ..."] | None = None,
 ) -> Float[Array, "n1 n2 C C"]:
-    """K[i, j, a, b] = Σ_w (∂f_a(x1_i)/∂w)(∂f_b(x2_j)/∂w), shape (n1, n2, C, C),
-    from explicit Jacobians.
+    """K[i, j, a, b] = Σ_w (∂f_a(x1_i)/∂w)(∂f_b(x2_j)/∂w) from explicit Jacobians.
+
+    Its shape is (n1, n2, C, C).
 
     Stores n·C·p numbers; used for callables without layers, and as the tests' oracle.
     """

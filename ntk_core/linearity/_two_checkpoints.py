@@ -1,5 +1,6 @@
-"""Measure how linear a model is between two checkpoints, and whether several add,
-without training.
+"""Measure how linear a model is between two checkpoints, without training.
+
+It also measures whether several checkpoints add.
 """
 
 from __future__ import annotations

@@ -20,8 +20,9 @@ def _jax() -> ModuleType:
 
 @dataclass(frozen=True)
 class Function(Term):
-    """A function σ of pre-activations z of any shape, or φ from pre-outputs f to outputs,
-    both of shape (n, C).
+    """An activation σ, or an output function φ.
+
+    σ acts on pre-activations z of any shape, φ maps pre-outputs f to outputs, both of shape (n, C).
 
     Attributes:
         apply: function of an array; elementwise except softmax, which couples the C entries of a

@@ -123,8 +123,9 @@ class Flat:
 
 
 def accepted(net: Model, params: PyTree, x: PyTree, field: str = "x") -> Accepted:
-    """Validate a model (params, x) → (n, C),
-    (n,) or (n, T, C) at inputs x of shape (n, *input_shape).
+    """Validate a model at inputs x of shape (n, *input_shape).
+
+    Its outputs are (n, C), (n,) or (n, T, C).
 
     Inputs that are a tree of arrays become one array, and the model a function of it
     (``_row_trees``).

@@ -1,5 +1,6 @@
-"""Can JAX differentiate a function, once and twice? Custom rules may have a wrong structure,
-shape or type.
+"""Can JAX differentiate a function, once and twice?
+
+Custom rules may have a wrong structure, shape or type.
 
 Such rules raise errors deep inside of JAX, in whichever computation calls them first.
 Differentiating the program abstractly, without numbers, finds them before anything is compiled.

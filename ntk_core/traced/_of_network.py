@@ -40,8 +40,9 @@ def program_of_network(
 
 
 def shapes_of(leaves: Sequence[ArrayLike]) -> Shapes:
-    """Return shapes and types; those of JAX arrays are looked up,
-    which takes a tenth of the time.
+    """Return shapes and types.
+
+    Those of JAX arrays are looked up, which takes a tenth of the time.
     """
     return tuple(
         (leaf.shape, leaf.dtype)

@@ -1,5 +1,6 @@
-"""Does differentiation leave the outputs as they are? Custom derivative rules return values, too,
-and may change them.
+"""Does differentiation leave the outputs as they are?
+
+Custom derivative rules return values, too, and may change them.
 
 JAX differentiates a function with a rule at the values that the rule returns, and evaluates it
 without the rule. If the two differ, f(w) + J δ is no linear model of f, and a kernel is that

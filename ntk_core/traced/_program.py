@@ -233,8 +233,9 @@ class Program:
     def steady(
         self, leaves: Sequence[Array], row: Array, taps: Mapping[str, Array] = MappingProxyType({})
     ) -> Outputs:
-        """Return (outputs (C,) of one row, inputs of all uses) with ``taps``
-        added to z of some uses.
+        """Return (outputs (C,) of one row, inputs of all uses).
+
+        ``taps`` are added to z of some uses.
 
         Out-of-range look-ups have derivative 0 in forward mode too, as in JAX's reverse mode; JAX's
         forward mode would use the nearest row.

@@ -106,8 +106,9 @@ def _largest_gap(network: Outputs, linear: Outputs) -> float:
 def difference_against_time(
     points: Sequence[DynamicsPoint], method: str, axis: TimeAxis, kind: str = "fully-connected"
 ) -> Chart:
-    """Draw the relative mean-squared difference of network and linear model for every width,
-    output and seed.
+    """Draw the relative mean-squared difference of network and linear model.
+
+    There is a curve for every width, output and seed.
 
     Color and dash show the output; wider networks have thicker lines. A marker shows the departure,
     after which the difference stays above one percent.

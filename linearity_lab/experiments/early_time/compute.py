@@ -1,5 +1,6 @@
-"""Networks and their linear models,
-one width or input dimension at a time (Hu, Xiao, Adlam & Pennington 2020).
+"""Networks and their linear models, one width or input dimension at a time.
+
+Source: Hu, Xiao, Adlam & Pennington 2020.
 """
 
 import math

@@ -1,5 +1,6 @@
-"""Settings of networks: activations by name or as functions, output functions by name,
-checks by name.
+"""Settings of networks: activations, output functions and checks.
+
+Activations are given by name or as functions, all others by name.
 
 Pointwise functions act on pre-activations z of any shape; output functions act on the last axis of
 pre-outputs f of shape (n, C).

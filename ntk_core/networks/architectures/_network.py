@@ -126,8 +126,9 @@ class Network(abc.ABC):
 
     @with_usual_settings
     def init(self, key: Array, input_shape: Shape | int) -> NetworkParams:
-        """Draw all parameters for inputs of shape ``input_shape`` (one input,
-        without the batch axis; d for (d,)).
+        """Draw all parameters for inputs of shape ``input_shape``.
+
+        It is the shape of one input, without the batch axis; d for (d,).
 
         Under a :func:`width_mesh` each device draws its part; the numbers are the same.
 

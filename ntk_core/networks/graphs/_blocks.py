@@ -232,8 +232,9 @@ class ScaleBlock(_Block):
 
 
 class FixedPositionsBlock(_Block):
-    """aᵢ + pᵢ with pᵢ = √2 (sin ω₁i, cos ω₁i, sin ω₂i, …),
-    of mean square 1 (Vaswani et al. 2017, §3.5).
+    """aᵢ + pᵢ with pᵢ = √2 (sin ω₁i, cos ω₁i, sin ω₂i, …).
+
+    They have mean square 1 (Vaswani et al. 2017, §3.5).
     """
 
     kind: Literal["fixed-positions"] = "fixed-positions"
@@ -252,8 +253,9 @@ class FirstTokenBlock(_Block):
 
 
 class AttentionBlock(_Block):
-    """Concatenated heads: position i returns Σⱼ Aᵢⱼ vⱼ with A = softmaxⱼ(qᵢ·kⱼ / d^τ), and q, k,
-    v = W a / √fan_in.
+    """Concatenated heads: position i returns Σⱼ Aᵢⱼ vⱼ.
+
+    A = softmaxⱼ(qᵢ·kⱼ / d^τ), and q, k, v = W a / √fan_in.
 
     Queries, keys and values are three layers of H d neurons at each position; each
     head returns d numbers.

@@ -35,8 +35,9 @@ def fully_connected_graph(depth: int) -> Graph:
 
 
 def dense_graph(depth: int, drop_probability: float = 0.0) -> Graph:
-    """DenseNet: each layer, including the output,
-    reads the input and all layers below (Zhu et al., App. A).
+    """DenseNet: each layer reads the input and all layers below.
+
+    So does the output (Zhu et al., App. A).
     """
     names = _names(depth)
     edges = [
@@ -48,8 +49,9 @@ def dense_graph(depth: int, drop_probability: float = 0.0) -> Graph:
 
 
 def residual_graph(depth: int, skip_every: int = 1) -> Graph:
-    """ResNet: after the first layer,
-    every ``skip_every`` layers add the output from as many layers below.
+    """ResNet: skips of ``skip_every`` layers after the first layer.
+
+    Each adds the output from as many layers below.
     """
     names = _names(depth)
     skips = [
@@ -80,8 +82,9 @@ def few_bottleneck_neurons_graph() -> Graph:
 
 
 def bottleneck_layer_graph() -> Graph:
-    """All neurons of c have in-degree 2,
-    since they read only the two neurons of b (App. F): harmful.
+    """All neurons of c have in-degree 2, which is harmful.
+
+    They read only the two neurons of b (Zhu et al., App. F).
     """
     return Graph(
         (Group("a"), Group("b", 2), Group("c")), _edges("input a", "a b", "b c", "c output")
