@@ -147,6 +147,38 @@ def test_a_forged_run_is_named_even_with_a_matching_checksum(other, forgery):
     assert other.runs().total == 1
 
 
+def places_of_floats(data: object, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Return the path of keys and indices of every float."""
+    if isinstance(data, float):
+        return [place]
+    if not isinstance(data, dict | list):
+        return []
+    entries = data.items() if isinstance(data, dict) else enumerate(data)
+    return [inner for key, each in entries for inner in places_of_floats(each, (*place, key))]
+
+
+def with_number(place: tuple[Any, ...], text: str) -> str:
+    """Return a line with another number at a place, and a matching SHA-256."""
+    data: Any = json.loads(LINES[0])
+    del data["sha256"]
+    group = data
+    for key in place[:-1]:
+        group = group[key]
+    group[place[-1]] = 0.123456789
+    line = json.dumps(data, separators=(",", ":")).replace("0.123456789", text)
+    return f'{line[:-1]},"sha256":"{sha(line)}"}}'
+
+
+@pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", "1e400", "1e151"])
+def test_every_number_of_a_line_is_a_finite_one(text):
+    places = places_of_floats(json.loads(LINES[0]))
+    assert len(places) >= 8
+    assert read_line(with_number(("runtime_s",), "0.25")).runtime_s == 0.25
+    for place in places:
+        with pytest.raises(UnusableLine):
+            read_line(with_number(place, text))
+
+
 @pytest.mark.parametrize(
     ("forgery", "problem"),
     [
