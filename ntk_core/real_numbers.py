@@ -3,6 +3,8 @@
 import contextlib
 import math
 from collections.abc import Iterable, Mapping
+from numbers import Real
+from typing import TypeGuard
 
 import numpy as np
 
@@ -65,6 +67,20 @@ def real_number(value: object, field: str, at_least: float = -math.inf) -> float
     if array.shape or not math.isfinite(array) or array < at_least:
         raise InvalidInput(field, value if not array.shape else f"shape {array.shape}", allowed)
     return float(array)
+
+
+def is_finite_number(value: object) -> TypeGuard[float]:
+    """Whether a value is one real number that float64 contains; truth values are none.
+
+    >>> is_finite_number(2), is_finite_number(10**400), is_finite_number(math.nan)
+    (True, False, False)
+    """
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # of an integer
+        return False
 
 
 def whole_number(value: object, field: str, at_least: int) -> int:

@@ -122,7 +122,7 @@ class Optimizer:
     ) -> float | None:
         """2n / (β λ_max), times 1 + μ with momentum, above which the linear model diverges.
 
-        None for Adam.
+        None for Adam, NaN for an unknown eigenvalue.
 
         β bounds the curvature of one sample's loss in the model's outputs; for square loss
         (β = 1) the rate is sharp.
@@ -130,11 +130,9 @@ class Optimizer:
         if not self.is_linear:
             return None
         scale = curvature * largest_eigenvalue
-        return (
-            self._method.stable_factor(self.momentum) * 2 * num_samples / scale
-            if scale > 0
-            else math.inf
-        )
+        if scale <= 0:
+            return math.inf
+        return self._method.stable_factor(self.momentum) * 2 * num_samples / scale
 
     @property
     def _method(self) -> Method:

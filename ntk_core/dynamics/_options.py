@@ -15,6 +15,7 @@ from jax.typing import ArrayLike
 from ntk_core.dynamics._losses import Loss
 from ntk_core.dynamics._optimizer import Optimizer, Rate, check_rate
 from ntk_core.errors import InvalidInput
+from ntk_core.real_numbers import is_finite_number
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -61,8 +62,8 @@ class TrainOptions:
         check_whole("max_steps", self.max_steps)
         check_whole("num_records", self.num_records)
         threshold = self.loss_threshold
-        if threshold is not None and not isinstance(threshold, int | float):
-            raise InvalidInput("loss_threshold", threshold, "a number, or None")
+        if threshold is not None and not is_finite_number(threshold):
+            raise InvalidInput("loss_threshold", threshold, "a finite number, or None")
         if self.key is not None:
             _check_key(self.key)
         object.__setattr__(self, "optimizer", Optimizer.of(self.optimizer))

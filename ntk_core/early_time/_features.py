@@ -26,7 +26,7 @@ from ntk_core.networks.architectures import (
     Pointwise,
     activation_function,
 )
-from ntk_core.real_numbers import real_array, real_number, whole_number
+from ntk_core.real_numbers import is_finite_number, real_array, real_number, whole_number
 from ntk_core.usual_settings import with_usual_settings
 
 NUM_NODES = 256
@@ -161,6 +161,7 @@ class LinearFeatures:
 
     def at_rate(self, rate: float) -> LinearFeatures:
         """Return √rate · ψ: all learning rates multiplied by ``rate``."""
+        _check_rates(rate)
         root = math.sqrt(rate)
         norm0, norm1, norm2 = (root * weight for weight in self.norm)
         return LinearFeatures(root * self.inputs, root * self.constant, (norm0, norm1, norm2))
@@ -304,8 +305,8 @@ def _check_dimension(d: int, covariance_ratio: float) -> None:
 
 
 def _check_rates(*rates: float) -> None:
-    real_array(rates, "learning_rate", (len(rates),))
-    if min(rates) < 0 or not max(rates) > 0 or not math.isfinite(max(rates)):
+    are_rates = all(is_finite_number(rate) and rate >= 0 for rate in rates)
+    if not (are_rates and max(rates) > 0):
         raise InvalidInput(
             "learning_rate", rates, "finite rates, none below 0 and at least one above it"
         )

@@ -22,6 +22,7 @@ from ntk_core.hessians._range import refuse_out_of_range
 from ntk_core.hessians._requests import check_count, checked_key
 from ntk_core.kernels import moving_of
 from ntk_core.networks.architectures import Network
+from ntk_core.real_numbers import is_finite_number
 from ntk_core.traced import (
     Inputs,
     Model,
@@ -70,7 +71,7 @@ class SpectralDensity:
 
         Integrates to 1.
         """
-        if not 0 < bandwidth < math.inf:
+        if not (is_finite_number(bandwidth) and bandwidth > 0):
             raise InvalidInput("bandwidth", bandwidth, "a finite number above 0")
         distance = (np.asarray(grid)[:, None] - self.nodes.ravel()) / bandwidth
         peaks = np.exp(-(distance**2) / 2) / (bandwidth * math.sqrt(2 * math.pi))

@@ -34,10 +34,11 @@ from ntk_core.hessians._operator import (
     refuse_asymmetric_output,
 )
 from ntk_core.hessians._range import decimal_beyond, refuse_out_of_range
-from ntk_core.hessians._requests import check_count, checked_key, is_finite_number
+from ntk_core.hessians._requests import check_count, checked_key
 from ntk_core.hessians._space import dimension_in
 from ntk_core.markup import table
 from ntk_core.networks.architectures import Network
+from ntk_core.real_numbers import is_finite_number
 from ntk_core.traced import (
     Inputs,
     Model,

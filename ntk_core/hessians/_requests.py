@@ -1,8 +1,7 @@
 """Validation of numbers and random keys that requests for Hessians contain."""
 
-import math
 from collections.abc import Sequence
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import jax
@@ -11,6 +10,7 @@ import numpy as np
 from jax import Array
 
 from ntk_core.errors import InvalidInput, kind_of
+from ntk_core.real_numbers import is_finite_number
 
 
 def check_count(field: str, given: Any, least: int) -> None:
@@ -53,7 +53,3 @@ def checked_key(key: object) -> Array:
 
 def is_integer(given: Any) -> bool:
     return isinstance(given, Integral) and not isinstance(given, bool)
-
-
-def is_finite_number(given: Any) -> bool:
-    return not isinstance(given, bool) and isinstance(given, Real) and math.isfinite(given)

@@ -11,6 +11,7 @@ from jax import Array
 from jaxtyping import PyTree, Shaped
 
 from ntk_core.errors import InvalidInput
+from ntk_core.real_numbers import is_finite_number
 
 BlockViews = TypeVar("BlockViews")  # of a block of rows, a tree of arrays
 Kernels = TypeVar("Kernels")  # a tree of them
@@ -18,9 +19,7 @@ Kernels = TypeVar("Kernels")  # a tree of them
 
 def checked_limit(memory_limit: float | None) -> None:
     """Refuse an invalid memory limit."""
-    if memory_limit is not None and not (
-        isinstance(memory_limit, int | float) and memory_limit > 0
-    ):
+    if memory_limit is not None and not (is_finite_number(memory_limit) and memory_limit > 0):
         raise InvalidInput("memory_limit", memory_limit, "a number of bytes above 0, or None")
 
 

@@ -27,6 +27,7 @@ from ntk_core.kernels._limit_draws import NUM_MEANS
 from ntk_core.kernels._limit_moments import Moments, NeedsAllPairs, NeedsDraws
 from ntk_core.kernels._limit_program import Interpreter, Scale
 from ntk_core.kernels._limit_values import Known, Value, Weight
+from ntk_core.real_numbers import is_finite_number
 from ntk_core.traced import (
     Inputs,
     Model,
@@ -349,8 +350,7 @@ def _matches(name: str, pattern: str) -> bool:
 
 
 def _check_statement(pattern: str, std: float, names: list[str]) -> None:
-    is_number = isinstance(std, int | float | np.floating) and not isinstance(std, bool)
-    if not (is_number and 0 <= float(std) < math.inf):
+    if not (is_finite_number(std) and std >= 0):
         raise InvalidInput("weight_std", f"{std!r} for {pattern}", "a finite number, at least 0")
     if not any(_matches(name, pattern) for name in names):
         nearest = next(iter(get_close_matches(pattern, names, 1, cutoff=0.3)), None)

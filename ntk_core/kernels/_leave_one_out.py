@@ -10,7 +10,7 @@ from scipy.linalg import cho_solve
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels._arrays import in_float64, real_array
 from ntk_core.kernels._outputs import as_matrix
-from ntk_core.kernels._regression import factorized
+from ntk_core.kernels._regression import check_ridge, factorized
 from ntk_core.traced import accepted_targets
 from ntk_core.usual_settings import with_usual_settings
 
@@ -75,8 +75,7 @@ def leave_one_out(
 
     Source: Allen 1974 (PRESS); Rasmussen & Williams 2006, §5.4.2; docs/math/leave-one-out.md.
     """
-    if not (isinstance(ridge, int | float | np.number) and ridge >= 0):
-        raise InvalidInput("ridge", ridge, "a number from 0 on")
+    check_ridge(ridge)
     is_block = np.ndim(real_array(kernel, "kernel")) == 4
     kernel = in_float64(kernel, "kernel")
     cross = in_float64(cross, "cross")

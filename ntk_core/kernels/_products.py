@@ -19,9 +19,10 @@ from ntk_core.kernels._blocks import checked_limit, even_size, rows_within
 from ntk_core.kernels._empirical import rows_of
 from ntk_core.kernels._generic import as_function, as_it_is, moving_of
 from ntk_core.kernels._outputs import unchecked_diagonal
-from ntk_core.kernels._regression import JITTER
+from ntk_core.kernels._regression import JITTER, check_ridge
 from ntk_core.kernels._scaled_outputs import DIGITS, SMALL_ENTRY, scaled_model
 from ntk_core.networks.architectures import Network
+from ntk_core.real_numbers import is_finite_number
 from ntk_core.traced import (
     Inputs,
     Model,
@@ -259,9 +260,13 @@ class KernelOperator:
             tolerance: stop once both residuals are at most this share of their Ritz values.
             seed: of the random start.
 
+        Raises:
+            InvalidInput: for a tolerance outside of [0, 1).
+
         Source: Golub & Van Loan, Matrix Computations (4th ed.), §10.1–10.3.
         """
         refuse_traced((self._params, self._rows), "x")
+        _check_tolerance(tolerance)
         steps = min(max_products, self.shape[0])
         dtype = np.dtype(jnp.promote_types(self._dtype, jnp.float32))  # a basis of 16 bits is none
         basis = np.empty((steps, self.shape[0]), dtype)
@@ -307,12 +312,12 @@ class KernelOperator:
         grows as √(λ_max / s).
 
         Raises:
-            InvalidInput: for a ridge below 0.
+            InvalidInput: for a ridge below 0, or a tolerance outside of [0, 1).
 
         Source: Hestenes & Stiefel 1952; Jacot, Gabriel & Hongler 2018, §5.
         """
-        if not ridge >= 0:
-            raise InvalidInput("ridge", ridge, "a number from 0 on")
+        check_ridge(ridge)
+        _check_tolerance(tolerance)
         y = np.asarray(
             accepted_targets(targets, self._num_samples, self.num_outputs, "targets"), np.float64
         ).ravel()
@@ -382,6 +387,11 @@ def _product(
         return jax.lax.map(
             lambda x: derivative_along(lambda w: outputs(w, x), moving)(direction), others
         )
+
+
+def _check_tolerance(tolerance: object) -> None:
+    if not (is_finite_number(tolerance) and 0 <= tolerance < 1):
+        raise InvalidInput("tolerance", tolerance, "a number from 0 to below 1")
 
 
 def num_moving(net: Model, params: PyTree) -> int:

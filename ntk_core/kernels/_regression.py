@@ -10,6 +10,7 @@ from scipy.linalg import cho_solve, lapack, solve_triangular
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels._arrays import in_float64, real_array
 from ntk_core.kernels._outputs import as_matrix
+from ntk_core.real_numbers import is_finite_number
 from ntk_core.traced import accepted_targets
 from ntk_core.usual_settings import with_usual_settings
 
@@ -82,8 +83,7 @@ def kernel_regression(
     """
     if np.ndim(real_array(kernel, "kernel")) == 4:
         return _over_outputs(kernel, targets, cross, ridge, prior)
-    if not (isinstance(ridge, int | float | np.number) and ridge >= 0):
-        raise InvalidInput("ridge", ridge, "a number from 0 on")
+    check_ridge(ridge)
     kernel = in_float64(kernel, "kernel")
     cross = in_float64(cross, "cross")
     targets = in_float64(targets, "targets")
@@ -137,6 +137,12 @@ def factorized(kernel: np.ndarray, ridge: float, scale: float) -> tuple[np.ndarr
     reciprocal, _ = lapack.dpocon(factor, norm, uplo="L")
     condition = 1 / reciprocal if reciprocal else math.inf
     return factor, jitter, condition
+
+
+def check_ridge(ridge: object) -> None:
+    """Refuse anything but a finite number from 0 on."""
+    if not (is_finite_number(ridge) and ridge >= 0):
+        raise InvalidInput("ridge", ridge, "a finite number from 0 on")
 
 
 def _over_outputs(

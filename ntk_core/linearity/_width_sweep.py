@@ -1,6 +1,5 @@
 """Kernel change and Hessian norm of custom models against width: the figures of the papers."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -23,6 +22,7 @@ from ntk_core.linearity._contract import OwnModel, checked_own_model
 from ntk_core.markup import paragraph, table
 from ntk_core.networks.keys import initial_key
 from ntk_core.progress import Progress
+from ntk_core.real_numbers import is_finite_number
 from ntk_core.traced import (
     Apply,
     Inputs,
@@ -191,10 +191,7 @@ def sweep_widths(
             output_index,
             f"0 to {targets.shape[1] - 1}, one of the outputs, or -1 for the last",
         )
-    if learning_rate != "auto" and not (
-        isinstance(learning_rate, int | float) and 0 < learning_rate < math.inf
-    ):
-        raise InvalidInput("learning_rate", learning_rate, "auto, or a number above 0")
+    _check_rate(learning_rate)
     runs: list[OwnRun] = []
     for width in chosen:
         runs += runs_at(
@@ -256,6 +253,7 @@ def runs_at(
 ) -> list[OwnRun]:
     """Return the runs of one width; arguments as in :func:`sweep_widths`."""
     progress = progress or Progress()
+    _check_rate(learning_rate)
     inputs, targets = _checked_data(x, y, loss)
     options = dynamics.TrainOptions(
         learning_rate=learning_rate,
@@ -284,6 +282,11 @@ def runs_at(
         if report is not None:
             report(run)
     return runs
+
+
+def _check_rate(rate: object) -> None:
+    if rate != "auto" and not (is_finite_number(rate) and rate > 0):
+        raise InvalidInput("learning_rate", rate, "auto, or a finite number above 0")
 
 
 def _mean_norm(

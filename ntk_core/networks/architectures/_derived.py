@@ -19,6 +19,7 @@ from ntk_core.networks.architectures._network import (
     accepted_network,
     check_params,
 )
+from ntk_core.real_numbers import is_finite_number
 from ntk_core.usual_settings import with_usual_settings
 
 COPY = "copy."
@@ -85,7 +86,7 @@ class ScaledNetwork(Derived):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not (math.isfinite(self.scale) and self.scale > 0):
+        if not (is_finite_number(self.scale) and self.scale > 0):
             raise InvalidInput("scale", self.scale, "a finite number above 0")
 
     def body(self, call: Call, x: Array) -> Array:

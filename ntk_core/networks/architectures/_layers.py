@@ -17,6 +17,7 @@ from jaxtyping import Float, Shaped
 from ntk_core.errors import InvalidInput, check_choice
 from ntk_core.networks.architectures._activations import check_drop_probability
 from ntk_core.networks.choices import PARAMETERIZATIONS
+from ntk_core.real_numbers import is_finite_number
 
 Params = dict[str, Array]
 Number = Array | float
@@ -57,9 +58,9 @@ class Scaling:
 
     def __post_init__(self) -> None:
         check_choice("parameterization", self.kind, PARAMETERIZATIONS)
-        if not (math.isfinite(self.gain) and self.gain > 0):
+        if not (is_finite_number(self.gain) and self.gain > 0):
             raise InvalidInput("gain", self.gain, "a finite number above 0")
-        if not (math.isfinite(self.bias_std) and self.bias_std >= 0):
+        if not (is_finite_number(self.bias_std) and self.bias_std >= 0):
             raise InvalidInput("bias_std", self.bias_std, "a finite number, at least 0")
 
     def weight(self, fan_in: Number) -> tuple[Number, Number]:
