@@ -57,7 +57,7 @@ from ntk_core.networks.architectures import ScaledNetwork
 from tests.test_all_arguments import PACKAGES, of_width
 from tests.test_wrong_kinds import NET, NET_PARAMS, PARAMS, K, X, Y, plain, two_layers
 
-NO_NUMBERS: dict[str, float] = {
+NO_NUMBERS: dict[str, Any] = {
     "NaN": math.nan,
     "infinity": math.inf,
     "minus infinity": -math.inf,

@@ -5,7 +5,14 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args, get_origin
 
 import pydantic
-from pydantic import AfterValidator, BeforeValidator, Field, model_serializer, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from ntk_core.errors import InvalidInput
 from ntk_core.markup import shown_parts
@@ -59,6 +66,12 @@ class SpecPart(pydantic.BaseModel):
         for info in cls.model_fields.values():
             if info.description is not None:
                 info.description = " ".join(info.description.split())
+
+    @field_validator("*", mode="after")
+    @classmethod
+    def _without_sign_of_zero(cls, value: object) -> object:
+        """Replace -0.0 by 0.0, so that equal settings have equal digests."""
+        return 0.0 if isinstance(value, float) and value == 0 else value
 
     @model_validator(mode="after")
     def _only_relevant(self) -> Self:
