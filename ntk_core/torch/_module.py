@@ -65,6 +65,7 @@ def from_torch(
         example: inputs (n, *input_shape), at least one row. On it, outputs are compared
             with PyTorch's, and so is the gradient of a random mixture of the outputs,
             parameter by parameter. The same follows at random parameters and inputs.
+            Elsewhere, equal numbers in ``topk`` or ``sort`` may have slopes in another order.
 
     Returns:
         ``(apply, params)``: a JAX function and its parameters by name.

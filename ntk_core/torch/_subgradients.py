@@ -7,7 +7,8 @@ PyTorch's, value and derivative.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -74,6 +75,95 @@ def smallest(
     return _selected(x, jnp.argmin(x, dim, keepdims=True), dim, keepdim)
 
 
+def running_largest(x: Array, dim: int) -> tuple[Array, Array]:
+    """Return running maxima and their indices; the last of equal numbers has the slope."""
+    return _running(x, dim, jax.lax.cummax)
+
+
+def running_smallest(x: Array, dim: int) -> tuple[Array, Array]:
+    """Return running minima and their indices; the last of equal numbers has the slope."""
+    return _running(x, dim, jax.lax.cummin)
+
+
+def _running(x: Array, dim: int, running: Callable[..., Array]) -> tuple[Array, Array]:
+    if not x.ndim:
+        return x, jnp.zeros((), int)
+    dim %= x.ndim
+    places = jax.lax.broadcasted_iota(int, x.shape, dim)
+    is_reached = x == running(x, dim)
+    index = jax.lax.cummax(jnp.where(is_reached, places, 0), dim)
+    return jnp.take_along_axis(x, index, dim), index
+
+
+def vector_norm(
+    x: Array,
+    ord: float | str = 2,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    dtype: object = None,
+) -> Array:
+    """Return (Σ |x|^p)^(1/p) along axes; its slopes are 0 where it, or the entry, is 0."""
+    power = 2.0 if ord == "fro" else float(ord)
+    axes = tuple(range(x.ndim)) if dim is None or dim == [] else dim
+    axes = (axes,) if isinstance(axes, int) else tuple(axes)
+    sizes = absolute(x)
+    if power == 0:
+        found = jnp.sum(x != 0, axes, keepdims=keepdim).astype(x.dtype)
+    elif abs(power) == math.inf:  # equal entries share the slope
+        extreme = jnp.max if power > 0 else jnp.min
+        found = extreme(sizes, axes, keepdims=keepdim)
+    elif power == 1:
+        found = jnp.sum(sizes, axes, keepdims=keepdim)
+    else:
+        total = jnp.sum(_nonzero_power(sizes, power), axes, keepdims=keepdim)
+        found = _nonzero_power(total, 1 / power)
+    return found
+
+
+def _nonzero_power(x: Array, power: float) -> Array:
+    """Return x^p of numbers from 0 on; value and slope are 0 at 0 if p is above 0."""
+    is_zero = x == 0
+    positive = jnp.where(is_zero, 1, x)
+    return jnp.where(is_zero, 0.0 if power > 0 else math.inf, positive**power).astype(x.dtype)
+
+
+def deviation(
+    x: Array,
+    dim: int | Sequence[int] | bool | None = None,
+    *args: object,
+    correction: float | None = None,
+    keepdim: bool = False,
+) -> Array:
+    """Return the standard deviation along axes; its slopes are 0 for equal numbers."""
+    axes = None if dim is None or dim == [] else (dim if isinstance(dim, int) else tuple(dim))
+    removed = 1 if correction is None else correction
+    return _nonzero_power(jnp.var(x, axes, correction=removed, keepdims=keepdim), 0.5)
+
+
+def angle_of(y: Array, x: Array) -> Array:
+    """Return the angle of (x, y); the slope is 0 at the origin."""
+    is_origin = (y == 0) & (x == 0)
+    at_origin = jax.lax.stop_gradient(jnp.arctan2(y, x))
+    return jnp.where(is_origin, at_origin, jnp.arctan2(y, jnp.where(is_origin, 1, x)))
+
+
+def bessel(x: Array) -> Array:
+    """Return I₀(x); the slope is 0 at 0."""
+    return jnp.where(x == 0, 1 + 0 * x, jax.scipy.special.i0(jnp.where(x == 0, 1, x)))
+
+
+def with_sign_of(x: Array, y: ArrayLike) -> Array:
+    """Return |x| with the sign of y; the slope is 0 at 0."""
+    found = jnp.copysign(x, y)
+    return jnp.where(x == 0, jax.lax.stop_gradient(found), found)
+
+
+def logit(x: Array, eps: float | None = None) -> Array:
+    """Return log x / (1 − x) of x between ε and 1 − ε; the slope at both is that of the inside."""
+    inside = x if eps is None else clamp(x, eps, 1 - eps)
+    return jnp.log(inside / (1 - inside))
+
+
 def _whole(value: Array, dim: int | None) -> Array | tuple[Array, Array]:
     return value if dim is None else (value, jnp.zeros((), int))
 
@@ -96,6 +186,15 @@ PYTORCHS: Mapping[str, Callable[..., Array | tuple[Array, Array]]] = {
     "aten::abs": absolute,
     "aten::log_sigmoid": log_sigmoid,
     "aten::log_sigmoid_forward": lambda x: (log_sigmoid(x), jnp.zeros((0,), x.dtype)),
+    "aten::cummax": running_largest,
+    "aten::cummin": running_smallest,
+    "aten::linalg_vector_norm": vector_norm,
+    "aten::std": deviation,
+    "aten::atan2": angle_of,
+    "aten::i0": bessel,
+    "aten::special_i0": bessel,
+    "aten::copysign": with_sign_of,
+    "aten::logit": logit,
     "aten::max": largest,
     "aten::min": smallest,
 }

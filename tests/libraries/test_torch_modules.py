@@ -342,6 +342,17 @@ KINKED = {
     "largest": lambda z: torch.stack(
         [z.max(1)[0], z.max(1, keepdim=True)[0][:, 0], z.min(1)[0]], 1
     ),
+    "running maximum": lambda z: z.cummax(1)[0],
+    "running minimum": lambda z: z.cummin(1)[0],
+    "norm": lambda z: torch.stack([z.norm(dim=1), z.norm(p=1, dim=1), z.norm(p=3, dim=1)], 1),
+    "largest entry": lambda z: z.norm(p=float("inf"), dim=1, keepdim=True) + z,
+    "norm of all": lambda z: z + z.norm(),
+    "unit vector": lambda z: nn.functional.normalize(z, eps=1e-3),
+    "standard deviation": lambda z: z + z.std(1, keepdim=True),
+    "angle": lambda z: torch.atan2(z, z.flip(1)),
+    "bessel": torch.special.i0,
+    "sign of another": lambda z: torch.copysign(z, z.flip(1)),
+    "logit": lambda z: torch.logit(z / 10 + 0.5, eps=0.2),
     "largest of all": lambda z: z + z.max(),
     "elementwise maximum": lambda z: torch.max(z, z.flip(1)),
 }
@@ -359,6 +370,12 @@ def test_subgradients_are_pytorchs(name):
             (gradient,) = torch.autograd.grad(output, module.bias, retain_graph=True)
             expected.append(gradient)
         np.testing.assert_allclose(slope, np.stack(expected), rtol=1e-5, atol=1e-6)
+
+
+def test_ties_of_topk_in_the_example_are_refused():
+    """PyTorch states no order of equal numbers, so their slopes may differ."""
+    with pytest.raises(InvalidInput, match="a gradient that differs from PyTorch's"):
+        from_torch(Kinked(lambda z: z.topk(2, 1)[0]), KINKS)
 
 
 class Bag(nn.Module):
