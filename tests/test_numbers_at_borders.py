@@ -169,6 +169,7 @@ CALLS: dict[str, Callable[[Any], object]] = {
 }
 
 
+@pytest.mark.first_cases(20)
 @pytest.mark.parametrize("name", CALLS)
 def test_numbers_of_a_call_are_numbers(name: str) -> None:
     found = {}
