@@ -8,7 +8,7 @@ import sys
 import time
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from multiprocessing import Pipe, spawn
+from multiprocessing import Pipe
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -23,12 +23,6 @@ from tests.jobs.conftest import ended, eventually, has_a_point, worker_pid
 
 ROOT = Path(__file__).resolve().parents[2]
 posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
-
-
-def test_processes_of_others_keep_their_start_script():
-    """Workers leave it out: ``test_children_do_not_execute_the_start_script``."""
-    prepared = spawn.get_preparation_data("Process-1")
-    assert {"init_main_from_name", "init_main_from_path"} & set(prepared)
 
 
 @pytest.mark.slow  # starts workers
@@ -121,8 +115,11 @@ def test_workers_die_with_a_killed_server(tmp_path):
     assert psutil.wait_procs(workers, timeout=20)[1] == []
 
 
-def test_children_do_not_execute_the_start_script(tmp_path):
-    """``multiprocessing`` would: Streamlit's ``__main__`` is the script of the page."""
+def test_workers_alone_leave_out_the_start_script(tmp_path):
+    """``multiprocessing`` would execute it: Streamlit's ``__main__`` is the script of the page.
+
+    In a script of its own, since test processes have no start script.
+    """
     script = tmp_path / "start.py"
     script.write_text(
         "import pathlib, sys\n"
@@ -134,6 +131,9 @@ def test_children_do_not_execute_the_start_script(tmp_path):
         "    child = _process._NamedContext('pool').Process(target=print, args=('child',))\n"
         "    child.start(); child.join()\n"
         "    assert child.exitcode == 0 and sys.modules['__main__'].seen is seen\n"
+        "    from multiprocessing import spawn\n"
+        "    others = spawn.get_preparation_data('Process-1')\n"
+        "    assert others['init_main_from_path'] == sys.argv[0]\n"
     )
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
     assert done.stdout == "child\n"
