@@ -1,10 +1,11 @@
 """Pictures of every preset or page in Chromium, with the words beside each figure.
 
 ``python -m benchmarks.pictures presets FOLDER [NAME…]`` and ``… pages FOLDER [NAME…]`` write PNG
-files; of presets also ``words.txt``. ``… tabs FOLDER [NAME…]`` writes every tab of pages or presets
-at full height. ``… runs FOLDER [NAME…]`` presses Run on them and writes sheets: before, while and
-after the run, in light, dark and on a phone. ``LINEARITY_LAB_URL`` names a running server; by
-default a fresh one is started.
+files; of presets also ``words.txt``. ``… tour docs/images`` writes those of docs/tour.md.
+``… tabs FOLDER [NAME…]`` writes every tab of pages or presets at full height.
+``… runs FOLDER [NAME…]`` presses Run on them and writes sheets: before, while and after the run, in
+light, dark and on a phone. ``LINEARITY_LAB_URL`` names a running server; by default a fresh one is
+started.
 """
 
 import argparse
@@ -86,6 +87,26 @@ def pages(browser: Browser, url: str, folder: Path, names: Sequence[str]) -> Non
                 page = open_view(browser, f"{url}/{entry.name}", entry.name, screen, theme)
                 page.screenshot(path=folder / f"{entry.name}-{screen}-{theme}.png")
                 page.context.close()
+
+
+# Pictures of docs/tour.md → page with its settings, and theme.
+TOUR: Mapping[str, tuple[str, Theme]] = {
+    "kernel_change_light.png": ("kernel_change?preset=liu-fig1-left", "light"),
+    "kernel_change_dark.png": ("kernel_change?preset=liu-fig1-left", "dark"),
+    "hessian_light.png": ("hessian?preset=liu-table1", "light"),
+    "lecture_light.png": ("lecture?step=nonlinear-output", "light"),
+    "architectures_light.png": ("architectures?preset=bottleneck", "light"),
+}
+
+
+def tour(browser: Browser, url: str, folder: Path, names: Sequence[str]) -> None:
+    """Write the pictures of docs/tour.md."""
+    for file, (address, theme) in TOUR.items():
+        if names and file not in names:
+            continue
+        page = open_view(browser, f"{url}/{address}", address.partition("?")[0], theme=theme)
+        page.screenshot(path=folder / file)
+        page.context.close()
 
 
 VIEWS: Mapping[str, tuple[Screen, Theme]] = {
@@ -200,7 +221,7 @@ def server() -> Iterator[str]:
         yield f"http://{app.address}"
 
 
-DRAW = {"presets": presets, "pages": pages, "runs": runs, "tabs": tabs}
+DRAW = {"presets": presets, "pages": pages, "tour": tour, "runs": runs, "tabs": tabs}
 
 
 def main() -> None:
