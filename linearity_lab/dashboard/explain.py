@@ -80,19 +80,26 @@ def about(page: str, chart: Chart, *, with_page: bool = False) -> None:
 def things_to_try(page: str) -> None:
     """Show links that change settings of this page or open the next one.
 
-    Short runs start immediately.
+    The open figure is not among them. Short runs start immediately.
     """
-    if links := try_links(page):
-        st.markdown("**Try**")
-        for number, link in enumerate(links):
-            # Not links: inside a fragment, Streamlit drops the query of links to the same page.
-            if st.button(
-                link.label,
-                key=f"{page}.try.{number}",
-                type="tertiary",
-                icon=":material/arrow_forward:",
-            ):
-                open_and_run(link.page, link.query)
+    shown = st.query_params.to_dict().items()
+    links = {}
+    for number, link in enumerate(try_links(page)):
+        is_open = link.page == page and link.query.items() <= shown
+        if not is_open:
+            links[number] = link
+    if not links:
+        return
+    st.markdown("**Try**")
+    for number, link in links.items():
+        # Not links: inside a fragment, Streamlit drops the query of links to the same page.
+        if st.button(
+            link.label,
+            key=f"{page}.try.{number}",
+            type="tertiary",
+            icon=":material/arrow_forward:",
+        ):
+            open_and_run(link.page, link.query)
 
 
 def open_and_run(page: str, query: Mapping[str, str]) -> None:

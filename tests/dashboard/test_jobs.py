@@ -143,6 +143,14 @@ def test_links_show_stored_or_short_runs_with_valid_settings():
         assert gallery_result_of(spec) or estimate(spec).seconds <= SHORT_S, label
 
 
+def test_the_open_figure_is_not_suggested():
+    app = open_page("learning_rate", opened=False)
+    app.query_params = {"preset": "edge-of-stability"}
+    labels = [button.label for button in checked(app.run()).button]
+    assert "One catapult, step by step" in labels
+    assert "How narrow for the edge of stability?" not in labels
+
+
 def test_a_short_run_begins_at_once_and_only_once(jobs):
     """A suggestion to try starts its run, unless the gallery has it or it is long."""
 
