@@ -2,11 +2,14 @@
 and refusals.
 """
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
 from linearity_lab.charts.figure import Shown
+from linearity_lab.experiments.attribution import page
 from linearity_lab.experiments.attribution.compute import rank_correlation
 from linearity_lab.experiments.attribution.figures import (
     EVERY_POINT,
@@ -143,3 +146,15 @@ def test_a_chosen_point_is_shown_with_its_place(result):
     )
     (heatmap,) = training_point(image, run, run.before, 0).figure.data
     np.testing.assert_array_equal(heatmap.z, [[0, 1, 2], [3, 4, 5]])
+
+
+def test_click_on_a_mark_chooses_its_training_point(monkeypatch, result):
+    """The customdata of a mark begins with its training point; a cleared click keeps the choice."""
+    state: dict = {}
+    monkeypatch.setattr(page, "st", SimpleNamespace(session_state=state))
+    (chart,) = changes(Shown(result.spec, result.points), "A", "linear", 8, "before", EVERY_POINT)
+    mark = chart.figure.data[1].customdata[-1]
+    for points in ([{"customdata": mark}], []):
+        state["attribution.changes"] = SimpleNamespace(selection=SimpleNamespace(points=points))
+        page.choose_clicked()
+    assert state["attribution.point"] == mark[0] != EVERY_POINT
