@@ -22,7 +22,7 @@ from tests.claims.readings import Measured, Reading
 
 CONFIRMED = Path(__file__).with_name("confirmed.json")
 MEASURED = TOP / "linearity_lab" / "experiments" / "measured.toml"
-# A range describes the runs made: fewer fresh seeds than these confirm nothing.
+# A range describes the runs made: fewer fresh seeds than these confirm nothing, nor do fewer runs.
 LEAST_SEEDS = 8
 Verdict = Literal[
     "confirmed",
@@ -154,9 +154,10 @@ def verdict(
     """Judge by the whole intervals of both groups of runs.
 
     Confirmed: both lie in the expected interval, and that of the fresh runs is at most half as
-    wide. Few runs: a range of fewer than ``LEAST_SEEDS`` fresh seeds, although it is inside.
-    Identity: inside, and true by construction. With a caveat: both lie in the expected interval or
-    in that of the caveat. Not seen: one lies outside of both, or a range has a run outside.
+    wide. Few runs: they are inside, but the second is an interval of fewer than ``LEAST_SEEDS``
+    fresh runs, or a range of fewer seeds. Identity: inside, and true by construction. With a
+    caveat: both lie in the expected interval or in that of the caveat. Not seen: one lies outside
+    of both, or a range has a run outside.
     Otherwise the runs do not resolve it.
     """
     if confirmation is None:
@@ -166,9 +167,10 @@ def verdict(
     if are_inside and claim.identity:
         return "identity"
     if are_inside and not confirmation.is_wide(claim.expected):
-        is_range = confirmation.kind == "range"
-        has_few = min(fresh_seeds, confirmation.count) < LEAST_SEEDS
-        return "few runs" if is_range and has_few else "confirmed"
+        num_trials = confirmation.count
+        if confirmation.kind == "range":
+            num_trials = min(fresh_seeds, num_trials)
+        return "few runs" if num_trials < LEAST_SEEDS else "confirmed"
     allowed = [claim.expected, *([claim.caveat_interval] if claim.caveat_interval else [])]
     if all(any(_within(each, bounds) for bounds in allowed) for each in both):
         return "holds with a caveat"

@@ -174,8 +174,8 @@ PARTS: dict[str, dict[str, Any]] = {
 }
 # More seeds, n from the width alone, for 0.85 of half the expected one by n^(-1/2); with one end 4
 # times as many, or 8.
-# Where the first batch has fewer than 8 seeds and a sentence speaks of every run, the
-# further ones make them 8.
+# Where the first batch has fewer than 8 runs of a sentence, or fewer than 8 seeds and it speaks of
+# every run, the further ones make them 8.
 FURTHER: dict[str, dict[str, int | list[str]]] = {
     "adapter-rank": {"num_seeds": 4, "num_trained": 4},
     "adapter-width": {"num_seeds": 12},
@@ -184,6 +184,7 @@ FURTHER: dict[str, dict[str, int | list[str]]] = {
     "assembly": {"num_seeds": 3},
     "attention-head-dim": {"num_seeds": 52},
     "attention-heads": {"num_seeds": 4, "num_trained": 4},
+    "attention-length": {"num_seeds": 6, "num_trained": 6},
     "beyond-gradient-descent": {"num_seeds": 4},
     "convolution": {"num_seeds": 33},
     "depth-width": {"num_seeds": 12},
@@ -204,6 +205,7 @@ FURTHER: dict[str, dict[str, int | list[str]]] = {
     "liu-fig2": {"num_seeds": 12},
     "liu-lazy": {"num_seeds": 14},
     "liu-mixed": {"num_seeds": 24},
+    "liu-resnet": {"num_seeds": 5},
     "liu-section5": {"num_seeds": 6},
     "liu-theorem31": {"num_seeds": 18},
     "liu-theorem41": {"num_seeds": 420},
@@ -213,6 +215,7 @@ FURTHER: dict[str, dict[str, int | list[str]]] = {
     "transformer-width": {"num_seeds": 4},
     "zhu-bottleneck-neurons": {"num_seeds": 36},
     "zhu-fig2 from 2000": {"num_seeds": 8},
+    "zhu-preactivations": {"num_seeds": 5},
 }
 DRAWN = {
     "gaussian",

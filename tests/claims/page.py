@@ -29,7 +29,7 @@ A claim has a sentence, a measure and an interval. It is *set* on the runs of th
 - **confirmed**: both measured intervals are inside the expected one, and the second is at most half as wide.
 - **identity**: true by construction, and so in every run; it tests the program, and is not counted as confirmed.
 - **holds with a caveat**: both are inside it or inside the interval of the caveat.
-- **few runs**: both ranges are inside, but the second describes fewer than {least_seeds} seeds (“one run”, “3 seeds”).
+- **few runs**: both are inside, but the second is of fewer than {least_seeds} runs, or a range of fewer seeds (“one run”, “3 seeds”).
 - **not resolved**: one of them extends beyond it, or has too few runs for an interval.
 - **not seen**: one of them is outside.
 - **not confirmed yet**: the fresh runs have not been computed.
@@ -118,6 +118,8 @@ def _verdict(each: Judged) -> str:
         return each.verdict
     if each.confirmation.count == 1:
         return "one run"
+    if each.confirmation.kind != "range":
+        return num_runs(each.confirmation.count)
     seeds = min(each.fresh_seeds, each.confirmation.count)
     return "one seed" if seeds == 1 else f"{seeds} seeds"
 

@@ -194,6 +194,13 @@ def test_a_range_of_few_seeds_confirms_nothing(identity, seeds, expected):
     assert LEAST_SEEDS == 8
 
 
+@pytest.mark.parametrize(("runs", "expected"), [(8, "confirmed"), (7, "few runs")])
+def test_an_interval_of_few_runs_confirms_nothing(runs, expected):
+    claim = SimpleNamespace(expected=(0.0, 1.0), caveat_interval=None, identity=False)
+    inside = Measured(0.5, 0.4, 0.6, runs, "95% interval")
+    assert verdict(claim, inside, inside, 3) == expected
+
+
 def test_a_measurement_is_quoted_with_its_interval():
     ratio = Measured(0.26, 0.25, 0.28, 28, "95% interval")
     assert Measured(-0.4, -0.43, -0.37, 9, "95% interval").words == "−0.4 ± 0.03 (9 runs)"
