@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from linearity_lab.dashboard.gallery import gallery_result
@@ -94,3 +97,25 @@ def test_sizes_compared_in_the_lecture_differ_as_it_says():
         mean([run.sup_change for run in large.runs]).value
         > mean([run.sup_change for run in small.runs]).value
     )
+
+
+RICHNESS = (Path(__file__).parents[2] / "docs/math/richness.md").read_text(encoding="utf-8")
+OF_THE_SCRIPT = 4  # seeds, 3 to 5
+
+
+@pytest.mark.parametrize(("written", "rho"), [("0", 0.0), ("1/4", 0.25), ("1/2", 0.5)])
+def test_table_of_the_rich_kernel_is_that_of_the_gallery(written, rho):
+    """Means and standard errors as the page rounds them; the script's within 10% and two errors."""
+    (row,) = re.findall(rf"^\| ρ = {written} \| (.+) \| (.+) \| (.+) \|$", RICHNESS, re.MULTILINE)
+    script, means, errors = (np.array(cell.split(" / "), float) for cell in row)
+    changes = []  # (widths, seeds)
+    for point in sorted(gallery_result("richness-anew").points, key=lambda point: point.width):
+        if point.richness == rho:
+            changes.append([run.last_change for run in point.runs])
+    mean_changes = np.mean(changes, axis=1)
+    num_seeds = len(changes[0])
+    standard_errors = np.std(changes, axis=1, ddof=1) / math.sqrt(num_seeds)
+    np.testing.assert_allclose(means, mean_changes, rtol=0.03)
+    np.testing.assert_allclose(errors, standard_errors, rtol=0.3)  # one digit
+    of_the_script = standard_errors * math.sqrt(num_seeds / OF_THE_SCRIPT)
+    assert (abs(script - mean_changes) <= 0.1 * mean_changes + 2 * of_the_script).all()
