@@ -181,6 +181,7 @@ FURTHER: dict[str, dict[str, int | list[str]]] = {
     "assembly": {"num_seeds": 3},
     "attention-head-dim": {"num_seeds": 52},
     "attention-heads": {"num_seeds": 4, "num_trained": 4},
+    "attention-length": {"num_seeds": 6, "num_trained": 6},
     "beyond-gradient-descent": {"num_seeds": 4},
     "convolution": {"num_seeds": 33},
     "depth-width": {"num_seeds": 12},
@@ -208,6 +209,7 @@ FURTHER: dict[str, dict[str, int | list[str]]] = {
     "liu-true-and-linearized": {"num_seeds": 4},
     "transformer-width": {"num_seeds": 4},
     "zhu-bottleneck-neurons": {"num_seeds": 36},
+    "zhu-preactivations": {"num_seeds": 5},
 }
 DRAWN = {
     "gaussian",
