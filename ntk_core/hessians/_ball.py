@@ -113,7 +113,8 @@ class Ascents(TypedDict, total=False):
         max_further_steps: of the best ascent, which continues while 10 steps raise the value by
             more than 0.1%; 400 by default.
         key: of the random directions; a fixed one by default.
-        output_index, tolerance, max_matvecs: of every Hessian norm, as in ``hessian_norm``.
+        output_index: a, of every Hessian norm; None for the largest norm over all outputs.
+        tolerance, max_matvecs: of every Hessian norm, as in ``hessian_norm``.
         progress: gets a report after each ascent, and can stop the search.
         trainable: the parameters that move, as for ``empirical_ntk``.
         route: of every norm and kernel, as for ``empirical_ntk``.
@@ -123,7 +124,7 @@ class Ascents(TypedDict, total=False):
     num_steps: int
     max_further_steps: int
     key: Key[Array, ""] | None
-    output_index: int
+    output_index: int | None
     tolerance: float | None
     max_matvecs: int
     progress: Progress | None
@@ -163,12 +164,13 @@ def ball_sup(
     A lower bound of sup { Q(w) : ‖w − w0‖ <= radius }, by projected ascent from random
     starts on the sphere.
 
-    Q is the Hessian norm of one output for one input (``x`` without batch axis), or the kernel
-    change ‖K(w) − K(w0)‖_F / ‖K(w0)‖_F over a batch ``x`` of inputs. The gradient of a simple
-    eigenvalue is that of its Rayleigh quotient with the eigenvector held fixed. Each step moves by
-    ``radius`` along the unit gradient, then back into the ball; a step that lowers Q is rejected,
-    and the next one is half as long. The best ascent continues while 10 steps raise Q by more than
-    0.1%, a pace of 0.5% in 50 steps.
+    Q is the Hessian norm of one output for one input (``x`` without batch axis), with
+    ``output_index=None`` the largest one over all outputs; or the kernel change
+    ‖K(w) − K(w0)‖_F / ‖K(w0)‖_F over a batch ``x`` of inputs. The gradient of a simple eigenvalue
+    is that of its Rayleigh quotient with the eigenvector held fixed. Each step moves by ``radius``
+    along the unit gradient, then back into the ball; a step that lowers Q is rejected, and the next
+    one is half as long. The best ascent continues while 10 steps raise Q by more than 0.1%, a pace
+    of 0.5% in 50 steps.
 
     Functions move all floating-point parameters, or those of ``trainable``. Increasing radii give a
     list, where each ball starts from the best point of the smaller one. Needs memory for about six
@@ -224,7 +226,7 @@ def _ball_sups(
     num_steps: int = 8,
     max_further_steps: int = MAX_FURTHER_STEPS,
     key: Key[Array, ""] | None = None,
-    output_index: int = 0,
+    output_index: int | None = 0,
     tolerance: float | None = None,
     max_matvecs: int = MAX_MATVECS,
     progress: Progress | None = None,
@@ -383,7 +385,7 @@ class QuantityAtPlace:
         params: PyTree,
         x: Inputs,
         quantity: str,
-        output_index: int,
+        output_index: int | None,
         tolerance: float | None,
         max_matvecs: int,
         with_direction: bool = True,
@@ -397,11 +399,13 @@ class QuantityAtPlace:
             net, one, num_outputs = accepted_input(net, params, x)
             self.net = with_layers(net, params, one)
             self._x = one
+            indices = range(num_outputs) if output_index is None else [output_index]
             relative, _ = checked_request(
-                self.net, params, one, num_outputs, output_index, tolerance, max_matvecs, None
+                self.net, params, one, num_outputs, indices[0], tolerance, max_matvecs, None
             )
             self._num_outputs = num_outputs
-            self._settings = (output_index, relative, max_matvecs)
+            self._indices = indices
+            self._settings = (relative, max_matvecs)
         else:
             net, inputs, _ = accepted(net, params, x)
             self.net = checked_model(net, params, inputs)
@@ -409,22 +413,27 @@ class QuantityAtPlace:
             self._kernel = empirical_ntk(self.net, params, inputs)
 
     def __call__(self, params: PyTree) -> Place:
-        converged: Array | bool = True
-        if self._quantity == "hessian":
-            refuse_asymmetric_output(
-                self.net, params, self._x, self._num_outputs, self._settings[0]
-            )
+        if self._quantity == "kernel":
+            return self._of_kernel(params)
+        places = [self._of_hessian(params, index) for index in self._indices]
+        largest = max(places, key=lambda place: place.value)
+        return largest._replace(converged=all(place.converged for place in places))
+
+    def _of_hessian(self, params: PyTree, output_index: int) -> Place:
+        refuse_asymmetric_output(self.net, params, self._x, self._num_outputs, output_index)
         with jax.default_matmul_precision("highest"):
-            if self._quantity == "hessian":
-                value, direction, converged = _hessian_ascent(
-                    self.net, params, self._x, *self._settings, self._with_direction
-                )
-                refuse_out_of_range(self.net, params, self._x, self._settings[0], value)
-            else:
-                value, direction = _kernel_ascent(
-                    self.net, params, self._x, self._kernel, self._with_direction
-                )
+            value, direction, converged = _hessian_ascent(
+                self.net, params, self._x, output_index, *self._settings, self._with_direction
+            )
+            refuse_out_of_range(self.net, params, self._x, output_index, value)
         return Place(float(value), params, direction, bool(converged))
+
+    def _of_kernel(self, params: PyTree) -> Place:
+        with jax.default_matmul_precision("highest"):
+            value, direction = _kernel_ascent(
+                self.net, params, self._x, self._kernel, self._with_direction
+            )
+        return Place(float(value), params, direction, True)
 
 
 @partial(jax.jit, static_argnums=(0, 5, 6))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Unpack, overload
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +14,7 @@ from jaxtyping import Int, Key, PyTree, Shaped
 
 from ntk_core.errors import InvalidInput, kind_of
 from ntk_core.hessians._compiled import with_layers
+from ntk_core.hessians._each_output import BlockOptions, for_each_output
 from ntk_core.hessians._lanczos import lanczos_extreme
 from ntk_core.hessians._norm import MAX_MATVECS, checked_request
 from ntk_core.hessians._operator import (
@@ -68,19 +70,35 @@ class BlockNorms:
         )
 
 
-@with_usual_settings
+@overload
 def hessian_block_norms(
     net: Model,
     params: PyTree,
     x: Inputs,
     output_index: int = 0,
+    **options: Unpack[BlockOptions],
+) -> BlockNorms: ...
+@overload
+def hessian_block_norms(
+    net: Model,
+    params: PyTree,
+    x: Inputs,
+    output_index: None,
+    **options: Unpack[BlockOptions],
+) -> list[BlockNorms]: ...
+@with_usual_settings
+def hessian_block_norms(
+    net: Model,
+    params: PyTree,
+    x: Inputs,
+    output_index: int | None = 0,
     *,
     tolerance: float | None = None,
     max_matvecs: int = MAX_MATVECS,
     key: Key[Array, ""] | None = None,
     trainable: Trainable = None,
     route: Route = "auto",
-) -> BlockNorms:
+) -> BlockNorms | list[BlockNorms]:
     """Return the norm of every layer block of the Hessian.
 
     ‖H_{l,l'}‖ for every pair of trained layers of a network, or of parameters of a
@@ -100,7 +118,7 @@ def hessian_block_norms(
             :func:`hessian_norm`.
 
     Returns:
-        Norms of all blocks, by layers.
+        Norms of all blocks, by layers; for ``output_index=None`` a list with those of each output.
 
     Raises:
         InvalidInput, TooLarge, TracingDisagrees: as ``hessian_norm``; also for a callable
@@ -108,6 +126,18 @@ def hessian_block_norms(
 
     Source: Liu, Zhu & Belkin 2020, Lemma E.1.
     """
+    if output_index is None:
+        return for_each_output(
+            hessian_block_norms,
+            net,
+            params,
+            x,
+            tolerance=tolerance,
+            max_matvecs=max_matvecs,
+            key=key,
+            trainable=trainable,
+            route=route,
+        )
     given = net
     net, one, num_outputs = accepted_input(restricted(net, params, trainable, route), params, x)
     net = with_layers(net, params, one)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Unpack, overload
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Shaped
 
 from ntk_core.errors import InvalidInput
+from ntk_core.hessians._each_output import LanczosOptions, for_each_output
 from ntk_core.hessians._norm import MAX_MATVECS, SpectralEstimate, checked_request, hessian_norm
 from ntk_core.hessians._operator import check_request, operator, output_scalar
 from ntk_core.kernels import pre_output_ntk, real_array
@@ -26,8 +28,11 @@ from ntk_core.usual_settings import with_usual_settings
 
 @with_usual_settings
 def shallow_hessian_blocks(
-    net: FullyConnected, params: NetworkParams, x: Shaped[Array, "..."], output_index: int = 0
-) -> Float[Array, " m"]:
+    net: FullyConnected,
+    params: NetworkParams,
+    x: Shaped[Array, "..."],
+    output_index: int | None = 0,
+) -> Float[Array, "*neurons_outputs"]:
     """Return the Hessian spectrum of a shallow network.
 
     Signed norms v_i σ''(z_i) (c²‖x‖² + β²) c_v of the neurons' blocks, (m,): the spectrum
@@ -49,7 +54,7 @@ def shallow_hessian_blocks(
         params, x, output_index: as for :func:`hessian_norm`.
 
     Returns:
-        One signed norm per neuron, (m,).
+        One signed norm per neuron, (m,); for ``output_index=None`` with a last axis C.
 
     Raises:
         InvalidInput: unless the network has one hidden layer, ``trained="first"`` and a
@@ -66,7 +71,8 @@ def shallow_hessian_blocks(
         if given != needed:
             raise InvalidInput(field, given, f"{needed} for the closed form of §3.1")
     _, x, num_outputs = accepted_input(net, params, x)
-    check_request(net, params, num_outputs, output_index)
+    if output_index is not None:
+        check_request(net, params, num_outputs, output_index)
     hidden, output = tuple(net.layer_input_shapes(x.shape))
     layer = net.layers[hidden]
     head = net.layers[output]
@@ -77,8 +83,10 @@ def shallow_hessian_blocks(
         second = jax.vmap(jax.grad(jax.grad(sigma)))(z)
         bias = layer.scaling.bias()[0] if "bias" in params[hidden] else 0.0
         size = layer.multiplier(params[hidden], a.size) ** 2 * jnp.vdot(a, a) + bias**2
-        weights = params[output]["weight"][:, output_index]
-        return head.multiplier(params[output], weights.size) * weights * second * size
+        weights = params[output]["weight"]  # (m, C)
+        curvatures = head.multiplier(params[output], len(weights)) * weights * second[:, None]
+        blocks = curvatures * size
+        return blocks if output_index is None else blocks[:, output_index]
 
 
 @with_usual_settings
@@ -200,17 +208,33 @@ class NonlinearOutputHessian:
     upper: float
 
 
-@with_usual_settings
+@overload
 def nonlinear_output_hessian(
     net: Network,
     params: NetworkParams,
     x: Array,
     output_index: int = 0,
+    **options: Unpack[LanczosOptions],
+) -> NonlinearOutputHessian: ...
+@overload
+def nonlinear_output_hessian(
+    net: Network,
+    params: NetworkParams,
+    x: Array,
+    output_index: None,
+    **options: Unpack[LanczosOptions],
+) -> list[NonlinearOutputHessian]: ...
+@with_usual_settings
+def nonlinear_output_hessian(
+    net: Network,
+    params: NetworkParams,
+    x: Array,
+    output_index: int | None = 0,
     *,
     tolerance: float | None = None,
     max_matvecs: int = MAX_MATVECS,
     key: Array | None = None,
-) -> NonlinearOutputHessian:
+) -> NonlinearOutputHessian | list[NonlinearOutputHessian]:
     """Return both parts of the Hessian with a nonlinear output.
 
     Both parts and the measured norm; arguments as ``hessian_norm``.
@@ -230,7 +254,8 @@ def nonlinear_output_hessian(
         net, params, x, output_index, tolerance, max_matvecs, key: as for :func:`hessian_norm`.
 
     Returns:
-        Norms of both parts and of their sum.
+        Norms of both parts and of their sum; for ``output_index=None`` a list with those of each
+        output.
 
     Raises:
         InvalidInput: as :func:`hessian_norm`.
@@ -238,6 +263,16 @@ def nonlinear_output_hessian(
     Source: Liu, Zhu & Belkin 2020, §4, Eq. 28–29.
     """
     accepted_network(net)
+    if output_index is None:
+        return for_each_output(
+            nonlinear_output_hessian,
+            net,
+            params,
+            x,
+            tolerance=tolerance,
+            max_matvecs=max_matvecs,
+            key=key,
+        )
     measured = hessian_norm(
         net, params, x, output_index, tolerance=tolerance, max_matvecs=max_matvecs, key=key
     )

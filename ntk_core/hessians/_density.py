@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from functools import partial
+from typing import Unpack, overload
 
 import jax
 import numpy as np
@@ -11,6 +12,7 @@ from jaxtyping import Float, Key, PyTree
 
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._compiled import with_layers
+from ntk_core.hessians._each_output import DensityOptions, for_each_output
 from ntk_core.hessians._lanczos import ROUNDING, lanczos_quadrature
 from ntk_core.hessians._operator import (
     check_request,
@@ -78,19 +80,35 @@ class SpectralDensity:
         return peaks @ self.weights.ravel() / len(self.nodes)
 
 
-@with_usual_settings
+@overload
 def hessian_density(
     net: Model,
     params: PyTree,
     x: Inputs,
     output_index: int = 0,
+    **options: Unpack[DensityOptions],
+) -> SpectralDensity: ...
+@overload
+def hessian_density(
+    net: Model,
+    params: PyTree,
+    x: Inputs,
+    output_index: None,
+    **options: Unpack[DensityOptions],
+) -> list[SpectralDensity]: ...
+@with_usual_settings
+def hessian_density(
+    net: Model,
+    params: PyTree,
+    x: Inputs,
+    output_index: int | None = 0,
     *,
     num_probes: int = 8,
     num_steps: int = 32,
     key: Key[Array, ""] | None = None,
     trainable: Trainable = None,
     route: Route = "auto",
-) -> SpectralDensity:
+) -> SpectralDensity | list[SpectralDensity]:
     """Return the spectral density of the Hessian of one output.
 
     Spectral density (1/D) Σ_i δ(λ − λ_i) of the Hessian of one model output for one
@@ -114,7 +132,8 @@ def hessian_density(
         route: as for :func:`hessian_norm`.
 
     Returns:
-        Nodes and weights of the density.
+        Nodes and weights of the density; for ``output_index=None`` a list with those of each
+        output.
 
     Raises:
         InvalidInput, TooLarge: as ``hessian_norm``; also for numbers below 1.
@@ -123,6 +142,18 @@ def hessian_density(
     """
     for field, given in (("num_probes", num_probes), ("num_steps", num_steps)):
         check_count(field, given, 1)
+    if output_index is None:
+        return for_each_output(
+            hessian_density,
+            net,
+            params,
+            x,
+            num_probes=num_probes,
+            num_steps=num_steps,
+            key=key,
+            trainable=trainable,
+            route=route,
+        )
     net, one, num_outputs = accepted_input(restricted(net, params, trainable, route), params, x)
     net = with_layers(net, params, one)
     check_request(net, params, num_outputs, output_index, num_steps)

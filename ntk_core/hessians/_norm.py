@@ -4,7 +4,7 @@ import itertools
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Unpack, overload
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +24,7 @@ from ntk_core.hessians._compiled import (
     program_of,
     with_layers,
 )
+from ntk_core.hessians._each_output import EigenpairOptions, for_each_output
 from ntk_core.hessians._host_lanczos import Leading, leading, leading_in_stretches
 from ntk_core.hessians._inputs import accepted_rows
 from ntk_core.hessians._lanczos import Extreme
@@ -262,12 +263,28 @@ def hessian_norm(
     )
 
 
-@with_usual_settings
+@overload
 def hessian_eigenpairs(
     net: Model,
     params: PyTree,
     x: Inputs,
     output_index: int = 0,
+    **options: Unpack[EigenpairOptions],
+) -> LeadingEigenpairs: ...
+@overload
+def hessian_eigenpairs(
+    net: Model,
+    params: PyTree,
+    x: Inputs,
+    output_index: None,
+    **options: Unpack[EigenpairOptions],
+) -> list[LeadingEigenpairs]: ...
+@with_usual_settings
+def hessian_eigenpairs(
+    net: Model,
+    params: PyTree,
+    x: Inputs,
+    output_index: int | None = 0,
     *,
     num_wanted: int = 5,
     num_directions: int = 0,
@@ -276,7 +293,7 @@ def hessian_eigenpairs(
     key: Key[Array, ""] | None = None,
     trainable: Trainable = None,
     route: Route = "auto",
-) -> LeadingEigenpairs:
+) -> LeadingEigenpairs | list[LeadingEigenpairs]:
     """Return the leading eigenpairs of the Hessian of one output.
 
     The ``num_wanted`` eigenpairs H y = λ y of largest |λ| of the Hessian of one model
@@ -303,7 +320,8 @@ def hessian_eigenpairs(
         route: as for :func:`hessian_norm`.
 
     Returns:
-        The eigenpairs in order of decreasing |λ|, with residuals.
+        The eigenpairs in order of decreasing |λ|, with residuals; for ``output_index=None`` a list
+        with those of each output.
 
     Raises:
         InvalidInput, TooLarge: as :func:`hessian_norm`; also for numbers out of range.
@@ -311,6 +329,20 @@ def hessian_eigenpairs(
     Source: Golub & Van Loan 2013, §10.1–10.3 (Lanczos); docs/math/hessian_in_a_small_space.md.
     """
     check_count("num_directions", num_directions, 0)
+    if output_index is None:
+        return for_each_output(
+            hessian_eigenpairs,
+            net,
+            params,
+            x,
+            num_wanted=num_wanted,
+            num_directions=num_directions,
+            tolerance=tolerance,
+            max_matvecs=max_matvecs,
+            key=key,
+            trainable=trainable,
+            route=route,
+        )
     net, one, num_outputs = accepted_input(restricted(net, params, trainable, route), params, x)
     net = with_layers(net, params, one)
     relative, key = checked_request(

@@ -48,7 +48,7 @@ def path_sup(
     x: Inputs,
     quantity: str = "hessian",
     *,
-    output_index: int = 0,
+    output_index: int | None = 0,
     tolerance: float | None = None,
     max_matvecs: int = MAX_MATVECS,
     trainable: Trainable = None,
@@ -59,8 +59,9 @@ def path_sup(
     sup_t Q(w_t) and all Q(w_t) along a path w0, w1, … of parameters; Q and arguments as
     for :func:`ball_sup`.
 
-    Q is ‖H‖, or ‖K(w_t) − K(w0)‖_F / ‖K(w0)‖_F. ``path`` may be a generator: only w0 and the
-    current point are stored.
+    Q is ‖H‖ of one output or, with ``output_index=None``, the largest one; or
+    ‖K(w_t) − K(w0)‖_F / ‖K(w0)‖_F. ``path`` may be a generator: only w0 and the current point are
+    stored.
 
     >>> from ntk_core.networks.architectures import FullyConnected
     >>> net, x = FullyConnected(width=8, depth=1), jnp.ones(3)

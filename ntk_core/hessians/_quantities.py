@@ -3,7 +3,7 @@
 import itertools
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +13,7 @@ from jaxtyping import Float, PyTree
 
 from ntk_core.errors import InvalidInput, kind_of
 from ntk_core.hessians._compiled import with_layers
+from ntk_core.hessians._each_output import for_each_output
 from ntk_core.hessians._lanczos import lanczos_extreme
 from ntk_core.hessians._operator import check_request, refuse_asymmetric_output
 from ntk_core.hessians._space import matrix_of
@@ -97,10 +98,18 @@ class _Measured(NamedTuple):
     second_input: Array | np.ndarray
 
 
-@with_usual_settings
+@overload
 def layer_quantities(
     net: Model, params: PyTree, x: Inputs, output_index: int = 0
-) -> LayerQuantities:
+) -> LayerQuantities: ...
+@overload
+def layer_quantities(
+    net: Model, params: PyTree, x: Inputs, output_index: None
+) -> list[LayerQuantities]: ...
+@with_usual_settings
+def layer_quantities(
+    net: Model, params: PyTree, x: Inputs, output_index: int | None = 0
+) -> LayerQuantities | list[LayerQuantities]:
     """Return the layer quantities of the Hessian bound.
 
     The quantities of Theorem 3.1 for output ``output_index`` at one input ``x``, and its bound
@@ -124,7 +133,8 @@ def layer_quantities(
             and the outputs are those of the last layer.
 
     Returns:
-        The quantities of each layer and the bound.
+        The quantities of each layer and the bound; for ``output_index=None`` a list with those of
+        each output.
 
     Raises:
         InvalidInput, TracingDisagrees: as ``hessian_norm``; also for models that are no such chain,
@@ -133,6 +143,8 @@ def layer_quantities(
     Source: Liu, Zhu & Belkin 2020, §3.3.1, Theorem 3.1 and App. E–F.
     """
     refuse_traced((params, x), "x")
+    if output_index is None:
+        return for_each_output(layer_quantities, net, params, x)
     model, one, num_outputs = accepted_input(net, params, x)
     check_request(model, params, num_outputs, output_index)
     program: Model | None

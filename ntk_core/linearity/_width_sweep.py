@@ -47,8 +47,9 @@ class OwnRun:
         num_params: p, number of trained parameters.
         steps, change, loss: ΔK(t) = ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F and the mean loss at recorded
             steps.
-        hessian_norm: mean over inputs of the spectral norm of one output's Hessian at w₀, almost
-            everywhere for models with kinks (ReLU); None if not requested.
+        hessian_norm: mean over inputs of the spectral norm of the Hessian at w₀ of one output, or
+            of the output with the largest norm; almost everywhere for models with kinks (ReLU);
+            None if not requested.
         hessian_converged: whether the largest residual is within the tolerance.
         velocity: ‖K̇₀‖_F / ‖K(w₀)‖_F under gradient flow.
 
@@ -133,7 +134,7 @@ def sweep_widths(
     loss_threshold: float = 0.01,
     num_records: int = 10,
     num_inputs: int = 2,
-    output_index: int = 0,
+    output_index: int | None = 0,
     report: Callable[[OwnRun], None] | None = None,
     trainable: Trainable = None,
 ) -> OwnSweep:
@@ -165,7 +166,8 @@ def sweep_widths(
         x: inputs (n, *input_shape), or a tree of arrays with rows as their leading axes.
         y: targets (n, C) or (n,); for cross-entropy one-hot rows, for the logistic loss −1 and 1.
         num_inputs: number of inputs over which ‖H‖ is averaged; 0 for none.
-        output_index: a, the output whose Hessian is measured.
+        output_index: a, the output whose Hessian is measured; None for the largest ‖H‖ over all
+            outputs.
         report: called with each finished run.
         trainable: the trained parameters of every model, as for ``empirical_ntk``; ΔK and
             ‖H‖ are those of them.
@@ -185,11 +187,12 @@ def sweep_widths(
     _check_count("max_steps", max_steps, 1)
     _check_count("num_records", num_records, 2)
     _check_count("num_inputs", num_inputs, 0)
-    if not -targets.shape[1] <= output_index < targets.shape[1]:
+    num_outputs = targets.shape[1]
+    if output_index is not None and not -num_outputs <= output_index < num_outputs:
         raise InvalidInput(
             "output_index",
             output_index,
-            f"0 to {targets.shape[1] - 1}, one of the outputs, or -1 for the last",
+            f"0 to {num_outputs - 1}, one of the outputs, -1 for the last, or None for all",
         )
     _check_rate(learning_rate)
     runs: list[OwnRun] = []
@@ -241,7 +244,7 @@ def runs_at(
     seeds: Sequence[int],
     loss: str,
     num_inputs: int,
-    output_index: int = 0,
+    output_index: int | None = 0,
     *,
     learning_rate: float | str,
     loss_threshold: float,
@@ -290,9 +293,12 @@ def _check_rate(rate: object) -> None:
 
 
 def _mean_norm(
-    program: "_Program", params: PyTree, x: Array, output_index: int
+    program: "_Program", params: PyTree, x: Array, output_index: int | None
 ) -> tuple[float, bool]:
-    """Return the mean of ‖H‖ over these rows, and whether all of them converged."""
+    """Return the mean of ‖H‖ over these rows, and whether all of them converged.
+
+    Without an index ‖H‖ is the largest norm over the outputs.
+    """
     found = hessian_norm(
         program.apply,
         params,
@@ -303,7 +309,10 @@ def _mean_norm(
         batched=True,
         repeated=False,
     )
-    return float(np.mean(found.value)), bool(np.all(found.converged))
+    norms = found.value  # (n,), or (n, C) of all outputs
+    if output_index is None:
+        norms = norms.max(axis=1)
+    return float(np.mean(norms)), bool(np.all(found.converged))
 
 
 class _Program:

@@ -124,6 +124,10 @@ change = float(ntk_core.kernel_change(kernel, 1.1 * kernel))
 norm = ntk_core.hessian_norm(encoder, params, x, -1, batched=True, trainable=is_adapted)
 norms: list[float] = [float(each) for each in np.asarray(norm.value)]
 all_outputs = ntk_core.hessian_norm(encoder, params, x, None, batched=True)
+one: Batch = {"ids": x["ids"][0], "mask": x["mask"][0]}
+of_last = ntk_core.hessian_eigenpairs(encoder, params, one, -1, num_wanted=1).eigenvalues[0]
+of_each = ntk_core.hessian_eigenpairs(encoder, params, one, None)
+leading_of_each: list[int] = [pairs.num_matvecs for pairs in of_each]
 
 hessian = ntk_core.loss_hessian(encoder, params, x, y, "cross-entropy")
 matrix = ntk_core.gauss_newton(encoder, params, x, y, "cross-entropy", trainable=["head.w"])
@@ -138,6 +142,7 @@ outputs: Array = linear(params, x)
 history = ntk_core.train(encoder, params, x, y, trainable="head", max_steps=2, learning_rate=0.1)
 after = history.params
 report = ntk_core.linearity_report(encoder, params, after, x)
+print(of_last, leading_of_each)
 print(diagonal, change, norms, size, largest, leading, trace, outputs.shape, report)
 
 
