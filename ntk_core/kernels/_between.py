@@ -31,7 +31,11 @@ from ntk_core.kernels._estimated import MIN_PROBES, Sums, estimated_sums
 from ntk_core.kernels._generic import as_function
 from ntk_core.kernels._products import LARGE_MEMORY, KernelOperator, num_moving
 from ntk_core.kernels._scale import exponent_of, scaled, widened
-from ntk_core.kernels._scaled_outputs import SMALL_ENTRY, scaled_model
+from ntk_core.kernels._scaled_outputs import (
+    SMALL_ENTRY,
+    refuse_rows_without_outputs,
+    scaled_model,
+)
 from ntk_core.networks.architectures import Network
 from ntk_core.progress import Progress
 from ntk_core.traced import (
@@ -136,7 +140,7 @@ def kernel_change_between(
 
     Raises:
         InvalidInput: for a limit that is not above 0, fewer than 4 probes, a file of other kernels,
-            or ``kept`` with ``probes``.
+            or ``kept`` with ``probes``; for rows of a tree whose mask selects nothing.
 
     Source: Liu, Zhu & Belkin 2020, §6; Hutchinson 1989; Meyer, Musco, Musco & Woodruff 2021.
     """
@@ -154,6 +158,9 @@ def kernel_change_between(
     size = len(checked_array(x, "x"))
     if math.isfinite(found.change) and min(found.norm0, found.norm1) / size >= SMALL_ENTRY:
         return found
+    if not math.isfinite(found.norm0 + found.norm1):
+        for params in (params0, params1):
+            refuse_rows_without_outputs(net, params, checked_array(x, "x"))
     # Entries overflow or vanish, although ΔK does not depend on the scale of the outputs.
     scaled_net, exponent = scaled_model(net, params0, checked_array(x, "x"))
     if not exponent:

@@ -24,8 +24,10 @@ from ntk_core.kernels._output_pairs import ALL_PAIRS, VIEW_COPIES, OutputPairs, 
 from ntk_core.kernels._scale import relative_change
 from ntk_core.kernels._scaled_outputs import (
     has_entries_beyond,
+    has_lost_entries,
     has_small_entries,
     refuse_out_of_range,
+    refuse_rows_without_outputs,
 )
 from ntk_core.networks.architectures import Network, NetworkParams
 from ntk_core.traced import (
@@ -195,6 +197,8 @@ def empirical_ntk(
         net, params, x1, x2, per_layer=per_layer, memory_limit=memory_limit, pairs=pairs
     )
     refuse_out_of_range(net, params, checked_array(x1, "x1"), kernel)
+    if x2 is not None and has_lost_entries(kernel):
+        refuse_rows_without_outputs(net, params, like_rows(x2, x1, "x2", net), "x2")
     return kernel
 
 

@@ -20,7 +20,12 @@ from ntk_core.kernels._empirical import rows_of
 from ntk_core.kernels._generic import as_function, as_it_is, moving_of
 from ntk_core.kernels._outputs import unchecked_diagonal
 from ntk_core.kernels._regression import JITTER, check_ridge
-from ntk_core.kernels._scaled_outputs import DIGITS, SMALL_ENTRY, scaled_model
+from ntk_core.kernels._scaled_outputs import (
+    DIGITS,
+    SMALL_ENTRY,
+    refuse_rows_without_outputs,
+    scaled_model,
+)
 from ntk_core.networks.architectures import Network
 from ntk_core.real_numbers import is_finite_number
 from ntk_core.traced import (
@@ -178,10 +183,17 @@ class KernelOperator:
         size = float(jnp.max(jnp.abs(found)))
         if SMALL_ENTRY <= size < math.inf or not (largest > 0 and math.isfinite(largest)):
             return found, exponent
+        if not math.isfinite(size):
+            self._refuse_rows_without_outputs(rows, count)
         net, power = scaled_model(self._net, self._params, self._rows[0])
         if power:
             found = self._multiplied(net, unit, rows, count)
         return found, exponent + 2 * power
+
+    def _refuse_rows_without_outputs(self, others: Array, count: int) -> None:
+        for blocks, number in ((self._rows, self._num_samples), (others, count)):
+            rows = blocks.reshape(-1, *blocks.shape[2:])[:number]
+            refuse_rows_without_outputs(self._inputs_of, self._params, rows)
 
     def _multiplied(self, net: Model, v: Array, rows: Array, count: int) -> Array:
         padded = jnp.pad(v, [(0, self._rows.shape[0] * self._rows.shape[1] - len(v)), (0, 0)])

@@ -76,7 +76,8 @@ def refuse_out_of_range(net: Model, params: PyTree, x: Rows, kernel: PyTree) -> 
         InvalidInput: with the size of the entries, and the remedy; for trees, with a row that has
             no outputs.
     """
-    _refuse_rows_without_outputs(net, params, x, kernel)
+    if has_lost_entries(kernel):
+        refuse_rows_without_outputs(net, params, x)
     decimal = _decimal_beyond(net, params, x, kernel)
     if decimal is None:
         return
@@ -90,25 +91,34 @@ def refuse_out_of_range(net: Model, params: PyTree, x: Rows, kernel: PyTree) -> 
     )
 
 
-def _refuse_rows_without_outputs(net: Model, params: PyTree, x: Rows, kernel: PyTree) -> None:
+def refuse_rows_without_outputs(net: Model, params: PyTree, x: Rows, field: str = "x") -> None:
     """Refuse rows of a tree whose outputs are not finite although those of others are.
 
     A mask that selects nothing divides by 0. Rows of one array are kept, with kernels of NaN.
+
+    Raises:
+        InvalidInput: with these rows.
     """
-    leaves = [*jax.tree.leaves(params), x, *jax.tree.leaves(kernel)]
-    if layout_of(net) is None or any(isinstance(each, jax.core.Tracer) for each in leaves):
-        return
-    if all(_largest(leaf) < math.inf for leaf in jax.tree.leaves(kernel)):
+    is_traced = any(isinstance(each, jax.core.Tracer) for each in (*jax.tree.leaves(params), x))
+    if layout_of(net) is None or is_traced:
         return
     outputs = np.asarray(as_function(net)(params, jnp.asarray(x)))
     is_lost = ~np.isfinite(outputs).reshape(len(outputs), -1).all(axis=1)
     if is_lost.any() and not is_lost.all():
         lost = ", ".join(map(str, np.flatnonzero(is_lost)[:5]))
         raise InvalidInput(
-            "x",
+            field,
             f"rows {lost}, whose outputs are not finite,",
             "rows with finite outputs; a mask that selects nothing divides by 0",
         )
+
+
+def has_lost_entries(kernel: PyTree) -> bool:
+    """Whether entries of a kernel, or of its parts, are known and not finite."""
+    for leaf in jax.tree.leaves(kernel):
+        if not isinstance(leaf, jax.core.Tracer) and not _largest(leaf) < math.inf:
+            return True
+    return False
 
 
 def _decimal_beyond(net: Model, params: PyTree, x: Rows, kernel: PyTree) -> float | None:

@@ -173,8 +173,17 @@ def test_mask_that_selects_nothing_is_refused_by_row(problem):
 
     mask = x["text"][0].copy()
     mask[2] = False
-    with pytest.raises(InvalidInput, match=r"rows 2, whose outputs .* a mask that selects nothing"):
-        ntk_core.empirical_ntk(of_mean, params, {**x, "text": (mask, x["text"][1])})
+    x = {**x, "text": (mask, x["text"][1])}
+    moved = jax.tree.map(lambda leaf: 1.1 * leaf, params)
+    operator = ntk_core.KernelOperator(of_mean, params, x)
+    for compared in (
+        lambda: ntk_core.empirical_ntk(of_mean, params, x),
+        lambda: ntk_core.empirical_ntk(of_mean, params, rows(x, slice(2)), x),
+        lambda: ntk_core.kernel_change_between(of_mean, params, moved, x),
+        lambda: operator.flat_product(np.ones(operator.shape[0])),
+    ):
+        with pytest.raises(InvalidInput, match=r"rows 2, .* a mask that selects nothing"):
+            compared()
 
 
 def test_one_input_of_lists(x64):
