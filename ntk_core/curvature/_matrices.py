@@ -16,11 +16,9 @@ from ntk_core.kernels import refuse_traced
 from ntk_core.networks.architectures import Network
 from ntk_core.traced import (
     Apply,
-    ByPatches,
     Inputs,
     Rows,
     Trainable,
-    has_convolutions,
     refuse_asymmetric,
     with_usual_settings,
 )
@@ -194,16 +192,7 @@ def _asked(
     if matrix != "empirical-fisher":
         name = found.loss.kind if own is None else getattr(own, "__name__", repr(own))
         _refuse_flat(rule, name, targets, found.num_outputs)
-    apply = _by_patches(found.apply, params, found.x)
-    return Request(matrix, found.model, apply, rule), found.x, targets
-
-
-def _by_patches(apply: Apply, params: PyTree, x: Rows) -> Apply:
-    """Return the function without convolutions on a CPU, where their derivatives are slow."""
-    if jax.default_backend() != "cpu":
-        return apply
-    closed = jax.make_jaxpr(apply)(params, jnp.asarray(x))
-    return ByPatches(apply) if has_convolutions(closed.jaxpr) else apply
+    return Request(matrix, found.model, found.apply, rule), found.x, targets
 
 
 def _refuse_flat(rule: Loss | OwnLoss, name: str, targets: Rows, num_outputs: int) -> None:

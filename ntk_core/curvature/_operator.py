@@ -28,7 +28,16 @@ from ntk_core.hessians._requests import check_count, checked_key
 from ntk_core.kernels import direction_of, moving_of
 from ntk_core.networks.architectures import Network, output_function
 from ntk_core.real_numbers import real_array
-from ntk_core.traced import Apply, Rows, like_params, linearized, wide, with_usual_settings
+from ntk_core.traced import (
+    Apply,
+    ChannelsLast,
+    Rows,
+    has_convolutions,
+    like_params,
+    linearized,
+    wide,
+    with_usual_settings,
+)
 
 MeanLoss = Callable[[Array, Array], Array]  # (outputs F, targets y), both (n, C) → a scalar
 MatVec = Callable[[Array], Array]
@@ -334,7 +343,17 @@ def _flat(request: Request, params: PyTree) -> tuple[Array, Callable[[Array], Py
 
 
 def _matvec(request: Request, params: PyTree, x: Array, y: Array) -> MatVec:
-    """Return v ↦ A v on flat vectors, linearized once."""
+    """Return v ↦ A v on flat vectors, linearized once, for use inside a loop."""
+    product = _product(request, params, x, y)
+    flat, _ = _flat(request, params)
+    is_on_cpu = jax.default_backend() == "cpu"
+    if not (is_on_cpu and has_convolutions(jax.make_jaxpr(product)(flat).jaxpr)):
+        return product
+    # Linearized again, so that a loop does not repeat transposes of the arrays at w.
+    return linearized(ChannelsLast(product), flat)[1]
+
+
+def _product(request: Request, params: PyTree, x: Array, y: Array) -> MatVec:
     flat, whole = _flat(request, params)
     loss = request.loss
     if request.matrix == "hessian":

@@ -1,5 +1,6 @@
 """Uses of parameters in any function ``apply(params, x)`` (docs/math/traced-programs.md)."""
 
+from ntk_core.traced._channels_last import ChannelsLast, has_convolutions
 from ntk_core.traced._check import (
     EXPLAINED,
     Check,
@@ -38,7 +39,6 @@ from ntk_core.traced._malformed_rules import MalformedRule, NoSecondDerivative
 from ntk_core.traced._messages import compiling, name_of
 from ntk_core.traced._names import leaf_name, leaf_names
 from ntk_core.traced._of_network import program_of_network
-from ntk_core.traced._patches import ByPatches, has_convolutions
 from ntk_core.traced._positions import features_at, positions_of
 from ntk_core.traced._program import (
     Apply,

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import jax
-from jax import Array
 from jax.extend.core import DropVar, Jaxpr, JaxprEqn, Literal, Var
 from jaxtyping import PyTree
 
@@ -73,11 +72,11 @@ class Rewritten(ABC):
     Equal for equal functions, as compiled programs need.
     """
 
-    function: Callable[[PyTree, Array], PyTree]
+    function: Callable[..., PyTree]
 
-    def __call__(self, params: PyTree, x: Array) -> PyTree:
-        closed, outputs = jax.make_jaxpr(self.function, return_shape=True)(params, x)
-        found = self.evaluated(closed.jaxpr, closed.consts, *jax.tree.leaves((params, x)))
+    def __call__(self, *inputs: PyTree) -> PyTree:
+        closed, outputs = jax.make_jaxpr(self.function, return_shape=True)(*inputs)
+        found = self.evaluated(closed.jaxpr, closed.consts, *jax.tree.leaves(inputs))
         return jax.tree.unflatten(jax.tree.structure(outputs), found)
 
     @staticmethod

@@ -1,7 +1,8 @@
-"""Convolutions as products of patches: values and second derivatives of XLA's own convolutions."""
+"""Convolutions with channels last: values and second derivatives of the original ones."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import jax
@@ -11,7 +12,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 import ntk_core
-from ntk_core.traced import ByPatches, has_convolutions
+from ntk_core.traced import ChannelsLast
 from tests.plain_derivatives import normal
 
 IMAGES = (("NHWC", "HWIO", "NHWC"), (2, 7, 6, 3), (3, 2, 3, 4))
@@ -25,6 +26,16 @@ CASES: dict[str, Any] = {
         (4, 3, 3, 2),
         {"window_strides": (1, 2), "padding": ((1, 0), (2, 1))},
     ),
+    "groups": (
+        ("NHWC", "HWIO", "NHWC"),
+        (2, 7, 6, 6),
+        (3, 2, 3, 4),
+        {"window_strides": (1, 1), "padding": "SAME", "feature_group_count": 2},
+    ),
+    "transposed": (
+        *IMAGES,
+        {"window_strides": (1, 1), "padding": ((1, 1), (0, 1)), "lhs_dilation": (2, 2)},
+    ),
     "sequence": (
         ("NWC", "WIO", "NWC"),
         (2, 9, 3),
@@ -32,37 +43,32 @@ CASES: dict[str, Any] = {
         {"window_strides": (1,), "padding": ((-1, 2),)},
     ),
 }
-LEFT: dict[str, Any] = {
-    "groups": {"feature_group_count": 3},
-    "transposed": {"lhs_dilation": (2, 2)},
-}
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_products_of_patches_are_convolutions(name, x64):
+def test_convolutions_and_their_derivatives_keep_their_values(name, x64):
     layout, rows, kernel, settings = CASES[name]
     drawn = normal(x=rows, w=kernel)
 
     @jax.jit
     def apply(w, x):
         z = jax.lax.conv_general_dilated(x, w, dimension_numbers=layout, **settings)
-        return jax.nn.relu(z)
+        return jnp.tanh(z)
 
-    assert has_convolutions(jax.make_jaxpr(apply)(drawn["w"], drawn["x"]).jaxpr)
-    patched = ByPatches(apply)
-    assert not has_convolutions(jax.make_jaxpr(patched)(drawn["w"], drawn["x"]).jaxpr)
-    found = patched(drawn["w"], drawn["x"])
-    np.testing.assert_allclose(found, apply(drawn["w"], drawn["x"]), atol=1e-12)
+    def gradient(w, x):
+        return jax.grad(lambda w, x: jnp.sum(apply(w, x) ** 2), (0, 1))(w, x)
 
-
-@pytest.mark.parametrize("name", LEFT)
-def test_other_convolutions_stay(name):
-    def apply(w, x):
-        settings = {"window_strides": (1, 1), "padding": ((0, 0), (0, 0)), **LEFT[name]}
-        return jax.lax.conv_general_dilated(x, w, dimension_numbers=IMAGES[0], **settings)
-
-    w = jnp.ones((3, 2, 1, 3) if name == "groups" else IMAGES[2])
-    assert not has_convolutions(jax.make_jaxpr(apply)(w, jnp.ones(IMAGES[1])).jaxpr)
+    for function in (apply, gradient):
+        found = ChannelsLast(function)
+        expected = function(drawn["w"], drawn["x"])
+        jax.tree.map(
+            lambda one, other: np.testing.assert_allclose(one, other, atol=1e-12),
+            found(drawn["w"], drawn["x"]),
+            expected,
+        )
+        text = str(jax.make_jaxpr(found)(drawn["w"], drawn["x"]))
+        layouts = set(re.findall(r"lhs_spec=([^)]*\))", text))
+        assert layouts == {str((0, len(rows) - 1, *range(1, len(rows) - 1)))}
 
 
 def test_curvature_of_convolutions_is_that_of_plain_derivatives(x64):
