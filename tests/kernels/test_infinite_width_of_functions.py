@@ -275,6 +275,49 @@ def test_flax_module_has_the_limit_of_its_formula(x64):
     np.testing.assert_allclose(found.nngp, 64 * 0.25 * values + 0.25**2, rtol=1e-7)
 
 
+@pytest.mark.slow  # imports Flax; compiles draws of heads twice
+def test_flax_attention_has_the_limit_of_its_formula(x64):
+    nn = pytest.importorskip("flax.linen")
+
+    class Block(nn.Module):  # type: ignore[name-defined,misc]
+        """Causal attention beside a skip connection, then a dense layer."""
+
+        @nn.compact
+        def __call__(self, x: Any) -> Any:
+            x = nn.Dense(16, use_bias=False, name="embed")(x)
+            mask = nn.make_causal_mask(x[..., 0])
+            heads = nn.MultiHeadDotProductAttention(num_heads=8, use_bias=False, name="heads")
+            x = x + heads(x, x, mask=mask)
+            return nn.Dense(1, use_bias=False, name="head")(nn.relu(x).mean(axis=1))
+
+    def formula(params: Any, x: Any) -> Any:
+        p = params["params"]
+        x = x @ p["embed"]["kernel"]
+        queries, keys, values = (
+            jnp.einsum("nif,fhc->nihc", x, p["heads"][name]["kernel"])
+            for name in ("query", "key", "value")
+        )
+        scores = jnp.einsum("nihc,njhc->nhij", queries, keys) / queries.shape[-1] ** 0.5
+        scores = jnp.where(jnp.tri(x.shape[1], dtype=bool), scores, -jnp.inf)
+        mixed = jnp.einsum("nhij,njhc->nihc", jax.nn.softmax(scores, axis=-1), values)
+        x = x + jnp.einsum("nihc,hcf->nif", mixed, p["heads"]["out"]["kernel"])
+        return jax.nn.relu(x).mean(axis=1) @ p["head"]["kernel"]
+
+    x = np.random.default_rng(0).standard_normal((3, 4, 5))
+    model = Block()
+    params = jax.tree.map(jnp.float64, model.init(jax.random.key(0), x))
+    np.testing.assert_allclose(model.apply(params, x), formula(params, x), rtol=1e-12)
+    module, function = (
+        infinite_width(apply, params, x[:1], x[1:], weight_std={"*": 0.25})
+        for apply in (model.apply, formula)
+    )
+    # The formula is compared with wide draws above.
+    for one, other in ((module.ntk, function.ntk), (module.nngp, function.nngp)):
+        distance = np.linalg.norm(one - other) / np.linalg.norm(other)
+        assert distance < 4 * (module.sampling_error + function.sampling_error)
+    assert 0 < module.sampling_error < 0.01
+
+
 def test_scales_are_measured_on_the_given_parameters(x64):
     params = drawn(a=(5, 400), v=(400, 1))
     params = {"a": 2 * params["a"], "v": params["v"]}
