@@ -7,6 +7,7 @@ runs with one thread and with all, and the faster counts.
 """
 
 import itertools
+import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -82,8 +83,9 @@ def measure(settings: Settings) -> Row:
     """Every model and number of inputs."""
     counts = QUICK_COUNTS if settings.quick else COUNTS
     # Small products are faster with one thread, and large ones with all.
+    cores = str(os.cpu_count())  # also where the environment sets fewer threads
     with (
-        peers(settings, "torch") as all_threads,
+        peers(settings, "torch", OMP_NUM_THREADS=cores) as all_threads,
         peers(settings, "torch", OMP_NUM_THREADS="1") as one_thread,
     ):
         packages = all_threads.packages()

@@ -6,6 +6,7 @@ transformer, and a model of Flax, whose layers are traced.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -18,7 +19,7 @@ from benchmarks.peers.process import Peers, peers
 from ntk_core import ConvNet, FullyConnected, Transformer, empirical_ntk
 from ntk_core.kernels import generic_ntk
 from ntk_core.networks.architectures import Network
-from ntk_core.traced import Apply
+from ntk_core.traced import Apply, Model
 
 NUM_SAMPLES = 60
 NUM_OUTPUTS = 3
@@ -69,6 +70,7 @@ TRACED_CASES = tuple(
     for each in (("dense", 3, 1_000), ("dense", 3, 3_000), ("convnet", 2, 64))
 )
 OUTPUT_COUNTS = (10, 100, 300, 1_000)
+WHOLE_COUNTS = (10, 100)
 OUTPUTS_DEPTH = 3
 OUTPUTS_WIDTH = 300
 MEMORY_CASES = ((1, 10_000), (1, 100_000), (1, 1_000_000), (3, 10_000), (3, 30_000))
@@ -162,28 +164,40 @@ def measure(settings: Settings) -> Row:
 
 
 def equal_outputs(settings: Settings) -> Row:
-    """Time the mean over equal outputs of our network and of a compiled function of its form."""
+    """Time the mean over equal outputs of our network and of a compiled function of its form.
+
+    Below it whole kernels, with all pairs of outputs.
+    """
     counts = (2, 5) if settings.quick else OUTPUT_COUNTS
+    of_whole = (2,) if settings.quick else WHOLE_COUNTS
     width = 20 if settings.quick else OUTPUTS_WIDTH
     rows = []
+    whole = []
     with peers(settings, NT) as running:
         packages = running.packages()
         for count in counts:
-            rows.append(_compare_equal_outputs(running, count, width, settings.quick))
+            rows.append(_compare_outputs(running, count, width, settings.quick, traced=True))
+        for count in of_whole:
+            whole.append(_compare_outputs(running, count, width, settings.quick, traced=False))
     shape = {"hidden_layers": OUTPUTS_DEPTH, "width": width, "num_samples": NUM_SAMPLES}
-    return {**shape, "peers": packages, "cases": rows}
+    return {**shape, "peers": packages, "cases": rows, "whole": whole}
 
 
-def _compare_equal_outputs(running: Peers, count: int, width: int, quick: bool) -> Row:
+def _compare_outputs(running: Peers, count: int, width: int, quick: bool, *, traced: bool) -> Row:
     net = FullyConnected(
         width=width, depth=OUTPUTS_DEPTH, num_outputs=count, activation="relu", use_bias=False
     )
     params = jax.jit(net.init, static_argnums=1)(jax.random.key(0), (INPUT_DIM,))
     x = jax.random.normal(jax.random.key(1), (NUM_SAMPLES, INPUT_DIM))
-    # The peer's function is compiled, too.
-    compiled = jax.jit(lambda w, x: empirical_ntk(net.apply, w, x, trace_outputs=True))
+
+    def kernel(model: Model, w: PyTree, x: jax.Array) -> jax.Array:
+        if traced:
+            return empirical_ntk(model, w, x, trace_outputs=True)
+        return empirical_ntk(model, w, x)
+
+    compiled = jax.jit(partial(kernel, net.apply))  # as the peer's function
     competitors = {
-        "ours": local(lambda: empirical_ntk(net, params, x, trace_outputs=True)),
+        "ours": local(lambda: kernel(net, params, x)),
         "function": local(lambda: compiled(params, x)),
     }
     arrays = {f"w{k}": np.asarray(layer["weight"]) for k, layer in enumerate(params.values())}
@@ -191,7 +205,7 @@ def _compare_equal_outputs(running: Peers, count: int, width: int, quick: bool) 
         "what": "kernels",
         "kind": "dense",
         "implementations": ["structured"],
-        "traced_outputs": True,
+        "traced_outputs": traced,
     }
     arrays["x"] = np.asarray(x)
     competitors |= running.competitors(NT, request, arrays, "neural-tangents {}")
