@@ -188,10 +188,13 @@ def test_a_swept_bottleneck_changes_only_the_narrow_layer():
         "architecture.kind": "bottleneck",
         "architecture.depth": 3,
         "swept": "bottleneck_width",
+        "hidden_width": 20,
+        "widths": [2, 4],
+        "outputs": ["linear"],
+        "num_seeds": 1,
+        "training.max_steps": 1,
     }
-    spec = with_settings(
-        SMALL, {**settings, "hidden_width": 20, "widths": [2, 4], "outputs": ["linear"]}
-    )
+    spec = with_settings(SMALL, settings)
     narrow, wide = result_of(spec).points
     # Two more neurons: 20 weights in, 20 weights out and a bias for each.
     assert wide.num_params - narrow.num_params == 2 * (20 + 20 + 1)

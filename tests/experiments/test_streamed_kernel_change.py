@@ -59,6 +59,7 @@ def streaming(monkeypatch):
     return begin
 
 
+@pytest.mark.slow  # compiles a training in double precision; the estimated run below streams, too
 def test_a_streamed_run_is_the_run_with_its_kernels_in_memory(x64, streaming):
     held = runs_of(ONE_GROUP)
     assert all(each.sup_change > 0.01 for each in held)

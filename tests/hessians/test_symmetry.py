@@ -151,6 +151,7 @@ def test_second_derivatives_of_backward_rules_in_forward_rules(x64, call):
     np.testing.assert_allclose(found, HESSIANS[call](model(jnp.tanh)), rtol=1e-6)
 
 
+@pytest.mark.slow  # four compiled programs
 def test_layer_quantities_of_nested_rules_are_those_of_tanh(x64):
     def chain(activation):
         return lambda params, x: activation(activation(x @ params["w"]) @ params["u"]) @ params["v"]
@@ -174,6 +175,7 @@ def test_asymmetric_rules_are_refused(rule):
             HESSIANS[call](model(WRONG[rule]))
 
 
+@pytest.mark.slow  # kernels, linear models and reports
 @pytest.mark.sampled(2)  # a value unlike its slope, and a rescaled slope
 @pytest.mark.parametrize("rule", WRONG)
 def test_first_derivatives_of_such_rules_remain(x64, rule):
@@ -196,6 +198,7 @@ def test_first_derivatives_of_such_rules_remain(x64, rule):
     assert np.isfinite(report.kernel_change)
 
 
+@pytest.mark.slow  # four norms and a ball
 def test_parameters_decide_about_a_rule():
     # The slope is clipped where tanh'(z) < 0.9, not near 0.
     small = jax.tree.map(lambda leaf: 0.01 * leaf, PARAMS)
