@@ -19,11 +19,9 @@ import numpy as np
 from jaxtyping import PyTree
 
 import ntk_core
-from benchmarks.explore import WARM, timed
 from benchmarks.measure import ROOT, Meter, Row, Settings, Watch, earlier, environment, isolated
 from benchmarks.plain_sweep import sweep_widths
 from linearity_lab import load_dataset, presets
-from linearity_lab.experiments import ExploreSpec
 from linearity_lab.experiments.generalization.point import GeneralizationResult
 from linearity_lab.experiments.kernel_change.point import KernelChangeResult, KernelChangeSpec
 from linearity_lab.runs import Result, Spec, canonical_json, estimate, parse_spec, run
@@ -139,6 +137,10 @@ def cold_presets(settings: Settings) -> Row:
 
 
 def _cold_run(spec: str) -> Row:
+    # Earlier commits, against which the default sweep is measured, have no Explore.
+    from benchmarks.explore import WARM, timed
+    from linearity_lab.experiments import ExploreSpec
+
     timed(with_settings(ExploreSpec(), WARM))
     return timed(parse_spec(spec))
 
