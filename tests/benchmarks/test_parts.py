@@ -81,7 +81,7 @@ def test_rows_with_a_faster_peer_link_to_a_decision():
     slower = [
         row
         for data in results().values()
-        for key in ("cases", "against_plain_grad", "explicit")
+        for key in ("cases", "whole", "against_plain_grad", "explicit")
         for row in data.get(key, [])
         if row["times_faster"] is not None and row["times_faster"] < 1
     ]
