@@ -328,7 +328,7 @@ def _gradients_differ(
             return InvalidInput("model", "a gradient that is not finite in PyTorch", allowed)
         if not np.isfinite(found[name]).all():
             allowed = (
-                "another example, or a module without functions like the norm at zero; "
+                "another example, or a module without functions like sinc at zero; "
                 f"only PyTorch's gradient of {name} is finite there"
             )
             return InvalidInput("model", "a gradient that is not finite in JAX", allowed)

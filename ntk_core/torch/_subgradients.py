@@ -104,8 +104,7 @@ def vector_norm(
 ) -> Array:
     """Return (Σ |x|^p)^(1/p) along axes; its slopes are 0 where it, or the entry, is 0."""
     power = 2.0 if ord == "fro" else float(ord)
-    axes = tuple(range(x.ndim)) if dim is None or dim == [] else dim
-    axes = (axes,) if isinstance(axes, int) else tuple(axes)
+    axes = _axes_of(x, dim)
     sizes = absolute(x)
     if power == 0:
         found = jnp.sum(x != 0, axes, keepdims=keepdim).astype(x.dtype)
@@ -129,15 +128,22 @@ def _nonzero_power(x: Array, power: float) -> Array:
 
 def deviation(
     x: Array,
-    dim: int | Sequence[int] | bool | None = None,
-    *args: object,
+    dim: int | Sequence[int] | None = None,
+    *,
     correction: float | None = None,
     keepdim: bool = False,
 ) -> Array:
     """Return the standard deviation along axes; its slopes are 0 for equal numbers."""
-    axes = None if dim is None or dim == [] else (dim if isinstance(dim, int) else tuple(dim))
     removed = 1 if correction is None else correction
-    return _nonzero_power(jnp.var(x, axes, correction=removed, keepdims=keepdim), 0.5)
+    variance = jnp.var(x, _axes_of(x, dim), correction=removed, keepdims=keepdim)
+    return _nonzero_power(variance, 0.5)
+
+
+def _axes_of(x: Array, dim: int | Sequence[int] | None) -> tuple[int, ...]:
+    """Return the axes of a reduction; all of them for None or an empty list."""
+    if isinstance(dim, int):
+        return (dim,)
+    return tuple(dim or range(x.ndim))
 
 
 def angle_of(y: Array, x: Array) -> Array:

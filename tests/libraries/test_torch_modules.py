@@ -348,7 +348,8 @@ KINKED = {
     "largest entry": lambda z: z.norm(p=float("inf"), dim=1, keepdim=True) + z,
     "norm of all": lambda z: z + z.norm(),
     "unit vector": lambda z: nn.functional.normalize(z, eps=1e-3),
-    "standard deviation": lambda z: z + z.std(1, keepdim=True),
+    "standard deviation": lambda z: z + z.std(1, keepdim=True) + z.std(1, False)[:, None],
+    "deviation of all": lambda z: z + z.std() + torch.std(z, correction=0),
     "angle": lambda z: torch.atan2(z, z.flip(1)),
     "bessel": torch.special.i0,
     "sign of another": lambda z: torch.copysign(z, z.flip(1)),
@@ -430,11 +431,11 @@ def test_modules_that_merge_adapters_in_eval_mode_are_refused():
 
 
 def test_nan_beside_a_subgradient_is_refused():
-    class Cosine(Base):
+    class Sinc(Base):
         def hidden(self, z):
-            return z / (z.norm(dim=1, keepdim=True) + 1e-6)
+            return torch.sinc(z)
 
-    module = Cosine()
+    module = Sinc()
     nn.init.zeros_(module.back.bias)
     zero = X.copy()
     zero[0] = 0
