@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from linearity_lab.runs.costs import BYTES, SHIPPED, Counted
 from linearity_lab.settings.training import USUAL_LOSS, DescentSpec, TrainingSpec
-from ntk_core.dynamics import Loss, Optimizer, TrainOptions
+from ntk_core.dynamics import Levels, Loss, Optimizer, TrainOptions
 
 
 def train_options(training: DescentSpec, *, rate_factor: float = 1.0, **more: Any) -> TrainOptions:
@@ -16,6 +17,37 @@ def train_options(training: DescentSpec, *, rate_factor: float = 1.0, **more: An
         given["loss"] = None if training.loss == USUAL_LOSS else training.loss
         rate_factor *= training.method.rate_factor
     return TrainOptions(rate_factor=rate_factor, **{**given, **more})
+
+
+# Seconds that LLVM's level 0 adds to a step and to a kernel for each byte of a step, in two
+# trainings that share their programs; and seconds that it saves for a program without layers,
+# against level 1. Rough, since measured on three networks (docs/decisions/0007-compilation.md).
+SLOWER_STEP = 2e-9
+SLOWER_KERNEL = 8e-9
+SAVED_S = 0.1
+# Longer trainings run programs as they are usually compiled; our choice.
+SHORT_S = 5.0
+
+
+def levels_of(training: DescentSpec, network: Counted, num_copies: int = 1) -> Levels:
+    """Return how to compile the programs of a training: the shorter it is, the less optimized.
+
+    ``num_copies`` of the network take their steps in one program.
+    """
+    step = num_copies * network.step
+    rows_bytes = 2 * BYTES * network.kernel_rows**2  # a step of the linear model, in float64
+    of_steps = training.max_steps * step.traffic * SLOWER_STEP
+    of_records = training.num_records * step.traffic * SLOWER_KERNEL
+    of_data = training.max_steps * rows_bytes * SLOWER_STEP
+    saved_s = SAVED_S * network.program
+    data = 0 if of_data < SAVED_S else 1
+    if training.max_steps * SHIPPED.seconds(step) > SHORT_S:
+        return Levels(data=data)
+    return Levels(
+        steps=0 if of_steps < saved_s else 1,
+        records=0 if of_records < saved_s else 1,
+        data=data,
+    )
 
 
 def loss_of(training: TrainingSpec, output: str) -> Loss:

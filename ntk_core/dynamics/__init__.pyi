@@ -52,6 +52,9 @@ from ._rates import auto_learning_rate as auto_learning_rate
 from ._rates import eigenvalues as eigenvalues
 from ._rates import kernel_matrix as kernel_matrix
 from ._rates import largest_eigenvalue as largest_eigenvalue
+from ._short_runs import Levels as Levels
+from ._short_runs import compiled as compiled
+from ._short_runs import short_runs as short_runs
 from ._steps import advance as advance
 from ._steps import over_seeds as over_seeds
 from ._steps import start as start

@@ -22,6 +22,7 @@ from ntk_core.dynamics._models import CallableModel, Model, NetworkModel
 from ntk_core.dynamics._optimizer import Rate, check_rate
 from ntk_core.dynamics._options import TrainOptions
 from ntk_core.dynamics._rates import adam_rates, auto_learning_rate
+from ntk_core.dynamics._short_runs import compiled
 from ntk_core.dynamics._steps import DescentState, advance, over_seeds, start
 from ntk_core.kernels import pre_output_ntk, unchecked_ntk
 from ntk_core.networks.architectures import Network, NetworkParams, merge
@@ -433,7 +434,7 @@ def _of_seeds(together: bool, one: Callable[..., PyTree], *given: PyTree) -> PyT
     return over_seeds(one, *given) if together else one(*given)
 
 
-@partial(jax.jit, static_argnums=(0, 1, 5))
+@compiled("records", static_argnums=(0, 1, 5))
 def _outputs(
     model: Model, together: bool, trained: PyTree, fixed: PyTree, x: Array, num_samples: int
 ) -> Array:
@@ -443,7 +444,7 @@ def _outputs(
     )
 
 
-@partial(jax.jit, static_argnums=0)
+@compiled("records", static_argnums=0)
 def pre_outputs(
     model: Model, trained: PyTree, fixed: PyTree, x: Shaped[Array, "n ..."]
 ) -> Float[Array, "n C"]:
@@ -452,7 +453,7 @@ def pre_outputs(
 
 
 # Programs below do not depend on the width, except the next one.
-@partial(jax.jit, static_argnums=(0, 1))
+@compiled("records", static_argnums=(0, 1))
 def _pre_outputs_and_kernel(
     net: Network, with_kernel: bool, params: NetworkParams, x: Array
 ) -> tuple[Array, Array | None]:
@@ -465,7 +466,7 @@ def _pre_outputs_and_kernel(
     return over_seeds(one, params)
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2))
+@compiled("data", static_argnums=(0, 1, 2))
 def mean_losses(loss: Loss, is_pre: bool, together: bool, values: Array, y: Array) -> Array:
     """Return the mean loss of pre-outputs f, or of outputs F: a scalar, or one for each seed."""
     return _of_seeds(
@@ -473,7 +474,7 @@ def mean_losses(loss: Loss, is_pre: bool, together: bool, values: Array, y: Arra
     )
 
 
-@partial(jax.jit, static_argnums=(0, 1))
+@compiled("data", static_argnums=(0, 1))
 def _through_outputs(
     outputs: tuple[str, ...], together: bool, f: Array, kernel: Array
 ) -> dict[str, Array]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import jax
@@ -21,6 +20,7 @@ from ntk_core.dynamics._losses import Loss
 from ntk_core.dynamics._models import Model, NetworkModel
 from ntk_core.dynamics._options import TrainOptions
 from ntk_core.dynamics._rates import streamed_rate
+from ntk_core.dynamics._short_runs import compiled
 from ntk_core.dynamics._steps import over_seeds
 from ntk_core.kernels import KernelOperator, changes_from_first, kernel_change
 from ntk_core.networks.architectures import Network, NetworkParams, merge, output_function
@@ -232,7 +232,7 @@ class _Row:
 
 
 # These programs do not depend on the width.
-@partial(jax.jit, static_argnums=0)
+@compiled("data", static_argnums=0)
 def _followed(observed: tuple[str, ...], f: Array, y: Array) -> Array:
     """Outputs at the followed points for the class of each, (seeds, outputs, F)."""
     rows = followed_rows(len(y))
@@ -245,6 +245,6 @@ def _followed(observed: tuple[str, ...], f: Array, y: Array) -> Array:
     return over_seeds(one, f)
 
 
-@jax.jit
+@compiled("data")
 def _change(now: Array, first: Array) -> Array:
     return over_seeds(kernel_change, now, first)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +13,7 @@ from jaxtyping import Float, Int, Shaped
 from ntk_core.dynamics._losses import Loss
 from ntk_core.dynamics._models import KernelAndStart, KernelModel
 from ntk_core.dynamics._optimizer import Optimizer
+from ntk_core.dynamics._short_runs import compiled
 from ntk_core.dynamics._steps import DescentState, advance, start
 from ntk_core.traced import through_output
 
@@ -105,7 +105,7 @@ class LossOfPreOutputs(Loss):
         return usual(outputs, y)
 
 
-@partial(jax.jit, static_argnums=0)
+@compiled("data", static_argnums=0)
 def _softmax_changes(
     loss: Loss, kernel: Array, f0: Array, y: Array, rate: Array | float, steps: Array
 ) -> Float[Array, " T"]:

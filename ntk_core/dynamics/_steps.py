@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -13,6 +12,7 @@ from jaxtyping import PyTree
 
 from ntk_core.dynamics._models import Model
 from ntk_core.dynamics._optimizer import Optimizer, Rate
+from ntk_core.dynamics._short_runs import compiled
 
 
 class DescentState(NamedTuple):
@@ -45,7 +45,7 @@ def start(model: Model, optimizer: Optimizer, trained: PyTree, num_samples: int)
     return DescentState(trained, jnp.zeros((), jnp.int32), largest, memory, order)
 
 
-@partial(jax.jit, static_argnums=(0, 1), static_argnames="together", donate_argnums=2)
+@compiled("steps", static_argnums=(0, 1), static_argnames="together", donate_argnums=2)
 def advance(
     model: Model,
     optimizer: Optimizer,

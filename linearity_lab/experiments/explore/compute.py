@@ -19,16 +19,20 @@ from linearity_lab.experiments.explore.spec import ExploreSpec
 from linearity_lab.experiments.kernel_change.compute import PREPARED, side_by_side
 from linearity_lab.experiments.kernel_change.linear_model import MAX_ROWS
 from linearity_lab.experiments.kernel_change.spec import TrainingGroup
-from linearity_lab.experiments.train_options import train_options
+from linearity_lab.experiments.train_options import levels_of, train_options
 from linearity_lab.networks.build import build_network
+from linearity_lab.networks.sizes import num_copies
+from linearity_lab.runs import Counted
 from ntk_core.dynamics import (
     Descent,
     KernelChangeMeasure,
     Loss,
     Measure,
+    compiled,
     descend,
     linear_path,
     network_of_seeds,
+    short_runs,
     softmax_changes,
 )
 from ntk_core.hessians import hessian_norm
@@ -91,7 +95,9 @@ def compute(spec: ExploreSpec, data: Dataset, key: str, progress: Progress) -> E
             num_shown = len(found)
             progress.show(point())
 
-    side_by_side(works, Progress(report), trainings_at_once(spec, key), finished, PREPARED)
+    network = Counted.of(spec, spec.architecture, width, num_copies(spec.architecture))
+    with short_runs(levels_of(spec.training, network)):
+        side_by_side(works, Progress(report), trainings_at_once(spec, key), finished, PREPARED)
     return point()
 
 
@@ -235,7 +241,7 @@ def beside_linear_model(
     return BesideLinearModel(tuple(np.asarray(losses, float)[:num_kept].tolist()), outputs)
 
 
-@partial(jax.jit, static_argnums=(0, 1))
+@compiled("data", static_argnums=(0, 1))
 def _beside_linear_model(
     loss: Loss,
     observed: tuple[str, ...],

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -187,7 +188,8 @@ class _SideBySide(Generic[Found]):
                         futures[-1].done() or num_reports[num_begun - 1] >= self._alone
                     )
                     if num_begun < len(self._works) and has_place and is_prepared:
-                        futures.append(pool.submit(self._run, num_begun))
+                        # Threads do not inherit context variables.
+                        futures.append(pool.submit(copy_context().run, self._run, num_begun))
                         continue
                     news = self._news.get()
                     index = news.work
