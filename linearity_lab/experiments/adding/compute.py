@@ -20,10 +20,17 @@ from linearity_lab.experiments.adding.point import (
     AddingSpec,
 )
 from linearity_lab.experiments.lettered_networks import point_of_runs
-from linearity_lab.experiments.train_options import train_options
+from linearity_lab.experiments.train_options import levels_of, train_options
 from linearity_lab.networks.build import build_network
-from linearity_lab.runs import Outcome
-from ntk_core.dynamics import BesideLinear, Loss, TrainData, addition_error
+from linearity_lab.runs import Counted, Outcome
+from ntk_core.dynamics import (
+    BesideLinear,
+    Loss,
+    TrainData,
+    addition_error,
+    compiled,
+    short_runs,
+)
 from ntk_core.networks.architectures import Network, NetworkParams
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.keys import initial_key
@@ -54,7 +61,9 @@ def compute(spec: AddingSpec, data: Dataset, key: str, progress: Progress) -> Ad
             y_train=tuple(_row(data.y[part]) for part in parts) if is_curve else (),
         )
 
-    return point_of_runs(spec, progress, partial(_run, spec, data, key), point)
+    levels = levels_of(spec.training, Counted.of(spec, spec.networks[letter], width))
+    with short_runs(levels):
+        return point_of_runs(spec, progress, partial(_run, spec, data, key), point)
 
 
 def parts_of(data: Dataset, num_tasks: int) -> list[Indices]:
@@ -197,7 +206,7 @@ def sums_of(
     return Sums(wide(at_start), wide(tasks), wide(together), wide(of_linear), scale)
 
 
-@partial(jax.jit, static_argnums=0)
+@compiled("records", static_argnums=0)
 def _outputs(
     net: Network, start: NetworkParams, vector: NetworkParams, scale: float, x: Array
 ) -> Array:
@@ -205,7 +214,7 @@ def _outputs(
     return net.apply(jax.tree.map(lambda w, t: w + scale * t, start, vector), x)
 
 
-@partial(jax.jit, static_argnums=0)
+@compiled("records", static_argnums=0)
 def _slope(net: Network, start: NetworkParams, vector: NetworkParams, x: Array) -> Array:
     """J τ, the derivative of the outputs along τ, (k, C)."""
     return jax.jvp(lambda w: net.apply(w, x), (start,), (vector,))[1]
