@@ -29,12 +29,9 @@ SAVED_S = 0.1
 SHORT_S = 5.0
 
 
-def levels_of(training: DescentSpec, network: Counted, num_copies: int = 1) -> Levels:
-    """Return how to compile the programs of a training: the shorter it is, the less optimized.
-
-    ``num_copies`` of the network take their steps in one program.
-    """
-    step = num_copies * network.step
+def levels_of(training: DescentSpec, network: Counted) -> Levels:
+    """Return how to compile the programs of a training: the shorter it is, the less optimized."""
+    step = network.step
     rows_bytes = 2 * BYTES * network.kernel_rows**2  # a step of the linear model, in float64
     of_steps = training.max_steps * step.traffic * SLOWER_STEP
     of_records = training.num_records * step.traffic * SLOWER_KERNEL

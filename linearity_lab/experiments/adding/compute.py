@@ -20,17 +20,10 @@ from linearity_lab.experiments.adding.point import (
     AddingSpec,
 )
 from linearity_lab.experiments.lettered_networks import point_of_runs
-from linearity_lab.experiments.train_options import levels_of, train_options
+from linearity_lab.experiments.train_options import train_options
 from linearity_lab.networks.build import build_network
-from linearity_lab.runs import Counted, Outcome
-from ntk_core.dynamics import (
-    BesideLinear,
-    Loss,
-    TrainData,
-    addition_error,
-    compiled,
-    short_runs,
-)
+from linearity_lab.runs import Outcome
+from ntk_core.dynamics import BesideLinear, Loss, TrainData, addition_error
 from ntk_core.networks.architectures import Network, NetworkParams
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.keys import initial_key
@@ -61,9 +54,7 @@ def compute(spec: AddingSpec, data: Dataset, key: str, progress: Progress) -> Ad
             y_train=tuple(_row(data.y[part]) for part in parts) if is_curve else (),
         )
 
-    levels = levels_of(spec.training, Counted.of(spec, spec.networks[letter], width))
-    with short_runs(levels):
-        return point_of_runs(spec, progress, partial(_run, spec, data, key), point)
+    return point_of_runs(spec, progress, partial(_run, spec, data, key), point)
 
 
 def parts_of(data: Dataset, num_tasks: int) -> list[Indices]:
@@ -206,7 +197,7 @@ def sums_of(
     return Sums(wide(at_start), wide(tasks), wide(together), wide(of_linear), scale)
 
 
-@compiled("records", static_argnums=0)
+@partial(jax.jit, static_argnums=0)
 def _outputs(
     net: Network, start: NetworkParams, vector: NetworkParams, scale: float, x: Array
 ) -> Array:
@@ -214,7 +205,7 @@ def _outputs(
     return net.apply(jax.tree.map(lambda w, t: w + scale * t, start, vector), x)
 
 
-@compiled("records", static_argnums=0)
+@partial(jax.jit, static_argnums=0)
 def _slope(net: Network, start: NetworkParams, vector: NetworkParams, x: Array) -> Array:
     """J τ, the derivative of the outputs along τ, (k, C)."""
     return jax.jvp(lambda w: net.apply(w, x), (start,), (vector,))[1]

@@ -25,9 +25,9 @@ from linearity_lab.experiments.attribution.point import (
     Prediction,
 )
 from linearity_lab.experiments.lettered_networks import point_of_runs
-from linearity_lab.experiments.train_options import levels_of, train_options
+from linearity_lab.experiments.train_options import train_options
 from linearity_lab.networks.build import build_network
-from linearity_lab.runs import Counted, Outcome
+from linearity_lab.runs import Outcome
 from ntk_core import dynamics
 from ntk_core.kernels import empirical_ntk, leave_one_out
 from ntk_core.networks.architectures import Network, NetworkParams, merge
@@ -59,10 +59,7 @@ def compute(spec: AttributionSpec, data: Dataset, key: str, progress: Progress) 
             input_shape=data.input_shape,
         )
 
-    network = Counted.of(spec, spec.networks[letter], width)
-    levels = levels_of(spec.training, network, num_copies=1 + spec.num_removed)
-    with dynamics.short_runs(levels):
-        return point_of_runs(spec, progress, partial(_run, spec, data, key), point)
+    return point_of_runs(spec, progress, partial(_run, spec, data, key), point)
 
 
 def _run(
@@ -242,7 +239,7 @@ def predicted_changes(
     return leave_one_out(kernel, residuals, cross).changes
 
 
-@dynamics.compiled("records", static_argnums=0)
+@partial(jax.jit, static_argnums=0)
 def _outputs_of_each(net: Network, params: NetworkParams, x: Array) -> Array:
     """f of every copy at x, (copies, k, C)."""
     return jax.lax.map(lambda each: net.apply(each, x), params)
