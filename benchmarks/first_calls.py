@@ -184,7 +184,7 @@ def main(revision: str, rounds: int = 7, networks: list[str] | None = None) -> N
         "rows": rows,
     }
     if networks:
-        found = with_earlier_rows(found, RESULTS / "before.json", "network")
+        found = dict(with_earlier_rows(found, RESULTS / "before.json", "network"))
     keep("before", found, False)
 
 

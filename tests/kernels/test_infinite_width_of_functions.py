@@ -279,7 +279,7 @@ def test_flax_module_has_the_limit_of_its_formula(x64):
 def test_flax_attention_has_the_limit_of_its_formula(x64):
     nn = pytest.importorskip("flax.linen")
 
-    class Block(nn.Module):  # type: ignore[name-defined,misc]
+    class Block(nn.Module):  # type: ignore[name-defined,misc,unused-ignore]
         """Causal attention beside a skip connection, then a dense layer."""
 
         @nn.compact

@@ -4,6 +4,8 @@ against the structured route in float64.
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -25,7 +27,7 @@ from tests.plain_derivatives import normal, plain_kernel
 PARAMS = normal(w=(3, 5), b=(5,), v=(5, 2))
 X = normal(x=(4, 3))["x"]
 LATER = {name: 1.1 * leaf for name, leaf in PARAMS.items()}
-NORM = {"tolerance": 1e-9, "max_matvecs": 256}
+NORM: dict[str, Any] = {"tolerance": 1e-9, "max_matvecs": 256}
 
 
 def model(params, x):

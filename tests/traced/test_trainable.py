@@ -135,7 +135,7 @@ def test_hessian_norms_of_chosen_parameters(problem):
 def test_other_hessians_of_chosen_parameters(problem):
     params, x, _ = problem
     closed, own = chosen(params, "base")
-    choice = {"trainable": ["base.w", "base.shift"]}
+    choice: dict[str, Any] = {"trainable": ["base.w", "base.shift"]}
     pairs = ntk_core.hessian_eigenpairs(
         model, params, x[0], 1, num_wanted=2, num_directions=1, **choice
     )
