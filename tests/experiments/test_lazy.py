@@ -51,6 +51,19 @@ def test_scale_makes_lazy_only_what_starts_at_zero():
     assert "linear output, subtracted start, κ ∝ α^(−1.0" in run_summary(result.spec, result.points)
 
 
+def test_scaled_labels_lead_to_the_same_weights():
+    """A wrong rate, scale or number of steps would leave a difference of order 1."""
+    few = {"num_seeds": 1, "outputs": ["linear", "swish"], "starts": ["random"], "scales": [1, 4]}
+    result = result_of(with_settings(SPEC, {**few, "training.max_steps": 50}))
+    unscaled, scaled = result.points
+    assert [run.label_difference for run in unscaled.runs] == [None, None]
+    (linear,) = scaled.of("linear", "random")
+    (swish,) = scaled.of("swish", "random")
+    assert linear.distance > 0
+    assert 0 < linear.label_difference < 1e-3  # float32
+    assert swish.label_difference is None  # φ(α f) is no scale of labels
+
+
 def kappa_of(net, params, x, target, index):
     """|f − y| ‖H‖ / ‖∇f‖² of one input, by the full Hessian."""
     flat, restore = jax.flatten_util.ravel_pytree(params)

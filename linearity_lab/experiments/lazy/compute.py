@@ -1,5 +1,8 @@
 """κ at w₀ and changes in training of scaled networks, one width, scale and richness at a time."""
 
+import math
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import cast
 
@@ -14,7 +17,13 @@ from linearity_lab.experiments.train_options import train_options
 from linearity_lab.experiments.trained_runs import every_run
 from linearity_lab.networks.build import build_network
 from linearity_lab.runs import finite_or_none, finite_sup
-from ntk_core.dynamics import BesideLinear, HistoryMeasure, KernelPath, TrainData
+from ntk_core.dynamics import (
+    BesideLinear,
+    HistoryMeasure,
+    KernelPath,
+    TrainData,
+    TrainOptions,
+)
 from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk, least_distance
 from ntk_core.networks.architectures import (
@@ -53,7 +62,8 @@ def _run(
     )
     progress.report(0.0, "Hessian")
     hidden = build_network(spec.architecture, width, data.num_outputs, output)
-    net = ScaledNetwork(_STARTS[start](hidden), scale * width**-richness)
+    started = _STARTS[start](hidden)
+    net = ScaledNetwork(started, scale * width**-richness)
     draw = partial(net.init, initial_key(seed, width), data.input_shape)
     params = draw()
     found = laziness(net, params, data)
@@ -70,6 +80,18 @@ def _run(
     after = pre_activations(hidden, history.params, x)
     kernel = cast(KernelPath, history.kernel)
     path = history.network
+    num_steps = int(history.steps[-1])
+    label_difference = None
+    if output == "linear" and scale != 1 and num_steps > 0:
+        label_difference = difference_to_scaled_labels(
+            ScaledNetwork(started, width**-richness),
+            draw,
+            history.params,
+            points,
+            beside.options,
+            scale,
+            num_steps,
+        )
     return LazyRun.read_off(
         kernel,
         history,
@@ -78,7 +100,7 @@ def _run(
         output=output,
         start=start,
         seed=seed,
-        num_steps=int(history.steps[-1]),
+        num_steps=num_steps,
         first_loss=float(path.loss[0]),
         last_loss=float(path.loss[-1]),
         pre_output_change=finite_sup(kernel.pre_output_change.tolist()),
@@ -89,7 +111,49 @@ def _run(
         ),
         last_change=finite_or_none(float(kernel.change[-1])),
         least_distance=tuple(least_distance(net, draw(), history.params, x)),
+        label_difference=label_difference,
     )
+
+
+def difference_to_scaled_labels(
+    net: Network,
+    draw: Callable[[], NetworkParams],
+    trained: NetworkParams,
+    points: TrainData,
+    options: TrainOptions,
+    scale: float,
+    num_steps: int,
+) -> float | None:
+    """Return ‖w − w′‖₂ / ‖w − w₀‖₂ with w′ of f trained on y/α; None if a run diverged.
+
+    The loss of α f on y is α² times that of f on y/α, so w′ takes as many steps at the rate α² η.
+
+    Args:
+        net: f, without the scale α.
+        draw: returns w₀.
+        trained: w, of α f trained at the rate η of ``options``.
+
+    Source: Liu, Zhu & Belkin 2020, §1.1, after Eq. 4.
+    """
+    scaled_labels = replace(points, y=np.asarray(points.y) / scale)
+    rate = float(np.asarray(options.learning_rate))
+    same_steps = replace(
+        options,
+        learning_rate=scale**2 * rate,
+        loss_threshold=None,
+        max_steps=num_steps,
+        num_records=1,
+    )
+    beside = BesideLinear(net, draw(), scaled_labels, same_steps, linearized=False)
+    measure = HistoryMeasure(beside)
+    beside.descend([measure])
+    other = measure.result().params
+
+    def distance(one: NetworkParams, another: NetworkParams) -> float:
+        squares = jax.tree.map(lambda a, b: jnp.sum((a - b) ** 2), one, another)
+        return math.sqrt(sum(map(float, jax.tree.leaves(squares))))
+
+    return finite_or_none(distance(trained, other) / distance(trained, draw()))
 
 
 @partial(jax.jit, static_argnums=0)

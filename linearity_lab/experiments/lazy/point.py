@@ -171,6 +171,8 @@ class LazyRun(Value):
             (Liu, Zhu & Belkin 2020, Eq. 2) and at all inputs (``kernels.least_distance``).
         hidden_change: mean |h − h₀| over inputs and neurons at the end, h the pre-activations,
             of each hidden layer.
+        label_difference: ‖w − w′‖₂ / ‖w − w₀‖₂ with w′ of f trained on the labels y/α, at a rate
+            α² times as large; None for α = 1, a nonlinear output and diverged runs.
     """
 
     output: str
@@ -194,6 +196,7 @@ class LazyRun(Value):
     least_distance: tuple[float, ...] = ()
     hidden_change: tuple[float, ...] = ()
     last_change: float | None = None
+    label_difference: float | None = None
 
     @property
     def curvature(self) -> float:
@@ -256,6 +259,7 @@ COLUMNS = (
     _mean("hidden_change", "|Δh|", of=lambda _, run: run.mean_hidden_change),
     _item("least_distance_of_one", "least ‖w − w₀‖₂, one input", "least_distance", 0),
     _item("least_distance", "least ‖w − w₀‖₂, all inputs", "least_distance", 1),
+    Column("label_difference", "‖w − w′‖₂ / ‖w − w₀‖₂, labels y/α", optional=True),
     *(
         _item(f"hidden_change_{n + 1}", f"|Δh| of layer {n + 1}", "hidden_change", n)
         for n in range(MAX_DEPTH)

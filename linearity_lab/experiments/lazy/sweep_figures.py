@@ -20,7 +20,7 @@ from linearity_lab.experiments.lazy.point import (
 )
 from linearity_lab.experiments.trained_sweep import along
 from linearity_lab.runs.columns import table_rows
-from ntk_core.numbers import width_label
+from ntk_core.numbers import num_runs, number, width_label
 
 AXES: dict[Swept, Axis] = {"scale": Axis("scale α", "α"), "width": width_axis()}
 KAPPA = RunNumber[LazyRun]("κ at w₀", "κ", lambda run: run.kappa, before_training=True)
@@ -86,13 +86,16 @@ def against(
 ) -> Chart:
     """Draw a measure of one output against the swept setting, a line for each start, log–log."""
     lines = [line(points, swept, output, start, measure) for start in occurring(points, "start")]
+    caption = [f"{beginning(output_title(output))}, {_where(points, swept)}"]
+    if swept == "scale":
+        caption += _scaled_labels(points, output)
     return sweep(
         lines,
         AXES[swept],
         measure.title,
         measure.symbol,
         heading=f"Against {swept}",
-        caption=[f"{beginning(output_title(output))}, {_where(points, swept)}"],
+        caption=caption,
         rows=table_rows(COLUMNS, points),
     )
 
@@ -141,6 +144,22 @@ def same_parameters(
         caption=[f"{beginning(START_TITLES[start])}, {_where(points, 'width')}"],
         rows=table_rows(COLUMNS, points),
     )
+
+
+def _scaled_labels(points: Sequence[LazyPoint], output: str) -> list[str]:
+    """State how far α f on y and f on y/α end from each other; empty where not measured."""
+    found = [
+        run.label_difference
+        for point in swept_points(points, "scale")
+        for run in point.runs
+        if run.output == output and run.label_difference is not None
+    ]
+    if not found:
+        return []
+    return [
+        f"Training f on the labels y/α, {num_runs(len(found))}: the weights end at the same "
+        f"point, up to {number(max(found))} of their move."
+    ]
 
 
 def _where(points: Sequence[LazyPoint], swept: Swept) -> str:
