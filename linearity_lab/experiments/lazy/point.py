@@ -121,12 +121,15 @@ class LazySpec(TrainedSweep, SpecOf["LazyResult"]):
 
 def counts(spec: LazySpec, key: str, most: bool = False) -> tuple[costs.Counts, ...]:
     """Count one point with all outputs, starts and seeds; ``most`` assumes all allowed steps."""
-    width = spec.value_of(key)[0]
+    width, scale, _ = spec.value_of(key)
     num_lines = len(spec.outputs) * len(spec.starts)
+    # A scaled linear output is trained on scaled labels too.
+    num_repeated = len(spec.starts) if scale != 1 and "linear" in spec.outputs else 0
+    num_trained = num_lines + num_repeated
     copies = 1 if spec.starts == ("random",) else 2  # an output of 0 at w₀ needs a copy
     network = spec.counted(width)
     directions = sum(layer.positions * (layer.fan_in + layer.features) for layer in network.layers)
-    programs = {"training": num_lines, "hessian": num_lines}
+    programs = {"training": num_trained, "hessian": num_lines}
     # The least distance takes five kernels between w₀ and w_T.
     found = {
         "products": 2 * network.num_outputs * costs.MATVECS,
@@ -138,7 +141,8 @@ def counts(spec: LazySpec, key: str, most: bool = False) -> tuple[costs.Counts, 
         "views": copies,
         "numbers": costs.HESSIAN_BASIS * copies * directions,
     }
-    return (spec.trainings(width, num_lines * copies, spec.typical_steps(most), **found, **held),)
+    num_copies = num_trained * copies
+    return (spec.trainings(width, num_copies, spec.typical_steps(most), **found, **held),)
 
 
 Of = Callable[["LazyRun"], float]
