@@ -164,6 +164,8 @@ PARTS: dict[str, dict[str, Any]] = {
         "widths": [32, 1000],
         "outputs": ["softmax"],
     },
+    # The gallery has eight seeds in the ball; the fresh runs were computed with five.
+    "liu-lemma31": {"num_ball_seeds": 5},
     "zhu-ball from 2000": {"widths": [50, 200]},
     "liu-theorem41-ball from 2000": {"num_seeds": 16},
     "zhu-fig2 from 2000": {"num_seeds": 5, "widths": [32, 128, 256, 512]},
@@ -178,6 +180,7 @@ FURTHER: dict[str, dict[str, int | list[str]]] = {
     "adapter-rank": {"num_seeds": 4, "num_trained": 4},
     "adapter-width": {"num_seeds": 12},
     "adding-adapters": {"num_seeds": 24},
+    "adding-networks": {"num_seeds": 24},
     "assembly": {"num_seeds": 3},
     "attention-head-dim": {"num_seeds": 52},
     "attention-heads": {"num_seeds": 4, "num_trained": 4},
@@ -190,6 +193,7 @@ FURTHER: dict[str, dict[str, int | list[str]]] = {
     "hu-fig1": {"num_seeds": 5},
     "hu-fig2": {"num_seeds": 7},
     "hu-fig4-cifar": {"num_seeds": 5},
+    "hu-fig4-cnn": {"num_seeds": 7},
     "hu-fig4-fashion from 2000": {"num_seeds": 5},
     "kernel-convergence-pair": {"num_seeds": 44},
     "kernel-velocity": {"num_seeds": 60},
@@ -201,6 +205,7 @@ FURTHER: dict[str, dict[str, int | list[str]]] = {
     "liu-fig2": {"num_seeds": 12},
     "liu-lazy": {"num_seeds": 14},
     "liu-mixed": {"num_seeds": 24},
+    "liu-resnet": {"num_seeds": 5},
     "liu-section5": {"num_seeds": 6},
     "liu-theorem31": {"num_seeds": 18},
     "liu-theorem41": {"num_seeds": 420},
@@ -209,6 +214,7 @@ FURTHER: dict[str, dict[str, int | list[str]]] = {
     "liu-true-and-linearized": {"num_seeds": 4},
     "transformer-width": {"num_seeds": 4},
     "zhu-bottleneck-neurons": {"num_seeds": 36},
+    "zhu-fig2 from 2000": {"num_seeds": 8},
     "zhu-preactivations": {"num_seeds": 5},
 }
 DRAWN = {
