@@ -157,8 +157,8 @@ def _scaled_labels(points: Sequence[LazyPoint], output: str) -> list[str]:
     if not found:
         return []
     return [
-        f"Training f on the labels y/α, {num_runs(len(found))}: the weights end at the same "
-        f"point, up to {number(max(found))} of their move."
+        f"f, trained on the labels y/α, ends at most {number(max(found))} of the move of the "
+        f"weights away from α f, trained on y ({num_runs(len(found))})."
     ]
 
 
