@@ -157,8 +157,8 @@ def _scaled_labels(points: Sequence[LazyPoint], output: str) -> list[str]:
     if not found:
         return []
     return [
-        f"f, trained on the labels y/α, ends at most {number(max(found))} of the move of the "
-        f"weights away from α f, trained on y ({num_runs(len(found))})."
+        f"Trained on the labels y/α, f ends within {number(max(found))} of its move of the same "
+        f"weights ({num_runs(len(found))})."
     ]
 
 
