@@ -120,7 +120,6 @@ REWRITTEN = {
     "convolutions-depart-sooner": 6000,
     "kernel-errs-a-little": 6000,
     "linearity-has-a-price": 6000,
-    "most-convolutions-depart-late": 6000,
     "width-makes-certain": 6000,
     "one-sample-comes-down": 5000,
 }
