@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 from linearity_lab.charts.axes import GUIDE, GUIDE_LINE, beginning
 from linearity_lab.charts.chart import Chart
@@ -165,8 +166,8 @@ def _add_never(
     width → how far their outputs differ at the end.
     """
     figure = chart.figure
-    values = [dot.value for line in lines for dot in line.dots]
-    drawn = list(filter(math.isfinite, values))
+    dots = chain.from_iterable(line.dots for line in lines)
+    drawn = [dot.value for dot in dots if math.isfinite(dot.value)]
     top = ABOVE * max(drawn, default=1.0)
     low = min(figure.layout.yaxis.range[0], 0.0) if drawn else -0.3
     figure.add_scatter(

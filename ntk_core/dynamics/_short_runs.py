@@ -85,16 +85,22 @@ class Compiled:
         options = quick_options(jax.default_backend(), level)
         if options is None:
             return self._usual
-
-        @wraps(self.__wrapped__)
-        def function(*args: Any, **kwargs: Any) -> Any:
-            # JAX takes options for the outermost program only.
-            with short_runs(USUAL):
-                return self.__wrapped__(*args, **kwargs)
-
         if level not in self._short:
-            self._short[level] = jax.jit(function, compiler_options=options, **self._options)
+            self._short[level] = jax.jit(
+                _as_usual(self.__wrapped__), compiler_options=options, **self._options
+            )
         return self._short[level]
+
+
+def _as_usual(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function with usual inner programs: JAX takes options for the outermost only."""
+
+    @wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        with short_runs(USUAL):
+            return function(*args, **kwargs)
+
+    return called
 
 
 def compiled(group: Group, **options: Any) -> Callable[[Callable[..., Any]], Compiled]:

@@ -167,9 +167,11 @@ def hessian_density(
     trained, _ = moving_of(net, params)
     removed = _num_removed_edges(net, params)
     num_parameters = sum(leaf.size for leaf in jax.tree.leaves(trained)) - removed
-    nodes, weights = np.asarray(nodes), np.asarray(weights)
-    shared = np.stack([_shared(*probe) for probe in zip(nodes, weights, strict=True)])
-    return SpectralDensity(nodes, shared, int(dimension) - removed, num_parameters)
+    places = np.asarray(nodes)  # (num_probes, num_steps)
+    rough = np.asarray(weights)
+    probes = zip(places, rough, strict=True)
+    shared = np.stack([_shared(*probe) for probe in probes])
+    return SpectralDensity(places, shared, int(dimension) - removed, num_parameters)
 
 
 def _shared(
@@ -182,7 +184,9 @@ def _shared(
     apart = ROUNDING * np.finfo(nodes.dtype).eps * np.abs(nodes).max()
     # The nodes ascend: a new group begins where the next node is further away.
     group = np.cumsum(np.diff(nodes, prepend=nodes[0]) > apart)
-    return (np.bincount(group, weights) / np.bincount(group))[group].astype(weights.dtype)
+    num_equal = np.bincount(group)
+    share = np.bincount(group, weights) / num_equal
+    return share[group].astype(weights.dtype)
 
 
 def _num_removed_edges(net: Model, params: PyTree) -> int:
