@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from linearity_lab.settings.part import Values
 
 _SEEN = "seen_jobs"
-# For about this long, a browser may still send the previous address with a click.
-LATE_S = 2.0
+# For about this long, the browser of a busy server may still send the previous address with a
+# click.
+LATE_S = 5.0
 
 
 def viewer() -> str:
@@ -60,17 +61,24 @@ def network_address() -> str:
 def new_address(page: str) -> dict[str, str] | None:
     """Return the URL's query after a user changed it (link, reload, back button), else None.
 
-    An empty query on an open page means a return through the menu, so the page keeps its
-    state. So does a query that was just replaced, since it arrived late with a click and would
-    undo the last setting.
+    The back button opens any other query. Otherwise an empty query on an open page means a return
+    through the menu, so the page keeps its state. So does a query that was just replaced, since
+    it arrived late with a click and would undo the last setting.
     """
     query = st.query_params.to_dict()
     known = st.session_state.get(f"{page}.address")
-    if known is not None and (
-        query == known or not query or query in [each for each, _ in _replaced(page)]
-    ):
+    if known is None:
+        return query
+    if query == known:
         return None
-    return query
+    is_kept = not query or query in [each for each, _ in _replaced(page)]
+    return None if is_kept and not _is_from_history() else query
+
+
+def _is_from_history() -> bool:
+    """Whether the back or forward button caused this run, instead of a click on the page."""
+    context = get_script_run_ctx(suppress_warning=True)
+    return context is not None and context.is_history_navigation
 
 
 def _replaced(page: str) -> list[tuple[Mapping[str, str], float]]:
@@ -118,14 +126,18 @@ def show_notes(page: str) -> None:
 
 
 def show_address(page: str, query: Mapping[str, str]) -> None:
-    """Write the state of the page to the URL, for sharing and reloading."""
+    """Write the state of the page to the URL, for sharing and reloading.
+
+    The session knows the address before the browser does. A click can stop this run at any line,
+    and the next run must recognize whichever address the browser sends with it.
+    """
     wanted = dict(query)
-    if st.query_params.to_dict() != wanted:
-        st.query_params.from_dict(wanted)
     known = st.session_state.get(f"{page}.address", wanted)
     if known != wanted:
         st.session_state[f"{page}.replaced"] = [*_replaced(page), (known, time.monotonic())]
     st.session_state[f"{page}.address"] = wanted
+    if st.query_params.to_dict() != wanted:
+        st.query_params.from_dict(wanted)
 
 
 def followed_job(page: str) -> str | None:

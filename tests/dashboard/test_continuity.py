@@ -122,6 +122,28 @@ def test_late_address_of_a_click_reverts_nothing(jobs, monkeypatch):
     assert checked(app.run()).number_input(key="kernel_change.num_seeds").value == 3
 
 
+@pytest.mark.parametrize("is_sent", [True, False])
+def test_click_while_the_address_is_written_reverts_nothing(jobs, monkeypatch, is_sent):
+    """A click stops the run just before or after the browser receives the new address."""
+    app = open_page("kernel_change", num_seeds="3")
+    earlier = dict(app.query_params)
+    write = type(st.query_params).from_dict
+
+    def stopped(query, values):
+        if is_sent:
+            write(query, values)
+        st.stop()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(st.query_params), "from_dict", stopped)
+        app.number_input(key="kernel_change.num_seeds").set_value(4).run()
+    assert (dict(app.query_params) != earlier) is is_sent
+    app.number_input(key="kernel_change.seed").set_value(7).run()
+    shown = [app.number_input(key=f"kernel_change.{name}").value for name in ("num_seeds", "seed")]
+    assert shown == [4, 7]
+    assert app.query_params["num_seeds"] in ("4", ["4"])
+
+
 def test_what_was_drawn_is_not_drawn_again():
     st.cache_resource.clear()
     key = ("page.figure", ("job", "a"), lambda *chosen: object(), 10, "by step")
