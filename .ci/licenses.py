@@ -65,8 +65,9 @@ def stated(file: str) -> Iterator[str]:
 
 
 def license_of(package: metadata.Distribution) -> str:
-    """Return the SPDX expression, classifiers, or first line of the license field;
-    empty for none.
+    """Return the license that a package states.
+
+    It is the SPDX expression, classifiers, or first line of the license field; empty for none.
     """
     about = package.metadata
     if about.get("License-Expression"):

@@ -1,5 +1,6 @@
-"""Run the examples on the library's pages (docs/api), each page in its own namespace;
-part of ``make docs``.
+"""Run the examples on the library's pages (docs/api).
+
+Each page runs in its own namespace; this is part of ``make docs``.
 """
 
 import os

@@ -80,8 +80,9 @@ def moved_by_run(page: Page, url: str) -> int:
 
 
 def first_mark(page: Page, url: str, query: str) -> dict[str, float]:
-    """Return seconds from the request of a page to the first point of its preview,
-    and its layout shift.
+    """Return seconds to the first point of a preview, and layout shift.
+
+    The seconds begin with the request of the page.
     """
     began = time.perf_counter()
     page.goto(f"{url}?{query}")

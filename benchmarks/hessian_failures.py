@@ -1,5 +1,6 @@
-"""How often a converged Hessian norm or eigenvalue is outside of its tolerance,
-against dense float64 matrices.
+"""How often a converged Hessian norm or eigenvalue is wrong.
+
+It is then outside of its tolerance, against dense float64 matrices.
 
 ``python -m benchmarks --only hessian_failures`` takes about ten minutes on two cores. Everything
 is the public interface in float32: ``hessian_norm`` and ``hessian_eigenpairs``. A failure is an
@@ -77,8 +78,9 @@ PAIRS: tuple[Cell, ...] = (
 
 
 class Group(NamedTuple):
-    """Networks of one architecture, their parameters, one input,
-    and ``exact`` eigenvalues by falling |λ|.
+    """Networks of one architecture, and one input.
+
+    Their parameters and ``exact`` eigenvalues by falling |λ| belong to them.
     """
 
     net: FullyConnected

@@ -293,8 +293,9 @@ def sweep(settings: Settings) -> Row:
 
 
 def sweep_cost(small: bool) -> Row:
-    """Processor seconds of the default sweep in this process,
-    compilation included and without it.
+    """Return processor seconds of the default sweep in this process.
+
+    They are with compilation and without it.
     """
     spec = spec_of(PRESET, Settings(quick=small), {"num_seeds": NUM_SEEDS})
     cold, _ = whole_run(spec)

@@ -162,8 +162,9 @@ def short_signature(
 def plain_words(
     _app: Sphinx, _what: str, _name: str, _thing: Any, _options: Any, lines: list[str]
 ) -> None:
-    """Escape bars, leading stars and trailing underscores,
-    which mean other things in reStructuredText.
+    """Escape what means other things in reStructuredText.
+
+    These are bars, leading stars and trailing underscores.
     """
     for index, line in enumerate(lines):
         parts = re.split(r"(``[^`]*``|`[^`]*`)", line)

@@ -1,7 +1,8 @@
-"""Analyze a Flax model: the tangent kernel of a small network,
-and the share of its largest eigenvalue.
+"""Analyze a Flax model.
 
-    PYTHONPATH=. python examples/own_model_flax.py
+It has the tangent kernel of a small network, and the share of its largest eigenvalue.
+
+PYTHONPATH=. python examples/own_model_flax.py
 
 A model is a callable ``apply(params, x) -> (n, C)`` and a tree of parameter arrays.
 """
@@ -29,8 +30,9 @@ class Classifier(nn.Module):
 
 
 def main(channels: int = 64) -> np.ndarray:
-    """Return the eigenvalues of the kernel matrix over all images and classes,
-    in descending order.
+    """Return the eigenvalues of the kernel matrix, descending.
+
+    The matrix is over all images and classes.
     """
     model = Classifier(channels)
     params_key, data_key = jax.random.split(jax.random.key(0))

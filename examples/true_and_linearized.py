@@ -18,8 +18,9 @@ from ntk_core.dynamics import ClosedForm
 
 
 def main(width: int, num_steps: int = 500) -> tuple[float, float]:
-    """Return the largest relative difference between network and linear model,
-    and the closed form's largest error.
+    """Return the difference between network and linear model.
+
+    It is the largest relative one, beside the closed form's largest error.
     """
     data = load_dataset("gaussian-mixture", num_samples=30, num_test=10)
     net = FullyConnected(

@@ -87,8 +87,9 @@ def _check_sessions(given: str) -> None:
 
 
 def _refusal(name: str, given: str, allowed: str) -> str:
-    """Name the variable (compose.yaml passes ``LINEARITY_LAB_…``),
-    the value and what is allowed.
+    """Name the variable, the value and what is allowed.
+
+    compose.yaml passes the variables ``LINEARITY_LAB_…``.
     """
     variable = name.replace("LAB_", "LINEARITY_LAB_", 1)
     return f"{name} (in compose.yaml {variable}): {given} cannot be used; use {allowed}"

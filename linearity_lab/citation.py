@@ -53,8 +53,9 @@ def cite_run(result: ResultValue) -> str:
 
 
 def provenance_sentence(result: ResultValue) -> str:
-    """Return when, where and by which versions a result was computed,
-    and the digests of its spec and data.
+    """Return when, where and by which versions a result was computed.
+
+    The digests of its spec and data follow.
     """
     origin = result.provenance
     versions = ", ".join(f"{name} {version}" for name, version in origin.versions.items())

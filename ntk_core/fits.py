@@ -314,8 +314,9 @@ def _slope(log_x: np.ndarray, log_y: np.ndarray) -> float:
 def least_squares(
     design: np.ndarray, y: np.ndarray, clusters: Sequence[Hashable], index: int
 ) -> tuple[np.ndarray, Estimate | None]:
-    """Return all coefficients of y ≈ design · b,
-    and the ``index``-th with its cluster-robust error.
+    """Return all coefficients of y ≈ design · b.
+
+    The ``index``-th comes with its cluster-robust error.
 
     V = Σ_g (w_gᵀ e_g)², w_g = A_g X_g (XᵀX)⁻¹ c, A_g = (I − H_gg)^{−1/2}, which is unbiased for
     independent errors of one size; the degrees of freedom are (Σ λ)² / Σ λ² over the eigenvalues λ

@@ -74,8 +74,9 @@ class Progress:
             raise Stopped
 
     def between(self, first: float, last: float) -> Progress:
-        """Return the progress of nested work,
-        whose shares 0 and 1 are these shares of this work.
+        """Return the progress of nested work.
+
+        Its shares 0 and 1 are these shares of this work.
         """
         return _Nested(self, rescale=lambda share: first * (1 - share) + last * share)
 

@@ -19,8 +19,9 @@ DISALLOWING = ("disallow", "disallow_explicit")
 
 
 def with_usual_settings(function: Callable[Given, Result]) -> Callable[Given, Result]:
-    """Run a function without ``jax_debug_nans`` and guards of transfers,
-    with the usual promotion of ranks and types.
+    """Run a function with the usual settings of JAX.
+
+    ``jax_debug_nans`` and guards of transfers are off; ranks and types are promoted as usual.
 
     NaN stands for values that do not exist, such as an alignment without targets; broadcasting,
     mixed types and arrays of NumPy are intended.

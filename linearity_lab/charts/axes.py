@@ -236,8 +236,9 @@ def finish(figure: go.Figure) -> go.Figure:
 
 
 def look(axes: Mapping[str, bool]) -> JSON:
-    """Return the layout that :func:`finish` sets,
-    by the names of the axes and whether they are logarithmic.
+    """Return the layout that :func:`finish` sets.
+
+    It follows from the names of the axes and whether they are logarithmic.
 
     Pass it with the layout of a new figure if possible, since each later change takes
     Plotly milliseconds.

@@ -292,8 +292,9 @@ def _is_curve(trace: go.Scatter) -> bool:
 
 
 def _axes(figure: go.Figure) -> dict[str, tuple[object, ...]]:
-    """Map each axis to its quantity, without the explanation after a comma,
-    such as the channels of a CNN.
+    """Map each axis to its quantity.
+
+    An explanation after a comma, such as the channels of a CNN, is left out.
     """
     names = [name for name in figure.layout if name[:5] in ("xaxis", "yaxis")]
     axes = {name: figure.layout[name] for name in names}
@@ -349,8 +350,10 @@ def compared_by(columns: Columns, *axes: ComparedAxis) -> Comparison:
 
 
 def comparison_of(spec: Spec) -> Comparison:
-    """Compare by the result's table, against ``figures.COMPARED`` axes of its view,
-    or as its ``compared(spec)``.
+    """Compare runs of one experiment.
+
+    The comparison is the result's table, figures against the ``figures.COMPARED`` axes of its view,
+    or its ``compared(spec)``.
     """
     figures = (
         page_module(spec.experiment, "figures")

@@ -185,8 +185,9 @@ def _add_never(
 
 
 def departure_steps(points: HorizonPoints, widths: Sequence[int]) -> Chart:
-    """Draw the departure step of outputs above the stable rate against ln m,
-    with the predicted slopes dashed.
+    """Draw departure steps above the stable rate against ln m.
+
+    The predicted slopes are dashed.
     """
     above = [point for point in points if point.regime == "large-rate"]
     drawn = [(each, each.line()) for each in horizons(above, "outputs").values()]

@@ -94,8 +94,9 @@ def measure_lines(
     measure: RunNumber[Run],
     names: Sequence[tuple[str, str]],
 ) -> list[Line]:
-    """Return the measure of all runs against width,
-    a line for each (letter, output) of ``names``.
+    """Return the measure of all runs against width.
+
+    Each (letter, output) of ``names`` has a line.
     """
     lines = []
     for letter, output in names:

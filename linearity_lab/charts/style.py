@@ -247,8 +247,9 @@ def model_style(model: str) -> Style:
 
 
 def width_style(index: int, count: int, title: str) -> Style:
-    """Return the style of one of ``count`` ascending widths,
-    from pale (narrowest) to deep (widest).
+    """Return the style of one of ``count`` ascending widths.
+
+    The color goes from pale (narrowest) to deep (widest).
     """
     share = index / (count - 1) if count > 1 else 1.0
     ends = [[int(color[at : at + 2], 16) for at in (1, 3, 5)] for color in VIOLETS]
@@ -265,8 +266,9 @@ def group_style(name: str, index: int) -> Style:
 
 
 def nth_style(index: int, title: str, of: str = "measure") -> Style:
-    """Return the style of the curve with this number among several,
-    such as ``"rate"`` or ``"layer"``.
+    """Return the style of the curve with this number among several.
+
+    The curves differ, for example, in ``"rate"`` or ``"layer"``.
     """
     series = _table()["series"][of]
     return replace(registry()[f"{of} {index % len(series)}"], title=title)

@@ -121,8 +121,9 @@ def _common_finding(
     symbol: str,
     names_quantities: bool,
 ) -> str:
-    """Return the common finding of the visible lines,
-    or the first sentences of lines over different values.
+    """Return the common finding of the visible lines.
+
+    Lines over different values have none: their first sentences are returned.
     """
     common = _finding(visible, axis, symbol, names_quantities)
     if common:
@@ -225,8 +226,9 @@ def line_sentences(lines: Sequence[Line], axis: Axis) -> list[str]:
 
 
 def _finding(lines: Sequence[Line], axis: Axis, symbol: str, names_quantities: bool = False) -> str:
-    """Return one sentence on the scaling of each line with its interval,
-    or on its first and last values.
+    """Return one sentence on each line.
+
+    It states the scaling with its interval, or the first and last values.
     """
     found = []
     quantity = "" if names_quantities else f"{plain_symbols(symbol)} "
@@ -306,8 +308,9 @@ def left_out(lines: Sequence[Line], axis: Axis) -> list[str]:
 
 
 def _line(line: Line, axis: Axis, symbol: str, *, is_log: bool = True) -> Iterator[JSON]:
-    """Draw a band of one standard error, seeds,
-    and the mean with the fitted exponent in its name.
+    """Draw one line: a band, seeds and the mean.
+
+    The band is one standard error; the name of the mean contains the fitted exponent.
     """
     traces = [
         _band(line, is_log=is_log),

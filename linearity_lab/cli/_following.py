@@ -149,8 +149,9 @@ def conclude(ended: Ended, interruption: Interruption) -> int:
 
 
 class FollowedRun(Protocol):
-    """A run that calls a function with each event and returns the last one,
-    such as ``run_to_end`` of a spec.
+    """A run that calls a function with each event.
+
+    It returns the last event. ``run_to_end`` of a spec is one.
     """
 
     def __call__(self, *, on_event: Callable[[Event], None]) -> Ended: ...
@@ -170,8 +171,9 @@ def follow(work: FollowedRun, as_json: bool, prefix: str = "") -> Ended:
 
 
 def _print(event: Event) -> None:
-    """Print an event as a line of JSON;
-    a partial point is left out, since point_finished has all of it.
+    """Print an event as a line of JSON.
+
+    Partial points are left out, since point_finished has all of them.
     """
     if isinstance(event, PointProgress):
         event = event.model_copy(update={"point": None})

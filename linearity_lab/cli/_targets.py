@@ -32,8 +32,9 @@ class KeptRun:
 
 
 def spec_named(target: str, paper: bool) -> Spec:
-    """Return the spec of a preset, an experiment with its default settings, or a file;
-    refuse anything else.
+    """Return the spec that this text names.
+
+    It is a preset, an experiment with its default settings, or a file. Anything else is refused.
     """
     if target in PRESETS:
         return PRESETS[target].paper_spec if paper else PRESETS[target].spec
@@ -68,8 +69,9 @@ def assignment(text: str, spec: Spec) -> tuple[str, object]:
 
 
 def kept_run(target: str) -> KeptRun:
-    """Return the run in a directory of ``run --out``,
-    or the only stored run with this digest prefix.
+    """Return the run that this text names.
+
+    It is in a directory of ``run --out``, or the only stored run with this digest prefix.
     """
     if _is_digest(target) and not os.path.lexists(target):
         store = Store()
@@ -91,8 +93,9 @@ def kept_run(target: str) -> KeptRun:
 
 
 def unreadable_run(target: str) -> KnownRun | None:
-    """Return what is known of a stored run whose settings cannot be read;
-    None for any other target.
+    """Return what is known of a run whose settings cannot be read.
+
+    It is None for any other target.
     """
     if not _is_digest(target) or os.path.lexists(target):
         return None

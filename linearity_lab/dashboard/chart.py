@@ -371,8 +371,9 @@ def _stepper(choice: Choice, key: str, chosen: str) -> None:
 
 
 def link(figures: Figures) -> None:
-    """Let figures with the same axis share one cursor,
-    moved by their choices and by clicks on their marks.
+    """Let figures with the same axis share one cursor.
+
+    Their choices and clicks on their marks move it.
     """
     page = figures.page
 

@@ -28,8 +28,9 @@ _LOOKS = {
 
 
 def composition_editor(label: str, key: str, help: str) -> None:
-    """Show a text area for the setting of this key,
-    with examples above and layers and verdict below.
+    """Show a text area for the setting of this key.
+
+    Examples stand above it, layers and verdict below.
     """
     held: str = st.session_state.get(key) or ""
     st.session_state[key] = _laid_out(held)

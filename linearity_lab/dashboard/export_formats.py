@@ -92,8 +92,9 @@ def command_line(spec: Spec) -> str:
 
 
 def program(title: str, spec: Spec) -> str:
-    """Return a Python program that computes ``spec``, prints progress and numbers,
-    and checks the digest.
+    """Return a Python program that computes ``spec``.
+
+    It prints progress and numbers, and checks the digest.
 
     It states what it needs as PEP 723 asks.
     """

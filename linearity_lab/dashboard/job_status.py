@@ -59,8 +59,9 @@ _mount = component("jobs", Path(__file__).with_name("job_status.js"))
 
 
 def routes() -> list[Route]:
-    """Serve the jobs of one session as JSON, and Stop,
-    in threads since both may wait for a lock.
+    """Serve the jobs of one session as JSON, and Stop.
+
+    Both run in threads, since both may wait for a lock.
     """
     return [
         Route(API, _list_jobs, methods=["GET"]),

@@ -47,8 +47,10 @@ class Uploaded:
         return min(MAX_TEST, self.total - self.dataset.num_samples)
 
     def first_look(self) -> tuple[str, Spec]:
-        """(page, spec): the kernel change of a shallow network,
-        or true against linear training without classes.
+        """Return the (page, spec) that shows these data first.
+
+        With classes it is the kernel change of a shallow network, else true against linear
+        training.
 
         Raises:
             InvalidSpec, InvalidInput: the data do not suit the experiment.

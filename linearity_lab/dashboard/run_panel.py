@@ -71,8 +71,9 @@ def run_bar(
     elsewhere: Sequence[str] = (),
     in_full: Callable[[AnySpec], AnySpec] | None = None,
 ) -> None:
-    """Show Run, its cost, and nearby messages,
-    except errors of settings that are shown ``elsewhere``.
+    """Show Run, its cost, and nearby messages.
+
+    Errors of settings that are shown ``elsewhere`` are left out.
 
     With ``in_full`` the page previews by itself, and Run computes the full run of the form's
     settings.
@@ -234,8 +235,9 @@ def _full_words(spec: Spec, seconds: float, done: int) -> str:
 
 
 def _is_drawn(form: SpecForm[AnySpec], spec: AnySpec, now: Snapshot | None) -> bool:
-    """Whether the figure is the complete result of these settings,
-    so that Run would change nothing.
+    """Whether the figure is the complete result of these settings.
+
+    Then Run would change nothing.
     """
     result = now.result if now is not None else gallery_result(form.preset.name)
     return result is not None and result.spec == spec and (now is None or now.status == "completed")
@@ -254,8 +256,9 @@ def _is_asked_for(page: str, spec: Spec, seconds: float) -> bool:
 
 
 def foreseen(spec: Spec) -> tuple[float, int]:
-    """Return the seconds for points that are neither in the gallery nor stored,
-    and the number of stored points.
+    """Return the seconds still to compute, and stored points.
+
+    The seconds are those of points that are neither in the gallery nor stored.
     """
     if gallery_result_of(spec) is not None:
         return 0.0, len(spec.point_keys())
@@ -290,8 +293,9 @@ def figures_panel(
     draw: Callable[[Shown[AnySpec, AnyPoint], Figures], None],
     drawings: Mapping[str, Chart],
 ) -> None:
-    """Show progress and figures of the followed job, updated while it runs,
-    or else the precomputed figure.
+    """Show progress and figures of the followed job.
+
+    They are updated while it runs. Without a job, the precomputed figure is shown.
 
     Exports of the figures and of ``drawings`` (key → chart above the panel) are above, and
     their provenance below.

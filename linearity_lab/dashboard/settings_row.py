@@ -110,8 +110,9 @@ def all_settings(
     elsewhere: Sequence[str] = (),
     first: Callable[[SpecForm], None] | None = None,
 ) -> None:
-    """Show a panel of all other settings of the chosen architectures,
-    under headings with prefixes of their names.
+    """Show a panel of all other settings of the chosen architectures.
+
+    Prefixes of their names decide the headings.
 
     Settings that differ from the paper figure come first, then the page's headings, then the shared
     ones; under a common heading, the page's settings come first. Settings in ``elsewhere`` have no

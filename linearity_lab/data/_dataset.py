@@ -1,5 +1,6 @@
-"""The frozen ``Dataset``, the table of data sets, random streams,
-and transformations of samples.
+"""The frozen ``Dataset``, and what builds it.
+
+These are the table of data sets, random streams, and transformations of samples.
 """
 
 import hashlib
@@ -117,8 +118,9 @@ class Dataset:
 
 
 def data_fingerprint(dataset: Dataset) -> str:
-    """SHA-256 (hexadecimal) over shapes, types and bytes of the six arrays,
-    the same on every machine.
+    """Return the SHA-256 of the six arrays, in hexadecimal.
+
+    It covers shapes, types and bytes, and is the same on every machine.
 
     Name and provenance are excluded: equal numbers have equal fingerprints.
     """
@@ -209,8 +211,9 @@ def balanced_subset(
 
 
 def encode_targets(labels: IntArray, num_classes: int, targets: str) -> FloatArray:
-    """Return targets ``(n, C)`` with a 1 in each row ("one-hot"),
-    or ``(n, 1)`` with 2·label − 1 ("plus-minus").
+    """Return targets of labels.
+
+    "one-hot" gives ``(n, C)`` with a 1 in each row, "plus-minus" ``(n, 1)`` with 2·label − 1.
     """
     if targets == "plus-minus":
         return (2 * labels - 1).astype(np.float32)[:, None]

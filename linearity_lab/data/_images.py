@@ -35,8 +35,9 @@ MAX_HEADER_BYTES = 4096  # headers of npy files; IDX headers have at most 16 byt
 
 @dataclass(frozen=True, kw_only=True)
 class ImageSet(DatasetInfo):
-    """Images in [0, 1], (n, height, width, channels) or as patches (n, T, d),
-    with balanced classes.
+    """Images in [0, 1] with balanced classes.
+
+    Their shape is (n, height, width, channels), or (n, T, d) as patches.
 
     Attributes:
         files: side of the images → ``name`` of the shipped file, ``image_shape`` in it, and

@@ -29,8 +29,9 @@ SIGNS = ("−1", "+1")
 
 
 class Mixture(Drawn):
-    """Labels c uniform on the classes, x | c ~ N(μ_c, s²I),
-    μ_c uniform on the sphere of radius 2.
+    """A mixture of normal classes.
+
+    Labels c are uniform on the classes, x | c ~ N(μ_c, s²I), μ_c uniform on the sphere of radius 2.
     """
 
     def shapes(self, options: Options) -> DatasetShapes:

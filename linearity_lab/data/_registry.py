@@ -51,8 +51,9 @@ def dataset_info(name: str) -> DatasetInfo:
 
 
 def dataset_options(name: str, **options: object) -> dict[str, Any]:
-    """Return all options with defaults in canonical form and order,
-    so equal requests give equal dictionaries.
+    """Return all options with defaults in canonical form and order.
+
+    So equal requests give equal dictionaries.
 
     Raises:
         InvalidInput: for an unknown name or option, a value out of bounds, or

@@ -78,8 +78,9 @@ class SymbolTask(Drawn):
 
 
 class RandomSequences(Drawn):
-    """Sequences of independent normal tokens with random targets ±1,
-    which can only be memorized.
+    """Sequences of independent normal tokens.
+
+    Their random targets ±1 can only be memorized.
     """
 
     law = f"Synthetic sequences. {{formula}} {_OURS}"

@@ -49,8 +49,9 @@ class Departure(Value):
 def departure(
     clock: Sequence[float], values: Sequence[float], threshold: float, outcome: str
 ) -> Departure:
-    """Return the first crossing of the threshold, log-linear between records,
-    or the reason for none.
+    """Return the first crossing of the threshold.
+
+    It is log-linear between records; without a crossing, the reason is returned.
     """
     index = next((index for index, value in enumerate(values) if value > threshold), None)
     if index is None:

@@ -170,8 +170,9 @@ def summary_of_networks(
     value: Callable[[Run], float],
     name: str,
 ) -> str:
-    """Return the table of means over seeds, notes,
-    and the exponent of a value for each network and output.
+    """Return the table of means over seeds, and notes.
+
+    The exponent of a value for each network and output follows.
     """
     exponents = []
     for letter, architecture in spec.networks.items():

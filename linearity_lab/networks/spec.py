@@ -293,8 +293,9 @@ class ArchitectureSpec(SpecPart):
         *,
         widths: tuple[int, ...] = (1,),
     ) -> None:
-        """Refuse inputs that do not fit the layers at one of the widths,
-        naming the setting inside ``field``.
+        """Refuse inputs that do not fit the layers.
+
+        All given widths are tried; the refusal names the setting inside ``field``.
         """
         try:
             for width in widths if self.uses("composition") else widths[:1]:

@@ -78,8 +78,9 @@ def work_of_points(spec: Spec, most: bool = False) -> Mapping[str, Work]:
 
 
 def largest_bytes(spec: Spec) -> float:
-    """Return the expected peak memory of the largest point above an idle process,
-    including compiling, in bytes.
+    """Return the expected peak memory of the largest point.
+
+    It is in bytes above an idle process, and includes compiling.
     """
     return max(num_bytes for _, num_bytes in _costs(spec).values())
 
@@ -149,8 +150,9 @@ def check_size(
     scheduler: str | None = None,
     max_result_bytes: float = math.inf,
 ) -> None:
-    """Refuse a spec with missing data, whose largest point does not fit into memory,
-    or with too large a result.
+    """Refuse a spec that cannot run here.
+
+    Its data are missing, its largest point does not fit into memory, or its result is too large.
 
     Args:
         max_bytes: the run's limit in bytes, if it is below :func:`memory_limit`.

@@ -1,5 +1,6 @@
-"""Run any spec: ``run(spec)`` yields events,
-``run_to_end(spec, on_event=…)`` calls a function with each.
+"""Run any spec.
+
+``run(spec)`` yields events, ``run_to_end(spec, on_event=…)`` calls a function with each.
 """
 
 import importlib.util
@@ -268,8 +269,9 @@ class _Run:
                 self._finish(key, point)
 
     def _tell(self, event: Event) -> None:
-        """Call the listener. Its error ends the run as a stop,
-        since a computation would take it for its own.
+        """Call the listener.
+
+        Its error ends the run as a stop, since a computation would take it for its own.
         """
         try:
             self._on_event(event)
@@ -329,8 +331,9 @@ class Clock:
         self._shares[key] = share
 
     def so_far(self) -> dict[str, Any]:
-        """Return the finished share of the run and the remaining seconds (None before any work),
-        as in events.
+        """Return the finished share of the run and remaining seconds.
+
+        The seconds are None before any work, as in events.
         """
         whole = sum(self._expected.values())
         done = sum(self._expected[key] * share for key, share in self._shares.items())

@@ -34,8 +34,9 @@ class Value(BaseModel):
 
     @classmethod
     def read_off(cls, *sources: object, **given: object) -> Self:
-        """Return a value with the ``given`` fields,
-        and other fields from the first source with such an attribute.
+        """Return a value with the ``given`` fields.
+
+        Each other field is from the first source with such an attribute.
 
         Arrays become tuples in full precision. Fields in no source keep their defaults.
         """

@@ -159,8 +159,10 @@ class Counted:
 
     @functools.cached_property
     def num_views(self) -> int:
-        """Inputs, pre-activations and C cotangents of all layers and samples,
-        with one temporary copy each.
+        """Count the numbers that the views of all layers hold.
+
+        These are inputs, pre-activations and C cotangents of all samples, with one temporary copy
+        each.
         """
         numbers = self.num_inputs + (2 * self.num_outputs + 1) * num_features(self.layers)
         return (self.num_samples + self.num_test) * numbers
@@ -290,8 +292,9 @@ def peak_bytes(counts: Sequence[Counts]) -> float:
 
 
 def bytes_of_points(points: Collection[Sequence[Counts]]) -> list[float]:
-    """Return the peak memory of each point,
-    including the compiling of all and the second derivatives of this one.
+    """Return the peak memory of each point.
+
+    It includes the compiling of all and the second derivatives of this one.
     """
     seconds = min(sum(each.compiling for counts in points for each in counts), MAX_COMPILING_S)
     derivatives = (

@@ -120,7 +120,10 @@ ENDS = {
 
 
 def estimate_words(found: Estimated) -> str:
-    """``6 points, about 12 s on this machine, at most 0.4 GiB at a time.``"""
+    """Return the words of an estimate.
+
+    Example: ``6 points, about 12 s on this machine, at most 0.4 GiB at a time.``
+    """
     points = f"{found.num_points} point{'s' * (found.num_points != 1)}"
     time_s = f"about {duration(found.seconds)}" if found.seconds >= 1 else "less than a second"
     return (

@@ -129,8 +129,9 @@ def _resized(setting: Setting, groups: object, count: int) -> list[object]:
 
 
 def _drop_unused(model: type[SpecPart], data: Values, given: Mapping[str, object]) -> None:
-    """Remove from ``data`` settings that its choices do not use,
-    unless given by their dotted names.
+    """Remove from ``data`` settings that its choices do not use.
+
+    Settings given by their dotted names stay.
     """
     found = values_in(model, data)
     defaults = {setting.name: setting.info.default for setting in settings(model)}
@@ -183,8 +184,9 @@ def value_of(setting: Setting, text: str) -> Any:
 
 
 def changed_values(spec: SpecPart, base: SpecPart) -> Values:
-    """Return the values by dotted name that change ``base`` to ``spec``,
-    see :func:`with_settings`.
+    """Return the values that change ``base`` to ``spec``.
+
+    They are by dotted name, see :func:`with_settings`.
     """
     before = values_of(base)
     defaults = {setting.name: setting.info.default for setting in settings(type(spec))}
@@ -277,8 +279,9 @@ _LONGEST = 60  # characters of a value; graphs and compositions are longer
 
 
 def settings_html(part: SpecPart) -> str:
-    """Return a table of the settings that differ from their defaults,
-    with titles and Python names.
+    """Return a table of the settings that differ from defaults.
+
+    It has their titles and Python names.
     """
     usual = type(part)()
     changed = changed_values(part, usual)

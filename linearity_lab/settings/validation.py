@@ -14,8 +14,9 @@ from ntk_core.terms import Term
 
 
 def problems(model: type[SpecPart], error: ValidationError) -> tuple[InvalidInput, ...]:
-    """Return one :class:`InvalidInput` per setting,
-    named by its dotted path (``architecture.depth``).
+    """Return one :class:`InvalidInput` per setting.
+
+    Its dotted path names it (``architecture.depth``).
     """
     found: dict[str, InvalidInput] = {}
     for detail in error.errors(include_url=False):
@@ -104,8 +105,9 @@ def _of_entries(info: FieldInfo) -> list[object]:
 def _field_at(
     model: type[SpecPart], location: tuple[int | str, ...]
 ) -> tuple[str, FieldInfo | None, type[SpecPart]]:
-    """Return the dotted name of the deepest setting toward ``location``, its field,
-    and its group.
+    """Return the deepest setting toward ``location``.
+
+    The result has its dotted name, its field, and its group.
     """
     names: list[str] = []
     info: FieldInfo | None = None

@@ -196,8 +196,9 @@ def _asked(
 
 
 def _refuse_flat(rule: Loss | OwnLoss, name: str, targets: Rows, num_outputs: int) -> None:
-    """Refuse a loss that is no scalar,
-    or whose second derivative in the outputs is 0 wherever it exists.
+    """Refuse a loss without a curvature.
+
+    It is no scalar, or its second derivative in the outputs is 0 wherever it exists.
     """
     rows = jnp.asarray(targets[:ROWS_TRIED])
     rng = np.random.default_rng(0)

@@ -124,8 +124,9 @@ class ClosedForm:
     def _outputs(
         self, left: FloatArray, gone: FloatArray, limit: FloatArray
     ) -> tuple[FloatArray, FloatArray | None]:
-        """Combine each eigendirection's remaining part, removed part,
-        and limit of removed / λ at λ = 0.
+        """Combine the parts of each eigendirection.
+
+        They are the remaining part, the removed part, and the limit of removed / λ at λ = 0.
         """
         values, vectors = self.eigen
         size = len(values)

@@ -85,8 +85,9 @@ class Measure(Generic[Result]):
 
 
 class AtRecords(Measure[None]):
-    """Calls a function with the step of every record after w₀,
-    such as one that shows growing curves.
+    """Calls a function with every recorded step after w₀.
+
+    Such a function shows growing curves, for example.
     """
 
     def __init__(self, call: Callable[[int], None]):
@@ -258,8 +259,9 @@ class Descent:
         return self._once("kernel", compute)
 
     def kernels_of(self, outputs: tuple[str, ...]) -> dict[str, Array]:
-        """Return the kernels of these output functions φ of the pre-outputs,
-        like :attr:`kernel`.
+        """Return the kernels of these output functions φ.
+
+        They are functions of the pre-outputs; the shapes are those of :attr:`kernel`.
         """
         together = self.options.together
 

@@ -143,8 +143,9 @@ class KernelPath:
 
     @property
     def condition(self) -> FloatArray:
-        """λ_max / λ_min, (T,); a lower bound where ``condition_is_bound``,
-        NaN after a divergence.
+        """λ_max / λ_min, (T,).
+
+        It is a lower bound where ``condition_is_bound``, and NaN after a divergence.
         """
         return self._condition.values
 

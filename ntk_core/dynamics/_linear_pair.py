@@ -127,8 +127,9 @@ class LinearPair:
         return self._linear[1]
 
     def linear_at_equal_loss(self, rates: Rates, count: int, most: int) -> np.ndarray:
-        """Return the linear model's outputs at the network's loss,
-        interpolated between records; else NaN.
+        """Return the linear model's outputs at the network's loss.
+
+        They are interpolated between records; without such a loss they are NaN.
 
         A linear model with a larger loss takes ``count`` steps at a time, up to
         ``most`` records in all.

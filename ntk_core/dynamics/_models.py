@@ -228,8 +228,9 @@ class TangentModel(_Expansion):
 
 
 class Decay(NamedTuple):
-    """Fixed values of a model with weight decay,
-    and the decay of a step divided by its learning rate.
+    """Fixed values of a model with weight decay.
+
+    The decay of a step is divided by its learning rate.
     """
 
     fixed: PyTree
@@ -343,8 +344,9 @@ class KernelModel(Model):
             return fixed.start + jnp.einsum("ijab,jb->ia", fixed.kernel, trained)
 
     def loss_and_gradient(self, fixed: KernelAndStart, x: Array, y: Array) -> LossAndGradient:
-        """Return a function to the loss and the "gradient" ∂L/∂F,
-        which is zero outside the batch.
+        """Return a function to the loss and the "gradient" ∂L/∂F.
+
+        The gradient is zero outside the batch.
         """
         n, num_outputs = y.shape
         matrix = jnp.transpose(fixed.kernel[:n], (0, 2, 1, 3)).reshape(

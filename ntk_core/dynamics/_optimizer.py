@@ -73,8 +73,9 @@ class Optimizer:
 
     @property
     def is_linear(self) -> bool:
-        """Whether steps are linear in the gradients,
-        so that a linear model can be trained by its kernel.
+        """Whether steps are linear in the gradients.
+
+        Then a linear model can be trained by its kernel.
         """
         return self._method.is_linear
 

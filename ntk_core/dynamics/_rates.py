@@ -80,8 +80,9 @@ def auto_learning_rate(kernel: Float[Array | np.ndarray, "n n C C"], loss: Loss)
 
 
 def streamed_rate(kernel: KernelOperator, loss: Loss) -> float:
-    """Return :func:`auto_learning_rate` of a kernel given by products,
-    with λ_max to the precision of their type.
+    """Return :func:`auto_learning_rate` of a kernel given by products.
+
+    λ_max has the precision of their type.
     """
     sizes = kernel.row_traces
     size = kernel.shape[0]

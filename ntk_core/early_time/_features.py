@@ -1,5 +1,6 @@
-"""Features ψ of early-time linear models, their Gaussian moments,
-and their distance to the kernel.
+"""Features ψ of early-time linear models.
+
+Their Gaussian moments and their distance to the kernel are here, too.
 """
 
 from __future__ import annotations
@@ -54,8 +55,9 @@ class ActivationConstants:
     theta2: float
 
     def nu(self, covariance_ratio: float) -> float:
-        """ν = E[g φ'(g)] √(Tr[Σ²]/d), weight of the constant feature,
-        for ``covariance_ratio`` = Tr[Σ²]/d.
+        """Return the weight of the constant feature.
+
+        ν = E[g φ'(g)] √(Tr[Σ²]/d), for ``covariance_ratio`` = Tr[Σ²]/d.
         """
         return self.theta1 * math.sqrt(covariance_ratio)
 

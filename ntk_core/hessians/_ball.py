@@ -455,8 +455,9 @@ def _hessian_ascent(
     vector, _ = moving_of(net, hessian.direction(found.vectors[0]))
 
     def rayleigh(moving: PyTree) -> Array:
-        """yᵀ H(w) y with the fixed eigenvector y of the present point,
-        times the sign of its eigenvalue.
+        """Return yᵀ H(w) y times the sign of the eigenvalue.
+
+        y is the fixed eigenvector of the present point.
         """
         bent = second_derivatives(net, restore(moving), x, vector)[output_index]
         return jnp.sign(found.values[0]) * bent

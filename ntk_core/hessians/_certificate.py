@@ -60,8 +60,9 @@ Numbers = Any  # arrays of NumPy, or of JAX inside a compiled loop
 
 
 class Ritz(NamedTuple):
-    """The wanted Ritz values of T,
-    and what decides whether they are the eigenvalues of largest |λ|.
+    """The wanted Ritz values of T.
+
+    The other attributes decide whether they are the eigenvalues of largest |λ|.
 
     Attributes:
         values: θ, signed, by falling absolute value, (num_wanted,).

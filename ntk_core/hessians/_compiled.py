@@ -60,8 +60,9 @@ def compiled_stretches(
     rng: np.random.Generator,
     most: int,
 ) -> tuple[Callable[[Tridiagonal, int], Tridiagonal], Tridiagonal]:
-    """Return optimized programs (state ↦ state some Lanczos steps later, first state),
-    for ``most`` steps.
+    """Return optimized programs and the first state, for ``most`` steps.
+
+    Each program maps a state to the state some Lanczos steps later.
     """
     program = program_of(net, params, x)
     if program.zero is None:
@@ -156,8 +157,9 @@ def _compiled(backend: str, many_weights: bool = False) -> tuple[Wrapped, Wrappe
 def _linearized(
     net: Network | Program, params: PyTree, x: Array, output_index: int | Array
 ) -> Linearized:
-    """Return ((leaves, v) ↦ (P v, H P v), zero, bases),
-    with everything at fixed parameters precomputed.
+    """Return ((leaves, v) ↦ (P v, H P v), zero, bases).
+
+    Everything at fixed parameters is precomputed.
     """
     hessian = operator(net, params, x, output_scalar(net, output_index))
 
@@ -289,8 +291,9 @@ def _plain(
     image: Array,
     along: dict[int, Array],
 ) -> tuple[Array, ...]:
-    """(⟨e, H d⟩ by plain derivatives, ⟨e, image⟩, ⟨e, ∇f⟩, by which rounding is measured),
-    all of full size.
+    """Return ⟨e, H d⟩ by plain derivatives, ⟨e, image⟩ and ⟨e, ∇f⟩.
+
+    Rounding is measured by the last one. All vectors have full size.
     """
     small = SmallSpace(bases, zero_coordinates(program, bases))
     leaves = program.leaves(params)

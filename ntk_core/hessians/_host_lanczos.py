@@ -1,5 +1,6 @@
-"""Lanczos with full reorthogonalization for one eigenvalue of one matrix,
-decided outside of compiled programs.
+"""Lanczos iterations for one eigenvalue, stopped outside of programs.
+
+They have full reorthogonalization and treat one matrix.
 
 One loop checks after some steps whether to stop. The steps are either NumPy around a compiled
 product, since an iteration takes longer to compile than to run, or compiled stretches of
@@ -196,8 +197,9 @@ class _ProductByProduct:
         self._following = rest / rest.dtype.type(beta) if beta else rest
 
     def _is_at_an_end(self) -> bool:
-        """Whether the last product was not finite,
-        or left nothing but rounding outside of the basis.
+        """Whether the last product ends the iteration.
+
+        It was not finite, or left nothing but rounding outside of the basis.
         """
         last = self._done - 1
         if math.isnan(self._diagonal[last]):

@@ -53,8 +53,9 @@ class Tridiagonal(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """The wanted Ritz values, and weights of their vectors over the basis,
-    (num_wanted, max_steps).
+    """The wanted Ritz values, and weights of their vectors.
+
+    The weights are over the basis, (num_wanted, max_steps).
     """
 
     ritz: Ritz
@@ -91,8 +92,9 @@ def lanczos_extreme(
     project: MatVec = lambda v: v,
     dimension: int | None = None,
 ) -> Extreme:
-    """Eigenpairs of largest |λ|, of both signs,
-    stopped by their residuals inside the compiled loop.
+    """Return eigenpairs of largest |λ|, of both signs.
+
+    Their residuals stop the iteration inside the compiled loop.
 
     Args:
         matvec: v ↦ A v for a symmetric A of size d that maps the range of ``project`` into itself.

@@ -1,5 +1,6 @@
-"""The Hessian of one output for one input of a network or callable,
-as a symmetric operator on flat vectors.
+"""The Hessian of one output for one input.
+
+It is a symmetric operator on flat vectors, of a network or a callable.
 """
 
 import math

@@ -90,8 +90,9 @@ class _UseOfLayer(NamedTuple):
 def restricted(
     program: Program, leaves: list[Array], x: Array, scalar: Scalar
 ) -> tuple[SmallSpace, Callable[[Coordinates], Coordinates]]:
-    """Return the space at ``leaves`` for g = scalar(f), f (C,) of one row ``x``,
-    and the Hessian of g on it.
+    """Return the space at ``leaves``, and the Hessian of g on it.
+
+    Here g = scalar(f), f (C,) of one row ``x``.
 
     Add a tap τ_p to each z_p, and Σ_p σ_p·a_p to g. The gradient with respect to (τ, σ) at 0 is
     (δ, a), which gives the bases; along a direction Δ, where τ̇ = Δᵀ a and σ̇ = Δ δ, its derivative

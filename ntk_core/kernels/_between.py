@@ -267,8 +267,9 @@ def _comparison(
 
 
 class _Problem(NamedTuple):
-    """Problem of all pairs; ``params`` are w₀ and the weights compared with it,
-    ``size`` rows of a block.
+    """The problem of all pairs.
+
+    ``params`` are w₀ and the weights compared with it, ``size`` the rows of a block.
     """
 
     net: Model
@@ -380,8 +381,9 @@ def _row_sums(
     counts: Float[Array, " n2"],
     targets: tuple[Float[Array, "n1 C"], Float[Array, "n2 C"]] | None,
 ) -> tuple[Float[Array, "5 n1"], Int[Array, "5"]]:
-    """Return row sums in the kernels' type and their exponents e,
-    for sums · 2^e in double precision.
+    """Return row sums in the kernels' type, and their exponents e.
+
+    The values are sums · 2^e in double precision.
 
     K₀ and D are divided by their own powers of two, so that no square overflows or vanishes.
     """

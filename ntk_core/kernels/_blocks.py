@@ -35,8 +35,9 @@ def in_blocks(
     x2: Array | None,
     size: int,
 ) -> Kernels:
-    """``contract(view(x1), view(x2))`` from blocks of at most ``size`` rows of each,
-    a tree of (n1, n2, ...) arrays.
+    """Return ``contract(view(x1), view(x2))``, computed in blocks.
+
+    A block has at most ``size`` rows of each. The result is a tree of (n1, n2, ...) arrays.
 
     Two views exist at a time. Blocks have equal sizes (the last is padded), so programs compile
     once. Without ``x2`` only blocks on and above the diagonal are computed;

@@ -28,8 +28,9 @@ def callable_ntk(
     memory_limit: float | None,
     pairs: OutputPairs = ALL_PAIRS,
 ) -> Float[Array, "n1 n2 ..."]:
-    """K[i, j, a, b] of ``apply`` for these pairs of outputs,
-    in blocks of rows within a limit in bytes.
+    """Return K[i, j, a, b] of ``apply`` for these pairs of outputs.
+
+    It is computed in blocks of rows within a limit in bytes.
     """
     function = apply if isinstance(apply, Program) else as_it_is(apply)
     moving, _ = moving_of(apply, params)

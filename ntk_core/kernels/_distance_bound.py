@@ -1,5 +1,6 @@
-"""Lower bounds of the distance of weights,
-by the change of outputs (Liu, Zhu & Belkin 2020, Eq. 2).
+"""Lower bounds of the distance of weights.
+
+They follow from the change of outputs (Liu, Zhu & Belkin 2020, Eq. 2).
 """
 
 import math

@@ -40,8 +40,9 @@ def estimated_sums(
     seed: int,
     progress: Progress | None = None,
 ) -> EstimatedSums:
-    """‖A‖² = ‖A Q‖² + E ‖A (1 − QQᵀ) v‖² for K₀ and D,
-    Q an orthonormal basis of K₀ g and D g for a few random g.
+    """Estimate ‖A‖² for K₀ and D.
+
+    ‖A‖² = ‖A Q‖² + E ‖A (1 − QQᵀ) v‖², Q an orthonormal basis of K₀ g and D g for a few random g.
     """
     progress = progress or Progress()
     rng = np.random.default_rng(seed)

@@ -21,8 +21,9 @@ BATCH = 256
 
 
 class SampledKernel(NamedTuple):
-    """Mean over independent heads, and its standard error entry by entry,
-    from the means of batches of heads.
+    """Mean over independent heads, and its standard error.
+
+    The error is entry by entry, from the means of batches of heads.
     """
 
     value: Float[np.ndarray, "n1 n2"]

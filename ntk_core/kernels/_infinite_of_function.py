@@ -1,5 +1,6 @@
-"""Infinite width of any function ``apply(params, x)``,
-read from its traced program (docs/math/infinite_width.md).
+"""Infinite width of any function ``apply(params, x)``.
+
+It is read from the traced program (docs/math/infinite_width.md).
 """
 
 from __future__ import annotations

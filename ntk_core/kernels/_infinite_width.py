@@ -90,8 +90,9 @@ class Positions:
         return jnp.diagonal(flat, axis1=-2, axis2=-1).reshape(*flat.shape[:-2], *sizes)
 
     def at_first(self, variance: Array) -> Array:
-        """Variances (..., *sizes) of the first member of each pair,
-        to broadcast against covariances.
+        """Return variances of the first member of each pair.
+
+        Their shape (..., *sizes) broadcasts against covariances.
         """
         return variance[(..., *(None,) * self.axes)] if self.all_pairs else variance
 
@@ -465,8 +466,9 @@ def _activate(sigma: Activation, limit: Limit, positions: Positions) -> Limit:
 
 
 def _add(upper: Limit, lower: Limit) -> Limit:
-    """α = σ(z) + α': given α', z is independent of each of its neurons,
-    so cross terms are products of means.
+    """Add a branch: α = σ(z) + α'.
+
+    Given α', z is independent of each of its neurons, so cross terms are products of means.
     """
     return Limit(
         upper.cov

@@ -39,8 +39,9 @@ Draws = Mapping[Gaussian, Array]  # (n, width, *sizes) of each pre-activation
 def products_of_drawn(
     value: Drawn, contracted: Sequence[int], moments: Moments, operation: str
 ) -> tuple[dict[Pair, Array], Array]:
-    """Return Σ_f E[a_f a_f'] and Σ_f E[Θ(a_f, a_f')] over the contracted entries f,
-    for pairs of kept positions.
+    """Return Σ_f E[a_f a_f'] and Σ_f E[Θ(a_f, a_f')].
+
+    The sums are over the contracted entries f, for pairs of kept positions.
 
     With independent u_f ~ N(0, 1), both are means over draws: of a·a', and of products of
     gradients of Σ_f u_f a_f.
@@ -230,8 +231,9 @@ def _independent_heads(
 def _dependence(
     value: Drawn, contracted: Sequence[int], widths: Mapping[Gaussian, int]
 ) -> np.ndarray:
-    """Return whether contracted entries depend on neurons, (entries, neurons),
-    at one random draw.
+    """Return whether contracted entries depend on neurons.
+
+    The shape is (entries, neurons); it is found at one random draw.
     """
     rng = np.random.default_rng(0)
     draws = [

@@ -192,8 +192,9 @@ class Interpreter:
         return _side_by_side(results, first.axis, name)
 
     def take(self, weight: Weight, operation: str) -> tuple[float, float]:
-        """Return (variance of the entries, square of the factor or 0 if frozen),
-        once per parameter.
+        """Return the factors of a parameter, once per parameter.
+
+        They are (variance of the entries, square of the factor or 0 if frozen).
 
         Raises:
             NoRule: for a parameter that another operation took.
@@ -661,8 +662,9 @@ def _convolution(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Val
 def _window(
     offset: Sequence[int], sizes: Sequence[int], dilations: Sequence[int], strides: Sequence[int]
 ) -> tuple[slice, ...]:
-    """Return the padded positions that an offset of the kernel meets,
-    one for each output position.
+    """Return the padded positions that an offset of the kernel meets.
+
+    Each output position has one.
     """
     cuts = []
     for o, size, dilation, stride in zip(offset, sizes, dilations, strides, strict=True):
@@ -939,8 +941,9 @@ def _divided(value: Random, shape: Shape, num_heads: int) -> Drawn:
 
 
 def _heads(value: Random, shape: Shape) -> int | None:
-    """Return how many heads a reshape divides the last axis into,
-    if it is one of neurons; else None.
+    """Return how many heads a reshape makes of the last axis.
+
+    It is None if that axis is not one of neurons.
     """
     if not value.axes or value.axes[-1] != (NEURONS,):
         return None

@@ -204,8 +204,9 @@ class KernelOperator:
 
     @with_usual_settings
     def flat_product(self, v: Flat) -> Flat:
-        """Return K v of a vector over (i, a), i before a,
-        in double precision outside the product.
+        """Return K v of a vector over (i, a), i before a.
+
+        Everything outside the product is in double precision.
         """
         size = self._num_samples * self.num_outputs
         vectors = in_float64(v, "v")
@@ -317,7 +318,8 @@ class KernelOperator:
         tolerance: float = 1e-4,
         max_products: int = 1000,
     ) -> KernelSolution:
-        """α of (K + s) α = y by conjugate gradients,
+        """Solve (K + s) α = y by conjugate gradients.
+
         s = (λ + 1e-6) k̄ as in :func:`kernel_regression`, λ = ``ridge``.
 
         ``product(α, others)`` then predicts at other inputs. Without a ridge the number of products

@@ -1,5 +1,6 @@
-"""Models whose outputs are divided by a power of two,
-for kernels beyond the range of their numbers.
+"""Models whose outputs are divided by a power of two.
+
+They serve kernels beyond the range of their numbers.
 
 K of outputs around 1e30 has entries around 1e60, which float32 cannot represent. ΔK, distances and
 predictions do not depend on the scale of the outputs, so the kernel of f / 2^e gives them.

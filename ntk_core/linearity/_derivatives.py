@@ -72,8 +72,9 @@ def _by(
 
 
 def gradient_norms(function: Function, w0: list[Array], x: Array, key: Array) -> ScaledNorm:
-    """‖∂f_c(x_i)/∂w_l‖, (n, C, leaves), of each input and output,
-    or of random signs of the outputs.
+    """Return ‖∂f_c(x_i)/∂w_l‖, (n, C, leaves).
+
+    They are of each input and output, or of random signs of the outputs.
 
     The sum of their squares over inputs and outputs is tr K_l, in double precision.
     """

@@ -146,8 +146,9 @@ class LinearityReport(_Stored):
         return found + [(name, number(loss, 4)) for name, loss in losses if loss is not None]
 
     def layer_rows(self) -> list[tuple[str, ...]]:
-        """Rows of all layers under :data:`LAYER_HEAD`,
-        by decreasing share of the outputs' change.
+        """Return rows of all layers under :data:`LAYER_HEAD`.
+
+        They are ordered by decreasing share of the outputs' change.
         """
         return [
             (

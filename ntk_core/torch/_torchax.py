@@ -1,5 +1,6 @@
-"""torchax as a calculator: PyTorch operations on JAX arrays,
-without a device that PyTorch knows of.
+"""torchax as a calculator: PyTorch operations on JAX arrays.
+
+There is no device that PyTorch knows of.
 
 Importing torchax registers an accelerator named "jax" in PyTorch, for the whole process and for
 good. Afterwards ``torch.compile``, ``DataParallel`` and pinned memory look for that device and

@@ -272,8 +272,10 @@ def _refuse_mixed_rows(batch: Batch, params: PyTree, rows: Array, mixes: str) ->
 
 
 class WithDerivatives(NamedTuple):
-    """Outputs (n, C), their derivatives (n, C) along a random direction,
-    and gradients of their random mixture.
+    """Outputs (n, C), and two kinds of derivatives.
+
+    They are derivatives (n, C) along a random direction, and gradients of a random mixture of
+    outputs.
     """
 
     outputs: Array
@@ -441,8 +443,9 @@ def _pair_of(left: np.ndarray, right: np.ndarray) -> tuple[int, int]:
 def _entries(
     program: Program, leaves: list[Array], rows: Array, seeds: Array | None = None
 ) -> Array:
-    """Return K(x_0, x_1), K(x_0, x_0) and K(x_1, x_1) of two rows by parameter,
-    (parameters, 3, C, C).
+    """Return K(x_0, x_1), K(x_0, x_0) and K(x_1, x_1) by parameter.
+
+    The two rows are x_0 and x_1; the shape is (parameters, 3, C, C).
 
     With ``seeds`` (S, C), of these mixtures of the outputs, (parameters, 3, S, S).
     """
@@ -483,8 +486,9 @@ class _Products(NamedTuple):
 def _compared(
     program: Program, params: PyTree, x1: Rows, x2: Rows | None, kernel: PyTree | None
 ) -> Check:
-    """Compare a kernel and the parts of its parameters with plain gradients,
-    each output on its own scale.
+    """Compare a kernel and its parts with plain gradients.
+
+    The parts are those of the parameters. Each output has its own scale.
 
     With a random mixture u of the outputs, the entries are ⟨∇⟨u, f(x_i)⟩, ∇f_c(x_j)⟩ for each of
     some outputs c, and the squared norms of these gradients. The kernel itself is compared where it
@@ -554,8 +558,9 @@ def _compare_same_outputs(
     entries: np.ndarray,
     types: list[np.dtype],
 ) -> None:
-    """Compare the entries of equal outputs, K[i, j, c, c] or their mean,
-    with those of two rows alone.
+    """Compare the entries of equal outputs with plain gradients.
+
+    The entries are K[i, j, c, c] or their mean, the gradients those of the two rows alone.
 
     Args:
         squares: K[j, j, c, c] of the chosen outputs from plain gradients.
@@ -641,8 +646,9 @@ def _of_mixture(blocks: np.ndarray, at: _Place) -> np.ndarray:
 def _plain_products(
     program: Program, leaves: list[Array], at: _Place, is_compiled: bool = True
 ) -> _Products:
-    """Return the entries of :func:`_of_mixture` from plain gradients,
-    two of which exist at a time.
+    """Return the entries of :func:`_of_mixture` from plain gradients.
+
+    Two of the gradients exist at a time.
     """
     gradient: Callable[..., list[Array]] = quickly(_gradient) if is_compiled else _gradient
     one = gradient(program, leaves, at.rows[0], at.mixture)
@@ -697,8 +703,9 @@ def _explain(
     how: tuple[float, float, int, np.dtype],
     gaps: Sequence[float],
 ) -> None:
-    """Raise for a kernel that differs from plain gradients,
-    unless rounding explains a single parameter or output.
+    """Raise for a kernel that differs from plain gradients.
+
+    Rounding may explain the difference of a single parameter or output.
 
     A gradient that cancels to zero, such as that of a bias before a softmax or of a constant
     output, is rounding: it has no digits to compare, and no influence on the kernel. If the largest
@@ -751,8 +758,9 @@ def _explain(
 
 
 def _refuse_factors(program: Program, leaves: list[Array], rows: np.ndarray) -> None:
-    """Refuse a layer whose products a·a' or δ·δ' are outside of their type,
-    even if the product of both is not.
+    """Refuse a layer whose products are outside of their type.
+
+    They are a·a' and δ·δ', even if the product of both is inside.
 
     Raises:
         InvalidInput: with the parameter and the sizes.

@@ -27,8 +27,9 @@ BlockKernel = Callable[[Side, Side], Array]  # (C, n1, C, n2)
 
 
 class FactoredCotangents(NamedTuple):
-    """δ^c_ik = slopes_ik · weights_ck,
-    at a layer z whose only route to the outputs is one function of each z_k.
+    """Cotangents δ^c_ik = slopes_ik · weights_ck of a layer z.
+
+    Its only route to the outputs is one function of each z_k.
 
     Attributes:
         slopes: ∂a_ik/∂z_ik of that function, (n, *output_shape).
@@ -73,8 +74,9 @@ def gram(left: Cotangents, right: Cotangents) -> Float[Array, "..."]:
     half = num1 // 2 if right is left and num1 >= MIN_HALVED_ROWS else 0
 
     def products(start: Array | int, size: int) -> tuple[Array, Array | None]:
-        """Return blocks of the upper half (or all), and of the lower half with itself,
-        for one range of entries.
+        """Return products for one range of entries.
+
+        They are blocks of the upper half (or all), and of the lower half with itself.
         """
         part1 = _stretch_of(left, start, size)
         part2 = part1 if right is left else _stretch_of(right, start, size)
@@ -190,8 +192,9 @@ def jacobian_contraction(
     *,
     summed: bool = False,
 ) -> Float[Array, "C n1 C n2"] | Float[Array, "n1 n2"]:
-    """Gram matrix of J^c_i = Σ_p features_ip ⊗ δ^c_ip, (C, n1, C, n2),
-    from (n, P, fan_in) and (C, n, P, num_features).
+    """Return the Gram matrix of J^c_i, (C, n1, C, n2).
+
+    J^c_i = Σ_p features_ip ⊗ δ^c_ip, from (n, P, fan_in) and (C, n, P, num_features).
 
     The Jacobians of this one layer, a stretch of its features at a time. ``summed`` gives Σ_c
     J^c_i · J^c_j, (n1, n2).
@@ -229,8 +232,9 @@ def jacobian_contraction(
 
 
 def _stretches(d: Array, stretch: int) -> Array:
-    """(C, n, P, num_features) as (num_stretches, n, P, C · stretch),
-    with zeros after the last feature.
+    """Divide the features of (C, n, P, num_features) into stretches.
+
+    The result is (num_stretches, n, P, C · stretch), with zeros after the last feature.
     """
     num_outputs, n, positions, num_features = d.shape
     num_stretches = math.ceil(num_features / stretch)

@@ -1,5 +1,6 @@
-"""Whether a derivative rule in a program is one of JAX's own, such as ReLU's,
-or may be any function.
+"""Whether a derivative rule in a program is one of JAX's own.
+
+ReLU has such a rule; any other may be any function.
 
 A rule is a Python function that JAX calls when it differentiates a program; the program itself does
 not show it. Rules of JAX are known to fit their function and not to change. Any other rule is
@@ -106,8 +107,9 @@ def _consists_of_jax(part: object, known: jax.custom_jvp) -> bool:
 
 
 def _leads_to(start: object, rule: Rule) -> bool:
-    """Whether an equation's parameter calls this rule through functions of JAX,
-    and no other function.
+    """Whether an equation's parameter calls this rule.
+
+    It does so through functions of JAX, and no other function.
     """
     waiting = [start]
     seen: set[int] = set()

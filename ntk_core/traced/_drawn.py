@@ -41,8 +41,9 @@ class Draw(Enum):
 def draws(
     params: PyTree, *inputs: Numbers, each_leaf: EachLeaf | None = None
 ) -> Iterator[tuple[PyTree, list[Numbers]]]:
-    """Yield random parameters and inputs of the given kinds,
-    from the most to the least different ones.
+    """Yield random parameters and inputs of the given kinds.
+
+    The most different ones come first, the least different ones last.
 
     Args:
         each_leaf: of inputs that are packed trees, whose leaves are drawn one by one.
@@ -74,8 +75,9 @@ def _rows(rng: np.random.Generator, how: Draw, x: Numbers) -> Numbers:
 
 
 def _whole_numbers(rng: np.random.Generator, given: np.ndarray) -> Numbers:
-    """Draw integers from the given range and 0 and 1,
-    since a mask may have been all ones or zeros.
+    """Draw integers from the given range and 0 and 1.
+
+    A mask may have been all ones or zeros.
     """
     if given.dtype == bool:
         return jax.device_put(rng.integers(0, 2, given.shape).astype(bool))

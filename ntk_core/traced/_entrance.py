@@ -98,8 +98,9 @@ class AcceptedInput(NamedTuple):
 
 @dataclass(frozen=True)
 class Flat:
-    """Wrap a function with outputs (n,) or (n, T, C) to return (n, 1) or (n, T·C),
-    with output a = t·C + c.
+    """Wrap a function with outputs (n,) or (n, T, C).
+
+    It returns (n, 1) or (n, T·C), with output a = t·C + c.
 
     Equal for equal functions, as compiled programs need.
 

@@ -254,8 +254,9 @@ class DenseSide(NamedTuple):
 
 
 def dense_side(layer: TracedLayer, inputs: Array, cotangents: Cotangents) -> DenseSide:
-    """Return the factors of a dense layer without its constant,
-    from inputs (n, *a) and cotangents (C, n, *z).
+    """Return the factors of a dense layer without its constant.
+
+    They follow from inputs (n, *a) and cotangents (C, n, *z).
     """
 
     def cast(each: Array, kept: int) -> Array:

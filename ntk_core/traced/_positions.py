@@ -15,8 +15,9 @@ from ntk_core.traced._views import EquationParams
 
 
 def features_at(use: Use, a: Array) -> Array:
-    """Return the parameter's factors, (blocks, positions, fan_in),
-    for one step of all enclosing scans.
+    """Return the parameter's factors, (blocks, positions, fan_in).
+
+    They are of one step of all enclosing scans.
     """
     features = _ARRANGED[use.kind](use, a)
     return features if use.view.scale == 1 else use.view.scale * features

@@ -257,8 +257,9 @@ class Program:
     def row_views(
         self, leaves: Sequence[Array], row: Array, seed: Array, with_output: bool = False
     ) -> tuple[Array, Parts, Parts, Parts, Parts]:
-        """Return outputs, inputs, slopes, cotangents and Jacobians of one row,
-        for the seed (C,) of a backward pass.
+        """Return what one backward pass gives of one row.
+
+        These are outputs, inputs, slopes, cotangents and Jacobians, for the seed (C,) of the pass.
 
         One forward derivative along all elementwise z gives their slopes. ``with_output``
         differentiates φ(f).
@@ -399,8 +400,9 @@ class Program:
     def layer_kernels(
         self, leaves: Sequence[Array], views1: Views, views2: Views
     ) -> dict[str, Array]:
-        """Return the kernel of f, (n1, n2, C, C),
-        by layer of a network or parameter of a function.
+        """Return the kernel of f, (n1, n2, C, C), by layer.
+
+        Functions have it by parameter.
         """
         found: dict[str, Array] = {}
         for name, part in self.kernels(leaves, views1, views2).items():
@@ -466,8 +468,9 @@ def _pulled(
 
 
 def check_reversible(closed: ClosedJaxpr, moving: Sequence[bool]) -> None:
-    """Refuse loops without a gradient in JAX in a program of (*leaves, x),
-    whose ``moving`` leaves are differentiated.
+    """Refuse loops without a gradient in JAX.
+
+    The program is one of (*leaves, x), and is differentiated by the ``moving`` leaves.
 
     Raises:
         InvalidInput: for a ``while_loop`` around parameters.

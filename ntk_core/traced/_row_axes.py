@@ -12,8 +12,9 @@ from ntk_core.traced._views import shape_of
 
 
 class RowsAlong(NamedTuple):
-    """An array of rows: entry (o, i, j) of its axis, of size outer · n · inner,
-    comes from row i.
+    """An array of rows.
+
+    Entry (o, i, j) of its axis, of size outer · n · inner, comes from row i.
     """
 
     axis: int

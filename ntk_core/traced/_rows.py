@@ -1,5 +1,6 @@
-"""Proof that a program treats rows of a batch separately,
-by following the row axis through its equations.
+"""Proof that a program treats rows of a batch separately.
+
+It follows the row axis through the equations.
 
 The proof is incomplete: an operation that has no rule or mixes rows ends it with its name.
 docs/math/traced-programs.md.
@@ -33,8 +34,9 @@ Carry = list[Known]  # of a loop
 
 
 def operation_between_rows(closed: ClosedJaxpr, proof: Proof) -> str | None:
-    """Return None if each output row depends only on its input row,
-    else the first unproven operation.
+    """Return the first operation that may mix rows.
+
+    It is None if each output row is proven to depend only on its input row.
 
     Args:
         closed: a program of (*parameters, x) for a batch of at least two rows.
@@ -298,8 +300,9 @@ def _convolved(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | No
 
 
 def _gathered(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None:
-    """Accept look-ups of own indices in a shared table or own row,
-    or of shared indices in each row.
+    """Accept look-ups that keep rows apart.
+
+    Each row looks up own indices in a shared table or own row, or shared indices.
     """
     table, indices = operands
     numbers = eqn.params["dimension_numbers"]

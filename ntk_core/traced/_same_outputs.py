@@ -70,8 +70,9 @@ def summed_in_blocks(
 def summed_convolution(
     left: Side, right: Side, features: Callable[[Array], Array], patches: Patches, fan_in: int
 ) -> Float[Array, "n1 n2"]:
-    """Σ_pq (patch_ip·patch_jq) Σ_c (δ^c_ip·δ^c_jq),
-    or the inner products of all Σ_p patch_ip ⊗ δ^c_ip.
+    """Return Σ_pq (patch_ip·patch_jq) Σ_c (δ^c_ip·δ^c_jq).
+
+    Another route is the inner products of all Σ_p patch_ip ⊗ δ^c_ip.
 
     Arguments are those of :func:`convolution_kernel`.
     """

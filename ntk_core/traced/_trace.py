@@ -389,8 +389,9 @@ def refuse_no_curvature(net: Model) -> None:
 
 
 def refuse_loops(net: Model, params: PyTree, x: Rows) -> None:
-    """Refuse an accepted model with loops around parameters that have no gradient,
-    as ``while_loop``.
+    """Refuse an accepted model with loops that have no gradient.
+
+    Such a loop, as ``while_loop``, is around parameters.
 
     Raises:
         InvalidInput: with the remedy.

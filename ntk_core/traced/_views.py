@@ -56,8 +56,9 @@ class ParamView:
         return replace(self, axes=None)
 
     def ordered(self, positions: Sequence[int]) -> Axes:
-        """Return the parameter's axes along these axes of the array, in order,
-        with adjacent parts merged.
+        """Return the parameter's axes along these axes of the array.
+
+        They are in order, with adjacent parts merged.
         """
         assert self.axes is not None
         found: list[Atom] = []

@@ -256,8 +256,9 @@ class Jobs:
         return len({viewer for job in self._active() for viewer in job.viewers})
 
     def _active(self, *statuses: str) -> list[Job]:
-        """Return unfinished jobs, by default waiting and running ones,
-        in the order of their starts.
+        """Return unfinished jobs in the order of their starts.
+
+        By default these are waiting and running jobs.
         """
         with self._changed:
             return [
@@ -427,8 +428,9 @@ class Jobs:
             self._make_way()
 
     def _make_way(self) -> None:
-        """Let previews, and runs whose viewers have left,
-        wait again if a followed job waits for their worker.
+        """Free a worker if a followed job waits for it.
+
+        Previews, and runs whose viewers have left, wait again.
         """
         with self._changed:
             first = self._first()

@@ -58,8 +58,9 @@ class _NamedContext(SpawnContext):
 
 
 def prepare_child() -> None:
-    """End this process with its server, and lower its priority,
-    so that pages respond while it uses all cores.
+    """End this process with its server, and lower its priority.
+
+    So pages respond while it uses all cores.
     """
     threading.Thread(target=_end_with_the_server, daemon=True).start()
     if sys.platform != "win32":

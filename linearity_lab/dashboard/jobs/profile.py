@@ -14,8 +14,9 @@ ProfileName = Literal["local", "classroom", "hosted"]
 
 
 def _limit(*values: float, variable: str = "", unit: int = 1) -> Any:
-    """Define a limit by profile (local, classroom, hosted), and the variable that overrides it,
-    in this unit.
+    """Define a limit by profile (local, classroom, hosted).
+
+    A variable, in this unit, overrides it.
     """
     return field(
         metadata={"values": values, "variable": variable and PREFIX + variable, "unit": unit}

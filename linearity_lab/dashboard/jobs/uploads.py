@@ -1,5 +1,6 @@
-"""Uploaded files: parsed in processes with limits of time and memory,
-and cached for all sessions.
+"""Uploaded files, parsed apart and cached for all sessions.
+
+Each is parsed in a process with limits of time and memory.
 """
 
 import atexit

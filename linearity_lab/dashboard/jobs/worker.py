@@ -42,8 +42,9 @@ _LOG = logging.getLogger(__name__)
 
 
 def start(store: str, is_quiet: bool) -> None:
-    """Prepare the process: low priority, JAX imported,
-    the first points of *Kernel* and *Explore* compiled.
+    """Prepare the process: low priority, JAX, first programs.
+
+    The first points of *Kernel* and *Explore* are compiled.
     """
     prepare_child()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # pebble's handler would wait for compiled code
@@ -184,8 +185,9 @@ class Outbox:
 
 
 def _light(event: Event) -> Event:
-    """Return an event without large arrays, and the last one without points,
-    which were sent before.
+    """Return an event without large arrays.
+
+    The last event also has no points, which were sent before.
     """
     if isinstance(event, PointFinished):
         return event.model_copy(update={"point": event.point.apart()[0]})
@@ -255,8 +257,9 @@ class WorkerComputation:
         return None
 
     def is_over(self) -> bool:
-        """Whether its worker has finished and all events are received,
-        or no worker could start it.
+        """Whether nothing more will come from this computation.
+
+        Its worker has finished and all events are received, or no worker could start it.
         """
         if self.pid is None and self._future.done() and not self.reader.poll():
             self.reader.close()

@@ -33,8 +33,9 @@ HOME_OUTPUTS = (_LINEAR, "swish")
 
 @cache
 def model_module() -> str:
-    """The network, its linear model and the generator of their weights,
-    as an ES module without a page.
+    """Return the networks of *Live* as an ES module without a page.
+
+    It has the network, its linear model and the generator of their weights.
     """
     return (
         joined(FOLDER, MODEL)
@@ -55,8 +56,9 @@ def home_module() -> str:
 
 
 def early_module(module: str, begin: str, shown: JSON) -> str:
-    """Return a module of this file that begins its panel by itself,
-    with the constant ``EARLY`` of the script.
+    """Return a module of this file that begins its panel by itself.
+
+    It contains the constant ``EARLY`` of the script.
     """
     return f"const EARLY = {json.dumps(shown)};\n{module}\n{joined(FOLDER, ('early',))}\n{begin};\n"
 

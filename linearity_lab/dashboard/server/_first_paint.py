@@ -72,8 +72,9 @@ class FirstPaint:
 
 @functools.cache
 def painted_page(early: str | None) -> str:
-    """Return Streamlit's page with title, first text, our style,
-    and a preload of the component script.
+    """Return Streamlit's page with title, first text and style.
+
+    It also preloads the component script.
 
     The style is in the body after Streamlit's own; a style loaded later would shift the page.
     """

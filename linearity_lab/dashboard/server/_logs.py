@@ -12,8 +12,9 @@ OWN = ("linearity_lab", "ntk_core")
 
 
 class JsonFormatter(logging.Formatter):
-    """A record as JSON: time, level, logger, place in the code,
-    and the facts of this project's own records.
+    """A record as JSON.
+
+    It has time, level, logger, place in the code, and the facts of this project's own records.
 
     Messages of other libraries and texts of exceptions are omitted: they may quote
     addresses, files and values.
@@ -40,8 +41,9 @@ class JsonFormatter(logging.Formatter):
 
 
 class _OneWayLogger(logging.Logger):
-    """A logger whose records reach only the root's handlers,
-    regardless of its library's configuration.
+    """A logger whose records reach only the root's handlers.
+
+    The configuration of its library changes nothing.
     """
 
     def addHandler(self, hdlr: logging.Handler) -> None:

@@ -84,8 +84,9 @@ def visitor_in(header: str) -> str:
 
 
 def signing_key() -> bytes:
-    """Return the key of ``LINEARITY_LAB_COOKIE_KEY``,
-    or of a file beside the store that only its owner reads.
+    """Return the key that signs cookies.
+
+    It is ``LINEARITY_LAB_COOKIE_KEY``, or in a file beside the store that only its owner reads.
 
     Raises:
         InvalidInput: for a short key, or if the file cannot be written.

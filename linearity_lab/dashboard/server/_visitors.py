@@ -1,5 +1,6 @@
-"""Admission of visitors: allowed host names, pages of this server,
-and a bounded rate of messages per session.
+"""Admission of visitors.
+
+It checks host names, that the page is of this server, and the rate of messages per session.
 """
 
 import asyncio

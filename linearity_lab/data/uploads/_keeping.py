@@ -1,5 +1,6 @@
-"""Cleaned uploads on disk, by the SHA-256 of their content,
-which grants access and is never listed.
+"""Cleaned uploads on disk, by the SHA-256 of their content.
+
+The hash grants access and is never listed.
 
 Equal data share one file: each uploading session keeps a reference, and the file
 exists while one does.
@@ -147,8 +148,9 @@ def keep_upload(
 def forget_upload(
     digest: str, keeper: Keeper | None = None, *, needed: Collection[str] = ()
 ) -> None:
-    """Delete a session's reference,
-    and the file if it has no other reference and no job needs it.
+    """Delete a session's reference to an upload.
+
+    The file goes too if it has no other reference and no job needs it.
     """
     if not DIGEST.match(digest):
         return

@@ -180,8 +180,9 @@ def sums_of(
     x: NDArray[np.floating],
     scale: float,
 ) -> Sums:
-    """Return the outputs at ``x`` after each task and after sums of the first tasks,
-    (k, C) each.
+    """Return the outputs at ``x`` after tasks and their sums.
+
+    They are after each task and after sums of the first tasks, (k, C) each.
     """
     inputs = jnp.asarray(x, jnp.result_type(float))
     at_start = _outputs(net, start, vectors[0], 0.0, inputs)

@@ -92,8 +92,9 @@ def against_count(shown: Runs, letter: str, output: str) -> Chart:
 
 
 def added_functions(shown: Runs, letter: str, output: str, width: int) -> list[Chart]:
-    """Draw the functions after each task and after all,
-    or outputs at test points without a curve.
+    """Draw the functions after each task and after all.
+
+    Without a curve, these are outputs at test points.
     """
     point = next(each for each in points_of(shown.points, letter) if each.width == width)
     run = next((each for each in point.of(output) if each.together), None)

@@ -97,8 +97,9 @@ def against_width(
 
 
 def _linear_model_lines(points: PointsOfNetworks, styles: Styles) -> list[Line]:
-    """Return ΔK of softmax(f_lin) of every network, whose own kernel is constant,
-    where it was trained.
+    """Return ΔK of softmax(f_lin) of every trained network.
+
+    Its own kernel is constant.
     """
     lines = []
     for letter, found in points.items():
@@ -124,8 +125,9 @@ def measures(points: PointsOfNetworks, output: str) -> tuple[str, ...]:
 
 
 def kept_at(points: PointsOfNetworks, output: str) -> dict[int, dict[str, KernelSnapshot]]:
-    """Map ascending widths to kernels by network,
-    for widths with a stored kernel of every network.
+    """Map ascending widths to kernels by network.
+
+    Every network has a stored kernel at these widths.
     """
     kept: dict[int, dict[str, KernelSnapshot]] = {}
     for letter, found in points.items():
@@ -232,8 +234,9 @@ def _kernel_row(name: str, matrix: np.ndarray) -> dict[str, object]:
 
 
 def spectra(snapshots: Snapshots, styles: Styles) -> Chart:
-    """Eigenvalues of K before (open, thin) and after training (filled),
-    and of infinite width (dashed), descending.
+    """Draw descending eigenvalues of K.
+
+    They are before training (open, thin), after it (filled), and of infinite width (dashed).
 
     Eigenvalues at rounding level, below 10⁻⁷ of the largest in single precision, are left out.
     """

@@ -146,8 +146,10 @@ def drawn(spec: ArchitecturesSpec, letter: str) -> Chart:
 
 
 def size_rows(spec: ArchitecturesSpec) -> list[dict[str, object]]:
-    """One row per width: number of parameters (with removed edges),
-    and smallest width or in-degree of each network.
+    """Return one row per width.
+
+    It has the number of parameters (with removed edges) and the smallest width or in-degree of each
+    network.
     """
     rows = []
     for width in spec.widths:

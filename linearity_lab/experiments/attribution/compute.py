@@ -1,5 +1,6 @@
-"""Networks retrained without single points, in one batch,
-beside the changes that their kernels predict.
+"""Networks retrained without single points.
+
+They train in one batch, beside the changes that their kernels predict.
 """
 
 from collections.abc import Callable, Mapping
@@ -125,7 +126,8 @@ class FixedAndWeights(NamedTuple):
 
 @dataclass(frozen=True)
 class WithoutPoints(dynamics.Model):
-    """Another model with the square loss of the kept points,
+    """Another model with the square loss of the kept points.
+
     L = Σ_kept ½‖F − y‖² / (number kept).
     """
 
@@ -230,8 +232,9 @@ def _rate(
 def predicted_changes(
     net: Network, params: NetworkParams, data: Dataset, residuals: Floats
 ) -> Floats:
-    """Return the changes at test points without each training point, by regression with K(params),
-    (n, test, C).
+    """Return predicted changes without each training point, (n, test, C).
+
+    They are changes at test points, by regression with K(params).
     """
     x = jnp.asarray(data.x)
     kernel = np.asarray(empirical_ntk(net, params, x), np.float64)

@@ -46,8 +46,9 @@ FAINT = 0.12  # opacity of the marks of other points
 
 
 def error_against_width(shown: Runs) -> Chart:
-    """Draw the relative error of K(w₀) against width,
-    a line for each network and output, log–log.
+    """Draw the relative error of K(w₀) against width.
+
+    Each network and output has a line, log–log.
     """
     names = line_names(shown.spec, shown.points)
     return sweep(

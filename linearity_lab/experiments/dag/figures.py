@@ -99,8 +99,9 @@ def change_lines(
 
 
 def linear_model_lines(points: Sequence[DAGPoint], axis: Axis) -> list[Line]:
-    """Return ΔK of softmax(f_lin), whose own kernel is constant,
-    for every graph with a softmax output.
+    """Return ΔK of softmax(f_lin) for every graph with softmax.
+
+    Its own kernel is constant.
     """
     lines: list[Line] = []
     for graph, output in series_of(points):

@@ -67,8 +67,9 @@ def judged(text: str, spec: DAGSpec, sentence: str) -> JSON:
 
 
 def _beside(spec: DAGSpec) -> list[str]:
-    """Return sentences on the compared graphs of the gallery,
-    and on nonlinear outputs beside a linear one.
+    """Return sentences on what is drawn beside the graph.
+
+    These are the compared graphs of the gallery, and nonlinear outputs beside a linear one.
     """
     sentences = []
     for name in spec.compared:

@@ -350,8 +350,9 @@ class DAGResult(ResultValue):
 
 
 def dag_summary(spec: DAGSpec, points: Sequence[DAGPoint]) -> str:
-    """Realized in-degree, ΔK and ‖H‖ of each graph and output, the verdicts,
-    and exponents with their intervals.
+    """Return the summary of each graph and output.
+
+    It has realized in-degree, ΔK, ‖H‖, the verdicts, and exponents with their intervals.
     """
     series = [(graph, output) for graph in spec.graphs() for output in spec.outputs]
     notes = columns.outcome_notes(points, then="; excluded from means")
@@ -361,8 +362,9 @@ def dag_summary(spec: DAGSpec, points: Sequence[DAGPoint]) -> str:
 
 
 def exponent(points: Sequence[DAGPoint], graph: str, output: str) -> str:
-    """Return the exponent of ΔK in the smallest in-degree,
-    or in the width if the in-degree is constant.
+    """Return the exponent of ΔK in the smallest in-degree.
+
+    If the in-degree is constant, it is that in the width.
     """
     runs = [(point.width, run) for point in points for run in point.of(graph, output)]
     constant = len({run.min_in_degree for _, run in runs if run.outcome == "converged"}) < 2

@@ -104,8 +104,9 @@ def stacked(params: NetworkParams) -> Stacked:
 
 
 def layer_by_layer(weights: Stacked, x: Float[Array, "n d"]) -> Float[Array, "n 1"]:
-    """Apply the network by a loop over its layers,
-    so its Hessian compiles in seconds at every depth.
+    """Apply the network by a loop over its layers.
+
+    So its Hessian compiles in seconds at every depth.
     """
     first, middle, last = weights
 

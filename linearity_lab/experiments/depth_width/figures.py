@@ -1,5 +1,6 @@
-"""Depth against width: the scatter of K(x, x), ΔK and ‖H‖ / ‖∇f‖²,
-against the depth and against β = Σ 1/m.
+"""Depth against width.
+
+The scatter of K(x, x), ΔK and ‖H‖ / ‖∇f‖² against the depth and against β = Σ 1/m.
 """
 
 from collections.abc import Callable, Sequence
@@ -71,8 +72,9 @@ def against_depth(points: Sequence[DepthWidthPoint]) -> Chart:
 
 
 def against_beta(points: Sequence[DepthWidthPoint]) -> Chart:
-    """Draw ln(E[K²] / E[K]²) against β, a line for each width,
-    with the derived limit of infinite depth and width.
+    """Draw ln(E[K²] / E[K]²) against β.
+
+    Each width has a line; the derived limit of infinite depth and width is beside them.
     """
     moment = "ln(E[K²] / E[K]²)"
     chart = _random(points, BETA, lambda point: point.log_moment, moment, moment)

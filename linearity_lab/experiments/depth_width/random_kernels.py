@@ -17,8 +17,9 @@ Noise = Callable[[tuple[int, int]], np.ndarray]
 
 
 def random_kernels(depth: int, width: int, count: int, noise: Noise) -> np.ndarray:
-    """K(x, x) d / |x|² of ``count`` random networks f = v·a_L / √m, a_l = max(z_l, 0),
-    z_l = √(2 / fan_in) W_l a_(l−1).
+    """K(x, x) d / |x|² of ``count`` random networks.
+
+    f = v·a_L / √m, a_l = max(z_l, 0), z_l = √(2 / fan_in) W_l a_(l−1).
 
     All layers are trained, W, v ~ N(0, 1), no biases. K = q_L + 2 Σ_l q_(l−1) |δ_l|² with
     q_l = |a_l|² / m, q_0 = 1 and δ_l = ∂f/∂z_l. Only z_l and δ_l are drawn, 2 L m numbers in place

@@ -36,8 +36,10 @@ LEGEND_ROW = 24  # pixels
 def moving(
     point: DynamicsPoint, output: str, method: str, axis: TimeAxis = "step", at: float | None = None
 ) -> Chart:
-    """Animate functions of a one-dimensional input, else network outputs against the linear model,
-    from ``at``.
+    """Animate the network beside its linear model, from ``at``.
+
+    Functions of a one-dimensional input are drawn as curves, else network outputs against those of
+    the linear model.
     """
     run = point.of(output, method)[0]  # with recorded outputs
     shown_at = times(run.steps, run.learning_rate, axis)
@@ -66,8 +68,9 @@ def moving(
 
 
 def end_curves(point: DynamicsPoint, run: DynamicsRun, models: Iterable[str]) -> list[go.Scatter]:
-    """Draw training data and the function of each model at the end of training,
-    for one-dimensional inputs.
+    """Draw the function of each model at the end of training.
+
+    The inputs are one-dimensional; the training data are drawn too.
     """
     data = go.Scatter(
         x=[row[0] for row in point.x],
@@ -330,8 +333,9 @@ def _rows_of_ball(runs: Sequence[DynamicsRun], num_rows: int) -> list[dict[str, 
 
 
 def ball_radius(point: DynamicsPoint, output: str) -> float | None:
-    """Return the largest distance of gradient descent from w₀ at this width,
-    as the reference; else None.
+    """Return the reference distance at this width.
+
+    It is the largest distance of gradient descent from w₀, or None without gradient descent.
     """
     runs = point.of(output, REFERENCE)
     return (
@@ -342,8 +346,9 @@ def ball_radius(point: DynamicsPoint, output: str) -> float | None:
 
 
 def leaving_caption(point: DynamicsPoint, output: str) -> list[str]:
-    """Return which methods leave the ball of gradient descent, when,
-    and the kernel change afterwards.
+    """Return which methods leave the ball of gradient descent.
+
+    The caption states when, and the kernel change afterwards.
     """
     radius = ball_radius(point, output)
     if radius is None:

@@ -182,8 +182,9 @@ def _largest_differences(points: Sequence[DynamicsPoint], output: str, method: s
 def trajectory_rows(
     point: DynamicsPoint, output: str, method: str, points: PointSet
 ) -> list[dict[str, object]]:
-    """Return one row per recorded step and followed point,
-    with the outputs of its class under every model.
+    """Return one row per recorded step and followed point.
+
+    It has the outputs of its class under every model.
     """
     run = point.of(output, method)[0]  # with recorded outputs
     targets = point.y if points is PointSet.TRAINING else point.y_test

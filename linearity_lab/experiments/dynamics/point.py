@@ -229,8 +229,9 @@ class DynamicsRun(trained_sweep.RecordedTraining):
 
     @property
     def sup_change(self) -> float:
-        """Sup of ΔK(t) over recorded times until the network reaches the threshold,
-        as in every experiment.
+        """Return the largest ΔK(t) until the network reaches the threshold.
+
+        It is over recorded times, as in every experiment.
         """
         return finite_sup(self.change[: self._num_until_crossing])
 

@@ -65,8 +65,9 @@ _LOSSES = {
 
 
 def along_steps(point: EarlyPoint, runs: Sequence[EarlyRun], view: PathQuantity) -> Chart:
-    """One quantity of the network and its linear models against the step,
-    with departure and end of the linear phase.
+    """Draw one quantity against the step.
+
+    The network and its linear models are drawn, with departure and end of the linear phase.
 
     ``runs`` are the seeds of one activation; the first one is drawn strong.
     """
@@ -117,8 +118,9 @@ def along_steps(point: EarlyPoint, runs: Sequence[EarlyRun], view: PathQuantity)
 
 
 def distance_and_bound(point: EarlyPoint, runs: Sequence[EarlyRun]) -> Chart:
-    """Draw ‖u − u_lin‖/√n and ‖θ − θ₀‖ on the training inputs against the step,
-    each below its bound.
+    """Draw both distances of the theorem against the step.
+
+    They are ‖u − u_lin‖/√n and ‖θ − θ₀‖ on the training inputs, each below its bound.
     """
     curves = []
     for index, run in enumerate(runs):
@@ -325,8 +327,9 @@ _NORMS: dict[str, Callable[[KernelComparison], float]] = {
 
 
 def against_swept(points: Sequence[EarlyPoint], quantity: str) -> Chart:
-    """Draw discrepancy over the linear phase, or departure time η·step,
-    of every activation in a sweep.
+    """Draw a result of every activation against the swept setting.
+
+    It is the discrepancy over the linear phase, or the departure time η·step.
 
     A network that never departs has no departure time.
     """
@@ -352,8 +355,9 @@ def against_swept(points: Sequence[EarlyPoint], quantity: str) -> Chart:
 
 
 def kernel_distance(points: Sequence[EarlyPoint]) -> Chart:
-    """Draw ‖K − ψψᵀ‖ in both norms against the swept setting, relative to the first point,
-    with a 1/d guide.
+    """Draw ‖K − ψψᵀ‖ in both norms against the swept setting.
+
+    It is relative to the first point, with a 1/d guide.
     """
     points = sorted(points, key=lambda point: point.value)
     lines = []

@@ -1,5 +1,6 @@
-"""A network and the linear model that it follows early in training (Hu, Xiao,
-Adlam & Pennington 2020).
+"""A network and the linear model that it follows early.
+
+The experiment is that of Hu, Xiao, Adlam & Pennington (2020).
 """
 
 import streamlit as st

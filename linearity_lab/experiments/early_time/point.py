@@ -446,8 +446,9 @@ class EarlyTimeResult(ResultValue):
 
 
 def early_summary(spec: EarlyTimeSpec, points: Sequence[EarlyPoint]) -> str:
-    """Return one line per point and activation of trained networks, then compared kernels,
-    each with exponents.
+    """Return one line per point and activation.
+
+    Trained networks come first, then compared kernels, each with exponents.
     """
     swept = {"width": "m", "input_dim": "d"}[spec.swept]
     lines: list[str] = []

@@ -53,8 +53,9 @@ TargetName = Literal["teacher", "norm", "sign", "linear"]
 
 
 class EarlyDataSpec(SpecPart):
-    """Random inputs with targets computed from them,
-    or two image classes with targets −1 and +1.
+    """Data of *Early time*.
+
+    Random inputs have targets computed from them; two image classes have targets −1 and +1.
     """
 
     selector: ClassVar[str] = "name"

@@ -40,8 +40,9 @@ def change_finding(outputs: Sequence[str], lines: Sequence[Line]) -> str:
 
 
 def behavior(line: Line) -> str:
-    """Describe one line: ``∝ m^(−0.94 ± 0.08)``, ``falls from 0.22 to 0.015``,
-    ``0.91 at every width``.
+    """Describe one line.
+
+    Examples: ``∝ m^(−0.94 ± 0.08)``, ``falls from 0.22 to 0.015``, ``0.91 at every width``.
     """
     values = [average.value for _, average in line.means]
     low = min(values)

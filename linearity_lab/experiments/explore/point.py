@@ -54,8 +54,9 @@ class ExploreRun(TrainedRun):
 
 
 class DrawnKernel(Value):
-    """The kernel of one output before and after training,
-    at a few points ordered by class; first seed.
+    """The kernel of one output before and after training.
+
+    It is of the first seed, at a few points ordered by class.
 
     Attributes:
         initial: (k, k) mean over the outputs, (1/C) Σ_a K[i, j, a, a] at w₀, to three digits.

@@ -1,5 +1,6 @@
-"""Networks, their linear models and kernel regression on test points, one width,
-ρ and n at a time.
+"""Networks, linear models and kernel regression on test points.
+
+Each width, ρ and n is computed after the other.
 """
 
 import math

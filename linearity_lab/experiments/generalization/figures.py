@@ -1,5 +1,6 @@
-"""Test error of network and kernels against width and n, training histories,
-and leading eigenvectors.
+"""Figures of *Generalization*.
+
+Test error of network and kernels against width and n, training histories, leading eigenvectors.
 """
 
 import math
@@ -66,8 +67,10 @@ def at(
 def lines(
     points: TestedPoints, where: Where, what: str, richness: float | None = None
 ) -> list[Line]:
-    """Return every model at one ρ, or else the network at every ρ, extremes first,
-    with K₀ and K_∞ once.
+    """Return the lines of the choice of ρ.
+
+    At one ρ these are all models; else the network at every ρ, extremes first, with K₀ and K_∞
+    once.
     """
     found = richnesses(points)
     if richness is not None or len(found) == 1:
@@ -122,8 +125,9 @@ def against(
     richness: float | None = None,
     width: int | None = None,
 ) -> Chart:
-    """Draw test error or loss against width,
-    or against n at a given ``width`` (learning curves).
+    """Draw test error or loss against width.
+
+    At a given ``width`` it is against n (learning curves).
     """
     if width is None:
         drawn = lines(points, lambda point: point.width, what, richness)
@@ -176,8 +180,9 @@ def _bars(line: Line) -> Mapping[str, object]:
 
 
 def along(points: TestedPoints, what: str, width: int, richness: float, samples: int) -> Chart:
-    """Draw test error of network and after kernel, alignment, distance from K₀ and its rate,
-    step by step.
+    """Draw the history of one run, step by step.
+
+    It has the test error of network and after kernel, alignment, distance from K₀ and its rate.
     """
     runs = [
         run
@@ -250,8 +255,9 @@ def eigenspaces(points: TestedPoints, width: int, richness: float, samples: int)
 
 
 def angles(points: TestedPoints, width: int, samples: int) -> Chart:
-    """Draw principal angles between the leading eigenspaces of K₀ and of the final kernel,
-    a line for each ρ.
+    """Draw angles between leading eigenspaces of two kernels.
+
+    They are the principal angles between K₀ and the final kernel, a line for each ρ.
     """
     shown = sorted(at(points, width=width, samples=samples), key=lambda point: point.richness)
     drawn = []

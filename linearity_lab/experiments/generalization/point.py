@@ -150,8 +150,9 @@ class GeneralizationSpec(TrainedSweep, SpecOf["GeneralizationResult"]):
         return {"runs": self.num_seeds}
 
     def point_keys(self) -> tuple[str, ...]:
-        """``width=100,richness=0.5,samples=120``, every width at every ρ and n,
-        in order of cost.
+        """Return keys such as ``width=100,richness=0.5,samples=120``.
+
+        Every width at every ρ and n has one, in order of cost.
         """
         sizes = sorted(
             ((width, n) for width in self.widths for n in self.counts),

@@ -1,5 +1,6 @@
-"""Hessian norms against width,
-beside the kernel change of the same networks (Liu, Zhu & Belkin 2020, Table 1).
+"""Hessian norms against width.
+
+The kernel change of the same networks is beside them (Liu, Zhu & Belkin 2020, Table 1).
 """
 
 from linearity_lab.page_modules import Page

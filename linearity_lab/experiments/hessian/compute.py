@@ -1,5 +1,6 @@
-"""Hessian norms against width,
-one network and width at a time (Liu, Zhu & Belkin 2020, §3, §4 and Table 1).
+"""Hessian norms against width.
+
+One network and width is measured after the other (Liu, Zhu & Belkin 2020, §3, §4 and Table 1).
 """
 
 from collections.abc import Sequence
@@ -124,8 +125,9 @@ def _measured(
     seen: Array,
     output_index: int,
 ) -> dict[str, Any]:
-    """Measure one seed: norms, bounds and closed forms at the first inputs,
-    the kernel over all ``seen``.
+    """Measure one seed.
+
+    Norms, bounds and closed forms are at the first inputs, the kernel is over all ``seen``.
     """
     x = seen[: spec.num_inputs]
     most = MAX_MATVECS_OF_DIAGONAL if network.closed_form == "shallow" else MAX_MATVECS
@@ -199,8 +201,9 @@ def _exact(network: ComparedNetwork, net: Network, params: NetworkParams, x: Arr
 
 
 def _is_theorem_41(network: ComparedNetwork) -> bool:
-    """Whether the network is that of Theorem 4.1 with quadratic activations,
-    in NTK parameterization.
+    """Whether the network is that of Theorem 4.1.
+
+    It has quadratic activations and the NTK parameterization.
     """
     return network.closed_form == "quadratic-bottleneck" and network.parameterization == "ntk"
 

@@ -79,8 +79,9 @@ def _networks(shown: Runs) -> list[str | Choice]:
 
 
 def _one_network(shown: Runs, line: str) -> list[Chart]:
-    """Draw shares, the norm between its bounds, layer quantities and blocks,
-    as far as they were measured.
+    """Draw what was measured of one network.
+
+    Shares, the norm between its bounds, layer quantities and blocks are possible.
     """
     found = (
         parts.shares(shown.points, line),

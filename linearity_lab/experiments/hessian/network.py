@@ -124,8 +124,10 @@ class ComparedNetwork(ArchitectureSpec):
 
     @property
     def name(self) -> str:
-        """``resnet-swish-lecun``: its family, its output unless that is linear,
-        its parameterization unless NTK.
+        """Return a name such as ``resnet-swish-lecun``.
+
+        It has the family, the output unless it is linear, and the parameterization unless it is
+        NTK.
         """
         parts = (self.family, self.output, self.parameterization)
         return "-".join(each for each in parts if each not in ("linear", "ntk"))
@@ -136,8 +138,9 @@ class ComparedNetwork(ArchitectureSpec):
         return self.titled()
 
     def titled(self, *, with_kind: bool = False, with_scale: bool = False) -> str:
-        """Return its title; on request with the defaults,
-        fully connected and the NTK parameterization.
+        """Return the title of the network.
+
+        On request it names the defaults, fully connected and the NTK parameterization.
         """
         if self.closed_form:
             title = "shallow, diagonal" if self.closed_form == "shallow" else "quadratic bottleneck"

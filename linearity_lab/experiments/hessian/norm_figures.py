@@ -1,5 +1,6 @@
-"""Hessian norms against width beside the kernel change of the same networks,
-and Table 1 with measured numbers.
+"""Hessian norms against width.
+
+The kernel change of the same networks is beside them, and Table 1 with measured numbers.
 """
 
 import math
@@ -122,8 +123,9 @@ def missed(points: Sequence[HessianPoint]) -> list[str]:
 
 
 def against_width(points: Sequence[HessianPoint], view: str = "‖H‖") -> Chart:
-    """Draw ‖H‖, or the quantity of the view, of every network against width, log–log,
-    with fitted exponents.
+    """Draw ‖H‖ of every network against width, log–log.
+
+    Another quantity of the view may take its place. The names contain fitted exponents.
     """
     shown = QUANTITIES[view]
     slopes = () if shown.slope is None else (shown.slope,)

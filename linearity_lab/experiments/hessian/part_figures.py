@@ -208,8 +208,10 @@ def radii_of(points: Sequence[HessianPoint]) -> tuple[float, ...]:
 
 
 def ball(points: Sequence[HessianPoint], radius: float, quantity: str, num_starts: int) -> Chart:
-    """The largest ‖H‖ (or kernel change) met in the ball of this radius,
-    and in random directions alone, by width.
+    """Draw the largest ‖H‖ found in the ball, by width.
+
+    It is for this radius, beside the largest in random directions alone. It can be the kernel
+    change.
 
     ``quantity`` is ``"hessian"`` or ``"kernel_change"``. Where a zero of the Hessian is known, a
     third line is an upper bound of the infimum of ‖H‖.
@@ -344,8 +346,9 @@ def blocks_of(points: Sequence[HessianPoint], line: str) -> tuple[int, HessianBl
 
 
 def blocks(points: Sequence[HessianPoint], line: str) -> Chart | None:
-    """Draw ‖H_{l,l'}‖ of every pair of layers of the widest point of a line,
-    with its number in each cell, or None.
+    """Draw ‖H_{l,l'}‖ of every pair of layers.
+
+    They are of the widest point of a line, with the number in each cell; without blocks it is None.
     """
     if (kept := blocks_of(points, line)) is None:
         return None

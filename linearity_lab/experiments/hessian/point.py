@@ -291,8 +291,9 @@ class HessianResult(ResultValue):
 
 
 def hessian_summary(spec: HessianSpec, points: Sequence[HessianPoint]) -> str:
-    """A table of ‖H‖, K(x, x) and ΔK, mean ± standard error over the seeds,
-    and the exponents with their intervals.
+    """Return a table of ‖H‖, K(x, x) and ΔK.
+
+    They are mean ± standard error over the seeds; the exponents follow with their intervals.
     """
     known = titles(spec.lines())
     title = "tokens" if spec.swept == "num_tokens" else "width"
@@ -329,8 +330,9 @@ def hessian_summary(spec: HessianSpec, points: Sequence[HessianPoint]) -> str:
 
 
 def _ball_lines(points: Sequence[HessianPoint], known: Mapping[str, str]) -> list[str]:
-    """Return a table of the largest values found in each ball,
-    with what the last steps still found.
+    """Return a table of the largest values found in each ball.
+
+    It states what the last steps still found.
 
     A search that has not ended has values far below the supremum, so that its remaining gain
     is part of the result.

@@ -381,8 +381,9 @@ def _at_start(
     seeds: range,
     progress: Progress,
 ) -> list[KernelAtStart]:
-    """Measure the kernel velocity of all seeds together,
-    and the largest kernel change in each ball.
+    """Measure at w₀ what needs no training.
+
+    It is the kernel velocity of all seeds together, and the largest kernel change in each ball.
     """
     found: list[KernelAtStart] = []
     loss = Loss(group.loss_output, group.loss)
@@ -439,8 +440,9 @@ def _snapshots(
     kept: _KeptKernels,
     infinite: np.ndarray | None,
 ) -> list[KernelSnapshot]:
-    """Return the first seed's kernels before and after training,
-    samples ordered by label or target.
+    """Return the first seed's kernels before and after training.
+
+    The samples are ordered by label or target.
     """
     order = np.argsort(data.labels if data.class_names else data.y[:, 0], kind="stable")
 

@@ -1,5 +1,6 @@
-"""Kernel change ΔK against width and during training (Liu, Zhu & Belkin 2020,
-Fig. 1 left and right).
+"""Kernel change ΔK against width and during training.
+
+The first figures are those of Liu, Zhu & Belkin (2020), Fig. 1 left and right.
 """
 
 import math
@@ -95,8 +96,9 @@ def start_against_width(
     kind: str = "fully-connected",
     radius: float = 0.0,
 ) -> Chart:
-    """Draw the kernel velocity at w₀ and the largest ΔK in a ball,
-    and ΔK in training if networks were trained.
+    """Draw the kernel velocity at w₀ and the ball's largest ΔK.
+
+    If networks were trained, ΔK in training is drawn too.
     """
     outputs = occurring(points, "output") or list(
         dict.fromkeys(s.output for point in points for s in point.at_start)

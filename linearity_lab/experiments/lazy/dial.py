@@ -102,8 +102,9 @@ def law(
 def exponents(
     points: Sequence[LazyPoint], output: str, start: str, shown: float | None = None
 ) -> Chart:
-    """Draw exponents in m of kernel change, curvature and feature change against ρ,
-    with predictions.
+    """Draw exponents in m against ρ, with predictions.
+
+    They are those of kernel change, curvature and feature change.
 
     A vertical line marks the ``shown`` ρ, whose exponents the caption names.
     """

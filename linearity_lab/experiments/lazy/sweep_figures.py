@@ -72,8 +72,9 @@ def line(
     style: Style | None = None,
     richness: float = 0.0,
 ) -> Line:
-    """Return a measure of the runs of one output and start, against the swept setting,
-    at one richness.
+    """Return a measure of runs against the swept setting.
+
+    The runs have one output, start and richness.
     """
     dots = measure.dots(along(swept_points(points, swept, richness), output, start, by=swept))
     return Line(
@@ -101,8 +102,9 @@ def against(
 
 
 def distances(points: Sequence[LazyPoint], output: str, start: str) -> Chart:
-    """Draw ‖w − w₀‖₂, its lower bound, and ‖w − w₀‖_∞ against width at α = 1,
-    with a guide of slope −1/2.
+    """Draw the distances of training against width at α = 1.
+
+    They are ‖w − w₀‖₂, its lower bound, and ‖w − w₀‖_∞; a guide has slope −1/2.
     """
     # Older results have no bound.
     is_bounded = any(run.least_distance for point in points for run in point.runs)

@@ -1,5 +1,6 @@
-"""Simultaneous training of linear, quadratic and true models at many rates and seeds,
-one width at a time.
+"""Simultaneous training of three models at many rates.
+
+Linear, quadratic and true models of all seeds are trained one width after the other.
 """
 
 from collections.abc import Callable, Mapping, Sequence

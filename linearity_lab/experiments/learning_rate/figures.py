@@ -1,5 +1,7 @@
-"""Maps of outcomes over width and rate, peaks, one run, the plane of one sample,
-and the edge of stability.
+"""Figures of *Learning rate*.
+
+Maps of outcomes over width and rate, peaks, one run, the plane of one sample, and the edge of
+stability.
 """
 
 import math
@@ -374,8 +376,9 @@ def growth(shown: Runs) -> Chart:
 
 
 def edge(shown: Runs) -> Chart:
-    """Draw the runs of the network that meet c = 2, and the predicted border,
-    over width and rate.
+    """Draw the runs that meet c = 2, and the predicted border.
+
+    They are runs of the network, over width and rate.
     """
     spec = shown.spec
     model = spec.models[-1]  # the network, unless it was not chosen
@@ -487,8 +490,9 @@ def _add_edge_runs(
 
 
 def _choices(shown: Runs) -> list[Choice]:
-    """Return the choices of width and rate, initially the rate nearest 3,
-    where networks catapult.
+    """Return the choices of width and rate.
+
+    The first rate is the one nearest 3, where networks catapult.
     """
     rates = list(shown.spec.rates)
     catapulted = min(range(len(rates)), key=lambda at: abs(rates[at] - 3))

@@ -1,5 +1,6 @@
-"""Learning rates above which linearity ends (Lewkowycz et al. 2020; Zhu, Liu,
-Radhakrishnan & Belkin 2022).
+"""Learning rates above which linearity ends.
+
+The papers are Lewkowycz et al. (2020) and Zhu, Liu, Radhakrishnan & Belkin (2022).
 """
 
 from collections.abc import Sequence

@@ -1,5 +1,6 @@
-"""Where linearity ends: linear,
-quadratic and true models at learning rates below and above the stable one.
+"""Results of *Learning rate*.
+
+Linear, quadratic and true models are trained at rates below and above the stable one.
 """
 
 import itertools

@@ -38,8 +38,9 @@ def num_outputs_of(apply: Apply, params: PyTree, x: np.ndarray) -> int:
 def reported_by(
     apply: Apply, params0: PyTree, params1: PyTree, path: Path, others: Sequence[PyTree] = ()
 ) -> Computation:
-    """Computation of a :class:`LinearityReportSpec`'s point,
-    which needs the loaded model and weights.
+    """Return the computation of a report's point.
+
+    A :class:`LinearityReportSpec` alone has no loaded model and weights.
     """
 
     def compute(

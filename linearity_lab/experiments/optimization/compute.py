@@ -1,5 +1,6 @@
-"""Gradient descent with nonlinear outputs, with the spectrum of the kernel along the path,
-one width at a time.
+"""Gradient descent with nonlinear outputs.
+
+The spectrum of the kernel is measured along the path, one width after the other.
 """
 
 import math

@@ -64,8 +64,9 @@ class Claims:
         return frozenset(owned), frozenset(lost)
 
     def remember(self, owned: Collection[str], *, is_more: bool = False) -> None:
-        """Record the jobs, or more jobs, of this server,
-        once the transaction that wrote them has ended.
+        """Record jobs, or more jobs, of this server.
+
+        This follows the end of the transaction that wrote them.
         """
         self._owned = set(owned) | (self._owned if is_more else set())
 

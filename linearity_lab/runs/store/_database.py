@@ -400,8 +400,9 @@ def _layout_in(header: bytes) -> int:
 
 
 def _means_damage(error: object) -> bool:
-    """Return whether an error of SQLite, or of a text in its schema,
-    means that the file is damaged.
+    """Whether an error means that the file is damaged.
+
+    The error is one of SQLite, or of a text in its schema.
     """
     return (getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF) in _DAMAGE
 

@@ -488,8 +488,9 @@ def mark_as_used(connection: sa.Connection, run: str) -> None:
 
 
 def evict(connection: sa.Connection, most: int, spared: str) -> None:
-    """Delete previews, then the least recently used runs of the heaviest owner,
-    until ``most`` bytes are left.
+    """Delete runs until ``most`` bytes are left.
+
+    Previews go first, then the least recently used runs of the heaviest owner.
 
     Runs with unfinished jobs, and the run ``spared``, are kept. Runs without an owner count
     as those of one owner, so on a local server the least recently used run goes first. On a

@@ -309,8 +309,9 @@ class Store(Database):
         return found
 
     def _points_within(self, row: sa.Row[Any], max_bytes: float) -> dict[str, PointValue]:
-        """Return points without their arrays, one row at a time,
-        until ``max_bytes`` of JSON are read.
+        """Return points without their arrays, one row at a time.
+
+        Reading ends after ``max_bytes`` of JSON.
 
         Points of earlier versions may contain kernels: they are taken out before the next point is
         read.
@@ -424,8 +425,9 @@ class Store(Database):
         return spec_in(self._row(found[0]))
 
     def find(self, prefix: str) -> tuple[str, ...]:
-        """Return at most ten digests of runs whose digest, or an earlier one,
-        starts with ``prefix``.
+        """Return at most ten digests that start with ``prefix``.
+
+        An earlier digest of a run counts, too.
 
         None are found unless it is hexadecimal.
         """

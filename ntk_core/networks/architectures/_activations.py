@@ -28,8 +28,9 @@ PADDINGS = ("circular", "zero")
 
 
 def activation_of(given: Activation, field: str = "activation") -> Function:
-    """Return properties of an activation, given by name or as an elementwise function,
-    finite and differentiable.
+    """Return properties of an activation.
+
+    It is given by name or as an elementwise function, finite and differentiable.
     """
     if isinstance(given, str) and (name := ALIASES.get(given, given)) in ACTIVATIONS:
         return ACTIVATIONS[name]

@@ -27,8 +27,10 @@ _AXES = {1: ("NWC", "WIO", "NWC"), 2: ("NHWC", "HWIO", "NHWC")}
 
 @dataclass(frozen=True)
 class Convolution(Layer):
-    """z[p] = multiplier · Σ_o W[o]ᵀ a[stride · p + o − center] + b, channels last,
-    W (*kernel, channels, num_features).
+    """A convolution with channels last.
+
+    z[p] = multiplier · Σ_o W[o]ᵀ a[stride · p + o − center] + b, W (*kernel, channels,
+    num_features).
 
     Inputs are (n, length, channels) or (n, height, width, channels), by ``dimensions``. Padding
     keeps the size at stride 1: ``"circular"`` wraps around, ``"zero"`` adds zeros. The fan-in is
@@ -111,8 +113,9 @@ class Convolution(Layer):
         return jnp.pad(a, widths, mode="wrap" if self.padding == "circular" else "constant")
 
     def windows(self, sizes: Shape) -> list[tuple[slice, ...]]:
-        """For each offset o of the kernel, the padded pixels multiplied by W[o],
-        as one slice per spatial axis.
+        """Return the padded pixels multiplied by W[o], for each offset o.
+
+        They are one slice per spatial axis.
         """
         found = []
         for offset in itertools.product(range(self.kernel_size), repeat=self.dimensions):
@@ -121,8 +124,9 @@ class Convolution(Layer):
         return found
 
     def patch_products(self, input_shape: Shape, features1: Array, features2: Array) -> Array:
-        """Products of all pairs of ``features`` at stride 1, (n1, P, n2, P),
-        as sums of shifted products of pixels.
+        """Return products of all pairs of ``features`` at stride 1.
+
+        They are sums of shifted products of pixels, (n1, P, n2, P).
 
         Patches overlap, so every pixel product is computed once and added
         kernel_size^dimensions times.

@@ -95,8 +95,9 @@ class ScaledNetwork(Derived):
 
 @dataclass(frozen=True)
 class Paired(Derived):
-    """Abstract: a network and a copy of it that starts with equal parameters,
-    f = scale · (f_A − f_B).
+    """Abstract: f = scale · (f_A − f_B) of two networks.
+
+    One is a copy of the other that starts with equal parameters.
 
     Attributes:
         scale: factor of the difference.

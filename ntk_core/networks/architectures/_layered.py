@@ -40,8 +40,9 @@ from ntk_core.networks.kinds import ARCHITECTURES, Hidden, Kind
 
 
 class Layered(Network):
-    """Abstract: the layers of a composition, ``hidden1``, ``hidden2``, …, or of a graph,
-    and a dense output layer.
+    """Abstract: the layers of a composition or of a graph.
+
+    A composition has ``hidden1``, ``hidden2``, …; both have a dense output layer.
 
     >>> from ntk_core import Transformer
     >>> net = Transformer(num_heads=2, head_dim=4, num_outputs=2)

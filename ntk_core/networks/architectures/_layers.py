@@ -259,8 +259,9 @@ def draw(
     signs: bool = False,
     paired: bool = False,
 ) -> Params:
-    """Draw weights of ``shape`` (*fan-in axes, num_features) and, with ``use_bias``,
-    one bias per feature.
+    """Draw weights of ``shape`` (*fan-in axes, num_features).
+
+    ``use_bias`` adds one bias per feature.
 
     ``paired`` draws the first half of the features and repeats it.
     """

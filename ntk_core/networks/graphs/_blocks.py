@@ -96,8 +96,9 @@ class _AsBelow(_Block):
 
 
 class DenseBlock(_Weights):
-    """z = W a / √fan_in + b; values at several positions are flattened first,
-    channel by channel.
+    """A dense layer, z = W a / √fan_in + b.
+
+    Values at several positions are flattened first, channel by channel.
     """
 
     kind: Literal["dense"] = "dense"

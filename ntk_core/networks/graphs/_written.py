@@ -43,8 +43,9 @@ class Written(BaseModel):
 
 
 def read_object(data: object, field: str, most: int, allowed: str) -> JSON:
-    """Parse a JSON object from a text of at most ``most`` characters,
-    or return ``data`` if it is one.
+    """Parse a JSON object from a text of at most ``most`` characters.
+
+    ``data`` that is an object is returned as it is.
     """
     if isinstance(data, str | bytes):
         if len(data) > most:

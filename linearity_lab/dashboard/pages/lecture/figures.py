@@ -125,8 +125,9 @@ def diagonal(width: int) -> Chart:
 
 @functools.lru_cache(maxsize=4)
 def norm_dots(law: Law) -> dict[str, list[Dot]]:
-    """Return ‖b‖_∞ and ‖b‖₂ of b = ∂f/∂α = v/√m, with output weights v of this distribution,
-    by width and seed.
+    """Return ‖b‖_∞ and ‖b‖₂ by width and seed.
+
+    Here b = ∂f/∂α = v/√m, with output weights v of this distribution.
     """
     found: dict[str, list[Dot]] = {"b_max": [], "b_norm": []}
     for width, seed in itertools.product(NORM_WIDTHS, range(NORM_SEEDS)):
@@ -212,8 +213,9 @@ def curve_and_change(
 
 
 def loss_and_change(point: OptimizationPoint, output: str, *, with_loss: bool = True) -> Chart:
-    """Draw ΔK(t) of φ(f) and, below it, the loss with the bound of the theorem,
-    at the smallest rate.
+    """Draw ΔK(t) of φ(f) and, below it, the loss.
+
+    The loss has the bound of the theorem. The rate is the smallest one.
     """
     runs = slow_runs(point, output)
     style = network_style("fully-connected", output)

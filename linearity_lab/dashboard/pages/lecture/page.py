@@ -108,8 +108,9 @@ def show_notes() -> None:
 
 
 def show() -> None:
-    """Show the current step of URL or session, or a poll on a phone,
-    or the speaker's second window.
+    """Show the current step of URL or session.
+
+    A phone shows a poll instead, and the speaker's second window its own view.
     """
     if "room" in st.query_params:  # links of earlier versions
         st.query_params["poll"] = st.query_params.pop("room")

@@ -48,8 +48,9 @@ class Visit:
         return self.step.name in self.answers
 
     def heading(self, step: LectureStep) -> str:
-        """Return the claim of an answered step, else its question,
-        so that no title reveals the answer.
+        """Return the claim of an answered step, else its question.
+
+        So no title reveals the answer.
         """
         return step.title if step.name in self.answers else step.asks
 

@@ -1,5 +1,6 @@
-"""Two networks in training under one width slider, three starting points,
-and the other pages as cards.
+"""Home: two networks in training, and ways to continue.
+
+Both share one width slider. Three starting points follow, and the other pages as cards.
 """
 
 import streamlit as st
@@ -43,8 +44,9 @@ def page_thumbnail(page: Page) -> str:
 
 
 def show() -> None:
-    """Show the question, two live networks, three links to continue,
-    and a card for every other page with a figure.
+    """Show the question, two live networks and ways to continue.
+
+    These are three links, and a card for every other page with a figure.
     """
     st.title(TITLE, anchor=False)
     st.markdown(prose(PAGE, SHOWS))

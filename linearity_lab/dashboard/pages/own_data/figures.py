@@ -61,8 +61,9 @@ def shown_rows(data: Cleaned) -> NDArray[np.intp]:
 
 
 def scatter(data: Cleaned, caption: Sequence[str] = ()) -> Chart:
-    """Samples in the plane of largest variance, a color and symbol for each class,
-    or colored by the target.
+    """Draw samples in the plane of largest variance.
+
+    Each class has a color and symbol; without classes the target sets the color.
     """
     points, share = projection(data)
     rows = shown_rows(data)

@@ -155,8 +155,9 @@ def _of_images(
 def _target(
     page: str, titles: Mapping[str, str], first: Choices, sentence: InvalidInput | None, what: str
 ) -> tuple[str, Task, bool]:
-    """Choose the target among the columns or arrays with these titles, its type,
-    and standardization.
+    """Choose the target, its type, and standardization.
+
+    The target is among the columns or arrays with these titles.
     """
     target = st.selectbox(
         "Target y",
@@ -276,8 +277,9 @@ def sizes(data: Cleaned, num_samples: int) -> None:
 
 
 def samples(page: str, data: Cleaned, standardize: str, above: DeltaGenerator) -> None:
-    """Show thumbnails, samples in the plane of largest variance, counts,
-    and the transformation of the inputs.
+    """Show thumbnails, samples, counts, and the transformation of inputs.
+
+    Samples are drawn in the plane of largest variance.
 
     Their exports are drawn in ``above``.
     """

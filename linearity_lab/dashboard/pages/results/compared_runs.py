@@ -75,8 +75,9 @@ def stored_numbers(page: str, run: str) -> None:
 
 
 def _light_result(run: str) -> ResultValue | None:
-    """Return a stored result without the arrays beside its points,
-    if its size may be shown here.
+    """Return a stored result without the arrays beside its points.
+
+    It is None if its size may not be shown here.
     """
     return shared_store().result(run, arrays=False, max_bytes=profile().max_result_bytes)
 

@@ -1,5 +1,6 @@
-"""A step of the lecture: a claim, a formula, one figure with one control,
-and a question to predict first.
+"""A step of the lecture.
+
+It has a claim, a formula, one figure with one control, and a question to predict first.
 """
 
 import math
