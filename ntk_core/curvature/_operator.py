@@ -25,7 +25,12 @@ from ntk_core.hessians._lanczos import Extreme, lanczos_extreme, lanczos_quadrat
 from ntk_core.hessians._norm import MAX_MATVECS, relative_tolerance
 from ntk_core.hessians._operator import check_memory
 from ntk_core.hessians._requests import check_count, checked_key
-from ntk_core.kernels import direction_of, moving_of
+from ntk_core.kernels import (
+    direction_of,
+    has_lost_entries,
+    moving_of,
+    refuse_rows_without_outputs,
+)
 from ntk_core.networks.architectures import Network, output_function
 from ntk_core.real_numbers import real_array
 from ntk_core.traced import (
@@ -297,6 +302,8 @@ class CurvatureOperator:
 
     def _images(self, vectors: Float[Rows, "k p"]) -> Float[Array, "k p"]:
         found: Array = _images(self._request, *self._arrays, jnp.asarray(vectors, self.dtype))
+        if has_lost_entries(found):
+            refuse_rows_without_outputs(self._request.model, self._params, self._x)
         return found
 
     def _products_in_float64(self, vectors: Float[np.ndarray, "k p"]) -> Float[np.ndarray, "k p"]:
@@ -319,6 +326,7 @@ class CurvatureOperator:
 
     def _refuse_nonfinite(self, found: Array | float) -> None:
         if not np.all(np.isfinite(np.asarray(found))):
+            refuse_rows_without_outputs(self._request.model, self._params, self._x)
             raise InvalidInput(
                 "params",
                 f"a loss whose {self.matrix} is not finite",

@@ -12,7 +12,13 @@ from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core.dynamics._losses import Loss
 from ntk_core.errors import InvalidInput, kind_of
-from ntk_core.kernels import kernel_derivative, moving_of, relative_norm
+from ntk_core.kernels import (
+    has_lost_entries,
+    kernel_derivative,
+    moving_of,
+    refuse_rows_without_outputs,
+    relative_norm,
+)
 from ntk_core.networks.architectures import Network
 from ntk_core.traced import (
     Apply,
@@ -82,6 +88,8 @@ def kernel_velocity(
 
     with jax.default_matmul_precision("highest"):
         slopes = jax.grad(lambda w: mean_loss(outputs(restore(w), inputs), targets))(moving)
+    if has_lost_entries(slopes):
+        refuse_rows_without_outputs(net, params, inputs)
     downhill = restore(jax.tree.map(jnp.negative, slopes))
     kernel, speed = kernel_derivative(net, params, downhill, inputs, memory_limit=memory_limit)
     return relative_norm(speed, kernel)

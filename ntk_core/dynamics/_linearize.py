@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float, PyTree
 
-from ntk_core.kernels import moving_of
+from ntk_core.kernels import has_lost_entries, moving_of, refuse_rows_without_outputs
 from ntk_core.networks.architectures import Network
 from ntk_core.traced import (
     Apply,
@@ -105,6 +105,8 @@ def _expanded(
         if order is second_order:
             refuse_asymmetric(found, params, rows, random_weights(len(rows), num_outputs))
         outputs = order(lambda w: apply(rebuild(w), rows), origin, direction)
+        if has_lost_entries(outputs):
+            refuse_rows_without_outputs(apply, params, rows)
         axes = axes_of(apply)
         return outputs.reshape(len(outputs), *axes) if axes else outputs  # (n, T·C) to (n, T, C)
 

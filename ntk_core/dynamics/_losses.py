@@ -13,7 +13,12 @@ from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core.dynamics.choices import LOSSES, usual_loss
 from ntk_core.errors import InvalidInput, check_choice
-from ntk_core.kernels import direction_of, moving_of
+from ntk_core.kernels import (
+    direction_of,
+    has_lost_entries,
+    moving_of,
+    refuse_rows_without_outputs,
+)
 from ntk_core.networks.architectures import Network, largest_slope, output_function
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.traced import (
@@ -154,7 +159,8 @@ def loss_hessian_product(
     """
     apply, inputs, targets, rule = _asked(net, params, x, y, vector, loss, trainable)
     refuse_asymmetric(apply, params, inputs, targets, LossOfParameters(apply, rule))
-    return _hessian_product(apply, rule, params, inputs, targets, vector)
+    found = _hessian_product(apply, rule, params, inputs, targets, vector)
+    return _with_outputs(found, apply, params, inputs)
 
 
 @with_usual_settings
@@ -191,7 +197,15 @@ def gauss_newton_product(
     Source: Schraudolph 2002.
     """
     apply, inputs, targets, rule = _asked(net, params, x, y, vector, loss, trainable)
-    return _gauss_newton(apply, rule, params, inputs, targets, vector)
+    found = _gauss_newton(apply, rule, params, inputs, targets, vector)
+    return _with_outputs(found, apply, params, inputs)
+
+
+def _with_outputs(found: PyTree, apply: Apply, params: PyTree, x: Rows) -> PyTree:
+    """Return a product; refuse rows of trees without finite outputs."""
+    if has_lost_entries(moving_of(apply, found)[0]):
+        refuse_rows_without_outputs(apply, params, x)
+    return found
 
 
 def _asked(

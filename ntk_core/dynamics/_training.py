@@ -25,7 +25,14 @@ from ntk_core.dynamics._options import TrainOptions, check_whole
 from ntk_core.dynamics._points import TrainingPoints
 from ntk_core.dynamics._rates import adam_rates, auto_learning_rate, largest_eigenvalue
 from ntk_core.errors import InvalidInput, check_choice
-from ntk_core.kernels import infinite_width_ntk, moving_of, refuse_traced, unchecked_ntk
+from ntk_core.kernels import (
+    has_lost_entries,
+    infinite_width_ntk,
+    moving_of,
+    refuse_rows_without_outputs,
+    refuse_traced,
+    unchecked_ntk,
+)
 from ntk_core.networks.architectures import Network, merge
 from ntk_core.progress import Progress, Stopped
 from ntk_core.traced import (
@@ -237,6 +244,11 @@ class BesideLinear:
         all_x = self.points.all_x  # training points first
         n = len(self.points.y)
         f = pre_outputs(self.network, *self.origin, all_x)
+        if has_lost_entries(f):
+            params = self.restored(self.origin.trained)
+            refuse_rows_without_outputs(self._net, params, all_x[:n])
+            if len(all_x) > n:
+                refuse_rows_without_outputs(self._net, params, all_x[n:], "x_test")
         net, params = self.network.traced(*self.origin)
         pre_kernel = unchecked_ntk(net, params, all_x, self.points.x)  # (N, n, C, C)
         kernel = through_output(self._loss.model_output, pre_kernel, f, f[:n])

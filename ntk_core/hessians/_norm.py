@@ -37,6 +37,7 @@ from ntk_core.hessians._operator import (
 from ntk_core.hessians._range import decimal_beyond, refuse_out_of_range
 from ntk_core.hessians._requests import check_count, checked_key
 from ntk_core.hessians._space import dimension_in
+from ntk_core.kernels import refuse_rows_without_outputs
 from ntk_core.markup import table
 from ntk_core.networks.architectures import Network
 from ntk_core.real_numbers import is_finite_number
@@ -248,6 +249,8 @@ def hessian_norm(
             refuse_asymmetric_output(net, one, at, num_outputs, index)
             found = _norm(net, one, at, index, relative, max_matvecs, key, optimized=optimized)
             each.append(found)
+        if not all(math.isfinite(found.value) for found in each):
+            refuse_rows_without_outputs(net, seeds[0], np.stack(rows))
         each = _within_range(net, places, each)
     if not lead:
         (alone,) = each

@@ -17,7 +17,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core.errors import InvalidInput
-from ntk_core.kernels import as_function, moving_of, widened
+from ntk_core.kernels import as_function, moving_of, refuse_rows_without_outputs, widened
 from ntk_core.networks.architectures import Network
 from ntk_core.traced import Model, linearized
 
@@ -55,8 +55,13 @@ def decimal_beyond(
     """Return log10 of second derivatives beyond the range of their type.
 
     None if they are within it.
+
+    Raises:
+        InvalidInput: for an input that is a tree and has no finite outputs.
     """
     largest = float(np.max(np.abs(np.asarray(values, np.float64)), initial=0.0))
+    if not math.isfinite(largest):
+        refuse_rows_without_outputs(net, params, np.asarray(x)[None])
     limits = jnp.finfo(_narrowest(net, params, x))
     computed = jnp.finfo(jnp.promote_types(limits.dtype, jnp.float32))
     # Rounding of numbers below tiny / eps is no longer relative to their size.

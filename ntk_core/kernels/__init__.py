@@ -48,7 +48,12 @@ from ntk_core.kernels._scale import (
     scaled_norm,
     widened,
 )
-from ntk_core.kernels._scaled_outputs import has_entries_beyond, scaled_model
+from ntk_core.kernels._scaled_outputs import (
+    has_entries_beyond,
+    has_lost_entries,
+    refuse_rows_without_outputs,
+    scaled_model,
+)
 
 __all__ = (
     "InfiniteWidth",

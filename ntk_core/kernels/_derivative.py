@@ -14,6 +14,7 @@ from ntk_core.kernels._callable import contract_jacobians, row_jacobian
 from ntk_core.kernels._empirical import DEFAULT_MEMORY, VIEW_COPIES, rows_of
 from ntk_core.kernels._generic import as_function, as_it_is, moving_of
 from ntk_core.kernels._output_pairs import ALL_PAIRS
+from ntk_core.kernels._scaled_outputs import has_lost_entries, refuse_rows_without_outputs
 from ntk_core.traced import (
     Apply,
     Inputs,
@@ -71,6 +72,8 @@ def kernel_derivative(
         contract = _contract_jacobians
     size = min(len(rows), rows_within(memory_limit or DEFAULT_MEMORY, row_bytes))
     pair: KernelPair = in_blocks(view, contract, rows, None, size)
+    if has_lost_entries(pair):
+        refuse_rows_without_outputs(net, params, rows)
     if program is not None:
         agree(program, params, rows, None, pair[0])
     return pair

@@ -53,7 +53,6 @@ from ntk_core.traced import (
 )
 
 DEFAULT_MEMORY = 4 * 2**30  # an upper estimate: about half of it is used
-SMALL_KERNEL = 2**16  # entries; a compiled program would take longer to start
 Kernel = Float[Array, "n1 n2 C C"]
 LayerKernels = dict[str, Kernel]
 
@@ -278,18 +277,12 @@ def _lost_entries(program: Any, params: PyTree, left: Array, kernel: Any) -> boo
     leaves = [*jax.tree.leaves(kernel), *jax.tree.leaves(params), left]
     if any(isinstance(each, jax.core.Tracer) for each in leaves):
         return False
-    if all(map(_is_finite, jax.tree.leaves(kernel))):
+    if not has_lost_entries(kernel):
         return False
     function = as_function(program)
     return bool(jnp.isfinite(function(params, left)).all()) and not has_entries_beyond(
         program, params, left, kernel
     )
-
-
-def _is_finite(kernel: Array) -> bool:
-    if kernel.size <= SMALL_KERNEL and jax.default_backend() == "cpu":  # the host reads it in place
-        return bool(np.isfinite(np.asarray(kernel)).all())
-    return bool(jnp.isfinite(kernel).all())
 
 
 def checked_model(net: Model, params: PyTree, x: Rows) -> Model:

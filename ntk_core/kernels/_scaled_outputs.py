@@ -19,7 +19,7 @@ from jaxtyping import PyTree
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels._generic import as_function, as_it_is, moving_of
 from ntk_core.kernels._scale import exponent_of, widened
-from ntk_core.traced import Apply, Model, Rows, layout_of
+from ntk_core.traced import Apply, Model, Rows, takes_trees
 
 SMALL_ENTRY = 1e-28  # below, rounding of float32 entries is no longer relative to their size
 DIGITS = 4  # of smaller entries that the type still represents; our choice
@@ -77,8 +77,13 @@ def refuse_out_of_range(net: Model, params: PyTree, x: Rows, kernel: PyTree) -> 
         InvalidInput: with the size of the entries, and the remedy; for trees, with a row that has
             no outputs.
     """
-    if has_lost_entries(kernel):
-        refuse_rows_without_outputs(net, params, x)
+    leaves = [*jax.tree.leaves(params), x, *jax.tree.leaves(kernel)]
+    if any(isinstance(each, jax.core.Tracer) for each in leaves):
+        return
+    largest = largest_entry(kernel)
+    if SMALL_ENTRY <= largest < math.inf:
+        return
+    refuse_rows_without_outputs(net, params, x)
     decimal = _decimal_beyond(net, params, x, kernel)
     if decimal is None:
         return
@@ -93,33 +98,39 @@ def refuse_out_of_range(net: Model, params: PyTree, x: Rows, kernel: PyTree) -> 
 
 
 def refuse_rows_without_outputs(net: Model, params: PyTree, x: Rows, field: str = "x") -> None:
-    """Refuse rows of a tree whose outputs are not finite although those of others are.
+    """Refuse rows of a tree whose outputs are not finite at finite parameters.
 
-    A mask that selects nothing divides by 0. Rows of one array are kept, with kernels of NaN.
+    A mask that selects nothing divides by 0. Rows of one array are kept, with results of NaN.
 
     Raises:
         InvalidInput: with these rows.
     """
-    is_traced = any(isinstance(each, jax.core.Tracer) for each in (*jax.tree.leaves(params), x))
-    if layout_of(net) is None or is_traced:
+    given = (*jax.tree.leaves(params), x)
+    if not takes_trees(net) or any(isinstance(each, jax.core.Tracer) for each in given):
         return
     outputs = np.asarray(as_function(net)(params, jnp.asarray(x)))
     is_lost = ~np.isfinite(outputs).reshape(len(outputs), -1).all(axis=1)
-    if is_lost.any() and not is_lost.all():
-        lost = ", ".join(map(str, np.flatnonzero(is_lost)[:5]))
-        raise InvalidInput(
-            field,
-            f"rows {lost}, whose outputs are not finite,",
-            "rows with finite outputs; a mask that selects nothing divides by 0",
-        )
+    if not is_lost.any() or (is_lost.all() and has_lost_entries(moving_of(net, params)[0])):
+        return
+    lost = ", ".join(map(str, np.flatnonzero(is_lost)[:5]))
+    raise InvalidInput(
+        field,
+        f"rows {lost}, whose outputs are not finite,",
+        "rows with finite outputs; a mask that selects nothing divides by 0",
+    )
 
 
 def has_lost_entries(kernel: PyTree) -> bool:
     """Whether entries of a kernel, or of its parts, are known and not finite."""
-    for leaf in jax.tree.leaves(kernel):
-        if not isinstance(leaf, jax.core.Tracer) and not _largest(leaf) < math.inf:
-            return True
-    return False
+    leaves = jax.tree.leaves(kernel)
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
+        return False
+    return not largest_entry(leaves) < math.inf
+
+
+def largest_entry(kernel: PyTree) -> float:
+    """Return the largest |entry| of a known kernel, or of its parts; NaN if there is one."""
+    return float(np.max([_largest(leaf) for leaf in jax.tree.leaves(kernel)]))
 
 
 def _decimal_beyond(net: Model, params: PyTree, x: Rows, kernel: PyTree) -> float | None:
@@ -127,7 +138,7 @@ def _decimal_beyond(net: Model, params: PyTree, x: Rows, kernel: PyTree) -> floa
     leaves = jax.tree.leaves(kernel)
     if any(isinstance(each, jax.core.Tracer) for each in (*jax.tree.leaves(params), x, *leaves)):
         return None
-    largest = max(_largest(leaf) for leaf in leaves)
+    largest = largest_entry(leaves)
     if SMALL_ENTRY <= largest < math.inf:
         return None
     _, exponent = scaled_model(net, params, x)

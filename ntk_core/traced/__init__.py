@@ -61,6 +61,7 @@ from ntk_core.traced._row_trees import (
     num_rows,
     of_same_rows,
     packed_rows,
+    takes_trees,
 )
 from ntk_core.traced._symmetry import AsymmetricHessian, random_weights, refuse_asymmetric
 from ntk_core.traced._trace import (

@@ -19,7 +19,13 @@ from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.architectures import Network, output_function, output_jacobian
-from ntk_core.traced._contractions import Cotangents, FactoredCotangents, Patches, gram
+from ntk_core.traced._contractions import (
+    Cotangents,
+    FactoredCotangents,
+    Patches,
+    gram,
+    in_stretches,
+)
 from ntk_core.traced._drawn import EachLeaf
 from ntk_core.traced._evaluate import Changes, Threaded, Touch, evaluate
 from ntk_core.traced._layers import (
@@ -85,6 +91,8 @@ class Stated(NamedTuple):
     output: str = "linear"
 
 
+# Rows times outputs on each side of a block of the kernel: 1.4 MiB of entries in float32.
+BLOCK_ROWS = 600
 FUNCTION = Stated()
 PLAIN = "route='plain'"  # why a parameter is no layer
 
@@ -389,9 +397,57 @@ class Program:
         self, leaves: Sequence[Array], views1: Views, views2: Views
     ) -> Float[Array, "n1 n2 C C"]:
         """Return the whole kernel of f, without φ."""
+        rows = max(1, BLOCK_ROWS // self.num_outputs)
+        is_large = min(_num_rows(views1), _num_rows(views2)) > 2 * rows
+        if is_large and in_stretches() and self._is_cheap_in_blocks:
+            return self._kernel_in_blocks(leaves, views1, views2, rows)
         parts = self.kernels(leaves, views1, views2)
         total = jnp.asarray(sum(parts.values()))  # (C, n1, C, n2)
         return jnp.transpose(total, (1, 3, 0, 2))
+
+    @cached_property
+    def _is_cheap_in_blocks(self) -> bool:
+        """Whether a block of the kernel needs only products of its own rows.
+
+        Convolutions and masks may contract Jacobians, which every block would form again.
+        """
+        return all(layer.is_dense and layer.mask is None for layer in self.layers)
+
+    def _kernel_in_blocks(
+        self, leaves: Sequence[Array], views1: Views, views2: Views, size: int
+    ) -> Float[Array, "n1 n2 C C"]:
+        """Return the kernel from blocks that stay in a core's cache until their layers are summed.
+
+        Of a batch with itself only the upper triangle of blocks is computed.
+        """
+        n1 = _num_rows(views1)
+        n2 = _num_rows(views2)
+        mirrored = views2 is views1
+        # Slices and updates clamp the start of the last block, which repeats a few rows.
+        starts = []
+        for start in range(0, n1, size):
+            starts += [(start, other) for other in range(start if mirrored else 0, n2, size)]
+
+        def block(pair: Array) -> Array:
+            """(C, rows, C, rows)."""
+            one = _rows_of(views1, pair[0], size)
+            two = _rows_of(views2, pair[1], size)
+            return jnp.asarray(sum(self.kernels(leaves, one, two).values()))
+
+        def add(kernel: Array, pair: Array) -> tuple[Array, None]:
+            found = block(pair)
+            upper = jnp.transpose(found, (1, 3, 0, 2))
+            kernel = jax.lax.dynamic_update_slice(kernel, upper, (pair[0], pair[1], 0, 0))
+            if mirrored:
+                lower = jnp.transpose(found, (3, 1, 2, 0))
+                kernel = jax.lax.dynamic_update_slice(kernel, lower, (pair[1], pair[0], 0, 0))
+            return kernel, None
+
+        pairs = jnp.array(starts)
+        dtype = jax.eval_shape(block, pairs[0]).dtype
+        empty = jnp.zeros((n1, n2, self.num_outputs, self.num_outputs), dtype)
+        kernel, _ = jax.lax.scan(add, empty, pairs)
+        return kernel
 
     def layer_of(self, name: str) -> str:
         """Return the layer of a network's parameter (part); for a function, the part itself."""
@@ -432,6 +488,27 @@ class Program:
             copies = 1 if use.name in self.readers else num_seeds
             total += math.prod(use.lengths) * (a + copies * z) * wide(use.dtype).itemsize
         return total + num_seeds * self._largest * wide(self.roughest).itemsize
+
+
+def _num_rows(views: Views) -> int:
+    return len(views.outputs)
+
+
+def _rows_of(views: Views, start: Array, size: int) -> Views:
+    """Return views of ``size`` rows from ``start`` on."""
+
+    def rows(each: Array, axis: int) -> Array:
+        return jax.lax.dynamic_slice_in_dim(each, start, size, axis)
+
+    cotangents: dict[str, Cotangents] = {}
+    for name, each in views.cotangents.items():
+        if isinstance(each, FactoredCotangents):
+            cotangents[name] = each._replace(slopes=rows(each.slopes, 0))
+        else:
+            cotangents[name] = rows(each, 1)
+    inputs = {name: rows(each, 0) for name, each in views.inputs.items()}
+    jacobians = {name: rows(each, 1) for name, each in views.jacobians.items()}
+    return Views(rows(views.outputs, 0), inputs, cotangents, jacobians)
 
 
 def _paths_of(structure: PyTreeDef) -> list[KeyPath]:

@@ -132,6 +132,11 @@ def layout_of(net: object) -> Layout | None:
     return None if found is None else found.layout
 
 
+def takes_trees(net: object) -> bool:
+    """Whether the inputs of a model, or of its program, are packed trees."""
+    return layout_of(net) is not None or getattr(net, "each_leaf", None) is not None
+
+
 def of_same_rows(function: Apply, net: object) -> Apply:
     """Return a function of the rows of another model, which may be packed trees."""
     layout = layout_of(net)

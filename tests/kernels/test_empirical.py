@@ -32,6 +32,7 @@ from ntk_core.networks.architectures import (
     merge,
     output_function,
 )
+from ntk_core.traced import _program as programs
 from ntk_core.traced import kernels_of, program_of_network, views_of
 from tests.cases import (
     ACTIVATIONS,
@@ -252,3 +253,26 @@ def test_diagonal_and_trace_are_parts_of_the_kernel(as_function, x64):
     np.testing.assert_allclose(
         empirical_ntk(model, params, x, trace_outputs=True), traced, rtol=1e-12
     )
+
+
+@pytest.mark.parametrize("second", [None, 7], ids=["same rows", "other rows"])
+def test_kernel_in_blocks_equals_jacobians(second, monkeypatch, x64):
+    """Blocks of two rows with three outputs, the last of which repeats one of 13 rows."""
+    monkeypatch.setattr(programs, "BLOCK_ROWS", 6)
+
+    def apply(w, x):
+        hidden = jnp.tanh(x @ w["first"] + w["bias"])
+        # The squared scale is no layer, and has Jacobians.
+        return w["scale"] ** 2 * (jnp.sin(hidden @ w["second"]) @ w["last"])
+
+    rng = np.random.default_rng(0)
+    shapes = {"first": (4, 5), "bias": (5,), "second": (5, 6), "last": (6, 3), "scale": (3,)}
+    params = {name: jnp.asarray(rng.standard_normal(shape)) for name, shape in shapes.items()}
+    x1 = jnp.asarray(rng.standard_normal((13, 4)))
+    x2 = None if second is None else jnp.asarray(rng.standard_normal((second, 4)))
+    kernel = empirical_ntk(apply, params, x1, x2)
+    oracle = plain_kernel(apply, params, x1, x1 if x2 is None else x2)
+    np.testing.assert_allclose(kernel, oracle, rtol=1e-10, atol=1e-10 * np.abs(oracle).max())
+    if x2 is None:
+        mirrored = np.transpose(kernel, (1, 0, 3, 2))
+        np.testing.assert_allclose(kernel, mirrored, rtol=0, atol=1e-12 * np.abs(oracle).max())

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import ntk_core
+from ntk_core.dynamics import gauss_newton_product, kernel_velocity, loss_hessian_product
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians import hessian_block_norms
 from ntk_core.kernels import diagonal_ntk
@@ -164,16 +165,24 @@ def test_trees_that_cannot_be_used(problem):
         ntk_core.empirical_ntk(of_tree, params, x, {**x, "ids": x["ids"] * 1.0})
 
 
-def test_mask_that_selects_nothing_is_refused_by_row(problem):
+def of_mean(params, x):
+    """Means over the selected words, which divide by 0 if there are none."""
+    mask = x["text"][0][..., None]
+    words = jnp.tanh(params["table"][x["ids"]])
+    return (words * mask).sum(1) / mask.sum(1) @ params["out"]
+
+
+@pytest.fixture
+def masked(problem):
+    """Parameters, inputs whose row 2 selects nothing, and the same rows with words in all."""
     params, x, _ = problem
-
-    def of_mean(params, x):
-        mask = x["text"][0][..., None]
-        return (params["table"][x["ids"]] * mask).sum(1) / mask.sum(1) @ params["out"]
-
     mask = x["text"][0].copy()
     mask[2] = False
-    x = {**x, "text": (mask, x["text"][1])}
+    return params, {**x, "text": (mask, x["text"][1])}, x
+
+
+def test_mask_that_selects_nothing_is_refused_by_row(masked):
+    params, x, _ = masked
     moved = jax.tree.map(lambda leaf: 1.1 * leaf, params)
     operator = ntk_core.KernelOperator(of_mean, params, x)
     for compared in (
@@ -181,9 +190,42 @@ def test_mask_that_selects_nothing_is_refused_by_row(problem):
         lambda: ntk_core.empirical_ntk(of_mean, params, rows(x, slice(2)), x),
         lambda: ntk_core.kernel_change_between(of_mean, params, moved, x),
         lambda: operator.flat_product(np.ones(operator.shape[0])),
+        lambda: ntk_core.linearize(of_mean, params)(moved, x),
     ):
         with pytest.raises(InvalidInput, match=r"rows 2, .* a mask that selects nothing"):
             compared()
+    with pytest.raises(InvalidInput, match=r"rows 0, .* a mask that selects nothing"):
+        ntk_core.empirical_ntk(of_mean, params, rows(x, slice(2, 3)))
+    lost = jax.tree.map(lambda leaf: jnp.nan * leaf, params)
+    assert np.isnan(ntk_core.empirical_ntk(of_mean, lost, x)).all()  # not the fault of a mask
+
+
+REFUSED_LATER = {  # (params, masked inputs, inputs, targets) → never
+    "hessian_norm": lambda w, x, whole, y: ntk_core.hessian_norm(of_mean, w, x, batched=True),
+    "hessian_density": lambda w, x, whole, y: ntk_core.hessian_density(of_mean, w, rows(x, 2)),
+    "block norms": lambda w, x, whole, y: hessian_block_norms(of_mean, w, rows(x, 2)),
+    "ball_sup": lambda w, x, whole, y: ntk_core.ball_sup(of_mean, w, rows(x, 2), 1.0),
+    "train": lambda w, x, whole, y: ntk_core.train(of_mean, w, x, y),
+    "train, x_test": lambda w, x, whole, y: ntk_core.train(
+        of_mean, w, whole, y, x_test=x, y_test=y
+    ),
+    "quadratic_model": lambda w, x, whole, y: ntk_core.quadratic_model(of_mean, w)(w, x),
+    "loss_hessian": lambda w, x, whole, y: ntk_core.loss_hessian(of_mean, w, x, y).norm(),
+    "fisher": lambda w, x, whole, y: ntk_core.fisher(of_mean, w, x, loss="square").product(w),
+    "loss_hessian_product": lambda w, x, whole, y: loss_hessian_product(of_mean, w, x, y, w),
+    "gauss_newton_product": lambda w, x, whole, y: gauss_newton_product(of_mean, w, x, y, w),
+    "kernel_velocity": lambda w, x, whole, y: kernel_velocity(of_mean, w, x, y),
+}
+
+
+@pytest.mark.first_cases(1)  # each compiles programs of its own
+@pytest.mark.parametrize("name", REFUSED_LATER)
+def test_mask_that_selects_nothing_is_refused_everywhere(name, masked):
+    params, x, whole = masked
+    row = 0 if name in ("hessian_density", "block norms", "ball_sup") else 2
+    field = "x_test" if name == "train, x_test" else "x"
+    with pytest.raises(InvalidInput, match=rf"{field}: rows {row}, .* a mask that selects nothing"):
+        REFUSED_LATER[name](params, x, whole, np.ones((N, C)))
 
 
 def test_one_input_of_lists(x64):
