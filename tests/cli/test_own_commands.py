@@ -4,7 +4,9 @@ import hashlib
 import json
 import pickle
 import shlex
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +17,11 @@ import ntk_core
 from linearity_lab.cli import main
 from linearity_lab.cli._targets import assignment
 from linearity_lab.dashboard.export_formats import command_line
-from linearity_lab.data import data_fingerprint, load_dataset
+from linearity_lab.dashboard.own_data import Uploaded
+from linearity_lab.data import data_fingerprint, load_dataset, uploads
+from linearity_lab.data.spec import DatasetSpec
+from linearity_lab.experiments.linearity_report.point import LinearityReportSpec
+from linearity_lab.experiments.own_model.point import OwnModelSpec
 from linearity_lab.model_files import read_checkpoint
 from linearity_lab.runs import PRESETS, canonical_json, load_data, run
 from linearity_lab.runs.store import Store, read_runs
@@ -84,6 +90,85 @@ def test_printed_command_of_the_data_runs(tmp_path, capsys, data, options):
     _, *command = shlex.split(capsys.readouterr().out.splitlines()[-1])
     assert main([*command, *SMALL_SWEEP]) == 0
     assert "10" in capsys.readouterr().out
+
+
+LOOKS: dict[str, tuple[bytes, dict[str, Any]]] = {
+    "classes": (flowers(), {}),
+    "semicolons": (flowers(delimiter=";"), {"standardize": "raw", "seed": 3}),
+    "numbers": (flowers(), {"target": "size", "task": "regression", "features": ("sepal",)}),
+    "dropped classes": (flowers(), {"classes": ("rose", "iris")}),
+    "gray arrays": (blobs(), {}),
+    "tokens": (blobs(), {"tokens": True}),
+    "images": (pets(), {"side": 4}),
+    "gray images": (pets(), {"side": 4, "gray": True, "standardize": "unit-norm"}),
+}
+
+
+@pytest.mark.slow  # each computes a sweep
+@pytest.mark.parametrize("kind", LOOKS)
+def test_command_of_the_first_look_runs_it(tmp_path, capsys, monkeypatch, kind):
+    """As the page "Own data" does it: file, choices, digest, first run, printed command."""
+    data, chosen = LOOKS[kind]
+    of_dataset = {name: chosen[name] for name in ("standardize", "seed") if name in chosen}
+    of_choices = {name: value for name, value in chosen.items() if name not in of_dataset}
+    candidate = uploads.parse_upload(data)
+    choices = replace(uploads.suggested_choices(candidate), **of_choices)
+    cleaned = uploads.clean_upload(candidate, choices)
+    digest = uploads.keep_upload(cleaned)
+    num_samples = len(cleaned.x) - 2
+    dataset = DatasetSpec(name="upload", digest=digest, num_samples=num_samples, **of_dataset)
+    kept = Uploaded(dataset, "file", len(cleaned.x), len(cleaned.class_names))
+    _, look = kept.first_look()
+    spec = with_settings(look, dict(assignment(each, look) for each in SMALL_SWEEP))
+
+    monkeypatch.chdir(tmp_path)
+    program, *command = shlex.split(command_line(spec))
+    assert program == "linearity-lab"
+    assert main(command) == 0
+    assert (tmp_path / "results").is_dir()
+    capsys.readouterr()
+    assert main(["show", "results"]) == 0
+    printed = capsys.readouterr().out
+    (found,) = Store().runs().runs
+    assert found.status == "completed"
+    assert Store().spec(found.digest) == spec
+    assert main(["show", found.digest]) == 0
+    assert capsys.readouterr().out == printed
+
+
+NAMES = ("-m", "--out", "--set", "two words", "it's", 'a"b', "$HOME", "*", "a;b", "#a", "x=y", "é")
+
+
+def test_names_with_a_dash_are_no_options():
+    own = OwnModelSpec(file="--out.py")
+    assert own.command()[1] == "./--out.py:model"
+    report = LinearityReportSpec(file="-m.py", before="-0.npz", after="-1.npz", others=("-2.npz",))
+    assert report.command()[1:] == ("./-m.py:model", "./-0.npz", "./-1.npz", "./-2.npz")
+    with pytest.raises(InvalidInput, match=r"`linearity-lab own 'two words.py'` in a terminal"):
+        list(run(OwnModelSpec(file="two words.py")))
+
+
+@pytest.mark.slow  # two commands for each name
+@pytest.mark.parametrize("name", NAMES)
+def test_printed_command_finds_files_of_every_name(tmp_path, capsys, monkeypatch, name):
+    (tmp_path / f"{name}.py").write_text(MODEL)
+    rng = np.random.default_rng(0)
+    before = {"w": rng.standard_normal((10, 8)), "v": rng.standard_normal((8, 3))}
+    np.savez(tmp_path / f"{name}.npz", **before)
+    np.savez(tmp_path / f"{name} 2.npz", w=1.01 * before["w"], v=before["v"])
+    model = f"{tmp_path / name}.py:network"
+    checkpoints = [str(tmp_path / f"{name}{each}.npz") for each in ("", " 2")]
+    small = ["--widths=4", "--num-seeds=1", "--max-steps=2", "--num-samples=5", "--num-inputs=0"]
+    monkeypatch.chdir(tmp_path)
+    for command in (["own", model, *small], ["report", model, *checkpoints, *SMALL]):
+        kind = {"own": "own_model", "report": "linearity_report"}[command[0]]
+        assert main(command) == 0
+        (first,) = Store().runs(experiment=kind).runs
+        _, *again = shlex.split(command_line(Store().spec(first.digest)))
+        assert main(again) == 0
+        (second,) = Store().runs(experiment=kind).runs
+        assert second.digest == first.digest
+    capsys.readouterr()
 
 
 @pytest.mark.slow  # computes a sweep

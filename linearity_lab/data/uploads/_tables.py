@@ -101,7 +101,7 @@ def _text(data: bytes) -> str:
             given = "text in UTF-16 without its byte order mark"
             raise InvalidInput("file", given, "a CSV file in UTF-8")
         raise InvalidInput("file", "a file of another kind", _ALLOWED)
-    return text
+    return text.lstrip("\ufeff")  # a mark may be there twice, and names would begin with it
 
 
 def _check_is_table(text: str) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from linearity_lab.data.spec import DatasetSpec
-from linearity_lab.experiments.own_model.point import OwnModelSpec, counts
+from linearity_lab.experiments.own_model.point import OwnModelSpec, counts, file_argument
 from linearity_lab.runs import Experiment, ExperimentSpec, PointValue, ResultValue, SpecOf, aligned
 from linearity_lab.runs.columns import Column
 from linearity_lab.settings.grammar import text_of
@@ -81,13 +81,12 @@ class LinearityReportSpec(ExperimentSpec, SpecOf["LinearityReportResult"]):
             for name, text in changed.items()
             if name == "width" or name.startswith("dataset.")
         ]
-        model = f"{self.file}:{self.function}"
+        model = f"{file_argument(self.file)}:{self.function}"
+        checkpoints = (self.before, self.after, *self.others)
         return (
             "report",
             model,
-            self.before,
-            self.after,
-            *self.others,
+            *map(file_argument, checkpoints),
             *(["--set", *settings] if settings else []),
         )
 

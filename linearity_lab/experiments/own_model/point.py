@@ -4,6 +4,7 @@ Computed by the command ``own`` only, stored and shown like any run.
 """
 
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal, NoReturn
 
@@ -90,18 +91,25 @@ class OwnModelSpec(SweepSpec, SpecOf["OwnModelResult"]):
         ]
         return (
             "own",
-            f"{self.file}:{self.function}",
+            f"{file_argument(self.file)}:{self.function}",
             *(part for o, value in given for part in (o, text_of(value))),
         )
+
+
+def file_argument(name: str) -> str:
+    """Return the argument of a command for a file in its folder.
+
+    A name that begins with - would be read as an option.
+    """
+    return f"./{name}" if name.startswith("-") else name
 
 
 def counts(spec: ExperimentSpec, key: str, most: bool = False) -> NoReturn:
     """Refuse pages, jobs, uploads and specs, since they contain no code to run."""
     command, model, *_ = spec.command()
-    file, _, _ = model.partition(":")
-    allowed = (
-        f"`linearity-lab {command} {file}` in a terminal: only this command runs your own files"
-    )
+    file, _, _ = model.rpartition(":")
+    typed = shlex.join(["linearity-lab", command, file])
+    allowed = f"`{typed}` in a terminal: only this command runs your own files"
     raise InvalidInput("experiment", spec.experiment, allowed)
 
 

@@ -268,8 +268,10 @@ def test_other_formats_are_refused_by_name(data, given):
     ],
 )
 def test_spellings_of_spreadsheets_are_read(text):
-    for encoding in ("utf-8", "utf-8-sig", "utf-16"):
-        found = parse_upload(text.encode(encoding))
+    written = [text.encode(encoding) for encoding in ("utf-8", "utf-8-sig", "utf-16")]
+    written.append("\ufeff".encode() + text.encode("utf-8-sig"))  # two byte order marks
+    for data in written:
+        found = parse_upload(data)
         assert isinstance(found, Table)
         assert (found.names, found.num_rows) == (("a", "b", "kind"), 2)
 
