@@ -468,7 +468,7 @@ def _pre_outputs_and_kernel(
     return over_seeds(one, params)
 
 
-@compiled("data", static_argnums=(0, 1, 2))
+@compiled("data", usual_level=1, static_argnums=(0, 1, 2))
 def mean_losses(loss: Loss, is_pre: bool, together: bool, values: Array, y: Array) -> Array:
     """Return the mean loss of pre-outputs f, or of outputs F: a scalar, or one for each seed."""
     return _of_seeds(

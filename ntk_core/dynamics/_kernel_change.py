@@ -232,7 +232,7 @@ class _Row:
 
 
 # These programs do not depend on the width.
-@compiled("data", static_argnums=0)
+@compiled("data", usual_level=1, static_argnums=0)
 def _followed(observed: tuple[str, ...], f: Array, y: Array) -> Array:
     """Outputs at the followed points for the class of each, (seeds, outputs, F)."""
     rows = followed_rows(len(y))

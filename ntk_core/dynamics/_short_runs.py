@@ -55,13 +55,21 @@ class Compiled:
     Args:
         function: to compile.
         group: of programs that share a level, see :class:`Levels`.
+        usual_level: of LLVM outside of short runs; None compiles as usual.
         options: of ``jax.jit``.
     """
 
     __wrapped__: Callable[..., Any]
 
-    def __init__(self, function: Callable[..., Any], group: Group, **options: Any):
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        group: Group,
+        usual_level: int | None = None,
+        **options: Any,
+    ):
         self._group: Group = group
+        self._usual_level = usual_level
         self._options = options
         self._usual: Wrapped = jax.jit(function, **options)
         self._short: dict[int, Wrapped] = {}  # by level
@@ -69,6 +77,8 @@ class Compiled:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         level: int | None = getattr(_levels.get(), self._group)
+        if level is None:
+            level = self._usual_level
         program = self._usual if level is None else self._at(level)
         return program(*args, **kwargs)
 
@@ -103,6 +113,8 @@ def _as_usual(function: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
-def compiled(group: Group, **options: Any) -> Callable[[Callable[..., Any]], Compiled]:
+def compiled(
+    group: Group, usual_level: int | None = None, **options: Any
+) -> Callable[[Callable[..., Any]], Compiled]:
     """Decorate a function like ``jax.jit`` with these options, see :class:`Compiled`."""
-    return lambda function: Compiled(function, group, **options)
+    return lambda function: Compiled(function, group, usual_level, **options)

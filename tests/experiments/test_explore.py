@@ -92,9 +92,7 @@ def test_softmax_has_that_of_the_linear_model_beside_it(small):
 
 def test_large_kernels_have_no_softmax_of_a_linear_model():
     rows = np.zeros((MAX_ROWS, 2))
-    found = compute.softmax_of_linear_model(
-        Loss("softmax"), np.zeros(0), rows, rows, 0.1, (0, 1), 2
-    )
+    found = compute.softmax_of_linear_model(Loss("softmax"), np.zeros(0), rows, rows, 0.1, (0, 1))
     assert found == ()
 
 

@@ -13,6 +13,7 @@ from linearity_lab.experiments.optimization.figures import FIGURES as OPTIMIZATI
 from linearity_lab.experiments.optimization.point import OptimizationSpec
 from linearity_lab.settings.grammar import with_settings
 from ntk_core.dynamics import linearize, softmax_changes
+from ntk_core.dynamics._linear_path import PADDED_TO
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import FullyConnected
 from tests.running import result_of
@@ -59,6 +60,28 @@ def test_trained_linear_model_loses_its_softmax_kernel():
     assert found[0] == 0
     assert found[1] < found[2]
     assert found[2] == pytest.approx(1, abs=0.05)
+
+
+def test_trainings_of_other_lengths_share_one_program():
+    kernel = np.eye(4)[:, :, None, None] * np.eye(2)
+    y = np.eye(2)[[0, 1, 0, 1]]
+    steps = tuple(range(PADDED_TO))
+    jax.clear_caches()
+    programs: list[str] = []
+
+    def note(event: str, _: float, **about: str) -> None:
+        if "backend_compile" in event:
+            programs.append(about["fun_name"])
+
+    jax.monitoring.register_event_duration_secs_listener(note)
+    try:
+        longest = softmax_changes(kernel, np.zeros((4, 2)), y, 4.0, steps)
+        shorter = softmax_changes(kernel, np.zeros((4, 2)), y, 4.0, steps[:5])
+    finally:
+        jax.monitoring.unregister_event_duration_listener(note)
+    assert len(longest) == PADDED_TO
+    assert shorter == longest[:5]
+    assert len(programs) == 1
 
 
 def _legend(result, figure, *chosen):

@@ -151,9 +151,7 @@ def _trained(plan: _Plan, group: TrainingGroup, index: int, progress: Progress) 
     )
     of_linear_model: tuple[float, ...] = ()
     if "softmax" in group.observed:
-        of_linear_model = softmax_of_linear_model(
-            loss, kernel, path.pre_outputs[0], y, rate, steps, num_records
-        )
+        of_linear_model = softmax_of_linear_model(loss, kernel, path.pre_outputs[0], y, rate, steps)
     runs = []
     for output in group.observed:
         outputs, linear = beside.outputs[output]
@@ -272,7 +270,6 @@ def softmax_of_linear_model(
     y: np.ndarray,
     rate: float,
     steps: Sequence[int],
-    num_records: int,
 ) -> tuple[float, ...]:
     """Return ΔK(t) of softmax(f_lin) at the recorded steps; empty for a large kernel.
 
@@ -281,8 +278,7 @@ def softmax_of_linear_model(
     num_rows = y.size
     if num_rows > MAX_ROWS:
         return ()
-    changes = softmax_changes(kernel, f0, y, rate, _repeated(steps, num_records), loss.kind)
-    return changes[: len(steps)]
+    return softmax_changes(kernel, f0, y, rate, steps, loss.kind)
 
 
 def _repeated(steps: Sequence[int], num_records: int) -> list[int]:

@@ -241,9 +241,8 @@ def _trained(
     width = spec.value_of(key)
     progress = progress.named(f"{name}width {width:,}: {OUTPUTS[group.trained_output].title}")
     progress.report(0.0, "initial kernel")
-    params = jax.vmap(lambda seed: net.init(initial_key(seed, width), data.input_shape))(
-        jnp.asarray(seeds)
-    )
+    keys = jax.vmap(lambda seed: initial_key(seed, width))(np.asarray(seeds))
+    params = jax.vmap(lambda key: net.init(key, data.input_shape))(keys)
     loss = Loss(group.loss_output, group.loss)
     starts: list[KernelAtStart] = []
     if spec.takes_velocity or spec.ball_radius:
@@ -255,7 +254,7 @@ def _trained(
     if spec.infinite_width and group.trained_output == "linear":
         infinite = np.asarray(infinite_width_ntk(net, data.x))
     is_streamed = costs.streams(spec)
-    options = train_options(spec.training, key=initial_key(seeds[0], width), together=True)
+    options = train_options(spec.training, key=keys[0], together=True)
     targets = spec.training.targets_of(data.y)
     is_dead = [False]
     if is_streamed:
@@ -339,7 +338,7 @@ def _softmax_of_linear_model(
         return ()
     assert change.kernel is not None
     return softmax_changes(
-        change.kernel[index],
+        np.asarray(change.kernel)[index],
         at_start.pre_outputs[index],
         y,
         recorded.learning_rate,
