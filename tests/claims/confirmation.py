@@ -180,6 +180,7 @@ FURTHER: dict[str, dict[str, int | list[str]]] = {
     "adapter-rank": {"num_seeds": 4, "num_trained": 4},
     "adapter-width": {"num_seeds": 12},
     "adding-adapters": {"num_seeds": 24},
+    "adding-networks": {"num_seeds": 24},
     "assembly": {"num_seeds": 3},
     "attention-head-dim": {"num_seeds": 52},
     "attention-heads": {"num_seeds": 4, "num_trained": 4},
