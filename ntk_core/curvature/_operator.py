@@ -40,10 +40,15 @@ from ntk_core.traced import (
     has_convolutions,
     like_params,
     linearized,
+    treats_rows_apart,
     wide,
     with_usual_settings,
 )
 
+# The parts of a large batch run side by side, and what one of them stores stays in a cache; more
+# parts would take longer to compile. Both numbers are our choice.
+MIN_PART = 125  # rows
+MOST_PARTS = 8
 MeanLoss = Callable[[Array, Array], Array]  # (outputs F, targets y), both (n, C) → a scalar
 MatVec = Callable[[Array], Array]
 
@@ -364,13 +369,20 @@ def _matvec(request: Request, params: PyTree, x: Array, y: Array) -> MatVec:
 def _product(request: Request, params: PyTree, x: Array, y: Array) -> MatVec:
     flat, whole = _flat(request, params)
     loss = request.loss
+    apply = request.apply
+    if (
+        len(x) >= 2 * MIN_PART
+        and jax.default_backend() == "cpu"
+        and treats_rows_apart(apply, params, x)
+    ):
+        apply = _in_parts(apply)
     if request.matrix == "hessian":
-        slopes = jax.grad(lambda w: loss(request.apply(whole(w), x), y))
+        slopes = jax.grad(lambda w: loss(apply(whole(w), x), y))
         return linearized(slopes, flat)[1]
 
     # In F, in which the square loss of a nonlinear output is convex.
     def model(w: Array) -> Array:
-        return loss.model(request.apply(whole(w), x))
+        return loss.model(apply(whole(w), x))
 
     outputs, along = linearized(model, flat)
     _, pull = jax.vjp(model, flat)
@@ -389,6 +401,16 @@ def _product(request: Request, params: PyTree, x: Array, y: Array) -> MatVec:
         return found
 
     return product
+
+
+def _in_parts(apply: Apply) -> Apply:
+    """Return the same function of a batch, computed in parts of its rows."""
+
+    def joined(params: PyTree, x: Array) -> Array:
+        parts = jnp.array_split(x, min(MOST_PARTS, len(x) // MIN_PART))
+        return jnp.concatenate([apply(params, part) for part in parts])
+
+    return joined
 
 
 @partial(jax.jit, static_argnums=0)

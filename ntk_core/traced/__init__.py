@@ -13,6 +13,7 @@ from ntk_core.traced._check import (
     quickly,
     refuse_imprecise,
     rounded_otherwise,
+    treats_rows_apart,
 )
 from ntk_core.traced._derivatives import (
     NonlinearRule,

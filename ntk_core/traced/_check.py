@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.extend.core import ClosedJaxpr
 from jax.typing import ArrayLike
 from jaxtyping import PyTree
 
@@ -25,7 +26,7 @@ from ntk_core.traced._derivatives import transposed
 from ntk_core.traced._drawn import EachLeaf, draws
 from ntk_core.traced._layers import wide
 from ntk_core.traced._of_network import program_of_network
-from ntk_core.traced._program import Model, Program, Rows, Views, summed_kernels
+from ntk_core.traced._program import Apply, Model, Program, Rows, Views, summed_kernels
 from ntk_core.traced._row_axes import Proof
 from ntk_core.traced._rows import operation_between_rows
 from ntk_core.traced._same import ProgramComparison
@@ -209,6 +210,28 @@ def _random(rng: np.random.Generator, leaf: Rows) -> Array:
     return jnp.asarray(
         rng.standard_normal(leaf.shape, np.float32) / max(1, *leaf.shape[:1]) ** 0.5, leaf.dtype
     )
+
+
+def treats_rows_apart(apply: Apply, params: PyTree, x: Rows) -> bool:
+    """Whether equations prove that a function of batches of any size treats each row apart."""
+    leaves, structure = jax.tree.flatten(params)
+
+    def program(count: int) -> ClosedJaxpr:
+        rows = jax.ShapeDtypeStruct((count, *x.shape[1:]), x.dtype)
+        avals = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in leaves]
+        return jax.make_jaxpr(
+            lambda *given: apply(jax.tree.unflatten(structure, given[:-1]), given[-1])
+        )(*avals, rows)
+
+    proof = Proof(len(x))
+    batch = program(len(x))
+    if operation_between_rows(batch, proof) is not None:
+        return False
+    try:
+        single = program(1)
+    except Exception:  # any error of a model that is made for one number of rows
+        return False
+    return ProgramComparison(proof).alike(batch, single)
 
 
 def _independence(batch: Batch, params: PyTree, x: Rows) -> Independence:

@@ -12,8 +12,10 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 from ntk_core import InvalidInput, fisher, gauss_newton, loss_hessian
+from ntk_core.curvature import _operator as operators
 from ntk_core.dynamics import Loss
 from ntk_core.networks.architectures import ConvNet, FullyConnected, Transformer
+from ntk_core.traced import treats_rows_apart
 
 N = 4
 NETS = {
@@ -175,6 +177,32 @@ def test_own_functions_and_own_losses(x64):
     assert operator.norm().value == pytest.approx(np.abs(np.linalg.eigvalsh(expected)).max(), 1e-6)
     assert operator.eigenpairs(2).directions[0].keys() == PARAMS.keys()
     assert repr(operator) == "CurvatureOperator(hessian of Seen, 20 parameters)"
+
+
+def _centered(params, x):
+    outputs = _apply(params, x)
+    return outputs - outputs.mean(0)
+
+
+def _shared(params, x):
+    """Rows are independent, but the size of the batch divides them."""
+    return _apply(params, x) / len(x)
+
+
+@pytest.mark.parametrize("apply", [_apply, _centered, _shared])
+def test_large_batches_in_parts_equal_dense_matrices(apply, monkeypatch, x64):
+    monkeypatch.setattr(operators, "MIN_PART", 2)
+    x = jnp.concatenate([X, 2 * X, X[:1]])  # 11 rows, in five parts where rows are independent
+    y = jnp.concatenate([Y, 1 - Y, Y[:1]])
+    assert treats_rows_apart(apply, PARAMS, x) == (apply is _apply)
+    flat, back = ravel_pytree({name: jnp.asarray(PARAMS[name]) for name in ("v", "w")})
+    vector = np.arange(20.0)
+    expected = jax.hessian(lambda w: Loss("linear", "square")(apply(back(w), x), y))(flat)
+    found = loss_hessian(apply, PARAMS, x, y, "square").flat_product(vector)
+    np.testing.assert_allclose(found, expected @ vector, rtol=1e-9, atol=1e-12)
+    jacobian = jax.jacobian(lambda w: apply(back(w), x).ravel())(flat)
+    found = gauss_newton(apply, PARAMS, x, y, "square").flat_product(vector)
+    np.testing.assert_allclose(found, jacobian.T @ jacobian @ vector / len(x), rtol=1e-9)
 
 
 REFUSED = {
