@@ -223,6 +223,8 @@ class Interpreter:
                     raise refusal(
                         name, "by numbers that differ between inputs, positions or neurons"
                     )
+                if not math.isfinite(number) or (name == "div" and number == 0):
+                    raise refusal(name, "by 0, or by a number that is not finite")
                 return _times(value, 1 / number if name == "div" else number)
             if isinstance(one, Weight) or isinstance(two, Weight):
                 raise refusal(name, "with a parameter, entry by entry")
@@ -239,6 +241,8 @@ class Interpreter:
             number = two.number()
             if number is None:
                 raise refusal(name, "of numbers that differ between inputs, positions or neurons")
+            if not math.isfinite(number):
+                raise refusal(name, "of a number that is not finite")
             return added(
                 one,
                 Random({Constant(one.sizes): float(number)}, one.axes, one.sizes, one.width),

@@ -22,7 +22,7 @@ from jaxtyping import PyTree
 from ntk_core.errors import InvalidInput, RowsMix
 from ntk_core.networks.architectures import Network
 from ntk_core.traced._contractions import whole
-from ntk_core.traced._derivatives import transposed
+from ntk_core.traced._derivatives import NonlinearRule, has_reverse_rule, transposed
 from ntk_core.traced._drawn import EachLeaf, draws
 from ntk_core.traced._layers import wide
 from ntk_core.traced._of_network import program_of_network
@@ -39,6 +39,8 @@ NUM_ROUNDINGS = 4  # of the parameters, to measure what rounding does to gradien
 STRETCH = 2**14
 ENTRIES_OF_SIZE = 256  # of an array, to estimate its size; our choice
 SIZES_KEPT = 8  # sizes of compared numbers; our choice
+# Of a cotangent, to see whether a backward rule clips or rounds it; exact in every type.
+CHANGES_OF_SIZE = (2.0**-10, 2.0**10)
 # Of log2 of all sizes together; products of a layer have 100 more bits of range.
 LARGEST_DRIFT = 16.0
 # Evidence of independent rows: by proof, at random numbers, or at the given ones alone, so that
@@ -391,12 +393,14 @@ def agree(program: Program, params: PyTree, x1: Array, x2: Array | None, kernel:
 
     Raises:
         TracingDisagrees: if they differ.
-        InvalidInput: if they differ since products of a layer are outside of their type.
+        InvalidInput: if they differ since products of a layer are outside of their type, or for a
+            custom backward rule that is not linear.
     """
-    if program.stated.layers or not program.layers:
-        return
     given = jax.tree.leaves((params, x1, x2, kernel))
     if any(isinstance(each, jax.core.Tracer) for each in given):
+        return
+    _refuse_nonlinear_rules(program, params, x1)
+    if program.stated.layers or not program.layers:
         return
     sizes = _sizes((params, x1, x2))
     is_seen = "kernel" in program.kept and "kernel" not in program.only_as_given
@@ -771,6 +775,7 @@ def _explain(
     if not is_wrong:
         return
     _refuse_factors(program, program.leaves(params), at.rows)
+    _refuse_small_derivatives(program, program.leaves(params), at.rows)
     if not part:
         refuse_imprecise(program, difference, of_sum)
     raise TracingDisagrees(
@@ -808,6 +813,71 @@ def _refuse_factors(program: Program, leaves: list[Array], rows: np.ndarray) -> 
                 "inputs and outputs in other units or a wider type: products are outside of "
                 f"{np.dtype(layer.dtype)}",
             )
+
+
+def _refuse_small_derivatives(program: Program, leaves: list[Array], rows: np.ndarray) -> None:
+    """Refuse derivatives of a few digits, near the least number of their type.
+
+    Raises:
+        InvalidInput: with the parameter and the size.
+    """
+    least = float(jnp.finfo(program.roughest).tiny)
+    views = quickly(_views)(program, leaves, rows)
+    for layer in program.layers:
+        for use in layer.uses:
+            cotangents = np.asarray(whole(views.cotangents[use.name])).astype(np.float64)
+            largest = float(np.abs(cotangents).max(initial=0))
+            if 0 < largest < 100 * least:
+                raise OutOfRange(
+                    "net",
+                    f"derivatives around {largest:.0e} at the layer {layer.name}",
+                    f"outputs in other units or a wider type: {np.dtype(program.roughest)} has all "
+                    f"digits from {least:.0e} on",
+                )
+
+
+def _refuse_nonlinear_rules(program: Program, params: PyTree, x: Rows) -> None:
+    """Refuse a custom backward rule that is not linear in its cotangent, once per program.
+
+    Such a rule clips, rounds or normalizes gradients: there are no derivatives whose products a
+    kernel could contain. The gradient of a random mixture u of the outputs is compared with those
+    of its multiples and of its parts.
+
+    Raises:
+        NonlinearRule: if the gradient of c·u is not c times that of u, or not the sum over parts.
+    """
+    if "linear rules" in program.kept or not has_reverse_rule(program.closed.jaxpr):
+        return
+    leaves = program.leaves(params)
+    row = np.asarray(x[0])
+    rng = np.random.default_rng(0)
+    mixture = rng.standard_normal(program.num_outputs).astype(np.float32)
+    first = np.where(np.arange(len(mixture)) % 2, 0, mixture)
+
+    def gradient(seed: np.ndarray) -> list[np.ndarray]:
+        found = quickly(_gradient)(program, leaves, row, seed)
+        return [np.asarray(leaf).astype(np.float64) for leaf in found]
+
+    whole_gradient = gradient(mixture)
+    pairs = []
+    for factor in CHANGES_OF_SIZE:
+        scaled = [factor * leaf for leaf in whole_gradient]
+        pairs.append((scaled, gradient(np.float32(factor) * mixture)))
+    parts = zip(gradient(first), gradient(mixture - first), strict=True)
+    pairs.append((whole_gradient, [one + other for one, other in parts]))
+    for expected, found in pairs:
+        for leaf, other, place in zip(expected, found, program.names, strict=True):
+            scale = np.full_like(leaf, np.abs(leaf).max(initial=0))
+            if not np.isfinite(other).all():  # overflow allows no verdict
+                continue
+            if _largest_gap(leaf, scale, other, leaves[place].dtype) > program.epsilon**0.5:
+                raise NonlinearRule(
+                    "net",
+                    "a function whose custom_vjp is not linear in its cotangent",
+                    "a linear backward rule; clip or round gradients in the optimizer, after "
+                    "differentiation",
+                )
+    program.kept["linear rules"] = None
 
 
 def _views(program: Program, leaves: list[Array], x: Array) -> Views:

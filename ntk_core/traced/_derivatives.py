@@ -84,10 +84,11 @@ def value_and_slope(
 def is_reverse_only(function: Callable[[PyTree], Any], at: PyTree) -> bool:
     """Whether the function has a ``jax.custom_vjp``, hence no forward mode."""
     # A new function each time, since JAX caches traces by identity.
-    return _has_reverse_rule(jax.make_jaxpr(lambda w: function(w))(at).jaxpr)
+    return has_reverse_rule(jax.make_jaxpr(lambda w: function(w))(at).jaxpr)
 
 
-def _has_reverse_rule(jaxpr: Jaxpr) -> bool:
+def has_reverse_rule(jaxpr: Jaxpr) -> bool:
+    """Whether a program contains a ``jax.custom_vjp``."""
     if any(eqn.primitive.name.startswith("custom_vjp_call") for eqn in jaxpr.eqns):
         return True
-    return any(map(_has_reverse_rule, subjaxprs(jaxpr)))
+    return any(map(has_reverse_rule, subjaxprs(jaxpr)))

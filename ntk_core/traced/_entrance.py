@@ -482,7 +482,7 @@ def _outputs(
             given = f"shape {x.shape} and type {x.dtype}" if layout is None else f"arrays {layout}"
             allowed = "inputs (n, *input_shape) that the parameters are for"
             raise ModelFails(field, given, allowed, reason) from error
-        if isinstance(error, ArithmeticError | NotImplementedError | AssertionError):
+        if not isinstance(error, InvalidInput | MemoryError):
             given = f"a function that raises {type(error).__name__} for inputs {x.shape}"
             allowed = f"one that returns outputs (n, C) for them; it reports: {reason}"
             raise InvalidInput("net", given, allowed) from error

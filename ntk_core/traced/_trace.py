@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import inspect
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -22,11 +25,13 @@ from ntk_core.traced._malformed_rules import MalformedRule, rules_of
 from ntk_core.traced._overwrites import overwrites, reverses
 from ntk_core.traced._program import Apply, Model, Program, Rows, check_reversible
 from ntk_core.traced._row_trees import Packed
-from ntk_core.traced._same import same
+from ntk_core.traced._same import ProgramComparison, same
 from ntk_core.traced._uses import Avals
 from ntk_core.traced._wrappers import inner, unwrapped
 
 BATCHES_KEPT = 64
+FUNCTIONS_KEPT = 8  # of one batch
+Reference = Callable[[], object]
 # Structure, shapes and motion of parameters, shape and type of inputs, the type of floats,
 # and whether layers are ignored.
 Key = tuple[PyTreeDef, Avals, tuple[bool, ...], tuple[int, ...], np.dtype, str, bool]
@@ -58,6 +63,7 @@ class Batch:
         rules: the program of its derivatives, if it has custom ones.
         program: of one row.
         independence: evidence that rows are independent, which ``_check`` finds.
+        functions: weak references to functions that have both programs, the latest first.
     """
 
     key: Key
@@ -65,11 +71,35 @@ class Batch:
     rules: ClosedJaxpr | None
     program: Program
     independence: Independence = Independence.UNCHECKED
+    functions: list[Reference] = field(default_factory=list)
 
     @property
     def size(self) -> int:
         """Rows, at least two."""
         return int(self.closed.jaxpr.invars[-1].aval.shape[0])
+
+    def is_of(self, function: object) -> bool:
+        """Whether both programs are those of this function."""
+        if inspect.ismethod(function):  # a new object at each access
+            return any(each() == function for each in self.functions)
+        return any(each() is function for each in self.functions)
+
+    def add_function(self, function: object) -> None:
+        """Note that both programs are those of this function."""
+        reference = _reference(function)
+        if reference is not None:
+            alive = [each for each in self.functions if each() is not None]
+            self.functions = [reference, *alive][:FUNCTIONS_KEPT]
+
+
+def _reference(function: object) -> Reference | None:
+    """Return a weak reference; None for objects without one, such as built-in functions."""
+    if inspect.ismethod(function):
+        return weakref.WeakMethod(function)
+    try:
+        return weakref.ref(function)
+    except TypeError:
+        return None
 
 
 class Frozen:
@@ -204,11 +234,15 @@ def traced_batch(apply: Apply, params: PyTree, x: Rows) -> Batch | None:
         ),
         None,
     )
-    if batch is None:
-        program = _program(apply, key, closed)
-        if program is None:
+    function = _innermost(apply)
+    if batch is None or not batch.is_of(function):
+        # Functions with one program for this batch may differ for a single row, by squeeze().
+        single = _single(apply, key, closed)
+        if single is None:
             return None
-        batch = Batch(key, closed, rules, program)
+        if batch is None or not ProgramComparison().alike(batch.program.single, single):
+            batch = Batch(key, closed, rules, _program(apply, key, single))
+        batch.add_function(function)
     _KEPT[:] = [batch, *(each for each in _KEPT if each is not batch)][:BATCHES_KEPT]
     if frozen is not None:
         frozen.batches[kinds, *key] = batch
@@ -221,14 +255,23 @@ def same_program(one: Apply, two: Apply) -> bool:
     return kinds == others and left is not None and right is not None and left.computes(right)
 
 
-def _program(apply: Apply, key: Key, closed: ClosedJaxpr) -> Program | None:
-    """Return the program of a single row, a cached one if equal.
+def _innermost(apply: object) -> object:
+    """Return the function of the user, without wrappers of this package."""
+    while True:
+        within = apply.apply if isinstance(apply, Frozen) else getattr(apply, "function", None)
+        if within is None:
+            return apply
+        apply = within
+
+
+def _single(apply: Apply, key: Key, closed: ClosedJaxpr) -> ClosedJaxpr | None:
+    """Return the program of a batch of one row; None for outputs other than (1, C).
 
     Raises:
         InvalidInput: if the function fails for one row, or returns another shape than for
             the batch ``closed``.
     """
-    structure, avals, moving, shape, dtype, _, is_plain = key
+    structure, avals, _, shape, dtype, _, _ = key
     try:
         single, _ = trace(apply, structure, avals, (1, *shape[1:]), dtype)
     except InvalidInput:
@@ -255,6 +298,12 @@ def _program(apply: Apply, key: Key, closed: ClosedJaxpr) -> Program | None:
         or any(isinstance(const, jax.core.Tracer) for const in single.consts)
     ):
         return None
+    return single
+
+
+def _program(apply: Apply, key: Key, single: ClosedJaxpr) -> Program:
+    """Return the program of a single row, a cached one if equal."""
+    structure, avals, moving, shape, dtype, _, is_plain = key
     for batch in _KEPT:
         known = (*batch.key[:3], batch.key[3][1:], *batch.key[4:])
         if (

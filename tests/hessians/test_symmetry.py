@@ -277,3 +277,17 @@ FIRST = {
 def test_nonlinear_backward_rules_are_refused(call, rule):
     with pytest.raises(InvalidInput, match="not linear in its cotangent"):
         FIRST[call](model(nonlinear(CLIPS[rule])))
+
+
+@pytest.mark.parametrize("rule", ["clip", "round", "normalize"])
+@pytest.mark.parametrize("call", FIRST)
+def test_nonlinear_rules_of_weights_are_refused(call, rule):
+    limited = nonlinear(CLIPS[rule])
+
+    def apply(params, x):
+        hidden = jnp.tanh(x @ limited(params["w"])) @ params["u"]
+        return jnp.tanh(hidden) @ params["v"]
+
+    # A rule that is not linear has no symmetric Hessian either.
+    with pytest.raises(InvalidInput, match=r"not linear in its cotangent|asymmetric Hessian"):
+        FIRST[call](apply)

@@ -391,6 +391,10 @@ REFUSED: dict[str, tuple[Any, str]] = {
         lambda p, x: jnp.tanh((x @ p["a"]) * jnp.arange(8.0)) @ p["v"],
         "mul, by numbers that differ",
     ),
+    "divided by 0": (lambda p, x: jnp.tanh(x @ p["a"]) @ p["v"] / 0.0, "div, by 0"),
+    "weights by 0": (lambda p, x: jnp.tanh(x @ (p["a"] / 0.0)) @ p["v"], "div, by 0"),
+    "times infinity": (lambda p, x: jnp.tanh(x @ p["a"]) @ p["v"] * np.inf, "mul, by 0, or by"),
+    "plus infinity": (lambda p, x: jnp.tanh(x @ p["a"]) @ p["v"] + np.inf, "add, of a number"),
 }
 
 

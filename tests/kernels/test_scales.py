@@ -167,6 +167,25 @@ def widened(tree: PyTree) -> PyTree:
     return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), tree)
 
 
+def test_derivatives_of_few_digits_are_refused() -> None:
+    """Weights of the last layer near the least number of float16, beside usual ones."""
+    shapes = {"w": (6, 16), "b": (16,), "u": (16, 16), "v": (16, 2)}
+    rng = np.random.default_rng(0)
+    params = {}
+    for name, shape in shapes.items():
+        size = 1e-6 if name == "v" else 1.0
+        leaf = size * rng.standard_normal(shape) / shape[0] ** 0.5
+        params[name] = jnp.asarray(leaf, jnp.float16)
+    x = jnp.asarray(rng.standard_normal((5, 6)), jnp.float16)
+
+    def network(w: PyTree, rows: Array) -> Array:
+        hidden = jnp.tanh(rows @ w["w"] + w["b"])
+        return jnp.tanh(hidden @ w["u"]) @ w["v"]
+
+    with pytest.raises(InvalidInput, match="float16 has all digits from"):
+        empirical_ntk(network, params, x)
+
+
 @pytest.mark.sampled(4)  # small and large outputs of both types
 @pytest.mark.parametrize(("dtype", "scale"), NARROW)
 def test_probes_of_narrow_types_equal_wide_kernels(dtype: type, scale: float) -> None:

@@ -12,6 +12,7 @@ from ntk_core import kernel_change_between
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk
+from ntk_core.linearity import linearity_report
 from ntk_core.traced import layers_of
 from ntk_core.traced._check import checked
 from ntk_core.traced._trace import Independence, traced_batch
@@ -164,6 +165,28 @@ def test_outputs_of_another_shape_for_one_row_are_refused(x64):
                 measure()
 
 
+def test_an_equal_batch_hides_no_other_row(x64):
+    """Programs are reused: two functions may be equal for a batch and differ for one row."""
+
+    def rows(p, x):
+        return hidden(p, x) @ p["v"]
+
+    def twice_alone(p, x):
+        return rows(p, x) * (2 if len(x) == 1 else 1)
+
+    moved = {name: 1.1 * leaf for name, leaf in P.items()}
+    assert np.isfinite(empirical_ntk(rows, P, X)).all()
+    assert np.isfinite(hessian_norm(rows, P, X[0]).value)
+    for apply in (SQUEEZED["two outputs"], twice_alone):
+        for measure in (
+            lambda apply=apply: empirical_ntk(apply, P, X),
+            lambda apply=apply: linearity_report(apply, P, moved, X),
+            lambda apply=apply: hessian_norm(apply, P, X[0]),
+        ):
+            with pytest.raises(InvalidInput):
+                measure()
+
+
 def test_functions_that_fail_for_one_row_are_refused(x64):
     neighbors = np.ones((4, 4)) / 4
     with pytest.raises(InvalidInput, match=r"4 inputs that fails for one.*it reports: dot_general"):
@@ -184,13 +207,25 @@ def test_any_error_for_one_row_is_refused(fails, x64):
 
 
 def test_errors_of_a_function_are_refused_with_their_words():
-    def broken(p, x):
-        raise NotImplementedError("no such layer")
+    for kind in (NotImplementedError, RuntimeError, StopIteration, NameError, OSError):
 
-    with pytest.raises(
-        InvalidInput, match=r"raises NotImplementedError.*it reports: no such layer"
-    ):
-        empirical_ntk(broken, P, X)
+        def broken(p, x, kind=kind):
+            raise kind("no such layer")
+
+        for measure in (
+            lambda broken=broken: empirical_ntk(broken, P, X),
+            lambda broken=broken: hessian_norm(broken, P, X[0]),
+        ):
+            with pytest.raises(InvalidInput, match=f"raises {kind.__name__}.*: no such layer"):
+                measure()
+
+
+def test_endless_recursion_of_a_function_is_refused():
+    def endless(p, x):
+        return endless(p, x)
+
+    with pytest.raises(InvalidInput, match="raises RecursionError"):
+        empirical_ntk(endless, P, X)
 
 
 def mixing(p, x, large=1.0, small=1.0):
