@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from ntk_core.errors import InvalidInput
@@ -120,13 +121,8 @@ def fit_power_law(
     Raises:
         InvalidInput: for values that are no numbers, and lists of different lengths.
     """
-    x = real_array(widths, "widths")
-    if x.ndim != 1:
-        raise InvalidInput("widths", f"shape {x.shape}", "a list of numbers")
-    y = real_array(values, "values", x.shape)
+    x, y = _checked_points(widths, values, confidence)
     _check_lengths(len(x), seeds=seeds, usable=usable, diverged=diverged, swept=swept)
-    if not 0 < real_number(confidence, "confidence") < 1:
-        raise InvalidInput("confidence", confidence, "a number between 0 and 1")
     finite = np.isfinite(x) & np.isfinite(y) & (y > 0) & (x > 0)
     keep = finite if usable is None else finite & np.asarray(usable, bool)
     num = int(keep.sum())
@@ -168,6 +164,19 @@ def fit_power_law(
         bends=bends,
         with_all=with_all,
     )
+
+
+def _checked_points(
+    widths: Sequence[float], values: Sequence[float], confidence: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return widths and values as arrays of one length, and refuse other confidences."""
+    x = real_array(widths, "widths")
+    if x.ndim != 1:
+        raise InvalidInput("widths", f"shape {x.shape}", "a list of numbers")
+    y = real_array(values, "values", x.shape)
+    if not 0 < real_number(confidence, "confidence") < 1:
+        raise InvalidInput("confidence", confidence, "a number between 0 and 1")
+    return x, y
 
 
 def _check_lengths(num_widths: int, **lists: Sequence[object] | None) -> None:

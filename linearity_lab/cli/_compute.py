@@ -163,14 +163,21 @@ def report(
         raise InvalidInput("AFTER", after, "another checkpoint: these two are equal")
     with their_errors(path):
         num_outputs = num_outputs_of(apply, params0, loaded_data.x)
-    num_targets = loaded_data.y.shape[-1]
-    if num_outputs != num_targets:
-        given = f"{spec.dataset.name} with {num_targets} targets"
-        if not chosen:
-            given += ", the default"
-        allowed = f"a data set with {num_outputs}, the outputs of the model"
-        raise InvalidInput("--data", given, allowed)
+    _check_targets(spec, loaded_data.y.shape[-1], num_outputs, is_default=not chosen)
     return compute(spec, directory, json, reported_by(apply, params0, params1, path, further))
+
+
+def _check_targets(
+    spec: LinearityReportSpec, num_targets: int, num_outputs: int, is_default: bool
+) -> None:
+    """Refuse data with another number of targets than the model has outputs."""
+    if num_outputs == num_targets:
+        return
+    given = f"{spec.dataset.name} with {num_targets} targets"
+    if is_default:
+        given += ", the default"
+    allowed = f"a data set with {num_outputs}, the outputs of the model"
+    raise InvalidInput("--data", given, allowed)
 
 
 def _chosen_data(data: str | None) -> dict[str, str]:

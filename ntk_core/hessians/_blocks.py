@@ -144,16 +144,9 @@ def hessian_block_norms(
     relative, key = checked_request(
         net, params, one, num_outputs, output_index, tolerance, max_matvecs, key
     )
-    if isinstance(net, Network):
-        program = program_of_network(net, params, one)
-        layers = tuple(
-            name for name in net.layer_input_shapes(one.shape) if net.layers[name].trainable
-        )
-    elif isinstance(net, Program):
-        program = net
-        layers = tuple(net.names.values())
-    else:
+    if not isinstance(net, Network | Program):
         raise InvalidInput("net", kind_of(given), "a network, or a function that can be traced")
+    program, layers = _program_and_layers(net, params, one)
     refuse_asymmetric_output(net, params, one, num_outputs, output_index)
     rows, columns = np.triu_indices(len(layers))  # pairs l <= l'
     pairs = jnp.stack([rows, columns], 1)
@@ -165,20 +158,36 @@ def hessian_block_norms(
     values, residuals, converged, steps = (np.asarray(part) for part in found)
     refuse_out_of_range(net, params, one, output_index, values)
 
-    def symmetric(entries: Shaped[np.ndarray, " pairs"]) -> Shaped[np.ndarray, "layers layers"]:
-        square = np.zeros((len(layers), len(layers)), entries.dtype)
-        square[rows, columns] = entries
-        square[columns, rows] = entries
-        return square
-
     products_of_a_step = np.where(rows == columns, 1, 2)
     return BlockNorms(
         layers=layers,
-        values=symmetric(values),
-        residuals=symmetric(residuals),
-        converged=symmetric(converged),
+        values=_symmetric(values, len(layers)),
+        residuals=_symmetric(residuals, len(layers)),
+        converged=_symmetric(converged, len(layers)),
         num_matvecs=int(np.sum(steps * products_of_a_step)),
     )
+
+
+def _program_and_layers(
+    net: Network | Program, params: PyTree, one: Array
+) -> tuple[Program, tuple[str, ...]]:
+    """Return the traced program, and the names of the layers or parameters that have blocks."""
+    if isinstance(net, Program):
+        return net, tuple(net.names.values())
+    names = net.layer_input_shapes(one.shape)
+    trained = tuple(name for name in names if net.layers[name].trainable)
+    return program_of_network(net, params, one), trained
+
+
+def _symmetric(
+    entries: Shaped[np.ndarray, " pairs"], num_layers: int
+) -> Shaped[np.ndarray, "layers layers"]:
+    """Return the matrix with these entries for the pairs l <= l'."""
+    rows, columns = np.triu_indices(num_layers)
+    square = np.zeros((num_layers, num_layers), entries.dtype)
+    square[rows, columns] = entries
+    square[columns, rows] = entries
+    return square
 
 
 @partial(jax.jit, static_argnums=(0, 4, 7))

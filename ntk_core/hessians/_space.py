@@ -100,10 +100,7 @@ def restricted(
     """
     layers = [layer for layer in program.layers if _pays(program, layer)]
     uses = _uses_of(layers)
-    # Parameters that are not restricted move as a whole, each by a tap of its own size.
-    whole: dict[str, int] = {}  # name → number of the parameter
-    for at in _unrestricted(program, {layer.name for layer in layers}):
-        whole[program.names[at]] = at
+    whole = _moving_whole(program, layers)
 
     def value(taps: Taps) -> Array:
         values = list(leaves)
@@ -147,11 +144,27 @@ def restricted(
         (result,) = transposed(change_of_gradient)
         return dict(result)
 
-    masks: dict[str, Array] = {}
+    return SmallSpace(bases, zero, _masks(program, leaves)), product
+
+
+def _moving_whole(program: Program, layers: Sequence[TracedLayer]) -> dict[str, int]:
+    """Return the parameters that are not restricted, name → number.
+
+    Each moves as a whole, by a tap of its own size.
+    """
+    whole = {}
+    for at in _unrestricted(program, {layer.name for layer in layers}):
+        whole[program.names[at]] = at
+    return whole
+
+
+def _masks(program: Program, leaves: list[Array]) -> dict[str, Array]:
+    """Return the masks of differentiated parameters, by name."""
+    masks = {}
     for at, mask in program.stated.masks.items():
         if at in program.names:
             masks[program.names[at]] = leaves[mask]
-    return SmallSpace(bases, zero, masks), product
+    return masks
 
 
 def _uses_of(layers: Sequence[TracedLayer]) -> list[_UseOfLayer]:

@@ -251,6 +251,38 @@ def _limit(
     x2: Shaped[ArrayLike, "n2 ..."] | None,
 ) -> Float[Array, "n1 n2"]:
     """Return ``tangent`` or ``cov`` of the output, in blocks of rows."""
+    _refuse_without_limit(inner)
+    left = _finite_rows(x1, "x1")
+    right = left if x2 is None else _finite_rows(x2, "x2")
+    inner.layer_input_shapes(left.shape[1:])
+    if right.shape[1:] != left.shape[1:]:
+        raise InvalidInput("x2", right.shape, f"rows of shape {left.shape[1:]}, as in x1")
+    if isinstance(inner, Attention):
+        of_heads = infinite_heads_ntk(inner, left, right).value
+        return jnp.asarray(of_heads, dtype=jnp.result_type(float))
+    assert isinstance(inner, Stack)
+    _check_quadrature(inner, left)
+    rows = max(1, BLOCK_ENTRIES // (right.shape[0] * _entries_of_a_pair(inner, left)))
+    blocks = []
+    with jax.enable_x64(True):
+        x_right = jnp.asarray(right)
+        for start in range(0, left.shape[0], rows):
+            x_left = jnp.asarray(left[start : start + rows])
+            blocks.append(np.asarray(_kernel(inner, x_left, x_right, NUM_NODES, part)))
+    return jnp.asarray(np.concatenate(blocks), dtype=jnp.result_type(float))
+
+
+def _entries_of_a_pair(net: Stack, x: np.ndarray) -> int:
+    """Return the number of covariances of one pair of inputs: one for each pair of positions."""
+    positions = _positions(net)
+    if not positions.axes:
+        return 1
+    sides = x.shape[1:-1]
+    return math.prod(sides * 2 if positions.all_pairs else sides)
+
+
+def _refuse_without_limit(inner: Network) -> None:
+    """Refuse networks whose kernel has no limit, or none that is derived."""
     if not (isinstance(inner, Stack | Attention) and inner.kind.has_infinite_width):
         known = [
             kind.network.rpartition(":")[2]
@@ -274,35 +306,6 @@ def _limit(
             inner.output,
             "linear: with another output the kernel does not become constant",
         )
-    left = _finite_rows(x1, "x1")
-    right = left if x2 is None else _finite_rows(x2, "x2")
-    inner.layer_input_shapes(left.shape[1:])
-    if right.shape[1:] != left.shape[1:]:
-        raise InvalidInput("x2", right.shape, f"rows of shape {left.shape[1:]}, as in x1")
-    if isinstance(inner, Attention):
-        return jnp.asarray(
-            infinite_heads_ntk(inner, left, right).value, dtype=jnp.result_type(float)
-        )
-    positions = _positions(inner)
-    pair_entries = (
-        math.prod(left.shape[1:-1] * (2 if positions.all_pairs else 1)) if positions.axes else 1
-    )
-    rows = max(1, BLOCK_ENTRIES // (right.shape[0] * pair_entries))
-    _check_quadrature(inner, left)
-    with jax.enable_x64(True):
-        blocks = [
-            np.asarray(
-                _kernel(
-                    inner,
-                    jnp.asarray(left[start : start + rows]),
-                    jnp.asarray(right),
-                    NUM_NODES,
-                    part,
-                )
-            )
-            for start in range(0, left.shape[0], rows)
-        ]
-    return jnp.asarray(np.concatenate(blocks), dtype=jnp.result_type(float))
 
 
 def _finite_rows(x: ArrayLike, field: str) -> Float[np.ndarray, "n ..."]:

@@ -105,13 +105,8 @@ def linearity_report(
         found = traced.quickly(differentiated)(function, w0, w1, given.inputs)
         norms = traced.quickly(gradient_norms)(function, w0, given.inputs, jax.random.key(seed))
 
-    # F(w₀), F(w₁), J₀δ, δᵀH(w₀)δ and J₁δ, each (n, C).
-    f0, f1, linear, curvature, later = (np.asarray(each, np.float64) for each in found.values)
-    if not (np.isfinite(f0).all() and np.isfinite(f1).all()):
-        allowed = "inputs that both checkpoints can take"
-        raise InvalidInput("x", "inputs with outputs that are not finite", allowed)
-
-    is_exact = kernel == "exact" or (kernel == "auto" and f0.size <= MOST_ROWS)
+    ends = _ends(found)
+    is_exact = kernel == "exact" or (kernel == "auto" and ends.f0.size <= MOST_ROWS)
     change = kernel_change_between(
         net,
         params0,
@@ -126,23 +121,13 @@ def linearity_report(
         error_of_sum = _addition_error(given, params0, (params1, *others), trainable, apply)
     losses = {}
     if given.targets is not None:
-        losses = _losses(given, params0, (f0, f1, linear), is_exact)
-
-    along = _length(linear)  # ‖J₀δ‖
-    layers = _layers(names, w0, found, norms, along)
-    moved = _length(f1 - f0)
-    # Each output is rounded relative to its size.
-    precision = float(jnp.finfo(found.values[0].dtype).eps)
-    rounding = precision * _length(np.abs(f0) + np.abs(f1))
+        losses = _losses(given, params0, ends, is_exact)
+    layers = _layers(names, w0, found, norms, _length(ends.linear))
     return LinearityReport(
         num_inputs=len(given.inputs),
         num_outputs=given.num_outputs,
         num_params=sum(layer.num_params for layer in layers),
-        output_change=ratio(moved, _length(f0)),
-        output_error=ratio(_length(f1 - f0 - linear), moved),
-        second_order_share=ratio(_length(curvature) / 2, along),
-        derivative_change=ratio(_length(later - linear), along),
-        rounding=ratio(rounding, moved),
+        **_ratios(ends),
         kernel_change=change.change,
         kernel_interval=change.interval,
         kernel_distance=change.distance,
@@ -151,6 +136,51 @@ def linearity_report(
         num_added=1 + len(others) if others else None,
         **losses,
     )
+
+
+class _Ends(NamedTuple):
+    """Outputs and derivatives at both checkpoints, in float64, each (n, C).
+
+    Attributes:
+        f0, f1: f(w₀) and f(w₁).
+        linear: J₀δ.
+        curvature: δᵀH(w₀)δ.
+        later: J₁δ.
+        precision: relative rounding of the outputs as computed.
+    """
+
+    f0: np.ndarray
+    f1: np.ndarray
+    linear: np.ndarray
+    curvature: np.ndarray
+    later: np.ndarray
+    precision: float
+
+
+def _ends(found: Derivatives) -> _Ends:
+    """Return what was computed, and refuse outputs that are not finite."""
+    f0, f1, linear, curvature, later = (np.asarray(each, np.float64) for each in found.values)
+    if not (np.isfinite(f0).all() and np.isfinite(f1).all()):
+        allowed = "inputs that both checkpoints can take"
+        raise InvalidInput("x", "inputs with outputs that are not finite", allowed)
+    precision = float(jnp.finfo(found.values[0].dtype).eps)
+    return _Ends(f0, f1, linear, curvature, later, precision)
+
+
+def _ratios(ends: _Ends) -> dict[str, float]:
+    """Return the changes and errors of a report that are ratios of norms of outputs."""
+    f0, f1, linear, curvature, later, precision = ends
+    moved = _length(f1 - f0)
+    along = _length(linear)  # ‖J₀δ‖
+    # Each output is rounded relative to its size.
+    rounding = precision * _length(np.abs(f0) + np.abs(f1))
+    return {
+        "output_change": ratio(moved, _length(f0)),
+        "output_error": ratio(_length(f1 - f0 - linear), moved),
+        "second_order_share": ratio(_length(curvature) / 2, along),
+        "derivative_change": ratio(_length(later - linear), along),
+        "rounding": ratio(rounding, moved),
+    }
 
 
 def _length(array: np.ndarray) -> float:
@@ -381,28 +411,19 @@ def _in_jax(leaves: Sequence[ArrayLike]) -> list[Array]:
     return [jnp.asarray(leaf) for leaf in leaves]
 
 
-def _losses(
-    given: _Given,
-    params0: PyTree,
-    outputs: tuple[np.ndarray, ...],
-    is_exact: bool,
-) -> dict[str, float]:
-    """Mean of ½‖f − y‖² of the model, of its linear model, and of kernel regression.
-
-    Outputs f₀, f₁, J₀δ.
-    """
-    f0, f1, linear = outputs
+def _losses(given: _Given, params0: PyTree, ends: _Ends, is_exact: bool) -> dict[str, float]:
+    """Mean of ½‖f − y‖² of the model, of its linear model, and of kernel regression."""
     y = given.targets
     assert y is not None
-    fits = {"loss": f1, "linear_loss": f0 + linear}
+    fits = {"loss": ends.f1, "linear_loss": ends.f0 + ends.linear}
     if is_exact:
         kernel = unchecked_ntk(given.net, params0, given.inputs)
         if has_entries_beyond(given.net, params0, given.inputs, kernel):
             # The fit does not depend on the scale of the kernel.
             scaled_net, _ = scaled_model(given.net, params0, given.inputs)
             kernel = unchecked_ntk(scaled_net, params0, given.inputs)
-        regression = kernel_regression(np.asarray(kernel), y - f0, np.asarray(kernel))
-        fits["regression_loss"] = f0 + regression.outputs
+        regression = kernel_regression(np.asarray(kernel), y - ends.f0, np.asarray(kernel))
+        fits["regression_loss"] = ends.f0 + regression.outputs
     losses = {}
     for name, fit in fits.items():
         squares = np.sum((fit - y) ** 2, axis=1)  # of each input

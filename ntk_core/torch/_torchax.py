@@ -16,6 +16,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
@@ -94,18 +95,19 @@ def _import_torchax() -> None:
     tensors.View.device = property(lambda self: torch.device("cpu"))
 
 
+def _is_known(value: object, tensors: ModuleType) -> bool:
+    """Whether this argument has no tensor, or a small one with values."""
+    while isinstance(value, tensors.View):
+        value = value.parent
+    if not isinstance(value, tensors.Tensor):
+        return True
+    array = value.jax()
+    return not isinstance(array, jax.core.Tracer) and array.size <= LARGEST_CONSTANT
+
+
 def _environment_class() -> type[Any]:
     tensors = importlib.import_module("torchax.tensor")
     import torch
-
-    def is_known(value: object) -> bool:
-        """Whether this argument has no tensor, or a small one with values."""
-        while isinstance(value, tensors.View):
-            value = value.parent
-        if not isinstance(value, tensors.Tensor):
-            return True
-        array = value.jax()
-        return not isinstance(array, jax.core.Tracer) and array.size <= LARGEST_CONSTANT
 
     class JaxOnly(tensors.Environment):  # type: ignore[name-defined]  # torchax has no types
         """Environment whose tensors are JAX arrays, whatever device their creator names."""
@@ -124,7 +126,8 @@ def _environment_class() -> type[Any]:
             kwargs = kwargs or {}
             name = _name_of(function)
             _refuse_arguments(name, args, kwargs)
-            if all(map(is_known, torch.utils._pytree.tree_leaves((args, kwargs)))):
+            given = torch.utils._pytree.tree_leaves((args, kwargs))
+            if all(_is_known(value, tensors) for value in given):
                 with jax.ensure_compile_time_eval():
                     return super().dispatch(function, types, args, kwargs)
             own = PYTORCHS.get(name.removesuffix("_"))

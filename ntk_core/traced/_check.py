@@ -537,21 +537,14 @@ def _compared(
     inside = at  # the place of the mixture and the chosen outputs in the entries
     without_pairs = kernel is not None and np.ndim(kernel) in (2, 3)  # of outputs
     if without_pairs:
-        seeds = np.zeros((1 + len(chosen), program.num_outputs), np.float32)
-        seeds[0] = mixture
-        seeds[1 + np.arange(len(chosen)), chosen] = 1
-        unit = (np.arange(len(seeds)) == 0).astype(np.float32)
-        inside = _Place(rows, unit, 1 + np.arange(len(chosen)))
+        seeds, inside = _seeds_of(at, program.num_outputs)
     entries = np.asarray(quickly(_entries)(program, leaves, rows, seeds))
     if kernel is None and not np.isfinite(entries).all():
         # Overflow at random numbers allows no verdict.
         return Check(0, 0.0, tolerance, is_conclusive=False)
     blocks = np.asarray(sum(entries))  # (3, C, C)
     if kernel is not None and not without_pairs:
-        whole_kernel = np.asarray(sum(map(np.asarray, jax.tree.leaves(kernel))))
-        blocks = whole_kernel[i, j][None]
-        if x2 is None:
-            blocks = np.stack([whole_kernel[i, j], whole_kernel[i, i], whole_kernel[j, j]])
+        blocks = _blocks_of(kernel, i, j, has_one_side=x2 is None)
     plain = _plain_products(program, leaves, at)
     sums = _of_mixture(blocks, inside)
     together = plain.total(len(sums))
@@ -575,6 +568,24 @@ def _compared(
     is_conclusive = bool(np.isfinite(entries).all() and np.any(entries))
     distinct = 1 if np.array_equal(*rows) else 2
     return Check(distinct, difference, tolerance, is_conclusive)
+
+
+def _seeds_of(at: _Place, num_outputs: int) -> tuple[np.ndarray, _Place]:
+    """Return the mixture and the chosen outputs as rows of seeds, and their place in these."""
+    num_chosen = len(at.chosen)
+    seeds = np.zeros((1 + num_chosen, num_outputs), np.float32)
+    seeds[0] = at.mixture
+    seeds[1 + np.arange(num_chosen), at.chosen] = 1
+    unit = (np.arange(len(seeds)) == 0).astype(np.float32)
+    return seeds, _Place(at.rows, unit, 1 + np.arange(num_chosen))
+
+
+def _blocks_of(kernel: PyTree, i: int, j: int, has_one_side: bool) -> np.ndarray:
+    """Return the (C, C) blocks of rows (i, j), and of (i, i) and (j, j) if the sides are equal."""
+    whole = np.asarray(sum(map(np.asarray, jax.tree.leaves(kernel))))
+    if not has_one_side:
+        return whole[i, j][None]
+    return np.stack([whole[i, j], whole[i, i], whole[j, j]])
 
 
 def _compare_same_outputs(

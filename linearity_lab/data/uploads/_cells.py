@@ -134,12 +134,9 @@ def column_of(name: str, cells: Sequence[str], lines: Sequence[int]) -> FileColu
     elif kind == "text":
         kind = "varied text"
 
-    # In texts only empty cells are missing.
     is_gap = missing
     if kind not in ("number", "true/false"):
-        is_gap = np.zeros(len(distinct), bool)
-        if "" in position:
-            is_gap[position[""]] = True
+        is_gap = np.array([text == "" for text in distinct], bool)  # of texts, only empty cells
     gaps = is_gap[indices]
     first_missing = lines[int(gaps.argmax())] if gaps.any() else 0
     counts = Counter(distinct[index] for index in indices[gaps].tolist())

@@ -113,10 +113,6 @@ def _run(
     of_linear_model: tuple[float, ...] = ()
     if output == "softmax" and len(x) * net.num_outputs <= MAX_ROWS:
         of_linear_model = _softmax_of_linear_model(change, at_start, data, recorded)
-    largest = moved.result()
-    layers = []
-    for title, group in groups.items():
-        layers.append(group.linearity.model_copy(update={"change": largest[title]}))
     fewest, most = net.in_degree_range(params)
     are_groups_converged = all(group.is_converged for group in groups.values())
     return DAGRun.read_off(
@@ -129,7 +125,7 @@ def _run(
         smallest_eigenvalue=spectrum.result(),
         hessian_norm=norm,
         hessian_converged=is_norm_converged and are_groups_converged,
-        layers=tuple(layers),
+        layers=_with_changes(groups, moved.result()),
         ball_eigenvalue=ball,
         gradient_norm=spectrum.first_square,
         gradient_bound=_gradient_bound(net, np.asarray(x)),
@@ -199,6 +195,16 @@ class _Group(NamedTuple):
     view: PreActivations
     first_kernel: Array
     is_converged: bool  # its norms
+
+
+def _with_changes(
+    groups: Mapping[str, _Group], largest: Mapping[str, float]
+) -> tuple[LayerLinearity, ...]:
+    """Return what was measured of each group, with its largest change in training."""
+    layers = []
+    for title, group in groups.items():
+        layers.append(group.linearity.model_copy(update={"change": largest[title]}))
+    return tuple(layers)
 
 
 def _groups(

@@ -1,10 +1,10 @@
 """κ at w₀ and changes in training of scaled networks, one width, scale and richness at a time."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +22,7 @@ from ntk_core.dynamics import (
     HistoryMeasure,
     KernelPath,
     TrainData,
+    TrainingHistory,
     TrainOptions,
 )
 from ntk_core.hessians import hessian_norm
@@ -56,10 +57,7 @@ def _run(
     progress: Progress,
 ) -> LazyRun:
     width, scale, richness = spec.value_of(key)
-    place = f"richness {richness:g}" if richness else f"scale {scale:g}"
-    progress = progress.named(
-        f"width {width:,}, {place}: {OUTPUTS[output].title}, {start} start, seed {seed}"
-    )
+    progress = progress.named(_name_of(width, scale, richness, output, start, seed))
     progress.report(0.0, "Hessian")
     hidden = build_network(spec.architecture, width, data.num_outputs, output)
     started = _STARTS[start](hidden)
@@ -77,9 +75,8 @@ def _run(
     measure = HistoryMeasure(beside)
     beside.descend([measure], progress.between(0.3, 1.0))
     history = measure.result()
+
     after = pre_activations(hidden, history.params, x)
-    kernel = cast(KernelPath, history.kernel)
-    path = history.network
     num_steps = int(history.steps[-1])
     label_difference = None
     if output == "linear" and scale != 1 and num_steps > 0:
@@ -92,26 +89,48 @@ def _run(
             scale,
             num_steps,
         )
-    return LazyRun.read_off(
-        kernel,
+    return _read_off(
         history,
-        path,
         **found,
         output=output,
         start=start,
         seed=seed,
         num_steps=num_steps,
+        hidden_change=_mean_changes(before, after),
+        least_distance=tuple(least_distance(net, draw(), history.params, x)),
+        label_difference=label_difference,
+    )
+
+
+def _name_of(width: int, scale: float, richness: float, output: str, start: str, seed: int) -> str:
+    """Return the name of a run in messages."""
+    place = f"richness {richness:g}" if richness else f"scale {scale:g}"
+    return f"width {width:,}, {place}: {OUTPUTS[output].title}, {start} start, seed {seed}"
+
+
+def _mean_changes(before: Sequence[Array], after: Sequence[Array]) -> tuple[float, ...]:
+    """Return the mean |h − h₀| of each layer's pre-activations."""
+    changes = []
+    for h0, h in zip(before, after, strict=True):
+        changes.append(float(jnp.abs(h - h0).mean()))
+    return tuple(changes)
+
+
+def _read_off(history: TrainingHistory, **measured: Any) -> LazyRun:
+    """Return the run of a training, with what was measured beside it."""
+    kernel = cast(KernelPath, history.kernel)
+    path = history.network
+    return LazyRun.read_off(
+        kernel,
+        history,
+        path,
         first_loss=float(path.loss[0]),
         last_loss=float(path.loss[-1]),
         pre_output_change=finite_sup(kernel.pre_output_change.tolist()),
         distance=float(path.distance[-1]),
         largest_distance=float(path.largest_distance[-1]),
-        hidden_change=tuple(
-            float(jnp.abs(h - h0).mean()) for h, h0 in zip(after, before, strict=True)
-        ),
         last_change=finite_or_none(float(kernel.change[-1])),
-        least_distance=tuple(least_distance(net, draw(), history.params, x)),
-        label_difference=label_difference,
+        **measured,
     )
 
 
