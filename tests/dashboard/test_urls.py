@@ -3,8 +3,9 @@
 Invalid parts give a sentence, never a traceback.
 """
 
+import functools
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -82,11 +83,11 @@ PREFIX = "kernel_change."
 
 
 @pytest.fixture(scope="module")
-def apps(module_jobs, tmp_path_factory) -> Iterator[dict[str, AppTest]]:
-    """All pages without figures, which do not depend on the URL."""
+def opened(module_jobs, tmp_path_factory) -> Iterator[Callable[[str], AppTest]]:
+    """Pages without figures, which do not depend on the URL; each is opened once."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("linearity_lab.dashboard.gallery.GALLERY", tmp_path_factory.mktemp("gallery"))
-        yield {name: open_page(name) for name in NAMES}
+        yield functools.cache(open_page)
 
 
 def at(app: AppTest, **texts: str) -> AppTest:
@@ -99,10 +100,15 @@ def warnings(app: AppTest) -> list[str]:
     return [element.value.replace("\\", "") for element in app.warning]
 
 
-def test_every_page_is_in_the_menu_and_opens_without_a_gallery(apps):
+def test_every_page_is_in_the_menu():
     scripts = {f"pages/{path.name}" for path in (ROOT / "pages").glob("*.py")}
     assert scripts - {f"pages/{EMBEDDED}.py"} == {entry.path for entry in PAGES}
-    assert [name for name, app in apps.items() if not app.title] == []
+
+
+@pytest.mark.first_cases(6)  # all pages open with their gallery in test_every_page
+@pytest.mark.parametrize("page", NAMES)
+def test_pages_open_without_a_gallery(page, opened):
+    assert opened(page).title
 
 
 def wild_query(page: str, draw: random.Random) -> dict[str, str | list[str]]:
@@ -120,10 +126,11 @@ def wild_query(page: str, draw: random.Random) -> dict[str, str | list[str]]:
     return query
 
 
+@pytest.mark.first_cases(6)  # each opens a page
 @pytest.mark.parametrize("page", NAMES)
-def test_no_address_ends_in_a_traceback(page, apps):
+def test_no_address_ends_in_a_traceback(page, opened):
     draw = random.Random(f"{SEED} {page}")
-    app = apps[page]
+    app = opened(page)
     for _ in range(2):
         app.query_params = wild_query(page, draw)
         shown = words(checked(app.run()))
@@ -131,16 +138,17 @@ def test_no_address_ends_in_a_traceback(page, apps):
         assert 'File "' not in shown
 
 
+@pytest.mark.first_cases(6)  # each opens a page
 @pytest.mark.parametrize("page", SPECS)
-def test_what_cannot_be_used_is_named_in_one_sentence(page, apps):
-    shown = warnings(at(apps[page], num_seeds="-3", nothing="1", job="no such run"))
+def test_what_cannot_be_used_is_named_in_one_sentence(page, opened):
+    shown = warnings(at(opened(page), num_seeds="-3", nothing="1", job="no such run"))
     for begin in (
         "In the URL, Seeds: -3 cannot be used",
         "In the URL, nothing: ",
         "In the URL, job: ",
     ):
         assert sum(sentence.startswith(begin) for sentence in shown) == 1, shown
-    assert address(apps[page]) == {}
+    assert address(opened(page)) == {}
 
 
 # The last preset of each page.
@@ -149,11 +157,12 @@ LAST = {
 }.values()
 
 
+@pytest.mark.first_cases(6)  # each opens a page
 @pytest.mark.parametrize("name", LAST)
-def test_presets_and_their_paper_sizes_come_from_the_url(name, apps):
+def test_presets_and_their_paper_sizes_come_from_the_url(name, opened):
     preset = PRESETS[name]
     page, swept = preset.spec.experiment, getattr(preset.spec, "swept_field", "widths")
-    app = at(apps[page], preset=name, **differences(preset.paper_spec, preset.spec))
+    app = at(opened(page), preset=name, **differences(preset.paper_spec, preset.spec))
     assert form_sentences(app) == []
     values = app.text_input(key=f"{page}.{swept}").value
     assert values.replace(" ", "") == text_of(getattr(preset.paper_spec, swept))
@@ -165,9 +174,9 @@ def test_paper_sizes_survive_the_url():
         assert spec_from_texts(changes, preset.spec) == (preset.paper_spec, ())
 
 
-def test_settings_of_the_url_fill_the_form_and_stay_in_the_url(apps):
+def test_settings_of_the_url_fill_the_form_and_stay_in_the_url(opened):
     given = {"widths": "30,100", "dataset.name": "mnist", "dataset.classes": "0,1"}
-    app = at(apps["kernel_change"], **given)
+    app = at(opened("kernel_change"), **given)
     assert app.text_input(key=PREFIX + "widths").value == "30, 100"
     assert address(app) == given
     app.selectbox(key=PREFIX + "dataset.name").set_value("gaussian-mixture")
@@ -200,9 +209,9 @@ INVALID: list[tuple[str, dict[str, str]]] = [
 
 
 @pytest.mark.parametrize(("page", "texts"), INVALID)
-def test_invalid_parts_of_the_url_are_named_and_dropped(page, texts, apps, module_jobs):
+def test_invalid_parts_of_the_url_are_named_and_dropped(page, texts, opened, module_jobs):
     module_jobs.add(OTHERS, status="completed")
-    app = at(apps[page], **texts)
+    app = at(opened(page), **texts)
     reported = warnings(app)
     assert len(reported) == len(texts)
     for sentence in reported:
@@ -214,14 +223,14 @@ def test_invalid_parts_of_the_url_are_named_and_dropped(page, texts, apps, modul
     assert address(app) == {}
 
 
-def test_text_from_the_url_is_shown_as_text_until_it_is_mended(apps):
+def test_text_from_the_url_is_shown_as_text_until_it_is_mended(opened):
     app = at(
-        apps["kernel_change"], architecture__activation="[a](http://b) ![c](d) :red[e] $f$ <b>"
+        opened("kernel_change"), architecture__activation="[a](http://b) ![c](d) :red[e] $f$ <b>"
     )
     (shown,) = [element.value for element in app.warning]
     for mark in ("[a]", "![c]", ":red[", "$f$", "<b>"):
         assert mark not in shown
-    app = at(apps["kernel_change"], architecture__depth="99")
+    app = at(opened("kernel_change"), architecture__depth="99")
     assert form_sentences(app)
     app.number_input(key=PREFIX + "architecture.depth").set_value(3)
     assert form_sentences(checked(app.run())) == []

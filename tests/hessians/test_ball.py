@@ -97,6 +97,7 @@ def test_unfinished_search_reports_the_gain_of_its_last_steps():
     assert found.last_gain > ball_module.SMALL_GAIN
 
 
+@pytest.mark.slow  # compiles the Hessian of a dense network
 def test_a_ball_moves_no_frozen_layer_and_no_removed_edge():
     net = DenseNet(6, 2, activation="tanh", drop_probability=0.5, trained="hidden", use_bias=False)
     params, x = drawn(net)

@@ -109,6 +109,7 @@ def test_densities_scale_with_the_output(dtype, scale):
         )
 
 
+@pytest.mark.slow  # computes a density without compilation
 def test_equal_eigenvalues_share_the_weight_of_a_density():
     """Three eigenvalues of this space are zero; without compilation they round differently."""
     found = hessian_density(plain, PARAMS, X[0])

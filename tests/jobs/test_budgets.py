@@ -292,6 +292,7 @@ def test_stored_result_beyond_the_bound_is_shown_in_part(tmp_path):
     store.close()
 
 
+@pytest.mark.slow  # waits for a worker and its first point
 def test_a_quick_run_stops_at_its_limit_with_its_points(make_jobs, long, wait_for):
     jobs, spec = make_jobs(), long(seed=71)
     job_id = jobs.submit(spec, quick_s=600.0)

@@ -267,6 +267,13 @@ def test_checkpoints_from_other_starts_are_named(others, field, words):
         linearity_report(apply, wide(0), later, X, others=others)
     assert caught.value.field.startswith(field)
     assert words in str(caught.value)
+
+
+def test_first_checkpoint_of_another_start_is_named():
+    def apply(params, x):
+        return jnp.tanh(x @ params["w"]) @ params["v"]
+
+    later = jax.tree.map(lambda w: w + 0.1, wide(0))
     with pytest.raises(InvalidInput, match="params1"):
         linearity_report(apply, wide(0), wide(3), X, others=[later])
     assert linearity_report(apply, wide(0), later, X, others=[later]).addition_error >= 0

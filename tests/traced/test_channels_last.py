@@ -45,6 +45,7 @@ CASES: dict[str, Any] = {
 }
 
 
+@pytest.mark.first_cases(3)  # each compiles a convolution and its derivatives twice
 @pytest.mark.parametrize("name", CASES)
 def test_convolutions_and_their_derivatives_keep_their_values(name, x64):
     layout, rows, kernel, settings = CASES[name]

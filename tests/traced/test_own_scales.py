@@ -114,6 +114,7 @@ def test_gradients_that_cancel_are_accepted(apply, dtype):
     assert np.abs(np.asarray(found) - expected).max() <= tolerance * np.abs(expected).max()
 
 
+@pytest.mark.slow  # compiles two kernels and an oracle
 def test_products_outside_of_their_type_are_refused_later_too():
     """a·a' of 1e-50 times δ·δ' of 1e30 is 1e-20, as large as the part of the other parameter."""
 

@@ -368,6 +368,7 @@ def test_rounded_numbers_have_the_precision_of_their_bits(bits):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
 
 
+@pytest.mark.slow  # compiles kernels and norms that are wrong on purpose
 def test_disagreement_by_rounding_is_blamed_on_the_precision(monkeypatch):
     rng = np.random.default_rng(0)  # the check of a norm in bfloat16 allows for 90 %
     *params, x = (
