@@ -22,8 +22,8 @@ from tests.tiers import EXHAUSTIVE
 settings.register_profile("project", deadline=None)
 settings.load_profile("project")
 
-# Folders whose tests compare numbers within this process and measure no speed.
-QUICK_FOLDERS = frozenset(
+# Folders and files whose tests compare numbers within this process and measure no speed.
+QUICK_PLACES = frozenset(
     {
         "cli",
         "curvature",
@@ -39,6 +39,9 @@ QUICK_FOLDERS = frozenset(
         "model_files",
         "networks",
         "runs",
+        "test_all_arguments.py",
+        "test_numbers_at_borders.py",
+        "test_wrong_kinds.py",
         "traced",
     }
 )
@@ -181,7 +184,7 @@ def _own_results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="module")
 def _quickly(request: pytest.FixtureRequest) -> None:
-    if request.path.relative_to(TESTS).parts[0] in QUICK_FOLDERS:
+    if request.path.relative_to(TESTS).parts[0] in QUICK_PLACES:
         request.getfixturevalue("quick_compilation")
 
 

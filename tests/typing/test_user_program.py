@@ -11,6 +11,7 @@ import pytest
 
 import linearity_lab
 import ntk_core
+from tests.compiler_flags import QUICK_ENVIRONMENT
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = [
@@ -232,7 +233,7 @@ def test_measures_run(tmp_path):
     ended = subprocess.run(
         [sys.executable, "-c", MEASURES],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, **QUICK_ENVIRONMENT, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=False,
