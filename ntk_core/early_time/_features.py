@@ -257,15 +257,12 @@ def deep_features(
     """
     _check_dimension(d, covariance_ratio)
     _check_rates(rate_hidden, rate_output)
-    parts = [
-        rate
-        * _expansion(
-            FullyConnected(
-                width=1, depth=depth, activation=activation, trained=part, use_bias=False
-            )
+    parts = []
+    for part, rate in (("hidden", rate_hidden), ("last", rate_output)):
+        net = FullyConnected(
+            width=1, depth=depth, activation=activation, trained=part, use_bias=False
         )
-        for part, rate in (("hidden", rate_hidden), ("last", rate_output))
-    ]
+        parts.append(rate * _expansion(net))
     at_origin, slope, curvature, norm1, norm2 = map(float, parts[0] + parts[1])
     root = math.sqrt(max(at_origin, 0.0))
     # For odd activations h(0, 0, 0) is rounding only.

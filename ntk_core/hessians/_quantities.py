@@ -205,11 +205,10 @@ def _block_bounds(
     blocks = np.zeros((depth + 1, depth + 1))
     for low in range(depth):
         for high in range(low, depth):
-            own = (
-                measured.second_weight[low]
-                if low == high
-                else measured.second_mixed[high] * reach[high - 1, low]
-            )
+            if low == high:
+                own = measured.second_weight[low]
+            else:
+                own = measured.second_mixed[high] * reach[high - 1, low]
             above = sum(
                 measured.b_max[k]
                 * measured.second_input[k]

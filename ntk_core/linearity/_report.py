@@ -150,14 +150,11 @@ class LinearityReport(_Stored):
 
         They are ordered by decreasing share of the outputs' change.
         """
-        return [
-            (
-                each.name,
-                f"{each.num_params:,}",
-                *map(percent, (each.distance, each.output_share, each.kernel_share)),
-            )
-            for each in sorted(self.layers, key=lambda layer: -abs(layer.output_share))
-        ]
+        rows = []
+        for layer in sorted(self.layers, key=lambda layer: -abs(layer.output_share)):
+            shares = (layer.distance, layer.output_share, layer.kernel_share)
+            rows.append((layer.name, f"{layer.num_params:,}", *map(percent, shares)))
+        return rows
 
     def __str__(self) -> str:
         return "\n".join(

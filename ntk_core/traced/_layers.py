@@ -226,22 +226,20 @@ def sides_of(
 
     found: list[Side | None] = []
     for orientation in (False, True):
-        uses = [
-            use for use, flip in zip(layer.uses, layer.flipped, strict=True) if flip == orientation
-        ]
         local = indices if looked_up and not orientation else features_at
-        parts = [
-            jax.vmap(partial(arranged, use, local=local))(cast(inputs[use.name])) for use in uses
-        ]
-        deltas = [deltas_of(use) for use in uses]
-        side = (
-            Side(
+        parts = []
+        deltas = []
+        for use, flipped in zip(layer.uses, layer.flipped, strict=True):
+            if flipped == orientation:
+                of_rows = jax.vmap(partial(arranged, use, local=local))
+                parts.append(of_rows(cast(inputs[use.name])))
+                deltas.append(deltas_of(use))
+        side = None
+        if parts:
+            side = Side(
                 jnp.moveaxis(jnp.concatenate(parts, -2), 1, 0),
                 jnp.moveaxis(jnp.concatenate(deltas, -2), 2, 0),
             )
-            if uses
-            else None
-        )
         found.append(side)
     return (found[0], found[1]), looked_up
 

@@ -156,6 +156,13 @@ def _kept_along(key: str) -> Callable[..., Known | None]:
     return rule
 
 
+def _largest(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None:
+    """Rule of ``top_k``; versions of JAX without an axis are not followed."""
+    if "axis" not in eqn.params:
+        return None
+    return _kept_along("axis")(eqn, operands, proof)
+
+
 def _reduced(eqn: JaxprEqn, operands: list[Known], proof: Proof) -> Known | None:
     rows = _first(operands)
     axes = eqn.params["axes"]
@@ -378,9 +385,7 @@ RULES: dict[str, Callable[[JaxprEqn, list[Known], Proof], Known | None]] = {
     "squeeze": _squeezed,
     "stack": _stacked,
     "tile": _tiled,
-    "top_k": lambda eqn, operands, proof: (
-        _kept_along("axis")(eqn, operands, proof) if "axis" in eqn.params else None
-    ),
+    "top_k": _largest,
     "transpose": _transposed,
     "unstack": _unstacked,
 }

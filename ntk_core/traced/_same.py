@@ -261,13 +261,12 @@ def _equal(one: object, two: object) -> bool:
         return False
     left = np.asarray(one)
     right = np.asarray(two)
-    return bool(
-        np.array_equal(
-            np.ascontiguousarray(left).view(np.uint8), np.ascontiguousarray(right).view(np.uint8)
-        )
-        if left.ndim
-        else left.tobytes() == right.tobytes()
-    )
+    if not left.ndim:
+        return left.tobytes() == right.tobytes()
+    # Bytes of large arrays are compared without copying them.
+    left_bytes = np.ascontiguousarray(left).view(np.uint8)
+    right_bytes = np.ascontiguousarray(right).view(np.uint8)
+    return bool(np.array_equal(left_bytes, right_bytes))
 
 
 def same(

@@ -248,8 +248,11 @@ class Jobs:
 
     def needed_uploads(self) -> frozenset[str]:
         """Return the digests of uploads that waiting and running jobs use."""
-        datasets = [getattr(job.spec, "dataset", None) for job in self._active()]
-        return frozenset(digest for each in datasets if (digest := getattr(each, "digest", None)))
+        digests = set()
+        for job in self._active():
+            dataset = getattr(job.spec, "dataset", None)
+            digests.add(getattr(dataset, "digest", None))
+        return frozenset(digest for digest in digests if digest)
 
     def num_viewers(self) -> int:
         """Return the number of sessions that follow an unfinished job."""

@@ -105,11 +105,11 @@ def profile() -> Profile:
     """
     given = environment_settings()
     chosen = PROFILES[given.profile]
-    changed = {
-        limit: value * unit
-        for variable, (limit, unit) in OVERRIDES.items()
-        if (value := getattr(given, variable.removeprefix(PREFIX).lower())) is not None
-    }
+    changed = {}
+    for variable, (limit, unit) in OVERRIDES.items():
+        value = getattr(given, variable.removeprefix(PREFIX).lower())
+        if value is not None:
+            changed[limit] = value * unit
     half_of_cores = max(1, (os.cpu_count() or 1) // 2)
     by_default = min(half_of_cores, chosen.most_workers_by_default)
     if given.workers is not None and given.workers > chosen.max_workers:

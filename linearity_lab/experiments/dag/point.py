@@ -206,14 +206,14 @@ def _basis_entries(layers: Sequence[LayerSize]) -> int:
 
     All edges of masked layers, else fan-in and features.
     """
-    return sum(
-        layer.num_params
-        if layer.masked
-        else min(
-            layer.num_params, min(layer.positions, layer.fan_in) * (layer.fan_in + layer.features)
-        )
-        for layer in layers
-    )
+    entries = 0
+    for layer in layers:
+        if layer.masked:
+            entries += layer.num_params
+            continue
+        rank = min(layer.positions, layer.fan_in)
+        entries += min(layer.num_params, rank * (layer.fan_in + layer.features))
+    return entries
 
 
 class LayerLinearity(Value):

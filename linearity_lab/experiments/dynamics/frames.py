@@ -97,7 +97,8 @@ def end_curves(point: DynamicsPoint, run: DynamicsRun, models: Iterable[str]) ->
 
 
 def _curves(point: DynamicsPoint, run: DynamicsRun, index: int) -> go.Figure:
-    models = {name: path for name, _, _ in MODELS if (path := getattr(run, name)) is not None}
+    every = {name: getattr(run, name) for name, _, _ in MODELS}
+    models = {name: path for name, path in every.items() if path is not None}
     figure = go.Figure(end_curves(point, run, models))
     values = [row[0] for row in point.y]
     for path in models.values():
@@ -116,14 +117,11 @@ def _against_linear(run: DynamicsRun, index: int) -> go.Figure:
     figure = go.Figure()
     sets = [(PointSet.TRAINING.value, run.linearized.outputs, run.network.outputs)]
     sets.append((PointSet.TEST.value, run.linearized.test_outputs, run.network.test_outputs))
-    values = [
-        v
-        for _, *models in sets
-        for model in models
-        for block in model
-        for row in block
-        for v in row
-    ]
+    values: list[float] = []
+    for _, linear, network in sets:
+        for block in (*linear, *network):
+            for row in block:
+                values += row
     ends = _range(values)
     figure.add_scatter(
         x=ends, y=ends, mode="lines", line=GUIDE_LINE, name="equal", hoverinfo="skip"

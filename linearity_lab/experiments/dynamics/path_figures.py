@@ -57,13 +57,13 @@ def trajectories(
     """
     run = point.of(output, method)[0]  # with recorded outputs
     targets = point.y if points is PointSet.TRAINING else point.y_test
-    paths = [(*model, path) for model in MODELS if (path := getattr(run, model[0])) is not None]
+    step = math.ceil(len(targets) / MOST_TRAJECTORIES)
+    models = [model for model in MODELS if getattr(run, model[0]) is not None]
     curves = []
-    for name, dash, width, path in paths:
+    for name, dash, width in models:
+        path = getattr(run, name)
         curves.append(dash_key(MODEL_TITLES[name], dash, width))
-        for index, row in enumerate(
-            range(0, len(targets), math.ceil(len(targets) / MOST_TRAJECTORIES))
-        ):
+        for index, row in enumerate(range(0, len(targets), step)):
             style = Style(
                 nth_style(index, "", "sample").color,
                 dash,
@@ -78,7 +78,7 @@ def trajectories(
                 Curve(style, x, y, "output", width=width, in_legend=named, unit=axis, group=group)
             )
     groups = list(dict.fromkeys(curve.group for curve in curves if curve.group))
-    shown_groups = groups[: MOST_CURVES // len(paths)]
+    shown_groups = groups[: MOST_CURVES // len(models)]
     y_title = "output of the point's class" if len(targets[0]) > 1 else "output"
     apart = _largest_gap(_outputs(run.network, points), _outputs(run.linearized, points))
     words = (

@@ -58,11 +58,12 @@ BEYOND_PAPER = (
 
 def dots(points: Sequence[HessianPoint], of: Of) -> list[Dot]:
     """Return a number of every run against width; unconverged norms are excluded from means."""
-    return [
-        Dot(point.place, of(point, run), run.seed, "" if run.converged else UNKNOWN, norm_note(run))
-        for point in points
-        for run in point.runs
-    ]
+    found = []
+    for point in points:
+        for run in point.runs:
+            mark = "" if run.converged else UNKNOWN
+            found.append(Dot(point.place, of(point, run), run.seed, mark, norm_note(run)))
+    return found
 
 
 def norm_note(run: HessianRun) -> str:
@@ -221,6 +222,12 @@ def table_rows(points: Sequence[HessianPoint]) -> list[dict[str, str]]:
         last = max(own, key=lambda point: point.place)
         changes = [run.trained for run in last.runs if run.trained is not None]
         moved = mean([each.sup_change for each in changes if each.outcome == "converged"])
+        change = "–"
+        if changes:
+            change = f"{amount(moved)} ({axis.letter} = {width_label(last.place)})"
+        limit: str = becomes_linear(law_of(own, VIEWS["‖H‖ / ‖∇f‖²"].of))
+        if networks[line].almost_everywhere:
+            limit += " (almost everywhere)"
         norm, verdict = _stated(networks[line])
         rows.append(
             {
@@ -228,12 +235,8 @@ def table_rows(points: Sequence[HessianPoint]) -> list[dict[str, str]]:
                 "‖H‖": _power(axis.letter, law_of(own, VIEWS["‖H‖"].of)),
                 "Paper": norm,
                 "Tangent kernel K": _power(axis.letter, law_of(own, lambda _, run: run.kernel)),
-                "ΔK at the largest width": f"{amount(moved)} ({axis.letter} = "
-                f"{width_label(last.place)})"
-                if changes
-                else "–",
-                "Becomes linear?": becomes_linear(law_of(own, VIEWS["‖H‖ / ‖∇f‖²"].of))
-                + (" (almost everywhere)" if networks[line].almost_everywhere else ""),
+                "ΔK at the largest width": change,
+                "Becomes linear?": limit,
                 "In the paper": verdict,
             }
         )

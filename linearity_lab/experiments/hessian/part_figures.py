@@ -123,9 +123,8 @@ def _parts(
     for point in own:
         row: dict[str, object] = {place_name(points): point.place}
         for part in (MEASURED, *BOUNDS.values(), *QUANTITIES.values()):
-            average = mean(
-                [value for run in point.runs if math.isfinite(value := part.of(point, run))]
-            )
+            values = [part.of(point, run) for run in point.runs]
+            average = mean([value for value in values if math.isfinite(value)])
             if average.count:
                 row[plain_symbols(part.style.title)] = average.value
         rows.append(row)
