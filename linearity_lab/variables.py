@@ -113,8 +113,9 @@ def read(_environment: tuple[tuple[str, str], ...]) -> Settings:
 
 
 def _is_known(name: str, value: str) -> bool:
-    """Whether a variable, without its prefix, belongs to the lab,
-    to compose.yaml or to Kubernetes.
+    """Whether a variable, without its prefix, is a known one.
+
+    It belongs to the lab, to compose.yaml or to Kubernetes.
     """
     if name.lower() in Settings.model_fields or name in OF_COMPOSE:
         return True

@@ -137,8 +137,9 @@ class Setting:
 
 @functools.cache
 def settings(model: type[SpecPart]) -> tuple[Setting, ...]:
-    """Return all changeable settings of a spec type, in order,
-    including all possible groups of lists.
+    """Return all changeable settings of a spec type, in order.
+
+    All possible groups of lists are included.
     """
     return tuple(_settings(model, "", (), ""))
 

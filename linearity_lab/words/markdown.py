@@ -125,8 +125,9 @@ def _one_line(text: str) -> str:
 
 
 def typeset(text: str) -> str:
-    """Escape ``text`` like :func:`plain`,
-    with symbols such as ``m^(-1/2)`` and ``Q_L`` as formulas.
+    """Escape ``text`` like :func:`plain`, with symbols as formulas.
+
+    Symbols are such as ``m^(-1/2)`` and ``Q_L``.
     """
     pieces = _SYMBOL.split(_one_line(text))
     pieces[::2] = [_MARKDOWN.sub(r"\\\1", each) for each in pieces[::2]]
@@ -150,8 +151,9 @@ def _symbol(text: str) -> tuple[str, str, str]:
 
 
 def raised(text: str) -> str:
-    """Return ``text`` as HTML with raised powers such as ``m^(-1/2)``,
-    readable before the formula script loads.
+    """Return ``text`` as HTML with raised powers such as ``m^(-1/2)``.
+
+    It is readable before the formula script loads.
     """
     pieces = _SYMBOL.split(html.escape(_one_line(text)))
     for at in range(1, len(pieces), 2):

@@ -163,8 +163,9 @@ class Link:
 
 
 def try_links(page: str) -> tuple[Link, ...]:
-    """Suggestions of the page: ``label: page?name=text&…``, a line each,
-    in the front matter of its words.
+    """Return the suggestions of the page from the front matter of its words.
+
+    Each is a line ``label: page?name=text&…``.
     """
     links = []
     for label, target in _page(page_folder(page)).fields.items():

@@ -129,8 +129,9 @@ def _joined(parts: Sequence[str]) -> str:
 
 
 def value_words(setting: Setting, value: object) -> str:
-    """Format a value; graphs by their gallery name,
-    or as "your own graph" with part of its digest.
+    """Format a value.
+
+    Graphs have their gallery name, or are "your own graph" with part of its digest.
     """
     if isinstance(value, list | tuple):
         return ", ".join(value_words(setting, each) for each in value)
