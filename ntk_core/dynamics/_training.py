@@ -217,7 +217,7 @@ class BesideLinear:
         kernel = at_start.kernel[:n]  # of F at the training points, (n, n, C, C)
         largest = largest_eigenvalue(kernel)
         self.stable_rate = options.method.stable_rate(largest, n, self._loss.model_curvature)
-        self._is_dead = not pre_kernel.any()
+        self._is_dead = not np.asarray(pre_kernel).any()
         rate = options.rate_factor * self._rate(options, pre_kernel)
         self.options = options.at_rate(rate)
         self.models: dict[str, models.Model] = {"network": self.network}

@@ -3,6 +3,7 @@
 One network and width at a time.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -119,7 +120,7 @@ def _trained(
     points = TrainData(data.x[part], data.y[part], followed=())
     beside = BesideLinear(net, start, points, options, linearized=False)
     descent = beside.descend([], progress)["network"]
-    vector = jax.tree.map(jnp.subtract, beside.restored(descent.trained), start)
+    vector = _on_host(np.subtract, beside.restored(descent.trained), start)
     (outcome,) = descent.outcomes()
     assert outcome != "finished"  # a threshold is always set
     return _Task(vector, outcome, int(descent.steps[0]))
@@ -188,14 +189,20 @@ def sums_of(
     at_start = _outputs(net, start, vectors[0], 0.0, inputs)
     tasks = []  # f(w₀ + τ_k) of each task
     together = []  # f(w₀ + λ Σ τ_k) of the first tasks
-    total = jax.tree.map(jnp.zeros_like, start)
+    total = _on_host(np.zeros_like, start)
     for vector in vectors:
         tasks.append(_outputs(net, start, vector, 1.0, inputs))
-        total = jax.tree.map(jnp.add, total, vector)
+        total = _on_host(np.add, total, vector)
         together.append(_outputs(net, start, total, scale, inputs))
-    of_linear = at_start + scale * _slope(net, start, total, inputs)
+    slope = _slope(net, start, total, inputs)
     wide = partial(np.asarray, dtype=np.float64)
-    return Sums(wide(at_start), wide(tasks), wide(together), wide(of_linear), scale)
+    of_linear = wide(at_start) + scale * wide(slope)
+    return Sums(wide(at_start), wide(tasks), wide(together), of_linear, scale)
+
+
+def _on_host(function: Callable[..., np.ndarray], *trees: NetworkParams) -> NetworkParams:
+    """Apply a function of NumPy to each leaf; in JAX every shape would first compile a program."""
+    return jax.tree.map(lambda *leaves: function(*map(np.asarray, leaves)), *trees)
 
 
 @partial(jax.jit, static_argnums=0)

@@ -82,9 +82,9 @@ def _run(
     outputs = np.asarray(_outputs_of_each(net, trained.params, x), np.float64)
     changes = outputs[1:] - outputs[0]  # (removed, test, C)
 
-    at_start = np.asarray(net.apply(start, jnp.asarray(data.x)), np.float64)
+    at_start = np.asarray(_outputs(net, start, jnp.asarray(data.x)), np.float64)
     residuals = np.asarray(data.y, np.float64) - at_start
-    with_all = jax.tree.map(lambda leaf: leaf[0], trained.params)
+    with_all = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)[0]), trained.params)
     is_kept = seed == spec.seed
     predictions = []
     for params in (start, with_all):
@@ -192,9 +192,12 @@ def _retrained(
     copies = 1 + spec.num_removed
     weights = np.ones((copies, len(data.x)), np.float32)
     weights[np.arange(1, copies), np.arange(spec.num_removed)] = 0
-    trained, fixed = net.partition(
-        jax.tree.map(lambda leaf: jnp.repeat(leaf[None], copies, axis=0), start)
-    )
+
+    def repeated(leaf: Array) -> Array:
+        # In NumPy: in JAX every shape would first compile a program.
+        return jnp.asarray(np.repeat(np.asarray(leaf)[None], copies, axis=0))
+
+    trained, fixed = net.partition(jax.tree.map(repeated, start))
     loss = dynamics.Loss(net.output, "square")
     model = WithoutPoints(dynamics.NetworkModel(net, loss))
     samples = dynamics.Samples(jnp.asarray(data.x), jnp.asarray(data.y))
@@ -237,9 +240,15 @@ def predicted_changes(
     They are changes at test points, by regression with K(params).
     """
     x = jnp.asarray(data.x)
-    kernel = np.asarray(empirical_ntk(net, params, x), np.float64)
-    cross = np.asarray(empirical_ntk(net, params, jnp.asarray(data.x_test), x), np.float64)
+    both = jnp.asarray(np.concatenate([data.x, data.x_test]))
+    kernels = np.asarray(empirical_ntk(net, params, both, x), np.float64)  # one program for both
+    kernel, cross = np.split(kernels, [len(x)])
     return leave_one_out(kernel, residuals, cross).changes
+
+
+@partial(jax.jit, static_argnums=0)
+def _outputs(net: Network, params: NetworkParams, x: Array) -> Array:
+    return net.apply(params, x)
 
 
 @partial(jax.jit, static_argnums=0)
