@@ -24,6 +24,7 @@ def real_array(values: object, field: str, shape: tuple[int, ...] | None = None)
     >>> real_array([1, 2], "values").tolist()
     [1.0, 2.0]
     """
+    refuse_masked(values, field)
     try:
         array = np.asarray(values)
     except (TypeError, ValueError, RuntimeError):  # the last for deleted arrays of JAX
@@ -36,6 +37,16 @@ def real_array(values: object, field: str, shape: tuple[int, ...] | None = None)
     if shape is not None and array.shape != shape:
         raise InvalidInput(field, f"shape {array.shape}", f"shape {shape}")
     return array.astype(np.float64)
+
+
+def refuse_masked(values: object, field: str) -> None:
+    """Refuse masked arrays of NumPy, of which other functions take the hidden entries.
+
+    >>> refuse_masked(np.ones(2), "x")
+    """
+    if isinstance(values, np.ma.MaskedArray):
+        allowed = "an array in which every entry counts, such as values.filled(0)"
+        raise InvalidInput(field, "a masked array", allowed)
 
 
 def items_of(values: object, field: str, allowed: str) -> list[object]:

@@ -22,6 +22,7 @@ from jaxtyping import PyTree
 
 from ntk_core.errors import InvalidInput, kind_of, reason_of
 from ntk_core.networks.architectures import Network
+from ntk_core.real_numbers import refuse_masked
 from ntk_core.traced._collections import check_collections
 from ntk_core.traced._malformed_rules import refuse_malformed_rules, rules_of
 from ntk_core.traced._names import leaf_name, leaf_names
@@ -352,6 +353,7 @@ def checked_array(x: object, field: str) -> Rows:
     Raises:
         InvalidInput: for anything else.
     """
+    refuse_masked(x, field)
     try:
         array = x if isinstance(x, Rows) else np.asarray(x)
     except ValueError:
@@ -372,7 +374,8 @@ def _is_float(leaf: object) -> bool:
 def _is_parameter(leaf: object) -> bool:
     if hasattr(leaf, "dtype"):
         is_complex = jnp.issubdtype(leaf.dtype, jnp.complexfloating)
-        return not (is_complex or leaf.dtype == object or _is_narrow(leaf))
+        is_other = isinstance(leaf, np.ma.MaskedArray) or leaf.dtype == object
+        return not (is_complex or is_other or _is_narrow(leaf))
     return isinstance(leaf, int)
 
 
@@ -390,6 +393,7 @@ def _is_deleted(leaf: object) -> bool:
 def _refuse_params(params: PyTree) -> None:
     for path, leaf in jax.tree_util.tree_leaves_with_path(params):
         place = leaf_name(path)
+        refuse_masked(leaf, "params")
         if isinstance(leaf, float | complex):
             remedy = (
                 f"jnp.asarray({leaf}) to differentiate it, or a constant inside of the function"

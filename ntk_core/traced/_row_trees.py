@@ -24,6 +24,7 @@ from jaxtyping import PyTree
 
 from ntk_core.errors import InvalidInput, kind_of
 from ntk_core.networks.architectures import Network
+from ntk_core.real_numbers import refuse_masked
 from ntk_core.traced._program import Apply, Model, Rows
 from ntk_core.traced._wrappers import inner
 
@@ -240,6 +241,7 @@ def _read(x: PyTree, field: str) -> tuple[list[Rows], Layout]:
 
 
 def _array(leaf: object, field: str) -> Rows:
+    refuse_masked(leaf, field)
     try:
         array = leaf if isinstance(leaf, Rows) else np.asarray(leaf)
     except ValueError:
