@@ -12,10 +12,10 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import ConsoleMessage, Page, expect
 
-from benchmarks.browser import READY
+from benchmarks.browser import READY, script
 from benchmarks.first_sight import PAGE as FIRST_SIGHT
 from benchmarks.first_sight import PAGES as WITH_FIGURE
-from benchmarks.first_sight import SCREENS, inspected
+from benchmarks.first_sight import PREVIEWS, SCREENS, first_mark, inspected
 from linearity_lab.charts.labels import MOST_CURVES
 from linearity_lab.dashboard.page_table import PAGES
 from linearity_lab.runs.store import Store, write_runs
@@ -30,6 +30,7 @@ BY_URL = (
     "overview",
     "kernel_change",
 )
+MAX_SHIFT = 0.05  # cumulative layout shift of a visit
 MAX_BOTTOM = 860  # pixels: the figure with its axis titles is complete at 1440 × 900
 # Streamlit's own faults: rule → where. On a phone the groups of its menu are boxes in a list.
 NOT_OURS = {"list": '[data-testid="stSidebarNav"]', "listitem": '[data-testid="stSidebarNav"]'}
@@ -149,6 +150,20 @@ def test_every_page_is_accessible_and_shows_its_figure_first(opened, entry, scre
     if has_figure or entry.name == "own_data":
         assert found["figure"] <= height
     if has_figure and not is_phone:
+        assert found["bottom"] <= MAX_BOTTOM
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_explore_shows_the_first_mark_and_nothing_moves(browser, dashboard_url, screen):
+    options = PHONE if screen == "phone" else {}
+    page = new_page(browser, **options, bypass_csp=True)
+    page.add_init_script(script("motion"))
+    seed = 900 + list(SCREENS).index(screen)  # no earlier preview of these settings
+    first_mark(page, f"{dashboard_url}/explore", PREVIEWS["explore"].format(seed))
+    found = inspected(page, "explore")
+    page.context.close()
+    assert found["shift"] <= MAX_SHIFT
+    if screen == "desktop":
         assert found["bottom"] <= MAX_BOTTOM
 
 
