@@ -8,7 +8,7 @@ same preview of other seeds.
 import tempfile
 
 from benchmarks.measure import Meter, Row, Settings, isolated
-from linearity_lab.experiments import ExploreSpec
+from linearity_lab.dashboard.jobs.worker import warm_up
 from linearity_lab.experiments.explore.pairs import pair, preview_of
 from linearity_lab.experiments.explore.spec import DENSE, sizes_of
 from linearity_lab.runs import Spec, run
@@ -23,7 +23,6 @@ DATA = ("gaussian-mixture", "sine", "mnist", "copy")
 AIM_S = {"dense": (1.0, 5.0), "other": (3.0, 15.0)}
 NEW: Values = {"architecture.activation": "gelu"}  # not that of the precomputed answers
 OTHER_SEEDS: Values = {"seed": 7}
-WARM: Values = {"widths": [30], "num_seeds": 1, "training.max_steps": 1}
 QUICK: Values = {"widths": [4], "num_seeds": 1, "training.max_steps": 2, "num_inputs": 0}
 
 
@@ -39,7 +38,7 @@ def measure(settings: Settings) -> Row:
 
 def _of_network(kind: str, quick: bool) -> Row:
     keep_compiled_code()
-    timed(with_settings(ExploreSpec(), WARM))
+    warm_up()
     rows = []
     for dataset in DATA[:1] if quick else DATA:
         known = pair(kind, dataset)

@@ -127,8 +127,12 @@ def release_compiled(most: int = MAX_MAPS, most_bytes: float = MOST_BYTES) -> bo
     """
     global _at_rest
     _at_rest = _at_rest or resident_memory()
-    if num_maps() <= most and resident_memory() - _at_rest <= most_bytes:
-        return False
+    if num_maps() <= most:
+        if resident_memory() - _at_rest <= most_bytes:
+            return False
+        return_freed_memory()  # of arrays, which are not programs
+        if resident_memory() - _at_rest <= most_bytes:
+            return False
     import jax
 
     jax.clear_caches()

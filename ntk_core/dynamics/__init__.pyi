@@ -10,6 +10,7 @@ from ._descent import Descent as Descent
 from ._descent import Measure as Measure
 from ._descent import Samples as Samples
 from ._descent import Start as Start
+from ._descent import compile_steps as compile_steps
 from ._descent import descend as descend
 from ._descent import report_step as report_step
 from ._history import Difference as Difference
@@ -23,6 +24,7 @@ from ._kernel_change import streamed_start as streamed_start
 from ._kernel_velocity import kernel_velocity as kernel_velocity
 from ._linear_pair import LinearPair as LinearPair
 from ._linear_pair import log_loss as log_loss
+from ._linear_path import changes_along as changes_along
 from ._linear_path import linear_path as linear_path
 from ._linear_path import softmax_changes as softmax_changes
 from ._linearize import derivatives_along as derivatives_along

@@ -169,6 +169,20 @@ def descend(
     return descents
 
 
+def compile_steps(
+    models: Mapping[str, Model], params: Mapping[str, Start], data: Samples, options: TrainOptions
+) -> None:
+    """Compile the programs of :func:`descend` that take steps, by taking none.
+
+    Another thread can meanwhile compile its other programs.
+
+    Args:
+        models, params, data, options: as for :func:`descend`.
+    """
+    for name, model in models.items():
+        Descent(model, params[name], data, options).take_no_step()
+
+
 class Descent:
     """A model in training, as measures see it.
 
@@ -342,19 +356,34 @@ class Descent:
         threshold: float | np.ndarray = (
             self.threshold if to_threshold and self.threshold is not None else -math.inf
         )
-        together = self.options.together
-        if together:
-            threshold = np.where(self.is_done, math.inf, threshold).astype(self.state.loss.dtype)
+        if self.options.together:
+            threshold = np.where(self.is_done, math.inf, threshold)
         self._found.clear()
+        self._advance(until, threshold)
+
+    def take_no_step(self) -> None:
+        """Compile the program of the steps; the state stays that at w₀."""
+        self.set_rate(0.0)
+        self._advance(0, -math.inf)
+
+    def _advance(self, until: int, threshold: float | np.ndarray) -> None:
+        together = self.options.together
+        method = self.options.method
+        stops_at = threshold
+        if together:
+            stops_at = np.broadcast_to(threshold, self.steps.shape).astype(self.state.loss.dtype)
+        model, fixed = self.model, self.fixed
+        if not method.solves:
+            model, fixed = model.stepping(fixed, (len(self.steps),) if together else ())
         self.state = advance(
-            self.model,
-            self.options.method,
+            model,
+            method,
             self.state,
-            self.fixed,
+            fixed,
             *self.samples,
             self._rate,
             until,
-            threshold,
+            stops_at,
             key=self.options.batch_key,
             batches=self.options.batches,
             together=together,

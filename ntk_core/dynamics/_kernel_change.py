@@ -180,16 +180,18 @@ def network_of_seeds(
     y: ArrayLike,
     loss: Loss,
     is_dead: Sequence[bool] = (False,),
+    losses: tuple[Loss, ...] = (),
 ) -> tuple[dict[str, Model], dict[str, Start], Samples]:
     """Return the models, weights and data of :func:`descend` for one network per seed, together.
 
     Args:
         params: w₀ of all seeds, with a leading axis; overwritten.
+        losses: of trainings that share one program of steps, see :class:`NetworkModel`.
     """
     trained, fixed = net.partition(params)
     data = Samples(jnp.asarray(x, jnp.result_type(float)), jnp.asarray(y))
     start = Start(trained, fixed, is_dead)
-    return {"network": NetworkModel(net, loss)}, {"network": start}, data
+    return {"network": NetworkModel(net, loss, losses)}, {"network": start}, data
 
 
 def streamed_start(

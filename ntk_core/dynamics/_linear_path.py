@@ -118,6 +118,18 @@ class LossOfPreOutputs(Loss):
 def _softmax_changes(
     loss: Loss, kernel: Array, f0: Array, y: Array, rate: Array | float, steps: Array
 ) -> Float[Array, " T"]:
+    return changes_along(kernel, f0, linear_path(loss, kernel, f0, y, rate, steps))
+
+
+def changes_along(
+    kernel: Float[Array, "n n C C"], f0: Float[Array, "n C"], path: Float[Array, "T n C"]
+) -> Float[Array, " T"]:
+    """Return ΔK(t) of softmax(f) along a path of f from f₀, for a constant kernel of f.
+
+    For compiled programs; see :func:`softmax_changes`.
+
+    Source: Liu, Zhu & Belkin 2020, App. B, Eq. 46, with f_lin in place of f.
+    """
     first = through_output("softmax", kernel, f0, f0)
     size = jnp.linalg.norm(first.ravel())
 
@@ -126,6 +138,5 @@ def _softmax_changes(
         change = jnp.linalg.norm(difference.ravel()) / size
         return jnp.where(size > 0, change, jnp.nan)
 
-    path = linear_path(loss, kernel, f0, y, rate, steps)
     # One record at a time: kernels of all records may not fit into memory.
     return jax.lax.map(change_at, path)

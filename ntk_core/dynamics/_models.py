@@ -51,6 +51,13 @@ class Model:
         """The inverse of :meth:`pack`."""
         return packed
 
+    def stepping(self, fixed: PyTree, lead: tuple[int, ...]) -> tuple["Model", PyTree]:
+        """Return the model that takes the steps by gradients, and its fixed numbers.
+
+        ``lead`` is the shape of the seeds together; () without them.
+        """
+        return self, fixed
+
     def packed_outputs(
         self, packed: PyTree, fixed: PyTree, x: Shaped[Array, "n ..."]
     ) -> Float[Array, "n C"]:
@@ -98,10 +105,15 @@ class NetworkModel(Model):
     """F = φ(f(w; x)), or f if the loss applies the softmax.
 
     ``fixed`` are frozen layers and masks.
+
+    Attributes:
+        losses: of other trainings of the same network and this one. One program of steps
+            serves them all; by default this training has its own.
     """
 
     net: Network
     loss: Loss
+    losses: tuple[Loss, ...] = ()
 
     def traced(
         self, trained: NetworkParams, fixed: NetworkParams
@@ -128,6 +140,12 @@ class NetworkModel(Model):
         layers = self.net.layers
         return {name: layers[name].unpack(part) if part else part for name, part in packed.items()}
 
+    def stepping(self, fixed: PyTree, lead: tuple[int, ...]) -> tuple[Model, PyTree]:
+        if not self.losses:
+            return self, fixed
+        number = jnp.full(lead, self.losses.index(self.loss), jnp.int32)
+        return UnderLosses(self.net, self.losses), Chosen(fixed, number)
+
     def packed_outputs(
         self, packed: NetworkParams, fixed: NetworkParams, x: Shaped[Array, "n ..."]
     ) -> Float[Array, "n C"]:
@@ -140,6 +158,51 @@ class NetworkModel(Model):
 
         with jax.default_matmul_precision("highest"):
             return self.loss.model(self.net.body(call, x))
+
+
+class Chosen(NamedTuple):
+    """Fixed numbers of a network, and the number of its loss."""
+
+    fixed: PyTree
+    loss: Array
+
+
+@dataclass(frozen=True)
+class UnderLosses(Model):
+    """Steps of a network under one of several losses, by its number: one program for all.
+
+    ``fixed`` is a Chosen.
+    """
+
+    net: Network
+    losses: tuple[Loss, ...]
+
+    @property
+    def _pre_outputs(self) -> NetworkModel:
+        return NetworkModel(self.net, Loss("linear"))  # F = f, to which each loss applies its φ
+
+    def pack(self, trained: NetworkParams) -> NetworkParams:
+        return self._pre_outputs.pack(trained)
+
+    def unpack(self, packed: NetworkParams) -> NetworkParams:
+        return self._pre_outputs.unpack(packed)
+
+    def loss_and_gradient(self, fixed: Chosen, x: Array, y: Array) -> LossAndGradient:
+        def at(packed: NetworkParams, rows: BatchRows) -> tuple[Array, NetworkParams]:
+            batch, targets = (x, y) if rows is None else (x[rows], y[rows])
+            f, pull = jax.vjp(
+                lambda w: self._pre_outputs.packed_outputs(w, fixed.fixed, batch), packed
+            )
+            values = []
+            cotangents = []  # ∂L/∂f, (n, C) each
+            for loss in self.losses:
+                value, cotangent = jax.value_and_grad(loss)(f, targets)
+                values.append(value)
+                cotangents.append(cotangent)
+            chosen = fixed.loss
+            return jnp.stack(values)[chosen], pull(jnp.stack(cotangents)[chosen])[0]
+
+        return at
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,6 +21,7 @@ from ntk_core.hessians._norm import (
     SpectralEstimate,
     hessian_eigenpairs,
     hessian_norm,
+    hessian_norms_by_output,
 )
 from ntk_core.hessians._path import PathSup, path_sup
 from ntk_core.hessians._quantities import LayerQuantities, layer_quantities
@@ -35,6 +36,7 @@ __all__ = (
     "hessian_density",
     "hessian_eigenpairs",
     "hessian_norm",
+    "hessian_norms_by_output",
     "layer_quantities",
     "nonlinear_output_hessian",
     "path_sup",

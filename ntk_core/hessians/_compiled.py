@@ -44,11 +44,18 @@ MANY_WEIGHTS = 4_000_000  # above, optimized products are a fifth faster and com
 
 
 def compiled_product(
-    net: Network | Program, params: PyTree, x: Array | np.ndarray, output_index: int
+    net: Network | Program,
+    params: PyTree,
+    x: Array | np.ndarray,
+    output_index: int,
+    outputs: tuple[str, ...] = (),
 ) -> tuple[Callable[[np.ndarray], tuple[Array, Array]], Array, dict[str, Bases]]:
-    """Return (compiled v ↦ (P v, H P v), the zero vector, bases of the small space)."""
+    """Return (compiled v ↦ (P v, H P v), the zero vector, bases of the small space).
+
+    The index may change without compiling; with ``outputs`` as for :func:`output_scalar`.
+    """
     linearized, image = _compiled(jax.default_backend(), num_weights(params) > MANY_WEIGHTS)
-    product, zero, bases = linearized(net, params, x, output_index)
+    product, zero, bases = linearized(net, outputs, params, x, output_index)
     return partial(image, product, params), zero, bases
 
 
@@ -66,7 +73,7 @@ def compiled_stretches(
     """
     program = program_of(net, params, x)
     if program.zero is None:
-        _, zero, bases = jax.eval_shape(partial(_linearized, net), params, x, output_index)
+        _, zero, bases = jax.eval_shape(partial(_linearized, net, ()), params, x, output_index)
         program.zero = zero
         program.dimension = dimension_in(zero.size, bases)
     start = drawn_start(rng, program.zero)
@@ -95,7 +102,7 @@ def _stretches(backend: str) -> tuple[Wrapped, Wrapped]:
         output_index: int | Array,
         start: Array,
     ) -> tuple[Partial, Tridiagonal]:
-        product, _, _ = _linearized(net, params, x, output_index)
+        product, _, _ = _linearized(net, (), params, x, output_index)
         inside, _ = _image(product, params, start)
         return product, beginning(inside, most)
 
@@ -149,19 +156,23 @@ def _compiled(backend: str, many_weights: bool = False) -> tuple[Wrapped, Wrappe
     """
     quick = quick_options(backend)
     return (
-        jax.jit(_linearized, static_argnums=0, compiler_options=quick),
+        jax.jit(_linearized, static_argnums=(0, 1), compiler_options=quick),
         jax.jit(_image, compiler_options=None if many_weights else quick),
     )
 
 
 def _linearized(
-    net: Network | Program, params: PyTree, x: Array, output_index: int | Array
+    net: Network | Program,
+    outputs: tuple[str, ...],
+    params: PyTree,
+    x: Array,
+    output_index: int | Array,
 ) -> Linearized:
     """Return ((leaves, v) ↦ (P v, H P v), zero, bases).
 
     Everything at fixed parameters is precomputed.
     """
-    hessian = operator(net, params, x, output_scalar(net, output_index))
+    hessian = operator(net, params, x, output_scalar(net, output_index, outputs))
 
     def both(v: Array) -> tuple[Array, Array]:
         inside = hessian.project(v)

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Unpack, overload
@@ -10,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.typing import DTypeLike
+from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Key, PyTree
 
 from ntk_core.errors import InvalidInput
@@ -255,15 +256,65 @@ def hessian_norm(
     if not lead:
         (alone,) = each
         return SpectralEstimate(abs(alone.value), *alone, relative)
-    eigenvalues = np.array([found.value for found in each]).reshape(lead)
-    return SpectralEstimate(
-        value=np.abs(eigenvalues),
-        eigenvalue=eigenvalues,
-        residual=np.array([found.residual for found in each]).reshape(lead),
-        converged=np.array([found.converged for found in each]).reshape(lead),
-        num_matvecs=np.array([found.num_matvecs for found in each]).reshape(lead),
-        tolerance=relative,
+    return _estimate(each, lead, relative)
+
+
+def hessian_norms_by_output(
+    net: Network,
+    params: Sequence[PyTree],
+    x: ArrayLike,
+    outputs: Sequence[str],
+    output_index: int = 0,
+    *,
+    tolerance: float | None = None,
+    max_matvecs: int = MAX_MATVECS,
+) -> dict[str, SpectralEstimate]:
+    """Return :func:`hessian_norm` of a network with each of several output functions φ.
+
+    ‖∂²φ_a(f(w; x))/∂w²‖ for each φ. One program serves all of them, which compiles in a third
+    of the time of three.
+
+    >>> from ntk_core.networks.architectures import FullyConnected
+    >>> net = FullyConnected(width=4, depth=1, num_outputs=2)
+    >>> params = [net.init(jax.random.key(seed), (3,)) for seed in (0, 1)]
+    >>> norms = hessian_norms_by_output(net, params, jnp.ones((5, 3)), ("linear", "softmax"))
+    >>> norms["softmax"].value.shape
+    (2, 5)
+
+    Args:
+        net: a network; its own output function is not used.
+        params: its parameters, one tree per seed.
+        x: inputs, (n, *input_shape).
+        outputs: names of φ.
+        output_index, tolerance, max_matvecs: as for :func:`hessian_norm`.
+
+    Returns:
+        By output the estimates of all seeds and inputs, arrays (num_seeds, n).
+
+    Raises:
+        InvalidInput: as :func:`hessian_norm`; for an unknown output.
+
+    Source: Liu, Zhu & Belkin 2020, §2 and §3.
+    """
+    names = tuple(outputs)
+    plain = net.with_output("linear")
+    _, seeds, rows, num_outputs, lead = accepted_rows(plain, list(params), x, True)
+    relative, key = checked_request(
+        plain, seeds[0], rows[0], num_outputs, output_index, tolerance, max_matvecs, None
     )
+    found = {}
+    for number, name in enumerate(names):
+        with_output = net.with_output(name)
+        index = number * num_outputs + output_index % num_outputs
+        places = list(itertools.product(seeds, rows, [output_index]))
+        each = []
+        for one, at, _ in places:
+            norm = _norm(
+                plain, one, at, index, relative, max_matvecs, key, optimized=False, outputs=names
+            )
+            each.append(norm)
+        found[name] = _estimate(_within_range(with_output, places, each), lead, relative)
+    return found
 
 
 @overload
@@ -373,6 +424,19 @@ def hessian_eigenpairs(
     )
 
 
+def _estimate(each: Sequence[Leading], lead: tuple[int, ...], tolerance: float) -> SpectralEstimate:
+    """Return several norms as arrays of shape ``lead``."""
+    eigenvalues = np.array([found.value for found in each]).reshape(lead)
+    return SpectralEstimate(
+        value=np.abs(eigenvalues),
+        eigenvalue=eigenvalues,
+        residual=np.array([found.residual for found in each]).reshape(lead),
+        converged=np.array([found.converged for found in each]).reshape(lead),
+        num_matvecs=np.array([found.num_matvecs for found in each]).reshape(lead),
+        tolerance=tolerance,
+    )
+
+
 def _within_range(
     net: Model, places: list[tuple[PyTree, Any, int]], norms: list[Leading]
 ) -> list[Leading]:
@@ -457,10 +521,12 @@ def _norm(
     key: Array,
     *,
     optimized: bool,
+    outputs: tuple[str, ...] = (),
 ) -> Leading:
     """Compute in the small space by compiled products or stretches.
 
-    Else over all parameters in a loop.
+    Else over all parameters in a loop. ``outputs``, of a network only, as for
+    :func:`output_scalar`.
     """
     with jax.default_matmul_precision("highest"):
         if not isinstance(net, Network | Program):
@@ -476,7 +542,7 @@ def _norm(
             advance, state = compiled_stretches(net, params, x, output_index, rng, max_matvecs)
             dimension = program_of(net, params, x).dimension
             return leading_in_stretches(advance, state, max_matvecs, tolerance, dimension)
-        product, zero, bases = compiled_product(net, params, x, output_index)
+        product, zero, bases = compiled_product(net, params, x, output_index, outputs)
         start = drawn_start(rng, zero)
         dimension = dimension_in(zero.size, bases)
         return leading(product, start, max_matvecs, tolerance, dimension)

@@ -89,9 +89,15 @@ def outputs_of(net: Model) -> Callable[[Array], Array]:
     return lambda f: phi(f[None])[0]
 
 
-def output_scalar(net: Model, output_index: int | Array) -> Scalar:
-    """Return f (C,) ↦ φ_a(f)."""
+def output_scalar(net: Model, output_index: int | Array, outputs: tuple[str, ...] = ()) -> Scalar:
+    """Return f (C,) ↦ φ_a(f).
+
+    With ``outputs`` a counts the C outputs of each of these φ, one after another.
+    """
     phi = outputs_of(net)
+    if outputs:
+        of_each = [output_function(name) for name in outputs]
+        return lambda f: jnp.concatenate([phi(f[None])[0] for phi in of_each])[output_index]
     # Constant outputs may be arrays of NumPy, which traced numbers cannot index.
     return lambda f: jnp.asarray(phi(f))[output_index]
 

@@ -974,6 +974,7 @@ def quick_options(backend: str, level: int = 0) -> dict[str, int | bool] | None:
     older = tuple(map(int, version("jaxlib").split(".")[:2])) < (0, 11)
     return {
         "xla_backend_optimization_level": level,
+        "xla_cpu_parallel_codegen_split_count": 1,
         **({"xla_cpu_use_fusion_emitters": False} if older else {}),
     }
 

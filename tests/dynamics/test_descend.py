@@ -19,6 +19,7 @@ from ntk_core.dynamics import (
     Samples,
     Start,
     TrainOptions,
+    compile_steps,
     descend,
     network_of_seeds,
 )
@@ -114,6 +115,30 @@ def test_steps_are_those_of_a_plain_loop(method, loss):
         np.testing.assert_allclose(outputs, expected, rtol=1e-9, atol=1e-12)
         mean = LOSSES[loss].mean(expected, targets(loss))
         np.testing.assert_allclose(value, mean, rtol=1e-9)
+
+
+@pytest.mark.usefixtures("x64")
+def test_losses_that_share_their_steps_train_as_alone():
+    _, x, y, _, _ = problem()
+    rates = np.asarray([0.1])
+    options = TrainOptions(learning_rate=rates, max_steps=NUM_STEPS, together=True)
+    losses = (Loss("softmax"), Loss("swish"), Loss("linear"))
+    for loss in losses:
+        ends = []
+        for shared in ((), losses):
+            params = jax.vmap(lambda seed: NET.init(jax.random.key(seed), (3,)))(jnp.arange(1))
+            given = network_of_seeds(NET, params, x, y, loss, losses=shared)
+            if shared:
+                compile_steps(*given, options)
+                params = jax.vmap(lambda seed: NET.init(jax.random.key(seed), (3,)))(jnp.arange(1))
+                given = network_of_seeds(NET, params, x, y, loss, losses=shared)
+            ends.append(descend(*given, options)["network"])
+        alone, among = ends
+        assert float(among.losses[0]) == pytest.approx(float(alone.losses[0]), rel=1e-12)
+        for one, other in zip(
+            jax.tree.leaves(alone.trained), jax.tree.leaves(among.trained), strict=True
+        ):
+            np.testing.assert_allclose(other, one, rtol=1e-10, atol=1e-14)
 
 
 @pytest.mark.usefixtures("x64")

@@ -14,10 +14,11 @@ from linearity_lab.experiments import ExploreSpec
 from linearity_lab.experiments.explore import compute, figures, pairs
 from linearity_lab.experiments.explore.finding import change_finding
 from linearity_lab.experiments.explore.point import ExploreResult
-from linearity_lab.experiments.kernel_change.linear_model import LINEAR_MODEL_TITLE, MAX_ROWS
+from linearity_lab.experiments.kernel_change.linear_model import LINEAR_MODEL_TITLE
 from linearity_lab.runs import load_data, run_to_end
 from linearity_lab.settings.grammar import with_settings
 from ntk_core.dynamics import Loss, softmax_changes, train
+from ntk_core.dynamics._models import UnderLosses
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import FullyConnected
 from ntk_core.networks.keys import initial_key
@@ -90,10 +91,26 @@ def test_softmax_has_that_of_the_linear_model_beside_it(small):
         assert any(LINEAR_MODEL_TITLE in (trace.name or "") for trace in chart.figure.data)
 
 
-def test_large_kernels_have_no_softmax_of_a_linear_model():
-    rows = np.zeros((MAX_ROWS, 2))
-    found = compute.softmax_of_linear_model(Loss("softmax"), np.zeros(0), rows, rows, 0.1, (0, 1))
-    assert found == ()
+def test_large_kernels_have_no_softmax_of_a_linear_model(small, monkeypatch):
+    spec, data, point = small
+    assert point.of("softmax")[0].linear_model_change
+    monkeypatch.setattr(compute, "MAX_ROWS", data.y.size - 1)
+    again = compute.compute(spec, data, "width=6", Progress())
+    assert again.of("softmax")[0].linear_model_change == ()
+
+
+def test_all_trainings_of_a_width_share_one_program_of_steps(monkeypatch):
+    traced = []
+
+    def counted(self, *given):
+        traced.append(self.losses)
+        return usual(self, *given)
+
+    usual = UnderLosses.loss_and_gradient
+    monkeypatch.setattr(UnderLosses, "loss_and_gradient", counted)
+    wider = with_settings(SMALL, {"widths": (7,), "num_seeds": 2, "num_inputs": 0})
+    compute.compute(wider, load_data(wider), "width=7", Progress())
+    assert traced == [(Loss("softmax"), Loss("swish"))]
 
 
 def test_softmax_is_expanded_to_first_order():

@@ -90,7 +90,8 @@ def test_point_is_reported_with_its_finished_trainings(monkeypatch, threads):
 
 
 @pytest.mark.parametrize(
-    "shape", [(1,), (10, 30), (DRAWN_AT_ONCE[0],), (DRAWN_AT_ONCE[0] + 1,), (3, 3, 5, 7)]
+    "shape",
+    [(1,), (10, 30), (DRAWN_AT_ONCE[0],), *((size + 1,) for size in DRAWN_AT_ONCE), (3, 3, 5, 7)],
 )
 def test_draws_are_those_of_their_own_shape_to_the_bit(shape):
     key = jax.random.key(3)

@@ -7,7 +7,13 @@ import pytest
 
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.hessians import _operator as operator_module
-from ntk_core.hessians import hessian_block_norms, hessian_density, hessian_eigenpairs, hessian_norm
+from ntk_core.hessians import (
+    hessian_block_norms,
+    hessian_density,
+    hessian_eigenpairs,
+    hessian_norm,
+    hessian_norms_by_output,
+)
 from ntk_core.hessians._compiled import _compiled
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import FullyConnected
@@ -53,6 +59,22 @@ def test_batches_and_seeds_in_one_call_give_the_single_norms(x64):
         alone = [hessian_norm(NET, params, each, 1).value for each in x]
         np.testing.assert_allclose(together.value[row], alone, rtol=1e-8)
         np.testing.assert_allclose(first.value[row], alone[0], rtol=1e-8)
+
+
+def test_norms_by_output_are_those_of_each_output(x64):
+    seeds = [drawn(NET, seed=seed)[0] for seed in (0, 1)]
+    x = jax.random.normal(jax.random.key(5), (2, 4))
+    outputs = ("linear", "softmax", "tanh")
+    found = hessian_norms_by_output(NET, seeds, x, outputs, -2)
+    assert tuple(found) == outputs
+    for output, norms in found.items():
+        assert norms.value.shape == (2, 2)
+        assert np.all(norms.converged)
+        for row, params in enumerate(seeds):
+            for column, one in enumerate(x):
+                full, _ = full_hessian(NET.with_output(output), params, one, 1)
+                expected = np.linalg.norm(full, 2)
+                assert norms.value[row, column] == pytest.approx(expected, rel=1e-7)
 
 
 def test_inputs_that_fit_in_both_ways_need_batched(x64):
@@ -134,8 +156,8 @@ def test_weights_are_read_but_never_copied():
     x = jax.ShapeDtypeStruct((10,), jnp.float32)
     one_weight_matrix = 4 * 1000**2
     linearized, image = _compiled("cpu")
-    product, zero, _ = jax.eval_shape(linearized, net, params, x, 0)
-    for program in (linearized.lower(net, params, x, 0), image.lower(product, params, zero)):
+    product, zero, _ = jax.eval_shape(linearized, net, (), params, x, 0)
+    for program in (linearized.lower(net, (), params, x, 0), image.lower(product, params, zero)):
         spent = program.compile().memory_analysis()
         assert spent.temp_size_in_bytes + spent.output_size_in_bytes < 1.2 * one_weight_matrix
 

@@ -42,10 +42,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def start(store: str, is_quiet: bool) -> None:
-    """Prepare the process: low priority, JAX, first programs.
-
-    The first points of *Kernel* and *Explore* are compiled.
-    """
+    """Prepare the process: low priority, JAX imported, usual programs compiled."""
     prepare_child()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # pebble's handler would wait for compiled code
     os.environ.update({VARIABLE: store, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"})
@@ -55,12 +52,20 @@ def start(store: str, is_quiet: bool) -> None:
             os.dup2(silent, stream)
     keep_compiled_code()
     try:
-        for preset in (next(iter(PRESETS.values())), PRESETS["explore"]):
-            first = getattr(preset.spec, preset.spec.swept_field)[:1]
-            small = {preset.spec.swept_field: first, "num_seeds": 1, "training.max_steps": 1}
-            run_to_end(with_settings(preset.spec, small), scheduler="")
+        warm_up()
     except Exception:
         _LOG.exception("The worker could not warm up.")
+
+
+def warm_up() -> None:
+    """Compile the draws of weights, and the first points of *Kernel* and *Explore*."""
+    from ntk_core.networks.architectures import compile_draws
+
+    compile_draws()
+    for preset in (next(iter(PRESETS.values())), PRESETS["explore"]):
+        first = getattr(preset.spec, preset.spec.swept_field)[:1]
+        small = {preset.spec.swept_field: first, "num_seeds": 1, "training.max_steps": 1}
+        run_to_end(with_settings(preset.spec, small), scheduler="")
 
 
 def compute(

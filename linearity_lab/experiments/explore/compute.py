@@ -4,7 +4,8 @@ Kernel change, Hessian norm, logits and losses.
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import NamedTuple
 
@@ -28,14 +29,19 @@ from ntk_core.dynamics import (
     KernelChangeMeasure,
     Loss,
     Measure,
+    Model,
+    Samples,
+    Start,
+    TrainOptions,
+    changes_along,
+    compile_steps,
     compiled,
     descend,
     linear_path,
     network_of_seeds,
     short_runs,
-    softmax_changes,
 )
-from ntk_core.hessians import hessian_norm
+from ntk_core.hessians import hessian_norms_by_output
 from ntk_core.networks.architectures import Network, NetworkParams, output_function
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.keys import initial_key
@@ -75,11 +81,14 @@ def compute(spec: ExploreSpec, data: Dataset, key: str, progress: Progress) -> E
             kernels=tuple(sorted(kernels, key=lambda each: spec.outputs.index(each.output))),
         )
 
-    works: list[Callable[[Progress], _Found]] = []
+    num_threads = trainings_at_once(spec, key)
+    works: list[partial[_Found]] = []
+    if num_threads > 1:
+        works.append(partial(_compiled_steps, plan))
     for index in range(spec.num_seeds):
         works += [partial(_trained, plan, group, index) for group in spec.groups]
         if index == 0 and spec.num_inputs:  # one program for all seeds
-            works += [partial(_hessian_norms, plan, output) for output in spec.outputs]
+            works.append(partial(_hessian_norms, plan))
 
     def finished(one: _Found) -> str:
         found.append(one)
@@ -96,8 +105,10 @@ def compute(spec: ExploreSpec, data: Dataset, key: str, progress: Progress) -> E
             progress.show(point())
 
     network = Counted.of(spec, spec.architecture, width, num_copies(spec.architecture))
+    # The first training begins at once, while its steps are compiled beside it.
+    alone = [0 if each.func is _compiled_steps else PREPARED for each in works]
     with short_runs(levels_of(spec.training, network)):
-        side_by_side(works, Progress(report), trainings_at_once(spec, key), finished, PREPARED)
+        side_by_side(works, Progress(report), num_threads, finished, alone)
     return point()
 
 
@@ -109,6 +120,20 @@ class _Plan(NamedTuple):
     net: Network
     params: Sequence[NetworkParams]  # w₀ of every seed
     followed: Sequence[int]
+
+    def models(
+        self, group: TrainingGroup, index: int
+    ) -> tuple[dict[str, Model], dict[str, Start], Samples]:
+        """Return network and data of a training; all trainings share one program of steps."""
+        # Copies, since training overwrites them; on the host, where a new shape compiles nothing.
+        params = jax.tree.map(lambda leaf: jnp.array(np.asarray(leaf)[None]), self.params[index])
+        losses = tuple(Loss(each.loss_output) for each in self.spec.groups)
+        loss = Loss(group.loss_output)
+        return network_of_seeds(self.net, params, self.data.x, self.data.y, loss, losses=losses)
+
+    @property
+    def options(self) -> TrainOptions:
+        return train_options(self.spec.training, together=True)
 
 
 class _Found(NamedTuple):
@@ -124,9 +149,15 @@ def trainings_at_once(spec: ExploreSpec, key: str) -> int:
     return min(4, os.cpu_count() or 1) if jax.default_backend() == "cpu" else 1
 
 
+def _compiled_steps(plan: _Plan, progress: Progress) -> _Found:
+    """Compile the steps of all trainings, beside the kernel of the first one."""
+    compile_steps(*plan.models(plan.spec.groups[0], 0), plan.options)
+    return _Found()
+
+
 def _trained(plan: _Plan, group: TrainingGroup, index: int, progress: Progress) -> _Found:
     """Train one network and its linear model by the same steps."""
-    spec, data, net, *_ = plan
+    spec, data, *_ = plan
     title = OUTPUTS[group.trained_output].title
     progress = progress.named(f"{title}, seed {spec.seeds[index]}")
     followed = plan.followed
@@ -134,11 +165,7 @@ def _trained(plan: _Plan, group: TrainingGroup, index: int, progress: Progress) 
     loss = Loss(group.loss_output)
     change = KernelChangeMeasure(group.observed)
     path = _Path(group.observed)
-    # Copies, since training overwrites them; on the host, where a new shape compiles nothing.
-    params = jax.tree.map(lambda leaf: jnp.array(np.asarray(leaf)[None]), plan.params[index])
-    models = network_of_seeds(net, params, data.x, data.y, loss)
-    options = train_options(spec.training, together=True)
-    descend(*models, options, [change, path], progress)
+    descend(*plan.models(group, index), plan.options, [change, path], progress)
     recorded = change.result()
     steps = recorded[group.observed[0]][0].steps
     rate = recorded[group.observed[0]][0].learning_rate
@@ -149,9 +176,6 @@ def _trained(plan: _Plan, group: TrainingGroup, index: int, progress: Progress) 
     beside = beside_linear_model(
         loss, group.observed, kernel, np.stack(path.pre_outputs), y, rate, steps, num_records
     )
-    of_linear_model: tuple[float, ...] = ()
-    if "softmax" in group.observed:
-        of_linear_model = softmax_of_linear_model(loss, kernel, path.pre_outputs[0], y, rate, steps)
     runs = []
     for output in group.observed:
         outputs, linear = beside.outputs[output]
@@ -165,7 +189,7 @@ def _trained(plan: _Plan, group: TrainingGroup, index: int, progress: Progress) 
                 difference=_relative(outputs, linear),
                 outputs=_blocks(outputs[:, followed]) if is_first else (),
                 outputs_linear=_blocks(linear[:, followed]) if is_first else (),
-                linear_model_change=of_linear_model if output == "softmax" else (),
+                linear_model_change=beside.softmax_changes if output == "softmax" else (),
             )
         )
     kept = path.kernels if index == 0 else []
@@ -200,10 +224,13 @@ class BesideLinearModel(NamedTuple):
     Attributes:
         losses: of the trained linear model.
         outputs: F of the network and F_lin, (T, n, C) each in float64, by output φ.
+        softmax_changes: ΔK(t) of softmax(f_lin), as of :func:`ntk_core.dynamics.softmax_changes`;
+            empty without an observed softmax, and for a large kernel.
     """
 
     losses: tuple[float, ...]
     outputs: Mapping[str, tuple[np.ndarray, np.ndarray]]
+    softmax_changes: tuple[float, ...] = ()
 
 
 def beside_linear_model(
@@ -231,24 +258,37 @@ def beside_linear_model(
     num_kept = len(steps)
     padded_steps = np.asarray(_repeated(steps, num_records), np.int32)
     padded = np.concatenate([f, np.repeat(f[-1:], len(padded_steps) - num_kept, axis=0)])
-    losses, found = _beside_linear_model(loss, observed, kernel, padded, y, rate, padded_steps)
-    outputs = {}
-    for output, pair in found.items():
-        network, linear = (np.asarray(each[:num_kept], np.float64) for each in jax.device_get(pair))
-        outputs[output] = network, linear
-    return BesideLinearModel(tuple(np.asarray(losses, float)[:num_kept].tolist()), outputs)
+    with_softmax = "softmax" in observed and y.size <= MAX_ROWS
+    assert not with_softmax or loss.model_output == "linear"  # the path is that of f_lin
+    # Changes of a softmax near 0 or 1 need float64, as does the path of f_lin to them.
+    with jax.enable_x64(True) if with_softmax else nullcontext():
+        dtype = jnp.result_type(float)
+        given = [jnp.asarray(each, dtype) for each in (kernel, padded, y)]
+        losses, found, changes = _beside_linear_model(
+            loss, observed, with_softmax, *given, rate, padded_steps
+        )
+        outputs = {}
+        for output, pair in found.items():
+            network, linear = (np.asarray(values, np.float64)[:num_kept] for values in pair)
+            outputs[output] = network, linear
+        return BesideLinearModel(_numbers(losses)[:num_kept], outputs, _numbers(changes)[:num_kept])
 
 
-@compiled("data", static_argnums=(0, 1))
+def _numbers(values: Array) -> tuple[float, ...]:
+    return tuple(np.asarray(values, float).tolist())
+
+
+@compiled("data", static_argnums=(0, 1, 2))
 def _beside_linear_model(
     loss: Loss,
     observed: tuple[str, ...],
+    with_softmax: bool,
     kernel: Array,
     f: Array,
     y: Array,
     rate: Array | float,
     steps: Array,
-) -> tuple[Array, dict[str, tuple[Array, Array]]]:
+) -> tuple[Array, dict[str, tuple[Array, Array]], Array]:
     """One program for all widths: its shapes are those of the data and the records."""
     start = f[0]
     trained = linear_path(loss, kernel, start, y, rate, steps)  # (T, n, C)
@@ -260,25 +300,8 @@ def _beside_linear_model(
             linear = expanded(output, start, trained)
         network = jax.vmap(output_function(output))(f)
         found[output] = network, linear
-    return losses, found
-
-
-def softmax_of_linear_model(
-    loss: Loss,
-    kernel: np.ndarray,
-    f0: np.ndarray,
-    y: np.ndarray,
-    rate: float,
-    steps: Sequence[int],
-) -> tuple[float, ...]:
-    """Return ΔK(t) of softmax(f_lin) at the recorded steps; empty for a large kernel.
-
-    The arguments are those of ``beside_linear_model``, with f at w₀, (n, C).
-    """
-    num_rows = y.size
-    if num_rows > MAX_ROWS:
-        return ()
-    return softmax_changes(kernel, f0, y, rate, steps, loss.kind)
+    changes = changes_along(kernel, start, trained) if with_softmax else jnp.zeros(0)
+    return losses, found, changes
 
 
 def _repeated(steps: Sequence[int], num_records: int) -> list[int]:
@@ -308,27 +331,21 @@ def _relative(outputs: np.ndarray, linear: np.ndarray) -> tuple[float, ...]:
     return tuple(ratios.tolist())
 
 
-def _hessian_norms(plan: _Plan, output: str, progress: Progress) -> _Found:
+def _hessian_norms(plan: _Plan, progress: Progress) -> _Found:
     """Return ‖H(w₀)‖ of the first output of F, by output φ and seed."""
     spec, data, net, params, _ = plan
-    progress.report(0.0, f"{OUTPUTS[output].title}, ‖H‖")
+    progress.report(0.0, "‖H‖")
     x = jnp.asarray(data.x[: spec.num_inputs], jnp.result_type(float))
-    norms = hessian_norm(
-        net.with_output(output),
-        list(params),
-        x,
-        0,
-        tolerance=TOLERANCE,
-        max_matvecs=MAX_MATVECS,
-        batched=True,
-        repeated=False,
+    norms = hessian_norms_by_output(
+        net, params, x, spec.outputs, tolerance=TOLERANCE, max_matvecs=MAX_MATVECS
     )
     found = {}
-    for at, seed in enumerate(spec.seeds):
-        found[output, seed] = {
-            "hessian": float(np.mean(norms.value[at])),
-            "hessian_converged": bool(np.all(norms.converged[at])),
-        }
+    for output, estimates in norms.items():
+        for at, seed in enumerate(spec.seeds):
+            found[output, seed] = {
+                "hessian": float(np.mean(estimates.value[at])),
+                "hessian_converged": bool(np.all(estimates.converged[at])),
+            }
     return _Found(norms=found)
 
 

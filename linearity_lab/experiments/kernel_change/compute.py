@@ -129,7 +129,7 @@ def side_by_side(
     progress: Progress,
     threads: int,
     finished: Callable[[Found], str],
-    alone: int = 0,
+    alone: int | Sequence[int] = 0,
 ) -> list[Found]:
     """Return the results of several works, of which ``threads`` run in parallel.
 
@@ -139,7 +139,7 @@ def side_by_side(
         finished: called with each result in the order of their ends; returns the
             message of the report.
         alone: each work makes its first reports, of this number, before the next one starts, which
-            then finds compiled programs.
+            then finds compiled programs. One number for all works, or one for each.
     """
     if min(threads, len(works)) < 2:
         found = []
@@ -147,7 +147,8 @@ def side_by_side(
             found.append(work(progress.part(index, len(works))))
             progress.report((index + 1) / len(works), finished(found[-1]))
         return found
-    return _SideBySide(works, threads, alone).results(progress, finished)
+    of_each = [alone] * len(works) if isinstance(alone, int) else alone
+    return _SideBySide(works, threads, of_each).results(progress, finished)
 
 
 class _News(NamedTuple):
@@ -162,7 +163,9 @@ class _News(NamedTuple):
 class _SideBySide(Generic[Found]):
     """Works in threads, which put their news into a queue."""
 
-    def __init__(self, works: Sequence[Callable[[Progress], Found]], threads: int, alone: int):
+    def __init__(
+        self, works: Sequence[Callable[[Progress], Found]], threads: int, alone: Sequence[int]
+    ):
         self._works = works
         self._threads = threads
         self._alone = alone
@@ -185,7 +188,8 @@ class _SideBySide(Generic[Found]):
                     has_place = num_begun - num_ended < self._threads
                     # The last work that began has made its first reports, or has ended.
                     is_prepared = not futures or (
-                        futures[-1].done() or num_reports[num_begun - 1] >= self._alone
+                        futures[-1].done()
+                        or num_reports[num_begun - 1] >= self._alone[num_begun - 1]
                     )
                     if num_begun < len(self._works) and has_place and is_prepared:
                         # Threads do not inherit context variables.

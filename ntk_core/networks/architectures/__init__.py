@@ -22,7 +22,13 @@ from ntk_core.networks.architectures._derived import (
 )
 from ntk_core.networks.architectures._graph import DAGNetwork
 from ntk_core.networks.architectures._layered import Composed, Layered
-from ntk_core.networks.architectures._layers import Dense, Layer, MaskedDense, Scaling
+from ntk_core.networks.architectures._layers import (
+    Dense,
+    Layer,
+    MaskedDense,
+    Scaling,
+    compile_draws,
+)
 from ntk_core.networks.architectures._network import (
     Network,
     NetworkParams,

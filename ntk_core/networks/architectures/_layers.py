@@ -23,7 +23,7 @@ Params = dict[str, Array]
 Number = Array | float
 Shape = tuple[int, ...]
 Parts = tuple[tuple[int | None, float], ...]
-DRAWN_AT_ONCE = (2**12, 2**17)  # 0.1 ms and 3 ms
+DRAWN_AT_ONCE = (2**12, 2**17, 2**20)  # 0.1, 3 and 24 ms
 ASPECT = 8  # above this ratio of features to inputs a dense layer trains in a packed layout
 
 
@@ -293,6 +293,12 @@ def normal(key: Array, shape: Shape, std: Number) -> Array:
     size = math.prod(shape)
     several = next((many for many in DRAWN_AT_ONCE if size <= many), size)
     return _shaped(_normal(key, several), std, shape)
+
+
+def compile_draws() -> None:
+    """Compile the programs that draw normal weights of usual sizes."""
+    for size in DRAWN_AT_ONCE:
+        _normal(jax.random.key(0), size)
 
 
 @partial(jax.jit, static_argnums=1)
