@@ -43,7 +43,7 @@ QUICK: dict[str, Values] = {
         "dataset.num_samples": 6,
     },
     "horizon": {"widths": [4], "regimes": ["large-rate"], "num_seeds": 1},
-    "point-worth": {"widths": [8], "num_seeds": 1, "num_removed": 1, "training.max_steps": 9},
+    "point-worth": {"widths": [8], "num_seeds": 1, "num_removed": 2, "training.max_steps": 9},
     "liu-fig1-left": {
         "widths": [10],
         "num_seeds": 1,
@@ -138,10 +138,10 @@ def cold_presets(settings: Settings) -> Row:
 
 def _cold_run(spec: str) -> Row:
     # Earlier commits, against which the default sweep is measured, have no Explore.
-    from benchmarks.explore import WARM, timed
-    from linearity_lab.experiments import ExploreSpec
+    from benchmarks.explore import timed
+    from linearity_lab.dashboard.jobs.worker import warm_up
 
-    timed(with_settings(ExploreSpec(), WARM))
+    warm_up()
     return timed(parse_spec(spec))
 
 
