@@ -48,7 +48,7 @@ from ntk_core.traced import (
 # The parts of a large batch run side by side, and what one of them stores stays in a cache; more
 # parts would take longer to compile. Both numbers are our choice.
 MIN_PART = 125  # rows
-MOST_PARTS = 8
+MOST_PARTS = 4
 MeanLoss = Callable[[Array, Array], Array]  # (outputs F, targets y), both (n, C) → a scalar
 MatVec = Callable[[Array], Array]
 
