@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from plotly.basedatatypes import BaseFigure
 
 from linearity_lab.charts.axes import GHOST, GUIDE, MEANS, SEEDS, is_marked, spaced
-from linearity_lab.charts.labels import LABEL_SIZE, respaced
+from linearity_lab.charts.labels import LABEL_SIZE, move_to_edge, respaced
 from linearity_lab.charts.style import FONT_SIZE
 from linearity_lab.page_modules import has_page_module, page_module
 from linearity_lab.runs import PointValue, SeededSpec, Spec, Value, experiment_of
@@ -276,7 +276,9 @@ def above(figure: go.Figure, before: go.Figure) -> go.Figure:
             axis |= {"tickvals": shown, "ticktext": [ticks[tick] for tick in shown]}
     # Appended last, so traces keep their numbers; a z-order would make Plotly clip the
     # names beside the axes.
-    return go.Figure([*figure.data, *ghosts], layout)
+    both_drawn = go.Figure([*figure.data, *ghosts], layout)
+    move_to_edge(both_drawn)
+    return both_drawn
 
 
 def _is_curve(trace: go.Scatter) -> bool:

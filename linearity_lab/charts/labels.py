@@ -188,6 +188,18 @@ def respaced(figure: go.Figure, factor: float) -> None:
         trace.text = ["", "", "", words.replace(f"font-size:{POWER_SIZE}px", larger)]
 
 
+def move_to_edge(figure: go.Figure) -> None:
+    """Move the labels at the ends of curves to new ends of the axes, and apart again."""
+    edge = figure.layout.xaxis.range
+    labels = [trace for trace in figure.data if is_marked(trace, LABEL)]
+    if edge is None or not labels:
+        return
+    x = 10 ** edge[1] if figure.layout.xaxis.type == "log" else edge[1]
+    for trace in labels:
+        trace.x = [trace.x[0], x, None, x]
+    respaced(figure, 1.0)
+
+
 def add_end_labels(figure: go.Figure, ends: Sequence[End], *, log_x: bool = True) -> None:
     """Write labels at the ends of curves into the right margin of a figure with one pair of axes.
 

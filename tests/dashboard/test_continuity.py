@@ -1,13 +1,17 @@
 """Figures during a job, which keep the old ones until its end, and figures linked by clicks."""
 
 import json
+import math
+from itertools import pairwise
 from typing import Any
 
 import pytest
 import streamlit as st
 from plotly.io import to_json
 
+from linearity_lab.charts.axes import LABEL, is_marked
 from linearity_lab.charts.chart import above
+from linearity_lab.charts.labels import LABEL_SIZE
 from linearity_lab.dashboard import session
 from linearity_lab.dashboard.gallery import gallery_result
 from linearity_lab.dashboard.shown import drawn_once
@@ -17,6 +21,7 @@ from tests.dashboard.made_results import make_points, make_result
 from tests.dashboard.open_pages import bars, checked, open_page, words
 
 PAGE = "kernel_change"
+OUTSIDE = 50  # pixels above and below the plot, more than there are
 SPEC = KernelChangeSpec(widths=(10, 30, 100), outputs=("linear", "softmax"))
 POINTS = make_points(SPEC.widths)
 
@@ -106,6 +111,19 @@ def test_trained_runs_are_drawn_while_others_train(jobs):
     seeds = [trace for trace in drawn if (trace.get("meta") or {}).get("seeds")]
     assert sum(len(trace["text"]) for trace in seeds) == len(whole.runs) + 1
     assert bars(app)[0].startswith("1 of 3 ")
+
+
+def test_labels_stand_beside_both_figures_without_overlap():
+    new = change_against_width(make_points((30, 100)), (30, 100)).figure
+    old = change_against_width(make_points((10, 1000), exponents={"swish": 9.0}), (10, 1000)).figure
+    both = above(new, old)
+    low, high = both.layout.yaxis.range
+    pixels = (both.layout.height - 2 * OUTSIDE) / (high - low)
+    labels = [trace for trace in both.data if is_marked(trace, LABEL)]
+    assert len(labels) > 1
+    assert {trace.x[-1] for trace in labels} == {10 ** both.layout.xaxis.range[1]}
+    centers = sorted(math.log10(trace.y[-1]) * pixels for trace in labels)
+    assert min(after - before for before, after in pairwise(centers)) > LABEL_SIZE
 
 
 def test_late_address_of_a_click_reverts_nothing(jobs, monkeypatch):
