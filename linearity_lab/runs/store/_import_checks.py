@@ -7,6 +7,7 @@ so the numbers are checked as well.
 import math
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from itertools import pairwise
 
 from pydantic import BaseModel
 
@@ -22,6 +23,8 @@ MAX_RUNTIME_S = 1e10
 # JSON takes about 2.5 times the bytes of an array; other estimates hold within a factor of 1.5.
 SIZE_FACTOR = 4
 SIZE_MARGIN = 1_000_000
+# Curves of a training: one number for each of its ``steps``, wherever a record requires them.
+_CURVES = ("change", "loss")
 # Outcomes of trainings whose numbers are all finite.
 _ENDED_WELL = ("converged", "completed", "monotone", "catapult")
 
@@ -121,6 +124,8 @@ def _check_records(spec: Spec, point: PointValue) -> None:
         if seeded and isinstance(spec, SeededSpec):
             _check_seeds(spec, point, seeded, is_complete=name == "runs")
         for record in seeded:
+            _check_names(spec, point, record)
+            _check_curves(point, record)
             _check_finite(point, record)
 
 
@@ -159,6 +164,35 @@ def _identity(record: Record) -> tuple[object, ...]:
         if name in ("seed", "rate") or (isinstance(value, str) and name != "outcome"):
             names.append((name, value))
     return tuple(names)
+
+
+def _check_names(spec: Spec, point: PointValue, record: BaseModel) -> None:
+    """Refuse a record of an output, method or model that is not among those of the settings."""
+    for name in type(record).model_fields:
+        value = getattr(record, name)
+        allowed = getattr(spec, f"{name}s", None)
+        if isinstance(value, str) and isinstance(allowed, tuple) and value not in allowed:
+            raise UnusableLine(f"{point.key} has a run whose {name} its settings exclude")
+
+
+def _check_curves(point: PointValue, record: BaseModel) -> None:
+    """Refuse curves of another number of records, and their steps if they do not ascend from 0.
+
+    A record without such curves counts something else in its ``steps``.
+    """
+    steps = getattr(record, "steps", ())
+    curves = {}
+    for name, field in type(record).model_fields.items():
+        if name in _CURVES and field.is_required() and isinstance(getattr(record, name), tuple):
+            curves[name] = getattr(record, name)
+    if not curves or not steps:
+        return
+    if steps[0] != 0 or any(after <= before for before, after in pairwise(steps)):
+        raise UnusableLine(f"{point.key} has a run whose steps do not ascend from 0")
+    for name, curve in curves.items():
+        if len(curve) != len(steps):
+            counts = f"{len(steps)} steps and {len(curve)} entries in {name}"
+            raise UnusableLine(f"{point.key} has a run with {counts}")
 
 
 def _check_finite(point: PointValue, record: BaseModel, is_training: bool = False) -> None:

@@ -17,9 +17,8 @@ from linearity_lab.runs.store import Store
 from linearity_lab.runs.store._database import POINTS, RUNS
 from ntk_core.errors import InvalidInput
 from tests.runs.store.made_runs import SPEC, point, result, spec
-from tests.tiers import EXHAUSTIVE
 
-NUM_CHANGES = 500 if EXHAUSTIVE else 200
+NUM_CHANGES = 500
 
 
 @pytest.fixture
