@@ -90,6 +90,9 @@ NETWORK: dict[str, Callable[[Any, Any, Any], Any]] = {
     "ScaledNetwork": lambda net, w, x: ntk_core.networks.ScaledNetwork(net, 2.0),
     "Subtracted": lambda net, w, x: ntk_core.networks.Subtracted(net),
     "gradient_norm_bound": lambda net, w, x: ntk_core.kernels.gradient_norm_bound(net, x[0]),
+    "hessian_norms_by_output": lambda net, w, x: (
+        ntk_core.hessians.hessian_norms_by_output(net, [w], x, ("linear",))["linear"].value
+    ),
     "infinite_width_nngp": lambda net, w, x: ntk_core.kernels.infinite_width_nngp(net, x),
     "infinite_width_ntk": lambda net, w, x: ntk_core.infinite_width_ntk(net, x),
     "nonlinear_output_hessian": lambda net, w, x: (

@@ -57,6 +57,7 @@ from ntk_core.fits import fit_power_law
 from ntk_core.hessians import (
     bottleneck_block_norm,
     hessian_block_norms,
+    hessian_norms_by_output,
     nonlinear_output_hessian,
     path_sup,
     shallow_hessian_blocks,
@@ -251,6 +252,13 @@ SLOW_ARRAYS: dict[str, Argument] = {
     ),
     "shallow_hessian_blocks": Argument(
         lambda each: shallow_hessian_blocks(SHALLOW, SHALLOW_PARAMS, each), X[0], ("x", "net")
+    ),
+    "hessian_norms_by_output": Argument(
+        lambda each: (
+            hessian_norms_by_output(SWISH, [SWISH_PARAMS], each, ("linear",))["linear"].value
+        ),
+        X,
+        ("x", "net"),
     ),
     "nonlinear_output_hessian": Argument(
         lambda each: nonlinear_output_hessian(SWISH, SWISH_PARAMS, each).measured.value,

@@ -61,18 +61,16 @@ def network_address() -> str:
 def new_address(page: str) -> dict[str, str] | None:
     """Return the URL's query after a user changed it (link, reload, back button), else None.
 
-    The back button opens any other query. Otherwise an empty query on an open page means a return
-    through the menu, so the page keeps its state. So does a query that was just replaced, since
-    it arrived late with a click and would undo the last setting.
+    An empty query on an open page means a return through the menu, so the page keeps its
+    state. So does a query that was just replaced, since it arrived late with a click and would
+    undo the last setting. The back button asks for an earlier query on purpose.
     """
     query = st.query_params.to_dict()
     known = st.session_state.get(f"{page}.address")
     if known is None:
         return query
-    if query == known:
-        return None
-    is_kept = not query or query in [each for each, _ in _replaced(page)]
-    return None if is_kept and not _is_from_history() else query
+    is_late = query in [each for each, _ in _replaced(page)] and not _is_from_history()
+    return None if query == known or not query or is_late else query
 
 
 def _is_from_history() -> bool:

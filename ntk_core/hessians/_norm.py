@@ -14,7 +14,7 @@ from jax import Array
 from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Key, PyTree
 
-from ntk_core.errors import InvalidInput
+from ntk_core.errors import InvalidInput, kind_of
 from ntk_core.hessians._compiled import (
     MANY_WEIGHTS,
     compiled_product,
@@ -259,6 +259,7 @@ def hessian_norm(
     return _estimate(each, lead, relative)
 
 
+@with_usual_settings
 def hessian_norms_by_output(
     net: Network,
     params: Sequence[PyTree],
@@ -296,6 +297,13 @@ def hessian_norms_by_output(
 
     Source: Liu, Zhu & Belkin 2020, §2 and §3.
     """
+    is_network = isinstance(net, Network)
+    if not is_network:
+        allowed = "a network; a function has one output function, see hessian_norm"
+        raise InvalidInput("net", kind_of(net), allowed)
+    are_names = isinstance(outputs, Sequence) and not isinstance(outputs, str)
+    if not are_names:
+        raise InvalidInput("outputs", outputs, "a list of names of output functions")
     names = tuple(outputs)
     plain = net.with_output("linear")
     _, seeds, rows, num_outputs, lead = accepted_rows(plain, list(params), x, True)

@@ -207,21 +207,6 @@ def test_fifty_runs_are_cards_to_import_find_and_compare(open_page, tmp_path):
     assert violations(page) == []
 
 
-def test_back_button_undoes_each_setting_at_once(open_page):
-    page = open_page("/results")
-    search = page.get_by_label("Search")
-    for text in ("one", "another"):
-        search.fill(text)
-        page.keyboard.press("Enter")
-        page.wait_for_url(f"**text={text}")
-    page.go_back()
-    expect(search).to_have_value("one")
-    page.go_back()
-    expect(search).to_have_value("")
-    page.go_forward()
-    expect(search).to_have_value("one")
-
-
 def press_tab_until(page: Page, is_there: str, most: int = 200) -> None:
     """Press Tab until the JavaScript condition on ``at``, the focused element, is true."""
     for _ in range(most):

@@ -135,7 +135,7 @@ def test_late_address_of_a_click_reverts_nothing(jobs, monkeypatch):
     shown = [app.number_input(key=f"kernel_change.{name}").value for name in ("num_seeds", "seed")]
     assert shown == [4, 7]
     assert app.query_params["num_seeds"] in ("4", ["4"])
-    monkeypatch.setattr(session, "LATE_S", 0.0)
+    monkeypatch.setattr(session, "_is_from_history", lambda: True)  # the back button
     app.query_params = earlier
     assert checked(app.run()).number_input(key="kernel_change.num_seeds").value == 3
 

@@ -234,7 +234,7 @@ def test_compiled_programs_are_released_at_a_limit():
     assert release_compiled(most=num_maps() - 1)
     assert double(1.0) == 2.0
     assert len(traced) == 2
-    assert release_compiled(most=10**9, most_bytes=-1)
+    assert release_compiled(most=10**9, most_bytes=-math.inf)
     assert double(1.0) == 2.0
     assert len(traced) == 3
 

@@ -86,9 +86,9 @@ def programs():
         ball = _kernel_ascent.trace(net, params, x, kernel, True)
         eigenpairs = _leading.trace(net, params, floats(D), 0, 1, 0.1, 9, jax.random.key(0))
         linearized, image = _compiled("gpu")
-        product, zero, _ = jax.eval_shape(linearized, net, params, floats(D), 0)
+        product, zero, _ = jax.eval_shape(linearized, net, (), params, floats(D), 0)
         hessian, hessian_product = (
-            linearized.trace(net, params, floats(D), 0),
+            linearized.trace(net, (), params, floats(D), 0),
             image.trace(product, params, zero),
         )
     others = {
