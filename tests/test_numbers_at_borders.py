@@ -46,6 +46,7 @@ from ntk_core.early_time import deep_features
 from ntk_core.hessians import (
     SpectralDensity,
     hessian_block_norms,
+    hessian_norms_by_output,
     nonlinear_output_hessian,
     path_sup,
     smallest_eigenvalue_in_ball,
@@ -111,6 +112,9 @@ CALLS: dict[str, Callable[[Any], object]] = {
     ),
     "hessian_block_norms.tolerance": lambda n: hessian_block_norms(
         NET, NET_PARAMS, X[0], tolerance=n
+    ),
+    "hessian_norms_by_output.tolerance": lambda n: hessian_norms_by_output(
+        NET, [NET_PARAMS], X, ("linear",), tolerance=n
     ),
     "nonlinear_output_hessian.tolerance": lambda n: nonlinear_output_hessian(
         NET, NET_PARAMS, X[0], tolerance=n
