@@ -370,11 +370,17 @@ class Descent:
         together = self.options.together
         method = self.options.method
         stops_at = threshold
+        lead: tuple[int, ...] = ()
         if together:
-            stops_at = np.broadcast_to(threshold, self.steps.shape).astype(self.state.loss.dtype)
-        model, fixed = self.model, self.fixed
-        if not method.solves:
-            model, fixed = model.stepping(fixed, (len(self.steps),) if together else ())
+            num_seeds = len(self.steps)
+            lead = (num_seeds,)
+            stops_at = np.broadcast_to(threshold, lead).astype(self.state.loss.dtype)
+        if method.solves:
+            # Steps that solve a system need the matrices of the model itself.
+            model = self.model
+            fixed = self.fixed
+        else:
+            model, fixed = self.model.stepping(self.fixed, lead)
         self.state = advance(
             model,
             method,

@@ -153,7 +153,8 @@ def _moving_whole(program: Program, layers: Sequence[TracedLayer]) -> dict[str, 
     Each moves as a whole, by a tap of its own size.
     """
     whole = {}
-    for at in _unrestricted(program, {layer.name for layer in layers}):
+    restricted_layers = {layer.name for layer in layers}
+    for at in _unrestricted(program, restricted_layers):
         whole[program.names[at]] = at
     return whole
 

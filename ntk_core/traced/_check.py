@@ -218,12 +218,14 @@ def treats_rows_apart(apply: Apply, params: PyTree, x: Rows) -> bool:
     """Whether equations prove that a function of batches of any size treats each row apart."""
     leaves, structure = jax.tree.flatten(params)
 
+    def called(*given: Array) -> Array:
+        *given_leaves, rows = given
+        return apply(jax.tree.unflatten(structure, given_leaves), rows)
+
     def program(count: int) -> ClosedJaxpr:
-        rows = jax.ShapeDtypeStruct((count, *x.shape[1:]), x.dtype)
-        avals = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in leaves]
-        return jax.make_jaxpr(
-            lambda *given: apply(jax.tree.unflatten(structure, given[:-1]), given[-1])
-        )(*avals, rows)
+        shapes = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in leaves]
+        shapes.append(jax.ShapeDtypeStruct((count, *x.shape[1:]), x.dtype))
+        return jax.make_jaxpr(called)(*shapes)
 
     proof = Proof(len(x))
     batch = program(len(x))

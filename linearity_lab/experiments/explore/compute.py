@@ -4,7 +4,7 @@ Kernel change, Hessian norm, logits and losses.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import NamedTuple
@@ -58,43 +58,14 @@ def compute(spec: ExploreSpec, data: Dataset, key: str, progress: Progress) -> E
     # Not compiled as a whole: the drawing programs serve all widths.
     params = [net.init(initial_key(seed, width), data.input_shape) for seed in spec.seeds]
     plan = _Plan(spec, data, net, params, followed_points(data, spec.num_followed))
-    num_params = net.num_params(data.input_shape, only_trained=True)
-    found: list[_Found] = []
-
-    def point() -> ExplorePoint:
-        norms: dict[tuple[str, int], Mapping[str, object]] = {}  # by output and seed
-        kernels: list[DrawnKernel] = []
-        for one in found:
-            norms.update(one.norms)
-            kernels.extend(one.kernels)
-        runs = []
-        for one in found:
-            for run in one.runs:
-                of_run = norms.get((run.output, run.seed), {})
-                runs.append(run.model_copy(update=of_run))
-        return ExplorePoint(
-            width=width,
-            num_params=num_params,
-            runs=tuple(sorted(runs, key=lambda run: (spec.outputs.index(run.output), run.seed))),
-            followed=tuple(plan.followed),
-            targets=_digits(data.y[plan.followed], 4),
-            kernels=tuple(sorted(kernels, key=lambda each: spec.outputs.index(each.output))),
-        )
-
     num_threads = trainings_at_once(spec, key)
-    works: list[partial[_Found]] = []
-    if num_threads > 1:
-        works.append(partial(_compiled_steps, plan))
-    for index in range(spec.num_seeds):
-        works += [partial(_trained, plan, group, index) for group in spec.groups]
-        if index == 0 and spec.num_inputs:  # one program for all seeds
-            works.append(partial(_hessian_norms, plan))
+    works, alone = _works(plan, num_threads)
+    found: list[_Found] = []
+    num_shown = 0
 
     def finished(one: _Found) -> str:
         found.append(one)
         return f"width {width:,}: {len(found)} of {len(works)} parts"
-
-    num_shown = 0
 
     def report(fraction: float, message: str) -> None:
         """Pass a report on, and show the point if a part has ended since."""
@@ -102,14 +73,12 @@ def compute(spec: ExploreSpec, data: Dataset, key: str, progress: Progress) -> E
         progress.report(fraction, message)
         if num_shown < len(found) < len(works) and any(one.runs for one in found):
             num_shown = len(found)
-            progress.show(point())
+            progress.show(_point_of(plan, width, found))
 
     network = Counted.of(spec, spec.architecture, width, num_copies(spec.architecture))
-    # The first training begins at once, while its steps are compiled beside it.
-    alone = [0 if each.func is _compiled_steps else PREPARED for each in works]
     with short_runs(levels_of(spec.training, network)):
         side_by_side(works, Progress(report), num_threads, finished, alone)
-    return point()
+    return _point_of(plan, width, found)
 
 
 class _Plan(NamedTuple):
@@ -142,6 +111,46 @@ class _Found(NamedTuple):
     runs: Sequence[ExploreRun] = ()
     kernels: Sequence[DrawnKernel] = ()
     norms: Mapping[tuple[str, int], Mapping[str, object]] = {}
+
+
+def _works(plan: _Plan, num_threads: int) -> tuple[list[Callable[[Progress], _Found]], list[int]]:
+    """Return the parts of a point in order, and the reports of each before the next begins."""
+    works: list[Callable[[Progress], _Found]] = []
+    alone = []
+    if num_threads > 1:
+        # The first training begins at once, while its steps are compiled beside it.
+        works.append(partial(_compiled_steps, plan))
+        alone.append(0)
+    for index in range(plan.spec.num_seeds):
+        for group in plan.spec.groups:
+            works.append(partial(_trained, plan, group, index))
+        if index == 0 and plan.spec.num_inputs:  # one program for all seeds
+            works.append(partial(_hessian_norms, plan))
+    alone += [PREPARED] * (len(works) - len(alone))
+    return works, alone
+
+
+def _point_of(plan: _Plan, width: int, found: Sequence[_Found]) -> ExplorePoint:
+    """Join the parts that have ended; runs and kernels are in the order of the outputs."""
+    outputs = plan.spec.outputs
+    norms: dict[tuple[str, int], Mapping[str, object]] = {}  # by output and seed
+    kernels: list[DrawnKernel] = []
+    for one in found:
+        norms.update(one.norms)
+        kernels.extend(one.kernels)
+    runs = []
+    for one in found:
+        for run in one.runs:
+            of_run = norms.get((run.output, run.seed), {})
+            runs.append(run.model_copy(update=of_run))
+    return ExplorePoint(
+        width=width,
+        num_params=plan.net.num_params(plan.data.input_shape, only_trained=True),
+        runs=tuple(sorted(runs, key=lambda run: (outputs.index(run.output), run.seed))),
+        followed=tuple(plan.followed),
+        targets=_digits(plan.data.y[plan.followed], 4),
+        kernels=tuple(sorted(kernels, key=lambda each: outputs.index(each.output))),
+    )
 
 
 def trainings_at_once(spec: ExploreSpec, key: str) -> int:
