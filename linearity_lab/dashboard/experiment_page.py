@@ -252,17 +252,17 @@ def _claim(form: SpecForm[AnySpec], shown: Spec) -> None:
     """Show the claim of the paper, marked if its settings or data differ from the figure."""
     preset = form.preset
     changed = differences(shown, preset.spec).keys() - {"num_seeds", "seed", "draws"}
-    other = "with other settings: " if changed else ""
+    other = ", with other settings" if changed else ""
     if getattr(getattr(shown, "dataset", None), "name", "") == "upload":
         threshold = getattr(getattr(shown, "training", None), "loss_threshold", None)
         st.markdown(
             "The figure is about your data."
             + (f" Training stops at a loss of {threshold:g}." if threshold else "")
         )
-        other = "on other data: "
+        other = ", on other data"
     label = OWN if preset.is_own else PAPER
     st.markdown(
-        f"{titled(label, other + typeset(preset.statement))} *{preset.source}.*",
+        f"{titled(label + other, typeset(preset.statement))} *{preset.source}.*",
         help=preset.our_choice,
     )
 
