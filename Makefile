@@ -6,16 +6,17 @@ BIN := $(VENV)/bin
 APP := $(VENV)/.app-installed
 DEV := $(VENV)/.dev-installed
 
-.PHONY: help app test slow programs exhaustive check check-tests static format gallery pairs claims stubs bench wheel lowest newest torch locked locks audit licenses sbom docs \
+.PHONY: help app test slow long programs exhaustive check check-tests static format gallery pairs claims stubs bench wheel lowest newest torch locked locks audit licenses sbom docs \
   notebooks release-check clean
 
 help:
 	@echo "make app      start the dashboard on http://localhost:$(PORT)  (PORT=8502 make app: elsewhere)"
 	@echo "make test     run the fast tests in a few minutes (one needs Chromium; BROWSER_PATH=... chooses it)"
 	@echo "make slow     run the other tests: browsers, clusters, Postgres, kills, whole grids"
+	@echo "make long     run those of them that make check leaves out: more than five seconds each"
 	@echo "make programs run all 1,000 random programs and 500 random graphs; make slow runs a sample"
 	@echo "make exhaustive  run all cases of sampled grids, random programs included: before a release"
-	@echo "make check    what a change must pass: format, lint, types, import contracts, spelling, Dockerfile, all tests"
+	@echo "make check    what a change must pass: format, lint, types, import contracts, spelling, Dockerfile, tests of up to five seconds"
 	@echo "make static   the same without the tests"
 	@echo "make format   format the code"
 	@echo "make gallery  compute the precomputed figures, then make stubs claims"
@@ -37,14 +38,15 @@ app: $(APP)
 	$(BIN)/python -m streamlit run app.py --server.port=$(PORT)
 
 # Caching the bytecode of tests halves their import time in every process.
-test slow programs exhaustive check-tests: export PYTHONDONTWRITEBYTECODE :=
+test slow long programs exhaustive check-tests: export PYTHONDONTWRITEBYTECODE :=
 # Without it every process that a test starts compiles JAX again.
 lowest newest torch locked docs: export UV_COMPILE_BYTECODE := 1
 
 test: TIER := not slow and not gpu
 slow: TIER := slow and not gpu
-check-tests: TIER := not gpu
-test slow check-tests: $(DEV)
+long: TIER := long and not gpu
+check-tests: TIER := not long and not gpu
+test slow long check-tests: $(DEV)
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "$(TIER)" $(PYTEST_ARGS)
 
 programs: $(DEV)

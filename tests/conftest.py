@@ -57,8 +57,7 @@ CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrom
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Sample grids, mark cases after the first ones as slow where a test asks for it,
-    then order the files.
+    """Sample grids, give each test its tier, then order the files.
 
     Run files with slow tests first, so that all processes end together, and spread
     browser tests between them.
@@ -67,7 +66,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     if not EXHAUSTIVE:
         _sample(config, items)
-    _leave_later_cases_to_the_slow_tier(items)
+    _mark_later_cases(items, "first_cases", left_to="slow")
+    _mark_later_cases(items, "long_after", left_to="long")
+    for item in items:
+        if item.get_closest_marker("long"):
+            item.add_marker(pytest.mark.slow)
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     in_browser = {item.path for item in items if item.get_closest_marker("browser")}
     # Keeps their order.
@@ -101,20 +104,23 @@ def _sample(config: pytest.Config, items: list[pytest.Item]) -> None:
         items[:] = [item for item in items if item not in left_out]
 
 
-def _leave_later_cases_to_the_slow_tier(items: list[pytest.Item]) -> None:
-    """``@pytest.mark.first_cases(n)``: the fast tier takes the first n cases of each test.
+def _mark_later_cases(items: list[pytest.Item], asked_by: str, left_to: str) -> None:
+    """Mark the cases of a test after its first ones.
 
-    Cases that are slow by themselves do not count.
+    ``@pytest.mark.first_cases(n)``: the fast tier takes the first n cases of each test,
+    ``@pytest.mark.long_after(n)``: ``make check`` takes the first n.
+
+    Cases that are marked by themselves do not count.
     """
     num_cases: collections.Counter[str] = collections.Counter()
     for item in items:
-        mark = item.get_closest_marker("first_cases")
-        if mark is None or item.get_closest_marker("slow"):
+        mark = item.get_closest_marker(asked_by)
+        if mark is None or item.get_closest_marker(left_to):
             continue
         test = item.nodeid.partition("[")[0]
         num_cases[test] += 1
         if num_cases[test] > mark.args[0]:
-            item.add_marker(pytest.mark.slow)
+            item.add_marker(getattr(pytest.mark, left_to))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

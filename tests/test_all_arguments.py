@@ -382,6 +382,7 @@ def test_other_arguments_of_every_kind(name: str) -> None:
     assert not answers(argument.call, wrong_kinds(argument.right), argument.fields)
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.slow  # each compiles several programs
 @pytest.mark.sampled(14)  # all arguments pass one check
 @pytest.mark.parametrize("name", SLOW)
@@ -391,7 +392,7 @@ def test_other_arguments_of_every_kind_slow(name: str) -> None:
     assert not answers(argument.call, wrong_kinds(argument.right), argument.fields)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.sampled(2)  # matrices of losses have one entrance, infinite width has another
 @pytest.mark.parametrize("name", CURVATURE)
 def test_models_of_every_kind(name: str) -> None:
@@ -430,6 +431,7 @@ def called_rightly(name: str) -> list[np.ndarray]:
 
 
 # All functions have one wrapper, which the test of the usual settings above asks for.
+@pytest.mark.long_after(2)
 @pytest.mark.sampled(24)
 @pytest.mark.parametrize("name", TABLES)
 def test_guards_of_transfers_do_not_change_numbers(name: str) -> None:
@@ -451,6 +453,7 @@ SETTINGS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
 }
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.slow  # compiles most functions twice
 @pytest.mark.sampled(24)
 @pytest.mark.parametrize("setting", SETTINGS)

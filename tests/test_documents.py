@@ -93,6 +93,7 @@ def test_long_examples_exist():
     assert WITH_EXAMPLES >= LONG
 
 
+@pytest.mark.long_after(93)
 @pytest.mark.usefixtures("quick_compilation")
 @pytest.mark.parametrize("path", EXAMPLES, ids=named)
 def test_examples_in_docstrings_give_what_they_show(path: Path) -> None:
@@ -116,7 +117,7 @@ for name in {names}:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_code_of_other_documents_runs(tmp_path: Path) -> None:
     """Each is a separate program in one process; the cluster's starts others that read it."""
     assert len(TOGETHER) >= 8

@@ -136,6 +136,7 @@ def test_relative_home_is_refused(monkeypatch):
         data_directory()
 
 
+@pytest.mark.slow
 def test_memory_is_asked_for_while_jax_is_being_imported():
     """As in a server with two simultaneous first pages."""
     code = """

@@ -108,6 +108,7 @@ def run_in(folder: Path, path: tuple[Path, ...], *arguments: str) -> None:
     assert done.returncode == 0, done.stderr[-3000:] + done.stdout[-2000:]
 
 
+@pytest.mark.long
 def test_a_folder_a_line_and_a_script_add_an_experiment(tmp_path):
     """In a copy of the product."""
     for name in ("ntk_core", "linearity_lab", "pages", "gallery", ".streamlit"):
@@ -130,6 +131,7 @@ def test_a_folder_a_line_and_a_script_add_an_experiment(tmp_path):
     run_in(tmp_path, (tmp_path,), COMMANDS + PAGE)
 
 
+@pytest.mark.long
 def test_an_installed_distribution_adds_an_experiment(tmp_path):
     """Built as a wheel and installed without a network beside the lab.
 

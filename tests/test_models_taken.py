@@ -151,6 +151,7 @@ def test_no_public_function_that_takes_a_model_is_forgotten():
     assert found - {"freeze"} == EVERY.keys() | NETWORK.keys()  # it measures nothing
 
 
+@pytest.mark.long_after(2)
 @pytest.mark.parametrize(
     "name", ["empirical_ntk", "kernel_change_between", "train", "sweep_widths", "hessian_norm"]
 )

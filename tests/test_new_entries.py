@@ -52,6 +52,7 @@ assert network_style("resnet", "gudermann").title == "ResNet, Gudermannian outpu
 """
 
 
+@pytest.mark.long
 def test_one_entry_and_one_function_add_an_output_with_live(copy: Path) -> None:
     entry = """
     Function(
@@ -122,6 +123,7 @@ for data in ("sine", "gaussian-mixture"):
 """
 
 
+@pytest.mark.long
 def test_one_entry_adds_a_loss(copy: Path) -> None:
     entry = """
     LossTerm(
@@ -210,6 +212,7 @@ assert linearity_lab.compute(with_settings(LearningRateSpec(), tiny)).points[0].
 """
 
 
+@pytest.mark.long
 def test_one_entry_adds_an_optimizer(copy: Path) -> None:
     entry = """
     Method(
@@ -265,6 +268,7 @@ assert result.spec.dataset.name == "crescents"
 """
 
 
+@pytest.mark.long
 def test_one_class_and_one_entry_add_a_data_set(copy: Path) -> None:
     edit(copy, LAWS, "class Curve(DatasetInfo):", MOONS_LAW)
     edit(copy, DATASETS, "[datasets.sine]", MOONS_ENTRY)

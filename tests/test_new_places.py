@@ -45,6 +45,7 @@ def product(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 def test_one_field_and_its_name_add_a_setting_with_its_control(product: Path) -> None:
     field = '''    friction: float = Field(default=0.25, ge=0, le=1, title="Friction μ")
     """Slows every step down."""
@@ -80,6 +81,7 @@ assert page.query_params["friction"] in ("0.5", ["0.5"]) and not page.exception
     run(product, f"DIGEST = {spec_digest(LazySpec())!r}\n" + OPENED + program)
 
 
+@pytest.mark.long
 def test_one_figure_adds_a_tab_on_the_page(product: Path) -> None:
     draw = """
 def _copied(shown: Runs, richness: float, measure: str, output: str, start: str) -> Chart:
@@ -106,6 +108,7 @@ assert any("Each line is one start." in text for text in words), words
     run(product, OPENED + program)
 
 
+@pytest.mark.long
 def test_one_entry_adds_a_glossary_term(product: Path) -> None:
     glossary = product / "linearity_lab/words/glossary.md"
     entry = (
@@ -141,6 +144,7 @@ assert profile().max_memory_bytes == 3 * 2**30
     run(product, program)
 
 
+@pytest.mark.long
 def test_a_folder_and_a_script_add_a_page(product: Path) -> None:
     folder = product / "linearity_lab/dashboard/pages/greeting"
     folder.mkdir()
@@ -180,6 +184,7 @@ assert comparison_of(result.spec).measures["gain"] == "‖w − w₀‖ · ΔK"
     run(product, program)
 
 
+@pytest.mark.long
 def test_one_preset_opens_on_its_page(product: Path) -> None:
     preset = """
 [one-narrow-network]
@@ -224,6 +229,7 @@ assert not changed, changed
     run(product, program)
 
 
+@pytest.mark.long
 def test_one_dialect_adds_a_database_for_the_store(tmp_path: Path) -> None:
     """The database is SQLite behind another dialect, which an installed package brings."""
     copy_product(tmp_path)

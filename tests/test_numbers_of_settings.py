@@ -65,6 +65,7 @@ def test_settings_are_numbers(experiment: str) -> None:
     assert accepted == []
 
 
+@pytest.mark.long_after(2)
 @pytest.mark.first_cases(1)  # all settings pass one grammar
 @pytest.mark.parametrize("experiment", KINDS)
 def test_texts_of_settings_are_numbers(experiment: str) -> None:

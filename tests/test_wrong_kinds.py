@@ -450,6 +450,7 @@ def rows_of(name: str) -> np.ndarray:
     return X[0] if name in OF_ONE_INPUT else X
 
 
+@pytest.mark.long_after(2)
 @pytest.mark.parametrize("name", ARRAYS)
 def test_arrays_of_every_kind(name: str) -> None:
     argument = ARRAYS[name]
@@ -457,6 +458,7 @@ def test_arrays_of_every_kind(name: str) -> None:
     assert not answers(argument.call, wrong_kinds(argument.right), argument.fields)
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.sampled(7)  # all arguments pass one check
 @pytest.mark.slow  # each compiles several programs
 @pytest.mark.parametrize("name", SLOW_ARRAYS)
@@ -466,6 +468,7 @@ def test_arrays_of_every_kind_slow(name: str) -> None:
     assert not answers(argument.call, wrong_kinds(argument.right), argument.fields)
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.sampled(6)  # all functions have one entrance
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
@@ -476,6 +479,7 @@ def test_inputs_of_every_kind(name: str) -> None:
     assert not answers(call, WRONG_ARRAYS, ("x", "x1", "net"))
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.sampled(6)  # all functions have one entrance
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
@@ -487,6 +491,7 @@ def test_parameters_of_every_kind(name: str) -> None:
     assert not answers(call, WRONG_PARAMS, ("params", "params1", "path", "x", "x1"))
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.sampled(6)  # all functions have one entrance
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
@@ -499,6 +504,7 @@ def test_functions_of_every_kind(name: str) -> None:
     assert not answers(call, WRONG_FUNCTIONS, fields)
 
 
+@pytest.mark.long_after(2)
 @pytest.mark.parametrize("name", ["empirical_ntk", "linearize", "hessian_norm", "train"])
 @pytest.mark.parametrize(
     ("setting", "value"),
@@ -544,6 +550,7 @@ BESIDE: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.long_after(2)
 @pytest.mark.parametrize("name", ["hessian_norm", "train", "layer_quantities", "extremes"])
 @pytest.mark.parametrize("beside", BESIDE)
 def test_leaves_that_do_not_move_do_not_count(name: str, beside: str) -> None:

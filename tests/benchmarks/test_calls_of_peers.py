@@ -134,7 +134,7 @@ def expected(section: str, ours: dict[str, Any]) -> list[float]:
     raise AssertionError(section)
 
 
-@pytest.mark.slow  # starts the peers
+@pytest.mark.long  # starts the peers
 @pytest.mark.parametrize(
     ("section", "peer", "start"),
     [

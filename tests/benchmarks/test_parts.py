@@ -31,6 +31,7 @@ def measured(name: str) -> dict[str, Any]:
     return pkgutil.resolve_name(f"benchmarks.{ALL[name].measure}")(Settings(quick=True))
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PARTS)
 def test_part_runs_and_its_numbers_can_be_shown(quick_compilation, name):

@@ -121,6 +121,7 @@ def violations(page: Page, *rules: str, **options: object) -> list[str]:
     return found
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.parametrize(
     ("entry", "screen"),
     [
@@ -174,6 +175,7 @@ def written(name: str) -> list[str]:
     return next([controls, curves] for _, page, controls, curves, *_ in cells if page == name)
 
 
+@pytest.mark.long
 def test_fifty_runs_are_cards_to_import_find_and_compare(open_page, tmp_path):
     store, file = Store(tmp_path / "made.sqlite"), tmp_path / "runs.jsonl"
     for seed in range(50):
@@ -218,6 +220,7 @@ def press_tab_until(page: Page, is_there: str, most: int = 200) -> None:
     pytest.fail(f"the keyboard does not get to {is_there}")
 
 
+@pytest.mark.long
 def test_one_page_is_used_by_the_keyboard_alone(open_page):
     page = open_page(
         "/kernel_change?num_seeds=1&training.max_steps=5000&training.loss_threshold=1e-9"

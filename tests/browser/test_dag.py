@@ -67,6 +67,7 @@ def edges(page: Page) -> list[tuple[str, str]]:
     return [(each["source"], each["target"]) for each in canvas(page).evaluate(DATA)["edges"]]
 
 
+@pytest.mark.long
 def test_from_an_empty_canvas_to_a_verdict_and_a_run(open_page):
     page = open_page(f"/dag?{SMALL}")
     graph, figure = canvas(page), page.locator(".js-plotly-plot").first
@@ -111,6 +112,7 @@ def test_from_an_empty_canvas_to_a_verdict_and_a_run(open_page):
     assert violations(page) == []
 
 
+@pytest.mark.long
 def test_graphs_of_gallery_and_files_are_drawn_and_undone(open_page, tmp_path):
     page = open_page(f"/dag?{SMALL}")
     graph, gallery = canvas(page), page.get_by_role("combobox", name="Gallery of graphs")
@@ -182,6 +184,7 @@ def settled(page: Page) -> None:
 FOCUS = "(at.shadowRoot?.activeElement ?? at)"
 
 
+@pytest.mark.long
 def test_a_finger_draws_moves_and_zooms_on_a_phone(browser, dashboard_url):
     page = phone(browser, f"{dashboard_url}/dag?{SMALL}", "dark")
     graph, fingers = canvas(page), Fingers(page)
@@ -211,6 +214,7 @@ def test_a_finger_draws_moves_and_zooms_on_a_phone(browser, dashboard_url):
     page.context.close()
 
 
+@pytest.mark.long
 def test_keyboard_alone_draws_a_graph_and_runs_it(open_page):
     page = open_page(f"/dag?{SMALL}")
     graph = canvas(page)

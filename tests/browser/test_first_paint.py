@@ -22,6 +22,7 @@ def test_the_name_shows_before_scripts_arrive(open_page):
     assert first.evaluate("element => getComputedStyle(element).backgroundColor") != ground
 
 
+@pytest.mark.long
 def test_first_paint_requests_no_missing_file_or_other_host(open_page, dashboard_url):
     page = open_page("/_stcore/health", ready=False)
     asked: list[str] = []
@@ -74,6 +75,7 @@ def take_over(page, script) -> None:
     page.wait_for_selector(".early", state="detached")
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.parametrize("url", ["/", "/live?width=16&embed=true"])
 def test_a_page_trains_before_streamlit_loads_and_stays_in_place(early, url):
     page, script, panel = early(url, 390, 844)
@@ -134,6 +136,7 @@ def test_early_live_follows_the_server_on_a_wrong_url(early):
     )
 
 
+@pytest.mark.long
 def test_only_the_opened_page_starts_early(early):
     page, script, _ = early("/live")
     take_over(page, script)

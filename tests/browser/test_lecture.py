@@ -40,6 +40,7 @@ def box_of(element: Locator) -> FloatRect:
     return box
 
 
+@pytest.mark.long
 def test_keys_and_clicker_lead_through_the_lecture_and_its_notes(open_page):
     page = open_page("/lecture")
     shows(page, 0)
@@ -78,6 +79,7 @@ def test_keys_and_clicker_lead_through_the_lecture_and_its_notes(open_page):
     expect(notes.get_by_role("heading", name=STEPS[3].title)).to_be_visible()
 
 
+@pytest.mark.long
 def test_presented_step_fits_on_one_screen(open_page):
     page = open_page("/lecture?step=nonlinear-output&present=1")
     page.wait_for_selector(".js-plotly-plot .main-svg")
@@ -119,6 +121,7 @@ OUT_OF_PLACE = """() => {
 }"""
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.parametrize(("width", "height"), [(1280, 720), (1920, 1080)])
 @pytest.mark.parametrize(
     "name", ["two-norms", "optimization-without-linearity", "deep-networks", "open-questions"]
@@ -137,6 +140,7 @@ def test_presented_steps_fit_and_letters_grow(open_page, name, width, height):
     wait_until(page, f"({OUT_OF_PLACE})() === ''")
 
 
+@pytest.mark.long
 def test_earlier_urls_redirect_and_a_step_leads_to_its_figure(open_page, dashboard_url):
     page = open_page("/kernel_drift?widths=30,100")
     expect(page).to_have_url(re.compile(r"/kernel_change\?.*widths="))
@@ -153,6 +157,7 @@ def test_earlier_urls_redirect_and_a_step_leads_to_its_figure(open_page, dashboa
     expect(page.locator(".js-plotly-plot").first).to_be_in_viewport()
 
 
+@pytest.mark.long
 def test_three_browsers_in_one_poll(browser, dashboard_url, open_page):
     teacher = open_page(f"/lecture?step={POLLED.name}")
     button(teacher, "Poll").click()
@@ -218,6 +223,7 @@ def drawn_slope(page: Page) -> float:
     return float(words.partition("^")[2].replace("−", "-"))
 
 
+@pytest.mark.long
 def test_a_line_is_drawn_by_finger_and_by_keys(browser, dashboard_url):
     page = phone(browser, f"{dashboard_url}/lecture?step=attention")
     sheet = page.locator(".sketch-sheet")

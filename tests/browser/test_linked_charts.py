@@ -101,6 +101,7 @@ def zoom_into(page, number: int) -> str:
     return page.evaluate(ranges(plot))
 
 
+@pytest.mark.long
 def test_clicks_show_runs_and_zoom_stays_until_a_double_click(open_page):
     page = open_page("/kernel_change")
     wait_until(page, f"{LINE} === '10000'")
@@ -134,6 +135,7 @@ def test_clicks_show_runs_and_zoom_stays_until_a_double_click(open_page):
     wait_until(page, f"{ranges(SWEPT)} === '{home}'")
 
 
+@pytest.mark.long
 def test_play_shows_recorded_steps_and_moves_the_cursor(open_page):
     page = open_page("/dynamics?preset=curves-in-one-dimension")
     wait_until(page, f"{MOVING} !== undefined")
@@ -147,6 +149,7 @@ def test_play_shows_recorded_steps_and_moves_the_cursor(open_page):
     wait_until(page, f"{SHOWN_STEP} === {last} && {CURVE} === '{at_end}'")
 
 
+@pytest.mark.long
 def test_points_arrive_over_old_curves_and_runs_stop(open_page):
     """Stop in the tray of a phone, beside its menu,
     ends a local run in every tab that follows it.
@@ -196,6 +199,7 @@ def test_points_arrive_over_old_curves_and_runs_stop(open_page):
     expect(page.get_by_text("Stopped: 3 of 4 widths")).to_be_visible()
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.parametrize(
     ("url", "width", "height"),
     [

@@ -65,6 +65,7 @@ def test_link_trains_and_catapults_without_console_messages(open_page):
     assert others == []
 
 
+@pytest.mark.long
 def test_parts_explain_themselves_and_points_are_edited_by_mouse(open_page):
     page = open_page("/live?width=8")
     component = live(page)
@@ -123,6 +124,7 @@ def add_a_point(page: Page, component: Locator) -> FloatRect:
         assert time.monotonic() < deadline, "no tap added a point"
 
 
+@pytest.mark.long
 def test_points_are_dragged_added_and_removed_by_a_finger(browser, dashboard_url):
     page = phone(browser, f"{dashboard_url}/live?width=8")
     component, finger = live(page), Fingers(page)
@@ -250,6 +252,7 @@ def test_live_draws_after_leaving_and_returning(open_page):
     assert live(page).evaluate("each => each.live.visible")
 
 
+@pytest.mark.long
 def test_tour_and_slider_set_the_network_and_the_url(open_page):
     page = open_page("/live")
     component = live(page)
@@ -339,6 +342,7 @@ def test_a_network_recovers_only_below_two(browser):
     page.close()
 
 
+@pytest.mark.long
 def test_home_draws_both_lines_and_agrees_with_training(open_page):
     page = open_page("/")
     home = page.locator(".live[data-form=home]")

@@ -241,6 +241,7 @@ LARGE = """async ([exact, sizes, a, above, strengths]) => {
 }"""
 
 
+@pytest.mark.long
 def test_large_matrix_products_equal_numpy(model):
     """Sizes that are not multiples of the block size, and odd numbers of inputs,
     in both precisions.
@@ -275,6 +276,7 @@ def test_large_matrix_products_equal_numpy(model):
             assert away(one, expected) < {"double": 1e-13, "single": 1e-6}[precision]
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.parametrize(("width", "layers", "activation", "output"), SETTINGS)
 def test_training_in_the_browser_is_training_by_the_core(
     model, x64, width, layers, activation, output

@@ -49,7 +49,7 @@ def test_from_overview_to_a_figure_of_the_gallery(open_page):
     page.wait_for_selector(".js-plotly-plot .main-svg")  # from the gallery, before any run
 
 
-@pytest.mark.slow  # starts workers
+@pytest.mark.long  # starts workers
 def test_own_run_draws_its_figure_and_is_exported(open_page):
     page = open_page(
         "/kernel_change?" + "&".join(f"{name}={value}" for name, value in SMALL.items())
@@ -65,7 +65,7 @@ def test_own_run_draws_its_figure_and_is_exported(open_page):
     assert [point["width"] for point in result["points"]] == [2, 4]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_one_press_runs_uploaded_data(open_page, tmp_path):
     path = tmp_path / "flowers.csv"
     path.write_bytes(flowers())
@@ -80,7 +80,7 @@ def test_one_press_runs_uploaded_data(open_page, tmp_path):
     expect(page.get_by_text("Stopped:").first).to_be_visible()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_curves_grow_within_a_point_also_where_embedded(open_page):
     page = open_page(f"/early_time?{SLOW}")
     press_run(page)
@@ -106,7 +106,7 @@ def saved(page: Page, kind: str, number: int = 0) -> tuple[str, bytes]:
     return download.value.suggested_filename, Path(download.value.path()).read_bytes()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_first_click_saves_a_picture_in_the_browser_alone(open_page, dashboard_url):
     page = open_page("/_stcore/health", ready=False)
     for path, kind in (("/kernel_change", "PNG"), ("/dag", "SVG")):

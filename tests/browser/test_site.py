@@ -61,6 +61,7 @@ def site(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_site_links_are_internal(site):
     files = {path.relative_to(site).as_posix(): path.read_text() for path in site.rglob("*.*")}
     ids = {
@@ -122,6 +123,7 @@ def opened(page: Page, site: Path, name: str) -> Page:
     return page
 
 
+@pytest.mark.long
 def test_site_pages_are_accessible_and_fit_their_window(pages, site):
     for page, names in zip(
         pages, (PAGES, ("index.html", "truth.html", "glossary.html", PAGES[-1])), strict=True
@@ -138,6 +140,7 @@ def test_site_pages_are_accessible_and_fit_their_window(pages, site):
             assert violations(page, preload=False) == [], name
 
 
+@pytest.mark.long
 def test_the_lecture_scrolls_asks_and_answers_and_live_trains(pages, site):
     page = opened(pages[0], site, "index.html")
     page.wait_for_function(TRAINS)

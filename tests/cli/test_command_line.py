@@ -89,6 +89,7 @@ def test_presets_are_listed_with_claim_source_and_spec(capsys):
         )
 
 
+@pytest.mark.slow
 def test_json_prints_one_event_a_line_and_out_holds_the_result(finished):
     out, done = finished
     assert done.returncode == 0, done.stderr
@@ -249,6 +250,7 @@ def test_a_command_that_does_not_exist_is_one_sentence(capsys, arguments, words)
     assert words in line
 
 
+@pytest.mark.slow
 def test_version_and_help_name_the_program_without_starting_jax():
     code = (
         "import sys; from linearity_lab.cli import main; sys.argv[0] = '/bin/linearity-lab'; "

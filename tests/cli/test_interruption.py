@@ -66,6 +66,7 @@ def test_the_second_signal_ends_it_at_once():
     )
 
 
+@pytest.mark.long
 def test_signals_keep_points_and_explain_how_to_resume(tmp_path):
     """The signal arrives during compilation of the second point, right after its start event."""
     spec, location, out = tmp_path / "spec.json", str(tmp_path / "lab.sqlite"), tmp_path / "out"

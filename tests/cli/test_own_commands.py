@@ -70,6 +70,7 @@ def test_uploaded_file_works_with_the_printed_command(tmp_path, capsys):
 SMALL_SWEEP = ["widths=10,20", "num_seeds=1", "training.max_steps=5", "training.num_records=3"]
 
 
+@pytest.mark.slow
 @pytest.mark.first_cases(1)  # trains
 @pytest.mark.parametrize(
     ("data", "options"),
@@ -264,7 +265,7 @@ OPTIONS = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_model_file_is_swept_stored_and_never_restarted(model, capsys, tmp_path):
     loaded = tmp_path / "loaded"
     model.write_text(f"from pathlib import Path\nPath({str(loaded)!r}).touch()\n{MODEL}")

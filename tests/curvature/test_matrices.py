@@ -84,6 +84,7 @@ def _dense(net, params, x, y, kind):
     return hessian, newton, expected, empirical
 
 
+@pytest.mark.long_after(2)
 @pytest.mark.sampled(5)  # a grid of networks and losses
 @pytest.mark.parametrize(("name", "output", "kind", "num_outputs"), CASES)
 def test_products_and_spectra_are_those_of_dense_matrices(name, output, kind, num_outputs, x64):
@@ -108,6 +109,7 @@ def test_products_and_spectra_are_those_of_dense_matrices(name, output, kind, nu
             assert norm.value == pytest.approx(np.abs(exact).max(), rel=1e-7)
 
 
+@pytest.mark.slow
 def test_eigenpairs_density_and_trace_are_those_of_the_matrix(x64):
     problem = _problem("dense", "softmax", "cross-entropy", 3)
     net, params, x, y = problem
@@ -167,6 +169,7 @@ def squared_hinge(outputs, y):
     return jnp.mean(jnp.sum(jnp.maximum(0.0, 1 - y * outputs) ** 2, 1))
 
 
+@pytest.mark.slow
 def test_own_functions_and_own_losses(x64):
     moving = {name: jnp.asarray(PARAMS[name]) for name in ("v", "w")}
     flat, back = ravel_pytree(moving)

@@ -75,7 +75,7 @@ def chart_of(page: str, chart: Chart) -> SimpleNamespace:
     return SimpleNamespace(spec=chart.figure.to_json(), id=f"{page}.{chart.name}")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_figure_has_words_and_no_words_are_unused(figures):
     shown = {chart.id for charts in figures.values() for chart in charts}
     assert shown <= set(WRITTEN)

@@ -35,6 +35,7 @@ def ghosts(app) -> list[int]:
     ]
 
 
+@pytest.mark.slow
 def test_old_figure_stays_below_the_new_points(jobs):
     app = open_page(PAGE)
     assert ghosts(app) == [0, 0]

@@ -99,7 +99,7 @@ def test_program_computes_this_spec_and_no_other(experiment, monkeypatch, capsys
     assert "width,num_params,output,seed" in shown
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_program_runs_in_an_empty_folder(tmp_path):
     installed, empty = tmp_path / "site", tmp_path / "empty"
     installed.mkdir()
@@ -188,6 +188,7 @@ def written(figure) -> list[dict]:
     return [bare(chart["figure"]) for chart in data["options"][data["start"]]["charts"]]
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("page", EXPERIMENTS)
 def test_site_figures_equal_those_of_the_app(page):

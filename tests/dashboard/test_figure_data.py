@@ -44,7 +44,7 @@ assert figure.data and words
 """
 
 
-@pytest.mark.slow  # draws every figure again; import contracts forbid it, too
+@pytest.mark.long  # draws every figure again; import contracts forbid it, too
 def test_site_and_notebook_figures_need_no_streamlit():
     done = subprocess.run(
         [sys.executable, "-c", SITE_AND_NOTEBOOK],

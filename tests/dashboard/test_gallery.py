@@ -216,6 +216,7 @@ def test_training_at_one_width_shows_runs_of_the_sweep():
     assert records(point) == records(same)
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.sampled(16)  # experiments have several presets
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*TO_THE_END, *BEGUN])

@@ -103,6 +103,7 @@ def shows_its_answer(app, step) -> None:
     assert figure_words(f"lecture.{step.name}").finite_width.replace("\\", "") in words(app)
 
 
+@pytest.mark.slow
 def test_lecture_is_walked_by_buttons_and_counts_predictions():
     app = open_page("lecture")
     for index in (0, 1, len(STEPS) - 2, len(STEPS) - 1):

@@ -202,6 +202,7 @@ def customers() -> bytes:
     return arrays(x=means + [15_000, 12] * rng.normal(size=(120, 2)), y=segment)
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("data", "classes", "page"), [(houses(), 0, "dynamics"), (customers(), 3, "kernel_change")]
@@ -319,6 +320,7 @@ def runs_and_draws(page: str, jobs, settings: dict[str, Any]) -> Any:
     return spec
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("page", "kind"), [*((page, "numbers") for page in PAGES), ("kernel_change", "images")]
@@ -333,6 +335,7 @@ def test_a_page_runs_and_draws_data_of_ones_own(page, kind, jobs):
     assert bool(load_data(spec).class_names) == (kind != "numbers")
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(("page", "group", "data"), TOKENS)
 def test_a_page_runs_and_draws_networks_of_tokens(page, group, data, jobs):

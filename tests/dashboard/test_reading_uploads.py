@@ -65,6 +65,7 @@ def test_a_refusal_comes_over_as_it_is(uploads):
         uploads.candidate("uneven", lambda: b"a,b\n1,2\n1,2,3\n", LIMITS)
 
 
+@pytest.mark.slow
 def test_slow_file_is_abandoned_and_the_next_one_is_read(uploads, monkeypatch):
     header = b",".join(b"x%d" % index for index in range(30))
     # A second; a process over time ends after 0.1 s.
@@ -200,7 +201,7 @@ print(mib() - rest)
     assert grown["neither"] > 10 or platform.libc_ver()[0] != "glibc"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("gap", ["0.5", "NA"])
 def test_largest_table_is_read_within_the_limits_of_a_parser(gap):
     """Four million different decimals, with the memory and processor time of a parser."""
@@ -246,6 +247,7 @@ def test_dropped_file_of_a_session_is_freed_and_named():
         read()
 
 
+@pytest.mark.slow
 def test_waiting_files_hold_no_bytes(monkeypatch):
     class OneAtATime:
         def schedule(self, work, arguments, timeout_s):

@@ -292,6 +292,7 @@ def in_tiers(names: Iterable[str], first: Collection[str]) -> list[Any]:
     return [name if name in first else pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
+@pytest.mark.long_after(9)
 @pytest.mark.parametrize("preset", in_tiers(PRESETS, FIRST))
 def test_words_are_those_of_the_figures_of_a_preset(preset):
     assert [fault for key, chart in drawn(preset) for fault in faults(key, chart)] == []

@@ -48,6 +48,7 @@ def moved(params, step, size):
     return jax.tree.map(lambda w, d: w + size * d, params, step)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("net", "shape"), NETWORKS, ids=lambda each: type(each).__name__)
 def test_models_are_the_expansions_by_explicit_derivatives(net, shape):
     trained, fixed, step, x = drawn(net, shape)

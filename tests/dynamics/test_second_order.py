@@ -38,6 +38,7 @@ def damped_step(apply, params, x, y, loss):
     return restore(flat - RATE * jnp.linalg.solve(damped, gradient)), matrix
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 @pytest.mark.first_cases(1)
 @pytest.mark.parametrize(

@@ -241,6 +241,7 @@ def test_records_are_what_the_definitions_say():
     assert linear.outcome == path.outcome == "finished"
 
 
+@pytest.mark.long_after(2)
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(
     "net",
@@ -317,6 +318,7 @@ def test_a_callable_trains_like_the_network_that_it_is():
         np.testing.assert_allclose(trained, same, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("linear_route", ["auto", "weights"])
 def test_any_optax_transformation_is_scaled_by_the_rate(linear_route):

@@ -71,7 +71,7 @@ def test_linear_output_kernel_moves_less_in_wider_networks():
     assert names == ["linear output", "m<sup>−1/2</sup>"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_kernel_change_is_drawn_against_the_in_degree():
     script = example("zhu_figure_2")
     small = {
@@ -118,7 +118,7 @@ def test_kernel_of_a_flax_model_is_positive_semidefinite():
     assert eigenvalues[-1] > -1e-4 * eigenvalues[0]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_wider_network_is_closer_to_linear_model():
     script = example("true_and_linearized")
     (narrow, _), (wide, error) = (script.main(width, num_steps=100) for width in (30, 3000))

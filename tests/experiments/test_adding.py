@@ -32,6 +32,7 @@ def result_of(**settings):
     return running.result_of(with_settings(AddingSpec(), {**SMALL, **settings}))
 
 
+@pytest.mark.slow
 def test_error_is_that_of_weights_trained_in_float64():
     settings = {"num_tasks": 3, "scale": -0.5, "training.learning_rate": 0.3}
     settings |= {"training.max_steps": 40, "training.loss_threshold": 1e-9}

@@ -23,6 +23,7 @@ def results():
     return {letter: result_of(spec) for letter, spec in specs.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("letter", ["A", "B"])
 def test_each_network_has_the_numbers_and_words_it_has_alone(results, letter):
     (together,) = [point for point in results[""].points if point.network == letter]

@@ -88,6 +88,7 @@ def test_errors_are_those_of_retraining_in_float64(result):
     assert run.steps == (60, 60, 60, 60)
 
 
+@pytest.mark.slow
 def test_kernel_predicts_models_that_are_linear_in_their_weights():
     settings = {**SMALL, "architectures.0.trained": "last", "widths": [64]}
     settings |= {"training.learning_rate": "auto", "training.max_steps": 5000}

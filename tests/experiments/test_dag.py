@@ -83,6 +83,7 @@ def test_first_layers_are_linear_and_last_is_the_output(measured):
     assert "ΔK" in text
 
 
+@pytest.mark.slow
 def test_fully_connected_graph_trains_like_the_network():
     """Two experiments, one network: same seed, data, rate and loss."""
     settings = {

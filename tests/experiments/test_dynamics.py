@@ -21,7 +21,7 @@ SHORT = {"dataset.num_samples": 12, "training.max_steps": 40, "training.num_reco
 SMALL = with_settings(DynamicsSpec(), {**FEW, **SHORT})
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_point_keeps_outputs_of_the_first_seed_only():
     settings = {"widths": [16, 64], "num_seeds": 2, "outputs": ["linear", "swish"]}
     result = result_of(with_settings(SMALL, settings))

@@ -45,6 +45,7 @@ def small():
     return SMALL, data, compute.compute(SMALL, data, "width=6", Progress())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output", ["softmax", "swish"])
 def test_linear_model_equals_that_in_weight_space(small, output):
     _, data, point = small
@@ -169,7 +170,7 @@ def test_precomputed_answers_are_whole_and_small():
                 assert len(run.linear_model_change) == len(run.steps)
 
 
-@pytest.mark.slow  # compiles two sweeps
+@pytest.mark.long  # compiles two sweeps
 def test_part_of_a_first_answer_equals_its_own_run():
     changes = {"widths": (6, 8), "num_seeds": 2, "outputs": ("linear", "softmax", "swish")}
     whole = run_to_end(with_settings(SMALL, changes), scheduler="").result

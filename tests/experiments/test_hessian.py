@@ -121,6 +121,7 @@ def test_all_outputs_use_the_same_network_and_are_counted():
     assert estimate(spec).seconds > estimate(with_settings(spec, {"vector": False})).seconds
 
 
+@pytest.mark.slow
 def test_closed_forms_are_the_norm_and_a_block_below_it():
     spec = with_settings(SMALL, {"networks": compared("shallow", "quadratic-bottleneck")})
     shallow, narrow = result_of(spec).points
@@ -145,7 +146,7 @@ def test_infimum_of_the_bottleneck_is_below_its_norm():
 
 
 # Slow: compiles ascents in balls and the layer quantities.
-@pytest.mark.slow
+@pytest.mark.long
 def test_layer_quantities_of_a_ball_are_measured_with_bounds():
     changed = {"widths": [8], "num_seeds": 1, "num_ball_seeds": 1, "num_starts": 1, "radii": [1e-6]}
     (point,) = result_of(with_settings(PRESETS["liu-lemma31"].spec, changed)).points

@@ -170,6 +170,7 @@ def test_departures_are_interpolated_or_bounded():
     assert departure([], [], 0.1, "dead").outcome == "dead"
 
 
+@pytest.mark.slow
 def test_short_budgets_give_lower_bounds():
     result = result_of(
         regimes=["cross-entropy", "weight-decay"],
@@ -184,6 +185,7 @@ def test_short_budgets_give_lower_bounds():
     assert result.provenance.dtype == "float64"
 
 
+@pytest.mark.slow
 def test_dead_networks_are_named():
     result = result_of(
         **{

@@ -93,6 +93,7 @@ def test_numbers_equal_those_of_a_plain_script():
         assert linear.change != softmax.change
 
 
+@pytest.mark.slow
 def test_seeds_together_give_the_same_runs_as_one_after_another():
     data = load_data(SMALL)
     alone, together = (
@@ -106,6 +107,7 @@ def test_seeds_together_give_the_same_runs_as_one_after_another():
         np.testing.assert_allclose(a.loss, b.loss, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_stopped_run_is_cancelled_and_resumes_with_its_points():
     points = Kept()
     calls = iter(range(1000))
@@ -183,6 +185,7 @@ def test_outputs_starting_at_zero_learn_with_the_same_kernel(start):
     assert after.loss[-1] < 0.5 * after.loss[0]
 
 
+@pytest.mark.slow
 def test_a_swept_bottleneck_changes_only_the_narrow_layer():
     settings = {
         "architecture.kind": "bottleneck",
@@ -239,6 +242,7 @@ def test_compiled_programs_are_released_at_a_limit():
     assert len(traced) == 3
 
 
+@pytest.mark.slow
 def test_numbers_are_learned_by_square_loss_with_every_output(x64):
     """Against plain steps with automatic gradients in float64, from the same weights.
 
@@ -307,6 +311,7 @@ def test_velocities_without_training_equal_those_with_it():
     assert "kernel velocity" in kernel_change_summary(VELOCITY, result.points)
 
 
+@pytest.mark.slow
 def test_velocity_and_ball_do_not_change_training():
     both = with_settings(
         TRAINED, {"widths": [8], "outputs": ["linear"], "measured": "both", "ball_radius": 0.5}

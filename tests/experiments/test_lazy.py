@@ -33,7 +33,7 @@ FEW = {
 SPEC = with_settings(LazySpec(), {**FEW, "dataset.num_samples": 6, "training.num_records": 6})
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_scale_makes_lazy_only_what_starts_at_zero():
     """The scale reduces |f(w₀) − y| only to |f(w₀)|.
 
@@ -93,6 +93,7 @@ CLASSES = {
 CURVE = {"name": "sine", "num_samples": 5}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(("options", "output"), [(CLASSES, "swish"), (CURVE, "linear")])
 def test_kappa_is_that_of_full_hessians_and_gradients(options, output):
@@ -137,6 +138,7 @@ SHORT = {
 RICH = with_settings(LazySpec(), {**DIAL, **NETWORK, **SHORT})
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_change_of_features_is_that_of_training_written_out():
     """Two hidden tanh layers, F = m^(−1/2) (f − f₀),

@@ -41,6 +41,7 @@ def result() -> LearningRateResult:
     return result_of(SMALL)
 
 
+@pytest.mark.slow
 def test_each_model_takes_the_steps_of_a_plain_loop(result, x64):
     data = load_dataset(SMALL.dataset.name, **SMALL.data_options())
     x, y = jnp.asarray(data.x, float), jnp.asarray(data.y, float)
@@ -105,6 +106,7 @@ def test_above_two_only_the_linear_model_diverges(result):
     assert len(result.rows()) == 12
 
 
+@pytest.mark.slow
 def test_kept_paths_are_reported_while_they_grow():
     spec = with_settings(
         SMALL, {"rates": [3.0], "num_seeds": 1, "max_steps": 20, "models": ["network"]}
@@ -133,6 +135,7 @@ def test_outcomes_follow_from_losses(losses, dead, outcome):
     assert rate_outcome(losses, dead) == outcome
 
 
+@pytest.mark.slow
 def test_batches_and_other_outputs_run_too():
     changes = {
         "method": "sgd",
@@ -161,6 +164,7 @@ EDGE = {
 }
 
 
+@pytest.mark.slow
 def test_largest_curvature_is_that_of_a_loop_in_float64():
     spec = with_settings(LearningRateSpec(), {**FEW, **EDGE, "widths": [12]})
     data = load_dataset(spec.dataset.name, **spec.data_options())

@@ -37,6 +37,7 @@ def test_the_stated_slope_is_the_least_one_of_the_output(output):
     assert float(np.abs(slopes).min()) == pytest.approx(OUTPUTS[output].min_slope, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_losses_and_ratios_keep_bounds_while_the_kernel_moves(result):
     (point,) = result.points
     (found,) = point.of("leaky_softplus", 2.0)

@@ -47,6 +47,7 @@ class Heard:
         self.threads.add(threading.current_thread())
 
 
+@pytest.mark.slow
 def test_further_width_compiles_one_kernel_and_one_training_each(monkeypatch):
     compiled: list[str] = []
 

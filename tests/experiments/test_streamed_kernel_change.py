@@ -59,7 +59,7 @@ def streaming(monkeypatch):
     return begin
 
 
-@pytest.mark.slow  # compiles a training in double precision; the estimated run below streams, too
+@pytest.mark.long  # compiles a training in double precision; the estimated run below streams, too
 def test_a_streamed_run_is_the_run_with_its_kernels_in_memory(x64, streaming):
     held = runs_of(ONE_GROUP)
     assert all(each.sup_change > 0.01 for each in held)
@@ -105,6 +105,7 @@ def test_a_stopped_run_goes_on_inside_a_point(streaming, monkeypatch, tmp_path):
     assert not list(left.parent.iterdir())
 
 
+@pytest.mark.slow
 def test_estimated_run_is_within_its_error_of_the_exact_one():
     spec = with_settings(ONE_GROUP, {"dataset.num_samples": 40, "probes": 16})
     messages, last = finished(spec)

@@ -97,7 +97,7 @@ def test_unfinished_search_reports_the_gain_of_its_last_steps():
     assert found.last_gain > ball_module.SMALL_GAIN
 
 
-@pytest.mark.slow  # compiles the Hessian of a dense network
+@pytest.mark.long  # compiles the Hessian of a dense network
 def test_a_ball_moves_no_frozen_layer_and_no_removed_edge():
     net = DenseNet(6, 2, activation="tanh", drop_probability=0.5, trained="hidden", use_bias=False)
     params, x = drawn(net)
@@ -122,6 +122,7 @@ def network(drop_probability, width, activation, num_rows):
     )
 
 
+@pytest.mark.slow
 def test_smallest_eigenvalue_in_a_ball_starts_at_the_center(x64):
     net, params, x = network(0.3, 20, "tanh", 4)
     found = smallest_eigenvalue_in_ball(net, params, x, 1.0, num_starts=2, num_steps=4)
@@ -184,6 +185,7 @@ def dense_search(net, params, x, radius, num_starts):
     return min(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("activation", "radius"), [("tanh", 0.5), pytest.param("relu", 1.5, marks=pytest.mark.slow)]
 )

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.first_cases(1)
 TOLERANCES = (0.3, 0.1, 3e-2, 1e-2, 1e-3)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("width", [4, 16])
 def test_norms_of_one_hidden_layer_are_within_their_tolerance(width, x64):
     rng = np.random.default_rng(0)

@@ -46,6 +46,7 @@ def test_generic_route_refuses_a_large_basis_before_tracing(monkeypatch, x64):
     assert refused.value.field == "max_matvecs"
 
 
+@pytest.mark.slow
 def test_batches_and_seeds_in_one_call_give_the_single_norms(x64):
     seeds = [drawn(NET, seed=seed)[0] for seed in (0, 1)]
     x = jax.random.normal(jax.random.key(5), (3, 4))
@@ -77,6 +78,7 @@ def test_norms_by_output_are_those_of_each_output(x64):
                 assert norms.value[row, column] == pytest.approx(expected, rel=1e-7)
 
 
+@pytest.mark.slow
 def test_inputs_that_fit_in_both_ways_need_batched(x64):
     def apply(params, x):
         return params["v"] * jnp.tanh(params["w"] * x).sum(axis=tuple(range(1, x.ndim)))

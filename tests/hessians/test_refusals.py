@@ -103,6 +103,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.long_after(2)
 @pytest.mark.parametrize(("field", "call"), REFUSED)
 def test_impossible_requests_are_refused_by_name(field, call):
     with pytest.raises(InvalidInput) as refused:

@@ -57,6 +57,7 @@ IN_TIERS = [
 ]
 
 
+@pytest.mark.long_after(5)
 @pytest.mark.first_cases(4)  # each network compiles its dense Hessian
 @pytest.mark.parametrize("case", IN_TIERS)
 def test_restricted_hessian_has_the_nonzero_spectrum(case, x64):

@@ -73,6 +73,7 @@ def eigenvalues(dtype):
     return values[np.argsort(-np.abs(values))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "scale"), SCALES)
 def test_norms_and_eigenpairs_scale_with_the_output(dtype, scale):
     expected = eigenvalues(dtype)
@@ -109,7 +110,7 @@ def test_densities_scale_with_the_output(dtype, scale):
         )
 
 
-@pytest.mark.slow  # computes a density without compilation
+@pytest.mark.long  # computes a density without compilation
 def test_equal_eigenvalues_share_the_weight_of_a_density():
     """Three eigenvalues of this space are zero; without compilation they round differently."""
     found = hessian_density(plain, PARAMS, X[0])
@@ -147,6 +148,7 @@ def test_hessians_beyond_their_type_are_refused(call, scale):
         CALLS[call](stretched(scale), cast(PARAMS, jnp.float32, scale))
 
 
+@pytest.mark.long_after(2)
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
 @pytest.mark.parametrize("call", CALLS)
 def test_small_outputs_are_refused_for_their_size(call, dtype):
@@ -185,6 +187,7 @@ def test_linear_functions_have_no_hessian_at_any_scale():
         assert (found.value, bool(found.converged)) == (0.0, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1e-30, 1e30])
 def test_balls_scale_with_the_output(scale):
     options: dict[str, Any] = {"num_starts": 1, "num_steps": 3, "max_further_steps": 0}
@@ -195,6 +198,7 @@ def test_balls_scale_with_the_output(scale):
     np.testing.assert_allclose(found.ascent / scale, expected.ascent, rtol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1e-12, 1e12])
 def test_balls_of_kernels_scale_with_the_output(scale):
     options: dict[str, Any] = {"num_starts": 1, "num_steps": 2, "max_further_steps": 0}

@@ -129,6 +129,7 @@ def calls():
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", calls())
 def test_nested_rules_give_the_hessians_of_tanh(x64, call):
     found = HESSIANS[call](model(rule_in_a_rule))
@@ -136,6 +137,7 @@ def test_nested_rules_give_the_hessians_of_tanh(x64, call):
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
+@pytest.mark.long_after(2)
 @pytest.mark.parametrize("activation", RIGHT)
 def test_right_rules_give_the_norm_of_the_dense_hessian(x64, activation):
     found = hessian_norm(model(activation), PARAMS, X[0], batched=False)
@@ -161,12 +163,14 @@ def test_layer_quantities_of_nested_rules_are_those_of_tanh(x64):
     np.testing.assert_allclose(found.block_bounds, expected.block_bounds, rtol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", HESSIANS)
 def test_asymmetric_hessians_are_refused(call):
     with pytest.raises(AsymmetricHessian, match="asymmetric Hessian"):
         HESSIANS[call](model(straight_through))
 
 
+@pytest.mark.long_after(2)
 @pytest.mark.sampled(3)  # backward rules of a value and of a sign, and a forward rule
 @pytest.mark.parametrize("rule", WRONG)
 def test_asymmetric_rules_are_refused(rule):
@@ -175,6 +179,7 @@ def test_asymmetric_rules_are_refused(rule):
             HESSIANS[call](model(WRONG[rule]))
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.slow  # kernels, linear models and reports
 @pytest.mark.sampled(2)  # a value unlike its slope, and a rescaled slope
 @pytest.mark.parametrize("rule", WRONG)
@@ -198,7 +203,7 @@ def test_first_derivatives_of_such_rules_remain(x64, rule):
     assert np.isfinite(report.kernel_change)
 
 
-@pytest.mark.slow  # four norms and a ball
+@pytest.mark.long  # four norms and a ball
 def test_parameters_decide_about_a_rule():
     # The slope is clipped where tanh'(z) < 0.9, not near 0.
     small = jax.tree.map(lambda leaf: 0.01 * leaf, PARAMS)
@@ -223,6 +228,7 @@ def test_other_outputs_do_not_decide():
         hessian_norm(two_heads, PARAMS, X[0], 1, batched=False)
 
 
+@pytest.mark.long_after(2)
 @pytest.mark.sampled(6)  # a grid of types, widths and sizes
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16, jnp.float16])
 @pytest.mark.parametrize("width", [3, 100])
@@ -238,6 +244,7 @@ def test_right_rules_raise_no_false_alarm(dtype, width, size):
     quadratic_model(apply, params)(params, x)
 
 
+@pytest.mark.slow
 def test_checks_inside_of_jit_use_random_numbers():
     def product(apply):
         return jax.jit(lambda w, x: loss_hessian_product(apply, w, x, Y, MOVED)["u"])
@@ -272,6 +279,7 @@ FIRST = {
 }
 
 
+@pytest.mark.long_after(2)
 @pytest.mark.parametrize("rule", CLIPS)
 @pytest.mark.parametrize("call", FIRST)
 def test_nonlinear_backward_rules_are_refused(call, rule):

@@ -29,6 +29,7 @@ NETS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NETS)
 def test_norm_and_blocks_are_never_above_their_bounds(name):
     net = NETS[name]

@@ -48,6 +48,7 @@ NETS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("net", "shape"), NETS)
 def test_the_norm_is_that_of_the_dense_tensor(net, shape, x64):
     params, x = drawn(net, shape)

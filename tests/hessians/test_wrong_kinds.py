@@ -102,6 +102,7 @@ def test_raw_and_typed_keys_agree():
     assert norms[0] == norms[1]
 
 
+@pytest.mark.slow
 def test_other_rows_and_seeds_remain_beside_nan():
     rows = X.copy()
     rows[1] = np.nan

@@ -81,6 +81,7 @@ def test_address_in_user_text_is_no_link(text):
     assert shown.replace("\u2060", "") == text
 
 
+@pytest.mark.slow
 def test_every_fuzzed_spec_is_let_pass_or_refused_in_sentences():
     """``python -m benchmarks.drills.fuzzed_specs`` tries ten thousand."""
     findings = fuzz(50, seed=1)

@@ -26,6 +26,7 @@ def modules_after_warm_up(monkeypatch: pytest.MonkeyPatch, profile: str) -> set[
     return set(found.stdout.split())
 
 
+@pytest.mark.slow
 @pytest.mark.first_cases(1)  # loads every page in a new process
 @pytest.mark.parametrize("profile", ["classroom", "hosted"])
 def test_shared_server_loads_every_page_before_visitors(monkeypatch, profile):

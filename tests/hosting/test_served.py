@@ -147,6 +147,7 @@ def test_server_refuses_uploads_beyond_the_limit(app):
     asyncio.run(story())
 
 
+@pytest.mark.slow
 def test_checks_end_when_their_session_is_gone(app):
     """A 2: estimates of a page load continued for minutes after the visitor had left."""
 
@@ -230,7 +231,7 @@ def test_a_claimed_length_costs_no_one_a_file(app, lab):
     assert asyncio.run(story())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_slow_senders_do_not_block_uploads_and_are_closed(lab):
     """A 5: eight slow sockets of one address blocked all uploads."""
 

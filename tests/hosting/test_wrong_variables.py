@@ -118,6 +118,7 @@ def test_password_of_a_wrong_store_is_not_shown():
     assert "hunter2" not in str(refused.value)
 
 
+@pytest.mark.slow
 @pytest.mark.first_cases(1)  # starts a process
 @pytest.mark.parametrize(
     "command",

@@ -57,7 +57,7 @@ def make_jobs(tmp_path):
         each.shutdown()
 
 
-@pytest.mark.slow  # starts two pools; a quick run below stops at its limit, too
+@pytest.mark.long  # starts two pools; a quick run below stops at its limit, too
 @posix
 def test_job_over_time_ends_with_its_points_kept(make_jobs, long, tiny, wait_for, caplog, tmp_path):
     jobs = make_jobs()
@@ -89,7 +89,7 @@ def test_job_over_time_ends_with_its_points_kept(make_jobs, long, tiny, wait_for
     assert (again.status, again.result.status, again.points) == ("stopped", "stopped", found.points)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_job_over_memory_ends_and_others_go_on(make_jobs, long, tiny, wait_for, monkeypatch):
     """A 1, A 4: both take gibibytes despite far smaller estimates.
@@ -292,7 +292,7 @@ def test_stored_result_beyond_the_bound_is_shown_in_part(tmp_path):
     store.close()
 
 
-@pytest.mark.slow  # waits for a worker and its first point
+@pytest.mark.long  # waits for a worker and its first point
 def test_a_quick_run_stops_at_its_limit_with_its_points(make_jobs, long, wait_for):
     jobs, spec = make_jobs(), long(seed=71)
     job_id = jobs.submit(spec, quick_s=600.0)

@@ -38,6 +38,7 @@ def seen(jobs, tiny) -> list[Snapshot]:
     return found
 
 
+@pytest.mark.slow
 def test_equal_specs_share_one_job_and_see_its_points_arrive(jobs, tiny, seen):
     counts = [len(snapshot.points) for snapshot in seen]
     assert set(counts) == {0, 1, 2}
@@ -84,7 +85,7 @@ def test_stop_keeps_points_and_submit_resumes(jobs, long, wait_for):
     assert jobs.snapshot(job_id).points == kept
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_another_process_ends_a_job_and_the_next_one_runs(
     jobs, seen, shared_store_file, tiny, long, wait_for
 ):

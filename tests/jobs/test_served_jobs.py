@@ -31,6 +31,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.long
 def test_sessions_share_equal_sweeps_and_restarts_resume_them():
     with own_data() as folder:
         # A local server lists the runs of all its sessions; a shared one keeps them apart.
@@ -80,6 +81,7 @@ async def find_again_and_stop(app: ServedApp, query: str) -> None:
         assert session.errors == []
 
 
+@pytest.mark.long
 def test_kills_lose_no_point_and_every_job_completes(monkeypatch):
     monkeypatch.setattr(kills, "NUM_ACTIVE", 2)
     monkeypatch.setenv("LINEARITY_LAB_WORKERS", "1")
@@ -111,6 +113,7 @@ def test_texts_of_other_sessions_are_leaks():
     assert seen.leaks == ["session 1 was sent mine of session 0"]
 
 
+@pytest.mark.long
 def test_runs_of_two_cookies_are_apart():
     with own_data(), served_app(LINEARITY_LAB_WORKERS="1", LINEARITY_LAB_PROFILE="hosted") as app:
         asyncio.run(follow_as_owner_and_stranger(app))
@@ -153,6 +156,7 @@ async def follow_as_owner_and_stranger(app: ServedApp) -> None:
             assert session.errors == []
 
 
+@pytest.mark.long
 def test_large_kernels_of_a_public_run_are_refused_by_name():
     query = (
         "keep_kernels=true&dataset.num_samples=1000&widths=10,11,12,13,14,15"

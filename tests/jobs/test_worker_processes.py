@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 
 
-@pytest.mark.slow  # starts workers
+@pytest.mark.long  # starts workers
 def test_ended_preview_keeps_its_worker(jobs, long, tiny, wait_for):
     preview = jobs.submit(long(seed=31), is_preview=True)
     wait_for(jobs, preview, has_a_point)
@@ -54,7 +54,7 @@ def test_worker_that_does_not_end_is_killed(monkeypatch):
     assert pool.schedule.return_value.cancel.call_count == 2
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @posix
 def test_killed_workers_and_a_broken_pool_lose_no_point(jobs, long, tiny, wait_for):
     """A spare beside a running job, the job's worker, the pool (pebble abandons it),

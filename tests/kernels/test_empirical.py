@@ -59,6 +59,7 @@ def _oracle(case, params, x):
     return generic_ntk(lambda w, x: case.net.apply(merge(w, fixed), x), trained, x)
 
 
+@pytest.mark.long_after(33)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_kernel_is_that_of_explicit_jacobians(case, x64):
     params, x = random_params(case), inputs(case, 3)

@@ -52,6 +52,7 @@ def _short_stretches(monkeypatch):
     monkeypatch.setattr(_output_pairs, "STRETCH_ENTRIES", 1)
 
 
+@pytest.mark.long_after(2)
 @pytest.mark.sampled(12)  # a grid of architectures and settings
 @pytest.mark.first_cases(2)  # each architecture compiles its oracle
 @pytest.mark.usefixtures("x64", "_short_stretches")
@@ -127,6 +128,7 @@ OWN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.first_cases(2)  # each function compiles its oracle
 @pytest.mark.usefixtures("x64", "_short_stretches")
 @pytest.mark.parametrize("name", OWN)

@@ -74,6 +74,7 @@ def _with_width(net, width):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("net", "x"), IN_TIERS, ids=lambda value: getattr(value, "activation", ""))
 def test_empirical_kernels_converge_as_inverse_root_of_width(net, x, x64):
     limit = np.asarray(infinite_width_ntk(net, x))

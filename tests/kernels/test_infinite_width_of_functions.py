@@ -56,6 +56,7 @@ NETWORKS: list[Any] = [
 ]
 
 
+@pytest.mark.long_after(3)
 @pytest.mark.first_cases(2)  # the others compile quadratures or convolutions
 @pytest.mark.parametrize(("net", "x"), NETWORKS, ids=lambda value: getattr(value, "activation", ""))
 def test_networks_read_from_programs_have_their_kernels(net, x, x64):
@@ -179,6 +180,7 @@ def test_concatenated_branches_match_a_recursion(x64):
     np.testing.assert_allclose(found.ntk, 8 * (slopes * tangent + values), rtol=1e-7)
 
 
+@pytest.mark.slow
 def test_concatenated_branches_are_sums_of_branches(x64):
     """Over positions: one weight of concatenated features is a sum of one weight for each."""
     x = IMAGES.reshape(2, 16, 2)[:, :3]
@@ -197,7 +199,7 @@ def test_concatenated_branches_are_sums_of_branches(x64):
     np.testing.assert_allclose(first.nngp, second.nngp, rtol=1e-12)
 
 
-@pytest.mark.slow  # compiles draws of heads, 10 s
+@pytest.mark.long  # compiles draws of heads, 10 s
 def test_attention_has_the_kernel_of_infinitely_many_heads(x64):
     net = Attention(num_heads=4, head_dim=3, causal=True)
     x = np.random.default_rng(0).standard_normal((3, 4, 5))
@@ -235,7 +237,7 @@ MONTE_CARLO: list[Any] = [
 ]
 
 
-@pytest.mark.slow  # 24 to 80 kernels of networks of width 192 each
+@pytest.mark.long  # 24 to 80 kernels of networks of width 192 each
 @pytest.mark.parametrize(("apply", "x", "count", "shapes"), MONTE_CARLO)
 def test_mean_kernel_of_wide_networks_is_the_limit(apply, x, count, shapes, x64):
     width = 192
@@ -275,7 +277,7 @@ def test_flax_module_has_the_limit_of_its_formula(x64):
     np.testing.assert_allclose(found.nngp, 64 * 0.25 * values + 0.25**2, rtol=1e-7)
 
 
-@pytest.mark.slow  # imports Flax; compiles draws of heads twice
+@pytest.mark.long  # imports Flax; compiles draws of heads twice
 def test_flax_attention_has_the_limit_of_its_formula(x64):
     nn = pytest.importorskip("flax.linen")
 

@@ -70,6 +70,7 @@ def dense(net, params, x, x2=None):
     return kernel.transpose(0, 2, 1, 3).reshape(kernel.shape[0] * C, -1)
 
 
+@pytest.mark.slow
 def test_streamed_sums_are_those_of_the_dense_kernels(x64):
     for net in (NET, own_function):
         w0, w1, x, y = problem(net)

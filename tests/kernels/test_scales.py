@@ -186,6 +186,7 @@ def test_derivatives_of_few_digits_are_refused() -> None:
         empirical_ntk(network, params, x)
 
 
+@pytest.mark.long_after(2)
 @pytest.mark.sampled(4)  # small and large outputs of both types
 @pytest.mark.parametrize(("dtype", "scale"), NARROW)
 def test_probes_of_narrow_types_equal_wide_kernels(dtype: type, scale: float) -> None:
@@ -203,6 +204,7 @@ def test_probes_of_narrow_types_equal_wide_kernels(dtype: type, scale: float) ->
     assert found.norm0 == pytest.approx(size, rel=tolerance)
 
 
+@pytest.mark.long_after(2)
 @pytest.mark.sampled(6)  # every other one: both kernels and types, small and large outputs
 @pytest.mark.parametrize(("dtype", "scale"), NARROW)
 @pytest.mark.parametrize("kernel", ["exact", "estimated"])
@@ -218,6 +220,7 @@ def test_reports_of_narrow_types_equal_wide_ones(dtype: type, scale: float, kern
         assert ours.kernel_share == pytest.approx(theirs.kernel_share, abs=tolerance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dtype", "scale"),
     [(np.float16, 0.1), (np.float16, 10.0), (jnp.bfloat16, 1e-12), (jnp.bfloat16, 1e12)],
@@ -285,7 +288,7 @@ def test_products_of_parameters_in_other_units_are_refused(scale: float) -> None
         KernelOperator(stretched, params, X).product(Y)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("scale", [1e-30, 1e30])
 def test_solutions_and_estimates_do_not_depend_on_scale(scale: float) -> None:
     def scaled(w: PyTree, x: Array) -> Array:
@@ -328,6 +331,7 @@ def test_report_of_a_custom_vjp_equals_the_plain_one() -> None:
     assert found.second_order_share == pytest.approx(expected.second_order_share, rel=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", ["gradient-descent", "momentum", "adam"])
 def test_training_of_a_custom_vjp_equals_the_plain_one(optimizer: str) -> None:
     paths = [

@@ -30,6 +30,7 @@ def model(width, key):
     return (lambda params, x: net.apply(params, x)), net.init(key, (3,))
 
 
+@pytest.mark.slow
 def test_callable_network_has_its_hessian_norm_and_kernel_change(x64):
     found = sweep_widths(
         model, [4], X, Y, num_seeds=1, num_records=3, max_steps=20, learning_rate=0.1

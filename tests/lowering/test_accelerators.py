@@ -166,6 +166,7 @@ def products(text):
     return [line for line in text.splitlines() if re.search(r"stablehlo\.(dot|convolution)", line)]
 
 
+@pytest.mark.long
 def test_programs_are_those_of_an_accelerator_and_lower_for_each(lowered):
     assert len(lowered) >= 2 * 18
     assert all("stablehlo" in text for text in lowered.values())

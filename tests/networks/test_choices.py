@@ -41,6 +41,7 @@ LARGEST |= {
 }
 
 
+@pytest.mark.long_after(2)
 @pytest.mark.parametrize("function", POINTWISE.values(), ids=POINTWISE)
 def test_slopes_and_kinks_are_those_of_the_function(x64, function):
     slope = jax.grad(function.apply)

@@ -54,6 +54,7 @@ def by_products(sigma, cov, variance1, variance2):
     return (of_first * np.asarray(sigma(jnp.asarray(u)))) @ inner
 
 
+@pytest.mark.long_after(2)
 @pytest.mark.sampled(8)  # one rule integrates all functions
 @pytest.mark.first_cases(2)  # the oracle takes a second for each function
 @pytest.mark.parametrize(
@@ -101,6 +102,7 @@ def test_kinked_names_are_refused_if_quadrature_misses_the_kinks(x64):
         infinite_width_ntk(FullyConnected(depth=2, activation="hard_tanh", use_bias=False), x)
 
 
+@pytest.mark.slow
 def test_kinks_and_closed_forms_are_found():
     assert activation_of(lambda z: jnp.maximum(z, 0.2 * z)).negative_slope == pytest.approx(0.2)
     assert activation_of(jnp.abs).negative_slope == -1

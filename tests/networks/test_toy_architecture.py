@@ -84,7 +84,7 @@ assert [[point.width, len(point.runs)] for point in last.result.points] == [[6, 
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_one_file_and_one_line_add_an_architecture(tmp_path):
     for package in ("ntk_core", "linearity_lab"):
         shutil.copytree(

@@ -171,6 +171,7 @@ def test_scheduler_without_workers_is_named_with_a_remedy(scheduler, monkeypatch
     assert f"dask worker {scheduler.address} --nthreads 1" in ended.reason
 
 
+@pytest.mark.long
 def test_run_on_a_cluster_equals_the_run_here_to_the_bit(cluster, here):
     there = list(run(TINY, scheduler=cluster.address))
     assert numbers(there[-1].result) == numbers(here[-1].result)

@@ -61,7 +61,7 @@ def entries(place: Path) -> list[Path]:
     return sorted(place.glob("linearity-lab-*/*-cache"))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")
 def test_cached_code_and_disk_errors_change_no_number(tmp_path):
     processes = [started(CACHE_OFF), started(tmp_path), started(tmp_path)]

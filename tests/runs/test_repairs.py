@@ -51,6 +51,7 @@ def test_fitting_settings_are_unchanged():
     assert (found.changes, found.sentences) == ({}, ())
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.parametrize(
     "kind",
     [

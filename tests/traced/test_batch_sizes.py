@@ -123,6 +123,7 @@ INDEPENDENT = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 3, 4])  # 2 outputs, 3 inputs; no dimension has size 4
 def test_functions_of_the_batch_size_are_refused(size, x64):
     for name, apply in BY_SIZE.items():
@@ -130,7 +131,7 @@ def test_functions_of_the_batch_size_are_refused(size, x64):
             print(name, np.abs(empirical_ntk(apply, P, X[:size])).max())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_batch_sizes_in_shapes_of_rows_are_proven(x64):
     for name, apply in INDEPENDENT.items():
         for size in (2, 3, 4):
@@ -260,6 +261,7 @@ def test_a_closed_gate_hides_no_mixed_rows(x64):
         empirical_ntk(on_a_domain, {**P, "gate": np.zeros(6), "scale": np.ones(6)}, X)
 
 
+@pytest.mark.slow
 def test_constant_outputs_are_not_taken_for_mixed_rows():
     """The derivative of Σ softmax is rounding; a scatter prevents the proof."""
     params = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), P)

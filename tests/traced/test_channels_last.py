@@ -45,6 +45,7 @@ CASES: dict[str, Any] = {
 }
 
 
+@pytest.mark.long_after(4)
 @pytest.mark.first_cases(3)  # each compiles a convolution and its derivatives twice
 @pytest.mark.parametrize("name", CASES)
 def test_convolutions_and_their_derivatives_keep_their_values(name, x64):
@@ -72,6 +73,7 @@ def test_convolutions_and_their_derivatives_keep_their_values(name, x64):
         assert layouts == {str((0, len(rows) - 1, *range(1, len(rows) - 1)))}
 
 
+@pytest.mark.slow
 def test_curvature_of_convolutions_is_that_of_plain_derivatives(x64):
     drawn = normal(x=(3, 5, 5, 2), k=(3, 3, 2, 3), v=(75, 2), y=(3, 2), vector=(204,))
     params = {"k": drawn["k"], "v": drawn["v"]}

@@ -41,6 +41,7 @@ def _short_stretches(monkeypatch):
     monkeypatch.setattr(_contractions, "STRETCH", 7)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64", "_short_stretches")
 @pytest.mark.parametrize("length", [13, 14, 31])
 @pytest.mark.parametrize("rows", [(5,), (3, 12)])

@@ -274,6 +274,7 @@ def with_rule(activation):
     return lambda p, x: activation(x @ p["w"] + p["b"]) @ p["v"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_functions_that_differ_in_a_rule_have_their_own_kernels(case, x64):
     expected = []
@@ -293,6 +294,7 @@ def relu_with_slope(factor, primals, tangents):
     return jnp.maximum(a, 0), factor * t
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.slow  # compiles kernels twice
 @pytest.mark.parametrize("define", ["defjvp", "defjvps"])
 def test_a_redefined_rule_of_jax_is_measured(define, x64, monkeypatch):
@@ -343,6 +345,7 @@ ACTIVATIONS_OF_JAX = {
 }
 
 
+@pytest.mark.long_after(2)
 @pytest.mark.parametrize("name", ACTIVATIONS_OF_JAX)
 def test_rules_of_jax_are_known(name, x64):
     """They need no comparison: programs are reused, and Hessians not checked for symmetry."""

@@ -134,7 +134,7 @@ def test_directions_are_written_without_a_scatter():
     assert "scatter" not in text
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_programs_do_not_abort_with_default_flags():
     environment = {name: value for name, value in os.environ.items() if name not in OURS}
     command = [sys.executable, "-m", "tests.traced.test_default_flags"]

@@ -156,6 +156,7 @@ CALLS: dict[str, Callable[[Any], object]] = {
 }
 
 
+@pytest.mark.long_after(3)
 @pytest.mark.parametrize("rule", FIRST)
 def test_malformed_rules_are_refused(rule: str) -> None:
     activation, reason = FIRST[rule]
@@ -178,6 +179,7 @@ SECOND: dict[str, Activation] = {
 SECOND_CALLS = ("quadratic model", "loss", "Hessian")
 
 
+@pytest.mark.slow
 @pytest.mark.first_cases(1)  # each rule compiles a kernel and a report
 @pytest.mark.parametrize("rule", SECOND)
 def test_rules_without_second_derivatives_keep_the_first(rule: str) -> None:
@@ -193,7 +195,7 @@ def test_rules_without_second_derivatives_keep_the_first(rule: str) -> None:
             CALLS[name](apply)
 
 
-@pytest.mark.slow  # compiles a kernel and a report
+@pytest.mark.long  # compiles a kernel and a report
 def test_operations_without_second_derivatives_keep_the_first() -> None:
     apply = model(lambda z: jax.scipy.special.gammainc(jnp.abs(z) + 1, 1.0))
     found = np.asarray(empirical_ntk(apply, PARAMS, X))

@@ -59,7 +59,7 @@ def fixed_outside(p):
     }
 
 
-@pytest.mark.slow  # each compiles a report, a Hessian and three models
+@pytest.mark.long  # each compiles a report, a Hessian and three models
 @pytest.mark.parametrize("name", LOOK_UPS)
 def test_linear_models_follow_reverse_mode(name, x64):
     apply = LOOK_UPS[name]

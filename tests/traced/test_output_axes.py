@@ -43,7 +43,7 @@ def jacobian(params, x):
     return jnp.concatenate([leaf.reshape(len(x), T, C, -1) for leaf in found], axis=-1)
 
 
-@pytest.mark.slow  # compiles five kernels
+@pytest.mark.long  # compiles five kernels
 def test_kernels_reshape_to_output_axes(problem):
     params, x, _ = problem
     slopes = jacobian(params, x)
@@ -72,6 +72,7 @@ def test_kernels_reshape_to_output_axes(problem):
     )
 
 
+@pytest.mark.slow
 def test_hessian_norm_counts_outputs_row_by_row(problem):
     params, x, _ = problem
     t, c = 1, 1

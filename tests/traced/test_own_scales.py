@@ -53,6 +53,7 @@ def multiplied(monkeypatch, change):
     monkeypatch.setattr(Program, "kernels", kernels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("pair", ["with itself", "two batches"])
 @pytest.mark.parametrize("per_layer", [False, True])
@@ -100,6 +101,7 @@ def bias_before_normalization(p, x):
     return jnp.tanh(z @ p["k"]) @ p["v"] @ p["o"]
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.slow  # compiles several checks
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("apply", [attention_with_bias_of_keys, bias_before_normalization])
@@ -114,7 +116,7 @@ def test_gradients_that_cancel_are_accepted(apply, dtype):
     assert np.abs(np.asarray(found) - expected).max() <= tolerance * np.abs(expected).max()
 
 
-@pytest.mark.slow  # compiles two kernels and an oracle
+@pytest.mark.long  # compiles two kernels and an oracle
 def test_products_outside_of_their_type_are_refused_later_too():
     """a·a' of 1e-50 times δ·δ' of 1e30 is 1e-20, as large as the part of the other parameter."""
 

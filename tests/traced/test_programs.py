@@ -257,6 +257,7 @@ def compare(case):
     assert found.value == pytest.approx(largest(dense), rel=max(case.tolerance, 1e-8), abs=1e-12)
 
 
+@pytest.mark.long_after(3)
 @pytest.mark.first_cases(2)  # each program compiles its oracle
 @pytest.mark.parametrize("case", IN_TIERS)
 def test_kernel_and_hessian_are_those_of_plain_derivatives(case, x64):
@@ -368,7 +369,7 @@ def test_rounded_numbers_have_the_precision_of_their_bits(bits):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
 
 
-@pytest.mark.slow  # compiles kernels and norms that are wrong on purpose
+@pytest.mark.long  # compiles kernels and norms that are wrong on purpose
 def test_disagreement_by_rounding_is_blamed_on_the_precision(monkeypatch):
     rng = np.random.default_rng(0)  # the check of a norm in bfloat16 allows for 90 %
     *params, x = (
@@ -394,7 +395,7 @@ def test_disagreement_by_rounding_is_blamed_on_the_precision(monkeypatch):
         hessian_norm(lambda p, x: jnp.tanh(x @ p[0]) @ p[1], params, x[0])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_module_of_flax_needs_no_jacobians(x64):
     nn: Any = pytest.importorskip("flax.linen", reason="flax is not installed")
 

@@ -330,6 +330,7 @@ def outcome(block: Block, seed: int = 0) -> str:
     return "right by structure" if is_structured else "right by Jacobians"
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.sampled(5)  # one reader among many
 @pytest.mark.slow  # each compiles its oracle at several parameters
 @pytest.mark.parametrize("reader", READERS)
@@ -337,12 +338,14 @@ def test_blocks_whose_gates_open_later_are_right(reader, x64):
     assert outcome(Block(reader)).startswith("right")
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.slow  # compiles its oracle
 @pytest.mark.parametrize("rule", RULES)
 def test_custom_rules_have_one_derivative_or_are_refused(rule, x64):
     assert not outcome(Block("twice", rule)).startswith("wrong")
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.sampled(5)  # one reader among many
 @pytest.mark.slow  # compiles its oracle
 @pytest.mark.parametrize("length", LENGTHS)
@@ -365,7 +368,7 @@ def test_products_beyond_their_type_are_refused_as_such(x64):
 NARROW: Any = {"length": "ones", "dtype": "float32"}  # the ones have 64 bits, and so has the kernel
 
 
-@pytest.mark.slow  # several kernels
+@pytest.mark.long  # several kernels
 def test_parts_of_narrower_types_than_the_kernel_may_vanish(x64):
     by_weights = Block("self-gated", "straight through", leaf_scales=(("w", 1e30),), **NARROW)
     by_bias = Block(

@@ -383,6 +383,7 @@ IN_TIERS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(8)  # pairs of steps
 @pytest.mark.first_cases(1)  # each program compiles its oracle
 @pytest.mark.parametrize("chain", IN_TIERS)

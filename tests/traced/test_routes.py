@@ -70,6 +70,7 @@ NAMES = [
 ]
 
 
+@pytest.mark.long_after(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_plain_route_agrees_and_forms_no_views(name, x64, monkeypatch):
     expected = FUNCTIONS[name](model, PARAMS, "auto")

@@ -53,7 +53,7 @@ def rows(x, chosen):
     return jax.tree.map(lambda leaf: leaf[chosen], x)
 
 
-@pytest.mark.slow  # compiles blocks of trees
+@pytest.mark.long  # compiles blocks of trees
 def test_kernels_of_trees(problem):
     params, x, packed = problem
     expected = ntk_core.empirical_ntk(of_array, params, packed)
@@ -65,7 +65,7 @@ def test_kernels_of_trees(problem):
     np.testing.assert_allclose(in_blocks, expected[:, np.array([2, 0, 1])], rtol=1e-9)
 
 
-@pytest.mark.slow  # compiles several programs of attention
+@pytest.mark.long  # compiles several programs of attention
 def test_other_kernels_of_trees(problem):
     params, x, packed = problem
     expected = ntk_core.empirical_ntk(of_array, params, packed)
@@ -89,7 +89,7 @@ def test_other_kernels_of_trees(problem):
     assert sorted(kinds) == ["look-up"] + ["product"] * 4
 
 
-@pytest.mark.slow  # compiles Hessian products of attention
+@pytest.mark.long  # compiles Hessian products of attention
 def test_hessians_of_trees(problem):
     params, x, packed = problem
     expected = ntk_core.hessian_norm(of_array, params, packed).value
@@ -101,7 +101,7 @@ def test_hessians_of_trees(problem):
     np.testing.assert_allclose(blocks.values, own.values, rtol=1e-5)
 
 
-@pytest.mark.slow  # trains and reports
+@pytest.mark.long  # trains and reports
 def test_training_and_reports_on_trees(problem):
     params, x, packed = problem
     y = packed[:, :C] / WORDS
@@ -181,6 +181,7 @@ def masked(problem):
     return params, {**x, "text": (mask, x["text"][1])}, x
 
 
+@pytest.mark.slow
 def test_mask_that_selects_nothing_is_refused_by_row(masked):
     params, x, _ = masked
     moved = jax.tree.map(lambda leaf: 1.1 * leaf, params)
@@ -228,6 +229,7 @@ def test_mask_that_selects_nothing_is_refused_everywhere(name, masked):
         REFUSED_LATER[name](params, x, whole, np.ones((N, C)))
 
 
+@pytest.mark.slow
 def test_one_input_of_lists(x64):
     def apply(w, x):
         return ((x["a"] @ w) ** 2)[:, None]

@@ -67,6 +67,7 @@ FLAT = {
 }
 
 
+@pytest.mark.slow
 def test_mixed_rows_are_refused(x64):
     for mixing in MIXING:
         x = ROWS.copy()
@@ -115,6 +116,7 @@ def test_jit_refuses_interacting_rows_and_ignores_nan(x64):
     assert not traced(of_positive, PARAMS, ROWS).kept.get("kernel, drawn")
 
 
+@pytest.mark.long
 @pytest.mark.first_cases(3)  # each compiles its kernel and an oracle
 @pytest.mark.parametrize("name", FLAT)
 def test_rows_in_unusual_places_are_accepted(name, x64):

@@ -166,6 +166,7 @@ def assert_near(found: Any, expected: Any, tolerance: float = 1e-10) -> None:
     np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * scale)
 
 
+@pytest.mark.long_after(2)
 @pytest.mark.parametrize("name", BLOCKS)
 def test_values_read_twice_keep_their_kernels(name, x64):
     """The first call has a closed gate; the second call reuses the program with an open one."""
@@ -182,6 +183,7 @@ def test_values_read_twice_keep_their_kernels(name, x64):
     assert kinds[matrix] in ("product", "convolution"), "W needs no Jacobian"
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["residual", "self-gated", "gain", "shared product"])
 def test_values_read_twice_keep_hessians_and_changes(name, x64):
@@ -208,6 +210,7 @@ def test_a_mask_of_ones_at_first_hides_nothing(x64):
         assert_near(empirical_ntk(masked, PARAMS, x), plain_kernel(masked, PARAMS, x))
 
 
+@pytest.mark.slow
 def test_checks_do_not_trust_the_first_numbers(x64, monkeypatch):
     """A kernel that is wrong for open gates alone is seen at the first call,
     whose gate is closed.

@@ -53,6 +53,7 @@ def problem(x64):
     return params, drawn["x"], drawn["x"][:, :C] ** 2
 
 
+@pytest.mark.slow
 def test_kernels_of_chosen_parameters(problem):
     params, x, _ = problem
     closed, own = chosen(params, "lora")
@@ -75,7 +76,7 @@ def test_kernels_of_chosen_parameters(problem):
     )
 
 
-@pytest.mark.slow  # several programs, each compiled twice
+@pytest.mark.long  # several programs, each compiled twice
 def test_products_of_chosen_parameters(problem):
     params, x, y = problem
     closed, own = chosen(params, "lora")
@@ -131,7 +132,7 @@ def test_hessian_norms_of_chosen_parameters(problem):
     np.testing.assert_allclose(found.value, expected.value, rtol=1e-7)
 
 
-@pytest.mark.slow  # each quantity compiles several programs
+@pytest.mark.long  # each quantity compiles several programs
 def test_other_hessians_of_chosen_parameters(problem):
     params, x, _ = problem
     closed, own = chosen(params, "base")
@@ -156,7 +157,7 @@ def test_other_hessians_of_chosen_parameters(problem):
     )
 
 
-@pytest.mark.slow  # ascents compile several programs for each quantity
+@pytest.mark.long  # ascents compile several programs for each quantity
 @pytest.mark.parametrize("quantity", ["hessian", "kernel"])
 def test_balls_of_chosen_parameters(problem, quantity):
     params, x, _ = problem
@@ -208,7 +209,7 @@ def test_report_on_chosen_parameters(problem):
         ntk_core.linearity_report(model, params, later, x, trainable="lora.b")
 
 
-@pytest.mark.slow  # trains four models
+@pytest.mark.long  # trains four models
 def test_sweeps_of_chosen_parameters(problem):
     _, x, y = problem
 
@@ -254,7 +255,7 @@ def test_choices_that_match_nothing(problem):
         assert caught.value.field == "trainable"
 
 
-@pytest.mark.slow  # trains four models
+@pytest.mark.long  # trains four models
 def test_training_of_chosen_parameters(problem):
     params, x, y = problem
     closed, own = chosen(params, "lora")
@@ -285,7 +286,7 @@ def test_curvature_of_losses_in_chosen_parameters(problem):
         assert not np.any(found["head"]["w"])
 
 
-@pytest.mark.slow  # compiles three matrices twice
+@pytest.mark.long  # compiles three matrices twice
 def test_matrices_of_losses_in_chosen_parameters(problem):
     params, x, y = problem
     closed, own = chosen(params, "lora")

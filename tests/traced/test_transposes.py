@@ -68,6 +68,7 @@ QUANTITIES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quantity", QUANTITIES)
 def test_every_quantity_refuses_other_transposes(quantity, x64):
     with pytest.raises(InvalidInput, match="transpose"):
@@ -80,6 +81,7 @@ def test_wrong_transposes_are_refused(name, x64):
         empirical_ntk(WRONG[name], PARAMS, X)
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "apply",

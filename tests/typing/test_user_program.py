@@ -157,7 +157,7 @@ entry: float = limit.ntk[0, 0].item()
 """
 
 
-@pytest.mark.slow  # mypy reads all code behind the public API
+@pytest.mark.long  # mypy reads all code behind the public API
 def test_program_and_public_names_pass_mypy_strict(tmp_path):
     """Without this project's mypy settings, as for users.
 
@@ -213,7 +213,7 @@ def test_program_and_public_names_pass_mypy_strict(tmp_path):
     assert all(part in revealed["ntk_core.empirical_ntk"] for part in parts)
 
 
-@pytest.mark.slow  # pyright reads all code behind the public API
+@pytest.mark.long  # pyright reads all code behind the public API
 def test_programs_pass_pyright(tmp_path):
     settings = {"typeCheckingMode": "standard", "extraPaths": [str(ROOT)], "pythonVersion": "3.11"}
     (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
@@ -227,7 +227,7 @@ def test_programs_pass_pyright(tmp_path):
     assert [each["rule"] for each in problems] == ["reportAssignmentType"], problems
 
 
-@pytest.mark.slow  # compiles ten measures
+@pytest.mark.long  # compiles ten measures
 def test_measures_run(tmp_path):
     """The program also runs, and its numbers are finite."""
     ended = subprocess.run(

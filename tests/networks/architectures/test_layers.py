@@ -69,6 +69,7 @@ class Alone(Network):
         return jnp.tanh(z) @ np.random.default_rng(2).standard_normal((z.shape[-1], 2))
 
 
+@pytest.mark.long_after(2)
 @pytest.mark.parametrize(("same", "block_entries"), [(True, 2**23), (False, 40)])
 def test_kernel_is_the_gram_matrix_of_the_jacobian(case, same, block_entries, monkeypatch):
     monkeypatch.setattr(contractions, "BLOCK_ENTRIES", block_entries)

@@ -210,6 +210,7 @@ def test_output_signs_are_signs_and_hidden_weights_are_not():
     assert np.unique(params["hidden1"]["weight"]).size > 100
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.slow  # compiles Hessians of every layer
 @pytest.mark.parametrize(
     "case", [ARCHITECTURES[k] for k in (1, 10, 13)], ids=lambda case: case.name

@@ -122,7 +122,7 @@ def test_impossible_random_graphs_are_refused_by_name(graphs):
     assert 100 < refused < 400
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("share", SHARES)
 def test_random_graphs_equal_their_neurons(graphs, share, x64):
     chosen = list(accepted(graphs))[share::40]
@@ -144,7 +144,7 @@ def test_random_graphs_equal_their_neurons(graphs, share, x64):
             assert net.in_degree_range(params) == (min(judged), max(judged))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_random_graphs_have_the_hessians_of_their_neurons(graphs, x64):
     """The small space has all non-zero eigenvalues of the full Hessian; one program per graph."""
     for index, net in list(accepted(graphs))[1::20]:

@@ -37,6 +37,7 @@ def measured():
     return json.loads(ended.stdout.splitlines()[-1])
 
 
+@pytest.mark.long
 def test_four_devices_give_the_numbers_of_one(measured):
     assert len(measured["differences"]) == 10
     assert max(measured["differences"].values()) < 1e-10, measured  # float64: sums in another order

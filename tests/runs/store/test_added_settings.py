@@ -55,6 +55,7 @@ def migrated(tmp_path_factory):
 
 
 # Slow: a process for each class.
+@pytest.mark.long_after(1)
 @pytest.mark.sampled(8)  # one rule for all classes of settings
 @pytest.mark.slow
 @pytest.mark.parametrize("target", setting_classes())

@@ -70,7 +70,7 @@ def everything(store: Store, written: dict[str, Any]) -> Counter[str]:
     return outcomes
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_one_byte_changes_never_give_another_number(file):
     written = filled(file)
     original = file.read_bytes()

@@ -157,7 +157,7 @@ def test_stored_points_are_resumed(opened, folder, written):
     assert len(resumed) == written.num_points
 
 
-@pytest.mark.slow  # trains; the store itself is read by the tests beside it
+@pytest.mark.long  # trains; the store itself is read by the tests beside it
 @pytest.mark.parametrize("folder", RELEASED, ids=lambda folder: folder.name)
 def test_command_line_shows_exports_and_resumes(folder, tmp_path, monkeypatch, capsys):
     file = tmp_path / "runs.sqlite"

@@ -88,7 +88,7 @@ def press_run(server: ServedApp, settings: str) -> str:
     return asyncio.run(visit())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(1500)
 @pytest.mark.parametrize("location", ["postgres"], indirect=True)
 def test_job_of_a_killed_server_is_continued_once(servers, query):

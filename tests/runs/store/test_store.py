@@ -313,6 +313,7 @@ def started(work: str, location: str, max_bytes: int) -> subprocess.Popen[bytes]
     return process
 
 
+@pytest.mark.slow
 @BOTH
 def test_concurrent_writers_lose_no_point(location):
     with (
