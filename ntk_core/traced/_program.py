@@ -46,6 +46,7 @@ Apply = Callable[[PyTree, Any], Array]  # of parameters and inputs, an array or 
 Model = Network | Apply
 Rows = Array | np.ndarray
 Parts = dict[str, Array]  # by name of the use or parameter
+Leaves = Sequence[Any]  # parameters in order: JAX arrays, of those that do not move NumPy's, too
 Outputs = tuple[Array, Parts]  # (C,) of one row, and the input of each use
 
 
@@ -144,7 +145,7 @@ class Program:
         self.is_plain = is_plain
         self.moving = tuple(moving)
 
-        def one_row(leaves: list[Array], row: Array) -> Array:
+        def one_row(leaves: Leaves, row: Rows) -> Array:
             return jax.core.eval_jaxpr(single.jaxpr, single.consts, *leaves, row[None])[0][0]
 
         with jax.default_matmul_precision("highest"):  # which equations remember
@@ -198,12 +199,12 @@ class Program:
         leaves = self.leaves(params)
         return jax.vmap(lambda row: self.row(leaves, row))(x)
 
-    def row(self, leaves: Sequence[Array], row: Array) -> Array:
+    def row(self, leaves: Leaves, row: Rows) -> Array:
         """Outputs (C,) of one row."""
         (outputs,) = jax.core.eval_jaxpr(self.closed.jaxpr, self.closed.consts, *leaves, row)
         return jnp.asarray(outputs)
 
-    def leaves(self, params: PyTree) -> list[Array]:
+    def leaves(self, params: PyTree) -> list[Any]:
         """Return all parameters in order; of a network, those of its layers."""
         if self.stated.layers:
             params = {name: params[name] for name in self.stated.layers}
@@ -213,14 +214,14 @@ class Program:
             for leaf, moves in pairs
         ]
 
-    def tree(self, leaves: Sequence[Array]) -> PyTree:
+    def tree(self, leaves: Leaves) -> PyTree:
         """The inverse of :meth:`leaves`."""
         return jax.tree.unflatten(self._structure, leaves)
 
     def run(
         self,
-        leaves: Sequence[Array],
-        row: Array,
+        leaves: Leaves,
+        row: Rows,
         touch: Touch,
         belongings: Mapping[str, PyTree],
         threaded: Threaded,
@@ -239,7 +240,7 @@ class Program:
         return outputs, seen
 
     def steady(
-        self, leaves: Sequence[Array], row: Array, taps: Mapping[str, Array] = MappingProxyType({})
+        self, leaves: Leaves, row: Rows, taps: Mapping[str, Array] = MappingProxyType({})
     ) -> Outputs:
         """Return (outputs (C,) of one row, inputs of all uses).
 
@@ -263,7 +264,7 @@ class Program:
         return self.run(leaves, row, touch, {**look_ups, **taps}, lambda use, level: True)
 
     def row_views(
-        self, leaves: Sequence[Array], row: Array, seed: Array, with_output: bool = False
+        self, leaves: Leaves, row: Rows, seed: Array, with_output: bool = False
     ) -> tuple[Array, Parts, Parts, Parts, Parts]:
         """Return what one backward pass gives of one row.
 
@@ -314,7 +315,7 @@ class Program:
 
     def views(
         self,
-        leaves: Sequence[Array],
+        leaves: Leaves,
         x: Shaped[Array, "n ..."],
         seeds: Float[Array, "S C"] | None = None,
         *,
@@ -351,7 +352,7 @@ class Program:
         return Views(outputs, {name: inputs[name] for name in self.uses}, cotangents, jacobians)
 
     def kernels(
-        self, leaves: Sequence[Array], views1: Views, views2: Views, *, summed: bool = False
+        self, leaves: Leaves, views1: Views, views2: Views, *, summed: bool = False
     ) -> dict[str, Float[Array, "C n1 C n2"]] | dict[str, Float[Array, "n1 n2"]]:
         """Return the kernel of each layer and other parameter.
 
@@ -393,9 +394,7 @@ class Program:
                 parts[name] = (summed_products if summed else gram)(jacobian, other)
         return parts
 
-    def kernel(
-        self, leaves: Sequence[Array], views1: Views, views2: Views
-    ) -> Float[Array, "n1 n2 C C"]:
+    def kernel(self, leaves: Leaves, views1: Views, views2: Views) -> Float[Array, "n1 n2 C C"]:
         """Return the whole kernel of f, without φ."""
         rows = max(1, BLOCK_ROWS // self.num_outputs)
         is_large = min(_num_rows(views1), _num_rows(views2)) > 2 * rows
@@ -414,7 +413,7 @@ class Program:
         return all(layer.is_dense and layer.mask is None for layer in self.layers)
 
     def _kernel_in_blocks(
-        self, leaves: Sequence[Array], views1: Views, views2: Views, size: int
+        self, leaves: Leaves, views1: Views, views2: Views, size: int
     ) -> Float[Array, "n1 n2 C C"]:
         """Return the kernel from blocks that stay in a core's cache until their layers are summed.
 
@@ -453,9 +452,7 @@ class Program:
         """Return the layer of a network's parameter (part); for a function, the part itself."""
         return self._groups.get(name, name)
 
-    def layer_kernels(
-        self, leaves: Sequence[Array], views1: Views, views2: Views
-    ) -> dict[str, Array]:
+    def layer_kernels(self, leaves: Leaves, views1: Views, views2: Views) -> dict[str, Array]:
         """Return the kernel of f, (n1, n2, C, C), by layer.
 
         Functions have it by parameter.
@@ -536,9 +533,7 @@ def _readers(
     return readers
 
 
-def _pulled(
-    use: Use, leaves: Sequence[Array], deltas: Float[Array, "C ..."]
-) -> Float[Array, "C rows"]:
+def _pulled(use: Use, leaves: Leaves, deltas: Float[Array, "C ..."]) -> Float[Array, "C rows"]:
     """Return cotangents of a from those of z, for an unmodified matrix (rows, columns)."""
     part = tuple(slice(low, high) for low, high in use.view.box)
     return use.view.scale * (deltas.reshape(len(deltas), -1) @ leaves[use.view.leaf][part].T)
@@ -627,13 +622,13 @@ def through_output(
 
 
 @partial(jax.jit, static_argnums=0)
-def views_of(program: Program, leaves: list[Array], x: Array) -> Views:
+def views_of(program: Program, leaves: Leaves, x: Array) -> Views:
     return program.views(leaves, x)
 
 
 @partial(jax.jit, static_argnums=(0, 1))
 def kernels_of(
-    program: Program, per_layer: bool, leaves: list[Array], left: Views, right: Views | None
+    program: Program, per_layer: bool, leaves: Leaves, left: Views, right: Views | None
 ) -> Array | Parts:
     """Return the kernel, or its parts."""
     both = (leaves, left, left if right is None else right)
@@ -646,7 +641,7 @@ def kernels_of(
 
 @partial(jax.jit, static_argnums=(0, 1))
 def whole_kernels(
-    program: Program, per_layer: bool, leaves: list[Array], x1: Array, x2: Array | None
+    program: Program, per_layer: bool, leaves: Leaves, x1: Array, x2: Array | None
 ) -> Array | Parts:
     left = program.views(leaves, x1)
     return kernels_of(
@@ -658,7 +653,7 @@ def whole_kernels(
 def summed_kernels(
     program: Program,
     each: bool,
-    leaves: list[Array],
+    leaves: Leaves,
     x1: Array,
     x2: Array | None,
     seeds: Float[Array, "S C"],
@@ -699,7 +694,7 @@ def summed_kernels(
 
 
 def _each_output(
-    program: Program, leaves: list[Array], left: Views, right: Views
+    program: Program, leaves: Leaves, left: Views, right: Views
 ) -> Float[Array, "n1 n2 C"]:
     """Return K[i, j, c, c]: the kernel of each output alone."""
 
