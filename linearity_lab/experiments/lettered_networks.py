@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import Field, NonNegativeInt, model_validator
 
 from linearity_lab.experiments.trained_sweep import TrainedPoint
 from linearity_lab.networks.spec import GROWN_TITLES, ArchitectureSpec, OutputName, grown_size
@@ -108,9 +108,9 @@ class SeveralTrainings(Value):
     """
 
     output: str
-    seed: int
+    seed: NonNegativeInt
     outcome: Outcome
-    steps: tuple[int, ...]
+    steps: tuple[NonNegativeInt, ...]
 
     @property
     def num_steps(self) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Self, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import Field, NonNegativeInt, model_validator
 
 from linearity_lab.networks.sizes import num_copies
 from linearity_lab.networks.spec import ArchitectureSpec, OutputName
@@ -20,6 +20,7 @@ from linearity_lab.settings.training import DescentSpec, TrainingSpec
 from ntk_core.dynamics import MAX_KERNEL_ROWS, most_kernel_points
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.choices import almost_everywhere
+from ntk_core.stored_numbers import NonNegative
 
 Outputs = Annotated[tuple[OutputName, ...], Once]
 
@@ -132,8 +133,10 @@ class RecordedTraining(Value):
     (0.2, 50)
     """
 
-    steps: tuple[int, ...]
-    change: tuple[float, ...]
+    recorded_at: ClassVar[str] = "steps"
+
+    steps: tuple[NonNegativeInt, ...]
+    change: tuple[NonNegative, ...]
 
     @property
     def sup_change(self) -> float:
@@ -156,10 +159,10 @@ class TrainedRun(RecordedTraining):
         loss: the mean training loss at the recorded steps; not finite after a divergence.
     """
 
-    seed: int
-    learning_rate: float
+    seed: NonNegativeInt
+    learning_rate: NonNegative
     outcome: Outcome
-    loss: tuple[float, ...]
+    loss: tuple[NonNegative, ...]
 
 
 Run = TypeVar("Run", bound=Value)
@@ -176,7 +179,7 @@ class TrainedPoint(WidthPoint, Generic[Run]):
 
     line: ClassVar[tuple[str, ...]] = ("output",)
 
-    num_params: int
+    num_params: NonNegativeInt
     runs: tuple[Run, ...]
 
     def of(self, *line: object) -> tuple[Run, ...]:

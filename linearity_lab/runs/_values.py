@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt
 
 from linearity_lab.runs._spec import point_key
 
@@ -28,9 +28,17 @@ class Value(BaseModel):
     """Base class of stored and transmitted values: frozen.
 
     JSON has NaN and infinities as strings.
+
+    Attributes:
+        recorded_at: the field of recorded steps or times, if there is one. Then all other tuples
+            of the value, and of values in it, have one entry for each of them, or are empty where
+            they have a default. Imports check this.
+        other_lengths: tuples that have not.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
+    recorded_at: ClassVar[str] = ""
+    other_lengths: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def read_off(cls, *sources: object, **given: object) -> Self:
@@ -205,4 +213,4 @@ def imported_words(points: Sequence[PointValue], origin: Provenance | None = Non
 class WidthPoint(PointValue):
     """A point of one width m."""
 
-    width: int
+    width: NonNegativeInt

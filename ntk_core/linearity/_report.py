@@ -2,10 +2,11 @@
 
 import math
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, NonNegativeInt
 
 from ntk_core.markup import paragraph, table
 from ntk_core.numbers import number, percent
+from ntk_core.stored_numbers import NonNegative
 
 LAYER_HEAD = ("Parameter", "Numbers", "‖δ‖ / ‖w₀‖", "Share of J₀δ", "Share of tr K₀")
 # Largest output errors of these verdicts; our choice.
@@ -31,8 +32,8 @@ class LayerReport(_Stored):
     """
 
     name: str
-    num_params: int
-    distance: float
+    num_params: NonNegativeInt
+    distance: NonNegative
     output_share: float
     kernel_share: float
 
@@ -62,23 +63,23 @@ class LinearityReport(_Stored):
         num_added: their number; None for one.
     """
 
-    num_inputs: int
-    num_outputs: int
-    num_params: int
-    output_change: float
-    output_error: float
-    second_order_share: float
-    derivative_change: float
-    rounding: float
-    kernel_change: float
-    kernel_interval: float
-    kernel_distance: float
+    num_inputs: NonNegativeInt
+    num_outputs: NonNegativeInt
+    num_params: NonNegativeInt
+    output_change: NonNegative
+    output_error: NonNegative
+    second_order_share: NonNegative
+    derivative_change: NonNegative
+    rounding: NonNegative
+    kernel_change: NonNegative
+    kernel_interval: NonNegative
+    kernel_distance: NonNegative
     layers: tuple[LayerReport, ...]
-    loss: float | None = None
-    linear_loss: float | None = None
-    regression_loss: float | None = None
-    addition_error: float | None = None
-    num_added: int | None = None
+    loss: NonNegative | None = None
+    linear_loss: NonNegative | None = None
+    regression_loss: NonNegative | None = None
+    addition_error: NonNegative | None = None
+    num_added: NonNegativeInt | None = None
 
     @property
     def verdict(self) -> str:

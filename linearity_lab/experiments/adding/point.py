@@ -30,6 +30,7 @@ from linearity_lab.runs.columns import Column
 from linearity_lab.settings.part import Once, Width
 from linearity_lab.settings.training import SquareTrainingSpec
 from ntk_core.errors import InvalidInput
+from ntk_core.stored_numbers import NonNegative
 
 KEPT_POINTS = 60  # test points whose outputs are kept; our choice
 MOST_TASKS = 8
@@ -144,8 +145,8 @@ class AddingRun(SeveralTrainings):
         of_linear: f(w₀) + J λ Σ τ_k there, (k, C), of curves.
     """
 
-    error: tuple[float | None, ...]
-    linear: float | None
+    error: tuple[NonNegative | None, ...]
+    linear: NonNegative | None
     together: tuple[tuple[float, ...], ...] = ()
     summed: tuple[tuple[float, ...], ...] = ()
     tasks: tuple[tuple[tuple[float, ...], ...], ...] = ()

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, NonNegativeInt, model_validator
 
 from linearity_lab.data.spec import DatasetSpec
 from linearity_lab.experiments.lettered_networks import (
@@ -30,6 +30,7 @@ from linearity_lab.runs.columns import Column
 from linearity_lab.settings.part import Once, Width
 from linearity_lab.settings.training import DescentSettings, DescentSpec
 from ntk_core.errors import InvalidInput
+from ntk_core.stored_numbers import NonNegative
 
 KEPT_POINTS = 12  # test points whose changes are kept; our choice
 MOST_ROWS = 2000  # largest n·C of an inverted kernel; our choice
@@ -130,7 +131,7 @@ class Prediction(Value):
             seed.
     """
 
-    error: float | None
+    error: NonNegative | None
     rank: float | None
     changes: tuple[tuple[tuple[float, ...], ...], ...] = ()
 
@@ -189,7 +190,7 @@ class AttributionPoint(NetworkPoint[AttributionRun]):
     network: str
     removed: tuple[tuple[float, ...], ...] = ()
     targets: tuple[tuple[float, ...], ...] = ()
-    input_shape: tuple[int, ...] = ()
+    input_shape: tuple[NonNegativeInt, ...] = ()
 
 
 COLUMNS = (

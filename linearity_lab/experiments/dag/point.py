@@ -5,9 +5,16 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field, InstanceOf, PlainSerializer, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    InstanceOf,
+    NonNegativeInt,
+    PlainSerializer,
+    model_validator,
+)
 
 from linearity_lab.data import DatasetShapes, dataset_shapes
 from linearity_lab.experiments.trained_sweep import TrainedPoint, TrainedRun
@@ -40,6 +47,7 @@ from ntk_core.networks.graphs import (
     named_inside,
     parse_graph,
 )
+from ntk_core.stored_numbers import NonNegative
 
 if TYPE_CHECKING:
     ExampleName = str
@@ -229,9 +237,9 @@ class LayerLinearity(Value):
     """
 
     group: str
-    depth: int
-    hessian_norm: float
-    change: float
+    depth: NonNegativeInt
+    hessian_norm: NonNegative
+    change: NonNegative
 
 
 class DAGRun(TrainedRun):
@@ -256,18 +264,20 @@ class DAGRun(TrainedRun):
             output alone. Empty in results of older versions.
     """
 
+    other_lengths: ClassVar[tuple[str, ...]] = ("layers",)
+
     graph: str
     output: str
-    min_in_degree: int
-    max_in_degree: int
+    min_in_degree: NonNegativeInt
+    max_in_degree: NonNegativeInt
     smallest_eigenvalue: tuple[float, ...]
-    hessian_norm: float = math.nan
+    hessian_norm: NonNegative = math.nan
     hessian_converged: bool = True
     layers: tuple[LayerLinearity, ...] = ()
     ball_eigenvalue: float = math.nan
-    gradient_norm: float = math.nan
-    gradient_bound: float = math.nan
-    linear_model_change: tuple[float, ...] = ()
+    gradient_norm: NonNegative = math.nan
+    gradient_bound: NonNegative = math.nan
+    linear_model_change: tuple[NonNegative, ...] = ()
 
     @property
     def linear_model_sup(self) -> float:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, NonNegativeInt, model_validator
 
 from linearity_lab.data.spec import DatasetSpec
 from linearity_lab.experiments.depth_width.random_kernels import MOST_OF_ONE, Scatter, second_moment
@@ -26,6 +26,7 @@ from linearity_lab.runs.columns import Column, text_table
 from linearity_lab.settings.part import Ascending, Width
 from linearity_lab.settings.training import SquareTrainingSpec
 from ntk_core.numbers import percent
+from ntk_core.stored_numbers import NonNegative
 
 # Deeper than other pages allow, so its depth is not validated.
 _NETWORK = ArchitectureSpec(use_bias=False)
@@ -163,8 +164,8 @@ class DepthRun(TrainedRun):
         hessian_converged: whether every measured spectral norm converged.
     """
 
-    hessian: float
-    squared_gradient: float
+    hessian: NonNegative
+    squared_gradient: NonNegative
     hessian_converged: bool
 
     @property
@@ -187,9 +188,9 @@ class DepthWidthPoint(WidthPoint, Scatter):
     key_parts = DepthWidthSpec.key_parts
 
     kind: Literal["depth_width"] = "depth_width"
-    depth: int
-    num_kernels: int
-    seed: int
+    depth: NonNegativeInt
+    num_kernels: NonNegativeInt
+    seed: NonNegativeInt
     runs: tuple[DepthRun, ...] = ()
 
     @property

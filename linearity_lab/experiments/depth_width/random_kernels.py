@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from linearity_lab.runs import Value
+from ntk_core.stored_numbers import NonNegative
 
 RESAMPLES = 400
 LEVEL = 0.95
@@ -96,12 +97,12 @@ class Scatter(Value):
         log_variance: variance of the logarithms of positive numbers, robust to heavy tails.
     """
 
-    mean: float
-    cv_squared: float
-    low: float
-    high: float
-    largest_share: float
-    log_variance: float
+    mean: NonNegative
+    cv_squared: NonNegative
+    low: NonNegative
+    high: NonNegative
+    largest_share: NonNegative
+    log_variance: NonNegative
 
 
 def scatter(values: np.ndarray, random: np.random.Generator) -> Scatter:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, NonNegativeInt, model_validator
 
 from linearity_lab.experiments import trained_sweep
 from linearity_lab.experiments.trained_sweep import (
@@ -47,6 +47,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.fits import PowerLaw, exponent_line, fit_runs
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.numbers import percent
+from ntk_core.stored_numbers import NonNegative
 
 
 class DynamicsSpec(TrainedSweep, SpecOf["DynamicsResult"]):
@@ -176,13 +177,13 @@ class ModelPath(Value):
     """
 
     outcome: Outcome
-    last_finite_step: int
-    crossing_step: int | None = None
-    loss: tuple[float, ...]
-    test_loss: tuple[float, ...]
-    accuracy: tuple[float, ...] = ()
-    test_accuracy: tuple[float, ...] = ()
-    distance: tuple[float, ...]
+    last_finite_step: NonNegativeInt
+    crossing_step: NonNegativeInt | None = None
+    loss: tuple[NonNegative, ...]
+    test_loss: tuple[NonNegative, ...]
+    accuracy: tuple[NonNegative, ...] = ()
+    test_accuracy: tuple[NonNegative, ...] = ()
+    distance: tuple[NonNegative, ...]
     outputs: tuple[Rows, ...] = ()
     test_outputs: tuple[Rows, ...] = ()
 
@@ -209,18 +210,18 @@ class DynamicsRun(trained_sweep.RecordedTraining):
 
     output: str
     method: str
-    seed: int
-    learning_rate: float
-    stable_rate: float | None
+    seed: NonNegativeInt
+    learning_rate: NonNegative
+    stable_rate: NonNegative | None
     network: ModelPath
     linearized: ModelPath
     infinite: ModelPath | None
-    largest_distance: tuple[float, ...]
+    largest_distance: tuple[NonNegative, ...]
     smallest: tuple[float, ...]
     largest: tuple[float, ...]
-    layer_change: dict[str, tuple[float, ...]]
-    difference: tuple[float, ...]
-    test_difference: tuple[float, ...]
+    layer_change: dict[str, tuple[NonNegative, ...]]
+    difference: tuple[NonNegative, ...]
+    test_difference: tuple[NonNegative, ...]
 
     @property
     def outcome(self) -> Outcome:

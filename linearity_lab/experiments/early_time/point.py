@@ -8,6 +8,8 @@ from functools import partial
 from operator import attrgetter
 from typing import ClassVar, Literal
 
+from pydantic import NonNegativeInt
+
 from linearity_lab.experiments.early_time.spec import EarlyTimeSpec, counts
 from linearity_lab.runs import (
     Experiment,
@@ -21,6 +23,7 @@ from linearity_lab.runs import (
 from linearity_lab.runs.columns import Column, csv_rows, runs_of, text_table
 from ntk_core.fits import exponent_line, fit_power_law, fit_runs
 from ntk_core.networks.choices import ACTIVATIONS
+from ntk_core.stored_numbers import NonNegative
 
 EarlyOutcome = Literal["completed", "diverged"]
 EARLY_OUTCOME_WORDS: dict[str, str] = {
@@ -64,10 +67,10 @@ class ModelCurve(Value):
         outputs: outputs on a few test inputs at each recorded step; first seed only.
     """
 
-    train_loss: Series
-    test_loss: Series
-    span_loss: Series
-    complement_loss: Series
+    train_loss: tuple[NonNegative, ...]
+    test_loss: tuple[NonNegative, ...]
+    span_loss: tuple[NonNegative, ...]
+    complement_loss: tuple[NonNegative, ...]
     outputs: tuple[Series, ...] = ()
 
 
@@ -82,11 +85,11 @@ class PathBound(Value):
         num_samples: n.
     """
 
-    distance: Series
-    movement: Series
-    kernel_error: float
-    scale: float
-    num_samples: int
+    distance: tuple[NonNegative, ...]
+    movement: tuple[NonNegative, ...]
+    kernel_error: NonNegative
+    scale: NonNegative
+    num_samples: NonNegativeInt
 
 
 class EarlyRun(Value):
@@ -105,20 +108,23 @@ class EarlyRun(Value):
             kernel on all training inputs. None in results of older versions.
     """
 
+    recorded_at: ClassVar[str] = "steps"
+    other_lengths: ClassVar[tuple[str, ...]] = ("targets",)
+
     activation: str
-    seed: int
-    learning_rate: float
+    seed: NonNegativeInt
+    learning_rate: NonNegative
     outcome: EarlyOutcome
-    steps: tuple[int, ...]
+    steps: tuple[NonNegativeInt, ...]
     network: ModelCurve
     linear: ModelCurve
     naive: ModelCurve
-    distance: Series
-    naive_distance: Series
-    linear_power: Series
-    target_power: float
-    optimal_train_loss: float
-    optimal_test_loss: float
+    distance: tuple[NonNegative, ...]
+    naive_distance: tuple[NonNegative, ...]
+    linear_power: tuple[NonNegative, ...]
+    target_power: NonNegative
+    optimal_train_loss: NonNegative
+    optimal_test_loss: NonNegative
     targets: Series = ()
     path: PathBound | None = None
 
@@ -263,13 +269,13 @@ class KernelComparison(Value):
     """
 
     activation: str
-    seed: int
-    num_samples: int
-    kernel: float
-    linear: float
-    difference: float
-    naive_difference: float
-    frobenius_difference: float
+    seed: NonNegativeInt
+    num_samples: NonNegativeInt
+    kernel: NonNegative
+    linear: NonNegative
+    difference: NonNegative
+    naive_difference: NonNegative
+    frobenius_difference: NonNegative
 
 
 class InputSizes(Value):
@@ -283,9 +289,9 @@ class InputSizes(Value):
         matrix: ‖X Xᵀ‖/n.
     """
 
-    norms: float
-    products: float
-    matrix: float
+    norms: NonNegative
+    products: NonNegative
+    matrix: NonNegative
 
 
 class EarlyPoint(PointValue):
@@ -304,10 +310,10 @@ class EarlyPoint(PointValue):
 
     kind: Literal["early_time"] = "early_time"
     swept: Literal["width", "input_dim"]
-    width: int
-    input_dim: int
-    covariance_ratio: float
-    span_dimension: int
+    width: NonNegativeInt
+    input_dim: NonNegativeInt
+    covariance_ratio: NonNegative
+    span_dimension: NonNegativeInt
     constants: dict[str, Constants]
     runs: tuple[EarlyRun, ...]
     kernels: tuple[KernelComparison, ...] = ()

@@ -4,12 +4,15 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
+from pydantic import NonNegativeInt
+
 from linearity_lab.experiments.explore.spec import ExploreSpec, counts
 from linearity_lab.experiments.trained_sweep import TrainedPoint, TrainedRun, along
 from linearity_lab.runs import Experiment, ResultValue, Value, columns, finite_sup
 from linearity_lab.runs.columns import Column, text_table
 from ntk_core.fits import PowerLaw, exponent_line, fit_runs
 from ntk_core.networks.choices import OUTPUTS
+from ntk_core.stored_numbers import NonNegative
 
 Rows = tuple[tuple[float, ...], ...]
 
@@ -34,13 +37,13 @@ class ExploreRun(TrainedRun):
     """
 
     output: str
-    loss_linear: tuple[float, ...]
-    difference: tuple[float, ...]
-    hessian: float | None = None
+    loss_linear: tuple[NonNegative, ...]
+    difference: tuple[NonNegative, ...]
+    hessian: NonNegative | None = None
     hessian_converged: bool = True
     outputs: tuple[Rows, ...] = ()
     outputs_linear: tuple[Rows, ...] = ()
-    linear_model_change: tuple[float, ...] = ()
+    linear_model_change: tuple[NonNegative, ...] = ()
 
     @property
     def linear_model_sup(self) -> float:
@@ -78,7 +81,7 @@ class ExplorePoint(TrainedPoint[ExploreRun]):
     """
 
     kind: Literal["explore"] = "explore"
-    followed: tuple[int, ...]
+    followed: tuple[NonNegativeInt, ...]
     targets: Rows
     kernels: tuple[DrawnKernel, ...] = ()
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, NonNegativeInt, model_validator
 from scipy.special import ndtri
 
 from linearity_lab.data import DATASETS
@@ -26,6 +26,7 @@ from linearity_lab.runs.columns import Column, text_table
 from linearity_lab.settings.part import Ascending, Width
 from linearity_lab.settings.training import SquareTrainingSpec
 from ntk_core.errors import InvalidInput
+from ntk_core.stored_numbers import NonNegative
 
 MAX_ROWS = 5000  # largest n·C of an inverted kernel
 
@@ -203,8 +204,8 @@ class Predictor(Value):
         loss: (1/2n') Σ ‖F − y‖² over them.
     """
 
-    error: float
-    loss: float
+    error: NonNegative
+    loss: NonNegative
 
 
 class GeneralizationRun(TrainedRun):
@@ -233,22 +234,24 @@ class GeneralizationRun(TrainedRun):
         num_test: n'.
     """
 
-    last_finite_step: int
+    other_lengths: ClassVar[tuple[str, ...]] = ("ranks", "first_share", "last_share", "angles")
+
+    last_finite_step: NonNegativeInt
     network: tuple[Predictor, ...]
     after: tuple[Predictor, ...]
     onward: tuple[Predictor, ...]
     linear: Predictor
     infinite: Predictor | None
     alignment: tuple[float, ...]
-    distance: tuple[float, ...]
-    moved: tuple[float, ...]
-    condition: tuple[float, ...]
-    jitter: tuple[float, ...]
-    ranks: tuple[int, ...]
+    distance: tuple[NonNegative, ...]
+    moved: tuple[NonNegative, ...]
+    condition: tuple[NonNegative, ...]
+    jitter: tuple[NonNegative, ...]
+    ranks: tuple[NonNegativeInt, ...]
     first_share: tuple[float, ...]
     last_share: tuple[float, ...]
     angles: tuple[float, ...]
-    num_test: int
+    num_test: NonNegativeInt
 
     @property
     def share_gained(self) -> float:
@@ -286,8 +289,8 @@ class GeneralizationPoint(TrainedPoint[GeneralizationRun]):
     line = ()
 
     kind: Literal["generalization"] = "generalization"
-    richness: float
-    num_samples: int
+    richness: NonNegative
+    num_samples: NonNegativeInt
 
     @property
     def key(self) -> str:

@@ -6,6 +6,8 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Literal
 
+from pydantic import NonNegativeInt
+
 from linearity_lab.experiments.hessian.network import ComparedNetwork, titles
 from linearity_lab.experiments.hessian.spec import HessianSpec, counts, hessian_key
 from linearity_lab.runs import (
@@ -21,6 +23,7 @@ from linearity_lab.runs import (
 from linearity_lab.runs.columns import Column
 from ntk_core.fits import PowerLaw, becomes_linear, exponent_line, fit_runs
 from ntk_core.numbers import percent
+from ntk_core.stored_numbers import NonNegative
 
 
 class LayerBound(Value):
@@ -35,12 +38,12 @@ class LayerBound(Value):
         b_norm: ‖b⁽ˡ⁾‖₂ of each hidden layer.
     """
 
-    bound: float
-    q_inf: float
-    q_l: float
-    q_221: float
-    b_max: tuple[float, ...]
-    b_norm: tuple[float, ...]
+    bound: NonNegative
+    q_inf: NonNegative
+    q_l: NonNegative
+    q_221: NonNegative
+    b_max: tuple[NonNegative, ...]
+    b_norm: tuple[NonNegative, ...]
 
 
 class NonlinearParts(Value):
@@ -52,9 +55,9 @@ class NonlinearParts(Value):
         lower: mean of max(0, gradient_part − linear_part), below ‖H̃‖.
     """
 
-    gradient_part: float
-    linear_part: float
-    lower: float
+    gradient_part: NonNegative
+    linear_part: NonNegative
+    lower: NonNegative
 
 
 class VectorNorm(Value):
@@ -65,8 +68,8 @@ class VectorNorm(Value):
         upper: (Σ_c ‖H_c‖²)^(1/2), an upper bound.
     """
 
-    norm: float
-    upper: float
+    norm: NonNegative
+    upper: NonNegative
 
 
 class BallBound(Value):
@@ -88,16 +91,16 @@ class BallBound(Value):
             raised the value; None in results of versions that did not record it.
     """
 
-    radius: float
-    hessian: float
-    hessian_random: float
-    kernel_change: float
-    kernel_change_random: float
+    radius: NonNegative
+    hessian: NonNegative
+    hessian_random: NonNegative
+    kernel_change: NonNegative
+    kernel_change_random: NonNegative
     converged: bool
-    hessian_least: float | None = None
-    q_inf: float | None = None
-    q_l: float | None = None
-    q_221: float | None = None
+    hessian_least: NonNegative | None = None
+    q_inf: NonNegative | None = None
+    q_l: NonNegative | None = None
+    q_221: NonNegative | None = None
     hessian_last_gain: float | None = None
     kernel_change_last_gain: float | None = None
 
@@ -110,11 +113,11 @@ class TrainedChange(Value):
         num_steps: steps taken.
     """
 
-    sup_change: float
+    sup_change: NonNegative
     outcome: Outcome
-    learning_rate: float
-    num_steps: int
-    final_loss: float
+    learning_rate: NonNegative
+    num_steps: NonNegativeInt
+    final_loss: NonNegative
 
 
 class LayerShare(Value):
@@ -146,15 +149,15 @@ class HessianRun(Value):
         shares: kernel shares of the trained layers, if requested.
     """
 
-    seed: int
-    norm: float
-    largest_norm: float
-    residual: float
+    seed: NonNegativeInt
+    norm: NonNegative
+    largest_norm: NonNegative
+    residual: NonNegative
     converged: bool
-    num_matvecs: int
-    kernel: float
-    exact: float | None = None
-    zero_distance: float | None = None
+    num_matvecs: NonNegativeInt
+    kernel: NonNegative
+    exact: NonNegative | None = None
+    zero_distance: NonNegative | None = None
     bound: LayerBound | None = None
     parts: NonlinearParts | None = None
     vector: VectorNorm | None = None
@@ -171,9 +174,9 @@ class HessianRun(Value):
 class HessianBlocks(Value):
     """‖H_{l,l'}‖ of all pairs of trained layers, of the first seed and input; symmetric."""
 
-    seed: int
+    seed: NonNegativeInt
     layers: tuple[str, ...]
-    norms: tuple[tuple[float, ...], ...]
+    norms: tuple[tuple[NonNegative, ...], ...]
     converged: bool
 
 
@@ -192,12 +195,12 @@ class HessianPoint(WidthPoint):
     kind: Literal["hessian"] = "hessian"
     line: str
     network: ComparedNetwork
-    wide_width: int
-    min_width: int
-    num_params: int
+    wide_width: NonNegativeInt
+    min_width: NonNegativeInt
+    num_params: NonNegativeInt
     runs: tuple[HessianRun, ...]
     blocks: HessianBlocks | None = None
-    num_tokens: int | None = None
+    num_tokens: NonNegativeInt | None = None
 
     @property
     def key(self) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple
 
-from pydantic import Field
+from pydantic import Field, NonNegativeInt
 
 from linearity_lab.data.spec import DatasetSpec
 from linearity_lab.experiments.departures import Departure, departure_columns, departure_summary
@@ -23,6 +23,7 @@ from linearity_lab.runs import (
 from linearity_lab.runs.columns import Column
 from linearity_lab.settings.part import Ascending, Once, Width, one_of
 from ntk_core.fits import PowerLaw, fit_runs
+from ntk_core.stored_numbers import NonNegative
 from ntk_core.terms import Term, table
 
 DECAY_END = 2.0  # in ημt, where the data no longer matter
@@ -208,16 +209,18 @@ class HorizonRun(Value):
             loss, else at equal step.
     """
 
+    recorded_at: ClassVar[str] = "clock"
+
     regime: str
-    rate: float
-    seed: int
-    num_steps: int
+    rate: NonNegative
+    seed: NonNegativeInt
+    num_steps: NonNegativeInt
     kernel: Departure
     outputs: Departure
     log_loss: float
     clock: tuple[float, ...]
-    change: tuple[float, ...]
-    difference: tuple[float, ...]
+    change: tuple[NonNegative, ...]
+    difference: tuple[NonNegative, ...]
 
     @property
     def growth(self) -> float:

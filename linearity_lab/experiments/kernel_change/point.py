@@ -7,6 +7,7 @@ from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import NonNegativeInt
 
 from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec, counts, kept_bytes
 from linearity_lab.experiments.trained_sweep import TrainedPoint, TrainedRun, along
@@ -15,6 +16,7 @@ from linearity_lab.runs.columns import Column
 from ntk_core.fits import exponent_line, fit_power_law, fit_runs
 from ntk_core.networks.choices import OUTPUTS, SIZES
 from ntk_core.numbers import percent
+from ntk_core.stored_numbers import NonNegative
 
 
 class KernelChangeRun(TrainedRun):
@@ -32,10 +34,10 @@ class KernelChangeRun(TrainedRun):
     """
 
     output: str
-    infinite_distance: float | None = None
+    infinite_distance: NonNegative | None = None
     followed: tuple[tuple[float, ...], ...] = ()
-    error: tuple[float, ...] = ()
-    linear_model_change: tuple[float, ...] = ()
+    error: tuple[NonNegative, ...] = ()
+    linear_model_change: tuple[NonNegative, ...] = ()
 
     @property
     def linear_model_sup(self) -> float:
@@ -63,9 +65,9 @@ class KernelAtStart(Value):
     """
 
     output: str
-    seed: int
-    velocity: float | None = None
-    ball_change: float | None = None
+    seed: NonNegativeInt
+    velocity: NonNegative | None = None
+    ball_change: NonNegative | None = None
 
 
 # Kernels up to this size, of about 90 training points, stay inside the JSON of their
@@ -90,7 +92,7 @@ class KernelSnapshot(Value):
     """
 
     output: str
-    seed: int
+    seed: NonNegativeInt
     initial: tuple[tuple[float, ...], ...]
     final: tuple[tuple[float, ...], ...]
     initial_eigenvalues: tuple[float, ...]

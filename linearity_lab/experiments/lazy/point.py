@@ -7,7 +7,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, NonNegativeInt, model_validator
 
 from linearity_lab.data.spec import DatasetSpec
 from linearity_lab.experiments.trained_sweep import (
@@ -34,6 +34,7 @@ from linearity_lab.settings.training import SquareTrainingSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.fits import PowerLaw, exponent_line, fit_runs
 from ntk_core.networks.choices import OUTPUTS
+from ntk_core.stored_numbers import NonNegative
 
 
 class LazySpec(TrainedSweep, SpecOf["LazyResult"]):
@@ -181,26 +182,26 @@ class LazyRun(Value):
 
     output: str
     start: str
-    seed: int
-    learning_rate: float
+    seed: NonNegativeInt
+    learning_rate: NonNegative
     outcome: Outcome
-    last_finite_step: int
-    num_steps: int
-    kappa: float
-    residual: float
-    hessian: float
-    squared_gradient: float
+    last_finite_step: NonNegativeInt
+    num_steps: NonNegativeInt
+    kappa: NonNegative
+    residual: NonNegative
+    hessian: NonNegative
+    squared_gradient: NonNegative
     hessian_converged: bool
-    first_loss: float
-    last_loss: float
-    sup_change: float
-    pre_output_change: float
-    distance: float
-    largest_distance: float
-    least_distance: tuple[float, ...] = ()
-    hidden_change: tuple[float, ...] = ()
-    last_change: float | None = None
-    label_difference: float | None = None
+    first_loss: NonNegative
+    last_loss: NonNegative
+    sup_change: NonNegative
+    pre_output_change: NonNegative
+    distance: NonNegative
+    largest_distance: NonNegative
+    least_distance: tuple[NonNegative, ...] = ()
+    hidden_change: tuple[NonNegative, ...] = ()
+    last_change: NonNegative | None = None
+    label_difference: NonNegative | None = None
 
     @property
     def curvature(self) -> float:
@@ -220,8 +221,8 @@ class LazyPoint(TrainedPoint[LazyRun]):
     key_parts = LazySpec.key_parts
 
     kind: Literal["lazy"] = "lazy"
-    scale: float
-    richness: float = 0.0
+    scale: NonNegative
+    richness: NonNegative = 0.0
 
     @property
     def root_width(self) -> float:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, NonNegativeInt, model_validator
 
 from linearity_lab.data.spec import DatasetSpec
 from linearity_lab.experiments.trained_sweep import TrainedPoint, TrainedSweep, along
@@ -39,6 +39,7 @@ from linearity_lab.settings.training import (
 from ntk_core.dynamics.choices import METHODS
 from ntk_core.errors import InvalidInput
 from ntk_core.fits import PowerLaw, fit_runs, law_words
+from ntk_core.stored_numbers import NonNegative
 
 ModelName = Literal["linear", "quadratic", "network"]
 
@@ -199,11 +200,13 @@ class RatePath(Value):
         change: ΔK(t) of the model's own kernel.
     """
 
-    steps: tuple[int, ...]
-    loss: tuple[float, ...]
+    recorded_at: ClassVar[str] = "steps"
+
+    steps: tuple[NonNegativeInt, ...]
+    loss: tuple[NonNegative, ...]
     curvature: tuple[float, ...]
-    distance: tuple[float, ...]
-    change: tuple[float, ...]
+    distance: tuple[NonNegative, ...]
+    change: tuple[NonNegative, ...]
 
 
 class RateRun(Value):
@@ -226,15 +229,15 @@ class RateRun(Value):
     """
 
     model: str
-    rate: float
-    seed: int
-    learning_rate: float
+    rate: NonNegative
+    seed: NonNegativeInt
+    learning_rate: NonNegative
     outcome: RateOutcome
     converged: bool
-    num_steps: int
-    first_loss: float
-    peak_loss: float
-    last_loss: float
+    num_steps: NonNegativeInt
+    first_loss: NonNegative
+    peak_loss: NonNegative
+    last_loss: NonNegative
     curvature: float
     path: RatePath | None = None
     peak_curvature: float | None = None

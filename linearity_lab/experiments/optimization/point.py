@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, NonNegativeInt
 
 from linearity_lab.data.spec import DatasetSpec
 from linearity_lab.experiments.trained_sweep import (
@@ -29,6 +29,7 @@ from linearity_lab.runs.columns import Column
 from linearity_lab.settings.part import Ascending, Width
 from linearity_lab.settings.training import SquareTrainingSpec
 from ntk_core.networks.choices import OUTPUTS
+from ntk_core.stored_numbers import NonNegative
 
 
 class OptimizationSpec(TrainedSweep, SpecOf["OptimizationResult"]):
@@ -103,15 +104,15 @@ class OptimizationRun(TrainedRun):
     """
 
     output: str
-    rate: float
-    stable_rate: float
-    last_finite_step: int
+    rate: NonNegative
+    stable_rate: NonNegative
+    last_finite_step: NonNegativeInt
     smallest: tuple[float, ...]
     largest: tuple[float, ...]
     pre_output_smallest: tuple[float, ...]
-    pl_ratio: tuple[float, ...]
+    pl_ratio: tuple[NonNegative, ...]
     is_covered: bool = True
-    linear_model_change: tuple[float, ...] = ()
+    linear_model_change: tuple[NonNegative, ...] = ()
 
     @property
     def linear_model_sup(self) -> float:
@@ -167,7 +168,7 @@ class OptimizationPoint(TrainedPoint[OptimizationRun]):
     line = ("output", "rate")
 
     kind: Literal["optimization"] = "optimization"
-    num_samples: int
+    num_samples: NonNegativeInt
 
 
 COLUMNS = (

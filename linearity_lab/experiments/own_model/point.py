@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal, NoReturn
 
-from pydantic import Field
+from pydantic import Field, NonNegativeInt
 
 from linearity_lab.data.spec import DatasetSpec
 from linearity_lab.experiments.kernel_change.point import COLUMNS as CHANGES
@@ -32,6 +32,7 @@ from linearity_lab.settings.walk import values_of
 from ntk_core.errors import InvalidInput
 from ntk_core.fits import PowerLaw, exponent_line, fit_runs
 from ntk_core.numbers import number, percent, size
+from ntk_core.stored_numbers import NonNegative
 
 
 class OwnModelSpec(SweepSpec, SpecOf["OwnModelResult"]):
@@ -118,9 +119,9 @@ class OwnLayer(Value):
 
     name: str
     kind: str
-    uses: int
-    positions: int
-    num_params: int
+    uses: NonNegativeInt
+    positions: NonNegativeInt
+    num_params: NonNegativeInt
     operations: tuple[str, ...]
 
     @property
@@ -134,9 +135,9 @@ class OwnModelRun(KernelChangeRun):
     """One initialization; see ``ntk_core.linearity.OwnRun``."""
 
     output: str = "linear"
-    hessian_norm: float | None = None
+    hessian_norm: NonNegative | None = None
     hessian_converged: bool = True
-    velocity: float | None = None
+    velocity: NonNegative | None = None
 
 
 class OwnModelPoint(KernelChanges):
@@ -153,11 +154,11 @@ class OwnModelPoint(KernelChanges):
     kind: Literal["own_model"] = "own_model"
     runs: tuple[OwnModelRun, ...]
     layers: tuple[OwnLayer, ...] = ()
-    multiplications: int = 0
-    jacobian_multiplications: int = 0
-    num_bytes: int = 0
-    jacobian_bytes: int = 0
-    difference: float | None = None
+    multiplications: NonNegativeInt = 0
+    jacobian_multiplications: NonNegativeInt = 0
+    num_bytes: NonNegativeInt = 0
+    jacobian_bytes: NonNegativeInt = 0
+    difference: NonNegative | None = None
 
 
 COLUMNS = (

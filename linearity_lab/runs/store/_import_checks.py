@@ -5,9 +5,10 @@ so the numbers are checked as well.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import pairwise
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -15,7 +16,7 @@ from linearity_lab.runs._any_result import Result
 from linearity_lab.runs._estimate import result_bytes
 from linearity_lab.runs._spec import SeededSpec, Spec
 from linearity_lab.runs._table import run_summary
-from linearity_lab.runs._values import PointValue, Record
+from linearity_lab.runs._values import PointValue, Record, Value
 
 # Squares of larger numbers overflow float64, so that means and errors could not be shown.
 MAX_NUMBER = 1e150
@@ -23,8 +24,11 @@ MAX_RUNTIME_S = 1e10
 # JSON takes about 2.5 times the bytes of an array; other estimates hold within a factor of 1.5.
 SIZE_FACTOR = 4
 SIZE_MARGIN = 1_000_000
-# Curves of a training: one number for each of its ``steps``, wherever a record requires them.
-_CURVES = ("change", "loss")
+# JSON has no such numbers; lines contain these texts.
+_NO_NUMBERS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+_PLACE_SHOWN = 60  # letters; a file may name anything
+# Fields that count steps of training, of which a setting states the largest number.
+STEP_FIELDS = ("steps", "num_steps", "last_finite_step", "crossing_step")
 # Outcomes of trainings whose numbers are all finite.
 _ENDED_WELL = ("converged", "completed", "monotone", "catapult")
 
@@ -58,6 +62,62 @@ def check_size_of_line(spec: Spec, num_bytes: int) -> None:
         raise UnusableLine(f"it has {num_bytes:,} bytes; its settings allow {most:,.0f}")
 
 
+def check_types(data: Mapping[str, Any], result: Result) -> None:
+    """Refuse values that reading has changed, such as a number written as text or as ``true``.
+
+    Types alone do not: they take "0.3" and true for numbers, and 3.0 for an integer. An integer
+    where a float is stated is the same number in JSON. Settings have their own grammar.
+
+    Args:
+        data: parsed JSON of the result, in the form of this version.
+
+    Raises:
+        UnusableLine: with the first such field.
+    """
+    outside = result.model_dump(mode="json", exclude={"spec", "points"})
+    given = {name: value for name, value in data.items() if name in outside}
+    place = _first_difference(given, outside)
+    for index, point in enumerate(result.points):
+        if place is None:
+            read = point.model_dump(mode="json")
+            place = _first_difference(data["points"][index], read, f"points.{index}")
+    if place is not None:
+        raise UnusableLine(not_valid(place))
+
+
+def not_valid(place: str) -> str:
+    """Return the reason for a field that is not valid."""
+    return f"its field {place[:_PLACE_SHOWN]!r} is not valid"
+
+
+def _first_difference(given: Any, read: Any, place: str = "") -> str | None:
+    """Return the place of the first value that was not read as it was given.
+
+    Fields that are not ``given`` have their defaults. Fields of the model that ``read`` lacks are
+    false, see ``Provenance.imported``.
+    """
+    pairs: Iterable[tuple[object, Any, Any]] = ()
+    if isinstance(given, dict) and isinstance(read, dict):
+        pairs = [(name, given[name], read[name]) for name in given if name in read]
+    elif isinstance(given, list) and isinstance(read, list) and len(given) == len(read):
+        pairs = zip(range(len(given)), given, read, strict=True)
+    elif not _is_same(given, read):
+        return place
+    for name, inner_given, inner_read in pairs:
+        inner_place = f"{place}.{name}" if place else str(name)
+        found = _first_difference(inner_given, inner_read, inner_place)
+        if found is not None:
+            return found
+    return None
+
+
+def _is_same(given: object, read: object) -> bool:
+    if isinstance(read, float) and not math.isfinite(read):
+        return given == _NO_NUMBERS[str(read)]
+    is_number = type(given) is int and type(read) is float
+    return given == read and (is_number or type(given) is type(read))
+
+
 def check_result(result: Result) -> None:
     """Check that a result has the seeds and numbers of a computed one, and can be shown.
 
@@ -71,6 +131,7 @@ def check_result(result: Result) -> None:
         if point.provenance is not None:
             _check_date(point.provenance.started_at)
         _check_numbers(point)
+        _check_steps(result.spec, point, point)
         _check_records(result.spec, point)
     try:
         result.csv()
@@ -120,7 +181,7 @@ def _check_records(spec: Spec, point: PointValue) -> None:
         records = getattr(point, name)
         if not isinstance(records, tuple):
             continue
-        seeded = [each for each in records if isinstance(each, BaseModel) and hasattr(each, "seed")]
+        seeded = [each for each in records if isinstance(each, Value) and hasattr(each, "seed")]
         if seeded and isinstance(spec, SeededSpec):
             _check_seeds(spec, point, seeded, is_complete=name == "runs")
         for record in seeded:
@@ -175,24 +236,49 @@ def _check_names(spec: Spec, point: PointValue, record: BaseModel) -> None:
             raise UnusableLine(f"{point.key} has a run whose {name} its settings exclude")
 
 
-def _check_curves(point: PointValue, record: BaseModel) -> None:
+def _check_curves(point: PointValue, part: Value, num_records: int | None = None) -> None:
     """Refuse curves of another number of records, and their steps if they do not ascend from 0.
 
-    A record without such curves counts something else in its ``steps``.
+    Args:
+        num_records: of the value around this part; None if it records nothing along its way.
     """
-    steps = getattr(record, "steps", ())
-    curves = {}
-    for name, field in type(record).model_fields.items():
-        if name in _CURVES and field.is_required() and isinstance(getattr(record, name), tuple):
-            curves[name] = getattr(record, name)
-    if not curves or not steps:
+    kind = type(part)
+    if kind.recorded_at:
+        times = getattr(part, kind.recorded_at)
+        num_records = len(times)
+        descends = any(after <= before for before, after in pairwise(times))
+        if kind.recorded_at == "steps" and times and (times[0] != 0 or descends):
+            raise UnusableLine(f"{point.key} has a run whose steps do not ascend from 0")
+    for name, field in kind.model_fields.items():
+        value = getattr(part, name)
+        if isinstance(value, Value):
+            _check_curves(point, value, num_records)
+        if num_records is None or name in kind.other_lengths:
+            continue
+        for curve in value.values() if isinstance(value, dict) else (value,):
+            is_curve = isinstance(curve, tuple) and (curve or field.is_required())
+            if is_curve and len(curve) != num_records:
+                counts = f"{num_records} records and {len(curve)} entries in {name}"
+                raise UnusableLine(f"{point.key} has a run with {counts}")
+
+
+def _check_steps(spec: Spec, point: PointValue, part: object) -> None:
+    """Refuse more steps of training than the settings allow, in any record of a point."""
+    if isinstance(part, tuple):
+        for each in part:
+            _check_steps(spec, point, each)
+    if not isinstance(part, BaseModel):
         return
-    if steps[0] != 0 or any(after <= before for before, after in pairwise(steps)):
-        raise UnusableLine(f"{point.key} has a run whose steps do not ascend from 0")
-    for name, curve in curves.items():
-        if len(curve) != len(steps):
-            counts = f"{len(steps)} steps and {len(curve)} entries in {name}"
-            raise UnusableLine(f"{point.key} has a run with {counts}")
+    most = getattr(getattr(spec, "training", spec), "max_steps", math.inf)
+    for name in type(part).model_fields:
+        value = getattr(part, name)
+        if name not in STEP_FIELDS:
+            _check_steps(spec, point, value)
+            continue
+        for number in _leaves(value):
+            if isinstance(number, int) and number > most:
+                reason = f"{point.key} has a run of {number:,} steps; its settings allow {most:,}"
+                raise UnusableLine(reason)
 
 
 def _check_finite(point: PointValue, record: BaseModel, is_training: bool = False) -> None:

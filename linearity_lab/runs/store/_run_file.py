@@ -23,13 +23,14 @@ from linearity_lab.runs.store._import_checks import (
     check_json,
     check_result,
     check_size_of_line,
+    check_types,
+    not_valid,
 )
 from linearity_lab.runs.store._store import Store, partial_result
 from linearity_lab.settings.grammar import InvalidSpec
 from ntk_core.errors import InvalidInput
 
 _SHA = re.compile(r',"sha256":"([0-9a-f]{64})"\}\s*\Z')
-_PLACE_SHOWN = 60  # letters; a file may name anything
 MAX_LINE_BYTES = 2**29  # bounds the memory that one line takes
 _RESULT: TypeAdapter[Result] = TypeAdapter(Result)
 
@@ -87,6 +88,7 @@ def read_line(line: str) -> Result:
     if result.status == "completed" and len(keys) < len(expected):
         raise UnusableLine("its status is completed, but points are missing")
     check_size_of_line(result.spec, len(line))
+    check_types(data, result)
     check_result(result)
     return result
 
@@ -98,7 +100,7 @@ def _why_not_valid(settings: dict[str, Any], error: ValidationError) -> str:
     except InvalidSpec as invalid:
         return f"its settings are not valid; {invalid.problems[0]}"
     place = ".".join(str(part) for part in error.errors()[0]["loc"])
-    return f"its field {place[:_PLACE_SHOWN]!r} is not valid"
+    return not_valid(place)
 
 
 def _migrated(data: object) -> dict[str, Any]:

@@ -7,12 +7,18 @@ import json
 from typing import Any, cast
 
 import pytest
+from pydantic import BaseModel
 
 from linearity_lab.dashboard.gallery import gallery_result
-from linearity_lab.runs import KINDS, spec_digest
+from linearity_lab.runs import KINDS, Value, spec_digest
+from linearity_lab.runs._documents import _parts_in
 from linearity_lab.runs.gallery import GALLERY
 from linearity_lab.runs.store import Store, UnusableLine, read_runs, run_line, write_runs
-from linearity_lab.runs.store._import_checks import check_result, check_size_of_line
+from linearity_lab.runs.store._import_checks import (
+    STEP_FIELDS,
+    check_result,
+    check_size_of_line,
+)
 from linearity_lab.runs.store._run_file import read_line, sha
 from ntk_core.errors import InvalidInput
 from tests.runs.store.made_runs import ROOT, SPEC, point, result, spec
@@ -123,6 +129,15 @@ FORGERIES = {
     "a curve with more records": lambda data: changed_run(data, loss=[1.0] * 9),
     "steps in another order": lambda data: changed_run(data, steps=[1, 0]),
     "a step twice": lambda data: changed_run(data, steps=[0, 0]),
+    "more steps than the settings allow": lambda data: changed_run(data, steps=[0, 10**6]),
+    "a negative change": lambda data: changed_run(data, change=[0.0, -0.5]),
+    "a negative change as text": lambda data: changed_run(data, change=[0.0, "-Infinity"]),
+    "a negative number of parameters": lambda data: changed(data, num_params=-4),
+    "a number as text": lambda data: changed_run(data, change=[0.0, "0.5"]),
+    "a number as truth": lambda data: changed_run(data, change=[0.0, True]),
+    "an integer as text": lambda data: changed(data, num_params="40"),
+    "an integer with a point": lambda data: changed(data, num_params=40.0),
+    "a run time as text": lambda data: {"runtime_s": "0.25"},
     "a point without runs": lambda data: changed(data, runs=[]),
     "a number whose square overflows": lambda data: changed_run(data, change=[0.0, 1e308]),
     "such a number as text": lambda data: changed_run(data, change=[0.0, "1e308"]),
@@ -243,14 +258,16 @@ def test_export_of_a_released_version_is_imported_wholly(other):
 
 
 def line_of(experiment: str) -> bytes:
-    """The first line of the released export with runs of this experiment."""
+    """The first line of the released export with points of this experiment, else of the gallery."""
     lines = (ROOT / "tests/runs/stores/0.2.0/runs.jsonl").read_bytes().splitlines(keepends=True)
     for line in lines:
         data = json.loads(line)
         points = data["points"]
-        if data["spec"]["experiment"] == experiment and points and points[0].get("runs"):
+        if data["spec"]["experiment"] == experiment and points:
             return line
-    raise LookupError(experiment)
+    # Experiments that are younger than this release.
+    name = {"explore": "explore", "adding": "adding-curves", "attribution": "point-worth"}
+    return run_line(gallery_result(name[experiment])).encode()
 
 
 @pytest.mark.parametrize("experiment", SEEDED)
@@ -281,7 +298,9 @@ def test_required_numbers_are_finite_in_every_experiment(other, experiment, numb
 
 NESTED = {
     "hessian": lambda run: run["bound"].update(q_inf="NaN"),
-    "dynamics": lambda run: run["network"].update(outcome="converged", distance=["Infinity"]),
+    "dynamics": lambda run: run["network"].update(
+        outcome="converged", distance=["Infinity"] * len(run["steps"])
+    ),
 }
 
 
@@ -294,6 +313,110 @@ def test_numbers_of_nested_records_are_finite(other, experiment):
     forged = signed(line, **changed(data, runs=[run, *others]))
     (sentence,) = read_runs(other, io.BytesIO(forged)).left_aside
     assert "is not finite" in sentence
+
+
+def places_of_numbers(data: object, place: tuple[Any, ...] = ()) -> dict[str, tuple[Any, ...]]:
+    """Return the path of one number for each name of a field, the last entry of a list."""
+    if isinstance(data, int | float) and not isinstance(data, bool):
+        names = [part for part in place if isinstance(part, str)]
+        return {".".join(names): place}
+    if not isinstance(data, dict | list):
+        return {}
+    found = {}
+    for key, inner in data.items() if isinstance(data, dict) else enumerate(data):
+        found.update(places_of_numbers(inner, (*place, key)))
+    return found
+
+
+def with_value(data: Any, place: tuple[Any, ...], value: object) -> Any:
+    """Return a copy of nested lists and dictionaries with another value at one place."""
+    if not place:
+        return value
+    key, *inner = place
+    entries = dict(data) if isinstance(data, dict) else list(data)
+    entries[key] = with_value(entries[key], tuple(inner), value)
+    return entries
+
+
+def is_refused(line: bytes, data: dict[str, Any], place: tuple[Any, ...], value: object) -> bool:
+    forged = signed(line, points=with_value(data["points"], place, value))
+    try:
+        read_line(forged.decode())
+    except UnusableLine:
+        return True
+    return False
+
+
+# Numbers that may be negative: inputs, targets, outputs, logarithms, differences, and eigenvalues
+# of kernels and similarities of them, whose rounding may pass 0.
+SIGNED = {
+    "clock", "log_loss", "at", "x", "y", "x_test", "y_test", "x_train", "y_train", "targets",
+    "outputs", "outputs_linear", "test_outputs", "followed", "together", "summed", "tasks",
+    "of_linear", "removed", "changes", "rank", "initial", "final", "infinite",
+    "initial_eigenvalues", "final_eigenvalues", "smallest", "largest", "smallest_eigenvalue",
+    "ball_eigenvalue", "pre_output_smallest", "curvature", "peak_curvature", "predicted_peak",
+    "hessian_last_gain", "kernel_change_last_gain", "share", "output_share", "kernel_share",
+    "alignment", "first_share", "last_share", "angles",
+}  # fmt: skip
+
+
+@pytest.mark.first_cases(9)
+@pytest.mark.parametrize("experiment", sorted(KINDS))
+def test_numbers_have_type_and_sign_of_their_field(experiment):
+    """One number of each field in turn, as text, as truth, and below 0."""
+    line = line_of(experiment)
+    data = json.loads(line)
+    places = places_of_numbers(data["points"])
+    assert len(places) >= 5
+    for name, place in places.items():
+        value = data
+        for key in ("points", *place):
+            value = value[key]
+        assert is_refused(line, data, place, str(value)), name
+        assert is_refused(line, data, place, True), name
+        # Constants of linear models are any numbers; one is called a norm.
+        is_signed = name.rpartition(".")[2] in SIGNED or name.startswith("constants")
+        if not is_signed:
+            assert is_refused(line, data, place, -1 - abs(value)), name
+
+
+def test_every_count_of_steps_has_its_largest_number():
+    waiting: list[type[BaseModel]] = [experiment.point for experiment in KINDS.values()]
+    seen = set()
+    while waiting:
+        part = waiting.pop()
+        if part not in seen and issubclass(part, Value):
+            seen.add(part)
+            for field in part.model_fields.values():
+                waiting += _parts_in(field.annotation)
+    names = {name for part in seen for name in part.model_fields}
+    assert len(seen) > 40
+    assert {name for name in names if "step" in name} == set(STEP_FIELDS)
+
+
+@pytest.mark.parametrize(
+    ("experiment", "place"),
+    [
+        ("dynamics", ("network", "distance")),
+        ("dynamics", ("layer_change", "hidden1")),
+        ("early_time", ("linear", "span_loss")),
+        ("generalization", ("alignment",)),
+        ("horizon", ("difference",)),
+        ("optimization", ("pl_ratio",)),
+    ],
+)
+def test_every_curve_has_one_entry_for_each_record(experiment, place):
+    line = line_of(experiment)
+    data = json.loads(line)
+    (run, *_) = data["points"][0]["runs"]
+    curve = run
+    for name in place:
+        curve = curve[name]
+    lengths: list[list[float]] = [[], curve[1:], curve + curve[-1:]]
+    for wrong in lengths:
+        forged = with_value(data["points"], (0, "runs", 0, *place), wrong)
+        with pytest.raises(UnusableLine, match=r"records and \d+ entries in"):
+            read_line(signed(line, points=forged).decode())
 
 
 @pytest.mark.parametrize("name", ["x", "y", "x_test", "y_test"])
