@@ -5,6 +5,7 @@ Norm, eigenpairs, density and trace.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -15,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 from jax.flatten_util import ravel_pytree
+from jax.typing import ArrayLike
 from jaxtyping import Float, Key, PyTree
 
 from ntk_core.curvature._trace import MIN_PRODUCTS, TraceEstimate, estimated_trace
@@ -24,6 +26,14 @@ from ntk_core.hessians import LeadingEigenpairs, SpectralDensity, SpectralEstima
 from ntk_core.hessians._lanczos import Extreme, lanczos_extreme, lanczos_quadrature
 from ntk_core.hessians._norm import MAX_MATVECS, relative_tolerance
 from ntk_core.hessians._operator import check_memory
+from ntk_core.hessians._range import (
+    Entries,
+    decimal_of_lost,
+    entries_of,
+    is_representable,
+    largest_size,
+    smallest_of,
+)
 from ntk_core.hessians._requests import check_count, checked_key
 from ntk_core.kernels import (
     direction_of,
@@ -245,7 +255,7 @@ class CurvatureOperator:
         keys = jax.random.split(checked_key(key), num_probes)
         steps = min(num_steps, self.shape[0])
         nodes, weights = _sampled(self._request, steps, *self._arrays, keys)
-        self._refuse_nonfinite(nodes)
+        self._refuse_out_of_range(nodes)
         return SpectralDensity(np.asarray(nodes), np.asarray(weights), *self.shape)
 
     @with_usual_settings
@@ -287,7 +297,6 @@ class CurvatureOperator:
             method,
             np.random.default_rng(seed),
         )
-        self._refuse_nonfinite(found.value)
         return found
 
     @property
@@ -312,7 +321,9 @@ class CurvatureOperator:
         return found
 
     def _products_in_float64(self, vectors: Float[np.ndarray, "k p"]) -> Float[np.ndarray, "k p"]:
-        return np.asarray(self._images(vectors), np.float64)
+        found = np.asarray(self._images(vectors), np.float64)
+        self._refuse_out_of_range(found)
+        return found
 
     def _leading(
         self, num_wanted: int, tolerance: float | None, max_matvecs: int, key: Array | None
@@ -326,17 +337,45 @@ class CurvatureOperator:
         most = min(max_matvecs, self.shape[0])
         keys = checked_key(key)
         found = _extreme(self._request, num_wanted, most, *self._arrays, relative, keys)
-        self._refuse_nonfinite(found.values)
+        self._refuse_out_of_range(found.values)
         return found, relative
 
-    def _refuse_nonfinite(self, found: Array | float) -> None:
-        if not np.all(np.isfinite(np.asarray(found))):
+    def _refuse_out_of_range(self, found: ArrayLike) -> None:
+        """Refuse eigenvalues or products that are not finite, or vanish only by their size."""
+        largest = largest_size(found)
+        narrow = jnp.result_type(*jax.tree.leaves(moving_of(self._request.model, self._params)[0]))
+        if is_representable(largest, narrow):
+            return
+        if not math.isfinite(largest):
             refuse_rows_without_outputs(self._request.model, self._params, self._x)
+        decimal = decimal_of_lost(largest, self._measured_entries(), narrow)
+        if decimal is not None:
+            limits = jnp.finfo(narrow)
+            raise InvalidInput(
+                "net",
+                f"a loss whose {self.matrix} has entries around 1e{decimal:.0f}",
+                "outputs, targets or parameters in other units, or a wider type; entries in "
+                f"{limits.dtype} are from {smallest_of(narrow):.0e} to {float(limits.max):.0e}",
+            )
+        if not math.isfinite(largest):
             raise InvalidInput(
                 "params",
                 f"a loss whose {self.matrix} is not finite",
                 "parameters and data at which the loss and its derivatives are finite",
             )
+
+    def _measured_entries(self) -> Entries:
+        """Measure the entries in 32 bits where the function takes them."""
+        in_32_bits = jax.tree.map(_in_32_bits, self._arrays)
+        try:
+            return _entries(self._request, *in_32_bits)
+        except (TypeError, ValueError):
+            return _entries(self._request, *self._arrays)
+
+
+def _in_32_bits(leaf: ArrayLike) -> ArrayLike:
+    is_narrow = jnp.result_type(leaf) in (jnp.float16, jnp.bfloat16)
+    return jnp.asarray(leaf, jnp.float32) if is_narrow else leaf
 
 
 def _flat(request: Request, params: PyTree) -> tuple[Array, Callable[[Array], PyTree]]:
@@ -420,6 +459,22 @@ def _images(
     with jax.default_matmul_precision("highest"):
         found: Array = lax.map(_matvec(request, params, x, y), vectors)
         return found
+
+
+@partial(jax.jit, static_argnums=0)
+def _entries(request: Request, params: PyTree, x: Array, y: Array) -> Entries:
+    """Measure the entries of the matrix."""
+    moving, _ = moving_of(request.model, params)
+    widened = jax.tree.map(lambda leaf: leaf.astype(wide(leaf.dtype)), moving)
+    _, unravel = ravel_pytree(widened)
+    product = _product(request, params, x, y)
+
+    def on_trees(direction: PyTree) -> PyTree:
+        flat, _ = ravel_pytree(direction)
+        return unravel(product(flat))
+
+    with jax.default_matmul_precision("highest"):
+        return entries_of(on_trees, widened)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
-from jaxtyping import Float, PyTree, Shaped
+from jaxtyping import Float, Int, PyTree, Shaped
 
 from ntk_core.dynamics._losses import Loss
 from ntk_core.errors import InvalidInput, kind_of
 from ntk_core.kernels import (
+    ScaledNorm,
+    exponent_of,
+    has_entries_beyond,
     has_lost_entries,
     kernel_derivative,
+    largest_entry,
     moving_of,
     refuse_rows_without_outputs,
-    relative_norm,
+    scaled,
+    scaled_model,
+    scaled_norm,
+    widened,
 )
 from ntk_core.networks.architectures import Network
 from ntk_core.traced import (
@@ -29,6 +37,9 @@ from ntk_core.traced import (
     restricted,
     with_usual_settings,
 )
+
+# Of factors of a loss whose gradient overflows or vanishes.
+GRADIENT_POWERS = (12, 100, -12, -100)
 
 
 @with_usual_settings
@@ -73,7 +84,8 @@ def kernel_velocity(
         A scalar array.
 
     Raises:
-        InvalidInput: for a memory limit that is not above 0.
+        InvalidInput: for a memory limit that is not above 0, and for a speed that the type of the
+            parameters cannot represent.
 
     Source: Dyer & Gur-Ari 2020; Huang & Yau 2020; docs/math/kernel-velocity.md.
     """
@@ -86,10 +98,74 @@ def kernel_velocity(
     moving, restore = moving_of(net, params)
     outputs = net.pre_outputs if isinstance(net, Network) else net
 
+    def loss_of(moving: PyTree) -> Array:
+        value: Array = mean_loss(outputs(restore(moving), inputs), targets)
+        return value
+
     with jax.default_matmul_precision("highest"):
-        slopes = jax.grad(lambda w: mean_loss(outputs(restore(w), inputs), targets))(moving)
+        slopes, exponent = _scaled_gradient(loss_of, moving)
     if has_lost_entries(slopes):
         refuse_rows_without_outputs(net, params, inputs)
     downhill = restore(jax.tree.map(jnp.negative, slopes))
     kernel, speed = kernel_derivative(net, params, downhill, inputs, memory_limit=memory_limit)
-    return relative_norm(speed, kernel)
+    if has_lost_entries(speed) or has_entries_beyond(net, params, inputs, kernel):
+        # The quotient does not depend on the scale of the outputs.
+        scaled_net, _ = scaled_model(net, params, inputs)
+        kernel, speed = kernel_derivative(
+            scaled_net, params, downhill, inputs, memory_limit=memory_limit
+        )
+    above = scaled_norm(speed)
+    below = scaled_norm(kernel)
+    quotient = ScaledNorm(above.size / below.size, above.exponent - below.exponent + exponent)
+    _refuse_out_of_range(quotient)
+    return jnp.ldexp(quotient.size, quotient.exponent)
+
+
+def _scaled_gradient(
+    loss_of: Callable[[PyTree], Array], moving: PyTree
+) -> tuple[PyTree, Int[Array, ""]]:
+    """Return (∇L / 2^e of order one, e)."""
+    value, pull = jax.vjp(loss_of, moving)
+    (slopes,) = pull(jnp.ones_like(value))
+    power = 0
+    for longer in GRADIENT_POWERS:
+        if not _is_rough(slopes):
+            break
+        (other,) = pull(jnp.ldexp(jnp.ones_like(value), longer))
+        if not _is_rough(other):
+            slopes = other
+            power = longer
+    leaves = [widened(leaf).ravel() for leaf in jax.tree.leaves(slopes)]
+    exponent = exponent_of(jnp.concatenate(leaves))
+    unit = jax.tree.map(lambda leaf: scaled(leaf, exponent).astype(leaf.dtype), slopes)
+    return unit, exponent - power
+
+
+def _is_rough(slopes: PyTree) -> bool:
+    """Whether a known gradient overflows, or vanishes in its type."""
+    leaves = jax.tree.leaves(slopes)
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
+        return False
+    limits = jnp.finfo(jnp.result_type(*leaves))
+    return not float(limits.tiny) / float(limits.eps) <= largest_entry(leaves) < math.inf
+
+
+def _refuse_out_of_range(velocity: ScaledNorm) -> None:
+    """Refuse a known velocity that its type cannot represent.
+
+    Raises:
+        InvalidInput: with the size of the velocity, and the remedy.
+    """
+    size, exponent = velocity
+    if isinstance(size, jax.core.Tracer) or not 0 < float(size) < math.inf:
+        return
+    decimal = math.log10(float(size)) + int(exponent) * math.log10(2)
+    limits = jnp.finfo(size.dtype)
+    if math.log10(limits.tiny) <= decimal < math.log10(limits.max):
+        return
+    raise InvalidInput(
+        "net",
+        f"a relative speed of the kernel around 1e{decimal:.0f}",
+        "outputs, targets or parameters in other units, or a wider type; numbers in "
+        f"{limits.dtype} are from {float(limits.tiny):.0e} to {float(limits.max):.0e}",
+    )

@@ -172,7 +172,7 @@ def lanczos_quadrature(
     tridiagonal = lax.fori_loop(
         0, num_steps, lambda _, state: step(matvec, project, state, spare), tridiagonal
     )
-    nodes, vectors = jnp.linalg.eigh(_dense(tridiagonal, num_steps))
+    nodes, vectors = _eigenpairs(_dense(tridiagonal, num_steps))
     return nodes, vectors[0] ** 2
 
 
@@ -241,6 +241,15 @@ def _orthogonal(
     return lax.fori_loop(0, 2 * num_parts, without, w)
 
 
+def _eigenpairs(matrix: Float[Array, "k k"]) -> tuple[Float[Array, " k"], Float[Array, "k k"]]:
+    """Return eigenvalues, rising, and eigenvectors as columns.
+
+    Without A + Aᵀ, which would overflow for entries of more than half of the largest number.
+    """
+    values, vectors = jnp.linalg.eigh(matrix, symmetrize_input=False)
+    return values, vectors
+
+
 def _dense(tridiagonal: Tridiagonal, size: int) -> Float[Array, "size size"]:
     """Return T of this size; rows beyond the finished steps are zero and add zero eigenvalues."""
     step = jnp.arange(size)
@@ -263,7 +272,7 @@ def _decomposed(
     small = min(max(SMALLEST_CHECK, num_wanted), max_steps)
 
     def at_size(tridiagonal: Tridiagonal, size: int) -> _Found:
-        values, vectors = jnp.linalg.eigh(_dense(tridiagonal, size))
+        values, vectors = _eigenpairs(_dense(tridiagonal, size))
         _, largest = lax.top_k(jnp.abs(values), num_wanted)
         last = tridiagonal.num_steps - 1
         residuals = tridiagonal.off_diagonal[last] * jnp.abs(vectors[last])

@@ -1,5 +1,6 @@
 """The Hessian of all outputs as a tensor of order three, and its spectral norm."""
 
+import math
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -125,8 +126,9 @@ def vector_hessian_norm(
             best = ascent.value
             weights = ascent.weights
     outputs = np.array([found.value for found in alone])
+    largest = float(outputs.max())  # NaN if one is
     return VectorHessianNorm(
-        value=max(best, float(outputs.max())),
+        value=max(best, largest) if math.isfinite(largest) else math.nan,
         upper=float(np.linalg.norm(outputs)),
         outputs=outputs,
         weights=np.asarray(weights),

@@ -51,6 +51,7 @@ from ntk_core.kernels._scale import (
 from ntk_core.kernels._scaled_outputs import (
     has_entries_beyond,
     has_lost_entries,
+    largest_entry,
     refuse_rows_without_outputs,
     scaled_model,
 )

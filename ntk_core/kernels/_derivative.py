@@ -14,7 +14,11 @@ from ntk_core.kernels._callable import contract_jacobians, row_jacobian
 from ntk_core.kernels._empirical import DEFAULT_MEMORY, VIEW_COPIES, rows_of
 from ntk_core.kernels._generic import as_function, as_it_is, moving_of
 from ntk_core.kernels._output_pairs import ALL_PAIRS
-from ntk_core.kernels._scaled_outputs import has_lost_entries, refuse_rows_without_outputs
+from ntk_core.kernels._scaled_outputs import (
+    has_entries_beyond,
+    has_lost_entries,
+    refuse_rows_without_outputs,
+)
 from ntk_core.traced import (
     Apply,
     Inputs,
@@ -74,7 +78,8 @@ def kernel_derivative(
     pair: KernelPair = in_blocks(view, contract, rows, None, size)
     if has_lost_entries(pair):
         refuse_rows_without_outputs(net, params, rows)
-    if program is not None:
+    # Entries beyond the type allow no comparison.
+    if program is not None and not has_entries_beyond(program, params, rows, pair[0]):
         agree(program, params, rows, None, pair[0])
     return pair
 

@@ -208,6 +208,59 @@ def test_large_batches_in_parts_equal_dense_matrices(apply, monkeypatch, x64):
     np.testing.assert_allclose(found, jacobian.T @ jacobian @ vector / len(x), rtol=1e-9)
 
 
+QUANTITIES = {
+    "norm": lambda matrix: matrix.norm().value,
+    "eigenpairs": lambda matrix: matrix.eigenpairs(1).eigenvalues,
+    "density": lambda matrix: matrix.density(num_probes=1, num_steps=4).nodes,
+    "trace": lambda matrix: matrix.trace(6).value,
+}
+
+
+@pytest.mark.first_cases(1)  # each compiles two products
+@pytest.mark.parametrize("scale", [1e-30, 1e25])
+@pytest.mark.parametrize("build", [loss_hessian, gauss_newton])
+@pytest.mark.parametrize("quantity", QUANTITIES)
+def test_curvature_beyond_float32_is_refused(quantity, build, scale):
+    """The matrices of f · s and y · s are those of f and y times s², here 1e−60 and 1e50.
+
+    The gradient, a part of the Hessian's products, is infinite at 1e50.
+    """
+    around = "is not finite" if build is loss_hessian and scale > 1 else "entries around"
+    params = {name: np.float32(PARAMS[name]) for name in ("v", "w")}
+    x, y = np.float32(X), np.float32(Y * scale)
+
+    def times(params, x):
+        return _apply(params, x) * jnp.float32(scale)
+
+    with pytest.raises(InvalidInput, match=around):
+        QUANTITIES[quantity](build(times, params, x, y, "square"))
+
+
+@pytest.mark.slow  # three precisions, each beside float64
+@pytest.mark.parametrize(
+    ("dtype", "scale"), [(jnp.float32, 1e-12), (jnp.float32, 1e15), (jnp.bfloat16, 1e15)]
+)
+def test_curvature_within_the_type_scales_with_the_outputs(dtype, scale):
+    params = {name: jnp.asarray(PARAMS[name], dtype) for name in ("v", "w")}
+    x = jnp.asarray(X, dtype)
+    y = jnp.asarray(Y, dtype)
+    norms = []
+    for factor in (1.0, scale):
+
+        def times(params, x, factor=factor):
+            return _apply(params, x) * jnp.asarray(factor, dtype)
+
+        norms.append(loss_hessian(times, params, x, y * factor, "square").norm().value)
+    plain, scaled = norms
+    assert scaled / scale**2 == pytest.approx(plain, rel=5e-3 if dtype == jnp.float32 else 0.05)
+
+
+def test_no_curvature_is_no_underflow():
+    """A constant function has no curvature at any scale."""
+    found = gauss_newton(lambda w, x: 0 * x @ w, np.ones((3, 2), np.float32), X, Y, "square")
+    assert found.norm().value == 0
+
+
 REFUSED = {
     "hinge, whose second derivative is 0": lambda: loss_hessian(_apply, PARAMS, X, Y, hinge),
     "a mean loss, a scalar": lambda: gauss_newton(_apply, PARAMS, X, Y, lambda f, y: (f - y) ** 2),

@@ -2,9 +2,11 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from ntk_core.dynamics import Loss, kernel_velocity
+from ntk_core.errors import InvalidInput
 from ntk_core.kernels import generic_ntk
 from ntk_core.networks.architectures import FullyConnected, merge
 from tests.cases import ARCHITECTURES, FAST_COMPILE, SETTINGS_MET, Case, inputs, random_params
@@ -68,3 +70,25 @@ def test_blocks_of_rows_and_several_draws_agree(x64):
         whole = kernel_velocity(model, draws[0], x, y, Loss("softmax"))
         in_blocks = kernel_velocity(model, draws[0], x, y, Loss("softmax"), memory_limit=1)
         assert float(in_blocks) == pytest.approx(float(whole))
+
+
+@pytest.mark.slow  # each compiles eight kernels
+@pytest.mark.parametrize("scale", [1e-15, 1e15])
+def test_velocities_scale_with_the_outputs(scale):
+    """‖K̇‖ / ‖K‖ of s·f and s·y is s² times that of f and y; K alone may be beyond float32."""
+    x = np.random.default_rng(0).standard_normal((3, 2)).astype(np.float32)
+    params = {"w": jnp.ones((2, 4)) / 3, "v": jnp.linspace(-1, 1, 8).reshape(4, 2)}
+    y = jnp.ones((3, 2))
+
+    def times(factor):
+        def function(params, x):
+            return jnp.tanh(x @ params["w"]) @ params["v"] * jnp.float32(factor)
+
+        return function
+
+    expected = float(kernel_velocity(times(1.0), params, x, y))
+    found = float(kernel_velocity(times(scale), params, x, y * scale))
+    assert found / scale**2 == pytest.approx(expected, rel=1e-4)
+    for beyond in (scale**2, 1 / scale**1.9):
+        with pytest.raises(InvalidInput, match="a relative speed of the kernel around 1e"):
+            kernel_velocity(times(beyond), params, x, y * beyond)

@@ -148,6 +148,39 @@ def test_hessians_beyond_their_type_are_refused(call, scale):
         CALLS[call](stretched(scale), cast(PARAMS, jnp.float32, scale))
 
 
+def gated(params, x):
+    """A closed gate beside a bias around 1e-30: second derivatives around 1e45 in both alone."""
+    moved = jnp.tanh(x @ params["w"] + params["b"] / 1e-30)
+    return (x @ params["w"] + params["gate"] * moved) @ params["v"] * 1e15
+
+
+GATED = {**PARAMS, "b": np.float32([3e-31] * 4), "gate": np.zeros(4, np.float32)}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_closed_gates_beside_small_parameters_are_refused(call):
+    """The gate has no size of its own, and a step of 1 makes the product infinite."""
+    assert np.isfinite(gated(GATED, X)).all()
+    with pytest.raises(InvalidInput, match=r"second derivatives around 1e4[456]"):
+        CALLS[call](gated, GATED)
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("scale", [3e36, 1e38])
+def test_norms_near_the_largest_number_are_right_or_refused(call, scale):
+    """A + Aᵀ of numbers above 1.7e38 is infinite in float32."""
+    if scale > 1e37:
+        with pytest.raises(InvalidInput, match="second derivatives around 1e38"):
+            CALLS[call](times(scale), PARAMS)
+        return
+    found = CALLS[call](times(scale), PARAMS)
+    (name,) = [each for each in ("value", "eigenvalues", "nodes", "values") if hasattr(found, each)]
+    largest = np.max(np.abs(np.asarray(getattr(found, name), np.float64)))
+    plain_result = CALLS[call](plain, PARAMS)
+    expected = np.max(np.abs(np.asarray(getattr(plain_result, name), np.float64)))
+    assert largest / scale == pytest.approx(expected, rel=1e-3)
+
+
 @pytest.mark.long_after(2)
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
 @pytest.mark.parametrize("call", CALLS)
