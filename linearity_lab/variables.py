@@ -87,8 +87,13 @@ class Settings(BaseSettings):
 
 def current() -> Settings:
     """Return the settings of the environment; raises as :func:`read`."""
-    given = [(name, value) for name, value in os.environ.items() if name.startswith(PREFIX)]
+    given = [(name, value) for name, value in os.environ.items() if _has_prefix(name)]
     return read(tuple(sorted(given)))
+
+
+def _has_prefix(name: str) -> bool:
+    # Pydantic would read names in small letters, too; direct readers of the environment would not.
+    return name.upper().startswith(PREFIX)
 
 
 @functools.lru_cache(maxsize=16)
@@ -99,6 +104,8 @@ def read(_environment: tuple[tuple[str, str], ...]) -> Settings:
         InvalidInput: for a wrong value or an unknown name; the error names the variable.
     """
     for name, value in _environment:
+        if name != name.upper():
+            raise InvalidInput(name, "a name with small letters", name.upper())
         if not _is_known(name.removeprefix(PREFIX), value):
             known = sorted({each.upper() for each in Settings.model_fields} | OF_COMPOSE)
             raise UnknownSetting.among(name, value, [PREFIX + each for each in known])

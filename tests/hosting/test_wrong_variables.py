@@ -112,6 +112,15 @@ def test_wrong_variable_prevents_the_start_of_a_server(name, given, monkeypatch,
     assert printed.count("\n") == 1
 
 
+@pytest.mark.parametrize("name", ["linearity_lab_profile", "Linearity_Lab_Hosts"])
+def test_name_with_small_letters_is_no_variable(name, monkeypatch, capsys):
+    """Such a name was read by one part of the lab and ignored by another."""
+    monkeypatch.setenv(name, "hosted")
+    assert main(["presets"]) == BAD_INPUT
+    allowed = f"a name with small letters cannot be used; use {name.upper()}\n"
+    assert capsys.readouterr().err == f"{name}: {allowed}"
+
+
 def test_password_of_a_wrong_store_is_not_shown():
     with pytest.raises(InvalidInput) as refused:
         check_location("mysql+nodriver://lab:hunter2@db/lab")
