@@ -8,9 +8,11 @@ import abc
 import math
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jaxtyping import Float, Shaped
 
@@ -289,10 +291,16 @@ def normal(key: Array, shape: Shape, std: Number) -> Array:
     """Draw std · N(0, 1) of this shape as the first numbers of a few fixed sizes.
 
     A sweep has one shape per layer and width, and each drawing program takes 0.2 s to compile.
+    For the same reason NumPy scales and shapes the numbers where they lie in its memory.
     """
     size = math.prod(shape)
     several = next((many for many in DRAWN_AT_ONCE if size <= many), size)
-    return _shaped(_normal(key, several), std, shape)
+    drawn = _normal(key, several)
+    is_traced = any(isinstance(each, jax.core.Tracer) for each in (drawn, std))
+    if is_traced or jax.default_backend() != "cpu":
+        return _shaped(drawn, std, shape)
+    numbers = np.asarray(drawn)
+    return jnp.asarray(_scaled(numbers, numbers.dtype.type(std), shape))
 
 
 def compile_draws() -> None:
@@ -306,9 +314,12 @@ def _normal(key: Array, size: int) -> Array:
     return jax.random.normal(key, (size,))
 
 
-@partial(jax.jit, static_argnums=2)
-def _shaped(drawn: Array, std: Number, shape: Shape) -> Array:
+def _scaled(drawn: Any, std: Any, shape: Shape) -> Any:
+    """Return std times the first numbers, in this shape."""
     return std * drawn[: math.prod(shape)].reshape(shape)
+
+
+_shaped = jax.jit(_scaled, static_argnums=2)
 
 
 @dataclass(frozen=True)

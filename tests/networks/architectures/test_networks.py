@@ -237,3 +237,16 @@ def test_pre_activations_are_networks_of_the_layers_below(case, x64):
     np.testing.assert_allclose(empirical_ntk(view, params, x), expected, rtol=1e-10, atol=1e-12)
     norm = largest(full_hessian(view, below, x[0], 1)[0])
     assert hessian_norm(view, params, x[0], 1).value == pytest.approx(norm, rel=1e-9)
+
+
+@pytest.mark.parametrize("scaling", ["ntk", "standard"])
+def test_weights_are_the_same_inside_of_jit(scaling):
+    """Outside of it NumPy scales and shapes the numbers that JAX draws."""
+    net = FullyConnected(width=7, depth=2, use_bias=True, parameterization=scaling)
+    key = jax.random.key(3)
+    outside = net.init(key, (5,))
+    inside = jax.jit(net.init, static_argnums=1)(key, (5,))
+    assert jax.tree.structure(outside) == jax.tree.structure(inside)
+    for one, other in zip(jax.tree.leaves(outside), jax.tree.leaves(inside), strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
