@@ -49,7 +49,7 @@ def _of_network(kind: str, quick: bool) -> Row:
         if "activation" not in ARCHITECTURES[kind].settings:
             new = {"widths": [width + 1 for width in known.widths]}
         spec = preview_of(with_settings(known, {**new, **(QUICK if quick else {})}))
-        is_dense = sizes_of(spec.architecture) is DENSE and kind != "resnet"
+        is_dense = sizes_of(spec.architecture) is DENSE
         family = "dense" if is_dense else "other"
         fresh = timed(spec)
         repeated = timed(with_settings(spec, OTHER_SEEDS))

@@ -50,7 +50,7 @@ def address(path: str) -> str:
 
 API = "/api/jobs"
 HEADER = "x-lab-session"  # other sites cannot set this header
-# Seconds between two requests of a browser, while a job runs and while all its jobs wait.
+# Seconds between two requests of a browser: while a job runs or a preview waits; else.
 EVERY_S = 0.3
 WAITING_S = 1.5
 CROWD = 8  # browsers that may poll at the full rate; with more, each polls less often
@@ -72,8 +72,11 @@ def routes() -> list[Route]:
 def _list_jobs(request: Request) -> Response:
     viewer = request.headers.get(HEADER, "")
     found = _followed(viewer, _visitor(request)) if viewer else []
-    is_running = any(job["status"] == "running" for job in found)
-    every_s = max(1.0, shared_jobs().num_viewers() / CROWD) * (EVERY_S if is_running else WAITING_S)
+    has_news_soon = any(
+        job["active"] and (job["status"] == "running" or job["is_preview"]) for job in found
+    )
+    alone_s = EVERY_S if has_news_soon else WAITING_S
+    every_s = max(1.0, shared_jobs().num_viewers() / CROWD) * alone_s
     return JSONResponse({"every_s": every_s, "jobs": found}, headers={"Cache-Control": "no-store"})
 
 
@@ -115,6 +118,7 @@ def entry(now: Snapshot, visitor: str) -> JSON:
         "points": count_points(now.spec),
         "status": now.status,
         "active": now.active,
+        "is_preview": now.is_preview,
         "fraction": round(now.fraction, 4),
         "words": _status_words(now),
         "seen": f"{len(now.points)} {now.grown} {len(now.failures)} "

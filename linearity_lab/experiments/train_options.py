@@ -25,6 +25,10 @@ def train_options(training: DescentSpec, *, rate_factor: float = 1.0, **more: An
 SLOWER_STEP = 2e-9
 SLOWER_KERNEL = 8e-9
 SAVED_S = 0.1
+# Seconds that it adds to a step of the linear model for each byte of its kernel.
+SLOWER_ROWS = 3e-10
+# Part of the allowed steps that first answers take to their threshold: 0.25 to 0.6 in most.
+TAKEN = 0.4
 # Longer trainings run programs as they are usually compiled; our choice.
 SHORT_S = 5.0
 
@@ -33,9 +37,10 @@ def levels_of(training: DescentSpec, network: Counted) -> Levels:
     """Return how to compile the programs of a training: the shorter it is, the less optimized."""
     step = network.step
     rows_bytes = 2 * BYTES * network.kernel_rows**2  # a step of the linear model, in float64
-    of_steps = training.max_steps * step.traffic * SLOWER_STEP
+    num_steps = TAKEN * training.max_steps
+    of_steps = num_steps * step.traffic * SLOWER_STEP
     of_records = training.num_records * step.traffic * SLOWER_KERNEL
-    of_data = training.max_steps * rows_bytes * SLOWER_STEP
+    of_data = num_steps * rows_bytes * SLOWER_ROWS
     saved_s = SAVED_S * network.program
     data = 0 if of_data < SAVED_S else 1
     if training.max_steps * SHIPPED.seconds(step) > SHORT_S:

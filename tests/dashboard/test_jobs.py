@@ -315,6 +315,8 @@ def test_crowds_and_waiting_sessions_ask_less_often(jobs):
     jobs.viewers = 1
     jobs.add(SPEC, status="queued", position=1)
     assert ask("/api/jobs", "ann")[1]["every_s"] == WAITING_S
+    jobs.add(SPEC, status="queued", position=1, is_preview=True)
+    assert ask("/api/jobs", "ann")[1]["every_s"] == EVERY_S
 
 
 def test_tray_of_every_page_lists_the_jobs(jobs):

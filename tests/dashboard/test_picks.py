@@ -3,11 +3,16 @@
 Aliases in URLs, repairs, and the way to other pages.
 """
 
+import random
+
 import pytest
 
+from linearity_lab.data import DATASETS
 from linearity_lab.experiments import DynamicsSpec, ExploreSpec, HessianSpec, LearningRateSpec
 from linearity_lab.settings.aliases import usual_texts
 from linearity_lab.settings.grammar import spec_from_texts
+from ntk_core.networks.choices import ACTIVATIONS
+from ntk_core.networks.kinds import ARCHITECTURES
 from tests.dashboard.open_pages import checked, open_page
 
 
@@ -65,3 +70,30 @@ def test_picks_travel_to_another_page():
 def test_address_with_own_settings_takes_no_picks():
     spec, problems = spec_from_texts(usual_texts(ExploreSpec, {"data": "copy"}), ExploreSpec())
     assert (spec.dataset.name, problems) == ("copy", ())
+
+
+# Texts of hand-written addresses: names, aliases, nonsense, and numbers out of their ranges.
+PICKS = {
+    "data": [*DATASETS, "MNIST", "cats", ""],
+    "network": [*ARCHITECTURES, "cnn", "mlp", "Transformer", "lstm", ""],
+    "output": ["linear", "softmax", "swish", "linear,softmax", "sigmoid-tanh", "none", ""],
+    "activation": [*ACTIVATIONS, "ReLU", "GELU", "step", ""],
+    "layers": ["0", "1", "3", "12", "-1", "two"],
+    "widths": ["4", "30,100", "1e9", "7,7", "m", ""],
+    "num_seeds": ["0", "1", "2", "1000", "x"],
+}
+
+
+@pytest.mark.first_cases(2)
+@pytest.mark.parametrize("seed", range(20))
+def test_any_address_of_picks_gives_an_answer_or_a_repair(jobs, seed):
+    draw = random.Random(seed)
+    for _ in range(5):
+        names = draw.sample(sorted(PICKS), draw.randint(1, len(PICKS)))
+        address = {name: draw.choice(PICKS[name]) for name in names}
+        app = open_page("explore", opened=False, **address)
+        keys = {each.key for each in app.button}
+        runs = [each for each in app.button if each.key == "explore.run"]
+        is_dead = bool(runs) and runs[0].disabled and "explore.repair" not in keys
+        assert not is_dead, address
+        assert len(app.get("plotly_chart")) > 0, address

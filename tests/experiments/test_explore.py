@@ -150,6 +150,13 @@ def test_every_network_has_first_answers():
     assert "convnet.gaussian-mixture" not in found
 
 
+@pytest.mark.parametrize("dataset", ["mnist", "fashion-mnist", "digits"])
+def test_first_answers_show_three_classes_of_images(dataset):
+    spec = pairs.pair("fully-connected", dataset)
+    assert spec is not None
+    assert spec.dataset.classes == (0, 1, 2)
+
+
 def test_resnet_of_a_first_answer_has_a_skip():
     spec = pairs.pairs()["resnet.gaussian-mixture"]
     assert spec.architecture.depth > spec.architecture.skip_every

@@ -70,6 +70,7 @@ class Snapshot:
         owners: visitors who started it; empty on a local server.
         num_unloaded: finished points in the store that are too large to be shown here.
         late_s: estimated time of a run that takes far longer than that; 0 for others.
+        is_preview: whether it started by itself; its first mark comes within seconds.
     """
 
     job_id: str
@@ -90,6 +91,7 @@ class Snapshot:
     owners: frozenset[str] = frozenset()
     num_unloaded: int = 0
     late_s: float = 0.0
+    is_preview: bool = False
 
     @property
     def active(self) -> bool:

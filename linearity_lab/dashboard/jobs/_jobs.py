@@ -307,6 +307,8 @@ class Jobs:
         now = job.now
         if self._limits.is_shared and now.owners != job.owners:
             now = replace(now, owners=frozenset(job.owners))
+        if now.is_preview != job.is_preview:
+            now = replace(now, is_preview=job.is_preview)
         if job.status == "running":
             return replace(now, late_s=job.late_s())
         if job.status != "queued":

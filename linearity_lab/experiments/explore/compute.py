@@ -159,8 +159,17 @@ def trainings_at_once(spec: ExploreSpec, key: str) -> int:
 
 
 def _compiled_steps(plan: _Plan, progress: Progress) -> _Found:
-    """Compile the steps of all trainings, beside the kernel of the first one."""
-    compile_steps(*plan.models(plan.spec.groups[0], 0), plan.options)
+    """Compile the steps of all trainings and the first linear model, beside the first kernel."""
+    first = plan.spec.groups[0]
+    compile_steps(*plan.models(first, 0), plan.options)
+    y = np.asarray(plan.data.y)
+    num_records = plan.spec.training.num_records + 1
+    # Zeros of the shapes of the first training, without a step; the result is not read.
+    kernel = np.zeros((len(y), len(y), y.shape[1], y.shape[1]), np.float32)
+    outputs = np.zeros((1, *y.shape), np.float32)
+    beside_linear_model(
+        Loss(first.loss_output), first.observed, kernel, outputs, y, 0.0, [0], num_records
+    )
     return _Found()
 
 

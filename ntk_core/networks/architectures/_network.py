@@ -29,6 +29,8 @@ from ntk_core.networks.architectures._layers import Layer, Params, Shape
 from ntk_core.usual_settings import with_usual_settings
 
 AXIS = "width"
+SPLIT_AT_ONCE = 32  # keys, so that networks of fewer layers share one program
+_KEEPS_FIRST_KEYS = "jax_threefry_partitionable"  # JAX's setting
 
 
 def width_mesh(num_devices: int | None = None) -> Mesh:
@@ -141,7 +143,7 @@ class Network(abc.ABC):
 
     def _draw(self, key: Array, input_shape: Shape) -> NetworkParams:
         shapes = self.layer_input_shapes(input_shape)
-        keys = jax.random.split(key, len(shapes))
+        keys = _layer_keys(key, len(shapes))
         return {
             name: self.layers[name].init(k, shape)
             for k, (name, shape) in zip(keys, shapes.items(), strict=True)
@@ -293,6 +295,20 @@ def as_shape(given: int | Sequence[int]) -> Shape:
             "input_shape", given, "a tuple of positive integers, without the batch axis"
         )
     return tuple(int(size) for size in sizes)
+
+
+def _layer_keys(key: Array, num_layers: int) -> list[Array]:
+    """Return ``jax.random.split(key, num_layers)`` by one program for all networks.
+
+    The keys of a split are its first ones, however many there are, unless JAX is set to its
+    earlier generator.
+    """
+    num_keys = num_layers
+    if getattr(jax.config, _KEEPS_FIRST_KEYS):
+        num_keys = SPLIT_AT_ONCE * math.ceil(num_layers / SPLIT_AT_ONCE)
+    keys = jax.random.split(key, num_keys)
+    # One index at a time: iterating over keys compiles a program for each number of them.
+    return [keys[index] for index in range(num_layers)]
 
 
 @partial(jax.jit, static_argnums=(0, 2))

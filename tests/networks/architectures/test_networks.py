@@ -4,6 +4,7 @@ Counts against its settings.
 """
 
 import functools
+from collections.abc import Iterable
 
 import jax
 import numpy as np
@@ -25,6 +26,7 @@ from ntk_core.networks.architectures import (
     merge,
     subtract_initial_output,
 )
+from ntk_core.networks.architectures._network import _layer_keys
 from tests.cases import (
     ARCHITECTURES,
     FAST_COMPILE,
@@ -250,3 +252,17 @@ def test_weights_are_the_same_inside_of_jit(scaling):
     for one, other in zip(jax.tree.leaves(outside), jax.tree.leaves(inside), strict=True):
         assert one.dtype == other.dtype
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("num_layers", [1, 5, 33])
+def test_layer_keys_are_those_of_one_split(num_layers):
+    key = jax.random.key(3)
+
+    def numbers(keys: Iterable[jax.Array]) -> list[list[int]]:
+        return [np.asarray(jax.random.key_data(each)).tolist() for each in keys]
+
+    expected = numbers(jax.random.split(key, num_layers))
+    assert numbers(_layer_keys(key, num_layers)) == expected
+    with jax.threefry_partitionable(False):  # the first keys depend on their number
+        expected = numbers(jax.random.split(key, num_layers))
+        assert numbers(_layer_keys(key, num_layers)) == expected
