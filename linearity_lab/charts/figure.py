@@ -11,12 +11,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, TypeVar
 
+import plotly.graph_objects as go
+
 from linearity_lab.charts.chart import AnyPoint, Chart
 from linearity_lab.charts.choices import Row, initial_options
 from linearity_lab.page_modules import has_page_module, page_module
-from linearity_lab.runs import ResultValue, Spec, spec_digest
+from linearity_lab.runs import ResultValue, Spec, imported_words, spec_digest
 
 AnySpec = TypeVar("AnySpec", bound=Spec)
+NOT_DRAWN = "The imported numbers do not fit together, so this figure cannot be drawn."
 
 
 @dataclass(frozen=True)
@@ -78,8 +81,17 @@ class Figure:
         return self.title if isinstance(self.title, str) else self.title(shown)
 
     def charts(self, shown: Shown[Any, Any], *chosen: object) -> list[Chart]:
-        """Draw its charts with these options; a chart without a name has that of its figure."""
-        drawn = self.draw(shown, *chosen)
+        """Draw its charts with these options; a chart without a name has that of its figure.
+
+        Imports check each number, but not whether all of them fit together. Numbers from a file
+        that cannot be drawn give an empty chart that says so.
+        """
+        try:
+            drawn = self.draw(shown, *chosen)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+            if not imported_words(shown.points):
+                raise
+            drawn = Chart(go.Figure(), NOT_DRAWN, (), caption=(NOT_DRAWN,))
         charts = [drawn] if isinstance(drawn, Chart) else drawn
         return [chart if chart.name else replace(chart, name=self.name) for chart in charts]
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from linearity_lab.runs._any_result import Result
 from linearity_lab.runs._estimate import result_bytes
-from linearity_lab.runs._spec import SeededSpec, Spec
+from linearity_lab.runs._spec import SeededSpec, Spec, SweepSpec
 from linearity_lab.runs._table import run_summary
 from linearity_lab.runs._values import PointValue, Record, Value
 
@@ -124,6 +124,8 @@ def check_result(result: Result) -> None:
     Raises:
         UnusableLine: with the first fault.
     """
+    if not result.points:
+        raise UnusableLine("it has no points")
     _check_time(result.runtime_s)
     _check_date(result.provenance.started_at)
     for point in result.points:
@@ -231,8 +233,13 @@ def _check_names(spec: Spec, point: PointValue, record: BaseModel) -> None:
     """Refuse a record of an output, method or model that is not among those of the settings."""
     for name in type(record).model_fields:
         value = getattr(record, name)
-        allowed = getattr(spec, f"{name}s", None)
-        if isinstance(value, str) and isinstance(allowed, tuple) and value not in allowed:
+        allowed: Any = getattr(spec, f"{name}s", None)
+        if name == "output" and isinstance(spec, SweepSpec):
+            allowed = spec.all_outputs
+        elif callable(allowed):  # such as the graphs of a spec, by name
+            allowed = allowed()
+        is_stated = isinstance(allowed, tuple | Mapping)
+        if isinstance(value, str) and is_stated and value not in allowed:
             raise UnusableLine(f"{point.key} has a run whose {name} its settings exclude")
 
 

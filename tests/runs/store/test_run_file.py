@@ -138,6 +138,7 @@ FORGERIES = {
     "an integer as text": lambda data: changed(data, num_params="40"),
     "an integer with a point": lambda data: changed(data, num_params=40.0),
     "a run time as text": lambda data: {"runtime_s": "0.25"},
+    "no points": lambda data: {"points": [], "status": "cancelled"},
     "a point without runs": lambda data: changed(data, runs=[]),
     "a number whose square overflows": lambda data: changed_run(data, change=[0.0, 1e308]),
     "such a number as text": lambda data: changed_run(data, change=[0.0, "1e308"]),
@@ -417,6 +418,16 @@ def test_every_curve_has_one_entry_for_each_record(experiment, place):
         forged = with_value(data["points"], (0, "runs", 0, *place), wrong)
         with pytest.raises(UnusableLine, match=r"records and \d+ entries in"):
             read_line(signed(line, points=forged).decode())
+
+
+@pytest.mark.parametrize(("experiment", "name"), [("dag", "graph"), ("own_model", "output")])
+def test_names_are_those_of_the_settings(experiment, name):
+    """Of graphs, and of a setting that an experiment does not have."""
+    line = line_of(experiment)
+    data = json.loads(line)
+    forged = with_value(data["points"], (0, "runs", 0, name), "softmax")
+    with pytest.raises(UnusableLine, match=f"whose {name} its settings exclude"):
+        read_line(signed(line, points=forged).decode())
 
 
 @pytest.mark.parametrize("name", ["x", "y", "x_test", "y_test"])
