@@ -8,6 +8,9 @@ A column is text if two of its texts would become one number: codes such as ``1e
 numbers that float64 cannot represent, such as ``1e-400``. Zeros at the end of a fraction are the
 exception: ``1``, ``1.0`` and ``1.00`` are the same measurement. Classes are always the texts as
 written, so as classes ``1`` and ``1.0`` differ.
+
+Beside a column with decimal commas, a column whose points all precede three digits is text, since
+``1.034`` may be a thousand and thirty-four there.
 """
 
 import re
@@ -58,7 +61,7 @@ _ADVICE = (
     (r"[+-]?0[0-9]+(\.[0-9]*)?", "numbers without leading zeros; padded codes are text"),
     (r"[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?", "numbers without thousands separators"),
     (r"[+-]?[0-9]*,[0-9]+", "numbers with a decimal point, not a decimal comma"),
-    (r"[+-]?[0-9]{1,3}(\.[0-9]{3}){2,}(,[0-9]*)?", "numbers without thousands separators"),
+    (r"[+-]?[0-9]{1,3}(\.[0-9]{3})+(,[0-9]*)?", "numbers without thousands separators"),
     (r"[0-9]+([_' \u00a0\u2009\u202f][0-9]+)+", "numbers without separators between digits"),
     (r"[+-]?0[xXoObB][0-9a-fA-F]+", "decimal numbers"),
     (r"[0-9]+[-/.][0-9]+[-/.][0-9]+.*", "numbers instead of dates, such as days since the first"),
@@ -66,6 +69,9 @@ _ADVICE = (
     (r"\u2212[0-9.]+", "numbers with the ASCII minus sign -"),
     (r"#[A-Z/0!?]+", "columns without errors of a spreadsheet"),
 )
+# A number of a table with decimal commas, and one whose points may separate thousands.
+_WITH_COMMA = re.compile(r"[+-]?[0-9]*(\.[0-9]{3})*,[0-9]+")
+_GROUPED = re.compile(r"[+-]?[1-9][0-9]{0,2}(\.[0-9]{3})+")
 
 
 def is_number(text: str) -> bool:
@@ -81,6 +87,17 @@ def is_numeric(text: str) -> bool:
 def is_missing(text: str) -> bool:
     """Whether a cell of a numeric column is missing: empty, or a word such as ``NA``."""
     return text.lower() in MISSING_TEXTS
+
+
+def has_decimal_commas(column: FileColumn) -> bool:
+    """Whether the first text of a column that is no number has a decimal comma."""
+    return _WITH_COMMA.fullmatch(column.obstacle) is not None
+
+
+def may_have_thousands(cells: Sequence[str]) -> bool:
+    """Whether some cells contain a point, each of them before groups of three digits."""
+    with_point = {cell.strip() for cell in cells if "." in cell and not is_missing(cell.strip())}
+    return bool(with_point) and all(map(_GROUPED.fullmatch, with_point))
 
 
 def clean_cell(raw: str) -> str:
@@ -99,7 +116,9 @@ def advice_for(text: str) -> str:
     return ""
 
 
-def column_of(name: str, cells: Sequence[str], lines: Sequence[int]) -> FileColumn:
+def column_of(
+    name: str, cells: Sequence[str], lines: Sequence[int], *, as_text: bool = False
+) -> FileColumn:
     """Parse one column.
 
     A table may contain millions of different cells: columns of plain numbers take a faster way,
@@ -108,8 +127,9 @@ def column_of(name: str, cells: Sequence[str], lines: Sequence[int]) -> FileColu
     Args:
         cells: as written in the file.
         lines: line of each cell in the file.
+        as_text: whether its numbers are ambiguous.
     """
-    plain = _plain_numbers(name, cells, lines)
+    plain = None if as_text else _plain_numbers(name, cells, lines)
     if plain is not None:
         return plain
     distinct, indices, merged = _distinct_texts(cells)
@@ -118,6 +138,8 @@ def column_of(name: str, cells: Sequence[str], lines: Sequence[int]) -> FileColu
     lowered = map(str.lower, distinct)
     missing = np.fromiter(map(MISSING_TEXTS.__contains__, lowered), bool, len(distinct))
     kind, values, pairs = _kind_of(distinct, missing)
+    if as_text:
+        kind = "text"
     numbers = np.zeros(0)
     if kind in ("number", "true/false"):
         numbers = values[indices]

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 
 from linearity_lab.data.uploads._archive import Limits, check_at_most
 from linearity_lab.data.uploads._candidate import HeaderRule, Table
-from linearity_lab.data.uploads._cells import clean_cell, column_of, is_missing, is_numeric
+from linearity_lab.data.uploads._cells import (
+    clean_cell,
+    column_of,
+    has_decimal_commas,
+    is_missing,
+    is_numeric,
+    may_have_thousands,
+)
 from ntk_core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -69,8 +76,13 @@ def read_csv(data: bytes, limits: Limits, header: bool | None = None) -> Table:
         names = tuple(f"column {index}" for index in range(1, len(rows[0]) + 1))
     check_at_most("file", len(rows), limits.max_rows, "rows")
     columns = []
-    for name, cells in zip(names, zip(*rows, strict=True), strict=True):
+    cells_of = list(zip(*rows, strict=True))
+    for name, cells in zip(names, cells_of, strict=True):
         columns.append(column_of(name, cells, lines))
+    if any(map(has_decimal_commas, columns)):
+        for index, cells in enumerate(cells_of):
+            if columns[index].kind == "number" and may_have_thousands(cells):
+                columns[index] = column_of(names[index], cells, lines, as_text=True)
     preview = []
     for row in rows[:NUM_PREVIEWED]:
         preview.append(tuple(clean_cell(cell)[:MAX_NAME] for cell in row))

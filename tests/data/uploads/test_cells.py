@@ -428,6 +428,30 @@ def test_decimal_commas_are_explained_beside_the_inputs():
     assert f"height (text such as 0,5; use {advice})" in words
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "kind"),
+    [
+        ("1.034", "2.718", "text"),  # a thousand and thirty-four beside 0,5
+        ("1.034", "12", "text"),
+        ("1.034", "NA", "text"),
+        ("0.034", "2.718", "number"),
+        ("1.034", "2.71", "number"),
+        ("1e3", "2", "number"),
+    ],
+)
+def test_points_beside_decimal_commas_may_group_thousands(first, second, kind):
+    def rows_with(decimal):
+        rows = [f"{[first, second][i % 2]};{i}{decimal}5;{'uv'[i % 2]}" for i in range(8)]
+        return table("\n".join(["a;b;kind", *rows]))
+
+    assert rows_with(".").columns[0].kind == "number"
+    found = rows_with(",")
+    assert found.columns[0].kind == kind
+    if kind == "text":
+        with pytest.raises(InvalidInput, match=r"1\.034 .*without thousands separators"):
+            clean_upload(found, replace(suggested_choices(found), features=("a",)))
+
+
 def test_examples_are_no_words_for_missing_values():
     found = table("code,kind\nNA,a\n1e2,b\n100,a\n7,b\n").by_name["code"]
     assert (found.kind, found.obstacle, found.obstacle_line) == ("text", "1e2", 3)
