@@ -67,6 +67,14 @@ def first_answer(spec: Spec) -> ResultValue | None:
     return part_of(result, spec) if isinstance(result, ExploreResult) else None
 
 
+def nearest_answer(spec: Spec) -> ResultValue | None:
+    """Return the precomputed first answer for this network on these data, or None.
+
+    Its other settings, such as the activation, may differ.
+    """
+    return _kept_result(pair_file(spec)) if isinstance(spec, ExploreSpec) else None
+
+
 @dataclass(frozen=True)
 class GalleryFigure:
     """A figure of a preset in the gallery."""

@@ -14,7 +14,12 @@ from linearity_lab.dashboard import export_menu, session
 from linearity_lab.dashboard.chart import FIRST, Figures, link
 from linearity_lab.dashboard.explain import TRIED, provenance_footer
 from linearity_lab.dashboard.forms import AnySpec, SpecForm
-from linearity_lab.dashboard.gallery import first_answer, gallery_result, gallery_result_of
+from linearity_lab.dashboard.gallery import (
+    first_answer,
+    gallery_result,
+    gallery_result_of,
+    nearest_answer,
+)
 from linearity_lab.dashboard.job_status import bar, count_points, is_mine, watch
 from linearity_lab.dashboard.jobs import Snapshot, shared_jobs
 from linearity_lab.dashboard.jobs.profile import error_text
@@ -426,11 +431,14 @@ def _without_points(
     """Return what a page shows without points of a job.
 
     With a job the previous figures stay, if any. Otherwise it is the first answer to these
-    settings if that is known, else the gallery's figure of the preset.
+    settings if that is known, else that of the same network and data, else the gallery's figure
+    of the preset.
     """
     if now is not None and before is not None:
         return before.shown
-    saved = first_answer(form.spec) if form.spec is not None else None
+    saved = None
+    if form.spec is not None:
+        saved = first_answer(form.spec) or nearest_answer(form.spec)
     saved = saved or gallery_result(form.preset.name)
     return shown_result(saved) if saved is not None else None
 

@@ -59,6 +59,13 @@ def test_pick_moves_the_data_and_undo_returns():
     assert app.session_state["explore.dataset.name"] == "gaussian-mixture"
 
 
+def test_first_preview_begins_above_the_answer_of_its_network_and_data(jobs):
+    app = open_page("explore", opened=False, network="resnet", data="sine", activation="tanh")
+    (words,) = [each.value for each in app.caption if "Settings changed" in each.value]
+    assert words == "Settings changed (Activation σ)."
+    assert jobs.submitted[-1].architecture.kind == "resnet"
+
+
 def test_picks_travel_to_another_page():
     app = open_page("explore")
     checked(app.selectbox(key="explore.architecture.kind").set_value("convnet").run())

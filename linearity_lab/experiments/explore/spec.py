@@ -43,7 +43,7 @@ FULL_SEEDS = 5
 DENSE = Sizes((30, 200, 1000), (30, 100, 300, 1000, 3000, 10_000), 1000)
 CONVOLUTIONS = Sizes((4, 12, 36), (4, 8, 16, 32, 64, 128), 300)
 # Several matrices of m² weights: a step at m = 1,000 takes eight times as long as at m = 300.
-SEVERAL = Sizes((30, 100, 300), DENSE.full, 1000)
+SEVERAL = Sizes((30, 100, 300), (30, 100, 300, 1000, 3000), 1000)
 OF_SEVERAL = ("resnet", "assembly", "composed")
 SEQUENCES = Sizes((4, 8, 16), (4, 8, 16, 32, 64), 300)
 
