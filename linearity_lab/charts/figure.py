@@ -84,7 +84,7 @@ class Figure:
         """Draw its charts with these options; a chart without a name has that of its figure.
 
         Imports check each number, but not whether all of them fit together. Numbers from a file
-        that cannot be drawn give an empty chart that says so.
+        that cannot be drawn give an empty chart with a sentence.
         """
         try:
             drawn = self.draw(shown, *chosen)
