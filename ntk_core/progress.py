@@ -92,10 +92,6 @@ class Progress:
         """Return this progress with partial results changed by ``convert``."""
         return _Nested(self, convert=convert)
 
-    def without_points(self) -> Progress:
-        """Return this progress without partial results."""
-        return _Nested(self, shows=False)
-
 
 def _same_share(share: float) -> float:
     return share
@@ -119,23 +115,18 @@ class _Nested(Progress):
         rescale: Callable[[float], float] = _same_share,
         rename: Callable[[str], str] = _same_message,
         convert: Callable[[object], object] = _same_point,
-        shows: bool = True,
     ):
         super().__init__()
         self._outer = outer
         self._rescale = rescale
         self._rename = rename
         self._convert = convert
-        self._shows = shows
 
     def report(self, fraction: float, message: str = "") -> None:
         self._outer.report(self._rescale(fraction), self._rename(message))
 
     def show(self, point: object) -> None:
-        if self._shows:
-            self._outer.show(self._convert(point))
-        else:
-            self.check()
+        self._outer.show(self._convert(point))
 
     def check(self) -> None:
         self._outer.check()

@@ -43,18 +43,17 @@ def test_names_come_before_the_message_from_the_outside_in():
     assert heard.reports == [(0.25, "width 8, seed 1, step 10"), (0.5, "width 8, seed 1")]
 
 
-def test_partial_points_are_converted_by_every_level_or_left_out():
+def test_partial_points_are_converted_by_every_level():
     heard = Heard()
     doubled = heard.progress.showing(lambda point: 2 * point)
     doubled.part(1, 2).showing(lambda point: point + 1).show(3)
-    doubled.without_points().part(0, 2).show(5)
     assert heard.points == [8]
 
 
 @pytest.mark.parametrize("ask", ["report", "show", "check"])
 def test_a_stop_reaches_the_innermost_work(ask):
     heard = Heard(most=1)
-    inner = heard.progress.part(0, 2).named("seed 1").between(0.0, 0.5).without_points()
+    inner = heard.progress.part(0, 2).named("seed 1").between(0.0, 0.5)
     inner.check()
     heard.points.append("found")
     with pytest.raises(Stopped):

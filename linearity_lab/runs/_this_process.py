@@ -130,16 +130,26 @@ def on_own_data(computation: Computation) -> Computation:
     def compute(spec: SeededSpec, data: list[object], key: str, progress: Progress) -> PointValue:
         points: list[PointValue] = []
         for index, (each, of_seed) in enumerate(zip(spec.each_seed(), data, strict=True)):
-            # Partial points of a single seed are not drawn.
-            of_one = progress.part(index, len(data)).without_points()
+
+            def so_far(point: object) -> PointValue:
+                """Return the finished seeds and the partial point of the current one."""
+                assert isinstance(point, PointValue)
+                return _joined([*points, point])
+
+            of_one = progress.part(index, len(data)).showing(so_far)
             points.append(computation.compute(each, of_seed, key, of_one))
-        together = {
-            of: tuple(run for each in points for run in getattr(each, of))
-            for of in points[0].of_each_seed
-        }
-        return points[0].model_copy(update=together)
+        return _joined(points)
 
     return Computation(compute, load)
+
+
+def _joined(points: Sequence[PointValue]) -> PointValue:
+    """Return one point with the runs of all seeds."""
+    first = points[0]
+    together = {}
+    for of in first.of_each_seed:
+        together[of] = tuple(run for point in points for run in getattr(point, of))
+    return first.model_copy(update=together)
 
 
 @contextmanager

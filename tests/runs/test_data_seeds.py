@@ -2,13 +2,15 @@
 
 import pytest
 
+from linearity_lab.experiments.adding.point import AddingPoint, AddingSpec
 from linearity_lab.experiments.early_time.spec import EarlyTimeSpec
 from linearity_lab.experiments.hessian.spec import HessianSpec
 from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
-from linearity_lab.runs import estimate, parse_spec, spec_digest
+from linearity_lab.runs import estimate, parse_spec, run_to_end, spec_digest
 from linearity_lab.runs._estimate import work_of_points
 from linearity_lab.runs._parse import canonical_json
 from linearity_lab.runs.costs import Work, machine
+from linearity_lab.runs.events import Event, PointProgress
 from linearity_lab.settings.grammar import with_settings
 from tests.running import result_of
 
@@ -46,6 +48,25 @@ def test_each_run_equals_its_seed_alone_on_its_data():
         assert run.network.test_loss == pytest.approx(known.network.test_loss, rel=1e-5)
         assert kernel.difference == pytest.approx(beside.difference, rel=1e-5)
     assert point.runs[0].target_power != pytest.approx(point.runs[1].target_power, rel=1e-3)
+
+
+def test_partial_points_have_the_seeds_so_far():
+    """The figure begins with the first seed, not with the last one."""
+    small = {"widths": [4], "num_test": 2, "dataset.num_samples": 2, "training.max_steps": 1}
+    small |= {"num_seeds": 2, "draws": "network and data", "outputs": ["linear"]}
+    shown: list[list[int]] = []
+
+    def keep(event: Event) -> None:
+        if isinstance(event, PointProgress) and event.point is not None:
+            assert isinstance(event.point, AddingPoint)
+            shown.append([run.seed for run in event.point.runs])
+
+    ended = run_to_end(with_settings(AddingSpec(), {**small, "architectures": 1}), on_event=keep)
+    assert shown == [[0], [0, 1]]
+    assert ended.result is not None
+    (point,) = ended.result.points
+    assert isinstance(point, AddingPoint)
+    assert [run.seed for run in point.runs] == [0, 1]
 
 
 def test_time_is_that_of_all_seeds_compiled_once():

@@ -3,7 +3,7 @@
 One network and width at a time.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -21,11 +21,20 @@ from linearity_lab.experiments.adding.point import (
     AddingSpec,
 )
 from linearity_lab.experiments.lettered_networks import point_of_runs
-from linearity_lab.experiments.train_options import train_options
+from linearity_lab.experiments.train_options import levels_of, train_options
 from linearity_lab.networks.build import build_network
-from linearity_lab.runs import Outcome
-from ntk_core.dynamics import BesideLinear, Loss, TrainData, addition_error
-from ntk_core.networks.architectures import Network, NetworkParams
+from linearity_lab.runs import Counted, Outcome
+from ntk_core.dynamics import (
+    Descent,
+    Loss,
+    Measure,
+    addition_error,
+    compiled,
+    descend,
+    network_of_seeds,
+    short_runs,
+)
+from ntk_core.networks.architectures import Network, NetworkParams, merge
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.keys import initial_key
 from ntk_core.progress import Progress
@@ -55,7 +64,8 @@ def compute(spec: AddingSpec, data: Dataset, key: str, progress: Progress) -> Ad
             y_train=tuple(_row(data.y[part]) for part in parts) if is_curve else (),
         )
 
-    return point_of_runs(spec, progress, partial(_run, spec, data, key), point)
+    with short_runs(levels_of(spec.training, Counted.of(spec, spec.networks[letter], width))):
+        return point_of_runs(spec, progress, partial(_run, spec, data, key), point)
 
 
 def parts_of(data: Dataset, num_tasks: int) -> list[Indices]:
@@ -92,9 +102,7 @@ def _run(
     tasks = []
     for number, part in enumerate(parts_of(data, spec.num_tasks)):
         share = progress.between(0.0, TRAINING_SHARE).part(number, spec.num_tasks)
-        # Training may reuse the memory of the weights that it is given.
-        given = jax.tree.map(jnp.copy, start)
-        tasks.append(_trained(spec, data, part, net, given, share.named(f"task {number + 1}")))
+        tasks.append(_trained(spec, data, part, net, start, share.named(f"task {number + 1}")))
     sums = sums_of(net, start, [task.vector for task in tasks], data.x_test, spec.scale)
     return AddingRun(
         output=output,
@@ -116,14 +124,28 @@ def _trained(
     progress: Progress,
 ) -> _Task:
     """Train one task from w₀, and return how far it moved the weights."""
-    options = train_options(spec.training, loss=Loss(net.output, "square"))
-    points = TrainData(data.x[part], data.y[part], followed=())
-    beside = BesideLinear(net, start, points, options, linearized=False)
-    descent = beside.descend([], progress)["network"]
-    vector = _on_host(np.subtract, beside.restored(descent.trained), start)
+    # A leading axis of one seed, added on the host: in JAX every shape would compile a program.
+    one = jax.tree.map(lambda leaf: jnp.array(np.asarray(leaf)[None]), start)
+    loss = Loss(net.output, "square")
+    models, starts, samples = network_of_seeds(net, one, data.x[part], data.y[part], loss)
+    options = train_options(spec.training, together=True)
+    descent = descend(models, starts, samples, options, [_KernelAtStart()], progress)["network"]
+    trained = merge(descent.trained, starts["network"].fixed)
+    vector = _on_host(lambda after, before: after[0] - before, trained, start)
     (outcome,) = descent.outcomes()
     assert outcome != "finished"  # a threshold is always set
     return _Task(vector, outcome, int(descent.steps[0]))
+
+
+class _KernelAtStart(Measure[None]):
+    """Computes the kernel at w₀, which shows whether the network is dead."""
+
+    def record(self, step: int, models: Mapping[str, Descent]) -> None:
+        if step == 0:
+            _ = models["network"].kernel
+
+    def result(self) -> None:
+        return None
 
 
 class Sums(NamedTuple):
@@ -186,18 +208,27 @@ def sums_of(
     They are after each task and after sums of the first tasks, (k, C) each.
     """
     inputs = jnp.asarray(x, jnp.result_type(float))
-    at_start = _outputs(net, start, vectors[0], 0.0, inputs)
+    wide = partial(np.asarray, dtype=np.float64)
+
+    def at_start_and_slope(direction: NetworkParams) -> tuple[Floats, Floats]:
+        at_start, slope = _outputs_and_slope(net, start, direction, inputs)
+        return wide(at_start), wide(slope)
+
+    def outputs_after(vector: NetworkParams, factor: float) -> Floats:
+        # The same program as at w₀, since it takes longer to compile than to run.
+        moved = _on_host(lambda w, t: w + w.dtype.type(factor) * t, start, vector)
+        return wide(_outputs_and_slope(net, moved, vector, inputs)[0])
+
     tasks = []  # f(w₀ + τ_k) of each task
     together = []  # f(w₀ + λ Σ τ_k) of the first tasks
     total = _on_host(np.zeros_like, start)
     for vector in vectors:
-        tasks.append(_outputs(net, start, vector, 1.0, inputs))
+        tasks.append(outputs_after(vector, 1.0))
         total = _on_host(np.add, total, vector)
-        together.append(_outputs(net, start, total, scale, inputs))
-    slope = _slope(net, start, total, inputs)
-    wide = partial(np.asarray, dtype=np.float64)
-    of_linear = wide(at_start) + scale * wide(slope)
-    return Sums(wide(at_start), wide(tasks), wide(together), of_linear, scale)
+        together.append(outputs_after(total, scale))
+    at_start, slope = at_start_and_slope(total)
+    of_linear = at_start + scale * slope
+    return Sums(at_start, np.asarray(tasks), np.asarray(together), of_linear, scale)
 
 
 def _on_host(function: Callable[..., np.ndarray], *trees: NetworkParams) -> NetworkParams:
@@ -205,18 +236,12 @@ def _on_host(function: Callable[..., np.ndarray], *trees: NetworkParams) -> Netw
     return jax.tree.map(lambda *leaves: function(*map(np.asarray, leaves)), *trees)
 
 
-@partial(jax.jit, static_argnums=0)
-def _outputs(
-    net: Network, start: NetworkParams, vector: NetworkParams, scale: float, x: Array
-) -> Array:
-    """f(w₀ + λ τ), (k, C)."""
-    return net.apply(jax.tree.map(lambda w, t: w + scale * t, start, vector), x)
-
-
-@partial(jax.jit, static_argnums=0)
-def _slope(net: Network, start: NetworkParams, vector: NetworkParams, x: Array) -> Array:
-    """J τ, the derivative of the outputs along τ, (k, C)."""
-    return jax.jvp(lambda w: net.apply(w, x), (start,), (vector,))[1]
+@compiled("records", static_argnums=0)
+def _outputs_and_slope(
+    net: Network, params: NetworkParams, direction: NetworkParams, x: Array
+) -> tuple[Array, Array]:
+    """Outputs f and their derivative J τ along a direction τ, (k, C) each."""
+    return jax.jvp(lambda w: net.apply(w, x), (params,), (direction,))
 
 
 def _known(error: float) -> float | None:

@@ -14,7 +14,6 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, PyTree, Shaped
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from linearity_lab.data import Dataset
 from linearity_lab.experiments.attribution.point import (
@@ -26,15 +25,16 @@ from linearity_lab.experiments.attribution.point import (
     Prediction,
 )
 from linearity_lab.experiments.lettered_networks import point_of_runs
-from linearity_lab.experiments.train_options import train_options
+from linearity_lab.experiments.train_options import levels_of, train_options
 from linearity_lab.networks.build import build_network
-from linearity_lab.runs import Outcome
+from linearity_lab.runs import Counted, Outcome
 from ntk_core import dynamics
-from ntk_core.kernels import empirical_ntk, leave_one_out
-from ntk_core.networks.architectures import Network, NetworkParams, merge
+from ntk_core.kernels import leave_one_out, pre_output_ntk
+from ntk_core.networks.architectures import Network, NetworkParams, merge, output_function
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.keys import initial_key
 from ntk_core.progress import Progress
+from ntk_core.traced import through_output
 
 TRAINING_SHARE = 0.9  # of a run's progress; the rest computes kernels
 DIGITS = 4  # significant ones of stored changes
@@ -60,7 +60,9 @@ def compute(spec: AttributionSpec, data: Dataset, key: str, progress: Progress) 
             input_shape=data.input_shape,
         )
 
-    return point_of_runs(spec, progress, partial(_run, spec, data, key), point)
+    levels = levels_of(spec.training, Counted.of(spec, spec.networks[letter], width))
+    with dynamics.short_runs(levels):
+        return point_of_runs(spec, progress, partial(_run, spec, data, key), point)
 
 
 def _run(
@@ -77,18 +79,19 @@ def _run(
     progress = progress.named(
         f"network {letter}, width {width:,}: {OUTPUTS[output].title}, seed {seed}"
     )
-    trained = _retrained(spec, data, net, start, progress.between(0.0, TRAINING_SHARE))
+    at_start = _at(net, start, data)
+    rate = _rate(spec, net, at_start.kernel_of_f[: len(data.x)])
+    trained = _retrained(spec, data, net, start, rate, progress.between(0.0, TRAINING_SHARE))
     x = jnp.asarray(data.x_test, jnp.result_type(float))
     outputs = np.asarray(_outputs_of_each(net, trained.params, x), np.float64)
     changes = outputs[1:] - outputs[0]  # (removed, test, C)
 
-    at_start = np.asarray(_outputs(net, start, jnp.asarray(data.x)), np.float64)
-    residuals = np.asarray(data.y, np.float64) - at_start
+    residuals = np.asarray(data.y, np.float64) - at_start.outputs[: len(data.x)]
     with_all = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)[0]), trained.params)
     is_kept = seed == spec.seed
     predictions = []
-    for params in (start, with_all):
-        predicted = predicted_changes(net, params, data, residuals)[: spec.num_removed]
+    for moment in (at_start, _at(net, with_all, data)):
+        predicted = predicted_changes(moment.kernel, residuals)[: spec.num_removed]
         predictions.append(_compared(predicted, changes, is_kept))
     before, after = predictions
     return AttributionRun(
@@ -100,6 +103,38 @@ def _run(
         after=after,
         changes=_kept(changes) if is_kept else (),
     )
+
+
+class _Moment(NamedTuple):
+    """A network at the training points, which come first, and at the test points.
+
+    Attributes:
+        outputs: φ(f), (n + test, C).
+        kernel_of_f: kernel of f at all points and the training points, (n + test, n, C, C).
+        kernel: that of φ(f).
+    """
+
+    outputs: Floats
+    kernel_of_f: Floats
+    kernel: Floats
+
+
+def _at(net: Network, params: NetworkParams, data: Dataset) -> _Moment:
+    """Return outputs and kernels at ``params``, in one program."""
+    x = jnp.asarray(data.x)
+    both = jnp.asarray(np.concatenate([data.x, data.x_test]))
+    found = _outputs_and_kernels(net, params, both, x)
+    return _Moment(*(np.asarray(each, np.float64) for each in found))
+
+
+@dynamics.compiled("records", static_argnums=0)
+def _outputs_and_kernels(
+    net: Network, params: NetworkParams, both: Array, x: Array
+) -> tuple[Array, Array, Array]:
+    """Return the fields of :class:`_Moment`."""
+    kernel_of_f, f, at_training = pre_output_ntk(net, params, both, x)
+    kernel = through_output(net.output, kernel_of_f, f, at_training)
+    return output_function(net.output)(f), kernel_of_f, kernel
 
 
 class _Retrained(NamedTuple):
@@ -171,14 +206,15 @@ def mean_of_kept(outputs: Array, y: Array, weights: Array) -> Array:
     return jnp.sum(weights * each) / jnp.sum(weights)
 
 
+_losses_of_kept = jax.jit(jax.vmap(mean_of_kept, (0, None, 0)))
+
+
 class _LossesOfKept(dynamics.Measure[None]):
     """Gives each descent the losses without its removed point, by which it stops."""
 
     def record(self, step: int, models: Mapping[str, dynamics.Descent]) -> None:
         descent = models["network"]
-        losses = jax.vmap(mean_of_kept, (0, None, 0))(
-            descent.outputs, descent.samples.y, descent.fixed.weights
-        )
+        losses = _losses_of_kept(descent.outputs, descent.samples.y, descent.fixed.weights)
         descent.hand_over(losses=losses)
 
     def result(self) -> None:
@@ -186,7 +222,12 @@ class _LossesOfKept(dynamics.Measure[None]):
 
 
 def _retrained(
-    spec: AttributionSpec, data: Dataset, net: Network, start: NetworkParams, progress: Progress
+    spec: AttributionSpec,
+    data: Dataset,
+    net: Network,
+    start: NetworkParams,
+    rate: float,
+    progress: Progress,
 ) -> _Retrained:
     """Train 1 + ``num_removed`` copies from the same w₀ in one batch."""
     copies = 1 + spec.num_removed
@@ -201,9 +242,7 @@ def _retrained(
     loss = dynamics.Loss(net.output, "square")
     model = WithoutPoints(dynamics.NetworkModel(net, loss))
     samples = dynamics.Samples(jnp.asarray(data.x), jnp.asarray(data.y))
-    options = train_options(
-        spec.training, learning_rate=_rate(spec, net, start, samples.x, loss), together=True
-    )
+    options = train_options(spec.training, learning_rate=rate, together=True)
     begin = dynamics.Start(trained, FixedAndWeights(fixed, jnp.asarray(weights)))
     measures = [_LossesOfKept()]
     found = dynamics.descend(
@@ -222,36 +261,26 @@ def _retrained(
     )
 
 
-def _rate(
-    spec: AttributionSpec, net: Network, start: NetworkParams, x: Array, loss: dynamics.Loss
-) -> float:
+def _rate(spec: AttributionSpec, net: Network, kernel_of_f: Floats) -> float:
     """Return one learning rate for all trainings: the given one, or that of all points."""
     if spec.training.learning_rate != "auto":
         return spec.training.learning_rate
-    kernel = np.asarray(empirical_ntk(net.with_output("linear"), start, x), np.float64)
-    return float(dynamics.auto_learning_rate(kernel, loss))
+    loss = dynamics.Loss(net.output, "square")
+    return float(dynamics.auto_learning_rate(kernel_of_f, loss))
 
 
-def predicted_changes(
-    net: Network, params: NetworkParams, data: Dataset, residuals: Floats
-) -> Floats:
-    """Return predicted changes without each training point, (n, test, C).
+def predicted_changes(kernels: Floats, residuals: Floats) -> Floats:
+    """Return predicted changes at test points without each training point, (n, test, C).
 
-    They are changes at test points, by regression with K(params).
+    Args:
+        kernels: kernel at all points and the training points, (n + test, n, C, C).
+        residuals: y − F at the training points, (n, C).
     """
-    x = jnp.asarray(data.x)
-    both = jnp.asarray(np.concatenate([data.x, data.x_test]))
-    kernels = np.asarray(empirical_ntk(net, params, both, x), np.float64)  # one program for both
-    kernel, cross = np.split(kernels, [len(x)])
+    kernel, cross = np.split(kernels, [len(residuals)])
     return leave_one_out(kernel, residuals, cross).changes
 
 
-@partial(jax.jit, static_argnums=0)
-def _outputs(net: Network, params: NetworkParams, x: Array) -> Array:
-    return net.apply(params, x)
-
-
-@partial(jax.jit, static_argnums=0)
+@dynamics.compiled("records", static_argnums=0)
 def _outputs_of_each(net: Network, params: NetworkParams, x: Array) -> Array:
     """f of every copy at x, (copies, k, C)."""
     return jax.lax.map(lambda each: net.apply(each, x), params)
@@ -282,12 +311,21 @@ def rank_correlation(predicted: Floats, retrained: Floats) -> float:
         return np.nan
     ranks = []
     for values in (predicted, retrained):
-        of_each = rankdata(values.reshape(len(values), -1), axis=0)
+        of_each = np.apply_along_axis(_ranks, 0, values.reshape(len(values), -1))
         ranks.append(of_each - of_each.mean(axis=0))
     products = (ranks[0] * ranks[1]).sum(axis=0)
     sizes = np.linalg.norm(ranks[0], axis=0) * np.linalg.norm(ranks[1], axis=0)
     defined = sizes > 0  # equal changes have no order
     return float((products[defined] / sizes[defined]).mean()) if defined.any() else np.nan
+
+
+def _ranks(values: Floats) -> Floats:
+    """Return the rank of each value, (n,); equal values share the mean of their ranks."""
+    # As scipy.stats.rankdata, which takes half a second to import.
+    ordered = np.sort(values)
+    below = np.searchsorted(ordered, values, side="left")
+    below_or_equal = np.searchsorted(ordered, values, side="right")
+    return (below + below_or_equal + 1) / 2
 
 
 def _kept(changes: Floats) -> tuple[tuple[tuple[float, ...], ...], ...]:

@@ -4,7 +4,6 @@ Linear, quadratic and true models of all seeds are trained one width after the o
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -24,28 +23,37 @@ from linearity_lab.networks.build import build_network
 from linearity_lab.settings.training import USUAL_LOSS
 from ntk_core import dynamics
 from ntk_core.dynamics.choices import LOSSES
+from ntk_core.networks.architectures import NetworkParams
 from ntk_core.networks.keys import initial_key
 from ntk_core.progress import Progress
 
 Pairs = list[tuple[int, float]]  # (index of the seed, rate c)
+# Steps compile as usual, since runs near the edge of divergence depend on their rounding.
+LEVELS = dynamics.Levels(records=1)
 GROWN_STEPS = 5  # interval of reports while recorded paths grow; our choice
 
 
 def compute(spec: LearningRateSpec, data: Dataset, key: str, progress: Progress) -> RatePoint:
     """Compute one width, all models, rates and seeds, and show the runs so far."""
-    width = spec.value_of(key)
+    with dynamics.short_runs(LEVELS):
+        return _compute(spec, data, spec.value_of(key), progress)
+
+
+def _compute(spec: LearningRateSpec, data: Dataset, width: int, progress: Progress) -> RatePoint:
     start = _Start(spec, data, width)
     runs: list[RateRun] = []
 
     def point(growing: Sequence[RateRun] = ()) -> RatePoint:
         num_params = start.model.net.num_params(data.input_shape, only_trained=True)
         found = learning_rate.with_predictions((*runs, *growing))
-        return RatePoint(width=width, num_params=num_params, runs=found)
+        ordered = sorted(found, key=lambda run: (spec.models.index(run.model), run.seed, run.rate))
+        return RatePoint(width=width, num_params=num_params, runs=tuple(ordered))
 
-    pairs = [(index, rate) for index in range(spec.num_seeds) for rate in spec.rates]
+    # The smallest rate first: its runs predict the peaks of all others.
+    pairs = [(index, rate) for rate in spec.rates for index in range(spec.num_seeds)]
     for number, name in enumerate(spec.models):
         of_model = progress.part(number, len(spec.models)).named(f"width {width:,}: {name} model")
-        size = learning_rate.together(spec.counted(width), name)
+        size = learning_rate.together(spec, spec.counted(width), name)
         for first in range(0, len(pairs), size):
             last = min(first + size, len(pairs))
             chunk = _Chunk(spec, start, name, pairs[first:last])
@@ -79,11 +87,9 @@ class _Start:
         batch_size = spec.batch_size if spec.takes_batches else None
         self.optimizer = dynamics.Optimizer(spec.method, spec.momentum, batch_size)
         self.key = initial_key(spec.seed, width)
-        params = jax.vmap(lambda seed: net.init(initial_key(seed, width), data.input_shape))(
-            jnp.asarray(spec.seeds)
-        )
-        self.trained, self.fixed = net.partition(params)
-        self.outputs = _outputs(self.model, self.trained, self.fixed, self.x)
+        # Seed by seed: the programs that draw weights serve all widths and experiments.
+        params = [net.init(initial_key(seed, width), data.input_shape) for seed in spec.seeds]
+        self.trained, self.fixed = net.partition(_stacked(params))
         self.kernels = np.asarray(
             _kernel_matrices(self.model, self.trained, self.fixed, self.x), np.float64
         )
@@ -96,18 +102,19 @@ class _Start:
 
     def of(self, index: np.ndarray, name: str) -> tuple[dynamics.Model, dynamics.Start]:
         """Return the model of one kind, and its weights for these seeds."""
-        trained, fixed = jax.tree.map(lambda leaf: leaf[index], (self.trained, self.fixed))
+        trained, fixed = _of_seeds((self.trained, self.fixed), index)
         if name == "network":
             return self.model, dynamics.Start(trained, fixed)
         if name == "quadratic":
-            copied = jax.tree.map(jnp.copy, trained)
+            copied, _ = _of_seeds((self.trained, self.fixed), index)
             start = dynamics.Start(copied, dynamics.Origin(trained, fixed))
             return dynamics.QuadraticModel(self.model), start
         shape = (len(index), len(self.x), self.y.shape[1])
         kernels = jnp.asarray(
             self.kernels[index].reshape(*shape, *shape[1:]), self.y.dtype
         ).transpose(0, 1, 3, 2, 4)
-        fixed = dynamics.KernelAndStart(kernels, self.outputs[index])
+        outputs = _outputs(self.model, self.trained, self.fixed, self.x)
+        fixed = dynamics.KernelAndStart(kernels, outputs[index])
         start = dynamics.Start(jnp.zeros(shape, self.y.dtype), fixed)
         return dynamics.KernelModel(self.model.loss), start
 
@@ -203,7 +210,10 @@ class _Chunk(dynamics.Measure[list[RateRun]]):
         )
 
     def _measure(self) -> dict[str, np.ndarray]:
-        """Measure curvature in units of the rate, distance and ΔK of every run."""
+        """Measure the curvature of every run in units of the rate; for paths also more.
+
+        They are the distance from w₀ and ΔK.
+        """
         state = self._descent.state
         fixed = self._descent.fixed
         start = self._start
@@ -222,27 +232,39 @@ class _Chunk(dynamics.Measure[list[RateRun]]):
         now: np.ndarray = np.asarray(
             _kernel_matrices(self._descent.model, state.trained, fixed, start.x), np.float64
         )
-        origin = jax.tree.map(lambda leaf: leaf[self._index], start.trained)
         finite = np.isfinite(now).all(axis=(1, 2))
         largest = np.linalg.eigvalsh(np.where(finite[:, None, None], now, 0.0))[:, -1]
         before = start.eigenvalues[self._index]
         ratio = np.divide(largest, before, out=np.zeros_like(largest), where=before > 0)
-        change = np.linalg.norm(now - first, axis=(1, 2)) / np.linalg.norm(first, axis=(1, 2))
-        return {
-            "curvature": np.where(finite, rates * ratio, np.nan),
-            "distance": np.asarray(_distances(state.trained, origin), np.float64),
-            "change": np.where(finite, change, np.nan),
-        }
+        measured = {"curvature": np.where(finite, rates * ratio, np.nan)}
+        if self._spec.keep_paths:
+            origin, _ = _of_seeds((start.trained, start.fixed), self._index)
+            change = np.linalg.norm(now - first, axis=(1, 2)) / np.linalg.norm(first, axis=(1, 2))
+            measured["distance"] = np.asarray(_distances(state.trained, origin), np.float64)
+            measured["change"] = np.where(finite, change, np.nan)
+        return measured
 
 
-@partial(jax.jit, static_argnums=0)
+@dynamics.compiled("records")
+def _stacked(params: list[NetworkParams]) -> NetworkParams:
+    """Return the weights of all seeds, with a leading axis."""
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *params)
+
+
+@dynamics.compiled("records")
+def _of_seeds(weights: PyTree, index: Array) -> PyTree:
+    """Return copies of the weights of these seeds."""
+    return jax.tree.map(lambda leaf: leaf[index], weights)
+
+
+@dynamics.compiled("records", static_argnums=0)
 def _outputs(model: dynamics.Model, trained: PyTree, fixed: PyTree, x: Array) -> Array:
     """F of every run, (runs, n, C)."""
     found: Array = jax.vmap(lambda t, f: model.outputs(t, f, x))(trained, fixed)
     return found
 
 
-@partial(jax.jit, static_argnums=0)
+@dynamics.compiled("records", static_argnums=0)
 def _kernel_matrices(model: dynamics.Model, trained: PyTree, fixed: PyTree, x: Array) -> Array:
     """The tangent kernel of every run as a matrix, (runs, nC, nC)."""
 
@@ -257,7 +279,7 @@ def _kernel_matrices(model: dynamics.Model, trained: PyTree, fixed: PyTree, x: A
     return jax.lax.map(one, (trained, fixed))
 
 
-@jax.jit
+@dynamics.compiled("records")
 def _distances(trained: PyTree, origin: PyTree) -> Array:
     squares = jax.tree.map(
         lambda w, w0: jnp.sum((w - w0) ** 2, axis=tuple(range(1, w.ndim))), trained, origin

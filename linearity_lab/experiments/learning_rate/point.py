@@ -143,7 +143,7 @@ def counts(spec: LearningRateSpec, key: str, most: bool = False) -> tuple[Counts
 
 def _of_model(spec: LearningRateSpec, network: Counted, model: str, runs: int) -> Counts:
     records = min(spec.max_steps, DENSE_RECORDS) + DENSE_RECORDS
-    group = together(network, model)
+    group = together(spec, network, model)
     held = _held(network, model)
     trains = model != "linear"
     has_curvatures = spec.keep_paths or spec.keep_curvature
@@ -163,9 +163,13 @@ def _of_model(spec: LearningRateSpec, network: Counted, model: str, runs: int) -
     )
 
 
-def together(network: Counted, model: str) -> int:
+def together(spec: LearningRateSpec, network: Counted, model: str) -> int:
     """Number of runs that train simultaneously."""
-    return max(1, min(256, int(TOGETHER_BYTES // _held(network, model).peak_bytes)))
+    fitting = max(1, min(256, int(TOGETHER_BYTES // _held(network, model).peak_bytes)))
+    if spec.keep_curvature and not spec.keep_paths:
+        # One rate after another: the smallest one shows the growth S while the others train.
+        return min(fitting, spec.num_seeds)
+    return fitting
 
 
 def _held(network: Counted, model: str) -> Counts:
