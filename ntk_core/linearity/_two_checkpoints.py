@@ -83,7 +83,9 @@ def linearity_report(
         seed: of the random vectors.
         trainable: the parameters that moved, as for ``empirical_ntk``; all others must be equal
             in both checkpoints.
-        others: further checkpoints, each trained from params0 on another task.
+        others: further checkpoints, each trained from params0 on another task. Checkpoints whose
+            weights are uncorrelated with params0 are refused. A single params1 never is: long
+            training can lose all correlation, too, so weights do not show their start.
 
     Returns:
         The report; its ``verdict`` is a sentence.
