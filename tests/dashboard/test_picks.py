@@ -59,7 +59,7 @@ def test_pick_moves_the_data_and_undo_returns():
     assert app.session_state["explore.dataset.name"] == "gaussian-mixture"
 
 
-def test_first_preview_begins_above_the_answer_of_its_network_and_data(jobs):
+def test_first_preview_begins_above_the_answer_of_its_pair(jobs):
     app = open_page("explore", opened=False, network="resnet", data="sine", activation="tanh")
     (words,) = [each.value for each in app.caption if "Settings changed" in each.value]
     assert words == "Settings changed (Activation σ)."
