@@ -388,6 +388,11 @@ def test_second_task_shows_whether_both_add(open_page):
     expect(page.get_by_role("button", name="Two tasks and their sum")).to_be_visible()
     error = component.evaluate("each => each.live.added.error")
     assert 0 < error < 0.2
+    # The picture is high enough for the sum, which leaves the range of each task.
+    assert component.evaluate(
+        "each => { const { added, plot } = each.live, { top, bottom } = plot.box;"
+        "return added.summed.every((value) => plot.y(value) >= top && plot.y(value) <= bottom); }"
+    )
     assert component.evaluate("each => each.live.added.time === each.live.now.time")
     page.get_by_role("button", name="One step").click()
     until(component, "each => !each.live.added")

@@ -17,7 +17,7 @@ const CIVIDIS = [[0, 34, 78], [56, 72, 108], [112, 113, 115], [169, 157, 113], [
 
 export function drawFunctions(canvas, theme, { begun, now, added, points, chosen, words }) {
   const plot = new Plot(canvas, theme, canvas.clientWidth < NARROW ? 13 : 15);
-  plot.frame({ left: LEFT, right: 12, top: 8, bottom: 26 }, [-REACH, REACH], [-HEIGHT, HEIGHT]);
+  plot.frame({ left: LEFT, right: 12, top: 8, bottom: 26 }, [-REACH, REACH], [-heightOf(added), heightOf(added)]);
   const small = plot.width < SMALL, radius = small ? SMALL_POINT_RADIUS : POINT_RADIUS;
   plot.axes((small ? [-2, 0, 2] : [-3, -2, -1, 0, 1, 2, 3]).map(tick), [-1, 0, 1].map(tick));
   const { pen } = plot;
@@ -44,6 +44,13 @@ export function drawFunctions(canvas, theme, { begun, now, added, points, chosen
   plot.label(words.output, plot.box.left + 6, plot.box.top + 16, "left");
   if (!small) plot.words(words.input, plot.x(2.5), plot.box.bottom + plot.letters + 3, "center");
   return plot;
+}
+
+// The usual height, or more if the sum of two tasks leaves it; an extrapolation far beyond is cut.
+function heightOf(added) {
+  if (!added) return HEIGHT;
+  const highest = Math.max(...added.summed.map(Math.abs), ...added.both.map(Math.abs));
+  return Math.min(Math.max(HEIGHT, 1.05 * highest), 3 * HEIGHT);
 }
 
 // Both tasks thin, the sum of their changes thick, and on it the network with both changes; rings mark the second task.
