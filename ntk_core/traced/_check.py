@@ -801,7 +801,8 @@ def _explain(
 def _refuse_factors(program: Program, leaves: list[Array], rows: np.ndarray) -> None:
     """Refuse a layer whose products are outside of their type.
 
-    They are a·a' and δ·δ', even if the product of both is inside.
+    They are a·a' and δ·δ', even if the product of both is inside. The derivatives δ of each output
+    have their own size.
 
     Raises:
         InvalidInput: with the parameter and the sizes.
@@ -809,11 +810,12 @@ def _refuse_factors(program: Program, leaves: list[Array], rows: np.ndarray) -> 
     views = quickly(_views)(program, leaves, rows)
     for layer in program.layers:
         limits = jnp.finfo(layer.dtype)
-        factors = []
+        factors: list[tuple[str, Array]] = []
         for use in layer.uses:
             if use.kind != "look-up":
                 factors.append(("inputs", views.inputs[use.name]))
-            factors.append(("derivatives", whole(views.cotangents[use.name])))
+            # (C, rows, …)
+            factors += [("derivatives", each) for each in whole(views.cotangents[use.name])]
         for what, array in factors:
             largest = float(np.abs(np.asarray(array).astype(np.float64)).max(initial=0))
             square = largest**2

@@ -365,6 +365,14 @@ def test_products_beyond_their_type_are_refused_as_such(x64):
     assert outcome(block, 4).startswith("refused: net: outputs with kernel entries")
 
 
+@pytest.mark.slow  # compiles in several precisions
+def test_small_derivatives_of_one_output_are_refused_as_such(x64):
+    """The whole kernel is around 1, the parts of w of the second output are below float32."""
+    sizes = (("out", 1e-15), ("w", 1e-3))
+    block = Block("three times", "other custom_jvp", "none", "float32", sizes, (1e-15, 1e-18))
+    assert outcome(block, 6).startswith("refused: net: derivatives around")
+
+
 NARROW: Any = {"length": "ones", "dtype": "float32"}  # the ones have 64 bits, and so has the kernel
 
 
