@@ -59,7 +59,7 @@ NAMES_OF_OTHERS = {
     ("ntk_core/traced/_malformed_rules.py", "eqn.primitive.name.startswith('custom_vjp_call')"),
     ("ntk_core/traced/_overwrites.py", "eqn.primitive.name.startswith('scatter')"),
     # Environment variables.
-    ("linearity_lab/variables.py", "name.startswith(PREFIX)"),
+    ("linearity_lab/variables.py", "name.upper().startswith(PREFIX)"),
     ("linearity_lab/variables.py", "name.removeprefix(PREFIX)"),
     ("linearity_lab/variables.py", "name.endswith('_PORT')"),
     # Groups of settings, by dotted paths.

@@ -62,7 +62,7 @@ def test_further_width_compiles_one_kernel_and_one_training_each(monkeypatch):
     compiled.clear()
     together = kernel_change.compute(SPEC, data, "width=38", Progress())
     names = sorted(name.removeprefix("jit(").removesuffix(")") for name in compiled)
-    assert names == ["_pre_outputs_and_kernel", *3 * ["_shaped"], *2 * ["advance"]]
+    assert names == ["_pre_outputs_and_kernel", *3 * ["_scaled"], *2 * ["advance"]]
 
     monkeypatch.setattr(kernel_change, "trainings_at_once", lambda *_: 1)
     compiled.clear()
