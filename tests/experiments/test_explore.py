@@ -241,7 +241,7 @@ def test_next_width_compiles_few_programs(small, caplog):
     spec, data, _ = small
     compute.compute(spec, data, "width=6", Progress())
     with caplog.at_level("DEBUG", "jax._src.dispatch"):
-        compute.compute(with_settings(spec, {"widths": (7,)}), data, "width=7", Progress())
+        compute.compute(with_settings(spec, {"widths": (11,)}), data, "width=11", Progress())
     finished = re.compile(r"Finished XLA compilation of jit\((\w+)\)")
     found = filter(None, map(finished.match, caplog.messages))
     names = {each[1] for each in found}
