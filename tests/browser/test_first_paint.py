@@ -146,3 +146,32 @@ def test_only_the_opened_page_starts_early(early):
     until(home, TRAINS["/"])
     assert page.locator(".live").count() == page.locator("h1").count() == 1
     assert page.evaluate("[window.isSameVisit, Object.keys(window.early)]") == [True, []]
+
+
+@pytest.mark.parametrize("width", [390, 900, 1440])
+def test_no_sentence_of_home_moves_what_stands_below(open_page, width):
+    page = open_page("/", ready=False)
+    page.set_viewport_size({"width": width, "height": 900})
+    panel = page.locator(".live")
+    until(panel, "each => each.home.sides.every(side => side.now)")
+    heights = panel.evaluate(
+        """each => {
+          const { home } = each, { verdicts, home: words } = home.data.words;
+          const numbers = {
+            width: "1,024", change: "0.031%", gap: "0.012%", outside: "110%", place: "−2.9",
+            rate: "2.85", output: "swish", first: "4", last: "4,096",
+            from0: "134%", to0: "0.021%", from1: "177%", to1: "53%",
+          };
+          const fill = (text) => text.replace(/\\{(\\w+)\\}/g, (_, name) => numbers[name]);
+          const { near, beyond, same } = verdicts;
+          const long = [`${near} ${beyond}`, `${same} ${beyond}`, verdicts.output];
+          home.playing = false;
+          home.draw = () => {};
+          return ["", ...long].map((text) => {
+            for (const side of home.sides) side.verdict.text = fill(text);
+            home.sentence.text = text && fill(words.seen);
+            return each.getBoundingClientRect().height;
+          });
+        }"""
+    )
+    assert heights == [heights[0]] * 4

@@ -1,6 +1,6 @@
 // Buttons, sliders, choosers and canvases: plain elements of the page.
 import { CHOICES, RATES, TOUR, WIDTHS, positionOf, widthAt } from "./settings.js";
-import { filled } from "./verdict.js";
+import { filled, longest } from "./verdict.js";
 
 export const PARTS = ["functions", "difference", "kernel", "neurons", "change", "losses"];
 const ABOVE_EACH_OTHER = 2; // the first parts share the stage slider and an axis over x
@@ -14,6 +14,22 @@ export function element(tag, attributes = {}, ...children) {
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
   made.append(...children);
   return made;
+}
+
+// A sentence in a paragraph with room for its longest version: nothing below it moves as it changes.
+export class Sentence {
+  constructor(longest) {
+    this.said = element("span");
+    this.whole = element("p", { class: "verdict", "data-longest": longest }, this.said);
+  }
+
+  get text() {
+    return this.said.textContent;
+  }
+
+  set text(words) {
+    this.said.textContent = words;
+  }
 }
 
 export function slider(name, words, range, moved) {
@@ -64,7 +80,7 @@ export class Controls {
     this.rate.track.append(mark);
     this.stage = slider("stage", words, { min: 0, max: 1, step: 1 }, staged);
     this.choices = Object.fromEntries(Object.keys(CHOICES).map((name) => [name, this.chooser(name, changed)]));
-    this.verdict = element("p", { class: "verdict" });
+    this.verdict = new Sentence(longest(words.verdicts));
     this.status = element("p", { class: "unseen", role: "status" });
     this.canvases = {};
     const parts = (small ? PARTS.slice(0, 1) : PARTS).map((name) => this.part(name, small, explained));
@@ -84,7 +100,7 @@ export class Controls {
     const choices = element("div", { class: "choices" }, ...Object.values(few), this.more);
     this.tour = this.guide(pressed);
     this.root = element("div", { class: "live", "data-form": form }, ...(small ? [] : [this.tour.whole]), bar,
-      ...(small ? [] : [choices]), this.verdict, element("div", { class: "panels" }, main, ...parts),
+      ...(small ? [] : [choices]), this.verdict.whole, element("div", { class: "panels" }, main, ...parts),
       ...(small ? [] : [this.note]), this.status);
   }
 

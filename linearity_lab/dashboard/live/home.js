@@ -1,12 +1,12 @@
 // Two networks from the same weights, one with a linear and one with a nonlinear output, under one slider of widths;
 // each new width adds both kernel changes to a plot of ΔK against width.
-import { element, legend, set, widthSlider } from "./controls.js";
+import { Sentence, element, legend, set, widthSlider } from "./controls.js";
 import { Panel, mount } from "./panel.js";
 import { drawFunctions } from "./panels.js";
 import { Player } from "./player.js";
 import { Plot, decades, schemeOf, themeOf } from "./plot.js";
 import { WIDTHS, pointsOf, positionOf, setup } from "./settings.js";
-import { filled, percent, sentences } from "./verdict.js";
+import { filled, longest, percent, sentences } from "./verdict.js";
 
 const STEPS = 200; // after which ΔK is recorded: our choice
 const STEPS_A_FRAME = 5;
@@ -14,6 +14,7 @@ const NARROW_CHART = 500; // pixels, as on a phone
 const LABEL_APART = 17;
 const REST_MS = 500; // between two widths of the tour
 const CHART_DECADES = [-3, 1];
+const WIDEST_SEEN = { first: "4", last: "4,096", from0: "444%", to0: "0.044%", from1: "444%", to1: "444%" };
 const FAR_APART = 64; // smallest ratio of widths for a sentence about the plot
 
 // One of the two networks: its training, its picture and its sentence.
@@ -22,8 +23,8 @@ class Side {
     Object.assign(this, { data, output, changed, points: new Map() });
     this.canvas = element("canvas", { role: "img" });
     this.title = element("h3", {}, data.words.home[output]);
-    this.verdict = element("p", { class: "verdict" });
-    this.whole = element("section", { class: "side" }, this.title, this.canvas, this.verdict);
+    this.verdict = new Sentence(longest(data.words.verdicts));
+    this.whole = element("section", { class: "side" }, this.title, this.canvas, this.verdict.whole);
     this.player = new Player((state) => this.take(state));
   }
 
@@ -54,8 +55,8 @@ class Side {
   draw(theme) {
     const { data, begun, now, settings } = this;
     drawFunctions(this.canvas, theme, { begun, now, points: pointsOf(settings), chosen: -1, words: data.words.drawn });
-    this.verdict.textContent = sentences(data.words.verdicts, begun, now, this.first);
-    this.canvas.setAttribute("aria-label", `${this.title.textContent}. ${this.verdict.textContent}`);
+    this.verdict.text = sentences(data.words.verdicts, begun, now, this.first);
+    this.canvas.setAttribute("aria-label", `${this.title.textContent}. ${this.verdict.text}`);
   }
 }
 
@@ -72,14 +73,14 @@ class Home extends Panel {
     this.button = element("button", { type: "button", "data-do": "play" });
     this.button.addEventListener("click", () => this.press());
     this.chart = element("canvas", { role: "img" });
-    this.sentence = element("p", { class: "verdict" });
+    this.sentence = new Sentence(filled(data.words.home.seen, WIDEST_SEEN));
     this.status = element("p", { class: "unseen", role: "status" });
     this.note = element("span", { class: "slides" }, data.words.home.slides);
     const bar = element("div", { class: "bar" }, this.button, this.width.whole, this.note);
     const root = element("div", { class: "live", "data-form": "home" }, legend(data.words, data.colors),
       element("div", { class: "sides" }, ...this.sides.map((side) => side.whole)), bar,
       element("figure", {}, element("figcaption", {}, element("span", {}, data.words.home.chart)), this.chart),
-      this.sentence, this.status);
+      this.sentence.whole, this.status);
     root.home = this;
     this.begin(data.settings.width);
     this.open(parent, root, least);
@@ -126,7 +127,7 @@ class Home extends Panel {
       this.tour = [];
       this.playing = false;
       this.stale = true;
-      this.status.textContent = this.sentence.textContent;
+      this.status.textContent = this.sentence.text;
     }
   }
 
@@ -136,7 +137,7 @@ class Home extends Panel {
     this.root.style.colorScheme = scheme;
     for (const side of this.sides) side.draw(theme);
     this.drawChart(theme);
-    this.sentence.textContent = this.summary();
+    this.sentence.text = this.summary();
     const { pause, play } = this.data.words.controls;
     this.button.textContent = this.playing ? pause : play;
     this.note.style.visibility = this.playing && this.tour.length ? "visible" : "hidden";
@@ -169,7 +170,7 @@ class Home extends Panel {
       ends.forEach((end, at) => { end.at = [end.at[0], middle + ((at ? -first : first) * LABEL_APART) / 2]; });
     }
     for (const { at: [x, y], text } of ends) plot.words(text, x + 12, y + 5);
-    this.chart.setAttribute("aria-label", `${words.home.chart}. ${this.sentence.textContent}`);
+    this.chart.setAttribute("aria-label", `${words.home.chart}. ${this.sentence.text}`);
   }
 
   // A sentence about the points so far.

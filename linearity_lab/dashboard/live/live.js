@@ -183,7 +183,7 @@ class Live extends Panel {
     }
     controls.showLines(added !== null);
     controls.playing(this.playing && !this.settled);
-    controls.verdict.textContent = this.sentence();
+    controls.verdict.text = this.sentence();
     controls.showStage(record);
     if (controls.canvases.change) {
       controls.canvases.difference.number.textContent = percent(now.linearDiverged ? Infinity : difference(this.begun, now).share);

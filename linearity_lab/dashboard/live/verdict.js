@@ -3,6 +3,7 @@
 const SAME = 0.03, CLOSE = 0.12; // largest |F − F_lin| as a share of the range of F: our choice
 const UNMOVED = 0.05; // ΔK below which the kernel counts as unchanged: our choice
 const WIDE = 512;
+const AGREE = ["same", "moved", "near"]; // sentences of functions that agree on the data
 const STABLE = 2; // the curvature c below which a loss no longer rises
 
 // The name of the sentence for a state, and the numbers in it.
@@ -28,14 +29,28 @@ export function verdict(begun, now, first) {
   else if (gap < CLOSE) name = "near";
   else if (begun.output !== "linear" && begun.width >= WIDE) name = "output";
   else if (begun.bottleneck && begun.width >= WIDE) name = "narrow";
-  const agrees = ["same", "moved", "near"].includes(name);
-  return { name, numbers, parts: agrees && outside > Math.max(CLOSE, 2 * gap) ? [name, "beyond"] : [name] };
+  return { name, numbers, parts: AGREE.includes(name) && outside > Math.max(CLOSE, 2 * gap) ? [name, "beyond"] : [name] };
 }
 
 // The whole verdict: its sentence, and one on extrapolation where only that differs.
 export function sentences(words, begun, now, first) {
   const { parts, numbers } = verdict(begun, now, first);
   return parts.map((part) => filled(words[part], numbers)).join(" ");
+}
+
+// Numbers as wide as they usually get, for the room of a sentence.
+const WIDE_NUMBERS = {
+  width: "4,096", change: "0.044%", gap: "0.044%", outside: "444%", place: "−4.4", rate: "4.44", output: "softplus", error: "0.044%",
+};
+
+// The longest of all sentences with such numbers.
+export function longest(words) {
+  const { beyond, ...others } = words;
+  const all = Object.entries(others).map(([name, text]) => {
+    const whole = AGREE.includes(name) ? `${text} ${beyond}` : text;
+    return filled(whole, WIDE_NUMBERS);
+  });
+  return all.reduce((one, other) => (other.length > one.length ? other : one));
 }
 
 const ADDS = 0.1, PARTLY = 0.5; // largest errors E of these sentences, as in linearity reports: our choice
