@@ -5,6 +5,7 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -15,7 +16,7 @@ from unittest.mock import Mock
 import psutil
 import pytest
 
-from linearity_lab.dashboard.jobs import worker
+from linearity_lab.dashboard.jobs import _process, worker
 from linearity_lab.runs import canonical_json
 from linearity_lab.runs.compiled_code import compiled_code_directory
 from linearity_lab.runs.events import parse_event
@@ -90,10 +91,30 @@ def test_killed_workers_and_a_broken_pool_lose_no_point(jobs, long, tiny, wait_f
     eventually(lambda: len(jobs.worker_pids()) == 2 and pid not in jobs.worker_pids())
     before = jobs.worker_pids()
     for pid in before:
-        os.kill(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # the death of an idle worker ends the pool's others
+            os.kill(pid, signal.SIGKILL)
     eventually(lambda: len(jobs.worker_pids()) == 2 and set(jobs.worker_pids()).isdisjoint(before))
     done = wait_for(jobs, jobs.submit(tiny(seed=24)), ended)
     assert (done.status, done.reason) == ("completed", "")
+
+
+@pytest.mark.slow  # starts processes
+def test_a_broken_pool_that_never_ends_is_left_behind(monkeypatch):
+    monkeypatch.setattr(_process, "ENDING_S", 0.1)
+    pool = _process.LivePool(1, _process.prepare_child, ())
+    pool.schedule(time.sleep, (600,))
+    eventually(pool.pids)
+    (old,) = pool.pids()
+    broken = pool._pool
+    never = threading.Event()
+    monkeypatch.setattr(broken, "join", never.wait)
+    broken._pool_manager.handle_broken_pool(BrokenProcessPool("All workers expired"))
+    assert pool.schedule(pow, (2, 3)).result(60) == 8
+    assert not psutil.pid_exists(old)
+    assert old not in pool.pids()
+    never.set()
+    pool.close()
+    assert pool.pids() == []
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import spawn
 from multiprocessing.connection import wait
 from multiprocessing.context import SpawnContext, SpawnProcess
+from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
 from pebble import CONSTS, ProcessFuture, ProcessPool
@@ -23,6 +24,7 @@ NICENESS = 15
 MAX_TASKS = 50  # tasks per process, since freed memory is not returned
 # Before pebble kills a process that does not end on request, such as a stopped one.
 CONSTS.term_timeout = 0.2
+ENDING_S = 10.0  # for the threads of a pool that has ended
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
@@ -110,8 +112,7 @@ class LivePool:
                 return
             if self._pool is not None:
                 _LOG.warning("The worker processes have ended and are restarted.")
-                self._pool.stop()
-                self._pool.join()
+                self._abandon(self._pool)
             self._pool = ProcessPool(*self._given, context=self._context)
             with contextlib.suppress(BrokenProcessPool, RuntimeError, OSError):
                 _ = self._pool.active  # starts it
@@ -132,16 +133,26 @@ class LivePool:
 
     def pids(self) -> list[int]:
         """Return the process ids of living processes."""
-        return sorted(
-            each.pid
-            for each in multiprocessing.active_children()
-            if each.name == self._name and each.pid
-        )
+        return sorted(each.pid for each in self._processes() if each.pid)
+
+    def _processes(self) -> list[BaseProcess]:
+        return [each for each in multiprocessing.active_children() if each.name == self._name]
+
+    def _abandon(self, pool: ProcessPool) -> None:
+        """End a pool and all its processes, and wait a few seconds for its threads.
+
+        Those of a broken pool may wait for a message forever. Then they are left behind.
+        """
+        pool.stop()
+        for each in self._processes():
+            each.kill()
+        end = threading.Thread(target=pool.join, daemon=True)
+        end.start()
+        end.join(ENDING_S)
 
     def close(self) -> None:
         """End all processes and start no more."""
         with self._lock:
             self._closed = True
             if self._pool is not None:
-                self._pool.stop()
-                self._pool.join()
+                self._abandon(self._pool)
