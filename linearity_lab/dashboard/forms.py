@@ -346,10 +346,13 @@ class SpecForm(Generic[AnySpec]):
         self._state.preset = name if name in known else next(iter(known), self._preset_names[0])
         base = job_spec if job_spec is not None and not texts else self.preset.spec
         spec, problems = spec_from_texts(texts, base)
-        found = self._mended_address(texts, base) if mends and problems else None
+        found: Repaired[AnySpec] | None = None
+        unusable: set[str] = set()
+        if mends and problems:
+            found, unusable = self._mended_address(texts, base, problems)
         if found is not None:
             spec = found.spec
-            names = {setting.name for setting in self._settings}
+            names = {setting.name for setting in self._settings} - unusable
             problems = tuple(problem for problem in problems if problem.field not in names)
         self.fill(spec)
         titled = {setting.name: setting for setting in self._settings}
@@ -369,15 +372,25 @@ class SpecForm(Generic[AnySpec]):
             self._note("preset", f"In the URL, {unknown}. {self._state.preset} is used instead.")
         return tuple(found.changes) if found is not None else ()
 
-    def _mended_address(self, texts: Mapping[str, str], base: AnySpec) -> Repaired[AnySpec] | None:
-        """Return a spec with all settings of the URL, and others moved to fit.
+    def _mended_address(
+        self, texts: Mapping[str, str], base: AnySpec, problems: Sequence[InvalidInput]
+    ) -> tuple[Repaired[AnySpec] | None, set[str]]:
+        """Return a spec with the settings of the URL, and others moved to fit; None if none fits.
 
-        None if there is none.
+        Also return the settings with values that cannot be used, whatever the others are: they do
+        not keep the others from being used.
         """
         known = {setting.name: setting for setting in self._settings}
         given = {name: value_of(known[name], text) for name, text in texts.items() if name in known}
-        found = repaired(base, given, given.keys())
-        return None if found is None or given.keys() & found.changes.keys() else found
+        found = _fitting(base, given)
+        if found is not None:
+            return found, set()
+        reported = given.keys() & {problem.field for problem in problems}
+        unusable = {name for name in reported if _fitting(base, {name: given[name]}) is None}
+        usable = {name: value for name, value in given.items() if name not in unusable}
+        if not unusable or not usable:
+            return None, set()
+        return _fitting(base, usable), unusable
 
     def fill(self, spec: SpecPart) -> None:
         """Fill the widgets from a spec; for callbacks, which run before widgets are drawn."""
@@ -513,6 +526,12 @@ def _held(setting: Setting, value: object) -> object:
 
 def _given(setting: Setting, held: object) -> object:
     return value_of(setting, held) if isinstance(held, str) and setting.entry != "choice" else held
+
+
+def _fitting(base: AnySpec, given: Mapping[str, object]) -> Repaired[AnySpec] | None:
+    """Return a spec with all given settings, and others moved to fit; None if there is none."""
+    found = repaired(base, given, given.keys())
+    return None if found is None or given.keys() & found.changes.keys() else found
 
 
 def _words_for_job(job_id: str) -> str:
