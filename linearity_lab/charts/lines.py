@@ -36,6 +36,10 @@ class Dot:
         return not self.why and math.isfinite(self.value)
 
 
+# Two slopes that differ by less are of one flat line, whatever their signs.
+FLAT = 0.05
+
+
 def fitted(dots: Sequence[Dot]) -> PowerLaw | None:
     """Fit a power law through all converged runs."""
     return fit_power_law(
@@ -95,8 +99,29 @@ class Line:
 
     @functools.cached_property
     def law(self) -> PowerLaw | None:
-        """Fit a power law through all converged runs, if its exponent is shown."""
-        return fitted(self.dots) if self.fit else None
+        """Fit a power law through all converged runs, if its exponent is shown.
+
+        None without an interval where the drawn means go the other way: a fit is through the
+        logarithms of single runs, and of few runs that scatter it can rise while the means fall.
+        """
+        law = fitted(self.dots) if self.fit else None
+        if law is None or math.isfinite(law.interval):
+            return law
+        slope = self._slope_of_means()
+        is_opposite = slope * law.exponent < 0 and abs(slope - law.exponent) > FLAT
+        return None if is_opposite else law
+
+    def _slope_of_means(self) -> float:
+        """Return the slope between the first and the last mean, both axes logarithmic.
+
+        0 for a single mean, and where a logarithm does not exist.
+        """
+        if not self.means:
+            return 0.0
+        (first, start), (last, end) = self.means[0], self.means[-1]
+        if not (0 < first < last and start.value > 0 and end.value > 0):
+            return 0.0
+        return math.log(end.value / start.value) / math.log(last / first)
 
 
 @dataclass(frozen=True)

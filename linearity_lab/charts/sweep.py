@@ -41,6 +41,9 @@ from ntk_core.markup import JSON
 from ntk_core.numbers import num_runs, number, signed, width_label
 
 _SILENT: JSON = {"hoverinfo": "skip", "showlegend": False}
+# Pixels, or three rows: beyond, the legend scrolls. While a run has not reached the last value, it
+# names all lines, and more rows would leave the curves no height, above all on a phone.
+MOST_OF_LEGEND = 96
 LONGEST_FINDING = 115  # characters of four lines; our choice
 RESOLVED = 0.5  # a wider interval cannot tell m^(−1/2) from a constant
 FRACTIONS = {-0.5: "−1/2", -1.0: "−1"}
@@ -161,6 +164,7 @@ def _figure(
     traces += guides
 
     layout = look({"xaxis": True, "yaxis": is_log}) | {"meta": {"cursor": axis.word}}
+    layout["legend"]["maxheight"] = MOST_OF_LEGEND
     if height is not None:
         layout["height"] = height
     # Ticks stand first at the places of visible lines.
@@ -232,15 +236,17 @@ def _finding(lines: Sequence[Line], axis: Axis, symbol: str, names_quantities: b
     """
     found = []
     quantity = "" if names_quantities else f"{plain_symbols(symbol)} "
+    has_laws = any(line.law for line in lines)
     for line in lines:
-        if not (line.law and line.means):
+        if not has_laws or len(line.means) < 2:
             continue
-        law = f"{quantity}∝ {axis.letter}^({exponent_words(line.law)})"
-        if not math.isfinite(line.law.interval):
+        if line.law is None or not math.isfinite(line.law.interval):
             ends = [number(line.means[at][1].value) for at in (0, -1)]
             law = f"{quantity}from {ends[0]} to {ends[1]}"
         elif line.law.interval > RESOLVED:
             law = f"exponent{quantity and f' of {quantity}'.rstrip()} not resolved"
+        else:
+            law = f"{quantity}∝ {axis.letter}^({exponent_words(line.law)})"
         divider = " " if names_quantities else ": "
         found.append(f"{plain_symbols(line.style.title)}{divider}{law}")
     if not found:

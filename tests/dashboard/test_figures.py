@@ -17,9 +17,9 @@ from linearity_lab.charts.labels import (
     power,
     shifted_apart,
 )
-from linearity_lab.charts.lines import Dot, Line, width_axis
+from linearity_lab.charts.lines import Dot, Line, fitted, width_axis
 from linearity_lab.charts.style import nth_style
-from linearity_lab.charts.sweep import sweep
+from linearity_lab.charts.sweep import MOST_OF_LEGEND, sweep
 from linearity_lab.experiments.kernel_change import figures as figures
 from linearity_lab.experiments.kernel_change.point import KernelAtStart, KernelChangePoint
 from linearity_lab.experiments.kernel_change.spec import KernelChangeSpec
@@ -82,6 +82,37 @@ def test_end_of_a_line_has_name_exponent_and_interval():
         "linear output: from 0.033 at m = 30 to 0.001 at 1,000, fitted exponent −1.00 ± 0.00."
         in chart.takeaway
     )
+
+
+# Runs of two seeds whose means fall while the fit through their logarithms rises.
+SCATTERED = {30: (1.2, 0.08), 200: (0.9, 0.4), 1000: (0.7, 0.2)}
+
+
+def scattered_line(values=SCATTERED):
+    dots = [Dot(m, value, seed) for m, pair in values.items() for seed, value in enumerate(pair)]
+    return Line(nth_style(0, "scattered"), dots)
+
+
+def test_exponent_of_few_runs_against_their_means_is_left_out():
+    line = scattered_line()
+    assert fitted(line.dots).exponent > 0
+    assert line.means[0][1].value > line.means[-1][1].value
+    assert line.law is None
+    steady = {m: (2 / m, 3 / m) for m in SCATTERED}
+    chart = sweep([line, replace(scattered_line(steady), group="b")], width_axis(), "K")
+    names = [trace.name for trace in chart.figure.data if "±" not in trace.name]
+    assert "scattered" in names
+    assert "from 0.64 to 0.45" in chart.finding
+
+
+def test_exponent_of_a_flat_line_stays():
+    flat = {30: (1.0, 0.98), 200: (1.0, 1.0), 1000: (0.9, 1.1)}
+    assert scattered_line(flat).law is not None
+
+
+def test_legend_leaves_height_to_the_curves():
+    chart = sweep([scattered_line()], width_axis((30, 10_000)), "K", height=400)
+    assert chart.figure.layout.legend.maxheight == MOST_OF_LEGEND < 400 / 4
 
 
 def test_missing_interval_and_last_slope_are_explained():
