@@ -349,7 +349,7 @@ def _panel(
     if replaces_earlier:
         _say_what_is_shown(page, form, active, shown, figures, above, has_points=has_points)
     elif before is not None:
-        overlaid = _lay_over_earlier(figures, shown, before)
+        overlaid = _lay_over_earlier(form, figures, shown, before)
     draw(shown, figures)
     link(figures)
     if overlaid and any(both is not own for own, both in figures.laid_over.values()):
@@ -385,12 +385,14 @@ def _is_stopped_run_of(
     return not _changed(form.spec, shown.spec)
 
 
-def _lay_over_earlier(figures: Figures, shown: Shown, before: _Before) -> str:
+def _lay_over_earlier(
+    form: SpecForm[AnySpec], figures: Figures, shown: Shown, before: _Before
+) -> str:
     """Draw the previous figures pale behind those of a run.
 
     Return the settings in which they differ, empty if they do not.
     """
-    differing = _changed(shown.spec, before.shown.spec)
+    differing = _changed(shown.spec, before.shown.spec, _picked(form, shown.spec))
     if not differing:
         return ""
     figures.ghosts = before.figures
@@ -463,7 +465,8 @@ def _say_what_is_shown(
 ) -> None:
     """Label figures that are not of the running job: precomputed, or of other settings."""
     wanted: SpecPart | None = active.spec if active is not None else form.spec
-    changed = "" if shown.spec in form.answers else _changed(wanted, shown.spec)
+    picked = _picked(form, wanted)
+    changed = "" if shown.spec in form.answers else _changed(wanted, shown.spec, picked)
     if active is not None and not has_points:
         figures.kind = WAITING if active.status == "queued" else COMPUTING
         figures.instead = _first_words(active)
@@ -558,14 +561,32 @@ def _outcome(page: str, now: Snapshot) -> Shown | None:
     return Shown(now.spec, (*now.points, *now.growing), now.result, "job", now.grown)
 
 
-def _changed(wanted: SpecPart | None, shown: SpecPart) -> str:
-    """Return the settings that differ between figures and form; empty if there are none."""
+def _picked(form: SpecForm[AnySpec], wanted: SpecPart | None) -> SpecPart | None:
+    """Return the settings of the form if these are of its own preview.
+
+    A preview leaves out what takes long, and nobody has changed that.
+    """
+    return form.spec if wanted in form.answers else wanted
+
+
+def _changed(wanted: SpecPart | None, shown: SpecPart, picked: SpecPart | None = None) -> str:
+    """Return the settings that differ between figures and form; empty if there are none.
+
+    With the settings ``picked`` by the visitor, only those of them that differ from the figures.
+    """
     if wanted is None or wanted == shown:
         return ""
+    names = dict(_both_ways(wanted, shown))
+    if picked is not None:
+        of_visitor = _both_ways(picked, shown)
+        names = {name: text for name, text in names.items() if name in of_visitor}
     titles = _titles(type(shown))
-    return plain(
-        ", ".join(titles[name] for name in differences(wanted, shown) | differences(shown, wanted))
-    )
+    return plain(", ".join(titles[name] for name in names))
+
+
+def _both_ways(one: SpecPart, other: SpecPart) -> Mapping[str, object]:
+    """Return the names of the settings that differ, also of those that only one of them has."""
+    return differences(one, other) | differences(other, one)
 
 
 def _titles(model: type[SpecPart]) -> dict[str, str]:

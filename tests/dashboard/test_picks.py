@@ -13,7 +13,7 @@ from linearity_lab.settings.aliases import usual_texts
 from linearity_lab.settings.grammar import spec_from_texts
 from ntk_core.networks.choices import ACTIVATIONS
 from ntk_core.networks.kinds import ARCHITECTURES
-from tests.dashboard.open_pages import checked, open_page
+from tests.dashboard.open_pages import checked, form_sentences, open_page
 
 
 @pytest.mark.parametrize(
@@ -48,6 +48,25 @@ def test_hand_written_address_opens_a_fitting_network():
     assert state["explore.architecture.activation"] == "tanh"
 
 
+@pytest.mark.parametrize(
+    ("address", "kind", "wrong"),
+    [
+        ({"network": "cnn", "num_seeds": "x"}, "convnet", ["Seeds"]),
+        ({"network": "mixed", "training.max_steps": "1e12"}, "mixed", ["Maximum steps"]),
+        ({"network": "cnn", "num_seeds": "0", "widths": "m"}, "convnet", ["Widths m", "Seeds"]),
+    ],
+)
+def test_unusable_value_in_an_address_leaves_its_picks(address, kind, wrong):
+    app = open_page("explore", opened=False, **address)
+    state = app.session_state
+    assert state["explore.architecture.kind"] == kind
+    assert state["explore.dataset.name"] == "mnist"
+    sentences = form_sentences(app)
+    assert len(sentences) == len(wrong)
+    for title in wrong:
+        assert any(each.startswith(f"In the URL, {title}: ") for each in sentences)
+
+
 def test_pick_moves_the_data_and_undo_returns():
     app = open_page("explore")
     checked(app.selectbox(key="explore.architecture.kind").set_value("convnet").run())
@@ -64,6 +83,14 @@ def test_first_preview_begins_above_the_answer_of_its_pair(jobs):
     (words,) = [each.value for each in app.caption if "Settings changed" in each.value]
     assert words == "Settings changed (Activation σ)."
     assert jobs.submitted[-1].architecture.kind == "resnet"
+
+
+def test_preview_names_only_what_the_visitor_changed(jobs):
+    """It leaves out ‖H‖ with attention; that is no change of settings."""
+    app = open_page("explore", opened=False, network="transformer", data="copy", activation="tanh")
+    (words,) = [each.value for each in app.caption if "Settings changed" in each.value]
+    assert words == "Settings changed (Activation σ)."
+    assert jobs.submitted[-1].num_inputs == 0
 
 
 def test_picks_travel_to_another_page():

@@ -330,10 +330,10 @@ FIGURES = (
     Figure("hessian", "‖H‖ against width", draw=hessian_against_width, has_data=_has_hessian),
     Figure(
         "kernels",
-        "Kernel K₀ → K_t",
+        "Kernel before and after",
         choices=[_choices],
         draw=kernels,
         has_data=lambda shown: bool(shown.points) and all(point.kernels for point in shown.points),
     ),
-    Figure("training", "Losses and ‖F − F_lin‖", choices=[_choices], draw=training),
+    Figure("training", "Losses and difference", choices=[_choices], draw=training),
 )
