@@ -100,16 +100,20 @@ def test_killed_workers_and_a_broken_pool_lose_no_point(jobs, long, tiny, wait_f
 
 @pytest.mark.slow  # starts processes
 def test_a_broken_pool_that_never_ends_is_left_behind(monkeypatch):
+    """Its threads do not end, and it forgets its work."""
     monkeypatch.setattr(_process, "ENDING_S", 0.1)
     pool = _process.LivePool(1, _process.prepare_child, ())
-    pool.schedule(time.sleep, (600,))
+    lost = pool.schedule(time.sleep, (600,))
     eventually(pool.pids)
     (old,) = pool.pids()
     broken = pool._pool
     never = threading.Event()
     monkeypatch.setattr(broken, "join", never.wait)
+    monkeypatch.setattr(broken._pool_manager.task_manager, "tasks_abort", lambda error: None)
     broken._pool_manager.handle_broken_pool(BrokenProcessPool("All workers expired"))
+    assert not lost.done()
     assert pool.schedule(pow, (2, 3)).result(60) == 8
+    assert isinstance(lost.exception(0), BrokenProcessPool)
     assert not psutil.pid_exists(old)
     assert old not in pool.pids()
     never.set()

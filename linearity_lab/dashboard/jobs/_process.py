@@ -10,7 +10,9 @@ import multiprocessing
 import os
 import sys
 import threading
+import weakref
 from collections.abc import Callable
+from concurrent.futures import InvalidStateError
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import spawn
 from multiprocessing.connection import wait
@@ -103,33 +105,41 @@ class LivePool:
         self._context = _NamedContext(self._name)
         self._lock = threading.Lock()
         self._pool: ProcessPool | None = None
+        self._futures: weakref.WeakSet[ProcessFuture[Any]] = weakref.WeakSet()  # of this pool
         self._closed = False
 
     def warm_up(self) -> None:
         """Start the processes; replace a broken pool, as after the death of an idle process."""
         with self._lock:
-            if self._closed or (self._pool is not None and self._pool.active):
-                return
-            if self._pool is not None:
-                _LOG.warning("The worker processes have ended and are restarted.")
-                self._abandon(self._pool)
-            self._pool = ProcessPool(*self._given, context=self._context)
-            with contextlib.suppress(BrokenProcessPool, RuntimeError, OSError):
-                _ = self._pool.active  # starts it
+            self._start()
+
+    def _start(self) -> None:
+        """As :meth:`warm_up`, within the lock."""
+        if self._closed or (self._pool is not None and self._pool.active):
+            return
+        if self._pool is not None:
+            _LOG.warning("The worker processes have ended and are restarted.")
+            self._abandon(self._pool)
+        self._pool = ProcessPool(*self._given, context=self._context)
+        with contextlib.suppress(BrokenProcessPool, RuntimeError, OSError):
+            _ = self._pool.active  # starts it
 
     def schedule(
         self, work: Callable[..., _T], arguments: tuple[object, ...], timeout_s: float | None = None
     ) -> ProcessFuture[_T]:
         """Send work to the next free process, which is killed after this time."""
-        self.warm_up()
-        try:
-            if self._pool is None:  # closed
-                raise RuntimeError
-            return self._pool.schedule(work, arguments, timeout=timeout_s)
-        except (RuntimeError, OSError) as error:
-            refused: ProcessFuture[_T] = ProcessFuture()
-            refused.set_exception(error)
-            return refused
+        with self._lock:
+            self._start()
+            try:
+                if self._pool is None:  # closed
+                    raise RuntimeError
+                future = self._pool.schedule(work, arguments, timeout=timeout_s)
+            except (RuntimeError, OSError) as error:
+                refused: ProcessFuture[_T] = ProcessFuture()
+                refused.set_exception(error)
+                return refused
+            self._futures.add(future)
+            return future
 
     def pids(self) -> list[int]:
         """Return the process ids of living processes."""
@@ -139,9 +149,10 @@ class LivePool:
         return [each for each in multiprocessing.active_children() if each.name == self._name]
 
     def _abandon(self, pool: ProcessPool) -> None:
-        """End a pool and all its processes, and wait a few seconds for its threads.
+        """End a pool, its processes and its work, and wait a few seconds for its threads.
 
-        Those of a broken pool may wait for a message forever. Then they are left behind.
+        Threads that do not end are left behind. A pool that breaks forgets work which its threads
+        have not taken from the queue.
         """
         pool.stop()
         for each in self._processes():
@@ -149,6 +160,10 @@ class LivePool:
         end = threading.Thread(target=pool.join, daemon=True)
         end.start()
         end.join(ENDING_S)
+        for future in list(self._futures):
+            with contextlib.suppress(InvalidStateError):  # done
+                future.set_exception(BrokenProcessPool("The pool has ended."))
+        self._futures.clear()
 
     def close(self) -> None:
         """End all processes and start no more."""
