@@ -12,7 +12,7 @@ import pytest
 from linearity_lab.charts.figure import Shown, shown_result
 from linearity_lab.dashboard.gallery import gallery_result
 from linearity_lab.experiments.adding.compute import compute, parts_of, sums_of
-from linearity_lab.experiments.adding.figures import FIGURES, lines_of
+from linearity_lab.experiments.adding.figures import FIGURES, added_functions, lines_of
 from linearity_lab.experiments.adding.point import AddingSpec
 from linearity_lab.networks.build import build_network
 from linearity_lab.networks.spec import ArchitectureSpec
@@ -33,34 +33,69 @@ def result_of(**settings):
 
 
 @pytest.mark.slow
-def test_error_is_that_of_weights_trained_in_float64():
-    settings = {"num_tasks": 3, "scale": -0.5, "training.learning_rate": 0.3}
+@pytest.mark.parametrize(
+    ("num_tasks", "scale"),
+    [(2, 2.0), (2, -1.0), (5, 1.0), (3, -0.5)],
+    ids=["scaled", "negated", "five tasks", "all"],
+)
+def test_error_is_that_of_weights_trained_in_float64(num_tasks, scale):
+    settings = {"num_tasks": num_tasks, "scale": scale, "training.learning_rate": 0.3}
     settings |= {"training.max_steps": 40, "training.loss_threshold": 1e-9}
     spec = with_settings(AddingSpec(), {**SMALL, **settings})
-    (run,) = running.result_of(spec).points[0].runs
+    result = running.result_of(spec)
+    (run,) = result.points[0].runs
     data = load_data(spec)
     naive = NaiveTanh(spec.architectures[0], data, 8, spec.seed)
     x = np.asarray(data.x_test, np.float64)
     at_start = naive.outputs(naive.start, x)
     vectors = []
-    for part in parts_of(data, 3):
+    for part in parts_of(data, num_tasks):
         w = naive.trained(data.x[part].astype(float), data.y[part].astype(float), 0.3, 40)
         vectors.append([end - start for end, start in zip(w, naive.start, strict=True)])
-    for count in (1, 2, 3):
-        parts, total = [], [np.zeros_like(each) for each in naive.start]
-        for vector in vectors[:count]:
-            moved = [start + step for start, step in zip(naive.start, vector, strict=True)]
-            parts.append(naive.outputs(moved, x) - at_start)
-            total = [a + b for a, b in zip(total, vector, strict=True)]
-        moved = [start - 0.5 * step for start, step in zip(naive.start, total, strict=True)]
-        whole, summed = naive.outputs(moved, x) - at_start, -0.5 * sum(parts)
-        expected = np.linalg.norm(whole - summed) / np.linalg.norm(summed)
-        np.testing.assert_allclose(run.error[count - 1], expected, rtol=2e-3)
+    parts = []  # F(w₀ + τ_k)
+    total = [np.zeros_like(each) for each in naive.start]  # Σ τ_k
+    errors = []
+    for vector in vectors:
+        moved = [start + step for start, step in zip(naive.start, vector, strict=True)]
+        parts.append(naive.outputs(moved, x) - at_start)
+        total = [a + b for a, b in zip(total, vector, strict=True)]
+        moved = [start + scale * step for start, step in zip(naive.start, total, strict=True)]
+        whole = naive.outputs(moved, x) - at_start
+        summed = scale * sum(parts)
+        errors.append(np.linalg.norm(whole - summed) / np.linalg.norm(summed))
+    # At λ = 1 the first task alone has E = 0 up to rounding.
+    np.testing.assert_allclose(run.error, errors, rtol=2e-3, atol=1e-6)
     assert run.outcome != "converged"
-    assert run.steps == (40, 40, 40)
+    assert run.steps == (40,) * num_tasks
     kept = np.asarray(run.together)
     np.testing.assert_allclose(kept, at_start + whole, rtol=1e-3, atol=1e-5)
     np.testing.assert_allclose(run.summed, at_start + summed, rtol=1e-3, atol=1e-5)
+
+
+def test_figures_draw_the_scale_and_the_number_of_tasks():
+    """The controls of the page change what is drawn, and the words beside it."""
+    drawn = {}
+    for num_tasks, scale in ((2, 1.0), (2, -1.0), (4, 1.0)):
+        result = result_of(num_tasks=num_tasks, scale=scale)
+        shown = Shown(result.spec, result.points)
+        (run,) = result.points[0].runs
+        (line,) = lines_of(shown, [("A", "linear")])
+        assert [dot.value for dot in line.dots] == [run.error[-1]]
+        (added,) = added_functions(shown, "A", "linear", 8)
+        words = f"{num_tasks} tasks from the same start"
+        assert any(f"{words}, times λ = -1" in each for each in added.caption) == (scale == -1)
+        assert any(words in each.lower() for each in added.caption)
+        drawn[num_tasks, scale] = run
+        has_count = FIGURES[2].has_data(shown)
+        assert has_count == (num_tasks > 2)
+    once, negated, four = drawn.values()
+    assert negated.error[-1] != once.error[-1]
+    assert negated.together != once.together
+    # The start and the vectors are the same: f(w₀) + F and f(w₀) − F have the mean f(w₀).
+    start = np.add(once.summed, negated.summed) / 2
+    tasks = np.subtract(once.summed, start)
+    np.testing.assert_allclose(np.subtract(start, tasks), negated.summed, atol=2e-5)
+    assert len(four.error) == 4
 
 
 def test_one_task_alone_adds_and_a_linear_model_adds_all():
@@ -125,7 +160,7 @@ def test_tasks_share_no_point_and_curves_are_cut_into_intervals():
     [
         ({"scale": 0}, "scale"),
         ({"num_tasks": 7, "dataset.num_samples": 6}, "num_tasks"),
-        ({"num_tasks": 2, "dataset.num_samples": 1}, "num_tasks"),
+        ({"num_tasks": 2, "dataset.num_samples": 1}, "dataset.num_samples: 1 .* at least 2"),
         ({"architectures.0.kind": "convnet"}, "architectures.0.kind"),
     ],
 )

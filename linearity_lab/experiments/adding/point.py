@@ -33,6 +33,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.stored_numbers import NonNegative
 
 KEPT_POINTS = 60  # test points whose outputs are kept; our choice
+FEWEST_TASKS = 2
 MOST_TASKS = 8
 
 
@@ -66,7 +67,7 @@ class AddingSpec(TrainedNetworks, SpecOf["AddingResult"]):
     )
     """Output nonlinearities φ to compare, each trained with the square loss."""
     num_seeds: int = SweepSpec.field("num_seeds", 4)
-    num_tasks: int = Field(default=2, ge=2, le=MOST_TASKS, title="Tasks T")
+    num_tasks: int = Field(default=2, ge=FEWEST_TASKS, le=MOST_TASKS, title="Tasks T")
     """Number T of tasks; each has its own part of the training points."""
     scale: float = Field(default=1.0, ge=-4, le=4, title="Scale λ")
     """Factor of the added vectors: 1 adds the tasks, −1 negates them."""
@@ -85,12 +86,15 @@ class AddingSpec(TrainedNetworks, SpecOf["AddingResult"]):
         shapes = self.shapes()
         if shapes is None:
             return self
+        if shapes.num_samples < FEWEST_TASKS:
+            allowed = f"at least {FEWEST_TASKS}: each task is trained on points of its own"
+            raise InvalidInput("dataset.num_samples", shapes.num_samples, allowed, FEWEST_TASKS)
         if shapes.num_samples < self.num_tasks:
             raise InvalidInput(
                 "num_tasks",
                 self.num_tasks,
                 f"at most {shapes.num_samples}, the number of training points",
-                max(2, shapes.num_samples),
+                shapes.num_samples,
             )
         if not shapes.available_test:
             raise InvalidInput(
