@@ -564,7 +564,7 @@ def _outcome(page: str, now: Snapshot) -> Shown | None:
 def _picked(form: SpecForm[AnySpec], wanted: SpecPart | None) -> SpecPart | None:
     """Return the settings of the form if these are of its own preview.
 
-    A preview leaves out what takes long, and nobody has changed that.
+    A preview leaves out what takes long, which no visitor has changed.
     """
     return form.spec if wanted in form.answers else wanted
 
