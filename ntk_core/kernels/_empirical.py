@@ -5,7 +5,7 @@ kernel is K = Σ_layers (a·a') ∘ (δ·δ'): O(n² C² m) work after one forwa
 (docs/math/kernel_without_jacobians.md).
 """
 
-from functools import partial
+from dataclasses import dataclass
 from typing import Any, Literal, overload
 
 import jax
@@ -29,13 +29,16 @@ from ntk_core.kernels._scaled_outputs import (
     refuse_out_of_range,
     refuse_rows_without_outputs,
 )
+from ntk_core.kernels._small_outputs import OutputFactors, factors_of_small_outputs
 from ntk_core.networks.architectures import Network, NetworkParams
 from ntk_core.traced import (
     Inputs,
     Model,
+    Program,
     Route,
     Rows,
     Trainable,
+    Views,
     accepted,
     agree,
     checked,
@@ -246,43 +249,89 @@ def _kernel(
             raise InvalidInput("per_layer", True, f"False for {reason}")
         return callable_ntk(program or as_function(net), params, left, right, memory_limit, pairs)
     limit = memory_limit or DEFAULT_MEMORY
-    leaves = program.leaves(params)
-    size = rows_within(limit, VIEW_COPIES * program.row_bytes)
-    if pairs is not ALL_PAIRS:
-        kernel = same_output_kernel(program, leaves, left, right, pairs, limit)
-    elif size >= max(len(left), 0 if right is None else len(right)):
-        kernel = whole_kernels(program, per_layer, leaves, left, right)
+    how = _Structured(program, program.leaves(params), left, right, pairs, per_layer, limit)
+    kernel = how.kernel()
+    given = [*jax.tree.leaves(kernel), *jax.tree.leaves(params), left]
+    if any(isinstance(each, jax.core.Tracer) for each in given):
+        return kernel
+    if has_lost_entries(kernel):
+        if has_entries_beyond(program, params, left, kernel):
+            return kernel
+        # (a·a')(δ·δ') is ∞·0 for inputs a around 1e30 of saturated units, whose cotangents δ are 0.
+        # Gradients a δ are 0, and outputs are finite.
+        if bool(jnp.isfinite(as_function(program)(params, left)).all()):
+            # Plain derivatives are their own oracle, so no comparison follows.
+            if per_layer:
+                raise InvalidInput(
+                    "per_layer", True, "False for inputs so large that products of layers overflow"
+                )
+            return callable_ntk(program, params, left, right, limit, pairs)
     else:
-        views = partial(views_of, program, leaves)
-        contract = partial(kernels_of, program, per_layer, leaves)
-        kernel = in_blocks(views, contract, left, right, size)
-    if _lost_entries(program, params, left, kernel):
-        # Plain derivatives are their own oracle, so no comparison follows.
-        if per_layer:
-            raise InvalidInput(
-                "per_layer", True, "False for inputs so large that products of layers overflow"
-            )
-        return callable_ntk(program, params, left, right, limit, pairs)
+        kernel = how.with_small_outputs(kernel)
     if "kernel" in program.kept or not has_entries_beyond(program, params, left, kernel):
         agree(program, params, left, right, kernel)
     return kernel
 
 
-def _lost_entries(program: Any, params: PyTree, left: Array, kernel: Any) -> bool:
-    """Whether products of layers overflow although outputs and gradients are finite.
+@dataclass(frozen=True)
+class _Structured:
+    """The kernel of a traced program from the inputs and cotangents of its layers.
 
-    (a·a')(δ·δ') is ∞·0 for inputs a around 1e30 of saturated units, whose cotangents δ are 0.
-    Gradients a δ are 0.
+    Attributes:
+        left, right: rows x1 and x2.
+        limit: bytes between parameters and kernel.
     """
-    leaves = [*jax.tree.leaves(kernel), *jax.tree.leaves(params), left]
-    if any(isinstance(each, jax.core.Tracer) for each in leaves):
-        return False
-    if not has_lost_entries(kernel):
-        return False
-    function = as_function(program)
-    return bool(jnp.isfinite(function(params, left)).all()) and not has_entries_beyond(
-        program, params, left, kernel
-    )
+
+    program: Program
+    leaves: list[Any]
+    left: Array
+    right: Array | None
+    pairs: OutputPairs
+    per_layer: bool
+    limit: float
+
+    def kernel(self, scale: OutputFactors | None = None) -> Any:
+        """Return the kernel, or its parts.
+
+        Outputs are multiplied by the factors of ``scale`` before they are differentiated.
+        """
+        if self.pairs is not ALL_PAIRS:
+            return self._of_equal_outputs(scale)
+        seeds = None if scale is None else scale.seeds
+        undone = None if scale is None else scale.reciprocals
+        size = rows_within(self.limit, VIEW_COPIES * self.program.row_bytes)
+        if size >= max(len(self.left), 0 if self.right is None else len(self.right)):
+            both = (self.leaves, self.left, self.right)
+            return whole_kernels(self.program, self.per_layer, *both, seeds, undone)
+
+        def views(rows: Array) -> Views:
+            return views_of(self.program, self.leaves, rows, seeds)
+
+        def contract(one: Views, two: Views | None) -> Any:
+            return kernels_of(self.program, self.per_layer, self.leaves, one, two, undone)
+
+        return in_blocks(views, contract, self.left, self.right, size)
+
+    def _of_equal_outputs(self, scale: OutputFactors | None) -> Float[Array, "n1 n2 ..."]:
+        given = (self.program, self.leaves, self.left, self.right, self.pairs, self.limit)
+        if scale is None:
+            return same_output_kernel(*given)
+        found = same_output_kernel(*given, scale.factors)
+        # The outputs of a mean have one factor.
+        is_mean = self.pairs is OutputPairs.MEAN
+        undone = scale.reciprocals[0] if is_mean else scale.reciprocals
+        return found * undone * undone
+
+    def with_small_outputs(self, kernel: Any) -> Any:
+        """Return a finite kernel, computed again where products of small derivatives vanish."""
+        has_one_side = self.right is None
+        scale = factors_of_small_outputs(
+            self.program, kernel, self.pairs, has_one_side=has_one_side
+        )
+        if scale is None:
+            return kernel
+        found = self.kernel(scale)
+        return kernel if has_lost_entries(found) else found
 
 
 def checked_model(net: Model, params: PyTree, x: Rows) -> Model:

@@ -38,11 +38,12 @@ def same_output_kernel(
     x2: Array | None,
     pairs: OutputPairs,
     memory_limit: float,
+    factors: Float[np.ndarray, " C"] | None = None,
 ) -> Float[Array, "n1 n2 ..."]:
     """Return K[i, j, a, a], (n1, n2, C), or its mean over a, (n1, n2), without pairs of outputs.
 
     Backward passes run for a stretch of the outputs at a time. Rows are processed in blocks if
-    those of one stretch exceed the limit in bytes.
+    those of one stretch exceed the limit in bytes. ``factors`` multiply the outputs.
     """
     num_outputs = program.num_outputs
     rows = max(len(x1), 0 if x2 is None else len(x2))
@@ -50,9 +51,10 @@ def same_output_kernel(
     stretch, _ = even_size(num_outputs, most)
     size = rows_within(memory_limit, VIEW_COPIES * program.row_bytes_of(stretch))
     each = pairs is OutputPairs.EQUAL
-    of_rows = partial(
-        summed_kernels, program, each, leaves, seeds=_seeds(program, each), stretch=stretch
-    )
+    seeds = _seeds(program, each)
+    if factors is not None:
+        seeds = seeds * factors
+    of_rows = partial(summed_kernels, program, each, leaves, seeds=seeds, stretch=stretch)
     if size >= rows:
         return of_rows(x1, x2)
     return in_blocks(lambda rows: rows, of_rows, x1, x2, size)

@@ -11,9 +11,11 @@ from ntk_core.errors import InvalidInput
 from ntk_core.kernels._arrays import real_array
 from ntk_core.kernels._empirical import checked_model, unchecked_ntk
 from ntk_core.kernels._scaled_outputs import refuse_out_of_range
+from ntk_core.kernels._small_outputs import has_small_outputs
 from ntk_core.traced import (
     Inputs,
     Model,
+    Program,
     Route,
     Rows,
     Trainable,
@@ -93,11 +95,15 @@ def unchecked_diagonal(net: Model, params: PyTree, inputs: Rows) -> Float[Array,
     """Return :func:`diagonal_ntk` even if entries overflow or vanish."""
     same = checked_model(net, params, inputs)
     rows = jnp.asarray(inputs)
-    found: Array = jax.lax.map(
-        lambda row: unchecked_ntk(same, params, row[None])[0, 0],
-        rows,
-        batch_size=min(ROWS_AT_ONCE, len(rows)),
-    )
+
+    def own(row: Array) -> Array:
+        kernel: Array = unchecked_ntk(same, params, row[None])[0, 0]
+        return kernel
+
+    found: Array = jax.lax.map(own, rows, batch_size=min(ROWS_AT_ONCE, len(rows)))
+    if isinstance(same, Program) and has_small_outputs(same, found):
+        # One by one: numbers inside of compiled loops are unknown, so their size is not seen.
+        found = jnp.stack([own(row) for row in rows])
     return found
 
 

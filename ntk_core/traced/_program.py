@@ -622,17 +622,27 @@ def through_output(
 
 
 @partial(jax.jit, static_argnums=0)
-def views_of(program: Program, leaves: Leaves, x: Array) -> Views:
-    return program.views(leaves, x)
+def views_of(
+    program: Program, leaves: Leaves, x: Array, seeds: Float[Array, "S C"] | None = None
+) -> Views:
+    return program.views(leaves, x, seeds)
 
 
 @partial(jax.jit, static_argnums=(0, 1))
 def kernels_of(
-    program: Program, per_layer: bool, leaves: Leaves, left: Views, right: Views | None
+    program: Program,
+    per_layer: bool,
+    leaves: Leaves,
+    left: Views,
+    right: Views | None,
+    factors: Float[Array, " C"] | None = None,
 ) -> Array | Parts:
-    """Return the kernel, or its parts."""
+    """Return the kernel, or its parts; entries are multiplied by the factors of their outputs."""
     both = (leaves, left, left if right is None else right)
     kernels = program.layer_kernels(*both) if per_layer else program.kernel(*both)
+    if factors is not None:
+        # One factor after the other, since their product may be outside of the type.
+        kernels = jax.tree.map(lambda kernel: kernel * factors[:, None] * factors, kernels)
     outputs = (left.outputs, both[2].outputs)
     return jax.tree.map(
         lambda kernel: through_output(program.stated.output, kernel, *outputs), kernels
@@ -641,12 +651,18 @@ def kernels_of(
 
 @partial(jax.jit, static_argnums=(0, 1))
 def whole_kernels(
-    program: Program, per_layer: bool, leaves: Leaves, x1: Array, x2: Array | None
+    program: Program,
+    per_layer: bool,
+    leaves: Leaves,
+    x1: Array,
+    x2: Array | None,
+    seeds: Float[Array, "C C"] | None = None,
+    factors: Float[Array, " C"] | None = None,
 ) -> Array | Parts:
-    left = program.views(leaves, x1)
-    return kernels_of(
-        program, per_layer, leaves, left, None if x2 is None else program.views(leaves, x2)
-    )
+    """Return the kernel, or its parts, of rows; ``seeds`` and ``factors`` are usually ones."""
+    left = program.views(leaves, x1, seeds)
+    right = None if x2 is None else program.views(leaves, x2, seeds)
+    return kernels_of(program, per_layer, leaves, left, right, factors)
 
 
 @partial(jax.jit, static_argnums=(0, 1), static_argnames="stretch")
