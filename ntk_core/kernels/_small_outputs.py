@@ -95,7 +95,7 @@ def _border_of(types: frozenset[np.dtype], roughest: np.dtype) -> float:
 
 def _are_small(sizes: Float[np.ndarray, "parts C"], border: float) -> bool:
     """Whether an output is below the border, in one part without being 0, or in all parts."""
-    if not np.isfinite(sizes).all():
+    if sizes.min(initial=np.inf) >= border or not np.isfinite(sizes).all():
         return False
     has_small_part = (sizes > 0) & (sizes < border)
     vanishes = (sizes == 0).all(0)
@@ -139,8 +139,8 @@ def _sizes(
         num_outputs = 1 if pairs is OutputPairs.MEAN else entries.shape[-1]
         absolute = jnp.abs(entries) if isinstance(entries, Array) else np.abs(entries)
         largest = absolute.reshape(-1, num_outputs).max(0)
-        found.append(np.asarray(largest, np.float64))
-    return np.stack(found)
+        found.append(np.asarray(largest))
+    return np.array(found, np.float64)
 
 
 def _own_entries(kernel: Rows, has_one_side: bool, most: int | None) -> Rows:
