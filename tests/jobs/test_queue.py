@@ -31,7 +31,7 @@ def test_pages_do_not_wait_for_a_new_pool(unattended, tiny, monkeypatch):
         assert not reading.is_alive()
         jobs.stop(stopped, "ann")  # a job stopped before its start does not compute
 
-    monkeypatch.setattr(jobs._workers, "warm_up", start_pool)
+    monkeypatch.setattr(jobs._workers, "_start", start_pool)
     job = jobs._begun()
     assert jobs._computation(job).is_over()
     assert (job.now.job_id, job.status, job.computation) == (stopped, "cancelled", None)

@@ -16,19 +16,19 @@ export function element(tag, attributes = {}, ...children) {
   return made;
 }
 
-// A sentence in a paragraph with room for its longest version: nothing below it moves as it changes.
+// A sentence in a paragraph with space for its longest version: nothing below it moves as it changes.
 export class Sentence {
   constructor(longest) {
-    this.said = element("span");
-    this.whole = element("p", { class: "verdict", "data-longest": longest }, this.said);
+    this.span = element("span");
+    this.whole = element("p", { class: "verdict", "data-longest": longest }, this.span);
   }
 
   get text() {
-    return this.said.textContent;
+    return this.span.textContent;
   }
 
   set text(words) {
-    this.said.textContent = words;
+    this.span.textContent = words;
   }
 }
 

@@ -38,7 +38,7 @@ export function sentences(words, begun, now, first) {
   return parts.map((part) => filled(words[part], numbers)).join(" ");
 }
 
-// Numbers as wide as they usually get, for the room of a sentence.
+// Numbers as wide as they usually get, for the space of a sentence.
 const WIDE_NUMBERS = {
   width: "4,096", change: "0.044%", gap: "0.044%", outside: "444%", place: "−4.4", rate: "4.44", output: "softplus", error: "0.044%",
 };
