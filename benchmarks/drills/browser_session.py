@@ -19,6 +19,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
 FINISHED = ForwardMsg.FINISHED_SUCCESSFULLY
+SOON_S = 0.3  # until the first request for a newly watched object, as in browsers
 CLICK = object()
 
 
@@ -67,6 +68,8 @@ class BrowserSession:
         self._fragments: dict[str, str] = {}  # part of the page of each widget, by its key
         self._values: dict[str, object] = {}
         self._watched: dict[str, Watched] = {}  # by part of the page
+        self._asked_for: set[str] = set()  # names of all objects watched so far
+        self._has_new_watch = asyncio.Event()
         self._finished = asyncio.Event()
         self.run_key = ""  # of the last Run button; a page may lead to another
         self.errors: list[str] = []  # texts of exceptions on the page
@@ -220,12 +223,12 @@ class BrowserSession:
             if reported.get("kind") == "watch":
                 header = ("X-Lab-Session", reported["session"])
                 job = reported["jobs"][0]
-                self._watched[fragment_id] = Watched(
-                    reported["url"], header, job["id"] + job["seen"]
-                )
+                watched = Watched(reported["url"], header, job["id"] + job["seen"])
+                self._watch(fragment_id, job["id"], watched)
             elif "watch" in reported:
                 header = ("X-Lab-Watch", reported["watch"])
-                self._watched[fragment_id] = Watched(reported["url"], header, reported["seen"])
+                watched = Watched(reported["url"], header, reported["seen"])
+                self._watch(fragment_id, reported["watch"], watched)
         elif "$$ID-" in getattr(shown, "id", ""):
             key = shown.id.removeprefix("$$ID-").split("-", 1)[1]
             self._ids[key] = shown.id
@@ -235,12 +238,22 @@ class BrowserSession:
             if name == "selectbox":
                 self.options[key] = tuple(shown.options)
 
+    def _watch(self, fragment_id: str, name: str, watched: Watched) -> None:
+        """Watch an object for a part of the page; ask soon for one that is new."""
+        self._watched[fragment_id] = watched
+        if name not in self._asked_for:
+            self._asked_for.add(name)
+            self._has_new_watch.set()
+
     async def _ask_for_news(self) -> None:
         """Poll as the page's components do; rerun changed parts."""
         http = self._url.replace("ws://", "http://")
-        every_s = 0.3
+        every_s = SOON_S
         while True:
-            await asyncio.sleep(every_s)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._has_new_watch.wait(), every_s)
+                await asyncio.sleep(SOON_S)
+            self._has_new_watch.clear()
             for fragment_id, watched in list(self._watched.items()):
                 with contextlib.suppress(OSError):
                     headers = {**self._headers, **dict([watched.header])}

@@ -30,6 +30,7 @@ PICKS = [
 ]
 MARK = r'kind">Found</span>'  # above points of these settings, not of earlier ones
 BETWEEN_S = 3.0  # visitors read their figure before the next round; our choice
+READY_S = 10.0  # workers get ready before the class begins
 
 
 async def previewed(visitor: BrowserSession, screen: Screen, pick: str) -> float:
@@ -60,6 +61,7 @@ async def drill(
             session = BrowserSession(url, "kernel_change", forwarded_for=f"10.0.1.{number + 1}")
             others.append(await stack.enter_async_context(session))
             await session.act()
+        await asyncio.sleep(READY_S)
         seen.until = float("inf")
         browsing = [
             asyncio.create_task(browse(session, seen, Visit(), random.Random(number)))

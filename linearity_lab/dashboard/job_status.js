@@ -1,15 +1,16 @@
 // Bars, watches and trays of a page share one polling loop for the session's jobs, idle without active jobs.
 const shared = (globalThis.linearityLabJobs ??= { mounts: new Map(), where: null, timer: 0, asks: false });
-const OFFLINE_S = 3, TRAY_S = 1.5, PATIENCE_MS = 5000;
+const OFFLINE_S = 3, TRAY_S = 1.5, PATIENCE_MS = 5000, SOON_MS = 300;
 
 const mounted = () => [...shared.mounts.values()];
 const headers = () => ({ "X-Lab-Session": shared.where.session });
 
-function wake(now = false) {
-  if (now) clearTimeout(shared.timer);
-  else if (shared.timer) return;
+// Ask after this time. A request that is planned already stays, unless this one is for something new.
+function wake(afterMs, isNew) {
+  if (shared.timer && !isNew) return;
+  clearTimeout(shared.timer);
   shared.timer = 0;
-  if (!shared.asks && mounted().some((mount) => mount.active())) shared.timer = setTimeout(ask, now ? 0 : 300);
+  if (!shared.asks && mounted().some((mount) => mount.active())) shared.timer = setTimeout(ask, afterMs);
 }
 
 async function ask() {
@@ -72,8 +73,11 @@ class Bar {
 // Invisible: reruns its part of the page when there is something new to draw.
 class Watch {
   update(data, trigger) {
-    if (data.jobs[0].seen !== this.job?.seen) this.askedAt = 0;
-    [this.job, this.trigger] = [data.jobs[0], trigger];
+    const [job] = data.jobs;
+    const isOther = job.id !== this.job?.id;
+    if (isOther || job.seen !== this.job.seen) this.askedAt = 0;
+    [this.job, this.trigger] = [job, trigger];
+    if (isOther) wake(SOON_MS, true);
   }
 
   active() { return true; }
@@ -160,7 +164,7 @@ class Tray {
 
   async stop(job) {
     await fetch(`${shared.where.url}/${job.id}/stop`, { method: "POST", headers: headers() }).catch(() => {});
-    wake(true);
+    wake(0, true);
   }
 
   close() {
@@ -175,7 +179,7 @@ export default function jobs({ parentElement, data, setTriggerValue }) {
     shared.mounts.set(parentElement, new { bar: Bar, watch: Watch, tray: Tray }[data.kind](parentElement));
   }
   shared.mounts.get(parentElement).update(data, setTriggerValue);
-  wake();
+  wake(SOON_MS, false);
   return () => {
     shared.mounts.get(parentElement)?.close();
     shared.mounts.delete(parentElement);

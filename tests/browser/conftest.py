@@ -138,6 +138,14 @@ def wait_until(page, expression: str, timeout: float = PATIENCE_MS) -> None:
         page.wait_for_timeout(200)
 
 
+def wait_for(page, condition: Callable[[], bool], timeout: float = PATIENCE_MS) -> None:
+    """Let a page go on until a condition of this process is true."""
+    deadline = time.monotonic() + timeout / 1000
+    while not condition():
+        assert time.monotonic() < deadline, "never true"
+        page.wait_for_timeout(200)
+
+
 def phone(browser, url: str, color_scheme: str = "light"):
     """Open a page on a phone and wait until it is ready."""
     page = new_page(browser, **PHONE, color_scheme=color_scheme)

@@ -9,10 +9,11 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
+from benchmarks.browser import READY
 from benchmarks.contrast import contrast
-from tests.browser.conftest import press_run, wait_until
+from tests.browser.conftest import press_run, wait_for, wait_until
 from tests.data.uploads.files import flowers
 
 pytestmark = pytest.mark.browser
@@ -97,6 +98,26 @@ def test_curves_grow_within_a_point_also_where_embedded(open_page):
     page.wait_for_timeout(1_000)  # Stop does not end a job that two sessions follow
     page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
     expect(page.get_by_text("Stopped: 0 of 1 point are done. Run begins again")).to_be_visible()
+
+
+@pytest.mark.long  # starts workers
+def test_a_new_preview_is_asked_for_although_the_server_said_later(open_page, dashboard_url):
+    page = open_page("/_stcore/health", ready=False)
+    asked: set[str] = set()
+
+    def answer_rarely(route: Route) -> None:
+        found = route.fetch()
+        answer = found.json()
+        asked.update(job["id"] for job in answer["jobs"])
+        route.fulfill(response=found, json={**answer, "every_s": 1e6})
+
+    page.route("**/api/jobs", answer_rarely)
+    page.goto(f"{dashboard_url}/explore?activation=gelu")
+    page.wait_for_selector(READY)
+    wait_for(page, lambda: len(asked) == 1)
+    page.get_by_role("combobox", name="Activation").click()
+    page.get_by_role("option", name="erf").click()
+    wait_for(page, lambda: len(asked) == 2)
 
 
 def saved(page: Page, kind: str, number: int = 0) -> tuple[str, bytes]:
