@@ -12,6 +12,7 @@ from plotly.basedatatypes import BaseFigure
 
 from linearity_lab.charts.axes import GHOST, GUIDE, MEANS, SEEDS, is_marked, spaced
 from linearity_lab.charts.labels import LABEL_SIZE, move_to_edge, respaced
+from linearity_lab.charts.marks import marks_of
 from linearity_lab.charts.style import FONT_SIZE
 from linearity_lab.page_modules import has_page_module, page_module
 from linearity_lab.runs import PointValue, SeededSpec, Spec, Value, experiment_of
@@ -65,6 +66,11 @@ class Chart:
     def sent(self) -> Sent:
         """Its figure, as it is sent to browsers."""
         return Sent(self.figure)
+
+    @functools.cached_property
+    def marks(self) -> frozenset[str]:
+        """The marks that its figure has, of ``words.pages.MARKS``."""
+        return marks_of(self.figure)
 
     @property
     def key(self) -> str:

@@ -8,13 +8,14 @@ from typing import Any, Literal
 import plotly.graph_objects as go
 import streamlit as st
 
-from linearity_lab.charts.chart import Chart, Sent, above, interval_words
+from linearity_lab.charts.chart import Chart, Sent, interval_words
 from linearity_lab.charts.choices import Choice, Cursor, Part, Row
 from linearity_lab.charts.reading import how_to_read
 from linearity_lab.charts.style import CHART_CONFIG
 from linearity_lab.charts.vector import rows_as_pictures
 from linearity_lab.dashboard.explain import about, formula, things_to_try
 from linearity_lab.dashboard.linked import linked
+from linearity_lab.dashboard.shown import above_once
 from linearity_lab.runs import Spec
 from linearity_lab.settings.part import Values
 from linearity_lab.words.markdown import plain, raised, typeset
@@ -51,8 +52,7 @@ class Figures:
     charts: dict[str, Chart] = field(default_factory=dict)
     # Key → figure of an earlier run, drawn pale below the current one.
     ghosts: Mapping[str, go.Figure] = field(default_factory=dict)
-    # Key → (figure, figure above its ghost), kept between renderings.
-    laid_over: dict[str, tuple[go.Figure, go.Figure]] = field(default_factory=dict)
+    is_laid_over: bool = False  # whether a figure that was drawn has pale curves behind it
     kind: str = FOUND  # label of the sentence above the first figure
     instead: str = ""  # this sentence, while the figure is that of earlier settings
     # Whether more points will follow; then only visible figures are sent to the browser.
@@ -62,14 +62,16 @@ class Figures:
     answer: dict[str, object] | None = None  # words and pictures of the clicked run
     before_tabs: Callable[[], None] = lambda: None  # shows choices that only the tabs have
 
-    def take(self, key: str, chart: Chart) -> go.Figure:
-        """Record a chart; return its figure, above its ghost if there is one."""
+    def take(self, key: str, chart: Chart) -> Sent:
+        """Record a chart; return its figure for browsers, above its ghost if there is one."""
         self.charts[key] = chart
         if key not in self.ghosts:
-            return chart.figure
-        if self.laid_over.get(key, (None,))[0] is not chart.figure:
-            self.laid_over[key] = chart.figure, above(chart.figure, self.ghosts[key])
-        return self.laid_over[key][1]
+            return chart.sent
+        both = above_once(chart.figure, self.ghosts[key])
+        if not both.has_ghost:
+            return chart.sent
+        self.is_laid_over = True
+        return both.sent
 
 
 @dataclass(frozen=True)
@@ -207,8 +209,7 @@ def _show_figure(
     if figures.growing and not figures.in_sight:
         figures.charts[key] = chart
         return  # drawing hidden figures would delay the visible one; opening the tab reruns this
-    figure = figures.take(key, chart)
-    sent = chart.sent if figure is chart.figure else Sent(figure)
+    sent = figures.take(key, chart)
     image = {"format": "svg", "scale": 2, "filename": key.replace(".", "-")}
     config = {**CHART_CONFIG, "toImageButtonOptions": image}
     st.plotly_chart(

@@ -4,6 +4,7 @@ The figures are those of ``figures.py`` beside the page.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Generic, cast
@@ -28,6 +29,7 @@ from linearity_lab.dashboard.preview import Preview, start_preview
 from linearity_lab.dashboard.run_panel import attach, figures_panel, run_bar
 from linearity_lab.dashboard.settings_row import Control, all_settings, chips, settings_row
 from linearity_lab.dashboard.shown import charts_once
+from linearity_lab.dashboard.turns import Kind, drawing
 from linearity_lab.page_modules import page_module
 from linearity_lab.runs import EXPERIMENTS, Spec
 from linearity_lab.settings.grammar import differences
@@ -175,7 +177,11 @@ class ExperimentPage(Generic[AnySpec, AnyPoint]):
         return Panel(figure.title_of(shown), draw, on_select, below)
 
     def show(self) -> None:
-        """Draw the page."""
+        """Draw the page; one with previews in its turn."""
+        with drawing.turn(Kind.PAGE) if self.preview is not None else nullcontext():
+            self._show()
+
+    def _show(self) -> None:
         page = self.name
         heading = self.heading
         experiment = EXPERIMENTS[self.name]

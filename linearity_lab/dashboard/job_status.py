@@ -17,7 +17,7 @@ from starlette.routing import Route
 from linearity_lab.dashboard import session
 from linearity_lab.dashboard.components import component
 from linearity_lab.dashboard.jobs import shared_jobs
-from linearity_lab.dashboard.jobs.profile import profile
+from linearity_lab.dashboard.jobs.profile import NEWS_S, news_every_s, profile
 from linearity_lab.dashboard.server import visitor_of
 from linearity_lab.page_modules import has_page_module, page_module
 from ntk_core.markup import JSON
@@ -50,10 +50,8 @@ def address(path: str) -> str:
 
 API = "/api/jobs"
 HEADER = "x-lab-session"  # other sites cannot set this header
-# Seconds between two requests of a browser: while a job runs or a preview waits; else.
-EVERY_S = 0.3
+# Seconds between two requests of a browser while its jobs wait, but for previews; our choice.
 WAITING_S = 1.5
-CROWD = 8  # browsers that may poll at the full rate; with more, each polls less often
 MAX_LISTED = 8
 _mount = component("jobs", Path(__file__).with_name("job_status.js"))
 
@@ -75,8 +73,8 @@ def _list_jobs(request: Request) -> Response:
     has_news_soon = any(
         job["active"] and (job["status"] == "running" or job["is_preview"]) for job in found
     )
-    alone_s = EVERY_S if has_news_soon else WAITING_S
-    every_s = max(1.0, shared_jobs().num_viewers() / CROWD) * alone_s
+    alone_s = NEWS_S if has_news_soon else WAITING_S
+    every_s = news_every_s(shared_jobs().num_viewers(), alone_s)
     return JSONResponse({"every_s": every_s, "jobs": found}, headers={"Cache-Control": "no-store"})
 
 

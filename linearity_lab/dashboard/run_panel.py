@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import nullcontext
+from dataclasses import dataclass
 
 import plotly.graph_objects as go
 import streamlit as st
@@ -24,6 +25,7 @@ from linearity_lab.dashboard.job_status import bar, count_points, is_mine, watch
 from linearity_lab.dashboard.jobs import Snapshot, shared_jobs
 from linearity_lab.dashboard.jobs.profile import error_text
 from linearity_lab.dashboard.smaller_runs import quick
+from linearity_lab.dashboard.turns import Kind, drawing
 from linearity_lab.runs import Spec, estimate, imported_words, spec_digest
 from linearity_lab.settings.grammar import Part, differences, settings
 from linearity_lab.settings.part import SpecPart
@@ -46,15 +48,15 @@ EARLIER = "Found with other settings"
 
 @dataclass(frozen=True)
 class _Before:
-    """State of a page before the current run, as in ``Figures``.
+    """What a page showed before the current run; a session stores only that of its last page.
 
-    A session stores only that of its last page.
+    Attributes:
+        figures: key → figure, as in ``Figures``.
     """
 
     page: str
     shown: Shown
     figures: Mapping[str, go.Figure]
-    laid_over: dict[str, tuple[go.Figure, go.Figure]] = field(default_factory=dict)
 
 
 def attach(page: str, address: Mapping[str, str] | None, kind: type[Part]) -> Part | None:
@@ -280,15 +282,22 @@ def live_panel(page: str, draw: Callable[[Snapshot | None, bool], None]) -> None
     """
     first = _snapshot_of(page)
     live = first is not None and first.active and not session.is_detached(page)
+    is_of_page = True  # whether the whole page runs, which does not wait
+    has_mark = False
 
     @st.fragment
     def panel() -> None:
-        now = _snapshot_of(page)
-        if live and (now is None or not now.active or session.is_detached(page)):
-            st.rerun()
-        draw(now, live)
+        nonlocal has_mark
+        kind = Kind.LATER_PICTURE if has_mark else Kind.FIRST_MARK
+        with nullcontext() if is_of_page else drawing.turn(kind):
+            now = _snapshot_of(page)
+            if live and (now is None or not now.active or session.is_detached(page)):
+                st.rerun()
+            has_mark = now is not None and bool(now.points or now.growing)
+            draw(now, live)
 
     panel()
+    is_of_page = False
 
 
 def figures_panel(
@@ -352,7 +361,7 @@ def _panel(
         overlaid = _lay_over_earlier(form, figures, shown, before)
     draw(shown, figures)
     link(figures)
-    if overlaid and any(both is not own for own, both in figures.laid_over.values()):
+    if overlaid and figures.is_laid_over:
         above.caption(f"Pale curves show the previous settings ({overlaid} changed).")
     if replaces_earlier or (is_stopped and before is None):
         drawn = {key: each.figure for key, each in figures.charts.items()}
@@ -396,7 +405,6 @@ def _lay_over_earlier(
     if not differing:
         return ""
     figures.ghosts = before.figures
-    figures.laid_over = before.laid_over
     return differing if figures.ghosts else ""
 
 

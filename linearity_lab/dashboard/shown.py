@@ -1,10 +1,13 @@
 """Charts drawn once for all sessions with the same points, and the large arrays beside points."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypeVar, cast
 
-from linearity_lab.charts.chart import AnyPoint, Chart
+import plotly.graph_objects as go
+
+from linearity_lab.charts.chart import AnyPoint, Chart, Sent, above
 from linearity_lab.charts.figure import Figure, Shown
 from linearity_lab.dashboard.jobs import shared_jobs
 from linearity_lab.dashboard.jobs.sized_cache import SizedCache
@@ -49,13 +52,46 @@ def drawn_once(name: str, identity: object, draw: Callable[..., T], *chosen: obj
     return cast(T, _kept.get((name, repr((identity, chosen))), lambda: draw(*chosen)))
 
 
+@dataclass(frozen=True)
+class LaidOver:
+    """A figure above the pale curves of an earlier one.
+
+    It keeps both, so that their identities remain those of its key in the cache.
+    """
+
+    figure: go.Figure
+    ghost: go.Figure
+
+    @cached_property
+    def _both(self) -> go.Figure:
+        return above(self.figure, self.ghost)
+
+    @property
+    def has_ghost(self) -> bool:
+        """Whether the earlier figure has curves on the same axes."""
+        return self._both is not self.figure
+
+    @cached_property
+    def sent(self) -> Sent:
+        """Both figures, as they are sent to browsers."""
+        return Sent(self._both)
+
+
+def above_once(figure: go.Figure, ghost: go.Figure) -> LaidOver:
+    """Return a drawn figure above an earlier one, made once for all sessions that draw both."""
+    made = _kept.get(("above", id(figure), id(ghost)), lambda: LaidOver(figure, ghost))
+    return cast(LaidOver, made)
+
+
 def _json_bytes(drawn: object) -> int:
     """Return the size of drawn charts, by the JSON of their figures and their rows."""
     charts = drawn if isinstance(drawn, list | tuple) else [drawn]
     num_bytes = LEAST_BYTES
     for each in charts:
         if isinstance(each, Chart):
-            num_bytes += len(each.figure.to_json()) + len(repr(each.rows))
+            num_bytes += len(each.sent.to_json()) + len(repr(each.rows))
+        elif isinstance(each, LaidOver):
+            num_bytes += len(each.sent.to_json()) if each.has_ghost else 0
         elif isinstance(each, str):
             num_bytes += len(each)
     return num_bytes

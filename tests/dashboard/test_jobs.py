@@ -14,10 +14,10 @@ from streamlit.testing.v1 import AppTest
 from linearity_lab.dashboard import gallery, job_status, session
 from linearity_lab.dashboard.explain import TRIED
 from linearity_lab.dashboard.gallery import gallery_result_of
-from linearity_lab.dashboard.job_status import CROWD, EVERY_S, HEADER, WAITING_S
+from linearity_lab.dashboard.job_status import HEADER, WAITING_S
 from linearity_lab.dashboard.jobs import Jobs
 from linearity_lab.dashboard.jobs._job import Ahead
-from linearity_lab.dashboard.jobs.profile import PROFILES
+from linearity_lab.dashboard.jobs.profile import CROWD, NEWS_S, PROFILES
 from linearity_lab.dashboard.page_table import PAGES
 from linearity_lab.dashboard.run_panel import ASK_S, SHORT_S
 from linearity_lab.dashboard.smaller_runs import quick
@@ -311,12 +311,12 @@ def test_only_something_to_draw_is_news(waiting):
 def test_crowds_and_waiting_sessions_ask_less_often(jobs):
     jobs.add(SPEC)
     for jobs.viewers in (1, CROWD, 30, 300):
-        assert jobs.viewers / ask("/api/jobs", "ann")[1]["every_s"] <= CROWD / EVERY_S + 1e-9
+        assert jobs.viewers / ask("/api/jobs", "ann")[1]["every_s"] <= CROWD / NEWS_S + 1e-9
     jobs.viewers = 1
     jobs.add(SPEC, status="queued", position=1)
     assert ask("/api/jobs", "ann")[1]["every_s"] == WAITING_S
     jobs.add(SPEC, status="queued", position=1, is_preview=True)
-    assert ask("/api/jobs", "ann")[1]["every_s"] == EVERY_S
+    assert ask("/api/jobs", "ann")[1]["every_s"] == NEWS_S
 
 
 def test_tray_of_every_page_lists_the_jobs(jobs):

@@ -1,5 +1,6 @@
 """Jobs without processes: the queue, limits of sessions and addresses, partial points."""
 
+import math
 import threading
 import time
 from dataclasses import replace
@@ -246,6 +247,7 @@ def test_growing_points_are_shown_until_they_finish_or_run_again():
     for point in (SECOND, POINT):
         job.take(parse_event(progress(point, point.key).model_dump_json()))
     job.take(progress())  # a stretch without a record keeps the partial curves
+    job.show_arrived()
     assert (job.now.growing, job.now.points) == ((POINT, SECOND), ())  # in the order of the spec
     job.take(PointFinished(key=POINT.key, point=POINT, fraction=0.3, remaining_s=None))
     assert (job.now.growing, job.now.points) == ((SECOND,), (POINT,))
@@ -258,6 +260,23 @@ def test_growing_points_are_shown_until_they_finish_or_run_again():
     job.take(progress(SECOND, SECOND.key))
     job.take(PointFailed(key=SECOND.key, reason="why"))
     assert job.now.growing == ()
+
+
+def test_the_first_mark_is_shown_at_once_and_others_in_turn():
+    job = Job(SPEC)
+    job.begin()
+    job.take(progress(POINT, POINT.key))
+    assert (job.now.growing, job.now.grown) == ((POINT,), 1)
+    job.take(progress(SECOND, SECOND.key))
+    job.show_arrived(every_s=math.inf)
+    assert (job.now.growing, job.now.grown) == ((POINT,), 1)
+    job.show_arrived(every_s=0.0)
+    assert (job.now.growing, job.now.grown) == ((POINT, SECOND), 2)
+    job.show_arrived(every_s=0.0)  # nothing new
+    assert job.now.grown == 2
+    job.take(progress(SECOND, SECOND.key))
+    job.end("stopped")  # shows what has arrived
+    assert job.now.grown == 3
 
 
 def test_previews_wait_behind_runs(unattended, tiny):

@@ -131,6 +131,8 @@ class Job:
     submitted_s: float = 0.0
     computation: WorkerComputation | None = None
     _began_s: float = 0.0
+    _arrived: dict[str, Point] = field(default_factory=dict)  # partial points, not yet shown
+    _showed_s: float = -math.inf
 
     def __post_init__(self) -> None:
         self.now = Snapshot(spec_digest(self.spec)[:MIN_PREFIX], self.spec)
@@ -213,6 +215,7 @@ class Job:
 
         Keep finished points, and partial ones of previews.
         """
+        self.show_arrived()
         self.leave_worker(keep=self.is_preview)
         self.computation = None
         self.now = replace(self.now, status="queued", message=MADE_WAY, remaining_s=None)
@@ -259,6 +262,7 @@ class Job:
 
     def end(self, status: EndStatus, reason: str = "", cause: Cause | None = None) -> None:
         """End it and keep partial points."""
+        self.show_arrived()
         points: dict[str, Point] = {point.key: point for point in self.now.points}
         fraction = 1.0 if status == "completed" else self.now.fraction
         result = self.now.result or partial_result(self.spec, points, status)
@@ -284,17 +288,16 @@ class Job:
             case PointStarted():
                 self.now = replace(self.now, message=f"{key_words(event.key)}: starting")
             case PointProgress():
-                now = replace(
+                self.now = replace(
                     self.now,
                     message=event.message,
                     fraction=event.fraction,
                     remaining_s=event.remaining_s,
                 )
                 if event.point is not None:
-                    now = replace(
-                        now, growing=self._merged(now.growing, [event.point]), grown=now.grown + 1
-                    )
-                self.now = now
+                    self._arrived[event.key] = event.point
+                if not self.has_mark:
+                    self.show_arrived()
             case PointFinished():
                 self._drop(event.key)
                 self.keep([event.point])
@@ -310,8 +313,22 @@ class Job:
                     self.now = replace(self.now, result=whole)
                 self.end(event.status, event.reason, event.cause)
 
+    def show_arrived(self, every_s: float = 0.0) -> None:
+        """Show the partial points that have arrived, if the last ones were shown long enough ago.
+
+        All followers draw each picture, so a crowd has fewer of them.
+        """
+        now_s = time.monotonic()
+        if not self._arrived or now_s - self._showed_s < every_s:
+            return
+        self._showed_s = now_s
+        growing = self._merged(self.now.growing, self._arrived.values())
+        self.now = replace(self.now, growing=growing, grown=self.now.grown + 1)
+        self._arrived = {}
+
     def _drop(self, key: str) -> None:
         """Forget a partial point."""
+        self._arrived.pop(key, None)
         left = tuple(point for point in self.now.growing if point.key != key)
         self.now = replace(self.now, growing=left, grown=self.now.grown + 1 if left else 0)
 

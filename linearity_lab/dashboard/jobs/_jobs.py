@@ -15,7 +15,7 @@ from linearity_lab.dashboard.jobs import worker
 from linearity_lab.dashboard.jobs._job import MADE_WAY, Ahead, Job, Snapshot, check_room
 from linearity_lab.dashboard.jobs._process import LivePool
 from linearity_lab.dashboard.jobs.limits import check_limits
-from linearity_lab.dashboard.jobs.profile import PROFILES, Profile
+from linearity_lab.dashboard.jobs.profile import PROFILES, Profile, news_every_s
 from linearity_lab.dashboard.jobs.worker import WorkerComputation
 from linearity_lab.memory import memory_limit
 from linearity_lab.runs import EndStatus, Point, Result, Spec, canonical_json, spec_digest
@@ -396,6 +396,7 @@ class Jobs:
             if (begun := self._begun(len(running), len(running) - num_free)) is not None:
                 running[self._computation(begun)] = begun
             ready = wait([each.reader for each in running if not each.reader.closed], TICK_S)
+            news_s = news_every_s(self.num_viewers())
             for computation, job in list(running.items()):
                 event = computation.receive() if computation.reader in ready else None
                 if isinstance(event, PointFinished) and not event.resumed:
@@ -410,6 +411,7 @@ class Jobs:
                         continue
                     if event is not None:
                         job.take(event)
+                    job.show_arrived(news_s)
                     if isinstance(event, PointFinished):
                         job.point_bytes[event.key] = computation.num_bytes
                     if not job.now.active:

@@ -10,6 +10,9 @@ from linearity_lab.variable_names import PREFIX
 from ntk_core.errors import InvalidInput
 
 WORKERS_VARIABLE = f"{PREFIX}WORKERS"
+# Seconds between two pictures of a running job, and the followers who may have them that often.
+NEWS_S = 0.3
+CROWD = 8
 ProfileName = Literal["local", "classroom", "hosted"]
 
 
@@ -117,6 +120,14 @@ def profile() -> Profile:
             WORKERS_VARIABLE, given.workers, f"an integer from 1 to {chosen.max_workers:,}"
         )
     return replace(chosen, **changed, num_workers=given.workers or by_default)
+
+
+def news_every_s(num_viewers: int, alone_s: float = NEWS_S) -> float:
+    """Return the seconds between two pictures of running jobs, all of which each viewer draws.
+
+    A crowd has fewer of them; a few viewers have one in ``alone_s``.
+    """
+    return alone_s * max(1.0, num_viewers / CROWD)
 
 
 NEUTRAL = (
