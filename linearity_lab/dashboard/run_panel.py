@@ -48,7 +48,7 @@ EARLIER = "Found with other settings"
 
 @dataclass(frozen=True)
 class _Before:
-    """What a page showed before the current run; a session stores only that of its last page.
+    """Result and figures of a page before the current run; a session stores those of its last page.
 
     Attributes:
         figures: key → figure, as in ``Figures``.

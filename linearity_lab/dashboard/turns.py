@@ -11,11 +11,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-PATIENCE_S = 3.0  # after which a page goes on beside one that takes long; our choice
+PATIENCE_S = 3.0  # after which a page continues beside one that takes long; our choice
 
 
 class Kind(enum.IntEnum):
-    """What is drawn, in the order of their turns."""
+    """Kinds of drawings, in the order of their turns."""
 
     PAGE = 0
     FIRST_MARK = 1

@@ -139,7 +139,7 @@ def wait_until(page, expression: str, timeout: float = PATIENCE_MS) -> None:
 
 
 def wait_for(page, condition: Callable[[], bool], timeout: float = PATIENCE_MS) -> None:
-    """Let a page go on until a condition of this process is true."""
+    """Let a page continue until a condition of this process is true."""
     deadline = time.monotonic() + timeout / 1000
     while not condition():
         assert time.monotonic() < deadline, "never true"

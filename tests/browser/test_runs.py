@@ -101,7 +101,7 @@ def test_curves_grow_within_a_point_also_where_embedded(open_page):
 
 
 @pytest.mark.long  # starts workers
-def test_a_new_preview_is_asked_for_although_the_server_said_later(open_page, dashboard_url):
+def test_news_of_a_new_preview_come_before_the_stated_time(open_page, dashboard_url):
     page = open_page("/_stcore/health", ready=False)
     asked: set[str] = set()
 

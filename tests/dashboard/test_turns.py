@@ -17,7 +17,7 @@ def _wait_until(condition) -> None:
         time.sleep(0.001)
 
 
-def test_pages_come_first_then_first_marks_then_later_pictures():
+def test_pages_come_first_then_first_marks():
     turns = Turns(patience_s=60.0)
     drawn: list[Kind] = []
     at_once: list[int] = []
