@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -39,6 +41,26 @@ def test_reprs_name_numbers_without_arrays():
         "KernelOperator(FullyConnected, 3 inputs, 2 outputs)"
     )
     assert repr(ntk_core.freeze(NET.apply)) == "Frozen(apply, traced for 0 shapes)"
+
+
+def scaled(factor, params, x):
+    return factor * jnp.tanh(x["a"] @ params)
+
+
+PARTIAL = functools.partial(scaled, 2.0)
+OWN = {"partial": PARTIAL, "frozen": ntk_core.freeze(PARTIAL)}
+
+
+@pytest.mark.parametrize("trainable", [None, "params"])
+@pytest.mark.parametrize("function", OWN.values(), ids=OWN)
+def test_operators_name_the_function_of_the_user(function, trainable):
+    """Not the wrapper that holds it: of trees, of chosen parameters, of one trace."""
+    params = jnp.ones((2, 1))
+    x = {"a": X}
+    kernel = ntk_core.KernelOperator(function, params, x, trainable=trainable)
+    assert repr(kernel) == "KernelOperator(scaled, 3 inputs, 1 outputs)"
+    curvature = ntk_core.loss_hessian(function, params, x, np.ones((3, 1)), trainable=trainable)
+    assert repr(curvature) == "CurvatureOperator(hessian of scaled, 2 parameters)"
 
 
 MANY = np.linspace(0.0, 2.0, 40)

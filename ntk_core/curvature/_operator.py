@@ -50,6 +50,7 @@ from ntk_core.traced import (
     has_convolutions,
     like_params,
     linearized,
+    name_of,
     treats_rows_apart,
     wide,
     with_usual_settings,
@@ -140,7 +141,7 @@ class CurvatureOperator:
         self.dtype = np.dtype(zero.dtype)
 
     def __repr__(self) -> str:
-        name = getattr(self._request.model, "__name__", type(self._request.model).__name__)
+        name = name_of(self._request.model)
         return f"CurvatureOperator({self.matrix} of {name}, {self.shape[0]:,} parameters)"
 
     @with_usual_settings

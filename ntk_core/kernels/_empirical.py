@@ -345,7 +345,8 @@ def checked_model(net: Model, params: PyTree, x: Rows) -> Model:
     program = checked(net, params, x)
     if program is None:
         return as_it_is(net)
-    unchecked_ntk(program, params, x[:2])
+    with compiling(f"the tangent kernel of {name_of(net)}"):
+        unchecked_ntk(program, params, x[:2])
     return program
 
 

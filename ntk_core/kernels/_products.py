@@ -127,6 +127,7 @@ class KernelOperator:
         trainable: Trainable = None,
     ):
         checked_limit(memory_limit)
+        self._name = name_of(net)
         net = restricted(net, params, trainable)
         net, inputs, self.num_outputs = accepted(net, params, x)
         x = rows_of(net, inputs)
@@ -146,7 +147,7 @@ class KernelOperator:
 
     def __repr__(self) -> str:
         sizes = f"{self._num_samples:,} inputs, {self.num_outputs:,} outputs"
-        return f"KernelOperator({name_of(self._net)}, {sizes})"
+        return f"KernelOperator({self._name}, {sizes})"
 
     @with_usual_settings
     def product(self, v: Float[ArrayLike, "n C"], others: Inputs | None = None) -> Array:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 
 import jax
 
@@ -90,12 +90,17 @@ def compiling(what: str) -> Iterator[None]:
 
 def name_of(net: object) -> str:
     """Return the name of a function or network."""
-    while not hasattr(net, "__name__") and hasattr(net, "function"):  # wrapped by validation
-        net = net.function
+    while not hasattr(net, "__name__"):
+        if isinstance(net, functools.partial):
+            net = net.func
+        elif hasattr(net, "function"):  # wrapped by validation
+            net = net.function
+        else:
+            break
     return str(getattr(net, "__name__", type(net).__name__))
 
 
-@cache
+@functools.cache
 def _listen() -> None:
     """Follow JAX in this thread: XLA compiles after lowering ends."""
 

@@ -22,6 +22,7 @@ from ntk_core.networks.architectures import Network
 from ntk_core.traced._custom_rules import has_rules
 from ntk_core.traced._look_ups import with_one_derivative
 from ntk_core.traced._malformed_rules import MalformedRule, rules_of
+from ntk_core.traced._messages import name_of
 from ntk_core.traced._overwrites import overwrites, reverses
 from ntk_core.traced._program import Apply, Model, Program, Rows, check_reversible
 from ntk_core.traced._row_trees import Packed
@@ -118,9 +119,12 @@ class Frozen:
     def __call__(self, params: PyTree, x: Array) -> Array:
         return self.apply(params, x)
 
+    @property
+    def __name__(self) -> str:
+        return name_of(self.apply)
+
     def __repr__(self) -> str:
-        name = getattr(self.apply, "__name__", type(self.apply).__name__)
-        return f"Frozen({name}, traced for {len(self.batches)} shapes)"
+        return f"Frozen({name_of(self.apply)}, traced for {len(self.batches)} shapes)"
 
 
 def freeze(apply: Apply) -> Frozen:

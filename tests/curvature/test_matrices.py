@@ -179,7 +179,7 @@ def test_own_functions_and_own_losses(x64):
     np.testing.assert_allclose(operator.flat_product(vector), expected @ vector, rtol=1e-9)
     assert operator.norm().value == pytest.approx(np.abs(np.linalg.eigvalsh(expected)).max(), 1e-6)
     assert operator.eigenpairs(2).directions[0].keys() == PARAMS.keys()
-    assert repr(operator) == "CurvatureOperator(hessian of Seen, 20 parameters)"
+    assert repr(operator) == "CurvatureOperator(hessian of _apply, 20 parameters)"
 
 
 def _centered(params, x):
