@@ -21,6 +21,7 @@ from scipy.special import roots_hermitenorm
 from ntk_core.networks.architectures import Activation, Pointwise, activation_of, slope_jumps
 
 NUM_NODES = 256
+SAME_DIRECTION = 16 * np.finfo(np.float64).eps  # of 1 − |ρ|
 REACH = 10.0  # in standard deviations: beyond, the normal density is below 1e-22
 
 
@@ -90,7 +91,7 @@ def _leaky_relu(
     σ(z) = relu(z) − slope · relu(−z). Source: Cho & Saul 2009.
     """
     norm = jnp.sqrt(variance1 * variance2)
-    rho = jnp.clip(cov / jnp.where(norm > 0, norm, 1), -1, 1)
+    rho = _correlation(cov, variance1, variance2)
     # The two-argument arctangent stays exact near ±1.
     angle = 2 * jnp.arctan2(jnp.sqrt(1 - rho), jnp.sqrt(1 + rho))
     degree1 = (jnp.sqrt((1 - rho) * (1 + rho)) + rho * (math.pi - angle)) / (2 * math.pi)
@@ -108,8 +109,10 @@ def _erf(cov: Array, variance1: Array, variance2: Array) -> tuple[Array, Array]:
 
 
 def _correlation(cov: Array, variance1: Array, variance2: Array) -> Array:
+    """Correlations; ±1 within rounding, whose root would be an angle of 1e-8 between x and x."""
     norm = jnp.sqrt(variance1 * variance2)
-    return jnp.clip(cov / jnp.where(norm > 0, norm, 1), -1, 1)
+    rho = jnp.clip(cov / jnp.where(norm > 0, norm, 1), -1, 1)
+    return jnp.where(1 - jnp.abs(rho) <= SAME_DIRECTION, jnp.sign(rho), rho)
 
 
 def _by_quadrature(

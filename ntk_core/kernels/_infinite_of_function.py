@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from functools import partial
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,9 +22,8 @@ from ntk_core.errors import InvalidInput
 from ntk_core.kernels._arrays import refuse_traced
 from ntk_core.kernels._empirical import rows_of
 from ntk_core.kernels._gaussian import NUM_NODES
-from ntk_core.kernels._limit_draws import NUM_MEANS
-from ntk_core.kernels._limit_moments import Moments, NeedsAllPairs, NeedsDraws
-from ntk_core.kernels._limit_program import Interpreter, Scale
+from ntk_core.kernels._limit_kernels import Kernel, LimitProgram, quadrature_error
+from ntk_core.kernels._limit_program import Scale
 from ntk_core.kernels._limit_values import Known, Value, Weight
 from ntk_core.real_numbers import is_finite_number
 from ntk_core.traced import (
@@ -46,7 +43,6 @@ from ntk_core.traced import (
 )
 
 # Our choice.
-CHECKED_ROWS = 4
 MAX_QUADRATURE_ERROR = 1e-3
 MEAN_ERRORS = 6.0  # standard errors by which the mean of drawn weights may differ from 0
 
@@ -184,17 +180,15 @@ def infinite_width(
         raise InvalidInput("x2", f"shape {right.shape}", "shape (n, …) with at least one input")
     checked(net, params, left)
     with jax.enable_x64(True):
-        program = _program(net, params, left)
-        of_program = partial(_kernels, program, params, scales)
-        found = of_program(left, right, NUM_NODES)
-        error = 0.0
-        if not found.is_exact:
-            few = left[:CHECKED_ROWS]
-            # Draws have the same key, so only the quadrature differs.
-            whole, half = (of_program(few, few, nodes).ntk for nodes in (NUM_NODES, NUM_NODES // 2))
-            error = float(
-                np.abs(whole - half).max() / max(np.abs(whole).max(), np.finfo(float).tiny)
-            )
+        program = _limit_program(net, params, left, scales)
+        sampling_error = 0.0
+        needs = program.needs(left, right)
+        has_quadrature = needs.quadrature
+        if needs.draws:
+            kernels, sampling_error, has_quadrature = program.drawn_kernels(left, right)
+        else:
+            kernels = program.kernels(left, right)
+        error = quadrature_error(program, left) if has_quadrature else 0.0
     if not error <= MAX_QUADRATURE_ERROR:
         given = f"a function with elementwise parts of quadrature error {error:.1e}"
         allowed = (
@@ -203,104 +197,30 @@ def infinite_width(
         raise InvalidInput("net", given, allowed)
     precision = jnp.result_type(float)
     return InfiniteWidth(
-        jnp.asarray(found.ntk, precision),
-        jnp.asarray(found.nngp, precision),
+        jnp.asarray(kernels[Kernel.NTK], precision),
+        jnp.asarray(kernels[Kernel.NNGP], precision),
         tuple(scales.values()),
         error,
-        found.sampling_error,
+        sampling_error,
     )
 
 
-class Kernels(NamedTuple):
-    """Infinite-width kernels of a program.
-
-    Attributes:
-        ntk, nngp: (n1, n2) each.
-        is_exact: whether expectations have closed forms.
-        sampling_error: ‖standard error‖ / ‖ntk‖ of means over draws; 0 without draws.
-    """
-
-    ntk: np.ndarray
-    nngp: np.ndarray
-    is_exact: bool
-    sampling_error: float = 0.0
-
-
-def _kernels(
-    program: ClosedJaxpr,
-    params: PyTree,
-    scales: Mapping[int, WeightScale],
-    left: Array,
-    right: Array,
-    num_nodes: int,
-) -> Kernels:
-    """Follow the program with equal positions, else with all pairs, else with draws."""
-    for all_pairs in (False, True):
-        moments = Moments(len(left), len(right), all_pairs, num_nodes)
-        try:
-            ntk, nngp = _followed(program, params, scales, left, right, moments)
-        except NeedsAllPairs:
-            continue
-        except NeedsDraws:
-            break
-        return Kernels(np.asarray(ntk), np.asarray(nngp), moments.is_exact)
-    return _drawn_kernels(program, params, scales, left, right, num_nodes)
-
-
-def _drawn_kernels(
-    program: ClosedJaxpr,
-    params: PyTree,
-    scales: Mapping[int, WeightScale],
-    left: Array,
-    right: Array,
-    num_nodes: int,
-) -> Kernels:
-    """Independent means over draws for x1 and x2 together, and their mean."""
-    is_exact = True
-    joint = left if right is left else jnp.concatenate([left, right])
-
-    def one(key: Array) -> tuple[Array, Array]:
-        nonlocal is_exact
-        moments = Moments(len(joint), len(joint), True, num_nodes, key)
-        found = _followed(program, params, scales, joint, joint, moments)
-        is_exact = moments.is_exact
-        return found
-
-    ntk, nngp = jax.vmap(one)(jax.random.split(jax.random.key(0), NUM_MEANS))
-    if joint is not left:
-        ntk = ntk[:, : len(left), len(left) :]
-        nngp = nngp[:, : len(left), len(left) :]
-    mean = np.asarray(ntk.mean(axis=0))
-    spread = np.asarray(ntk.std(axis=0, ddof=1)) / math.sqrt(NUM_MEANS)
-    error = float(np.linalg.norm(spread) / max(np.linalg.norm(mean), np.finfo(float).tiny))
-    return Kernels(mean, np.asarray(nngp.mean(axis=0)), is_exact, error)
-
-
-def _followed(
-    program: ClosedJaxpr,
-    params: PyTree,
-    scales: Mapping[int, WeightScale],
-    left: Array,
-    right: Array,
-    moments: Moments,
-) -> tuple[Array, Array]:
-    """Return (tangent kernel, covariance) of one output."""
+def _limit_program(
+    net: Model, params: PyTree, rows: Array, scales: Mapping[int, WeightScale]
+) -> LimitProgram:
+    """Return the traced program with its weights; other parameters keep their numbers."""
+    parameters: list[Value] = []
+    for number, leaf in enumerate(jax.tree.leaves(params)):
+        array = jnp.asarray(leaf)
+        if number in scales:
+            varies = tuple(size > 1 for size in array.shape)
+            parameters.append(Weight(number, tuple(array.shape), varies))
+        else:
+            parameters.append(Known(array, array, False))
     own = {
         number: Scale(scale.name, scale.std, scale.is_trained) for number, scale in scales.items()
     }
-    interpreter = Interpreter(moments, own)
-    arguments: list[Value] = []
-    for number, leaf in enumerate(jax.tree.leaves(params)):
-        array = jnp.asarray(leaf)
-        if number in own:
-            varies = tuple(size > 1 for size in array.shape)
-            arguments.append(Weight(number, tuple(array.shape), varies))
-        else:
-            arguments.append(Known(array, array, False))
-    # Each row is a batch of one.
-    arguments.append(Known(left[:, None], right[:, None], True))
-    (output,) = interpreter.run(program, arguments)
-    return interpreter.output(output)
+    return LimitProgram(_program(net, params, rows), tuple(parameters), own)
 
 
 def _program(net: Model, params: PyTree, rows: Array) -> ClosedJaxpr:

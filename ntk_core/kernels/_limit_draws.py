@@ -27,6 +27,7 @@ from ntk_core.kernels._limit_moments import (
     NeedsDraws,
     Pair,
     Pointwise,
+    bases,
 )
 from ntk_core.kernels._limit_values import NEURONS, Drawn, Known, Random, refusal
 
@@ -155,19 +156,9 @@ def _widths(value: Drawn) -> dict[Gaussian, int]:
     for leaf in _leaves(value):
         if isinstance(leaf, Random):
             for atom in leaf.atoms:
-                for base in _bases(atom):
+                for base in bases(atom):
                     widths[base] = leaf.width
     return widths
-
-
-def _bases(atom: Atom) -> list[Gaussian]:
-    if isinstance(atom, Gaussian):
-        return [atom]
-    if isinstance(atom, Moved):
-        return _bases(atom.of)
-    if isinstance(atom, Pointwise):
-        return [base for part, _ in atom.inside for base in _bases(part)]
-    return []
 
 
 def _realized(random: Random, draws: Draws) -> Array:
@@ -179,12 +170,12 @@ def _realized(random: Random, draws: Draws) -> Array:
         if isinstance(atom, Gaussian):
             return draws[atom]
         if isinstance(atom, Moved):
-            return atom.change(of(atom.of))
+            return atom.change(of(atom.of), 0)
         if isinstance(atom, Constant):
             return jnp.ones((*lead, *atom.sizes))
         assert isinstance(atom, Pointwise)
         inside = [c * of(part) for part, c in atom.inside]
-        return atom.function(jnp.asarray(sum(inside)))
+        return atom.apply(jnp.asarray(sum(inside)))
 
     total = jnp.asarray(sum(c * of(atom) for atom, c in random.atoms.items()))
     factors = [factor for axis in random.axes for factor in axis]

@@ -9,16 +9,23 @@ pairs of atoms follow from those of the Gaussian ones.
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from ntk_core.kernels._gaussian import has_closed_form, mean, mean_slope, pair_expectations
+from ntk_core.networks.architectures import Activation, activation_function
 
 Shape: TypeAlias = tuple[int, ...]
+# (array, number of axes behind the positions) → the array with changed positions. NumPy's arrays
+# stay such, so that maps of small arrays of numbers compile nothing.
+Entries: TypeAlias = Array | np.ndarray
+Change: TypeAlias = Callable[[Any, int], Any]
 
 
 class Pair(enum.Enum):
@@ -62,11 +69,21 @@ class Gaussian:
 
 @dataclass(frozen=True, eq=False)
 class Pointwise:
-    """A function of a Gaussian number, σ(Σ_k c_k g_k)."""
+    """A function of a Gaussian number, σ(Σ_k c_k g_k).
+
+    Attributes:
+        function: σ; an activation of our networks keeps its name, which has a closed form.
+    """
 
     sizes: Shape
-    function: Callable[[Array], Array]
+    function: Activation
     inside: Combination
+
+    @property
+    def apply(self) -> Callable[[Array], Array]:
+        return (
+            activation_function(self.function) if isinstance(self.function, str) else self.function
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,14 +91,14 @@ class Moved:
     """A linear map over the positions of an atom.
 
     Attributes:
-        change: the map of arrays (..., *of.sizes) to (..., *sizes).
-        mixes: whether an entry of the result depends on several positions, or
-            positions change places.
+        change: the map of arrays (..., *of.sizes, *behind) to (..., *sizes, *behind).
+        mixes: whether an entry of the result is a sum over positions. Else it is an entry of the
+            atom, or 0, so equal positions come from equal positions.
     """
 
     sizes: Shape
     of: Atom
-    change: Callable[[Array], Array]
+    change: Change
     mixes: bool = True
 
 
@@ -109,8 +126,10 @@ class Moments:
         all_pairs: keep all pairs of positions, or equal positions only.
         num_nodes: of every quadrature.
         key: of draws, if both sides are the same inputs.
+        has_one_side: whether both sides are the same inputs, which then share moments.
         num_drawn: means over draws so far.
         is_exact: whether all expectations so far have closed forms.
+        entries: the largest number of pairs of positions of two inputs so far.
     """
 
     num_left: int
@@ -118,44 +137,106 @@ class Moments:
     all_pairs: bool
     num_nodes: int
     key: Array | None = None
+    has_one_side: bool = False
     num_drawn: int = 0
     is_exact: bool = True
+    entries: int = 1
+    _sums: dict[tuple[frozenset[tuple[Atom, float]], Pair], Array] = field(default_factory=dict)
+    _means: dict[tuple[frozenset[tuple[Atom, float]], Pair], Array | None] = field(
+        default_factory=dict
+    )
+    _depends: dict[Atom, frozenset[Gaussian]] = field(default_factory=dict)
     _products: dict[tuple[Atom, Atom, Pair], Array | None] = field(default_factory=dict)
     _tangents: dict[tuple[Atom, Atom], Array | None] = field(default_factory=dict)
     _expected: dict[tuple[Atom, Atom, Pair], tuple[Array, Array]] = field(default_factory=dict)
 
-    def total(self, one: Sum, two: Sum, pair: Pair) -> Array:
-        """E[f f'] of two sums of atoms of the same sizes."""
-        terms = [
-            (c1 * c2, self.product(atom1, atom2, pair))
-            for atom1, c1 in one.items()
-            for atom2, c2 in two.items()
-        ]
-        return self._added(terms, one, two, pair)
+    def total(self, atoms: Sum, pair: Pair) -> Array:
+        """E[f f'] of a sum of atoms of the same sizes.
 
-    def total_tangent(self, one: Sum, two: Sum) -> Array:
-        """Sum of the products of derivatives of two sums of atoms."""
+        A residual network adds one atom in each block, so a sum is found from that with one
+        atom less: the cost of a block does not grow with the number of blocks below.
+        """
+        pair = self.known_as(pair)
+        key = (frozenset(atoms.items()), pair)
+        if key not in self._sums:
+            self._sums[key] = self._grown(atoms, pair)
+        return self._sums[key]
+
+    def _grown(self, atoms: Sum, pair: Pair) -> Array:
+        if not atoms:
+            raise ValueError("a sum of no atoms")
+        atom, rest = _without_one(atoms, {known for known, of in self._sums if of is pair})
+        c = atoms[atom]
+        total = self._added([(c * c, self.product(atom, atom, pair))], atom.sizes, pair)
+        if not rest:
+            return total
+        terms: list[tuple[float, Array | None]] = []
+        independent: dict[Atom, float] = {}
+        for other, c_other in rest.items():
+            if self._share(atom, other):
+                terms.append((c * c_other, self.product(atom, other, pair)))
+                terms.append((c * c_other, self.product(other, atom, pair)))
+            else:
+                independent[other] = c_other
+        first, second = self._sides(pair)
+        for one, two in (({atom: 1.0}, independent), (independent, {atom: 1.0})):
+            mean1 = self._mean_of(one, first)
+            mean2 = self._mean_of(two, second)
+            if mean1 is not None and mean2 is not None:
+                terms.append((c, self._outer(mean1, mean2, atom.sizes, atom.sizes, pair)))
+        return self.total(rest, pair) + self._added([(1.0, total), *terms], atom.sizes, pair)
+
+    def _mean_of(self, atoms: Sum, side: Pair) -> Array | None:
+        """E[f] of a sum of atoms, (n, *sizes); None for 0."""
+        if not atoms:
+            return None
+        side = self.known_as(side)
+        key = (frozenset(atoms.items()), side)
+        if key not in self._means:
+            atom, rest = _without_one(atoms, {known for known, of in self._means if of is side})
+            own = self.mean(atom, side)
+            total = self._mean_of(rest, side)
+            if own is not None:
+                total = atoms[atom] * own + (0.0 if total is None else total)
+            self._means[key] = total
+        return self._means[key]
+
+    def total_tangent(self, atoms: Sum) -> Array:
+        """Sum of the products of derivatives of a sum of atoms."""
         terms = [
             (c1 * c2, self.tangent(atom1, atom2))
-            for atom1, c1 in one.items()
-            for atom2, c2 in two.items()
+            for atom1, c1 in atoms.items()
+            for atom2, c2 in atoms.items()
+            if self._share(atom1, atom2)
         ]
-        return self._added(terms, one, two, Pair.CROSS)
+        return self._added(terms, next(iter(atoms)).sizes, Pair.CROSS)
 
-    def _added(
-        self, terms: list[tuple[float, Array | None]], one: Sum, two: Sum, pair: Pair
-    ) -> Array:
-        total = jnp.zeros(self.shape(next(iter(one)).sizes, next(iter(two)).sizes, pair))
+    def _added(self, terms: list[tuple[float, Array | None]], sizes: Shape, pair: Pair) -> Array:
+        total = None
         for factor, term in terms:
             if term is not None:
-                total = total + factor * term
-        return total
+                scaled = _scaled(factor, term)
+                total = scaled if total is None else total + scaled
+        return jnp.zeros(self.shape(sizes, sizes, pair)) if total is None else total
+
+    def _share(self, one: Atom, two: Atom) -> bool:
+        """Whether two atoms depend on a common pre-activation."""
+        return not self._bases(one).isdisjoint(self._bases(two))
+
+    def _bases(self, atom: Atom) -> frozenset[Gaussian]:
+        if atom not in self._depends:
+            self._depends[atom] = frozenset(bases(atom))
+        return self._depends[atom]
 
     def product(self, one: Atom, two: Atom, pair: Pair) -> Array | None:
         """E[a a'] of two atoms; None for 0."""
+        pair = self.known_as(pair)
         key = (one, two, pair)
         if key not in self._products:
-            self._products[key] = self._product(one, two, pair)
+            found = self._product(one, two, pair)
+            if found is not None:
+                self.entries = max(self.entries, math.prod(found.shape[len(self.rows(pair)) :]))
+            self._products[key] = found
         return self._products[key]
 
     def tangent(self, one: Atom, two: Atom) -> Array | None:
@@ -166,26 +247,25 @@ class Moments:
         return self._tangents[key]
 
     def _product(self, one: Atom, two: Atom, pair: Pair) -> Array | None:
-        if is_constant(one) or is_constant(two):
+        if not self._share(one, two):  # independent, as a constant is of everything
             return self._product_of_means(one, two, pair)
         if isinstance(one, Moved) or isinstance(two, Moved):
-            return self._through(one, two, lambda a, b: self.product(a, b, pair), pair)
+            return self._through(one, two, lambda a, b: self.product(a, b, pair))
         if isinstance(one, Gaussian) and isinstance(two, Gaussian):
             return one.covariance[pair] if one is two else None
         if isinstance(one, Pointwise) and isinstance(two, Pointwise):
             covariance = self._combined(one, two, pair)
-            if covariance is None:  # independent
-                return self._product_of_means(one, two, pair)
+            assert covariance is not None
             return self._expectations(one, two, pair, covariance)[0]
         # E[σ(u) v] = E[σ'(u)] E[u v] (Stein).
         covariance = self._combined(one, two, pair)
         return None if covariance is None else covariance * self._mean_slopes(one, two, pair)
 
     def _tangent(self, one: Atom, two: Atom) -> Array | None:
-        if is_constant(one) or is_constant(two):
+        if not self._share(one, two):
             return None
         if isinstance(one, Moved) or isinstance(two, Moved):
-            return self._through(one, two, self.tangent, Pair.CROSS)
+            return self._through(one, two, self.tangent)
         if isinstance(one, Gaussian) and isinstance(two, Gaussian):
             return one.tangent if one is two else None
         tangent = self._combined_tangents(one, two)
@@ -206,7 +286,7 @@ class Moments:
             first, second = self._sides(pair)
             q1 = self._at_first(self.variance(one.inside, first), two.sizes, pair)
             q2 = self._at_second(self.variance(two.inside, second), one.sizes, pair)
-            other = None if one.function is two.function else two.function
+            other = None if one.function == two.function else two.function
             self.is_exact &= other is None and has_closed_form(one.function)
             self._expected[key] = pair_expectations(
                 one.function, covariance, q1, q2, self.num_nodes, other
@@ -232,7 +312,8 @@ class Moments:
             for part2, c2 in _inside(two):
                 term = self.product(part1, part2, pair)
                 if term is not None:
-                    total = c1 * c2 * term + (0.0 if total is None else total)
+                    scaled = _scaled(c1 * c2, term)
+                    total = scaled if total is None else total + scaled
         return total
 
     def _combined_tangents(self, one: Atom, two: Atom) -> Array | None:
@@ -241,12 +322,13 @@ class Moments:
             for part2, c2 in _inside(two):
                 term = self.tangent(part1, part2)
                 if term is not None:
-                    total = c1 * c2 * term + (0.0 if total is None else total)
+                    scaled = _scaled(c1 * c2, term)
+                    total = scaled if total is None else total + scaled
         return total
 
     def variance(self, inside: Combination, side: Pair) -> Array:
         """Variances of a Gaussian combination at each position, (n, *sizes)."""
-        total = self.total(dict(inside), dict(inside), side)
+        total = self.total(dict(inside), side)
         sizes = inside[0][0].sizes
         if not (self.all_pairs and sizes):
             return total
@@ -262,7 +344,7 @@ class Moments:
             return jnp.ones((count, *atom.sizes))
         if isinstance(atom, Moved):
             inner = self.mean(atom.of, side)
-            return None if inner is None else atom.change(inner)
+            return None if inner is None else atom.change(inner, 0)
         assert isinstance(atom, Pointwise)
         return mean(atom.function, self.variance(atom.inside, side), self.num_nodes)
 
@@ -272,28 +354,27 @@ class Moments:
         mean2 = self.mean(two, second)
         if mean1 is None or mean2 is None:
             return None
-        return self._at_first(mean1, two.sizes, pair) * self._at_second(mean2, one.sizes, pair)
+        return self._outer(mean1, mean2, one.sizes, two.sizes, pair)
+
+    def _outer(
+        self, values1: Array, values2: Array, sizes1: Shape, sizes2: Shape, pair: Pair
+    ) -> Array:
+        """Products of (n, *sizes1) and (n, *sizes2) for all pairs of inputs and positions."""
+        return self._at_first(values1, sizes2, pair) * self._at_second(values2, sizes1, pair)
 
     def _through(
-        self, one: Atom, two: Atom, of: Callable[[Atom, Atom], Array | None], pair: Pair
+        self, one: Atom, two: Atom, of: Callable[[Atom, Atom], Array | None]
     ) -> Array | None:
         """Apply the maps over positions of one or both atoms to the moments of what they map."""
         if not self.all_pairs:
             return self._through_equal(one, two, of)
         if isinstance(two, Moved):
             inner = of(one, two.of)
-            return None if inner is None else two.change(inner)
+            return None if inner is None else two.change(inner, 0)
         assert isinstance(one, Moved)
         inner = of(one.of, two)
-        if inner is None:
-            return None
         # Positions of the first atom are before those of the second one.
-        before = 2 if pair is Pair.CROSS else 1
-        count = len(one.of.sizes)
-        at_end = jnp.moveaxis(inner, range(before, before + count), range(-count, 0))
-        changed = one.change(at_end)
-        count = len(one.sizes)
-        return jnp.moveaxis(changed, range(-count, 0), range(before, before + count))
+        return None if inner is None else one.change(inner, len(two.sizes))
 
     def _through_equal(
         self, one: Atom, two: Atom, of: Callable[[Atom, Atom], Array | None]
@@ -303,7 +384,11 @@ class Moments:
         if one.change is not two.change or one.mixes:
             raise NeedsAllPairs
         inner = of(one.of, two.of)
-        return None if inner is None else one.change(inner)
+        return None if inner is None else one.change(inner, 0)
+
+    def known_as(self, pair: Pair) -> Pair:
+        """Return the pair that has these moments."""
+        return Pair.LEFT if self.has_one_side and pair is Pair.RIGHT else pair
 
     def rows(self, pair: Pair) -> Shape:
         """Return the numbers of inputs, (n1, n2) or (n,)."""
@@ -344,6 +429,34 @@ class Moments:
         if self.all_pairs:
             values = jnp.expand_dims(values, tuple(range(1, 1 + len(others))))
         return values[None] if pair is Pair.CROSS else values
+
+
+def _scaled(factor: float, term: Array) -> Array:
+    return term if factor == 1 else factor * term
+
+
+def _without_one(
+    atoms: Sum, known: Collection[frozenset[tuple[Atom, float]]]
+) -> tuple[Atom, dict[Atom, float]]:
+    """Return an atom and the others, if possible so that the sum of the others is known."""
+    items = frozenset(atoms.items())
+    chosen = list(atoms)[-1]
+    for atom, c in atoms.items():
+        if items - {(atom, c)} in known:
+            chosen = atom
+            break
+    return chosen, {atom: c for atom, c in atoms.items() if atom is not chosen}
+
+
+def bases(atom: Atom) -> list[Gaussian]:
+    """Return the pre-activations on which an atom depends."""
+    if isinstance(atom, Gaussian):
+        return [atom]
+    if isinstance(atom, Moved):
+        return bases(atom.of)
+    if isinstance(atom, Pointwise):
+        return [base for part, _ in atom.inside for base in bases(part)]
+    return []
 
 
 def _inside(atom: Atom) -> Combination:

@@ -8,27 +8,30 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Primitive, Var
 
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels._limit_draws import products_of_drawn
 from ntk_core.kernels._limit_moments import (
     Atom,
+    Change,
     Constant,
+    Entries,
     Gaussian,
     Moments,
     Moved,
     Pair,
     Pointwise,
     Shape,
+    Sum,
     is_constant,
 )
 from ntk_core.kernels._limit_values import (
@@ -46,14 +49,26 @@ from ntk_core.kernels._limit_values import (
     ratio,
     refusal,
     reshaped,
+    same,
     summed,
 )
+from ntk_core.networks.architectures import Activation, activation_function
 from ntk_core.traced import CALLS, ELEMENTWISE, aval_of, shape_of
 
 CUSTOM = {"custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr"}
 LINEAR = frozenset({"add", "add_any", "sub", "neg", "mul", "div", "copy", "copy_p"})
 CUTS = frozenset({"slice", "split", "dynamic_slice", "gather"})
 SAME_SLOPE = 1e-4  # relative; slopes of custom rules may be in float32
+
+# An activation that keeps its name, and with it its closed form; in programs of our networks.
+ACTIVATION = Primitive("activation")
+ACTIVATION.def_abstract_eval(lambda z, **_: z)
+
+
+def activated(z: Array, activation: Activation) -> Array:
+    """Return σ(z) in a program that is only read."""
+    found: Array = ACTIVATION.bind(z, activation=activation)
+    return found
 
 
 @dataclass(frozen=True)
@@ -271,12 +286,12 @@ class Interpreter:
             elif NEURONS in axis and beside.width > 1:
                 name = self.scales[weight.leaf].name
                 raise refusal(operation, f"of {name}, which all neurons share")
-        same = self.moments.positions_equal(beside.sizes, own)
+        equal = self.moments.positions_equal(beside.sizes, own)
         rows = self.moments.rows
         covariance = {
-            pair: jnp.broadcast_to(variance * same, (*rows(pair), *same.shape)) for pair in Pair
+            pair: jnp.broadcast_to(variance * equal, (*rows(pair), *equal.shape)) for pair in Pair
         }
-        tangent = jnp.broadcast_to(square * same, (*rows(Pair.CROSS), *same.shape))
+        tangent = jnp.broadcast_to(square * equal, (*rows(Pair.CROSS), *equal.shape))
         atom = Gaussian(beside.sizes, covariance, tangent)
         return Random({atom: 1.0}, beside.axes, beside.sizes, beside.width)
 
@@ -287,7 +302,7 @@ class Interpreter:
         randoms = [operand for operand in operands if isinstance(operand, Random)]
         first = randoms[0]
         inside, function = as_function(first, name)
-        functions: list[Callable[[Array], Array] | Array] = []
+        functions: list[Callable[[Array], Array] | np.ndarray] = []
         for operand in operands:
             if isinstance(operand, Known):
                 number = operand.number()
@@ -295,7 +310,7 @@ class Interpreter:
                     raise refusal(
                         name, "with numbers that differ between inputs, positions or neurons"
                     )
-                functions.append(jnp.asarray(number))
+                functions.append(np.asarray(number))
                 continue
             assert isinstance(operand, Random)
             if operand is first:
@@ -336,9 +351,15 @@ class Interpreter:
     ) -> tuple[dict[Pair, Array], Array | None]:
         """Return (sums of E[a a'], sums of tangent kernels or None) over the contracted entries."""
         if isinstance(value, Known):
-            known = {pair: self._products_of_known(value, contracted, pair) for pair in Pair}
+            known = {
+                pair: self._products_of_known(value, contracted, pair)
+                for pair in Pair
+                if self.moments.known_as(pair) is pair
+            }
             return known, None
         if isinstance(value, Random):
+            if value.beside is not None and value.beside.axis in contracted:
+                return self._products(value.beside, contracted, operation)
             return self._products_of_random(value, contracted, operation)
         if isinstance(value, Drawn):
             return products_of_drawn(value, contracted, self.moments, operation)
@@ -348,7 +369,9 @@ class Interpreter:
             raise refusal(operation, "whose weight mixes positions, and not neurons")
         # Rows of the weight are independent, so branches add.
         found = [self._products(part, contracted, operation) for part in value.parts]
-        total = {pair: jnp.asarray(sum(products[pair] for products, _ in found)) for pair in Pair}
+        total = {
+            pair: jnp.asarray(sum(products[pair] for products, _ in found)) for pair in found[0][0]
+        }
         below = [each for _, each in found if each is not None]
         return total, jnp.asarray(sum(below)) if below else None
 
@@ -397,14 +420,17 @@ class Interpreter:
             if moments.all_pairs:
                 given += second
                 result += [second[factor] for factor in kept]
-            summed_up = jnp.einsum(array, given, [*lead, *result])
+            wanted = [*lead, *result]
+            summed_up = array if given == wanted else jnp.einsum(array, given, wanted)
             positions = (*sizes, *sizes) if moments.all_pairs else sizes
             return value.width * summed_up.reshape(*rows, *positions)
 
         products = {
-            pair: contract(moments.total(value.atoms, value.atoms, pair), pair) for pair in Pair
+            pair: contract(moments.total(value.atoms, pair), pair)
+            for pair in Pair
+            if moments.known_as(pair) is pair
         }
-        tangent = moments.total_tangent(value.atoms, value.atoms)
+        tangent = moments.total_tangent(value.atoms)
         return products, contract(tangent, Pair.CROSS)
 
     def output(self, value: Value) -> tuple[Array, Array]:
@@ -422,13 +448,13 @@ class Interpreter:
                 raise refusal("output", "which is a nonlinear function of pre-activations")
         atoms = {atom: c for atom, c in value.atoms.items() if not is_constant(atom)}
         moments = self.moments
-        return moments.total_tangent(atoms, atoms), moments.total(atoms, atoms, Pair.CROSS)
+        return moments.total_tangent(atoms), moments.total(atoms, Pair.CROSS)
 
 
 class _Applied:
     """An elementwise operation applied to functions of one number."""
 
-    def __init__(self, eqn: JaxprEqn, functions: tuple[Callable[[Array], Array] | Array, ...]):
+    def __init__(self, eqn: JaxprEqn, functions: tuple[Callable[[Array], Array] | np.ndarray, ...]):
         self.eqn = eqn
         self.functions = functions
 
@@ -468,7 +494,7 @@ def _constant(value: object) -> Known:
     if not isinstance(array, jax.Array | np.ndarray):
         array = np.asarray(array)
     if hasattr(array, "dtype") and _is_float(array.dtype):
-        array = jnp.asarray(array, jnp.float64)
+        array = np.asarray(array, np.float64)  # so that its numbers can be read while compiling
     return Known(array, array, False)
 
 
@@ -498,7 +524,8 @@ def _evaluated(eqn: JaxprEqn, operands: list[Known]) -> list[Known]:
         left = each(*(operand.left for operand in operands))
         right = each(*(operand.right for operand in operands))
     else:
-        left = right = apply(*(operand.left for operand in operands))
+        with jax.ensure_compile_time_eval():
+            left = right = apply(*(operand.left for operand in operands))
     if not eqn.primitive.multiple_results:
         left = [left]
         right = [right]
@@ -516,6 +543,11 @@ def _bound(eqn: JaxprEqn, values: Sequence[Array]) -> Any:
 
 def _check_slopes(eqn: JaxprEqn) -> None:
     """Refuse a custom rule whose derivative is not that of its function, at random numbers."""
+    with jax.ensure_compile_time_eval():
+        _compare_slopes(eqn)
+
+
+def _compare_slopes(eqn: JaxprEqn) -> None:
     name = eqn.primitive.name
     floats = [_is_float(aval_of(atom).dtype) for atom in eqn.invars]
     rng = np.random.default_rng(0)
@@ -684,7 +716,9 @@ def _reshape(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Value:
     name = eqn.primitive.name
     if isinstance(value, Random):
         heads = _heads(value, shape)
-        return reshaped(value, shape, name) if heads is None else _divided(value, shape, heads)
+        if heads is not None:
+            return _divided(value, shape, heads)
+        return replace(reshaped(value, shape, name), beside=_beside_reshaped(value, shape, name))
     assert isinstance(value, Weight)
     if _all_vary(value):
         return Weight(value.leaf, shape, tuple(size > 1 for size in shape), value.factor)
@@ -693,6 +727,24 @@ def _reshape(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Value:
     rest = iter(varies for varies, size in zip(value.varies, value.shape, strict=True) if size > 1)
     varies = tuple(size > 1 and next(rest) for size in shape)
     return Weight(value.leaf, shape, varies, value.factor)
+
+
+def _beside_reshaped(value: Random, shape: Shape, operation: str) -> Blocks | None:
+    """Return the parts of a stacked value if the new axis begins with the stacked one."""
+    stacked = value.beside
+    if stacked is None:
+        return None
+    total = value.shape[stacked.axis]
+    before = math.prod(value.shape[: stacked.axis])
+    for axis, size in enumerate(shape):
+        if math.prod(shape[:axis]) == before and size % total == 0:
+            parts: list[Random | Known] = []
+            for part in stacked.parts:
+                assert isinstance(part, Random)
+                own = (*shape[:axis], size // total, *shape[axis + 1 :])
+                parts.append(reshaped(part, own, operation))
+            return Blocks(tuple(parts), axis)
+    return None
 
 
 def _all_vary(weight: Weight) -> bool:
@@ -760,7 +812,9 @@ def _window_sum(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Valu
         )
         return jax.lax.reduce_window(array, 0.0, jax.lax.add, *chosen)
 
-    return along_positions(_random(eqn, operands[0]), change, eqn.primitive.name, touched)
+    return along_positions(
+        _random(eqn, operands[0]), change, eqn.primitive.name, touched, mixes=True
+    )
 
 
 def _slice(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Value:
@@ -779,7 +833,7 @@ def _slice(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Value:
         # Neurons are copies of each other; which of them meet later matters.
         (part,) = _drawn(eqn, [value])
         return part
-    return along_positions(value, lambda array: array[kept], "slice", touched)
+    return along_positions(value, _slicing(kept), "slice", touched)
 
 
 def _pad(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Value:
@@ -787,27 +841,29 @@ def _pad(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Value:
     filling = operands[1]
     if not isinstance(filling, Known) or filling.number() != 0:
         raise refusal("pad", "with other numbers than 0")
-    widths = eqn.params["padding_config"]
-    touched = [axis for axis, width in enumerate(widths) if tuple(width) != (0, 0, 0)]
-    return along_positions(value, lambda array: jax.lax.pad(array, 0.0, widths), "pad", touched)
+    config = eqn.params["padding_config"]
+    widths = [(int(low), int(high), int(between)) for low, high, between in config]
+    touched = [axis for axis, width in enumerate(widths) if width != (0, 0, 0)]
+    return along_positions(value, _padding(widths), "pad", touched)
 
 
 def _reverse(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Value:
     axes = eqn.params["dimensions"]
-    return along_positions(
-        _random(eqn, operands[0]), lambda array: jnp.flip(array, axes), "rev", axes
-    )
+    value = _random(eqn, operands[0])
+    backwards = slice(None, None, -1)
+    cut = tuple(backwards if axis in axes else slice(None) for axis in range(len(value.shape)))
+    return along_positions(value, _slicing(cut), "rev", axes)
 
 
 def _stack(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Value:
     """Give each value a new axis of size 1, and concatenate along it."""
     axis = eqn.params["axis"]
-    values: list[Value] = []
+    values: list[Random] = []
     for operand in operands:
         value = _random(eqn, operand)
-        axes = (*value.axes[:axis], (), *value.axes[axis:])
-        values.append(Random(value.atoms, axes, value.sizes, value.width))
-    return _joined(eqn, values, axis)
+        values.append(value.with_axes((*value.axes[:axis], (), *value.axes[axis:])))
+    whole = _joined(eqn, values, axis)
+    return replace(whole, beside=Blocks(tuple(values), axis))
 
 
 def _concatenate(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Value:
@@ -894,8 +950,8 @@ def _uniform(value: Known, shape: Shape, operation: str) -> Known:
     number = value.number()
     if number is None:
         raise refusal(operation, "by numbers that differ between inputs, positions or neurons")
-    array = jnp.asarray(value.left).ravel()[0]
-    return Known(jnp.broadcast_to(array, shape), jnp.broadcast_to(array, shape), False)
+    array = np.broadcast_to(np.asarray(value.left).ravel()[0], shape)
+    return Known(array, array, False)
 
 
 def _like_blocks(value: Blocks, other: Blocks, operation: str) -> Blocks:
@@ -976,11 +1032,11 @@ def _split(eqn: JaxprEqn, operands: Sequence[Value]) -> list[Value]:
     return parts
 
 
-def _slicing(cut: tuple[slice, ...]) -> Callable[[Array], Array]:
+def _slicing(cut: tuple[slice, ...]) -> Callable[[Entries], Entries]:
     return lambda array: array[cut]
 
 
-def _joined(eqn: JaxprEqn, operands: Sequence[Value], axis: int) -> Value:
+def _joined(eqn: JaxprEqn, operands: Sequence[Value], axis: int) -> Random:
     """Place values one after another along positions, each with zeros elsewhere, and add them."""
     total = shape_of(eqn.outvars[0])[axis]
     start = 0
@@ -992,39 +1048,101 @@ def _joined(eqn: JaxprEqn, operands: Sequence[Value], axis: int) -> Value:
         widths[axis] = (start, total - start - size, 0)
         placed.append(along_positions(value, _padding(widths), "concatenate", [axis]))
         start += size
-    result = placed[0]
-    for each in placed[1:]:
-        result = added(result, each, "concatenate")
-    return _merged(result)
+    first = placed[0]
+    return _merged(first, [like(each, first, "concatenate").atoms for each in placed])
 
 
-def _merged(value: Random) -> Random:
-    """Make one linear map of all maps of the same atom, as circular padding needs."""
-    maps: dict[Atom, list[tuple[float, Callable[[Array], Array]]]] = {}
-    for atom, c in value.atoms.items():
-        changes: list[Callable[[Array], Array]] = []
-        while isinstance(atom, Moved):
-            changes.insert(0, atom.change)
-            atom = atom.of
-        maps.setdefault(atom, []).append((c, partial(_chained, changes)))
-    atoms: dict[Atom, float] = {}
+def _merged(like_this: Random, placed: Sequence[Sum]) -> Random:
+    """Add values at different positions; all maps of an atom become one, for circular padding.
+
+    Each entry of the result is an entry of the atom if no map has sums, if no value has the atom
+    twice, and if all of them have one coefficient.
+    """
+    maps: dict[Atom, list[tuple[float, Change]]] = {}
+    sums: set[Atom] = set()
+    for atoms in placed:
+        own: set[Atom] = set()
+        for atom, c in atoms.items():
+            changes: list[Change] = []
+            has_sums = False
+            while isinstance(atom, Moved):
+                changes.insert(0, atom.change)
+                has_sums |= atom.mixes
+                atom = atom.of
+            if has_sums or atom in own:
+                sums.add(atom)
+            own.add(atom)
+            maps.setdefault(atom, []).append((c, partial(_chained, changes)))
+    merged: dict[Atom, float] = {}
     for atom, parts in maps.items():
-        atoms[Moved(value.sizes, atom, partial(_weighted_sum, parts))] = 1.0
-    return Random(atoms, value.axes, value.sizes, value.width)
+        coefficients = {c for c, _ in parts}
+        if atom in sums or len(coefficients) > 1:
+            merged[Moved(like_this.sizes, atom, partial(_weighted_sum, parts))] = 1.0
+            continue
+        entries = [(1.0, change) for _, change in parts]
+        change = _Picked(partial(_weighted_sum, entries), atom.sizes)
+        merged[Moved(like_this.sizes, atom, change, mixes=False)] = coefficients.pop()
+    return like_this.with_atoms(merged)
 
 
-def _chained(changes: Sequence[Callable[[Array], Array]], array: Array) -> Array:
+@dataclass(frozen=True, eq=False)
+class _Picked:
+    """A map whose results are entries or 0, as one look-up.
+
+    Attributes:
+        change: the map.
+        sizes: of the positions that it takes.
+    """
+
+    change: Change
+    sizes: Shape
+
+    @cached_property
+    def numbers(self) -> np.ndarray:
+        """The number of the entry at each position of the result, from 1; 0 for none."""
+        entries = np.arange(1.0, 1 + math.prod(self.sizes)).reshape(self.sizes)
+        with jax.ensure_compile_time_eval():
+            return np.asarray(self.change(entries, 0)).astype(int)
+
+    def __call__(self, array: Entries, after: int) -> Entries:
+        end = array.ndim - after
+        before = array.shape[: end - len(self.sizes)]
+        behind = array.shape[end:]
+        numbers = self.numbers.ravel()
+        flat = array.reshape(math.prod(before), math.prod(self.sizes), math.prod(behind))
+        take: Any = np if isinstance(array, np.ndarray) else jnp
+        entries = take.take(flat, np.maximum(numbers - 1, 0), axis=1)
+        if not numbers.all():
+            entries = take.where(numbers[:, None] > 0, entries, 0)
+        return entries.reshape(*before, *self.numbers.shape, *behind)
+
+
+def _chained(changes: Sequence[Change], array: Entries, after: int) -> Entries:
     for change in changes:
-        array = change(array)
+        array = change(array, after)
     return array
 
 
-def _weighted_sum(parts: Sequence[tuple[float, Callable[[Array], Array]]], array: Array) -> Array:
-    return jnp.asarray(sum(c * change(array) for c, change in parts))
+def _weighted_sum(parts: Sequence[tuple[float, Change]], array: Entries, after: int) -> Entries:
+    total: Any = sum(_times_number(c, change(array, after)) for c, change in parts)
+    return total
 
 
-def _padding(widths: list[tuple[int, int, int]]) -> Callable[[Array], Array]:
-    return lambda array: jax.lax.pad(array, 0.0, widths)
+def _times_number(c: float, array: Entries) -> Entries:
+    return array if c == 1 else c * array
+
+
+def _padding(widths: Sequence[tuple[int, int, int]]) -> Callable[[Entries], Entries]:
+    """Return (low, high, between) zeros along each axis, as ``jax.lax.pad``."""
+
+    def padded(array: Entries) -> Entries:
+        outside = [(low, high) for low, high, _ in widths]
+        is_plain = not any(between for _, _, between in widths)
+        if isinstance(array, np.ndarray) and is_plain and min(map(min, outside)) >= 0:
+            return np.pad(array, outside)  # without compiling
+        return jax.lax.pad(jnp.asarray(array), 0.0, widths)
+
+    return padded
 
 
 def _random(eqn: JaxprEqn, value: Value) -> Random:
@@ -1036,7 +1154,23 @@ def _random(eqn: JaxprEqn, value: Value) -> Random:
     return value
 
 
+def _activation(self: Interpreter, eqn: JaxprEqn, operands: list[Value]) -> Value:
+    value = _random(eqn, operands[0])
+    activation = eqn.params["activation"]
+    inside, function = as_function(value, eqn.primitive.name)
+    if function is not same:
+        activation = _composed(activation_function(activation), function)
+    return value.with_atoms({Pointwise(value.sizes, activation, inside): 1.0})
+
+
+def _composed(
+    outer: Callable[[Array], Array], inner: Callable[[Array], Array]
+) -> Callable[[Array], Array]:
+    return lambda t: outer(inner(t))
+
+
 _RULES: dict[str, Callable[[Interpreter, JaxprEqn, list[Value]], Value]] = {
+    "activation": _activation,
     "dot_general": _product,
     "conv_general_dilated": _convolution,
     "reshape": _reshape,

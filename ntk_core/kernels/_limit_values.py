@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -18,8 +18,10 @@ from jax import Array
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels._limit_moments import (
     Atom,
+    Change,
     Combination,
     Constant,
+    Entries,
     Moved,
     Pointwise,
     Shape,
@@ -106,12 +108,16 @@ class Random:
         axes: of the array: the numbers of the position axes in it, in order, and NEURONS.
         sizes: of the position axes.
         width: entries along the width; 1 if it has no such axis.
+        beside: the same value as values side by side, where it was stacked so: a weight that
+            contracts their axis then needs no pair of different ones. Operations that do not
+            say how they act on them leave them out.
     """
 
     atoms: Sum
     axes: Axes
     sizes: Shape
     width: int
+    beside: Blocks | None = None
 
     @property
     def shape(self) -> Shape:
@@ -127,12 +133,16 @@ class Random:
     def has_neurons_at(self, axis: int) -> bool:
         return NEURONS in self.axes[axis]
 
-    def times(self, factor: float) -> Random:
-        return replace(self, atoms={atom: factor * c for atom, c in self.atoms.items()})
+    def with_atoms(self, atoms: Sum) -> Random:
+        return Random(atoms, self.axes, self.sizes, self.width)
 
-    def moved(
-        self, change: Callable[[Array], Array], sizes: Shape, axes: Axes, mixes: bool = True
-    ) -> Random:
+    def with_axes(self, axes: Axes) -> Random:
+        return Random(self.atoms, axes, self.sizes, self.width)
+
+    def times(self, factor: float) -> Random:
+        return self.with_atoms({atom: factor * c for atom, c in self.atoms.items()})
+
+    def moved(self, change: Change, sizes: Shape, axes: Axes, mixes: bool = True) -> Random:
         """Return a linear map over positions of it."""
         atoms: dict[Atom, float] = {
             Moved(sizes, atom, change, mixes): c for atom, c in self.atoms.items()
@@ -142,7 +152,9 @@ class Random:
 
 @dataclass(frozen=True)
 class Blocks:
-    """Values side by side along the neurons, as a concatenation of branches makes them.
+    """Values side by side along one axis.
+
+    A concatenation of branches makes them along the neurons, patches along their offsets.
 
     Attributes:
         parts: each with its own width; known features may be among them.
@@ -208,9 +220,9 @@ def added(one: Random, two: Random, operation: str) -> Random:
         assert isinstance(twin, Pointwise)
         factor = ratio(atom.inside, twin.inside)
         assert factor is not None
-        parts = [(kept.pop(twin), twin.function, 1.0), (c, atom.function, factor)]
+        parts = [(kept.pop(twin), twin.apply, 1.0), (c, atom.apply, factor)]
         kept[Pointwise(one.sizes, _weighted(parts), twin.inside)] = 1.0
-    return replace(one, atoms=kept)
+    return one.with_atoms(kept)
 
 
 def _weighted(
@@ -247,11 +259,13 @@ def like(value: Random, other: Random, operation: str) -> Random:
     if sizes != other.sizes:
         raise refusal(operation, "between values whose positions and neurons differ")
 
-    def change(array: Array) -> Array:
-        start = array.ndim - len(axes)
-        return jnp.transpose(array, (*range(start), *(start + axis for axis in axes)))
+    def change(array: Entries, after: int) -> Entries:
+        end = array.ndim - after
+        start = end - len(axes)
+        order = (*range(start), *(start + axis for axis in axes), *range(end, array.ndim))
+        return array.transpose(order)
 
-    return value.moved(change, sizes, other.axes)
+    return value.moved(change, sizes, other.axes, mixes=False)
 
 
 def ratio(one: Combination, two: Combination) -> float | None:
@@ -289,27 +303,27 @@ def as_function(value: Random, operation: str) -> tuple[Combination, Callable[[A
     if not functions:
         if not combination:
             raise refusal(operation, "of a number that no weight determines")
-        return combination, _weighted([(1.0, lambda t: t, 1.0)], constant) if constant else _same
+        return combination, _weighted([(1.0, same, 1.0)], constant) if constant else same
     first = next(iter(functions))
     assert isinstance(first, Pointwise)
     if len(functions) == 1 and not combination and not constant and functions[first] == 1:
-        return first.inside, first.function
+        return first.inside, first.apply
     parts: list[tuple[float, Callable[[Array], Array], float]] = []
     for atom, c in functions.items():
         assert isinstance(atom, Pointwise)
         factor = ratio(atom.inside, first.inside)
         if factor is None:
             raise refusal(operation, "of a sum of functions of different pre-activations")
-        parts.append((c, atom.function, factor))
+        parts.append((c, atom.apply, factor))
     if combination:
         factor = ratio(combination, first.inside)
         if factor is None:
             raise refusal(operation, "of a sum that is not Gaussian")
-        parts.append((1.0, _same, factor))
+        parts.append((1.0, same, factor))
     return first.inside, _weighted(parts, constant)
 
 
-def _same(t: Array) -> Array:
+def same(t: Array) -> Array:
     return t
 
 
@@ -352,12 +366,13 @@ def reshaped(value: Random, shape: Sequence[int], operation: str) -> Random:
         for axis in found
     )
     if tuple(sizes) == value.sizes:
-        return replace(value, axes=axes)
+        return value.with_axes(axes)
     new = tuple(sizes)
     old = len(value.sizes)
 
-    def change(array: Array) -> Array:
-        return array.reshape(*array.shape[: array.ndim - old], *new)
+    def change(array: Entries, after: int) -> Entries:
+        end = array.ndim - after
+        return array.reshape(*array.shape[: end - old], *new, *array.shape[end:])
 
     return value.moved(change, new, axes, mixes=False)
 
@@ -379,10 +394,10 @@ def summed(value: Random, axes: Sequence[int], operation: str) -> Random:
         if place not in axes
     )
     if not gone:
-        return replace(value, axes=new)
-    positions = tuple(factor - len(value.sizes) for factor in sorted(gone))
+        return value.with_axes(new)
+    positions = [factor - len(value.sizes) for factor in sorted(gone)]
     return value.moved(
-        lambda array: array.sum(axis=positions),
+        lambda array, after: array.sum(axis=tuple(axis - after for axis in positions)),
         tuple(value.sizes[factor] for factor in kept),
         new,
     )
@@ -390,9 +405,10 @@ def summed(value: Random, axes: Sequence[int], operation: str) -> Random:
 
 def along_positions(
     value: Random,
-    change: Callable[[Array], Array],
+    change: Callable[[Any], Any],
     operation: str,
     touched: Sequence[int],
+    mixes: bool = False,
 ) -> Random:
     """Apply a linear map of arrays with the shape of the value to its positions.
 
@@ -401,6 +417,7 @@ def along_positions(
         change: maps arrays of shape ``value.shape``, but for the neurons, of which there is 1.
         operation: its name.
         touched: axes that it does not leave as they are.
+        mixes: whether entries of the result are sums; else each is an entry of the value, or 0.
 
     Raises:
         NoRule: if it mixes neurons.
@@ -424,12 +441,17 @@ def along_positions(
         axes.append((sum(len(each) for each in axes if each != (NEURONS,)),) if counts else axis)
     count = len(value.sizes)
 
-    def moved(array: Array) -> Array:
-        lead = array.shape[: array.ndim - count]
-        at_end = jnp.transpose(
-            array.reshape(-1, *value.sizes), (0, *(1 + factor for factor in order))
-        )
-        changed = jax.vmap(change)(at_end.reshape(-1, *single))
-        return changed.reshape(*lead, *sizes)
+    def moved(array: Entries, after: int) -> Entries:
+        end = array.ndim - after
+        before = array.shape[: end - count]
+        behind = array.shape[end:]
+        # (before, positions in the order of the array, behind); batch axes keep their places.
+        flat = array.reshape(-1, *value.sizes, math.prod(behind))
+        if order != list(range(count)):
+            flat = flat.transpose(0, *(1 + factor for factor in order), count + 1)
+        if flat.size == math.prod(single):  # nothing but positions
+            return change(flat.reshape(single)).reshape(*before, *sizes, *behind)
+        each = jax.vmap(jax.vmap(change), in_axes=-1, out_axes=-1)
+        return each(flat.reshape(len(flat), *single, -1)).reshape(*before, *sizes, *behind)
 
-    return value.moved(moved, sizes, tuple(axes))
+    return value.moved(moved, sizes, tuple(axes), mixes)

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core.kernels import _infinite_width as limits
+from ntk_core.kernels import _limit_kernels as limits
 from ntk_core.kernels import (
     empirical_ntk,
     infinite_heads_ntk,

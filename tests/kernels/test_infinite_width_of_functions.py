@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from ntk_core import InvalidInput, empirical_ntk, infinite_width, infinite_width_ntk
+from ntk_core.kernels import _infinite_width as limits
 from ntk_core.kernels import infinite_heads_ntk, infinite_width_nngp
 from ntk_core.networks.architectures import (
     Attention,
@@ -20,6 +21,7 @@ from ntk_core.networks.architectures import (
     MixedNet,
     ResNet,
 )
+from tests.kernels.limit_oracle import limit_of
 
 X = np.random.default_rng(0).standard_normal((3, 5))
 IMAGES = np.random.default_rng(0).standard_normal((2, 4, 4, 2))
@@ -60,10 +62,68 @@ NETWORKS: list[Any] = [
 @pytest.mark.first_cases(2)  # the others compile quadratures or convolutions
 @pytest.mark.parametrize(("net", "x"), NETWORKS, ids=lambda value: getattr(value, "activation", ""))
 def test_networks_read_from_programs_have_their_kernels(net, x, x64):
+    """Against the recursions of their blocks, as networks and as functions."""
+    ntk, nngp = limit_of(net, jnp.asarray(x), jnp.asarray(x))
+    np.testing.assert_allclose(infinite_width_ntk(net, x), ntk, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(infinite_width_nngp(net, x), nngp, rtol=1e-12, atol=1e-12)
     params = net.init(jax.random.key(0), x.shape[1:])
     found = infinite_width(lambda params, x: net.apply(params, x), params, x, weight_std=ONES)
-    np.testing.assert_allclose(found.ntk, infinite_width_ntk(net, x), rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(found.nngp, infinite_width_nngp(net, x), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(found.ntk, ntk, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(found.nngp, nngp, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.slow  # compiles quadratures
+def test_branches_of_an_odd_and_an_even_function_add_means(x64):
+    """Blocks of several skips share no pre-activation, so cross terms are products of means."""
+    for depth, skip_every in ((7, 2), (6, 1)):
+        net = ResNet(width=8, depth=depth, activation="softplus", skip_every=skip_every)
+        expected = limit_of(net, jnp.asarray(X[:2]), jnp.asarray(X))
+        np.testing.assert_allclose(infinite_width_ntk(net, X[:2], X), expected[0], rtol=1e-12)
+        np.testing.assert_allclose(infinite_width_nngp(net, X[:2], X), expected[1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("padding", ["circular", "zero"])
+def test_flat_patches_keep_equal_positions(padding, x64):
+    """Padding and patches move entries without adding them, so no pair of positions is needed."""
+    net = ConvNet(width=8, depth=2, activation="relu", padding=padding)
+    limit = limits._limit_program(net, IMAGES.shape[1:])
+    assert not limit.needs(jnp.asarray(IMAGES), jnp.asarray(IMAGES)).all_pairs
+    expected, _ = limit_of(net, jnp.asarray(IMAGES), jnp.asarray(IMAGES))
+    np.testing.assert_allclose(infinite_width_ntk(net, IMAGES), expected, rtol=1e-12)
+
+
+def test_sums_of_neighbors_need_all_pairs_of_positions(x64):
+    """A sum before a concatenation mixes positions: as before a weight, so after it."""
+    params = drawn(a=(2, 8), b=(8, 6), v=(24, 1))
+
+    def neighbors(a: Any) -> Any:
+        return jnp.concatenate([a[:, :-1] + a[:, 1:], a[:, :1]], axis=1)
+
+    def read(p: Any, z: Any) -> Any:
+        return jax.nn.relu(z).reshape(len(z), -1) @ p["v"]
+
+    def before(p: Any, x: Any) -> Any:
+        return read(p, neighbors(jax.nn.relu(x @ p["a"])) @ p["b"])
+
+    def after(p: Any, x: Any) -> Any:
+        return read(p, neighbors(jax.nn.relu(x @ p["a"]) @ p["b"]))
+
+    x = IMAGES.reshape(2, 16, 2)[:, :4]
+    one, two = (infinite_width(each, params, x, weight_std=ONES) for each in (before, after))
+    np.testing.assert_allclose(one.ntk, two.ntk, rtol=1e-12)
+    np.testing.assert_allclose(one.nngp, two.nngp, rtol=1e-12)
+
+
+def test_an_opaque_activation_of_a_network_is_one_operation(x64):
+    """A loop has no rule, but an activation of our networks is known as a whole."""
+
+    def looped(z: Any) -> Any:
+        return jax.lax.fori_loop(0, 3, lambda _, a: jnp.tanh(a), z)
+
+    net = FullyConnected(width=8, depth=2, activation=looped)
+    plain = replace(net, activation=lambda z: jnp.tanh(jnp.tanh(jnp.tanh(z))))
+    expected, _ = limit_of(plain, jnp.asarray(X), jnp.asarray(X))
+    np.testing.assert_allclose(infinite_width_ntk(net, X), expected, rtol=1e-10)
 
 
 def weighted_residual(p: Any, x: Any) -> Any:

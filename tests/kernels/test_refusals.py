@@ -66,6 +66,7 @@ REFUSED = [
     ("trained", lambda: gradients(trained="hidden")),
     ("net", lambda: infinite_width_ntk(Bottleneck(), X)),
     ("net", lambda: infinite_width_nngp(Mirrored(NET), X)),
+    ("net", lambda: infinite_width_nngp(FullyConnected(symmetric=True), X)),
     (
         "parameterization",
         lambda: infinite_width_ntk(FullyConnected(parameterization="standard"), X),

@@ -1,7 +1,7 @@
 """Networks defined as graphs of steps, which determine layers and forward pass."""
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import ClassVar
@@ -14,6 +14,7 @@ from ntk_core.networks import graphs
 from ntk_core.networks.architectures._activations import (
     CHECKS,
     MAX_WIDTH,
+    Activation,
     activation_function,
     check_count,
 )
@@ -37,6 +38,8 @@ from ntk_core.networks.graphs import (
     trains_output,
 )
 from ntk_core.networks.kinds import ARCHITECTURES, Hidden, Kind
+
+Activate = Callable[[Activation, Array], Array]
 
 
 class Layered(Network):
@@ -133,12 +136,17 @@ class Layered(Network):
         return tuple((None, drop) for drop in step.drops)
 
     def body(self, call: Call, x: Array) -> Array:
+        return self.forward(call, lambda function, z: activation_function(function)(z), x)
+
+    def forward(self, call: Call, activate: Activate, x: Array) -> Array:
+        """Return the pre-outputs by these actions at layers and activations."""
         values = [x]
         for step in self.steps:
-            values.append(self._value(step, call, [values[source] for source in step.sources]))
+            seen = [values[source] for source in step.sources]
+            values.append(self._value(step, call, activate, seen))
         return values[-1]
 
-    def _value(self, step: Step, call: Call, seen: list[Array]) -> Array:
+    def _value(self, step: Step, call: Call, activate: Activate, seen: list[Array]) -> Array:
         a = seen[0]
         match block := step.block:
             case graphs.DenseBlock():
@@ -161,7 +169,7 @@ class Layered(Network):
             case graphs.FirstTokenBlock():
                 return a[:, 0]
             case graphs.ActivationBlock():
-                return activation_function(block.function)(a)
+                return activate(block.function, a)
             case graphs.AveragePoolBlock():
                 return average_pool(a, block.size)
             case graphs.GlobalAverageBlock():
