@@ -129,6 +129,7 @@ def report(
         json: Print one JSON event per line.
     """
     from linearity_lab.experiments.linearity_report.compute import (  # starts JAX
+        named,
         num_outputs_of,
         reported_by,
         same_weights,
@@ -157,14 +158,18 @@ def report(
         apply, params0, params1 = with_checkpoints(made, w0, w1, loaded_data.x)
         further = []
         for each in more:
-            _, _, weights = with_checkpoints(made, w0, read_checkpoint(each), loaded_data.x)
+            with named({"after": f"OTHER {each}"}):
+                _, _, weights = with_checkpoints(made, w0, read_checkpoint(each), loaded_data.x)
             further.append(weights)
     if same_weights(params0, params1):
         raise InvalidInput("AFTER", after, "another checkpoint: these two are equal")
     with their_errors(path):
         num_outputs = num_outputs_of(apply, params0, loaded_data.x)
     _check_targets(spec, loaded_data.y.shape[-1], num_outputs, is_default=not chosen)
-    return compute(spec, directory, json, reported_by(apply, params0, params1, path, further))
+    arguments = {"params0": f"BEFORE {before}", "params1": f"AFTER {after}"}
+    arguments |= {f"others[{index}]": f"OTHER {each}" for index, each in enumerate(others)}
+    work = reported_by(apply, params0, params1, path, further, arguments)
+    return compute(spec, directory, json, work)
 
 
 def _check_targets(

@@ -283,7 +283,10 @@ def _widened(arrays: Mapping[str, np.ndarray]) -> Weights:
 def _state(path: Path) -> Weights:
     import torch
 
-    found = torch.load(path, map_location="cpu", weights_only=True)
+    try:
+        found = torch.load(path, map_location="cpu", weights_only=True)
+    except KeyError as error:  # names an unknown byte, which helps no one
+        raise ValueError("no file of torch.save") from error
     weights = {}
     for name, tensor in _tensors_in(found).items():
         is_short = tensor.is_floating_point() and tensor.element_size() < 4

@@ -61,6 +61,8 @@ class LinearityReport(_Stored):
         addition_error: E of all checkpoints from w₀ together, see
             ``ntk_core.dynamics.addition_error``; None for one.
         num_added: their number; None for one.
+        start_correlation: correlation of the weight matrices of w₁ with those of w₀, given if
+            those of an independent start would correlate as much; None otherwise.
     """
 
     num_inputs: NonNegativeInt
@@ -80,11 +82,23 @@ class LinearityReport(_Stored):
     regression_loss: NonNegative | None = None
     addition_error: NonNegative | None = None
     num_added: NonNegativeInt | None = None
+    start_correlation: float | None = None
 
     @property
     def verdict(self) -> str:
-        """One sentence, and another one on several checkpoints."""
-        return " ".join(filter(None, [self._linearity, self._addition]))
+        """One sentence, another one on several checkpoints, and a warning about another start."""
+        return " ".join(filter(None, [self._linearity, self._addition, self._start]))
+
+    @property
+    def _start(self) -> str:
+        """Whether w₁ looks like another start; empty if its weights correlate with w₀."""
+        if self.start_correlation is None:
+            return ""
+        return (
+            f"The weights at w₁ have correlation {number(self.start_correlation)} with those at "
+            "w₀, no more than an independent start would. Check that w₁ was trained from w₀; "
+            "only very long training erases the start."
+        )
 
     @property
     def _addition(self) -> str:
@@ -139,6 +153,8 @@ class LinearityReport(_Stored):
         if self.addition_error is not None:
             name = f"Error of adding {self.num_added} checkpoints"
             found.append((name, percent(self.addition_error)))
+        if self.start_correlation is not None:
+            found.append(("Correlation of w₁ with w₀", number(self.start_correlation)))
         losses = (
             ("Loss", self.loss),
             ("Loss of the linear model", self.linear_loss),

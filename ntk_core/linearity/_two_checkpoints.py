@@ -84,8 +84,8 @@ def linearity_report(
         trainable: the parameters that moved, as for ``empirical_ntk``; all others must be equal
             in both checkpoints.
         others: further checkpoints, each trained from params0 on another task. Checkpoints whose
-            weights are uncorrelated with params0 are refused. A single params1 never is: long
-            training can lose all correlation, too, so weights do not show their start.
+            weights are uncorrelated with params0 are refused. A single params1 is reported with
+            this correlation and a warning: very long training can lose all correlation, too.
 
     Returns:
         The report; its ``verdict`` is a sentence.
@@ -119,8 +119,11 @@ def linearity_report(
         seed=seed,
     )
     error_of_sum = None
+    correlation = None
     if others:
         error_of_sum = _addition_error(given, params0, (params1, *others), trainable, apply)
+    else:
+        correlation = _chance_correlation(params0, params1)
     losses = {}
     if given.targets is not None:
         losses = _losses(given, params0, ends, is_exact)
@@ -136,6 +139,7 @@ def linearity_report(
         layers=layers,
         addition_error=error_of_sum,
         num_added=1 + len(others) if others else None,
+        start_correlation=correlation,
         **losses,
     )
 
@@ -227,11 +231,20 @@ STANDARD_DEVIATIONS = 5.0  # of the correlation of independent weights, 1/√p; 
 
 
 def _check_start(params0: PyTree, later: PyTree, field: str) -> None:
-    """Refuse weights that are uncorrelated with w₀: another draw, not a training from w₀.
+    """Refuse weights that are uncorrelated with w₀: another draw, not a training from w₀."""
+    correlation = _chance_correlation(params0, later)
+    if correlation is not None:
+        given = f"weights with correlation {correlation:.2g} to those of w₀"
+        allowed = "a checkpoint that was trained from w₀: these two do not share w₀"
+        raise InvalidInput(field, given, allowed)
 
-    Training moves weights away from w₀, but a part of w₀ stays. The correlation of independent
-    draws of p weights has standard deviation 1/√p. Vectors and leaves of w₀ that are 0 are left
-    out: they often start equal.
+
+def _chance_correlation(params0: PyTree, later: PyTree) -> float | None:
+    """Return the correlation of weights with w₀ if another draw would have as much.
+
+    None if it is larger, or if there are too few weights to decide. Training moves weights away
+    from w₀, but a part of w₀ stays. The correlation of independent draws of p weights has standard
+    deviation 1/√p. Vectors and leaves of w₀ that are 0 are left out: they often start equal.
     """
     products = 0.0
     squares = 0.0
@@ -252,12 +265,9 @@ def _check_start(params0: PyTree, later: PyTree, field: str) -> None:
         count += one.size
     size = (squares * other_squares) ** 0.5
     if count < LEAST_WEIGHTS or size == 0:
-        return
+        return None
     correlation = products / size
-    if correlation <= STANDARD_DEVIATIONS / count**0.5:
-        given = f"weights with correlation {correlation:.2g} to params0"
-        allowed = "a checkpoint that was trained from params0: these two do not share w₀"
-        raise InvalidInput(field, given, allowed)
+    return correlation if correlation <= STANDARD_DEVIATIONS / count**0.5 else None
 
 
 class _Given(NamedTuple):
@@ -361,12 +371,12 @@ def _check_moved(params0: PyTree, params1: PyTree, field_of_later: str = "params
             raise InvalidInput(
                 field_of_later,
                 f"other integers in {traced.leaf_name(path)}",
-                "those of params0: integers stay",
+                "those of w₀: integers stay",
             )
         moved |= differs
     if not moved:
         raise InvalidInput(
-            field_of_later, "the weights of params0", "another checkpoint: these two are equal"
+            field_of_later, "the weights of w₀", "another checkpoint: these two are equal"
         )
 
 

@@ -393,6 +393,18 @@ def test_report_of_several_checkpoints_has_their_error_of_adding(files, capsys, 
     assert "do not share w₀" in capsys.readouterr().err
 
 
+def test_report_of_another_start_warns_by_a_measurement(files, capsys, tmp_path):
+    before = dict(np.load(files["before"]))
+    np.savez(tmp_path / "elsewhere.npz", w=before["w"][::-1], v=before["v"][::-1])
+    later = str(tmp_path / "elsewhere.npz")
+    assert main(["report", files["model"], files["before"], later, *SMALL]) == 0
+    printed = capsys.readouterr().out
+    assert "Check that w₁ was trained from w₀" in printed
+    assert "Correlation of w₁ with w₀" in printed
+    assert main(["report", files["model"], files["before"], files["after"], *SMALL]) == 0
+    assert "Check that" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("before", "after", "sentence"),
     [
@@ -415,7 +427,10 @@ def test_bad_checkpoints_are_one_sentence(files, capsys, before, after, sentence
 
 @pytest.mark.parametrize(
     ("after", "words"),
-    [("before", "these two are equal"), ("infinite", "w with numbers that are not finite")],
+    [
+        ("before", "these two are equal"),
+        ("infinite", "infinite.npz: w with numbers that are not finite"),
+    ],
 )
 def test_what_cannot_be_reported_ends_with_a_reason(files, capsys, after, words):
     assert main(["report", files["model"], files["before"], files[after], *SMALL]) in (1, 2)

@@ -156,7 +156,7 @@ def test_tiny_moves_have_no_verdict():
         ),
         (
             W0,
-            "params1: the weights of params0 cannot be used; use another checkpoint: these two "
+            "params1: the weights of w₀ cannot be used; use another checkpoint: these two "
             "are equal",
         ),
     ],
@@ -277,3 +277,29 @@ def test_first_checkpoint_of_another_start_is_named():
     with pytest.raises(InvalidInput, match="params1"):
         linearity_report(apply, wide(0), wide(3), X, others=[later])
     assert linearity_report(apply, wide(0), later, X, others=[later]).addition_error >= 0
+
+
+def test_single_checkpoint_of_another_start_is_measured():
+    """Two checkpoints alone cannot show the start: the report warns, by a correlation."""
+
+    def apply(params, x):
+        return jnp.tanh(x @ params["w"]) @ params["v"]
+
+    before, elsewhere = wide(0), wide(3)
+    found = linearity_report(apply, before, elsewhere, X)
+    matrices = [np.concatenate([each.ravel() for each in w.values()]) for w in (before, elsewhere)]
+    assert found.start_correlation == pytest.approx(np.corrcoef(*matrices)[0, 1], abs=5e-3)
+    assert "Check that w₁ was trained from w₀" in found.verdict
+    assert "Correlation of w₁ with w₀" in dict(found.number_rows())
+
+    moved = jax.tree.map(lambda w: w + 0.1, before)
+    far = jax.tree.map(lambda w, other: w + 3 * other, before, elsewhere)
+    for later in (moved, far):  # three times as far as w₀ is long, a part of w₀ stays
+        found = linearity_report(apply, before, later, X)
+        assert found.start_correlation is None
+        assert "Check" not in found.verdict
+
+
+def test_few_weights_do_not_show_their_start():
+    one, two = np.random.default_rng(0).standard_normal((2, 4, 2))
+    assert linearity_report(lambda w, x: x @ w, one, two, X).start_correlation is None

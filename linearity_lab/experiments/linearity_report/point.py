@@ -117,7 +117,10 @@ _OF_ALL = (
     "linear_loss",
     "regression_loss",
     "addition_error",
+    "start_correlation",
 )
+# Columns that are left out where no report has a value.
+_OPTIONAL = ("addition_error", "start_correlation")
 
 
 def _of_all(name: str, point: LinearityReportPoint, _: LayerReport) -> object:
@@ -131,7 +134,7 @@ COLUMNS = (
     Column("output_share", "Share of J₀δ"),
     Column("kernel_share", "Share of tr K₀"),
     *(
-        Column(name, "", partial(_of_all, name), role="label", optional=name == "addition_error")
+        Column(name, "", partial(_of_all, name), role="label", optional=name in _OPTIONAL)
         for name in _OF_ALL
     ),
 )
