@@ -13,7 +13,7 @@ from plotly.basedatatypes import BaseFigure
 from linearity_lab.charts.axes import GHOST, GUIDE, MEANS, SEEDS, is_marked, spaced
 from linearity_lab.charts.labels import LABEL_SIZE, move_to_edge, respaced
 from linearity_lab.charts.marks import marks_of
-from linearity_lab.charts.style import FONT_SIZE
+from linearity_lab.charts.style import FONT_SIZE, GHOST_OPACITY
 from linearity_lab.page_modules import has_page_module, page_module
 from linearity_lab.runs import PointValue, SeededSpec, Spec, Value, experiment_of
 from linearity_lab.runs.columns import Columns, measures
@@ -243,9 +243,6 @@ def enlarged(figure: go.Figure, factor: float, height: int) -> go.Figure:
         shown.layout.legend.maxheight = factor * figure.layout.legend.maxheight
     respaced(shown, font["size"] / LABEL_SIZE)
     return shown
-
-
-GHOST_OPACITY = 0.16  # clearly paler than current points
 
 
 def above(figure: go.Figure, before: go.Figure) -> go.Figure:

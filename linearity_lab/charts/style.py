@@ -26,7 +26,11 @@ from ntk_core.networks.kinds import ARCHITECTURES, network_title
 
 GUIDE_COLOR = "#7F8A99"  # contrast above 3:1 on the light and on the dark background
 BAND_OPACITY = 0.2
+# Of what is not in front. On a dark background look.css raises them: there the same opacity leaves
+# less contrast.
 SEED_OPACITY = 0.45
+GHOST_OPACITY = 0.16  # curves of earlier settings, clearly paler than current points
+FAINT_OPACITY = 0.12  # marks beside the chosen ones
 FIGURE_HEIGHT = 470
 FONT_SIZE = 14  # readable at the back of a lecture hall when the page is projected
 # The toolbar writes SVG without a server; the cloud button would send data away.

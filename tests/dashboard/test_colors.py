@@ -249,3 +249,13 @@ def test_lines_and_marks_contrast_with_both_backgrounds():
     for theme in THEMES:
         assert {color for color in colors if contrast(color, theme["backgroundColor"]) < 3} == set()
         assert contrast(theme["textColor"], theme["backgroundColor"]) >= 4.5
+
+
+def test_pale_curves_are_stronger_in_the_dark():
+    """Each pale opacity has a higher one in the dark look, in look.css."""
+    look = (ROOT / "linearity_lab/dashboard/look.css").read_text(encoding="utf-8")
+    opacity = r"opacity: ([\d.]+)"
+    rule = rf'data-scheme="dark".* :is\(\.trace, \.point\)\[style\*="{opacity};"\] {{ {opacity}'
+    raised = {float(pale): float(dark) for pale, dark in re.findall(rule, look)}
+    assert raised.keys() == {module.SEED_OPACITY, module.GHOST_OPACITY, module.FAINT_OPACITY}
+    assert all(1.4 * pale < dark < 1 for pale, dark in raised.items())

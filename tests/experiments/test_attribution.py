@@ -136,11 +136,12 @@ def test_a_chosen_point_is_shown_with_its_place(result):
     assert chosen_point(shown, "A", "linear", 8, "before", EVERY_POINT) is None
     for trace in scatter.figure.data[1:]:
         bold = [opacity == 1 for opacity in trace.marker.opacity]
-        assert bold == [note[0] == 1 for note in trace.customdata]
+        assert bold == [note[0] == 2 for note in trace.customdata]
     (point,) = result.points
     (run,) = point.runs
     sizes = np.linalg.norm(np.asarray(run.changes).reshape(3, -1), axis=1)
     place = 1 + int((sizes > sizes[1]).sum())
+    assert one.finding.startswith("Training point 2,")
     assert f"number {place} of 3" in one.finding
     image = point.model_copy(
         update={"input_shape": (2, 3, 1), "removed": ((0.0, 1.0, 2.0, 3.0, 4.0, 5.0),)}
@@ -158,4 +159,4 @@ def test_click_on_a_mark_chooses_its_training_point(monkeypatch, result):
     for points in ([{"customdata": mark}], []):
         state["attribution.changes"] = SimpleNamespace(selection=SimpleNamespace(points=points))
         page.choose_clicked()
-    assert state["attribution.point"] == mark[0] != EVERY_POINT
+    assert state["attribution.point"] == mark[0] - 1 != EVERY_POINT

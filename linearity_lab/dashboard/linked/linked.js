@@ -26,6 +26,9 @@ class Linked {
   soon() {
     this.request ??= requestAnimationFrame(() => {
       this.request = undefined;
+      // The style sheet cannot ask for the color scheme that Streamlit has set.
+      const app = document.querySelector('[data-testid="stApp"]');
+      if (app) document.documentElement.dataset.scheme = getComputedStyle(app).colorScheme;
       document.querySelectorAll(".js-plotly-plot").forEach((plot) => this.show(plot));
       this.land();
       this.answer();

@@ -22,7 +22,7 @@ from linearity_lab.charts.lettered_networks import (
     points_of,
 )
 from linearity_lab.charts.lines import Line, RunNumber
-from linearity_lab.charts.style import GUIDE_COLOR, nth_style, output_title
+from linearity_lab.charts.style import FAINT_OPACITY, GUIDE_COLOR, nth_style, output_title
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.experiments.attribution.point import (
     AttributionPoint,
@@ -42,7 +42,6 @@ ERROR_AFTER = RunNumber[AttributionRun](ERROR.title, "error", lambda run: run.er
 RANK = RunNumber[AttributionRun]("rank correlation", "rank correlation", lambda run: run.rank)
 EVERY_POINT = -1  # not the index of any point
 KERNELS = {"before": "kernel at w₀", "after": "kernel after training"}
-FAINT = 0.12  # opacity of the marks of other points
 
 
 def error_against_width(shown: Runs) -> Chart:
@@ -189,8 +188,8 @@ def _add_changes(
         for test, (first, second) in enumerate(zip(predicted, retrained, strict=True)):
             x.append(first[output])
             y.append(second[output])
-            notes.append([removed, test + 1])
-            opacity.append(1.0 if chosen in (EVERY_POINT, removed) else FAINT)
+            notes.append([removed + 1, test + 1])  # people count from 1
+            opacity.append(1.0 if chosen in (EVERY_POINT, removed) else FAINT_OPACITY)
     style = nth_style(output, f"output {output + 1}", "class")
     figure.add_scatter(
         x=x,
@@ -214,8 +213,8 @@ def training_point(
     place = 1 + sum(size > sizes[chosen] for size in sizes)
     target = ", ".join(number(value) for value in point.targets[chosen])
     finding = (
-        f"Training point {chosen}, target ({target}): number {place} of {len(sizes)} by the size "
-        f"of its changes, {number(sizes[chosen])} retrained and "
+        f"Training point {chosen + 1}, target ({target}): number {place} of {len(sizes)} by the "
+        f"size of its changes, {number(sizes[chosen])} retrained and "
         f"{number(_size(prediction.changes[chosen]))} predicted."
     )
     rows: list[dict[str, object]] = [
@@ -227,7 +226,7 @@ def training_point(
         rows,
         ["Sizes are 2-norms over the kept test points."],
         "training_point",
-        f"Training point {chosen}",
+        f"Training point {chosen + 1}",
         finding=finding,
         label="Inputs of the training point",
     )
@@ -261,7 +260,7 @@ def _rows(run: AttributionRun, prediction: Prediction) -> list[dict[str, object]
     ):
         for test, (first, second) in enumerate(zip(predicted, retrained, strict=True)):
             for output, (one, other) in enumerate(zip(first, second, strict=True)):
-                row: dict[str, object] = {"training point": removed, "test point": test + 1}
+                row: dict[str, object] = {"training point": removed + 1, "test point": test + 1}
                 row |= {"output": output + 1, "predicted": one, "retrained": other}
                 rows.append(row)
     return rows
@@ -293,7 +292,7 @@ def _choices_of_changes(shown: Runs, letter: str, output: str) -> list[Choice]:
 
 
 def _point_words(index: int) -> str:
-    return "all points" if index == EVERY_POINT else f"point {index}"
+    return "all points" if index == EVERY_POINT else f"point {index + 1}"
 
 
 FIGURES = (

@@ -20,7 +20,7 @@ def choose_clicked() -> None:
     points = st.session_state[f"{PAGE_NAME}.changes"].selection.points
     if not points or "customdata" not in points[0]:  # none if the click cleared the choice
         return
-    removed = int(points[0]["customdata"][0])
+    removed = int(points[0]["customdata"][0]) - 1  # the figure counts from 1
     st.session_state.update({f"{PAGE_NAME}.point": removed, f"{PAGE_NAME}.point.chosen": removed})
 
 
