@@ -65,6 +65,7 @@ class OtherPanel(Generic[AnySpec, AnyPoint]):
     title: str
     show: Callable[[Shown[AnySpec, AnyPoint]], None]
     before: str = ""  # name of the figure that follows it; by default it is the last tab
+    is_shown: Callable[[Shown[AnySpec, AnyPoint]], bool] = lambda _: True
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,8 @@ class ExperimentPage(Generic[AnySpec, AnyPoint]):
         def panel(other: OtherPanel[AnySpec, AnyPoint]) -> Panel:
             return Panel(other.title, lambda _: other.show(shown))
 
-        return [panel(each) for each in self.others if each.before == before]
+        here = [each for each in self.others if each.before == before and each.is_shown(shown)]
+        return [panel(each) for each in here]
 
     def _panel(
         self, figure: Figure, shown: Shown[AnySpec, AnyPoint], shared: Mapping[Row, tuple]
@@ -244,7 +246,8 @@ class ExperimentPage(Generic[AnySpec, AnyPoint]):
         else:
             with st.container(key="editor"):
                 self.editor(form)
-        form.notes()
+        with st.container(key="notes"):  # look.css: below Run
+            form.notes()
         named = [each for each in self.controls if isinstance(each, str)]
         in_full = self.preview.in_full if self.preview is not None else None
         elsewhere = (*named, *(self.elsewhere if self.editor else ()))

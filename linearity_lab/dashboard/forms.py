@@ -14,6 +14,7 @@ from linearity_lab.dashboard.jobs import shared_jobs
 from linearity_lab.dashboard.jobs.limits import check_limits, largest_of
 from linearity_lab.dashboard.jobs.profile import profile
 from linearity_lab.dashboard.own_data import upload_chooser, uploaded
+from linearity_lab.dashboard.session import warn_once
 from linearity_lab.dashboard.smaller_runs import largest_fit
 from linearity_lab.runs import PRESETS, Preset, SeededSpec, Spec
 from linearity_lab.runs.repairs import Repaired, repaired
@@ -316,8 +317,7 @@ class SpecForm(Generic[AnySpec]):
 
     def notes(self) -> None:
         """Show errors in the URL."""
-        for _, sentence in self._state.notes.values():
-            st.warning(plain(sentence))
+        warn_once([sentence for _, sentence in self._state.notes.values()])
 
     def _key(self, name: str) -> str:
         return f"{self.page}.{name}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import streamlit as st
@@ -119,8 +119,16 @@ def noted_address(page: str, readers: Mapping[str, Callable[[str], object]]) -> 
 
 def show_notes(page: str) -> None:
     """Show the sentences about the URL of this page."""
-    for note in st.session_state.get(f"{page}.notes", ()):
-        st.warning(plain(note))
+    warn_once(st.session_state.get(f"{page}.notes", ()))
+
+
+def warn_once(sentences: Sequence[str]) -> None:
+    """Show one warning, with a list if there are several sentences."""
+    texts = [plain(each) for each in sentences]
+    if len(texts) == 1:
+        st.warning(texts[0])
+    elif texts:
+        st.warning("\n".join(f"- {text}" for text in texts))
 
 
 def show_address(page: str, query: Mapping[str, str]) -> None:

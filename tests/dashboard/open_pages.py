@@ -61,7 +61,9 @@ def address(app: AppTest) -> dict[str, str]:
 
 def form_sentences(app: AppTest) -> list[str]:
     """Sentences of the form about its settings and the URL, without repeats."""
-    output = [element.value.replace("\\", "") for element in (*app.error, *app.warning)]
+    shown = [element.value.replace("\\", "") for element in (*app.error, *app.warning)]
+    # Several sentences about the URL are a list in one warning.
+    output = [line.removeprefix("- ") for text in shown for line in text.splitlines()]
     return list(
         dict.fromkeys(
             sentence for sentence in output if not sentence.startswith("Fix these settings")

@@ -7,10 +7,15 @@ import random
 
 import pytest
 
+from linearity_lab.charts.figure import Shown
 from linearity_lab.data import DATASETS
 from linearity_lab.experiments import DynamicsSpec, ExploreSpec, HessianSpec, LearningRateSpec
+from linearity_lab.experiments.explore.figures import FIGURES
+from linearity_lab.experiments.explore.page import PAGE
+from linearity_lab.experiments.explore.pairs import pair, preview_of
 from linearity_lab.settings.aliases import usual_texts
-from linearity_lab.settings.grammar import spec_from_texts
+from linearity_lab.settings.grammar import spec_from_texts, with_settings
+from linearity_lab.words.pages import prose
 from ntk_core.networks.choices import ACTIVATIONS
 from ntk_core.networks.kinds import ARCHITECTURES
 from tests.dashboard.open_pages import checked, form_sentences, open_page
@@ -65,6 +70,19 @@ def test_unusable_value_in_an_address_leaves_its_picks(address, kind, wrong):
     assert len(sentences) == len(wrong)
     for title in wrong:
         assert any(each.startswith(f"In the URL, {title}: ") for each in sentences)
+    assert len(app.warning) == 1  # one message, which leaves Run on the screen
+
+
+def test_missing_hessian_norms_are_explained_in_their_tab():
+    """First answers of networks with attention skip ‖H‖; other runs show its figure instead."""
+    (explained,) = PAGE.others
+    (figure,) = [each for each in FIGURES if each.name == "hessian"]
+    assert explained.title == figure.title
+    known = pair("transformer", "copy")
+    first = preview_of(with_settings(known, {"architecture.activation": "tanh"}))
+    assert explained.is_shown(Shown(first, ()))
+    assert not explained.is_shown(Shown(known, ()))
+    assert "Run in full" in prose("explore", "Without ‖H‖")
 
 
 def test_pick_moves_the_data_and_undo_returns():

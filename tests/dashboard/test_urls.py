@@ -97,7 +97,9 @@ def at(app: AppTest, **texts: str) -> AppTest:
 
 
 def warnings(app: AppTest) -> list[str]:
-    return [element.value.replace("\\", "") for element in app.warning]
+    """Return the sentences of the warning; several of them are a list."""
+    shown = [element.value.replace("\\", "") for element in app.warning]
+    return [line.removeprefix("- ") for text in shown for line in text.splitlines()]
 
 
 def test_every_page_is_in_the_menu():
