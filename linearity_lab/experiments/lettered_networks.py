@@ -79,8 +79,8 @@ class TrainedNetworks(LetteredNetworks):
     """Base of specs that train every network with every output, from every seed."""
 
     point_words: ClassVar[tuple[str, str]] = (
-        "pair of network and width",
-        "pairs of network and width",
+        "pair of network and size",
+        "pairs of network and size",
     )
 
     if TYPE_CHECKING:  # a field of the subclasses, which order them

@@ -10,8 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from linearity_lab.charts.figure import shown_result
 from linearity_lab.data import load_dataset
 from linearity_lab.experiments.learning_rate.compute import GROWN_STEPS
+from linearity_lab.experiments.learning_rate.figures import edge
 from linearity_lab.experiments.learning_rate.point import (
     LearningRateResult,
     LearningRateSpec,
@@ -219,6 +221,10 @@ def test_only_runs_off_the_border_are_judged(result, rate, peak, predicted, expe
 
 def test_slow_runs_that_do_not_converge_predict_nothing():
     spec = with_settings(LearningRateSpec(), {**FEW, **EDGE, "widths": [12], "max_steps": 2})
-    runs = result_of(spec).points[0].runs
+    found = result_of(spec)
+    runs = found.points[0].runs
+    sentence = edge(shown_result(found)).finding
+    assert "did not converge" in sentence
+    assert "within" not in sentence
     assert all(run.predicted_peak is None for run in runs)
     assert all(run.growth is not None for run in runs)

@@ -102,10 +102,10 @@ def added_functions(shown: Runs, letter: str, output: str, width: int) -> list[C
         return []
     figure = _curves(point, run) if point.x else _scatter(run)
     finish(figure)
-    error = "unknown" if run.error[-1] is None else number(run.error[-1])
+    error = "unknown" if run.error[-1] is None else f"E = {number(run.error[-1])}"
     title = f"{beginning(network_title(shown.spec, letter))}, {output_title(output)}"
     where = grown_axis(shown.spec).at(width)
-    finding = f"Seed {run.seed} at {where}: the error of the sum is E = {error}."
+    finding = f"Seed {run.seed} at {where}: the error of the sum is {error}."
     if run.outcome != "converged":
         finding += " Its tasks did not all converge."
     chart = Chart(

@@ -375,6 +375,26 @@ def growth(shown: Runs) -> Chart:
     )
 
 
+def _edge_finding(runs: Sequence[RateRun], slowest: float) -> str:
+    """Count the runs on the predicted side, near the border, and without a border."""
+    if not runs:
+        return f"No rate is between the smallest one, c = {slowest:g}, and 2."
+    predicted = [run for run in runs if run.predicted_peak is not None]
+    judged = [run for run in predicted if run.as_predicted is not None]
+    words = []
+    if predicted:
+        right = sum(run.as_predicted == 1 for run in judged)
+        words.append(
+            f"{right} of {num_runs(len(judged))} are on the predicted side of the border; "
+            f"{len(predicted) - len(judged)} within {BORDER:.0%} of it are not judged."
+        )
+    if without := len(runs) - len(predicted):
+        words.append(
+            f"No border for {num_runs(without)}: at c = {slowest:g} their seed did not converge."
+        )
+    return " ".join(words)
+
+
 def edge(shown: Runs) -> Chart:
     """Draw the runs that meet c = 2, and the predicted border.
 
@@ -399,12 +419,7 @@ def edge(shown: Runs) -> Chart:
     ends = [math.log10(places[0] / reach) - 0.05, math.log10(places[-1] * reach) + 0.05]
     figure.update_xaxes(range=ends)
     figure.update_yaxes(title="rate c at w<sub>0</sub>")
-    judged = [run for _, run in runs if run.as_predicted is not None]
-    right = sum(run.as_predicted == 1 for run in judged)
-    finding = (
-        f"{right} of {num_runs(len(judged))} are on the predicted side of the border; "
-        f"{len(runs) - len(judged)} within {BORDER:.0%} of it are not judged."
-    )
+    finding = _edge_finding([run for _, run in runs], slowest)
     rows: list[dict[str, object]] = [
         {
             "width m": width,
