@@ -20,6 +20,7 @@ from linearity_lab.experiments.attribution.figures import (
 from linearity_lab.experiments.attribution.point import AttributionSpec
 from linearity_lab.runs import load_data
 from linearity_lab.settings.grammar import InvalidSpec, with_settings
+from linearity_lab.words.pages import figure_words
 from tests import running
 from tests.naive_network import NaiveTanh
 
@@ -142,6 +143,7 @@ def test_a_chosen_point_is_shown_with_its_place(result):
     sizes = np.linalg.norm(np.asarray(run.changes).reshape(3, -1), axis=1)
     place = 1 + int((sizes > sizes[1]).sum())
     assert one.finding.startswith("Training point 2,")
+    assert figure_words(f"attribution.{one.name}").see  # a click shows it, no preset does
     assert f"number {place} of 3" in one.finding
     image = point.model_copy(
         update={"input_shape": (2, 3, 1), "removed": ((0.0, 1.0, 2.0, 3.0, 4.0, 5.0),)}
