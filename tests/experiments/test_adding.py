@@ -6,6 +6,7 @@ import itertools
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -70,6 +71,76 @@ def test_error_is_that_of_weights_trained_in_float64(num_tasks, scale):
     kept = np.asarray(run.together)
     np.testing.assert_allclose(kept, at_start + whole, rtol=1e-3, atol=1e-5)
     np.testing.assert_allclose(run.summed, at_start + summed, rtol=1e-3, atol=1e-5)
+
+
+def plain_outputs(kind, output):
+    """Return F(w, x) of a network of tanh, written out."""
+
+    def layer(w, h, update=0.0):
+        return jnp.tanh(h @ (w["weight"] + update) / np.sqrt(h.shape[1]) + w["bias"])
+
+    def outputs(w, x):
+        h = layer(w["hidden1"], x)
+        if kind == "bottleneck":
+            h = layer(w["hidden3"], layer(w["hidden2"], h))
+        if kind == "adapted":
+            a, b = w["hidden3"]["weight"], w["hidden4"]["weight"]
+            h = layer(w["hidden2"], h, a @ b / np.sqrt(a.shape[1]))
+        f = h @ w["output"]["weight"] / np.sqrt(h.shape[1])
+        return f / (1 + jnp.exp(-f)) if output == "swish" else f
+
+    return outputs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("preset", "letter", "output", "width", "rate", "moved"),
+    [
+        ("adding-networks", "A", "swish", 8, 0.3, ("hidden1", "output")),
+        ("adding-networks", "B", "linear", 8, 0.3, ("hidden1", "hidden2", "hidden3", "output")),
+        ("adding-adapters", "A", "linear", 2, 0.2, ("hidden3", "hidden4")),
+    ],
+    ids=["swish", "bottleneck", "adapters"],
+)
+def test_error_of_the_controls_is_that_of_float64(preset, letter, output, width, rate, moved):
+    changes = {"widths": [width], "num_seeds": 1, "num_test": 5, "draws": "network"}
+    changes |= {"training.learning_rate": rate, "training.loss_threshold": 1e-9}
+    spec = with_settings(PRESETS[preset].spec, {**changes, "training.max_steps": 30})
+    points = running.result_of(spec).points
+    (point,) = [each for each in points if each.network == letter]
+    (run,) = point.of(output)
+    data = load_data(spec)
+    architecture = spec.networks[letter]
+    net = build_network(architecture, width, data.num_outputs, output)
+    start = net.init(initial_key(spec.seed, width), data.input_shape)  # in float32, as the runs
+    outputs = plain_outputs(architecture.kind, output)
+    with jax.enable_x64(True):
+        start = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf, np.float64)), start)
+        test = jnp.asarray(np.asarray(data.x_test, np.float64))
+
+        def trained(x, y):
+            def loss(part):
+                return 0.5 * jnp.sum((outputs({**start, **part}, x) - y) ** 2) / len(x)
+
+            slope = jax.jit(jax.grad(loss))
+            part = {name: start[name] for name in moved}
+            for _ in range(30):
+                part = jax.tree.map(lambda w, g: w - rate * g, part, slope(part))
+            return part
+
+        begin = {name: start[name] for name in moved}
+        at_start = outputs(start, test)
+        merged = begin
+        summed = jnp.zeros_like(at_start)
+        for rows in parts_of(data, 2):
+            x, y = (jnp.asarray(np.asarray(each[rows], np.float64)) for each in (data.x, data.y))
+            end = trained(x, y)
+            summed = summed + outputs({**start, **end}, test) - at_start
+            merged = jax.tree.map(lambda so_far, w, w0: so_far + w - w0, merged, end, begin)
+        whole = outputs({**start, **merged}, test) - at_start
+        error = float(jnp.linalg.norm(whole - summed) / jnp.linalg.norm(summed))
+    assert run.error[1] == pytest.approx(error, rel=2e-3)
+    np.testing.assert_allclose(run.together, at_start + whole, rtol=1e-3, atol=1e-5)
 
 
 def test_figures_draw_the_scale_and_the_number_of_tasks():
