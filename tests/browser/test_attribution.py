@@ -59,6 +59,7 @@ def test_click_in_the_scatter_shows_the_training_point(open_page):
     wait_until(page, f"{BOLD} === '{removed}'")
     shown = page.get_by_role("figure", name=re.compile(rf"^Training point {removed}, target"))
     expect(shown).to_be_visible()
+    expect(page.get_by_text(re.compile(rf"^Training point {removed}, target"))).to_be_visible()
     expect(page.get_by_test_id("stException")).to_have_count(0)
     choice = page.get_by_role("combobox", name="Training point")
     expect(choice).to_have_value(f"point {removed}")

@@ -11,6 +11,7 @@ from linearity_lab.dashboard.experiment_page import Around, ExperimentPage
 from linearity_lab.experiments.attribution import figures
 from linearity_lab.experiments.attribution.point import AttributionPoint, AttributionSpec
 from linearity_lab.experiments.lettered_networks import groups_of_networks
+from linearity_lab.words.markdown import plain
 
 PAGE_NAME = "attribution"
 
@@ -31,6 +32,7 @@ def below_changes(
     chart = figures.chosen_point(shown, *chosen)
     if chart is not None:
         show_chart(drawn, chart)
+        st.markdown(plain(chart.finding))
 
 
 PAGE = ExperimentPage[AttributionSpec, AttributionPoint](
