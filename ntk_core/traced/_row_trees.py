@@ -246,7 +246,7 @@ def _array(leaf: object, field: str) -> Rows:
         array = leaf if isinstance(leaf, Rows) else np.asarray(leaf)
     except ValueError:
         given = f"a {type(leaf).__name__} of rows of different lengths"
-        raise InvalidInput(field, given, "an array of numbers") from None
+        raise InvalidInput(field, given, "an array of numbers, or a tuple of arrays") from None
     is_real = jnp.issubdtype(array.dtype, jnp.integer) or jnp.issubdtype(array.dtype, jnp.floating)
     if not (is_real or array.dtype == bool):
         given = f"{kind_of(leaf)} of type {array.dtype}"

@@ -154,6 +154,7 @@ def test_trees_that_cannot_be_used(problem):
         (rows(x, slice(0)), "arrays without rows"),
         ({"ids": 3}, "x1.ids: a number without rows"),
         ({"ids": ["a", "b"]}, "x1.ids: list of type"),
+        ({"ids": [x["ids"], x["ids"][:, 0]]}, "x1.ids: a list .* or a tuple of arrays"),
         ({"ids": x["ids"] * 1j}, "an array of real numbers"),
         ({"ids": x["ids"]}, "arrays ids \\(n, 5\\) of int64"),
     ):
