@@ -92,6 +92,7 @@ def read_pixels(
 
         if _orientation(data, image, name) != 1:
             image = ImageOps.exif_transpose(image)
+        has_all_colors = _has_all_colors(image)
         alpha = _alpha(image, data, name)
         is_opaque = alpha is None or bool((alpha == 255).all())
         if is_opaque or background:
@@ -101,6 +102,9 @@ def read_pixels(
                 pixels = _pixels(image, alpha, side, gray, background)
     except Exception:
         raise _broken(name) from None
+    if not has_all_colors:
+        given = f"{name}, with pixels beyond the colors of its palette"
+        raise InvalidInput("file", given, "images whose palette contains all of their pixels")
     if not is_opaque and not background:
         raise InvalidInput(
             "background", f"{name}, transparent in places", "white or black behind the images"
@@ -108,6 +112,16 @@ def read_pixels(
     if depth == 16 and not gray:
         pixels = np.repeat(pixels, 3, axis=-1)
     return pixels
+
+
+def _has_all_colors(image: Image) -> bool:
+    """Whether the palette of an image, if any, contains all of its pixels; Pillow adds black."""
+    palette = image.palette
+    if image.mode not in ("P", "PA") or palette is None:
+        return True
+    numbers = image if image.mode == "P" else image.getchannel("P")
+    num_colors = len(palette.palette) // len(palette.mode)
+    return bool(np.asarray(numbers).max() < num_colors)
 
 
 def _alpha(image: Image, data: bytes, name: str) -> NDArray[np.uint8] | None:

@@ -25,16 +25,24 @@ def saved(image: Image.Image, form: str = "PNG", **options) -> bytes:
     return stream.getvalue()
 
 
-def png(depth: int, color: int, pixels: np.ndarray, clear: int | None = None) -> bytes:
+def png(
+    depth: int,
+    color: int,
+    pixels: np.ndarray,
+    clear: int | None = None,
+    palette: np.ndarray | None = None,
+) -> bytes:
     """Write a PNG file of rows of bytes, for depths that Pillow does not write.
 
     Args:
         clear: the transparent gray.
+        palette: colors (num_colors, 3), in bytes.
     """
     rows = b"".join(b"\0" + row.tobytes() for row in pixels)
     header = struct.pack(">IIBBBBB", 8, len(pixels), depth, color, 0, 0, 0)
     clears = [] if clear is None else [(b"tRNS", struct.pack(">H", clear))]
-    chunks = [(b"IHDR", header), *clears, (b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
+    colors = [] if palette is None else [(b"PLTE", palette.tobytes())]
+    chunks = [(b"IHDR", header), *colors, *clears, (b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
     made = b"\x89PNG\r\n\x1a\n"
     for kind, data in chunks:
         made += struct.pack(">I", len(data)) + kind + data
@@ -71,6 +79,26 @@ def test_gray_images_of_few_bits_reach_white(depth):
     bits = np.unpackbits(np.stack(packed), axis=-1).reshape(6, 8, 8, depth)
     values = bits @ (2 ** np.arange(depth)[::-1])
     np.testing.assert_allclose(found[..., 0], values / (2**depth - 1), rtol=1e-6)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 4, 8])
+def test_pixels_beyond_their_palette_are_refused(depth):
+    """Such files are damaged; Pillow reads the missing colors as black."""
+    num_colors = 2**depth - 1
+    palette = RNG.integers(0, 256, (num_colors, 3), dtype=np.uint8)
+    packed = np.stack([RNG.integers(0, 255, (8, depth), dtype=np.uint8) for _ in range(6)])
+    bits = np.unpackbits(packed, axis=-1).reshape(6, 8, 8, depth)
+    colors = bits @ (2 ** np.arange(depth)[::-1])
+    inside = np.minimum(colors, num_colors - 1)
+    bits_inside = (inside[..., None] >> np.arange(depth)[::-1]) & 1
+    packed_inside = np.packbits(bits_inside.reshape(6, 8, 8 * depth).astype(np.uint8), axis=-1)
+    if num_colors > 1:  # a palette of one color is the same for all images
+        files = [png(depth, 3, each, palette=palette) for each in packed_inside]
+        np.testing.assert_allclose(inputs(folders(files)), palette[inside] / 255, rtol=1e-6)
+    packed[0, 0] = 255
+    beyond = [png(depth, 3, each, palette=palette) for each in packed]
+    with pytest.raises(InvalidInput, match=r"a/00\.png, with pixels beyond the colors"):
+        inputs(folders(beyond))
 
 
 @pytest.mark.parametrize("depth", [1, 2, 4, 8, 16])
