@@ -15,8 +15,9 @@ from jax import Array
 from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core.kernels._blocks import in_blocks, rows_within
-from ntk_core.kernels._generic import as_it_is, moving_of
+from ntk_core.kernels._generic import AsItIs, as_it_is, moving_of
 from ntk_core.kernels._output_pairs import ALL_PAIRS, OutputPairs
+from ntk_core.kernels._small_outputs import OutputFactors, Types, is_narrow
 from ntk_core.traced import Apply, Program, derivative_along, wide
 
 
@@ -27,12 +28,14 @@ def callable_ntk(
     x2: Shaped[Array, "n2 ..."] | None,
     memory_limit: float | None,
     pairs: OutputPairs = ALL_PAIRS,
+    scale: OutputFactors | None = None,
 ) -> Float[Array, "n1 n2 ..."]:
     """Return K[i, j, a, b] of ``apply`` for these pairs of outputs.
 
-    It is computed in blocks of rows within a limit in bytes.
+    It is computed in blocks of rows within a limit in bytes. Outputs are multiplied by the factors
+    of ``scale`` before they are differentiated.
     """
-    function = apply if isinstance(apply, Program) else as_it_is(apply)
+    function = apply if isinstance(apply, Program | AsItIs) else as_it_is(apply)
     moving, _ = moving_of(apply, params)
     row = jax.eval_shape(function, params, x1[:1])
     num_outputs = row.shape[-1]
@@ -43,14 +46,46 @@ def callable_ntk(
     size = max(n1, n2) if memory_limit is None else rows_within(memory_limit, 2 * jacobian_bytes)
     forward = forward_multiplications(function, params, x1[:1], num_params)
     partners = num_outputs if pairs is OutputPairs.ALL else 1  # of each output
-    if vector_products_are_cheaper(
+    # Entries of vector products have the type of the outputs, in which float16 has no K = 1e-8.
+    can_multiply = not is_narrow(types_of_function(apply, params, x1))
+    if can_multiply and vector_products_are_cheaper(
         n1, n2 if x2 is not None else 0, num_outputs, num_params, forward, size, partners
     ):
-        return _by_vector_products(function, pairs, params, x1, x1 if x2 is None else x2)
+        right = x1 if x2 is None else x2
+        return _by_vector_products(function, pairs, params, x1, right, scale)
     if size >= max(n1, n2):
-        return _by_jacobians(function, pairs, params, x1, x2)
+        return _by_jacobians(function, pairs, params, x1, x2, scale)
+    seeds = None if scale is None else scale.seeds
+    jacobian = partial(row_jacobian, function, params, seeds=seeds)
     contract = partial(contract_jacobians, pairs)
-    return in_blocks(partial(row_jacobian, function, params), contract, x1, x2, size)
+    return undone(in_blocks(jacobian, contract, x1, x2, size), pairs, scale)
+
+
+def types_of_function(apply: Apply, params: PyTree, x: Shaped[Array, "n ..."]) -> Types:
+    """Return the types of a function's outputs and parameters, and of a program's numbers."""
+    if isinstance(apply, Program):
+        return Types.of_program(apply)
+    moving, _ = moving_of(apply, params)
+    row = jax.eval_shape(as_it_is(apply), params, x[:1])
+    own = [row.dtype, *(leaf.dtype for leaf in moving)]
+    roughest = max(own, key=lambda each: float(jnp.finfo(each).eps))
+    parts = frozenset(wide(leaf.dtype) for leaf in moving)
+    return Types(row.shape[-1], row.dtype, parts, roughest)
+
+
+def undone(
+    kernel: Float[Array, "n1 n2 ..."], pairs: OutputPairs, scale: OutputFactors | None
+) -> Float[Array, "n1 n2 ..."]:
+    """Divide a kernel by the factors of its outputs, one after the other."""
+    if scale is None:
+        return kernel
+    reciprocals = scale.reciprocals.astype(kernel.dtype)
+    if pairs is OutputPairs.ALL:
+        return kernel * reciprocals[:, None] * reciprocals
+    if pairs is OutputPairs.EQUAL:
+        return kernel * reciprocals * reciprocals
+    # The outputs of a mean have one factor.
+    return kernel * reciprocals[0] * reciprocals[0]
 
 
 def vector_products_are_cheaper(
@@ -94,12 +129,26 @@ def _row_function(
 
 @partial(jax.jit, static_argnums=0)
 def row_jacobian(
-    apply: Apply, params: PyTree, x: Shaped[Array, "n ..."]
+    apply: Apply,
+    params: PyTree,
+    x: Shaped[Array, "n ..."],
+    seeds: Float[Array, "C C"] | None = None,
 ) -> list[Float[Array, "n C _"]]:
-    """Return ∂apply/∂w of each leaf, (n, C, size), by C backward passes per row."""
+    """Return ∂apply/∂w of each leaf, (n, C, size), by C backward passes per row.
+
+    ``seeds`` of these passes are usually the unit vectors.
+    """
     moving, function = _row_function(apply, params)
+
+    def of_row(row: Array) -> list[Array]:
+        if seeds is None:
+            return jax.jacrev(function)(moving, row)
+        output, pull = jax.vjp(lambda leaves: function(leaves, row), moving)
+        (gradients,) = jax.vmap(pull)(seeds.astype(output.dtype))
+        return gradients
+
     with jax.default_matmul_precision("highest"):
-        leaves = jax.vmap(lambda row: jax.jacrev(function)(moving, row))(x)
+        leaves = jax.vmap(of_row)(x)
     return [leaf.reshape(*leaf.shape[:2], -1) for leaf in leaves]
 
 
@@ -127,13 +176,17 @@ def contract_jacobians(
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _by_jacobians(
-    apply: Apply, pairs: OutputPairs, params: PyTree, x1: Array, x2: Array | None
+    apply: Apply,
+    pairs: OutputPairs,
+    params: PyTree,
+    x1: Array,
+    x2: Array | None,
+    scale: OutputFactors | None,
 ) -> Array:
-    return contract_jacobians(
-        pairs,
-        row_jacobian(apply, params, x1),
-        None if x2 is None else row_jacobian(apply, params, x2),
-    )
+    seeds = None if scale is None else scale.seeds
+    left = row_jacobian(apply, params, x1, seeds)
+    right = None if x2 is None else row_jacobian(apply, params, x2, seeds)
+    return undone(contract_jacobians(pairs, left, right), pairs, scale)
 
 
 @partial(jax.jit, static_argnums=(0, 1))
@@ -143,10 +196,12 @@ def _by_vector_products(
     params: PyTree,
     x1: Shaped[Array, "n1 ..."],
     x2: Shaped[Array, "n2 ..."],
+    scale: OutputFactors | None,
 ) -> Float[Array, "n1 n2 ..."]:
     """Column (j, b) of the kernel is ⟨∇f(x1), g⟩, g = ∇f_b(x2_j).
 
-    A backward pass, then the transpose of one.
+    A backward pass, then the transpose of one. Only the former is scaled: its results are
+    multiplied by others.
     """
     moving, function = _row_function(apply, params)
     with jax.default_matmul_precision("highest"):
@@ -154,8 +209,11 @@ def _by_vector_products(
 
         def columns(row: Array) -> Array:
             output, pull = jax.vjp(lambda leaves: function(leaves, row), moving)
-            (gradients,) = jax.vmap(pull)(jnp.eye(output.shape[-1], dtype=output.dtype))
+            seeds = jnp.eye(output.shape[-1]) if scale is None else scale.seeds
+            (gradients,) = jax.vmap(pull)(seeds.astype(output.dtype))
             found = jax.vmap(push)(gradients)  # (C of x2, n1, C of x1)
+            if scale is not None:
+                found = found * scale.reciprocals.astype(found.dtype)[:, None, None]
             if pairs is OutputPairs.ALL:
                 return jnp.transpose(found, (1, 2, 0))
             equal = jnp.einsum("aia->ia", found)

@@ -18,7 +18,7 @@ from jaxtyping import Float, PyTree, Shaped
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels._arrays import real_array
 from ntk_core.kernels._blocks import checked_limit, in_blocks, rows_within
-from ntk_core.kernels._callable import callable_ntk
+from ntk_core.kernels._callable import callable_ntk, types_of_function
 from ntk_core.kernels._generic import as_function, as_it_is
 from ntk_core.kernels._output_pairs import ALL_PAIRS, VIEW_COPIES, OutputPairs, same_output_kernel
 from ntk_core.kernels._scale import relative_change
@@ -29,9 +29,16 @@ from ntk_core.kernels._scaled_outputs import (
     refuse_out_of_range,
     refuse_rows_without_outputs,
 )
-from ntk_core.kernels._small_outputs import OutputFactors, factors_of_small_outputs
+from ntk_core.kernels._small_outputs import (
+    Kernels,
+    OutputFactors,
+    Types,
+    is_narrow,
+    with_small_outputs,
+)
 from ntk_core.networks.architectures import Network, NetworkParams
 from ntk_core.traced import (
+    Apply,
     Inputs,
     Model,
     Program,
@@ -242,18 +249,23 @@ def _kernel(
     program = checked(net, params, left)
     if right is not None and len(right) != len(left):
         checked(net, params, right)
-    if program is None or not program.is_structured:
-        if per_layer:
-            is_plain = program is not None and program.is_plain
-            reason = "the plain route" if is_plain else "a callable without layers"
-            raise InvalidInput("per_layer", True, f"False for {reason}")
-        return callable_ntk(program or as_function(net), params, left, right, memory_limit, pairs)
+    is_structured = program is not None and program.is_structured
+    if per_layer and not is_structured:
+        is_plain = program is not None and program.is_plain
+        reason = "the plain route" if is_plain else "a callable without layers"
+        raise InvalidInput("per_layer", True, f"False for {reason}")
+    if program is None or not is_structured:
+        function = program or as_it_is(as_function(net))
+        return _Plain(function, params, left, right, pairs, memory_limit).known()
     limit = memory_limit or DEFAULT_MEMORY
     how = _Structured(program, program.leaves(params), left, right, pairs, per_layer, limit)
     kernel = how.kernel()
-    given = [*jax.tree.leaves(kernel), *jax.tree.leaves(params), left]
-    if any(isinstance(each, jax.core.Tracer) for each in given):
+    if _has_tracers((kernel, params, left)):
         return kernel
+    types = Types.of_program(program)
+    scale = None
+    if is_narrow(types):
+        kernel, scale = with_small_outputs(how.kernels(types), kernel)
     if has_lost_entries(kernel):
         if has_entries_beyond(program, params, left, kernel):
             return kernel
@@ -265,12 +277,51 @@ def _kernel(
                 raise InvalidInput(
                     "per_layer", True, "False for inputs so large that products of layers overflow"
                 )
-            return callable_ntk(program, params, left, right, limit, pairs)
-    else:
-        kernel = how.with_small_outputs(kernel)
+            return _Plain(program, params, left, right, pairs, limit).known()
+    elif not is_narrow(types):
+        kernel, scale = with_small_outputs(how.kernels(types), kernel)
+    if program.stated.layers:
+        return kernel  # of a network of this package, whose layers are stated
     if "kernel" in program.kept or not has_entries_beyond(program, params, left, kernel):
-        agree(program, params, left, right, kernel)
+        agree(program, params, left, right, kernel, None if scale is None else scale.factors)
     return kernel
+
+
+def _has_tracers(values: PyTree) -> bool:
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(values))
+
+
+@dataclass(frozen=True)
+class _Plain:
+    """The kernel of any function from Jacobians or vector products of full size.
+
+    Attributes:
+        left, right: rows x1 and x2.
+        limit: bytes between parameters and kernel, or None.
+    """
+
+    function: Apply
+    params: PyTree
+    left: Array
+    right: Array | None
+    pairs: OutputPairs
+    limit: float | None
+
+    def kernel(self, scale: OutputFactors | None = None) -> Array:
+        given = (self.function, self.params, self.left, self.right, self.limit, self.pairs)
+        return callable_ntk(*given, scale)
+
+    def known(self) -> Array:
+        """Return the kernel, computed again where products of small derivatives vanish."""
+        kernel = self.kernel()
+        if _has_tracers((kernel, self.params, self.left)):
+            return kernel
+        types = types_of_function(self.function, self.params, self.left)
+        if has_lost_entries(kernel) and not is_narrow(types):
+            return kernel
+        kernels = Kernels(self.kernel, types, self.pairs, self.right is None)
+        found: Array = with_small_outputs(kernels, kernel).kernel
+        return found
 
 
 @dataclass(frozen=True)
@@ -322,16 +373,10 @@ class _Structured:
         undone = scale.reciprocals[0] if is_mean else scale.reciprocals
         return found * undone * undone
 
-    def with_small_outputs(self, kernel: Any) -> Any:
-        """Return a finite kernel, computed again where products of small derivatives vanish."""
-        has_one_side = self.right is None
-        scale = factors_of_small_outputs(
-            self.program, kernel, self.pairs, has_one_side=has_one_side
-        )
-        if scale is None:
-            return kernel
-        found = self.kernel(scale)
-        return kernel if has_lost_entries(found) else found
+    def kernels(self, types: Types) -> Kernels:
+        """Return the kernels at all factors of outputs."""
+        has_output = self.program.stated.output != "linear"
+        return Kernels(self.kernel, types, self.pairs, self.right is None, has_output)
 
 
 def checked_model(net: Model, params: PyTree, x: Rows) -> Model:

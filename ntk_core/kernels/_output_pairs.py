@@ -1,7 +1,7 @@
 """Which pairs of outputs a kernel has, and kernels of equal outputs from a traced program."""
 
 from enum import Enum
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 from jax import Array
@@ -51,7 +51,7 @@ def same_output_kernel(
     stretch, _ = even_size(num_outputs, most)
     size = rows_within(memory_limit, VIEW_COPIES * program.row_bytes_of(stretch))
     each = pairs is OutputPairs.EQUAL
-    seeds = _seeds(program, each)
+    seeds = _seeds(num_outputs, each, wide(program.roughest))
     if factors is not None:
         seeds = seeds * factors
     of_rows = partial(summed_kernels, program, each, leaves, seeds=seeds, stretch=stretch)
@@ -60,7 +60,8 @@ def same_output_kernel(
     return in_blocks(lambda rows: rows, of_rows, x1, x2, size)
 
 
-def _seeds(program: Program, each: bool) -> Float[np.ndarray, "C C"]:
+@lru_cache(maxsize=16)
+def _seeds(num_outputs: int, each: bool, dtype: np.dtype) -> Float[np.ndarray, "C C"]:
     """Return the unit vectors; divided by √C for the mean, which is quadratic in them."""
-    scale = 1.0 if each else program.num_outputs**-0.5
-    return scale * np.eye(program.num_outputs, dtype=wide(program.roughest))
+    scale = 1.0 if each else num_outputs**-0.5
+    return scale * np.eye(num_outputs, dtype=dtype)

@@ -9,9 +9,11 @@ from jaxtyping import Float, PyTree
 
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels._arrays import real_array
+from ntk_core.kernels._callable import types_of_function
 from ntk_core.kernels._empirical import checked_model, unchecked_ntk
+from ntk_core.kernels._generic import as_function
 from ntk_core.kernels._scaled_outputs import refuse_out_of_range
-from ntk_core.kernels._small_outputs import has_small_outputs
+from ntk_core.kernels._small_outputs import has_small_outputs, is_narrow
 from ntk_core.traced import (
     Inputs,
     Model,
@@ -95,14 +97,19 @@ def unchecked_diagonal(net: Model, params: PyTree, inputs: Rows) -> Float[Array,
     """Return :func:`diagonal_ntk` even if entries overflow or vanish."""
     same = checked_model(net, params, inputs)
     rows = jnp.asarray(inputs)
+    function = as_function(same)
 
     def own(row: Array) -> Array:
         kernel: Array = unchecked_ntk(same, params, row[None])[0, 0]
         return kernel
 
+    # Numbers inside of compiled loops are unknown, so their size is not seen.
+    if not isinstance(rows, jax.core.Tracer) and is_narrow(
+        types_of_function(function, params, rows)
+    ):
+        return jnp.stack([own(row) for row in rows])
     found: Array = jax.lax.map(own, rows, batch_size=min(ROWS_AT_ONCE, len(rows)))
     if isinstance(same, Program) and has_small_outputs(same, found):
-        # One by one: numbers inside of compiled loops are unknown, so their size is not seen.
         found = jnp.stack([own(row) for row in rows])
     return found
 

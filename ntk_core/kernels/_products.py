@@ -37,6 +37,7 @@ from ntk_core.traced import (
     accepted_targets,
     checked,
     derivative_along,
+    is_narrow_type,
     like_rows,
     name_of,
     restricted,
@@ -143,6 +144,8 @@ class KernelOperator:
         self._rows = _in_equal_blocks(x, size)
         outputs = jax.eval_shape(as_function(self._net), params, x[:1])
         self._dtype = outputs.dtype
+        roughest = outputs.dtype if program is None else program.roughest
+        self._is_narrow = is_narrow_type(roughest)  # products may then lose digits at any size
         self.shape = (len(x) * self.num_outputs,) * 2
 
     def __repr__(self) -> str:
@@ -182,7 +185,8 @@ class KernelOperator:
         unit = jnp.asarray(np.ldexp(numbers, -exponent), self._dtype)
         found = self._multiplied(self._net, unit, rows, count)
         size = float(jnp.max(jnp.abs(found)))
-        if SMALL_ENTRY <= size < math.inf or not (largest > 0 and math.isfinite(largest)):
+        is_inside = SMALL_ENTRY <= size < math.inf and not self._is_narrow
+        if is_inside or not (largest > 0 and math.isfinite(largest)):
             return found, exponent
         if not math.isfinite(size):
             self._refuse_rows_without_outputs(rows, count)
@@ -241,15 +245,16 @@ class KernelOperator:
     def _refuse_overflow(self, product: Shaped[np.ndarray, "..."], scaled: np.ndarray) -> None:
         """Refuse products that overflow, or whose smaller entries their type reads as 0."""
         overflows = np.isfinite(scaled).all() and not np.isfinite(product).all()
-        smallest = 10.0**DIGITS * float(jnp.finfo(self._dtype).tiny)
+        limits = jnp.finfo(product.dtype)
+        digits = 0 if is_narrow_type(product.dtype) else DIGITS
+        smallest = 10.0**digits * float(limits.tiny)
         vanishes = np.any(scaled) and np.max(np.abs(product)) < smallest
         if overflows or vanishes:
             raise InvalidInput(
                 "net",
                 f"a kernel whose products with v {'overflow' if overflows else 'vanish'}",
-                f"vectors and outputs in other units, since {self._dtype} represents numbers from "
-                f"{float(jnp.finfo(self._dtype).tiny):.0e} to "
-                f"{float(jnp.finfo(self._dtype).max):.0e}",
+                f"vectors and outputs in other units, since {product.dtype} represents numbers "
+                f"from {float(limits.tiny):.0e} to {float(limits.max):.0e}",
             )
 
     def _refuse_nonfinite(self, product: Flat) -> None:

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
 from jaxtyping import PyTree
 
 from ntk_core.errors import InvalidInput
@@ -22,6 +23,7 @@ from ntk_core.kernels._scale import exponent_of, widened
 from ntk_core.traced import Apply, Model, Rows, takes_trees
 
 SMALL_ENTRY = 1e-28  # below, rounding of float32 entries is no longer relative to their size
+EXPONENTS_OF_MIXTURES = 8  # above and below one, of random weights; our choice
 DIGITS = 4  # of smaller entries that the type still represents; our choice
 EXAMINED_ROWS = 4  # our choice
 
@@ -48,21 +50,47 @@ class ScaledOutputs:
 def scaled_model(net: Model, params: PyTree, x: Rows) -> tuple[Model, int]:
     """Return (f / 2^e, e) with gradients of order one at the first inputs.
 
-    (net, 0) for zero or infinite gradients.
+    (net, 0) for zero or infinite gradients. Mixtures of the outputs times 2^-e keep their digits in
+    the outputs' type.
     """
-    rows = jnp.asarray(x[:EXAMINED_ROWS])
     function = as_function(net)
-    exponent = int(_gradient_exponent(as_it_is(function), params, rows, net))
+    limits = jnp.finfo(_type_of_outputs(function, params, x))
+    least = EXPONENTS_OF_MIXTURES // 2 - int(limits.maxexp)
+    most = -int(limits.minexp) - EXPONENTS_OF_MIXTURES
+    exponent = max(least, min(_gradient_exponent(net, params, x), most))
     return (ScaledOutputs(function, exponent), exponent) if exponent else (net, 0)
 
 
+def _type_of_outputs(function: Apply, params: PyTree, x: Rows) -> np.dtype:
+    return jax.eval_shape(function, params, jnp.asarray(x[:1])).dtype
+
+
+def _gradient_exponent(net: Model, params: PyTree, x: Rows) -> int:
+    """Return e with gradients of order 2^e at the first inputs; 0 for zero or infinite ones."""
+    rows = jnp.asarray(x[:EXAMINED_ROWS])
+    function = as_function(net)
+    size = partial(_gradient_size, as_it_is(function), params, rows, net)
+    # Gradients may overflow or vanish where those of a multiple of f do not.
+    half = int(jnp.finfo(_type_of_outputs(function, params, x)).maxexp) // 2
+    for power in (0, half, -half):
+        exponent, is_known = map(int, size(2.0**power))
+        if is_known:
+            return exponent - power
+    return 0
+
+
 @partial(jax.jit, static_argnums=(0, 3))
-def _gradient_exponent(function: Apply, params: PyTree, x: Array, net: Model) -> Array:
+def _gradient_size(
+    function: Apply, params: PyTree, x: Array, net: Model, factor: ArrayLike
+) -> tuple[Array, Array]:
+    """Return the exponent of the gradients of factor · f, and whether they have one."""
     moving, restore = moving_of(net, params)
     outputs, pull = jax.vjp(lambda w: function(restore(w), x), moving)
     signs = jax.random.rademacher(jax.random.key(0), outputs.shape, outputs.dtype)
-    leaves = [widened(leaf).ravel() for leaf in jax.tree.leaves(pull(signs)[0])]
-    return exponent_of(jnp.concatenate(leaves))
+    (gradients,) = pull(signs * jnp.asarray(factor, outputs.dtype))
+    entries = jnp.concatenate([widened(leaf).ravel() for leaf in jax.tree.leaves(gradients)])
+    mantissas, _ = jnp.frexp(entries)  # 0 for denormal numbers that the processor reads as 0
+    return exponent_of(entries), jnp.isfinite(entries).all() & mantissas.any()
 
 
 def has_entries_beyond(net: Model, params: PyTree, x: Rows, kernel: PyTree) -> bool:
@@ -141,7 +169,7 @@ def _decimal_beyond(net: Model, params: PyTree, x: Rows, kernel: PyTree) -> floa
     largest = largest_entry(leaves)
     if SMALL_ENTRY <= largest < math.inf:
         return None
-    _, exponent = scaled_model(net, params, x)
+    exponent = _gradient_exponent(net, params, x)
     # Products of one parameter have its type, at least float32, also where their sum has a wider
     # one.
     narrowest = leaves[0].dtype

@@ -35,7 +35,7 @@ from ntk_core.traced._entrance import (
     like_params,
     like_rows,
 )
-from ntk_core.traced._layers import TracedLayer, arranged, wide
+from ntk_core.traced._layers import TracedLayer, arranged, is_narrow_type, least_normal, wide
 from ntk_core.traced._malformed_rules import MalformedRule, NoSecondDerivative
 from ntk_core.traced._messages import compiling, name_of
 from ntk_core.traced._names import leaf_name, leaf_names

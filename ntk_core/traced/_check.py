@@ -24,7 +24,7 @@ from ntk_core.networks.architectures import Network
 from ntk_core.traced._contractions import whole
 from ntk_core.traced._derivatives import NonlinearRule, has_reverse_rule, transposed
 from ntk_core.traced._drawn import EachLeaf, draws
-from ntk_core.traced._layers import wide
+from ntk_core.traced._layers import is_narrow_type, wide
 from ntk_core.traced._of_network import program_of_network
 from ntk_core.traced._program import Apply, Model, Program, Rows, Views, summed_kernels
 from ntk_core.traced._row_axes import Proof
@@ -33,8 +33,10 @@ from ntk_core.traced._same import ProgramComparison
 from ntk_core.traced._trace import Batch, Independence, traced_batch
 
 EXPLAINED = 30  # differences up to this multiple of one rounding are the program's precision
+ROUNDINGS_OF_ROWS = 300  # between a batch and its rows, before rounding is measured; our choice
 ROWS_SEARCHED = 64  # for two that differ
 OUTPUTS_COMPARED = 8  # each by its own backward pass; our choice
+RANGE_OF_DIGITS = 1e4  # above the least number of a type
 NUM_ROUNDINGS = 4  # of the parameters, to measure what rounding does to gradients
 STRETCH = 2**14
 ENTRIES_OF_SIZE = 256  # of an array, to estimate its size; our choice
@@ -283,7 +285,7 @@ def _refuse_mixed_rows(batch: Batch, params: PyTree, rows: Array, mixes: str) ->
     for place, (one, other) in enumerate(zip(_parts(together), _parts(apart), strict=True)):
         is_finite &= bool(np.isfinite(other).all())
         difference = difference_of(one, other)
-        if difference <= 10 * program.epsilon**0.5:
+        if difference <= min(10 * program.epsilon**0.5, ROUNDINGS_OF_ROWS * program.epsilon):
             continue
         if rounded is None:
             moved = program.leaves(rounded_otherwise(program, params))
@@ -387,11 +389,22 @@ def _reciprocal(sizes: Array) -> Array:
     return jnp.where(jnp.isfinite(reciprocals) & (reciprocals > 0), reciprocals, 1)
 
 
-def agree(program: Program, params: PyTree, x1: Array, x2: Array | None, kernel: PyTree) -> None:
+def agree(
+    program: Program,
+    params: PyTree,
+    x1: Array,
+    x2: Array | None,
+    kernel: PyTree,
+    factors: np.ndarray | None = None,
+) -> None:
     """Compare a kernel of ``program``, or its parts, with plain derivatives for two distinct rows.
 
     Once per program, and again when the sizes of parameters or inputs differ much from those of all
     comparisons: the products of a layer may then be outside of their type.
+
+    Args:
+        factors: of the outputs when they are compared, (C,), so that derivatives keep their
+            digits; None for ones.
 
     Raises:
         TracingDisagrees: if they differ.
@@ -408,7 +421,7 @@ def agree(program: Program, params: PyTree, x1: Array, x2: Array | None, kernel:
     is_seen = "kernel" in program.kept and "kernel" not in program.only_as_given
     if is_seen and any(_are_near(sizes, others) for others in program.sizes_compared):
         return
-    program.kept["kernel"] = _compared(program, params, x1, x2, kernel)
+    program.kept["kernel"] = _compared_in_range(program, params, x1, x2, kernel, factors)
     program.sizes_compared = [sizes, *program.sizes_compared][:SIZES_KEPT]
     if is_seen:
         return
@@ -420,6 +433,33 @@ def agree(program: Program, params: PyTree, x1: Array, x2: Array | None, kernel:
         return _compared(program, drawn, found[0], found[-1], None).is_conclusive
 
     _compare_at_random_numbers(program, "kernel", at, params, *rows)
+
+
+def _compared_in_range(
+    program: Program,
+    params: PyTree,
+    x1: Rows,
+    x2: Rows | None,
+    kernel: PyTree,
+    factors: np.ndarray | None,
+) -> Check:
+    """Compare a kernel at factors of its outputs if derivatives need them, as in float16.
+
+    Raises:
+        TracingDisagrees, InvalidInput: as :func:`agree`.
+    """
+    if is_narrow_type(program.roughest):
+        return _compared(program, params, x1, x2, kernel, factors)
+    try:
+        return _compared(program, params, x1, x2, kernel)
+    except OutOfRange as refusal:
+        if factors is None:
+            raise
+        # The kernel has been computed with these factors.
+        try:
+            return _compared(program, params, x1, x2, kernel, factors)
+        except TracingDisagrees:
+            raise refusal from None
 
 
 def _sizes(numbers: PyTree) -> np.ndarray:
@@ -513,7 +553,12 @@ class _Products(NamedTuple):
 
 
 def _compared(
-    program: Program, params: PyTree, x1: Rows, x2: Rows | None, kernel: PyTree | None
+    program: Program,
+    params: PyTree,
+    x1: Rows,
+    x2: Rows | None,
+    kernel: PyTree | None,
+    factors: np.ndarray | None = None,
 ) -> Check:
     """Compare a kernel and its parts with plain gradients.
 
@@ -521,11 +566,15 @@ def _compared(
 
     With a random mixture u of the outputs, the entries are ⟨∇⟨u, f(x_i)⟩, ∇f_c(x_j)⟩ for each of
     some outputs c, and the squared norms of these gradients. The kernel itself is compared where it
-    contains them; parts, for both rows.
+    contains them; parts, for both rows. All are those of the outputs times ``factors``.
     """
     tolerance = program.epsilon**0.5
     if not program.layers:
         return Check(0, 0.0, tolerance)
+    if factors is None:
+        factors = np.ones(program.num_outputs)
+    elif kernel is not None and _has_vanishing_outputs(kernel, factors):
+        kernel = None  # only the parts have digits to compare
     left = np.asarray(x1)
     right = left if x2 is None else np.asarray(x2)
     i, j = _pair_of(left, right)
@@ -534,12 +583,13 @@ def _compared(
     rng = np.random.default_rng(0)
     chosen = np.sort(rng.permutation(program.num_outputs)[:OUTPUTS_COMPARED])
     mixture = rng.standard_normal(program.num_outputs).astype(np.float32)
-    at = _Place(rows, mixture, chosen)
-    seeds = None
+    at = _Place(rows, mixture, chosen, factors)
+    seeds = np.diag(factors) if (factors != 1).any() else None
     inside = at  # the place of the mixture and the chosen outputs in the entries
     without_pairs = kernel is not None and np.ndim(kernel) in (2, 3)  # of outputs
     if without_pairs:
         seeds, inside = _seeds_of(at, program.num_outputs)
+        seeds = seeds * factors
     entries = np.asarray(quickly(_entries)(program, leaves, rows, seeds))
     if kernel is None and not np.isfinite(entries).all():
         # Overflow at random numbers allows no verdict.
@@ -547,6 +597,8 @@ def _compared(
     blocks = np.asarray(sum(entries))  # (3, C, C)
     if kernel is not None and not without_pairs:
         blocks = _blocks_of(kernel, i, j, has_one_side=x2 is None)
+        if (factors != 1).any():
+            blocks = blocks * factors[:, None] * factors
     plain = _plain_products(program, leaves, at)
     sums = _of_mixture(blocks, inside)
     together = plain.total(len(sums))
@@ -572,6 +624,17 @@ def _compared(
     return Check(distinct, difference, tolerance, is_conclusive)
 
 
+def _has_vanishing_outputs(kernel: PyTree, factors: np.ndarray) -> bool:
+    """Whether all entries of an output with a factor are near the least number of their type."""
+    whole = np.abs(np.asarray(sum(map(np.asarray, jax.tree.leaves(kernel)))))
+    least = RANGE_OF_DIGITS * float(jnp.finfo(whole.dtype).tiny)
+    if whole.ndim == 4:
+        whole = whole.diagonal(axis1=2, axis2=3)
+    if whole.ndim == 2:
+        return bool(whole.max() < least)
+    return bool((whole.max((0, 1)) < least)[factors != 1].any())
+
+
 def _seeds_of(at: _Place, num_outputs: int) -> tuple[np.ndarray, _Place]:
     """Return the mixture and the chosen outputs as rows of seeds, and their place in these."""
     num_chosen = len(at.chosen)
@@ -579,7 +642,8 @@ def _seeds_of(at: _Place, num_outputs: int) -> tuple[np.ndarray, _Place]:
     seeds[0] = at.mixture
     seeds[1 + np.arange(num_chosen), at.chosen] = 1
     unit = (np.arange(len(seeds)) == 0).astype(np.float32)
-    return seeds, _Place(at.rows, unit, 1 + np.arange(num_chosen))
+    ones = np.ones(len(seeds))
+    return seeds, _Place(at.rows, unit, 1 + np.arange(num_chosen), ones)
 
 
 def _blocks_of(kernel: PyTree, i: int, j: int, has_one_side: bool) -> np.ndarray:
@@ -610,7 +674,9 @@ def _compare_same_outputs(
     Raises:
         TracingDisagrees: if they differ.
     """
-    seeds = np.eye(program.num_outputs, dtype=np.float32)
+    seeds = np.diag(at.factors).astype(np.float32)
+    # The outputs of a mean have one factor.
+    entries = entries * (at.factors**2 if entries.ndim else at.factors[0] ** 2)
     found = np.asarray(quickly(_same_outputs)(program, leaves, at.rows, seeds), np.float64)
     scales = np.sqrt(found[0, 0] * found[1, 1])  # (C,)
     expected = found[0, 1]
@@ -658,11 +724,13 @@ class _Place(NamedTuple):
         rows: x_i and x_j.
         mixture: u, (C,).
         chosen: outputs c.
+        factors: of all outputs, (C,).
     """
 
     rows: np.ndarray
     mixture: np.ndarray
     chosen: np.ndarray
+    factors: np.ndarray
 
 
 def _of_mixture(blocks: np.ndarray, at: _Place) -> np.ndarray:
@@ -691,13 +759,14 @@ def _plain_products(
     Two of the gradients exist at a time.
     """
     gradient: Callable[..., list[Array]] = quickly(_gradient) if is_compiled else _gradient
-    one = gradient(program, leaves, at.rows[0], at.mixture)
+    factors = at.factors.astype(np.float32)
+    one = gradient(program, leaves, at.rows[0], at.mixture * factors)
     own = _inner(one, one)  # (parameters,)
     crossed = []
     squares = []
     for output in at.chosen:
         unit = np.zeros(program.num_outputs, np.float32)
-        unit[output] = 1
+        unit[output] = factors[output]
         two = gradient(program, leaves, at.rows[1], unit)
         crossed.append(_inner(one, two))
         squares.append(_inner(two, two))
@@ -861,7 +930,10 @@ def _refuse_nonlinear_rules(program: Program, params: PyTree, x: Rows) -> None:
     Raises:
         NonlinearRule: if the gradient of c·u is not c times that of u, or not the sum over parts.
     """
-    if "linear rules" in program.kept or not has_reverse_rule(program.closed.jaxpr):
+    if "linear rules" in program.kept:
+        return
+    if not has_reverse_rule(program.closed.jaxpr):
+        program.kept["linear rules"] = None
         return
     leaves = program.leaves(params)
     row = np.asarray(x[0])

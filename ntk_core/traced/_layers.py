@@ -9,7 +9,7 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import NamedTuple
 
 import jax
@@ -98,11 +98,34 @@ def num_positions(use: Use) -> int:
     return over_time * z_entries // num_entries((*use.blocks, *use.columns))
 
 
+WIDE_EXPONENTS = 127  # float32 and bfloat16 have numbers up to 2^127 and beyond
+
+
 def wide(dtype: DTypeLike) -> np.dtype:
     """Return the type for sums of many products of this type."""
+    return _wide(np.dtype(dtype))
+
+
+@cache
+def _wide(dtype: np.dtype) -> np.dtype:
     if jnp.issubdtype(dtype, jnp.floating) and jnp.finfo(dtype).bits < 16:
         return np.dtype(jnp.float32)  # JAX promotes no floats of 8 bits
     return jnp.promote_types(dtype, jnp.float32)
+
+
+def least_normal(dtype: DTypeLike) -> float:
+    """Return the absolute rounding of the smallest numbers of a type.
+
+    Processors compute float16 in float32, which rounds to denormal numbers; of wider types they
+    read these as 0.
+    """
+    limits = jnp.finfo(dtype)
+    return float(limits.tiny) * (float(limits.eps) if is_narrow_type(dtype) else 1.0)
+
+
+def is_narrow_type(dtype: DTypeLike) -> bool:
+    """Whether a type has so few exponents that derivatives may leave it, as those of float16."""
+    return int(jnp.finfo(dtype).maxexp) < WIDE_EXPONENTS
 
 
 def sorted_into_layers(

@@ -180,6 +180,7 @@ class Program:
         self.only_as_given: set[str] = set()  # checks that random numbers could not decide
         self.sizes_compared: list[np.ndarray] = []
         self.num_norms = 0
+        self._row_bytes: dict[int, int] = {}  # by number of backward passes
         self.each_leaf: EachLeaf | None = None
         self.zero: jax.ShapeDtypeStruct | None = None
         self.dimension = 0  # of the small space, with ``zero``
@@ -188,6 +189,11 @@ class Program:
     def is_structured(self) -> bool:
         """Whether its kernel comes from uses: always for networks, for functions with layers."""
         return bool(self.layers or self.stated.layers)
+
+    @cached_property
+    def part_types(self) -> frozenset[np.dtype]:
+        """Types in which the parts of its layers are summed."""
+        return frozenset(np.dtype(layer.dtype) for layer in self.layers)
 
     @property
     def epsilon(self) -> float:
@@ -477,6 +483,8 @@ class Program:
 
     def row_bytes_of(self, num_seeds: int) -> int:
         """Bytes of one row's views and temporaries with this number of backward passes."""
+        if num_seeds in self._row_bytes:
+            return self._row_bytes[num_seeds]
         total: int = sum(
             num_seeds * self.avals[at].size * self.avals[at].dtype.itemsize for at in self.others
         )
@@ -484,7 +492,9 @@ class Program:
             a, _, z = map(math.prod, use.shapes)
             copies = 1 if use.name in self.readers else num_seeds
             total += math.prod(use.lengths) * (a + copies * z) * wide(use.dtype).itemsize
-        return total + num_seeds * self._largest * wide(self.roughest).itemsize
+        total += num_seeds * self._largest * wide(self.roughest).itemsize
+        self._row_bytes[num_seeds] = total
+        return total
 
 
 def _num_rows(views: Views) -> int:

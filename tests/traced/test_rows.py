@@ -82,6 +82,14 @@ def test_mixed_rows_are_refused(x64):
         assert operation_between_rows(jax.make_jaxpr(mixing)(PARAMS, ROWS), proof) is not None
 
 
+@pytest.mark.parametrize("weight", [1e-3, 1e-4])
+def test_weak_mixtures_of_rows_are_refused(weight):
+    """They change a kernel by 2e-3 and 2e-4 of its size, above rounding in float32."""
+    params, x = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), (PARAMS, ROWS))
+    with pytest.raises(InvalidInput, match="mixes the rows"):
+        empirical_ntk(lambda p, x: net(p, x) + weight * jnp.roll(net(p, x), 1, 0), params, x)
+
+
 def test_equal_first_rows_hide_nothing(x64):
     x = ROWS.copy()
     x[1] = x[0]
