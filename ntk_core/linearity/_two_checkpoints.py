@@ -5,7 +5,7 @@ It also measures whether several checkpoints add.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 import jax
@@ -34,12 +34,14 @@ from ntk_core.linearity._derivatives import (
     derivatives,
     first_derivatives,
     gradient_norms,
+    with_all_digits,
 )
 from ntk_core.linearity._report import LayerReport, LinearityReport, ratio
 from ntk_core.networks.architectures import Network, merge
 
 MOST_ROWS = 2048  # (input, output) pairs; beyond, kernels are estimated
 PROBES = 32
+SMALLEST_OUTPUTS = 100  # least numbers of their type; our choice
 
 
 @traced.with_usual_settings
@@ -92,7 +94,8 @@ def linearity_report(
 
     Raises:
         InvalidInput: if the trees differ (with the leaf and shapes), weights are not finite, or no
-            weight changed; for others, also if a checkpoint has another start.
+            weight changed; if outputs or their derivatives leave the digits of their type; for
+            others, also if a checkpoint has another start.
 
     Source: Liu, Zhu & Belkin 2020, §2; Lee et al. 2019, §2.2; docs/tutorials/own-model.md.
     """
@@ -104,8 +107,8 @@ def linearity_report(
     with traced.compiling(f"the linearity of {traced.name_of(net)}"):
         has_hessian = _has_symmetric_hessian(given, params0)
         differentiated = derivatives if has_hessian else first_derivatives
-        found = traced.quickly(differentiated)(function, w0, w1, given.inputs)
-        norms = traced.quickly(gradient_norms)(function, w0, given.inputs, jax.random.key(seed))
+        found = _derivatives(differentiated, function, w0, w1, given.inputs)
+        gradients = _gradient_norms(function, w0, given.inputs, jax.random.key(seed))
 
     ends = _ends(found)
     is_exact = kernel == "exact" or (kernel == "auto" and ends.f0.size <= MOST_ROWS)
@@ -127,7 +130,7 @@ def linearity_report(
     losses = {}
     if given.targets is not None:
         losses = _losses(given, params0, ends, is_exact)
-    layers = _layers(names, w0, found, norms, _length(ends.linear))
+    layers = _layers(names, w0, found, gradients, _length(ends.linear))
     return LinearityReport(
         num_inputs=len(given.inputs),
         num_outputs=given.num_outputs,
@@ -144,6 +147,64 @@ def linearity_report(
     )
 
 
+def _derivatives(
+    differentiated: Callable[..., Derivatives],
+    function: Function,
+    w0: list[Array],
+    w1: list[Array],
+    x: Array,
+) -> Derivatives:
+    """Return derivatives along δ with all of their digits, in float64."""
+
+    def run(factor: float) -> Derivatives:
+        found = traced.quickly(differentiated)(function, w0, w1, x, factor)
+        f0, f1, *derived = found.values
+        slope, curvature, later = (np.asarray(each, np.float64) for each in derived)
+        values = (f0, f1, slope / factor, curvature / factor**2, later / factor)
+        parts = [np.asarray(part, np.float64) / factor**2 for part in found.parts]
+        return found._replace(values=values, parts=parts)
+
+    first = run(1.0)
+    f0, f1 = first.values[:2]
+    _refuse_outputs(np.asarray(f0, np.float64), np.asarray(f1, np.float64), f0.dtype)
+
+    def numbers(found: Derivatives) -> list[np.ndarray]:
+        return [*map(np.asarray, found.values[2:]), np.asarray(found.parts)]
+
+    return with_all_digits(lambda c: first if c == 1 else run(c), numbers, f0.dtype)[0]
+
+
+def _refuse_outputs(f0: np.ndarray, f1: np.ndarray, dtype: np.dtype) -> None:
+    """Refuse outputs that are not finite, and those near the least number of their type."""
+    if not (np.isfinite(f0).all() and np.isfinite(f1).all()):
+        allowed = "inputs that both checkpoints can take"
+        raise InvalidInput("x", "inputs with outputs that are not finite", allowed)
+    largest = max(np.abs(f0).max(), np.abs(f1).max())
+    least = SMALLEST_OUTPUTS * traced.least_normal(dtype)
+    if largest < least:
+        raise InvalidInput(
+            "apply",
+            f"outputs of at most {largest:.0e} at both checkpoints",
+            f"outputs in other units, since {np.dtype(dtype).name} has digits from "
+            f"{least / SMALLEST_OUTPUTS:.0e} on",
+        )
+
+
+def _gradient_norms(
+    function: Function, w0: list[Array], x: Array, key: Array
+) -> Float[np.ndarray, "n C leaves"]:
+    """Return the norms of gradients with all of their digits, in float64."""
+
+    def run(factor: float) -> np.ndarray:
+        norms = traced.quickly(gradient_norms)(function, w0, x, key, factor)
+        sizes = np.asarray(norms.size, np.float64)
+        return np.ldexp(sizes, np.asarray(norms.exponent)) / factor
+
+    outputs = jax.eval_shape(function, w0, x[:1])
+    found: np.ndarray = with_all_digits(run, lambda found: [found], outputs.dtype)[0]
+    return found
+
+
 class _Ends(NamedTuple):
     """Outputs and derivatives at both checkpoints, in float64, each (n, C).
 
@@ -153,6 +214,7 @@ class _Ends(NamedTuple):
         curvature: δᵀH(w₀)δ.
         later: J₁δ.
         precision: relative rounding of the outputs as computed.
+        least: absolute rounding of the smallest outputs.
     """
 
     f0: np.ndarray
@@ -161,25 +223,24 @@ class _Ends(NamedTuple):
     curvature: np.ndarray
     later: np.ndarray
     precision: float
+    least: float
 
 
 def _ends(found: Derivatives) -> _Ends:
-    """Return what was computed, and refuse outputs that are not finite."""
+    """Return what was computed."""
     f0, f1, linear, curvature, later = (np.asarray(each, np.float64) for each in found.values)
-    if not (np.isfinite(f0).all() and np.isfinite(f1).all()):
-        allowed = "inputs that both checkpoints can take"
-        raise InvalidInput("x", "inputs with outputs that are not finite", allowed)
-    precision = float(jnp.finfo(found.values[0].dtype).eps)
-    return _Ends(f0, f1, linear, curvature, later, precision)
+    dtype = found.values[0].dtype
+    precision = float(jnp.finfo(dtype).eps)
+    return _Ends(f0, f1, linear, curvature, later, precision, traced.least_normal(dtype))
 
 
 def _ratios(ends: _Ends) -> dict[str, float]:
     """Return the changes and errors of a report that are ratios of norms of outputs."""
-    f0, f1, linear, curvature, later, precision = ends
+    f0, f1, linear, curvature, later, precision, least = ends
     moved = _length(f1 - f0)
     along = _length(linear)  # ‖J₀δ‖
-    # Each output is rounded relative to its size.
-    rounding = precision * _length(np.abs(f0) + np.abs(f1))
+    # Each output is rounded relative to its size, or to the least number of its type.
+    rounding = _length(np.maximum(precision * (np.abs(f0) + np.abs(f1)), least))
     return {
         "output_change": ratio(moved, _length(f0)),
         "output_error": ratio(_length(f1 - f0 - linear), moved),
@@ -325,12 +386,10 @@ def _layers(
     names: Sequence[str],
     w0: Sequence[Array],
     found: Derivatives,
-    norms: ScaledNorm,
+    gradients: Float[np.ndarray, "n C leaves"],
     along: float,
 ) -> tuple[LayerReport, ...]:
-    """Return the shares of all parameters; ``norms`` are those of gradients, ``along`` is ‖J₀δ‖."""
-    sizes = np.asarray(norms.size, np.float64)  # (n, C, leaves)
-    gradients = np.ldexp(sizes, np.asarray(norms.exponent))
+    """Return the shares of all parameters, from norms of gradients and ``along`` = ‖J₀δ‖."""
     traces = np.sum(gradients**2, axis=(0, 1))  # tr K_l of each leaf
     total = float(traces.sum())
     layers = []

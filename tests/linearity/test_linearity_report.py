@@ -83,6 +83,68 @@ def test_report_equals_explicit_jacobians_and_hessians(x64):
         )
 
 
+class InUnits:
+    """The two layers with outputs in other units."""
+
+    def __init__(self, unit):
+        self.unit = unit
+
+    def __call__(self, params, x):
+        return two_layers(params, x) * jnp.asarray(self.unit, x.dtype)
+
+
+def report_in_units(unit, dtype):
+    before, after = (
+        jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), weights)
+        for weights in (checkpoint(0), near(checkpoint(0)))
+    )
+    return linearity_report(InUnits(unit), before, after, jnp.asarray(X, dtype))
+
+
+def near(weights):
+    """Weights after a step of a tenth."""
+    return jax.tree.map(lambda w, step: w + 0.1 * step, weights, checkpoint(1))
+
+
+def ratios(report):
+    """All ratios of a report, which do not depend on the units of the outputs."""
+    shares = [(layer.output_share, layer.kernel_share) for layer in report.layers]
+    return [
+        report.output_change,
+        report.output_error,
+        report.second_order_share,
+        report.derivative_change,
+        report.kernel_change,
+        report.kernel_distance,
+        *np.ravel(shares),
+    ]
+
+
+# The largest errors are those of rounding, relative to the changes of these outputs.
+UNITS = [
+    ("float32", 1e37, 1e-4),
+    ("float32", 1e-30, 1e-4),
+    ("float32", 1e-34, 1e-4),
+    ("float16", 1e4, 0.05),
+    ("float16", 1e-3, 0.05),
+    ("bfloat16", 1e37, 0.4),
+    ("bfloat16", 1e-30, 0.4),
+]
+
+
+@pytest.mark.slow  # compiles reports of several types
+@pytest.mark.parametrize(("dtype", "unit", "tolerance"), UNITS)
+def test_reports_do_not_depend_on_the_units_of_outputs(dtype, unit, tolerance, x64):
+    found = ratios(report_in_units(unit, dtype))
+    np.testing.assert_allclose(found, ratios(report_in_units(1.0, "float64")), rtol=tolerance)
+
+
+@pytest.mark.parametrize(("dtype", "unit"), [("float32", 1e-37), ("float16", 1e-7)])
+def test_outputs_near_the_least_number_are_refused(dtype, unit):
+    with pytest.raises(InvalidInput, match=r"apply: outputs of at most .* at both checkpoints"):
+        report_in_units(unit, dtype)
+
+
 def test_linear_model_reports_zero(x64):
     found = linearity_report(lambda w, x: jnp.sin(x) @ w, Y[:4], Y[:4] + 1, X)
     assert (found.second_order_share, found.derivative_change, found.kernel_change) == (0, 0, 0)
