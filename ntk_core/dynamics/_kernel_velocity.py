@@ -135,8 +135,7 @@ def _scaled_gradient(
         if not _is_rough(other):
             slopes = other
             power = longer
-    leaves = [widened(leaf).ravel() for leaf in jax.tree.leaves(slopes)]
-    exponent = exponent_of(jnp.concatenate(leaves))
+    exponent = exponent_of(*map(widened, jax.tree.leaves(slopes)))
     unit = jax.tree.map(lambda leaf: scaled(leaf, exponent).astype(leaf.dtype), slopes)
     return unit, exponent - power
 

@@ -278,7 +278,7 @@ def _measure_by_kernel(
 def _norm(tree: PyTree) -> Array:
     leaves = [widened(leaf).ravel() for leaf in jax.tree.leaves(tree)]
     # A common power of two keeps squares of very large or small entries in range.
-    exponent = jnp.max(jnp.stack([exponent_of(leaf) for leaf in leaves]))
+    exponent = exponent_of(*leaves)
     squares = [jnp.sum(scaled(leaf, exponent) ** 2) for leaf in leaves]
     return jnp.ldexp(jnp.sqrt(jnp.sum(jnp.stack(squares))), exponent)
 

@@ -32,7 +32,6 @@ from ntk_core.hessians._operator import (
 from ntk_core.hessians._range import refuse_out_of_range
 from ntk_core.hessians._requests import check_count, check_radii, checked_key
 from ntk_core.kernels import (
-    NO_EXPONENT,
     ScaledNorm,
     checked_model,
     empirical_ntk,
@@ -503,12 +502,7 @@ def unit(tree: PyTree) -> PyTree:
 def _scaled_tree_norm(tree: PyTree) -> ScaledNorm:
     """Return the norm of a tree, without squares that overflow or vanish."""
     leaves = [widened(leaf) for leaf in jax.tree.leaves(tree)]
-    exponents = [exponent_of(leaf) for leaf in leaves if leaf.size]
-    # Zeros have the exponent 0, above that of small numbers beside them.
-    largest = [jnp.max(jnp.abs(leaf)) > 0 for leaf in leaves if leaf.size]
-    counted = jnp.where(jnp.stack(largest), jnp.stack(exponents), NO_EXPONENT)
-    exponent = jnp.max(counted)
-    exponent = jnp.where(exponent == NO_EXPONENT, 0, exponent)
+    exponent = exponent_of(*leaves)
     squares = jnp.zeros((), leaves[0].dtype)
     for leaf in leaves:
         squares += jnp.sum(scaled(leaf, exponent) ** 2)

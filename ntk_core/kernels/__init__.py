@@ -39,7 +39,6 @@ from ntk_core.kernels._outputs import as_matrix, diagonal_ntk, trace_outputs
 from ntk_core.kernels._products import KernelExtremes, KernelOperator, KernelSolution
 from ntk_core.kernels._regression import JITTER, KernelRegression, kernel_regression
 from ntk_core.kernels._scale import (
-    NO_EXPONENT,
     ScaledNorm,
     exponent_of,
     norm_ratio,

@@ -390,7 +390,7 @@ def _row_sums(
     k0 = widened(k0)
     k1 = widened(k1)
     # The difference of two kernels is below 2^(e + 1), which can exceed the type.
-    common = jnp.maximum(exponent_of(k0), exponent_of(k1)) + 1
+    common = exponent_of(k0, k1) + 1
     moved = scaled(k1, common) - scaled(k0, common)
     exponent0 = exponent_of(k0)
     own_exponent = exponent_of(moved)

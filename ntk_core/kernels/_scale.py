@@ -13,8 +13,6 @@ from jaxtyping import Float, Int, Shaped
 
 from ntk_core.traced import wide
 
-NO_EXPONENT = -(2**14)  # below the exponents of all floating-point types
-
 
 class ScaledNorm(NamedTuple):
     """A norm r · 2^e.
@@ -35,21 +33,29 @@ def widened(x: Shaped[Array, "..."]) -> Array:
     return x.astype(wide(x.dtype))
 
 
-def exponent_of(x: Float[Array, "..."]) -> Int[Array, ""]:
-    """Return the least e with |x| < 2^e for all finite entries; 0 if all are 0.
+def exponent_of(*arrays: Float[Array, "..."]) -> Int[Array, ""]:
+    """Return the least e with |x| < 2^e for all finite entries of all arrays; 0 if all are 0.
 
     Processors may read denormal numbers as 0.
     """
-    mantissas, exponents = jnp.frexp(jax.lax.stop_gradient(x))
-    counts = (mantissas != 0) & jnp.isfinite(mantissas)
-    largest = jnp.max(jnp.where(counts, exponents, NO_EXPONENT), initial=NO_EXPONENT)
-    return jnp.where(largest == NO_EXPONENT, 0, largest)
+    dtype = jnp.result_type(*arrays)
+    largest = jnp.zeros((), dtype)
+    for x in arrays:
+        sizes = jnp.abs(jax.lax.stop_gradient(x))
+        of_array = jnp.max(jnp.where(jnp.isfinite(sizes), sizes, 0), initial=0)
+        largest = jnp.maximum(largest, of_array.astype(dtype))
+    _, exponent = jnp.frexp(largest)  # of one number, since that of every entry takes long
+    return exponent
 
 
 def scaled(x: Float[Array, "..."], exponent: Int[Array, ""]) -> Float[Array, "..."]:
-    """Return x / 2^exponent, exact unless the result is denormal."""
-    mantissas, exponents = jnp.frexp(x)
-    return jnp.ldexp(mantissas, exponents - exponent)
+    """Return x / 2^exponent, exact unless the result is denormal.
+
+    In two steps, since 2^−exponent may be beyond the type; both change x in the same direction.
+    """
+    first = -exponent // 2
+    one = jnp.ones((), x.dtype)
+    return x * jnp.ldexp(one, first) * jnp.ldexp(one, -exponent - first)
 
 
 def scaled_norm(x: Shaped[Array, "..."]) -> ScaledNorm:
@@ -77,7 +83,7 @@ def relative_change(now: Shaped[Array, "..."], origin: Shaped[Array, "..."]) -> 
     origin = widened(origin)
     dtype = jnp.result_type(now, origin)
     # One common scale keeps the difference finite: both are below ½ in size.
-    exponent = jnp.maximum(exponent_of(now), exponent_of(origin)) + 1
+    exponent = exponent_of(now, origin) + 1
     moved = scaled(now.astype(dtype), exponent) - scaled(origin.astype(dtype), exponent)
     size, own_exponent = scaled_norm(moved)
     return norm_ratio(ScaledNorm(size, own_exponent + exponent), scaled_norm(origin))
