@@ -202,9 +202,8 @@ def empirical_ntk(
     elif equal_outputs:
         pairs = OutputPairs.EQUAL
     net, x1 = packed_rows(restricted(net, params, trainable, route), x1, "x1")
-    kernel = unchecked_ntk(
-        net, params, x1, x2, per_layer=per_layer, memory_limit=memory_limit, pairs=pairs
-    )
+    with compiling(f"the tangent kernel of {name_of(net)}"):
+        kernel = _kernel(net, params, x1, x2, per_layer, memory_limit, pairs)
     refuse_out_of_range(net, params, checked_array(x1, "x1"), kernel)
     if x2 is not None and has_lost_entries(kernel):
         refuse_rows_without_outputs(net, params, like_rows(x2, x1, "x2", net), "x2")
@@ -222,9 +221,12 @@ def unchecked_ntk(
     memory_limit: float | None = None,
     pairs: OutputPairs = ALL_PAIRS,
 ) -> Any:
-    """Return :func:`empirical_ntk` even if entries overflow, as those of diverging networks do."""
+    """Return :func:`empirical_ntk` even if entries overflow, as those of diverging networks do.
+
+    So do parts of layers that :func:`empirical_ntk` refuses: their entries are infinite or NaN.
+    """
     with compiling(f"the tangent kernel of {name_of(net)}"):
-        return _kernel(net, params, x1, x2, per_layer, memory_limit, pairs)
+        return _kernel(net, params, x1, x2, per_layer, memory_limit, pairs, may_overflow=True)
 
 
 def _kernel(
@@ -235,6 +237,8 @@ def _kernel(
     per_layer: bool,
     memory_limit: float | None,
     pairs: OutputPairs,
+    *,
+    may_overflow: bool = False,
 ) -> Any:
     net, x1, _ = accepted(net, params, x1, "x1")
     left = rows_of(net, x1)
@@ -272,6 +276,8 @@ def _kernel(
         # (a·a')(δ·δ') is ∞·0 for inputs a around 1e30 of saturated units, whose cotangents δ are 0.
         # Gradients a δ are 0, and outputs are finite.
         if bool(jnp.isfinite(as_function(program)(params, left)).all()):
+            if per_layer and may_overflow:
+                return kernel
             # Plain derivatives are their own oracle, so no comparison follows.
             if per_layer:
                 raise InvalidInput(

@@ -24,6 +24,9 @@ from ntk_core import (
     quadratic_model,
     train,
 )
+from ntk_core.dynamics import Loss, Samples, Start, TrainOptions, descend
+from ntk_core.dynamics._measures import KernelPathMeasure
+from ntk_core.dynamics._models import NetworkModel
 from ntk_core.kernels import alignment, generic_ntk, kernel_distance
 from ntk_core.networks import FullyConnected
 from tests import test_wrong_kinds as wrong_kinds
@@ -133,6 +136,19 @@ def test_rounding_of_saturated_units_is_no_fault() -> None:
 def test_parts_of_saturated_networks_are_refused() -> None:
     with pytest.raises(InvalidInput, match="products of layers overflow"):
         empirical_ntk(plain, PARAMS, X * np.float32(1e30), per_layer=True)
+
+
+def test_a_training_whose_parts_overflow_keeps_its_records() -> None:
+    net = FullyConnected(width=8, depth=1, activation="tanh")
+    params = net.init(jax.random.key(0), X.shape[1:])
+    x = X * np.float32(1e30)
+    models = {"network": NetworkModel(net, Loss("linear"))}
+    start = {"network": Start(*net.partition(params))}
+    data = Samples(jnp.asarray(x), jnp.ones((len(x), 1)))
+    options = TrainOptions(max_steps=1, num_records=2, learning_rate=1e-3)
+    measure = KernelPathMeasure("network", data.x)
+    descend(models, start, data, options, [measure])
+    assert np.isnan(measure.result().change).all(), "known to be unknown, not refused"
 
 
 def test_report_of_saturated_networks_is_linear() -> None:
