@@ -79,6 +79,7 @@ def test_missing_hessian_norms_are_explained_in_their_tab():
     (figure,) = [each for each in FIGURES if each.name == "hessian"]
     assert explained.title == figure.title
     known = pair("transformer", "copy")
+    assert known is not None
     first = preview_of(with_settings(known, {"architecture.activation": "tanh"}))
     assert explained.is_shown(Shown(first, ()))
     assert not explained.is_shown(Shown(known, ()))

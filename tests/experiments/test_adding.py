@@ -105,7 +105,7 @@ def plain_outputs(kind, output):
 def test_error_of_the_controls_is_that_of_float64(preset, letter, output, width, rate, moved):
     changes = {"widths": [width], "num_seeds": 1, "num_test": 5, "draws": "network"}
     changes |= {"training.learning_rate": rate, "training.loss_threshold": 1e-9}
-    spec = with_settings(PRESETS[preset].spec, {**changes, "training.max_steps": 30})
+    spec: Any = with_settings(PRESETS[preset].spec, {**changes, "training.max_steps": 30})
     points = running.result_of(spec).points
     (point,) = [each for each in points if each.network == letter]
     (run,) = point.of(output)

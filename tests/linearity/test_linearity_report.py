@@ -350,7 +350,7 @@ def test_single_checkpoint_of_another_start_is_measured():
     before, elsewhere = wide(0), wide(3)
     found = linearity_report(apply, before, elsewhere, X)
     matrices = [np.concatenate([each.ravel() for each in w.values()]) for w in (before, elsewhere)]
-    assert found.start_correlation == pytest.approx(np.corrcoef(*matrices)[0, 1], abs=5e-3)
+    assert found.start_correlation == pytest.approx(np.corrcoef(matrices)[0, 1], abs=5e-3)
     assert "Check that w₁ was trained from w₀" in found.verdict
     assert "Correlation of w₁ with w₀" in dict(found.number_rows())
 
