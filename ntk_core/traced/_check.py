@@ -37,6 +37,8 @@ ROUNDINGS_OF_ROWS = 300  # between a batch and its rows, before rounding is meas
 ROWS_SEARCHED = 64  # for two that differ
 OUTPUTS_COMPARED = 8  # each by its own backward pass; our choice
 RANGE_OF_DIGITS = 1e4  # above the least number of a type
+# Gradients may overflow: infinite and unknown numbers allow no verdict, and are no warning.
+QUIET = np.errstate(over="ignore", under="ignore", invalid="ignore")
 NUM_ROUNDINGS = 4  # of the parameters, to measure what rounding does to gradients
 STRETCH = 2**14
 ENTRIES_OF_SIZE = 256  # of an array, to estimate its size; our choice
@@ -552,6 +554,7 @@ class _Products(NamedTuple):
         return self.values.sum(0)[:size], self.scales.sum(0)[:size]
 
 
+@QUIET
 def _compared(
     program: Program,
     params: PyTree,
@@ -654,6 +657,7 @@ def _blocks_of(kernel: PyTree, i: int, j: int, has_one_side: bool) -> np.ndarray
     return np.stack([whole[i, j], whole[i, i], whole[j, j]])
 
 
+@QUIET
 def _compare_same_outputs(
     program: Program,
     leaves: list[Array],
@@ -920,6 +924,7 @@ def _refuse_small_derivatives(program: Program, leaves: list[Array], rows: np.nd
                 )
 
 
+@QUIET
 def _refuse_nonlinear_rules(program: Program, params: PyTree, x: Rows) -> None:
     """Refuse a custom backward rule that is not linear in its cotangent, once per program.
 
