@@ -138,9 +138,13 @@ def test_error_of_the_controls_is_that_of_float64(preset, letter, output, width,
             summed = summed + outputs({**start, **end}, test) - at_start
             merged = jax.tree.map(lambda so_far, w, w0: so_far + w - w0, merged, end, begin)
         whole = outputs({**start, **merged}, test) - at_start
+        vectors = jax.tree.map(jnp.subtract, merged, begin)
+        _, linear = jax.jvp(lambda part: outputs({**start, **part}, test), (begin,), (vectors,))
         error = float(jnp.linalg.norm(whole - summed) / jnp.linalg.norm(summed))
+        apart = float(jnp.linalg.norm(whole - linear) / jnp.linalg.norm(linear))
     assert run.error[1] == pytest.approx(error, rel=2e-3)
     np.testing.assert_allclose(run.together, at_start + whole, rtol=1e-3, atol=1e-5)
+    assert run.linear == pytest.approx(apart, rel=2e-3)
 
 
 def test_figures_draw_the_scale_and_the_number_of_tasks():
