@@ -143,13 +143,32 @@ def row_jacobian(
     def of_row(row: Array) -> list[Array]:
         if seeds is None:
             return jax.jacrev(function)(moving, row)
-        output, pull = jax.vjp(lambda leaves: function(leaves, row), moving)
-        (gradients,) = jax.vmap(pull)(seeds.astype(output.dtype))
-        return gradients
+        return _gradients(function, moving, row, seeds)
 
     with jax.default_matmul_precision("highest"):
         leaves = jax.vmap(of_row)(x)
     return [leaf.reshape(*leaf.shape[:2], -1) for leaf in leaves]
+
+
+def _gradients(
+    function: Callable[..., Array],
+    moving: PyTree,
+    row: Shaped[Array, "..."],
+    seeds: Float[Array, "C C"] | None,
+) -> PyTree:
+    """Return the gradients of the outputs of one row, with a leading axis of outputs.
+
+    With ``seeds``, those of the combinations of outputs in its rows.
+    """
+
+    def outputs(leaves: PyTree) -> Array:
+        return function(leaves, row)
+
+    output, pull = jax.vjp(outputs, moving)
+    if seeds is None:
+        seeds = jnp.eye(output.shape[-1])
+    (gradients,) = jax.vmap(pull)(seeds.astype(output.dtype))
+    return gradients
 
 
 @partial(jax.jit, static_argnums=0)
@@ -208,9 +227,7 @@ def _by_vector_products(
         push = derivative_along(lambda leaves: jax.vmap(partial(function, leaves))(x1), moving)
 
         def columns(row: Array) -> Array:
-            output, pull = jax.vjp(lambda leaves: function(leaves, row), moving)
-            seeds = jnp.eye(output.shape[-1]) if scale is None else scale.seeds
-            (gradients,) = jax.vmap(pull)(seeds.astype(output.dtype))
+            gradients = _gradients(function, moving, row, None if scale is None else scale.seeds)
             found = jax.vmap(push)(gradients)  # (C of x2, n1, C of x1)
             if scale is not None:
                 found = found * scale.reciprocals.astype(found.dtype)[:, None, None]

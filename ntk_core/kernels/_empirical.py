@@ -33,7 +33,6 @@ from ntk_core.kernels._small_outputs import (
     Kernels,
     OutputFactors,
     Types,
-    is_narrow,
     with_small_outputs,
 )
 from ntk_core.networks.architectures import Network, NetworkParams
@@ -267,9 +266,8 @@ def _kernel(
     if _has_tracers((kernel, params, left)):
         return kernel
     types = Types.of_program(program)
-    scale = None
-    if is_narrow(types):
-        kernel, scale = with_small_outputs(how.kernels(types), kernel)
+    known = with_small_outputs(how.kernels(types), kernel)
+    kernel = known.kernel
     if has_lost_entries(kernel):
         if has_entries_beyond(program, params, left, kernel):
             return kernel
@@ -284,12 +282,11 @@ def _kernel(
                     "per_layer", True, "False for inputs so large that products of layers overflow"
                 )
             return _Plain(program, params, left, right, pairs, limit).known()
-    elif not is_narrow(types):
-        kernel, scale = with_small_outputs(how.kernels(types), kernel)
     if program.stated.layers:
         return kernel  # of a network of this package, whose layers are stated
     if "kernel" in program.kept or not has_entries_beyond(program, params, left, kernel):
-        agree(program, params, left, right, kernel, None if scale is None else scale.factors)
+        factors = None if known.scale is None else known.scale.factors
+        agree(program, params, left, right, kernel, factors)
     return kernel
 
 
@@ -323,8 +320,6 @@ class _Plain:
         if _has_tracers((kernel, self.params, self.left)):
             return kernel
         types = types_of_function(self.function, self.params, self.left)
-        if has_lost_entries(kernel) and not is_narrow(types):
-            return kernel
         kernels = Kernels(self.kernel, types, self.pairs, self.right is None)
         found: Array = with_small_outputs(kernels, kernel).kernel
         return found

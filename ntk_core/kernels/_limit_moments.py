@@ -454,9 +454,11 @@ def bases(atom: Atom) -> list[Gaussian]:
         return [atom]
     if isinstance(atom, Moved):
         return bases(atom.of)
+    found: list[Gaussian] = []
     if isinstance(atom, Pointwise):
-        return [base for part, _ in atom.inside for base in bases(part)]
-    return []
+        for part, _ in atom.inside:
+            found += bases(part)
+    return found
 
 
 def _inside(atom: Atom) -> Combination:

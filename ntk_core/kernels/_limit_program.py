@@ -369,9 +369,11 @@ class Interpreter:
             raise refusal(operation, "whose weight mixes positions, and not neurons")
         # Rows of the weight are independent, so branches add.
         found = [self._products(part, contracted, operation) for part in value.parts]
-        total = {
-            pair: jnp.asarray(sum(products[pair] for products, _ in found)) for pair in found[0][0]
-        }
+        total = {}
+        first, _ = found[0]
+        for pair in first:
+            of_branches = [products[pair] for products, _ in found]
+            total[pair] = jnp.asarray(sum(of_branches))
         below = [each for _, each in found if each is not None]
         return total, jnp.asarray(sum(below)) if below else None
 

@@ -98,7 +98,9 @@ class Known(NamedTuple):
 
 
 def with_small_outputs(kernels: Kernels, kernel: PyTree) -> Known:
-    """Return a finite kernel, computed again where products of small derivatives vanish.
+    """Return a kernel, computed again where products of small derivatives vanish.
+
+    One whose entries remain beyond a wide type is returned unchanged.
 
     Raises:
         InvalidInput: for derivatives that lose digits in a narrow type at every scale.
