@@ -38,6 +38,25 @@ def in_float64(x: object, field: str) -> Float[np.ndarray, "..."]:
     return np.asarray(array).astype(np.float64)
 
 
+def in_jax_floats(kernel: Float[np.ndarray, "..."], field: str) -> Array:
+    """Return a kernel of float64 in the type of JAX's floats, without compiling.
+
+    Raises:
+        InvalidInput: for a largest entry beyond the range of this type.
+    """
+    kind = np.dtype(jnp.result_type(float))
+    smallest = float(np.finfo(kind).tiny)
+    greatest = float(np.finfo(kind).max)
+    found = float(np.abs(kernel).max(initial=0.0))
+    if found and not smallest <= found <= greatest:
+        raise InvalidInput(
+            field,
+            f"inputs with kernel entries up to {found:.0e}",
+            f"inputs in other units: entries of {kind} are from {smallest:.0e} to {greatest:.0e}",
+        )
+    return jnp.asarray(kernel.astype(kind))
+
+
 def refuse_traced(x: object, field: str) -> None:
     """Refuse traced arrays in functions that compute on the host.
 

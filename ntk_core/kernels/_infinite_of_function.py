@@ -19,7 +19,7 @@ from jax.extend.core import ClosedJaxpr
 from jaxtyping import Float, PyTree
 
 from ntk_core.errors import InvalidInput
-from ntk_core.kernels._arrays import refuse_traced
+from ntk_core.kernels._arrays import in_jax_floats, refuse_traced
 from ntk_core.kernels._empirical import rows_of
 from ntk_core.kernels._gaussian import NUM_NODES
 from ntk_core.kernels._limit_kernels import Kernel, LimitProgram, quadrature_error
@@ -164,7 +164,8 @@ def infinite_width(
     Raises:
         InvalidInput: for an operation without a rule, with its name; for a name that matches no
             parameter; for parameters whose mean is not 0 without a stated deviation; for functions
-            that quadrature does not resolve; and as ``empirical_ntk``.
+            that quadrature does not resolve; for kernels beyond the range of JAX's floats; and
+            as ``empirical_ntk``.
 
     Source: Jacot, Gabriel & Hongler 2018; Arora et al. 2019; Yang 2019 (programs);
     docs/math/infinite_width.md.
@@ -195,10 +196,9 @@ def infinite_width(
             f"functions that {NUM_NODES} nodes of a quadrature resolve to {MAX_QUADRATURE_ERROR:g}"
         )
         raise InvalidInput("net", given, allowed)
-    precision = jnp.result_type(float)
     return InfiniteWidth(
-        jnp.asarray(kernels[Kernel.NTK], precision),
-        jnp.asarray(kernels[Kernel.NNGP], precision),
+        in_jax_floats(kernels[Kernel.NTK], "x1"),
+        in_jax_floats(kernels[Kernel.NNGP], "x1"),
         tuple(scales.values()),
         error,
         sampling_error,

@@ -17,7 +17,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core.errors import InvalidInput, kind_of
-from ntk_core.kernels._arrays import in_float64
+from ntk_core.kernels._arrays import in_float64, in_jax_floats
 from ntk_core.kernels._gaussian import NUM_NODES
 from ntk_core.kernels._infinite_heads import infinite_heads_ntk
 from ntk_core.kernels._infinite_of_function import MAX_QUADRATURE_ERROR, infinite_width
@@ -89,9 +89,9 @@ def infinite_width_ntk(net: Model, *arguments: Any, **settings: Any) -> Float[Ar
     Raises:
         InvalidInput: for a network without such a limit (a bottleneck, a nonlinear output), another
             parameterization, an architecture that is not covered, an activation that quadrature
-            does not resolve, inputs that are not finite, or inside of ``jax.jit``, ``jax.grad`` and
-            ``jax.vmap``: it computes on the host in float64. For a function as
-            :func:`infinite_width`.
+            does not resolve, inputs that are not finite, kernels beyond the range of JAX's floats,
+            or inside of ``jax.jit``, ``jax.grad`` and ``jax.vmap``: it computes on the host in
+            float64. For a function as :func:`infinite_width`.
 
     Source: Jacot, Gabriel & Hongler 2018; Arora et al. 2019 (convolutions).
     """
@@ -189,15 +189,15 @@ def _limit(
         raise InvalidInput("x2", right.shape, f"rows of shape {left.shape[1:]}, as in x1")
     if isinstance(inner, Attention):
         of_heads = infinite_heads_ntk(inner, left, right).value
-        return jnp.asarray(of_heads, dtype=jnp.result_type(float))
+        return in_jax_floats(of_heads, "x1")
     assert isinstance(inner, Stack)
     _check_quadrature(inner, left)
     with jax.enable_x64(True):
         program = _limit_program(inner, left.shape[1:])
-        rows = jnp.asarray(left)
-        others = rows if right is left else jnp.asarray(right)
+        rows = jax.device_put(left)
+        others = rows if right is left else jax.device_put(right)
         found = program.kernels(rows, others, wanted=(wanted,))[wanted]
-    return jnp.asarray(found, dtype=jnp.result_type(float))
+    return in_jax_floats(found, "x1")
 
 
 def _refuse_without_limit(inner: Network) -> None:
@@ -285,7 +285,8 @@ def _traced(net: Stack, input_shape: tuple[int, ...]) -> LimitProgram:
     layers = net.layers
     shapes = net.layer_input_shapes(input_shape)
 
-    def init(key: Array) -> NetworkParams:
+    def init() -> NetworkParams:
+        key = jax.random.key(0)
         return {name: layers[name].init(key, shape) for name, shape in shapes.items()}
 
     def apply(params: NetworkParams, x: Array) -> Array:
@@ -295,7 +296,7 @@ def _traced(net: Stack, input_shape: tuple[int, ...]) -> LimitProgram:
             x,
         )
 
-    params = jax.eval_shape(init, jax.random.key(0))
+    params = jax.eval_shape(init)  # computes and compiles nothing
     program = jax.make_jaxpr(apply)(params, jax.ShapeDtypeStruct((1, *input_shape), jnp.float64))
     weights: list[Value] = []
     scales: dict[int, Scale] = {}

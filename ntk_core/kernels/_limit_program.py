@@ -58,6 +58,7 @@ from ntk_core.traced import CALLS, ELEMENTWISE, aval_of, shape_of
 CUSTOM = {"custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr"}
 LINEAR = frozenset({"add", "add_any", "sub", "neg", "mul", "div", "copy", "copy_p"})
 CUTS = frozenset({"slice", "split", "dynamic_slice", "gather"})
+MOST_RUNS = 8  # of neighbors in a map of positions; our choice
 SAME_SLOPE = 1e-4  # relative; slopes of custom rules may be in float32
 
 # An activation that keeps its name, and with it its closed form; in programs of our networks.
@@ -380,19 +381,29 @@ class Interpreter:
     def _products_of_known(self, value: Known, contracted: Sequence[int], pair: Pair) -> Array:
         rows1 = self._rows(value, Pair.LEFT if pair is Pair.CROSS else pair)
         rows2 = self._rows(value, Pair.RIGHT if pair is Pair.CROSS else pair)
+        # Without axes of size 1 the product is one of matrices, which copies no inputs.
+        long = [axis for axis, size in enumerate(value.shape) if size > 1]
+        rows1, rows2 = (
+            rows.reshape(len(rows), *(value.shape[axis] for axis in long))
+            for rows in (rows1, rows2)
+        )
+        all_pairs = self.moments.all_pairs
         count = len(value.shape)
-        first = [2 + axis for axis in range(count)]
-        second = [
-            axis if place in contracted or not self.moments.all_pairs else axis + count
-            for place, axis in enumerate(first)
-        ]
         kept = [axis for axis in range(count) if axis not in contracted]
-        result = [first[axis] for axis in kept]
-        if self.moments.all_pairs:
-            result += [second[axis] for axis in kept]
+        first = {axis: 2 + axis for axis in long}
+        second = dict(first)
+        if all_pairs:
+            second |= {axis: 2 + count + axis for axis in long if axis in kept}
+        result = [first[axis] for axis in long if axis in kept]
+        if all_pairs:
+            result += [second[axis] for axis in long if axis in kept]
         other = 1 if pair is Pair.CROSS else 0
-        rows = [0, 1] if pair is Pair.CROSS else [0]
-        return jnp.einsum(rows1, [0, *first], rows2, [other, *second], [*rows, *result])
+        lead = [0, 1] if pair is Pair.CROSS else [0]
+        products = jnp.einsum(
+            rows1, [0, *first.values()], rows2, [other, *second.values()], [*lead, *result]
+        )
+        sizes = [value.shape[axis] for axis in kept]
+        return products.reshape(*self.moments.rows(pair), *sizes * (2 if all_pairs else 1))
 
     def _rows(self, value: Known, side: Pair) -> Array:
         array = jnp.asarray(value.left if side is Pair.LEFT else value.right, jnp.float64)
@@ -1106,17 +1117,62 @@ class _Picked:
         with jax.ensure_compile_time_eval():
             return np.asarray(self.change(entries, 0)).astype(int)
 
+    @cached_property
+    def along_axes(self) -> tuple[np.ndarray, ...] | None:
+        """The number of the entry along each axis, from 1 and 0 for none; None if axes mix.
+
+        Padding, slices and reversals treat one axis after the other.
+        """
+        if self.numbers.ndim != len(self.sizes):
+            return None
+        present = self.numbers > 0
+        places = np.unravel_index(np.maximum(self.numbers - 1, 0), self.sizes)
+        found = []
+        for axis, place in enumerate(places):
+            others = tuple(other for other in range(len(places)) if other != axis)
+            found.append(np.where(present, place + 1, 0).max(axis=others, initial=0))
+        grid = np.meshgrid(*found, indexing="ij")
+        is_present = np.all([each > 0 for each in grid], axis=0)
+        flat = np.ravel_multi_index([np.maximum(each - 1, 0) for each in grid], self.sizes)
+        return tuple(found) if (np.where(is_present, flat + 1, 0) == self.numbers).all() else None
+
     def __call__(self, array: Entries, after: int) -> Entries:
         end = array.ndim - after
-        before = array.shape[: end - len(self.sizes)]
+        first = end - len(self.sizes)
+        if self.along_axes is not None:
+            for place, numbers in enumerate(self.along_axes):
+                array = _picked_along(array, first + place, numbers)
+            return array
+        before = array.shape[:first]
         behind = array.shape[end:]
-        numbers = self.numbers.ravel()
         flat = array.reshape(math.prod(before), math.prod(self.sizes), math.prod(behind))
-        take: Any = np if isinstance(array, np.ndarray) else jnp
-        entries = take.take(flat, np.maximum(numbers - 1, 0), axis=1)
-        if not numbers.all():
-            entries = take.where(numbers[:, None] > 0, entries, 0)
+        entries = _picked_along(flat, 1, self.numbers.ravel())
         return entries.reshape(*before, *self.numbers.shape, *behind)
+
+
+def _picked_along(array: Entries, axis: int, numbers: np.ndarray) -> Entries:
+    """Return the entries of these numbers along an axis; 0 for the number 0.
+
+    Few runs of neighbors are slices, which compiled programs read faster than look-ups.
+    """
+    use: Any = np if isinstance(array, np.ndarray) else jnp
+    continued = np.where(numbers[:-1] > 0, numbers[:-1] + 1, 0)
+    runs = np.split(numbers, 1 + np.flatnonzero(numbers[1:] != continued))
+    if len(runs) > MOST_RUNS:
+        entries = use.take(array, np.maximum(numbers - 1, 0), axis=axis)
+        shape = [1] * array.ndim
+        shape[axis] = len(numbers)
+        return use.where(numbers.reshape(shape) > 0, entries, 0) if 0 in numbers else entries
+    parts = []
+    for run in runs:
+        if run[0]:
+            cut = (*(slice(None),) * axis, slice(int(run[0]) - 1, int(run[-1])))
+            parts.append(array[cut])
+        else:
+            shape = list(array.shape)
+            shape[axis] = len(run)
+            parts.append(use.zeros(shape, array.dtype))
+    return parts[0] if len(parts) == 1 else use.concatenate(parts, axis)
 
 
 def _chained(changes: Sequence[Change], array: Entries, after: int) -> Entries:

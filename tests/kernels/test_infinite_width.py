@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from ntk_core.errors import InvalidInput
 from ntk_core.kernels import _limit_kernels as limits
 from ntk_core.kernels import (
     empirical_ntk,
@@ -130,6 +131,23 @@ def test_kernel_uses_float64_and_returns_the_default_precision(x64):
     kernel = infinite_width_ntk(net, X)
     assert kernel.dtype == jnp.float32
     np.testing.assert_array_equal(np.asarray(kernel), exact.astype(np.float32))
+
+
+@pytest.mark.parametrize("scale", [1e25, 1e-25])
+def test_kernel_beyond_the_range_of_floats_is_refused(scale, x64):
+    net = FullyConnected(depth=1, activation="relu", use_bias=False)
+    params = net.init(jax.random.key(0), X.shape[1:])
+    wide = infinite_width_ntk(net, scale * X)
+    np.testing.assert_allclose(wide / scale**2, infinite_width_ntk(net, X), rtol=1e-12)
+    jax.config.update("jax_enable_x64", False)
+    for kernel in (infinite_width_ntk, infinite_width_nngp):
+        with pytest.raises(InvalidInput, match="x1: inputs with kernel entries up to"):
+            kernel(net, scale * X)
+    single = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), params)
+    with pytest.raises(InvalidInput, match="x1: inputs with kernel entries up to"):
+        infinite_width_ntk(net.apply, single, scale * X, weight_std={"*": 1.0})
+    zeros = infinite_width_ntk(net, np.zeros((2, 5)))
+    np.testing.assert_array_equal(zeros, np.zeros((2, 2)))
 
 
 @pytest.mark.parametrize("depth", [1, 3])

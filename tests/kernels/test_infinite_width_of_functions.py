@@ -14,6 +14,7 @@ import pytest
 from ntk_core import InvalidInput, empirical_ntk, infinite_width, infinite_width_ntk
 from ntk_core.kernels import _infinite_width as limits
 from ntk_core.kernels import infinite_heads_ntk, infinite_width_nngp
+from ntk_core.kernels._limit_program import _Picked
 from ntk_core.networks.architectures import (
     Attention,
     ConvNet,
@@ -90,6 +91,29 @@ def test_flat_patches_keep_equal_positions(padding, x64):
     assert not limit.needs(jnp.asarray(IMAGES), jnp.asarray(IMAGES)).all_pairs
     expected, _ = limit_of(net, jnp.asarray(IMAGES), jnp.asarray(IMAGES))
     np.testing.assert_allclose(infinite_width_ntk(net, IMAGES), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_maps_of_positions_are_look_ups_of_entries(seed):
+    """Maps of each axis, and of mixed axes, against one look-up of single entries."""
+    rng = np.random.default_rng(seed)
+    sizes = tuple(rng.integers(1, 5, 2).tolist())
+    of_axes = [rng.integers(0, size + 1, rng.integers(1, 7)) for size in sizes]
+    if seed % 2:  # circular padding: runs of neighbors
+        of_axes = [np.r_[size, np.arange(size) + 1, 0, 1] for size in sizes]
+    rows, columns = np.meshgrid(*of_axes, indexing="ij")
+    numbers = np.where((rows > 0) & (columns > 0), (rows - 1) * sizes[1] + columns, 0)
+    if seed % 4 > 1:
+        numbers = rng.permuted(numbers, axis=1)
+    array = rng.standard_normal((2, *sizes, 3))
+    flat = np.concatenate([np.zeros((2, 1, 3)), array.reshape(2, -1, 3)], axis=1)
+    of_positions = _Picked(lambda entries, after: numbers, sizes)
+    for given in (array, jnp.asarray(array)):
+        found = of_positions(given, 1)
+        assert isinstance(found, np.ndarray) == (given is array)  # which compiles nothing
+        np.testing.assert_array_equal(found, flat[:, numbers].astype(found.dtype))
+    is_by_axes = of_positions.along_axes is not None
+    assert is_by_axes or seed % 4 > 1
 
 
 def test_sums_of_neighbors_need_all_pairs_of_positions(x64):
