@@ -14,7 +14,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
-from benchmarks.measure import Competitor, Meter, Row, Settings, alternate, isolated, local
+from benchmarks.measure import (
+    Comparison,
+    Competitor,
+    Meter,
+    Row,
+    Settings,
+    alternate,
+    isolated,
+    local,
+)
 from benchmarks.peers.process import Peers, peers
 from ntk_core import ConvNet, FullyConnected, Transformer, empirical_ntk
 from ntk_core.kernels import generic_ntk
@@ -48,7 +57,11 @@ class Case(NamedTuple):
             (FullyConnected, (INPUT_DIM,)) if self.kind == "dense" else (ConvNet, (8, 8, 3))
         )
         net: Network = build(
-            width=self.width, depth=self.hidden_layers, num_outputs=NUM_OUTPUTS, activation="relu"
+            width=self.width,
+            depth=self.hidden_layers,
+            num_outputs=NUM_OUTPUTS,
+            activation="relu",
+            use_bias=False,  # as the peers' networks
         )
         params = jax.jit(net.init, static_argnums=1)(jax.random.key(0), shape)
         return net, params, jax.random.normal(jax.random.key(1), (NUM_SAMPLES, *shape))
@@ -69,6 +82,7 @@ TRACED_CASES = tuple(
     Case(*each, STRUCTURED)
     for each in (("dense", 3, 1_000), ("dense", 3, 3_000), ("convnet", 2, 64))
 )
+SAME_KERNELS = 1e-3  # relative difference of norms; larger ones belong to different networks
 OUTPUT_COUNTS = (10, 100, 300, 1_000)
 WHOLE_COUNTS = (10, 100)
 OUTPUTS_DEPTH = 3
@@ -96,6 +110,19 @@ def relative_difference(one: jax.Array, other: jax.Array) -> float:
     return norm_of(np.asarray(one, np.float64) - np.asarray(other, np.float64)) / norm_of(other)
 
 
+def largest_difference(rounds: Comparison) -> float:
+    """Return the largest relative difference between the norms of all competitors' kernels.
+
+    Raises:
+        RuntimeError: if they are not the kernel of one network.
+    """
+    first, *others = map(norm_of, rounds.found.values())
+    difference = max((abs(norm / first - 1) for norm in others), default=0.0)
+    if not difference <= SAME_KERNELS:
+        raise RuntimeError(f"competitors' kernels differ by {difference:.0e}")
+    return difference
+
+
 def compare(running: Peers, case: Case, quick: bool, traced: bool = False) -> Row:
     """Time ours and each implementation; compare the norms of the kernels.
 
@@ -117,8 +144,7 @@ def compare(running: Peers, case: Case, quick: bool, traced: bool = False) -> Ro
             name, request, {"x": np.asarray(x), **arrays}, f"{name} {{}}"
         )
     rounds = alternate(competitors, repeats=2 if quick else 15, budget_s=4)
-    first, *others = map(norm_of, rounds.found.values())
-    difference = max((abs(norm / first - 1) for norm in others), default=0.0)
+    difference = largest_difference(rounds)
     shape = {"kind": case.kind, "width": case.width, "hidden_layers": case.hidden_layers}
     found = {"num_params": net.num_params(x.shape[1:]), "relative_difference_of_norms": difference}
     return {**shape, **found, **rounds.row()}
@@ -210,8 +236,7 @@ def _compare_outputs(running: Peers, count: int, width: int, quick: bool, *, tra
     arrays["x"] = np.asarray(x)
     competitors |= running.competitors(NT, request, arrays, "neural-tangents {}")
     rounds = alternate(competitors, repeats=2 if quick else 25, budget_s=6)
-    first, *others = map(norm_of, rounds.found.values())
-    apart = max(abs(norm / first - 1) for norm in others)
+    apart = largest_difference(rounds)
     row: Row = {"num_outputs": count, "times": rounds.times, "relative_difference_of_norms": apart}
     if running:
         row["times_faster"] = rounds.ratio("neural-tangents structured")
