@@ -62,34 +62,45 @@ def _parameter(rng: np.random.Generator, how: Draw, leaf: Numbers) -> Numbers:
         return leaf
     given = np.asarray(leaf)
     if not jnp.issubdtype(dtype, jnp.inexact):
-        return leaf if given.ndim == 0 else _whole_numbers(rng, given)
+        return leaf if given.ndim == 0 else _placed(_whole_numbers(rng, given), leaf)
     root_of_fan_in = max(1, *leaf.shape[:1], 1) ** 0.5
-    return _floats(rng, how, given, 1 / root_of_fan_in, centered=True)
+    return _placed(_floats(rng, how, given, 1 / root_of_fan_in, centered=True), leaf)
 
 
 def _rows(rng: np.random.Generator, how: Draw, x: Numbers) -> Numbers:
     given = np.asarray(x)
     if not jnp.issubdtype(x.dtype, jnp.inexact):
-        return _whole_numbers(rng, given)
-    return _floats(rng, how, given, 1.0, centered=False)
+        return _placed(_whole_numbers(rng, given), x)
+    return _placed(_floats(rng, how, given, 1.0, centered=False), x)
 
 
-def _whole_numbers(rng: np.random.Generator, given: np.ndarray) -> Numbers:
+def _placed(drawn: np.ndarray, given: Numbers) -> Numbers:
+    """Return numbers on the device of the given ones.
+
+    Arrays that are bound to a device, as those from PyTorch, need other compiled programs than
+    arrays that are not.
+    """
+    if isinstance(given, jax.Array) and given.committed:
+        return jax.device_put(drawn, given.sharding)
+    return jax.device_put(drawn)
+
+
+def _whole_numbers(rng: np.random.Generator, given: np.ndarray) -> np.ndarray:
     """Draw integers from the given range and 0 and 1.
 
     A mask may have been all ones or zeros.
     """
     if given.dtype == bool:
-        return jax.device_put(rng.integers(0, 2, given.shape).astype(bool))
+        return rng.integers(0, 2, given.shape).astype(bool)
     low = min(0, int(given.min(initial=0)))
     high = max(1, int(given.max(initial=1)))
     drawn = rng.integers(low, high, given.shape, endpoint=True)
-    return jax.device_put(drawn.astype(given.dtype))
+    return np.asarray(drawn.astype(given.dtype))
 
 
 def _floats(
     rng: np.random.Generator, how: Draw, given: np.ndarray, default: float, centered: bool
-) -> Numbers:
+) -> np.ndarray:
     """Draw numbers of the size of the given ones; of size ``default`` if all are zero."""
     flat = given.reshape(-1)
     largest = max(abs(float(flat.max(initial=0))), abs(float(flat.min(initial=0))))
@@ -102,12 +113,12 @@ def _floats(
             spread = default if not largest else 1.0
         pattern = mean + spread * rng.standard_normal(min(flat.size, PATTERN))
         found = np.resize((unit * pattern).astype(given.dtype), flat.size)
-        return jax.device_put(found.reshape(given.shape))
+        return found.reshape(given.shape)
     factors = np.resize(rng.uniform(0.5, 1.0, min(flat.size, PATTERN)), flat.size)
     scaled = flat.astype(np.float64) / unit
     small = 0.1 * default / unit if not largest else 0.1
     shrunk = np.where(scaled == 0, small * factors, scaled * factors)
-    return jax.device_put((unit * shrunk).astype(given.dtype).reshape(given.shape))
+    return np.asarray((unit * shrunk).astype(given.dtype).reshape(given.shape))
 
 
 def _moments(flat: np.ndarray, unit: float, centered: bool) -> tuple[float, float]:

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
-from ntk_core.traced._copies import PLUMBING, copied, in_order, same_copies
+from ntk_core.traced._copies import PLUMBING, Rows, copied, in_order, same_copies
 from ntk_core.traced._custom_rules import RULES, has_rule, rule_of_jax
 from ntk_core.traced._row_axes import CALLS, ELEMENTWISE, Proof, RowsAlong
 from ntk_core.traced._views import shape_of
@@ -91,14 +91,37 @@ class ProgramComparison:
             return False
         if not equations and not others:
             return True
-        shape = shape_of(source)
-        single = shape_of(other)
-        if len(shape) != len(single):
+        rows = self._rows_of(source, other)
+        if rows is None:
             return False
-        of_batch = frozenset(axis for axis in range(len(shape)) if shape[axis] != single[axis])
+        single = shape_of(other)
         return same_copies(
-            copied(in_order(shape, of_batch), equations), copied(in_order(single, of_batch), others)
+            copied(in_order(single, rows), equations), copied(in_order(single), others)
         )
+
+    def _rows_of(self, one: Var | Literal, two: Var | Literal) -> dict[int, Rows] | None:
+        """Return the rows of an array of a batch, by axis.
+
+        None if it differs otherwise from that of a single row.
+        """
+        axes = self._batch_axes(one, two)
+        if axes is None:
+            return None
+        assert self.proof is not None
+        known = set() if isinstance(one, Literal) else self.proof.known.get(one, set())
+        found = {}
+        for axis in axes:
+            # Entries without rows are equal along this axis, so rows may be the slowest ones.
+            places = {Rows(self.proof.size, 1, shape_of(two)[axis])}
+            of_rows = [each for each in known if isinstance(each, RowsAlong)]
+            if of_rows:
+                places = {Rows(self.proof.size, each.outer, each.inner) for each in of_rows}
+            if len(places) > 1:
+                return None
+            (found[axis],) = places
+            if found[axis].outer * found[axis].inner != shape_of(two)[axis]:
+                return None
+        return found
 
     def _counting(self, jaxpr: Jaxpr, known: Numbered) -> Iterator[JaxprEqn]:
         """Yield relevant equations; results of plumbing are identified with their operands."""

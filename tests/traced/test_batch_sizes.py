@@ -116,6 +116,16 @@ INDEPENDENT = {
         ]
         @ p["v"]
     ),
+    # As attention of PyTorch: (positions, rows, features), and rows beside heads.
+    "positions first": lambda p, x: (
+        (jnp.tanh(x[:, None] + np.arange(4.0)[:, None]).transpose(1, 0, 2).reshape(-1, 3) @ p["w"])
+        .reshape(4, len(x) * 2, 3)
+        .transpose(1, 0, 2)
+        .reshape(len(x), 2, 4, 3)
+        .sum(2)
+        .reshape(len(x), 6)
+        @ p["v"]
+    ),
     "sliced": lambda p, x: hidden(p, x)[:, 1:4] @ p["v"][:3],
     "ones beside": lambda p, x: (
         jnp.concatenate([hidden(p, x)[:, :5], jnp.ones((len(x), 1))], 1) @ p["v"]
