@@ -38,6 +38,16 @@ def in_float64(x: object, field: str) -> Float[np.ndarray, "..."]:
     return np.asarray(array).astype(np.float64)
 
 
+def refuse_not_finite(rows: Array | np.ndarray, field: str) -> None:
+    """Refuse inputs with NaN or infinite numbers.
+
+    Raises:
+        InvalidInput: with the remedy.
+    """
+    if not np.isfinite(np.asarray(rows)).all():
+        raise InvalidInput(field, "inputs that are not finite", "finite numbers")
+
+
 def in_jax_floats(kernel: Float[np.ndarray, "..."], field: str) -> Array:
     """Return a kernel of float64 in the type of JAX's floats, without compiling.
 

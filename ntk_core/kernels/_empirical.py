@@ -5,8 +5,9 @@ kernel is K = Σ_layers (a·a') ∘ (δ·δ'): O(n² C² m) work after one forwa
 (docs/math/kernel_without_jacobians.md).
 """
 
+import math
 from dataclasses import dataclass
-from typing import Any, Literal, overload
+from typing import Any, Literal, NamedTuple, overload
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +27,7 @@ from ntk_core.kernels._scaled_outputs import (
     has_entries_beyond,
     has_lost_entries,
     has_small_entries,
+    largest_entry,
     refuse_out_of_range,
     refuse_rows_without_outputs,
 )
@@ -202,8 +204,8 @@ def empirical_ntk(
         pairs = OutputPairs.EQUAL
     net, x1 = packed_rows(restricted(net, params, trainable, route), x1, "x1")
     with compiling(f"the tangent kernel of {name_of(net)}"):
-        kernel = _kernel(net, params, x1, x2, per_layer, memory_limit, pairs)
-    refuse_out_of_range(net, params, checked_array(x1, "x1"), kernel)
+        kernel, largest = _kernel(net, params, x1, x2, per_layer, memory_limit, pairs)
+    refuse_out_of_range(net, params, checked_array(x1, "x1"), kernel, largest)
     if x2 is not None and has_lost_entries(kernel):
         refuse_rows_without_outputs(net, params, like_rows(x2, x1, "x2", net), "x2")
     return kernel
@@ -225,7 +227,15 @@ def unchecked_ntk(
     So do parts of layers that :func:`empirical_ntk` refuses: their entries are infinite or NaN.
     """
     with compiling(f"the tangent kernel of {name_of(net)}"):
-        return _kernel(net, params, x1, x2, per_layer, memory_limit, pairs, may_overflow=True)
+        given = (net, params, x1, x2, per_layer, memory_limit, pairs)
+        return _kernel(*given, may_overflow=True).kernel
+
+
+class _Found(NamedTuple):
+    """A kernel, or its parts, and the largest |entry| if it has been looked at."""
+
+    kernel: Any
+    largest: float | None = None
 
 
 def _kernel(
@@ -238,7 +248,7 @@ def _kernel(
     pairs: OutputPairs,
     *,
     may_overflow: bool = False,
-) -> Any:
+) -> _Found:
     net, x1, _ = accepted(net, params, x1, "x1")
     left = rows_of(net, x1)
     right = None
@@ -259,35 +269,36 @@ def _kernel(
         raise InvalidInput("per_layer", True, f"False for {reason}")
     if program is None or not is_structured:
         function = program or as_it_is(as_function(net))
-        return _Plain(function, params, left, right, pairs, memory_limit).known()
+        return _Found(_Plain(function, params, left, right, pairs, memory_limit).known())
     limit = memory_limit or DEFAULT_MEMORY
     how = _Structured(program, program.leaves(params), left, right, pairs, per_layer, limit)
     kernel = how.kernel()
     if _has_tracers((kernel, params, left)):
-        return kernel
+        return _Found(kernel)
     types = Types.of_program(program)
     known = with_small_outputs(how.kernels(types), kernel)
     kernel = known.kernel
-    if has_lost_entries(kernel):
+    largest = largest_entry(kernel)
+    if not largest < math.inf:
         if has_entries_beyond(program, params, left, kernel):
-            return kernel
+            return _Found(kernel, largest)
         # (a·a')(δ·δ') is ∞·0 for inputs a around 1e30 of saturated units, whose cotangents δ are 0.
         # Gradients a δ are 0, and outputs are finite.
         if bool(jnp.isfinite(as_function(program)(params, left)).all()):
             if per_layer and may_overflow:
-                return kernel
+                return _Found(kernel, largest)
             # Plain derivatives are their own oracle, so no comparison follows.
             if per_layer:
                 raise InvalidInput(
                     "per_layer", True, "False for inputs so large that products of layers overflow"
                 )
-            return _Plain(program, params, left, right, pairs, limit).known()
+            return _Found(_Plain(program, params, left, right, pairs, limit).known())
     if program.stated.layers:
-        return kernel  # of a network of this package, whose layers are stated
+        return _Found(kernel, largest)  # of a network of this package, whose layers are stated
     if "kernel" in program.kept or not has_entries_beyond(program, params, left, kernel):
         factors = None if known.scale is None else known.scale.factors
         agree(program, params, left, right, kernel, factors)
-    return kernel
+    return _Found(kernel, largest)
 
 
 def _has_tracers(values: PyTree) -> bool:
@@ -399,8 +410,9 @@ def checked_model(net: Model, params: PyTree, x: Rows) -> Model:
 def rows_of(net: Model, x: ArrayLike) -> Array:
     """Convert inputs for a model; networks need floats instead of image bytes."""
     rows = jnp.asarray(x)
-    dtype = jnp.result_type(rows, float) if isinstance(net, Network) else rows.dtype
-    return rows if rows.dtype == dtype else rows.astype(dtype)
+    if not isinstance(net, Network) or jnp.issubdtype(rows.dtype, jnp.inexact):
+        return rows
+    return rows.astype(jnp.result_type(rows, float))
 
 
 def pre_output_ntk(

@@ -19,7 +19,7 @@ from jax.extend.core import ClosedJaxpr
 from jaxtyping import Float, PyTree
 
 from ntk_core.errors import InvalidInput
-from ntk_core.kernels._arrays import in_jax_floats, refuse_traced
+from ntk_core.kernels._arrays import in_jax_floats, refuse_not_finite, refuse_traced
 from ntk_core.kernels._empirical import rows_of
 from ntk_core.kernels._gaussian import NUM_NODES
 from ntk_core.kernels._limit_kernels import Kernel, LimitProgram, quadrature_error
@@ -179,6 +179,8 @@ def infinite_width(
     right = left if x2 is None else jnp.asarray(like_rows(x2, left, "x2", net)).astype(left.dtype)
     if not len(right):
         raise InvalidInput("x2", f"shape {right.shape}", "shape (n, …) with at least one input")
+    refuse_not_finite(left, "x1")
+    refuse_not_finite(right, "x2")
     checked(net, params, left)
     with jax.enable_x64(True):
         program = _limit_program(net, params, left, scales)

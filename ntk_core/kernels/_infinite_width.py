@@ -17,7 +17,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core.errors import InvalidInput, kind_of
-from ntk_core.kernels._arrays import in_float64, in_jax_floats
+from ntk_core.kernels._arrays import in_float64, in_jax_floats, refuse_not_finite
 from ntk_core.kernels._gaussian import NUM_NODES
 from ntk_core.kernels._infinite_heads import infinite_heads_ntk
 from ntk_core.kernels._infinite_of_function import MAX_QUADRATURE_ERROR, infinite_width
@@ -232,8 +232,7 @@ def _finite_rows(x: ArrayLike, field: str) -> Float[np.ndarray, "n ..."]:
     rows = in_float64(x, field)
     if not rows.ndim or not len(rows):
         raise InvalidInput(field, f"shape {rows.shape}", "shape (n, …) with at least one input")
-    if not np.isfinite(rows).all():
-        raise InvalidInput(field, "inputs that are not finite", "finite numbers")
+    refuse_not_finite(rows, field)
     return rows
 
 

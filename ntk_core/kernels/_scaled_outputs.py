@@ -26,6 +26,7 @@ SMALL_ENTRY = 1e-28  # below, rounding of float32 entries is no longer relative 
 EXPONENTS_OF_MIXTURES = 8  # above and below one, of random weights; our choice
 DIGITS = 4  # of smaller entries that the type still represents; our choice
 EXAMINED_ROWS = 4  # our choice
+STRETCH = 2**17  # entries that stay in a core's cache
 
 
 @dataclass(frozen=True)
@@ -98,8 +99,13 @@ def has_entries_beyond(net: Model, params: PyTree, x: Rows, kernel: PyTree) -> b
     return _decimal_beyond(net, params, x, kernel) is not None
 
 
-def refuse_out_of_range(net: Model, params: PyTree, x: Rows, kernel: PyTree) -> None:
+def refuse_out_of_range(
+    net: Model, params: PyTree, x: Rows, kernel: PyTree, largest: float | None = None
+) -> None:
     """Refuse a kernel whose entries overflow or vanish although the gradients do not.
+
+    Args:
+        largest: its largest |entry|, if it is known.
 
     Raises:
         InvalidInput: with the size of the entries, and the remedy; for trees, with a row that has
@@ -108,7 +114,8 @@ def refuse_out_of_range(net: Model, params: PyTree, x: Rows, kernel: PyTree) -> 
     leaves = [*jax.tree.leaves(params), x, *jax.tree.leaves(kernel)]
     if any(isinstance(each, jax.core.Tracer) for each in leaves):
         return
-    largest = largest_entry(kernel)
+    if largest is None:
+        largest = largest_entry(kernel)
     if SMALL_ENTRY <= largest < math.inf:
         return
     refuse_rows_without_outputs(net, params, x)
@@ -194,10 +201,15 @@ def has_small_entries(kernel: Rows) -> bool:
 
 def _largest(kernel: Rows) -> float:
     """Return the largest |entry|; NaN if there is one."""
-    if jax.default_backend() == "cpu":  # the host reads it in place, without a compiled program
-        entries = np.asarray(kernel)
-        return float(np.maximum(entries.max(initial=0.0), -entries.min(initial=0.0)))
-    return float(_largest_on_device(kernel))
+    if jax.default_backend() != "cpu":
+        return float(_largest_on_device(kernel))
+    # The host reads it in place, without a compiled program, and each stretch once from memory.
+    entries = np.asarray(kernel).reshape(-1)
+    largest = 0.0
+    for start in range(0, entries.size, STRETCH):
+        stretch = entries[start : start + STRETCH]
+        largest = np.maximum(largest, np.maximum(stretch.max(), -stretch.min()))
+    return float(largest)
 
 
 @jax.jit

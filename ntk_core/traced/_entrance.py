@@ -435,8 +435,8 @@ def _evaluated(
             kept[key] = trace(net, structure, avals, rows.shape, rows.dtype)
         closed, outputs = kept[key]
         return outputs, closed
-    # Images of bytes become numbers.
-    rows = jax.ShapeDtypeStruct(rows.shape, jnp.result_type(rows.dtype, float))
+    if not jnp.issubdtype(rows.dtype, jnp.inexact):  # images of bytes become numbers
+        rows = jax.ShapeDtypeStruct(rows.shape, jnp.result_type(rows.dtype, float))
     leaves, structure = jax.tree.flatten(params)
     return _network_outputs(net, structure, shapes_of(leaves), rows), None
 

@@ -146,6 +146,10 @@ def test_kernel_beyond_the_range_of_floats_is_refused(scale, x64):
     single = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), params)
     with pytest.raises(InvalidInput, match="x1: inputs with kernel entries up to"):
         infinite_width_ntk(net.apply, single, scale * X, weight_std={"*": 1.0})
+    lost = np.where(np.arange(5) == 1, np.nan, X).astype(np.float32)
+    for given, field in (((lost, X), "x1"), ((X, lost), "x2")):
+        with pytest.raises(InvalidInput, match=f"{field}: inputs that are not finite"):
+            infinite_width_ntk(net.apply, single, *given, weight_std={"*": 1.0})
     zeros = infinite_width_ntk(net, np.zeros((2, 5)))
     np.testing.assert_array_equal(zeros, np.zeros((2, 2)))
 
