@@ -164,8 +164,8 @@ def infinite_width(
     Raises:
         InvalidInput: for an operation without a rule, with its name; for a name that matches no
             parameter; for parameters whose mean is not 0 without a stated deviation; for functions
-            that quadrature does not resolve; for kernels beyond the range of JAX's floats; and
-            as ``empirical_ntk``.
+            that quadrature does not resolve; for inputs that are not finite and kernels beyond the
+            range of JAX's floats; and as ``empirical_ntk``.
 
     Source: Jacot, Gabriel & Hongler 2018; Arora et al. 2019; Yang 2019 (programs);
     docs/math/infinite_width.md.

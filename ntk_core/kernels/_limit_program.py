@@ -1100,7 +1100,7 @@ def _merged(like_this: Random, placed: Sequence[Sum]) -> Random:
 
 @dataclass(frozen=True, eq=False)
 class _Picked:
-    """A map whose results are entries or 0, as one look-up.
+    """A map whose results are entries or 0: along one axis after the other, or as one look-up.
 
     Attributes:
         change: the map.
@@ -1131,10 +1131,12 @@ class _Picked:
         for axis, place in enumerate(places):
             others = tuple(other for other in range(len(places)) if other != axis)
             found.append(np.where(present, place + 1, 0).max(axis=others, initial=0))
+        # If axes do not mix, these numbers alone give back the number of every entry.
         grid = np.meshgrid(*found, indexing="ij")
         is_present = np.all([each > 0 for each in grid], axis=0)
         flat = np.ravel_multi_index([np.maximum(each - 1, 0) for each in grid], self.sizes)
-        return tuple(found) if (np.where(is_present, flat + 1, 0) == self.numbers).all() else None
+        is_given_back = np.array_equal(np.where(is_present, flat + 1, 0), self.numbers)
+        return tuple(found) if is_given_back else None
 
     def __call__(self, array: Entries, after: int) -> Entries:
         end = array.ndim - after
