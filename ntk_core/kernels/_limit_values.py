@@ -98,6 +98,13 @@ class Weight:
     varies: tuple[bool, ...]
     factor: float = 1.0
 
+    @property
+    def all_vary(self) -> bool:
+        """Whether no entry repeats."""
+        return all(
+            varies or size == 1 for varies, size in zip(self.varies, self.shape, strict=True)
+        )
+
 
 @dataclass(frozen=True)
 class Random:

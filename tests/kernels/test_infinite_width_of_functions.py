@@ -14,7 +14,7 @@ import pytest
 from ntk_core import InvalidInput, empirical_ntk, infinite_width, infinite_width_ntk
 from ntk_core.kernels import _infinite_width as limits
 from ntk_core.kernels import infinite_heads_ntk, infinite_width_nngp
-from ntk_core.kernels._limit_program import _Picked
+from ntk_core.kernels._limit_maps import Picked
 from ntk_core.networks.architectures import (
     Attention,
     ConvNet,
@@ -107,7 +107,7 @@ def test_maps_of_positions_are_look_ups_of_entries(seed):
         numbers = rng.permuted(numbers, axis=1)
     array = rng.standard_normal((2, *sizes, 3))
     flat = np.concatenate([np.zeros((2, 1, 3)), array.reshape(2, -1, 3)], axis=1)
-    of_positions = _Picked(lambda entries, after: numbers, sizes)
+    of_positions = Picked(lambda entries, after: numbers, sizes)
     for given in (array, jnp.asarray(array)):
         found = of_positions(given, 1)
         assert isinstance(found, np.ndarray) == (given is array)  # which compiles nothing
