@@ -1,20 +1,8 @@
 """Uses of parameters in any function ``apply(params, x)`` (docs/math/traced-programs.md)."""
 
+from ntk_core.traced._against_plain import Check, TracingDisagrees
 from ntk_core.traced._channels_last import ChannelsLast, has_convolutions
-from ntk_core.traced._check import (
-    EXPLAINED,
-    Check,
-    TracingDisagrees,
-    agree,
-    checked,
-    compared_once,
-    perturbed,
-    quick_options,
-    quickly,
-    refuse_imprecise,
-    rounded_otherwise,
-    treats_rows_apart,
-)
+from ntk_core.traced._check import agree, checked, compared_once
 from ntk_core.traced._derivatives import (
     NonlinearRule,
     derivative_along,
@@ -35,12 +23,14 @@ from ntk_core.traced._entrance import (
     like_params,
     like_rows,
 )
+from ntk_core.traced._independence import treats_rows_apart
 from ntk_core.traced._layers import TracedLayer, arranged, is_narrow_type, least_normal, wide
 from ntk_core.traced._malformed_rules import MalformedRule, NoSecondDerivative
 from ntk_core.traced._messages import compiling, name_of
 from ntk_core.traced._names import leaf_name, leaf_names
 from ntk_core.traced._of_network import program_of_network
 from ntk_core.traced._positions import features_at, positions_of
+from ntk_core.traced._precision import EXPLAINED, perturbed, refuse_imprecise, rounded_otherwise
 from ntk_core.traced._program import (
     Apply,
     Model,
@@ -53,6 +43,7 @@ from ntk_core.traced._program import (
     views_of,
     whole_kernels,
 )
+from ntk_core.traced._quickly import quick_options, quickly
 from ntk_core.traced._report import LayerFound, LayersFound, layers_of
 from ntk_core.traced._row_axes import CALLS, ELEMENTWISE
 from ntk_core.traced._row_trees import (

@@ -62,19 +62,19 @@ def _parameter(rng: np.random.Generator, how: Draw, leaf: Numbers) -> Numbers:
         return leaf
     given = np.asarray(leaf)
     if not jnp.issubdtype(dtype, jnp.inexact):
-        return leaf if given.ndim == 0 else _placed(_whole_numbers(rng, given), leaf)
+        return leaf if given.ndim == 0 else placed(_whole_numbers(rng, given), leaf)
     root_of_fan_in = max(1, *leaf.shape[:1], 1) ** 0.5
-    return _placed(_floats(rng, how, given, 1 / root_of_fan_in, centered=True), leaf)
+    return placed(_floats(rng, how, given, 1 / root_of_fan_in, centered=True), leaf)
 
 
 def _rows(rng: np.random.Generator, how: Draw, x: Numbers) -> Numbers:
     given = np.asarray(x)
     if not jnp.issubdtype(x.dtype, jnp.inexact):
-        return _placed(_whole_numbers(rng, given), x)
-    return _placed(_floats(rng, how, given, 1.0, centered=False), x)
+        return placed(_whole_numbers(rng, given), x)
+    return placed(_floats(rng, how, given, 1.0, centered=False), x)
 
 
-def _placed(drawn: np.ndarray, given: Numbers) -> Numbers:
+def placed(drawn: np.ndarray, given: Numbers) -> Numbers:
     """Return numbers on the device of the given ones.
 
     Arrays that are bound to a device, as those from PyTorch, need other compiled programs than
@@ -138,3 +138,41 @@ def _moments(flat: np.ndarray, unit: float, centered: bool) -> tuple[float, floa
     if variance <= 1e-12 * mean**2:
         return mean, 0.0
     return mean, variance**0.5
+
+
+def numbers_for_call(
+    params: PyTree, x: Numbers, each_leaf: EachLeaf | None
+) -> tuple[PyTree, Numbers] | None:
+    """Replace unknown parameters and inputs by small random numbers; see :func:`numbers_for`."""
+    if each_leaf is not None and isinstance(x, jax.core.Tracer):
+        draw = partial(_random, np.random.default_rng(0))
+        x = each_leaf(draw, np.zeros(x.shape, x.dtype))
+    found: tuple[PyTree, Numbers] | None = numbers_for((params, x))
+    return found
+
+
+def numbers_for(given: PyTree) -> PyTree | None:
+    """Replace unknown arrays by small random numbers.
+
+    Return None for keys, which cannot be drawn.
+    """
+    leaves = jax.tree.leaves(given)
+    if any(
+        isinstance(each, jax.core.Tracer) and jnp.issubdtype(each.dtype, jax.dtypes.extended)
+        for each in leaves
+    ):
+        return None
+    return jax.tree.map(partial(_drawn, np.random.default_rng(0)), given)
+
+
+def _drawn(rng: np.random.Generator, leaf: Numbers) -> Numbers:
+    return _random(rng, leaf) if isinstance(leaf, jax.core.Tracer) else leaf
+
+
+def _random(rng: np.random.Generator, leaf: Numbers) -> Array:
+    """Return small random numbers of the shape and type of an array."""
+    if not jnp.issubdtype(leaf.dtype, jnp.inexact):
+        return jnp.asarray(rng.integers(0, 2, leaf.shape), leaf.dtype)
+    return jnp.asarray(
+        rng.standard_normal(leaf.shape, np.float32) / max(1, *leaf.shape[:1]) ** 0.5, leaf.dtype
+    )

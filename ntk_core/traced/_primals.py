@@ -17,11 +17,12 @@ from jax.extend.core import Jaxpr
 from jaxtyping import Float, PyTree
 
 from ntk_core.errors import InvalidInput
-from ntk_core.traced._check import EXPLAINED, numbers_for, perturbed, quickly
 from ntk_core.traced._custom_rules import has_rules
-from ntk_core.traced._drawn import draws
+from ntk_core.traced._drawn import draws, numbers_for
 from ntk_core.traced._layers import wide
+from ntk_core.traced._precision import EXPLAINED, perturbed
 from ntk_core.traced._program import Rows, roughest_type
+from ntk_core.traced._quickly import quickly
 from ntk_core.traced._row_trees import layout_of
 from ntk_core.traced._trace import Seen
 

@@ -9,7 +9,8 @@ from jaxtyping import PyTree
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.architectures import Network
-from ntk_core.traced._check import Check, agree, checked
+from ntk_core.traced._against_plain import Check
+from ntk_core.traced._check import agree, checked
 from ntk_core.traced._entrance import accepted, kind_of
 from ntk_core.traced._layers import TracedLayer, num_positions
 from ntk_core.traced._program import Apply, Program, whole_kernels

@@ -21,11 +21,13 @@ from jaxtyping import Bool, Float, PyTree
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.architectures import Network
-from ntk_core.traced._check import numbers_for, perturbed, quickly
 from ntk_core.traced._custom_rules import has_rules
 from ntk_core.traced._derivatives import linearized
+from ntk_core.traced._drawn import numbers_for
 from ntk_core.traced._layers import wide
+from ntk_core.traced._precision import perturbed
 from ntk_core.traced._program import Apply, Model, Rows, roughest_type
+from ntk_core.traced._quickly import quickly
 from ntk_core.traced._trace import moving_leaves, program_of, refuse_no_curvature
 
 # Relative asymmetry that counts in every type. Correct rules reach 7e-6 in float32 and

@@ -63,7 +63,7 @@ class Batch:
         closed: the program of (*parameters, x) for the whole batch.
         rules: the program of its derivatives, if it has custom ones.
         program: of one row.
-        independence: evidence that rows are independent, which ``_check`` finds.
+        independence: evidence that rows are independent, which ``_independence`` finds.
         functions: weak references to functions that have both programs, the latest first.
     """
 

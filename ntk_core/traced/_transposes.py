@@ -16,10 +16,10 @@ from jax.extend.core import Jaxpr, subjaxprs
 from jaxtyping import PyTree
 
 from ntk_core.errors import InvalidInput
-from ntk_core.traced._check import numbers_for, quickly
-from ntk_core.traced._drawn import draws
+from ntk_core.traced._drawn import draws, numbers_for
 from ntk_core.traced._layers import wide
 from ntk_core.traced._program import Apply, Rows, roughest_type
+from ntk_core.traced._quickly import quickly
 from ntk_core.traced._row_trees import layout_of
 from ntk_core.traced._trace import moving_leaves
 
