@@ -105,19 +105,10 @@ def compared(
     left = np.asarray(x1)
     right = left if x2 is None else np.asarray(x2)
     i, j = _pair_of(left, right)
-    rows = np.stack([left[i], right[j]])
+    at = _place(program, np.stack([left[i], right[j]]), factors)
     leaves = program.leaves(params)
-    rng = np.random.default_rng(0)
-    chosen = np.sort(rng.permutation(program.num_outputs)[:OUTPUTS_COMPARED])
-    mixture = rng.standard_normal(program.num_outputs).astype(np.float32)
-    at = Place(rows, mixture, chosen, factors)
-    seeds = np.diag(factors) if (factors != 1).any() else None
-    inside = at  # the place of the mixture and the chosen outputs in the entries
     without_pairs = kernel is not None and np.ndim(kernel) in (2, 3)  # of outputs
-    if without_pairs:
-        seeds, inside = _seeds_of(at, program.num_outputs)
-        seeds = seeds * factors
-    entries = np.asarray(quickly(_entries)(program, leaves, rows, seeds))
+    entries, inside = _parts_at(program, leaves, at, without_pairs)
     if kernel is None and not np.isfinite(entries).all():
         # Overflow at random numbers allows no verdict.
         return Check(0, 0.0, tolerance, is_conclusive=False)
@@ -143,12 +134,36 @@ def compared(
         _explain(program, params, at, plain, how, gaps)
     if without_pairs:
         # The squared norms of the chosen outputs' gradients end the list of products.
-        squares = plain.values.sum(0)[-len(chosen) :]
+        squares = plain.values.sum(0)[-len(at.chosen) :]
         own_entries = np.asarray(kernel)[i, j]
         _compare_same_outputs(program, leaves, at, squares, own_entries, types)
     is_conclusive = bool(np.isfinite(entries).all() and np.any(entries))
-    distinct = 1 if np.array_equal(*rows) else 2
+    distinct = 1 if np.array_equal(*at.rows) else 2
     return Check(distinct, difference, tolerance, is_conclusive)
+
+
+def _place(program: Program, rows: np.ndarray, factors: np.ndarray) -> Place:
+    """Return a random mixture of the outputs, and some of the outputs, at two rows."""
+    rng = np.random.default_rng(0)
+    chosen = np.sort(rng.permutation(program.num_outputs)[:OUTPUTS_COMPARED])
+    mixture = rng.standard_normal(program.num_outputs).astype(np.float32)
+    return Place(rows, mixture, chosen, factors)
+
+
+def _parts_at(
+    program: Program, leaves: list[Array], at: Place, without_pairs: bool
+) -> tuple[np.ndarray, Place]:
+    """Return the parts of the parameters as :func:`_entries` does, and the place inside them.
+
+    Args:
+        without_pairs: compute the mixture and the chosen outputs alone, not all pairs of outputs.
+    """
+    inside = at
+    seeds = np.diag(at.factors) if (at.factors != 1).any() else None
+    if without_pairs:
+        seeds, inside = _seeds_of(at, program.num_outputs)
+        seeds = seeds * at.factors
+    return np.asarray(quickly(_entries)(program, leaves, at.rows, seeds)), inside
 
 
 def _pair_of(left: np.ndarray, right: np.ndarray) -> tuple[int, int]:
