@@ -251,23 +251,15 @@ def _kernel(
 ) -> _Found:
     net, x1, _ = accepted(net, params, x1, "x1")
     left = rows_of(net, x1)
-    right = None
-    if x2 is not None:
-        others = like_rows(x2, left, "x2", net)
-        if not len(others):
-            raise InvalidInput(
-                "x2", f"shape {others.shape}", "shape (n, …) with at least one input"
-            )
-        right = jnp.asarray(others).astype(left.dtype)
+    right = None if x2 is None else _second_rows(net, left, x2)
     program = checked(net, params, left)
     if right is not None and len(right) != len(left):
         checked(net, params, right)
-    is_structured = program is not None and program.is_structured
-    if per_layer and not is_structured:
-        is_plain = program is not None and program.is_plain
-        reason = "the plain route" if is_plain else "a callable without layers"
-        raise InvalidInput("per_layer", True, f"False for {reason}")
-    if program is None or not is_structured:
+    if program is None or not program.is_structured:
+        if per_layer:
+            is_plain = program is not None and program.is_plain
+            reason = "the plain route" if is_plain else "a callable without layers"
+            raise InvalidInput("per_layer", True, f"False for {reason}")
         function = program or as_it_is(as_function(net))
         return _Found(_Plain(function, params, left, right, pairs, memory_limit).known())
     limit = memory_limit or DEFAULT_MEMORY
@@ -275,30 +267,37 @@ def _kernel(
     kernel = how.kernel()
     if _has_tracers((kernel, params, left)):
         return _Found(kernel)
-    types = Types.of_program(program)
-    known = with_small_outputs(how.kernels(types), kernel)
-    kernel = known.kernel
-    largest = largest_entry(kernel)
-    if not largest < math.inf:
-        if has_entries_beyond(program, params, left, kernel):
-            return _Found(kernel, largest)
-        # (a·a')(δ·δ') is ∞·0 for inputs a around 1e30 of saturated units, whose cotangents δ are 0.
-        # Gradients a δ are 0, and outputs are finite.
-        if bool(jnp.isfinite(as_function(program)(params, left)).all()):
-            if per_layer and may_overflow:
-                return _Found(kernel, largest)
+    known = with_small_outputs(how.kernels(Types.of_program(program)), kernel)
+    largest = largest_entry(known.kernel)
+    found = _Found(known.kernel, largest)
+    is_finite = largest < math.inf
+    if not is_finite and has_entries_beyond(program, params, left, found.kernel):
+        return found
+    # (a·a')(δ·δ') is ∞·0 for inputs a around 1e30 of saturated units, whose cotangents δ are 0.
+    # Gradients a δ are 0, and outputs are finite.
+    if not is_finite and bool(jnp.isfinite(as_function(program)(params, left)).all()):
+        if not per_layer:
             # Plain derivatives are their own oracle, so no comparison follows.
-            if per_layer:
-                raise InvalidInput(
-                    "per_layer", True, "False for inputs so large that products of layers overflow"
-                )
             return _Found(_Plain(program, params, left, right, pairs, limit).known())
+        if not may_overflow:
+            raise InvalidInput(
+                "per_layer", True, "False for inputs so large that products of layers overflow"
+            )
+        return found
     if program.stated.layers:
-        return _Found(kernel, largest)  # of a network of this package, whose layers are stated
-    if "kernel" in program.kept or not has_entries_beyond(program, params, left, kernel):
+        return found  # of a network of this package, whose layers are stated
+    if "kernel" in program.kept or not has_entries_beyond(program, params, left, found.kernel):
         factors = None if known.scale is None else known.scale.factors
-        agree(program, params, left, right, kernel, factors)
-    return _Found(kernel, largest)
+        agree(program, params, left, right, found.kernel, factors)
+    return found
+
+
+def _second_rows(net: Model, left: Array, x2: Inputs) -> Array:
+    """Return the rows of ``x2``, in the type of those of ``x1``."""
+    others = like_rows(x2, left, "x2", net)
+    if not len(others):
+        raise InvalidInput("x2", f"shape {others.shape}", "shape (n, …) with at least one input")
+    return jnp.asarray(others).astype(left.dtype)
 
 
 def _has_tracers(values: PyTree) -> bool:
