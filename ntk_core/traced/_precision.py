@@ -1,4 +1,4 @@
-"""What rounding explains, and numbers outside of their type."""
+"""Differences that rounding explains, and numbers outside of their type."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def test_drawn_numbers_are_bound_to_the_device_of_the_given_ones():
     assert not of_numpy[0]["w"].committed
 
 
-def test_rows_of_bound_inputs_are_compared_by_one_compiled_program():
+def test_rows_of_bound_inputs_are_compared_by_one_program():
     bound = jax.device_put(
         ({"w": jnp.array([[1.0, 2.0], [0.5, -1.0], [2.0, 0.3]])}, jnp.arange(15.0).reshape(5, 3)),
         jax.devices()[0],
