@@ -236,7 +236,7 @@ def as_random(eqn: JaxprEqn, value: Value) -> Random:
     return value
 
 
-# Operation → its rule, for one operand or values of one kind.
+# Operation → its rule.
 POSITION_RULES: dict[str, Callable[[JaxprEqn, list[Value]], Value]] = {
     "reshape": _reshape,
     "squeeze": _reshape,
