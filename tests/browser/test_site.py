@@ -141,6 +141,19 @@ def test_site_pages_are_accessible_and_fit_their_window(pages, site):
 
 
 @pytest.mark.long
+def test_controls_have_names_before_networks_train(browser, site):
+    """On a slow device, workers answer long after the controls are drawn."""
+    page = new_page(browser)
+    page.add_init_script(
+        "window.Worker = class extends EventTarget { postMessage() {} terminate() {} }"
+    )
+    opened(page, site, "index.html")
+    page.wait_for_selector('.live button[data-do="play"]')
+    assert violations(page, preload=False) == []
+    page.context.close()
+
+
+@pytest.mark.long
 def test_the_lecture_scrolls_asks_and_answers_and_live_trains(pages, site):
     page = opened(pages[0], site, "index.html")
     page.wait_for_function(TRAINS)

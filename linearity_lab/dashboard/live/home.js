@@ -21,8 +21,9 @@ const FAR_APART = 64; // smallest ratio of widths for a sentence about the plot
 class Side {
   constructor(data, output, changed) {
     Object.assign(this, { data, output, changed, points: new Map() });
-    this.canvas = element("canvas", { role: "img" });
-    this.title = element("h3", {}, data.words.home[output]);
+    const title = data.words.home[output];
+    this.canvas = element("canvas", { role: "img", "aria-label": title });
+    this.title = element("h3", {}, title);
     this.verdict = new Sentence(longest(data.words.verdicts));
     this.whole = element("section", { class: "side" }, this.title, this.canvas, this.verdict.whole);
     this.player = new Player((state) => this.take(state));
@@ -70,9 +71,9 @@ class Home extends Panel {
     const news = () => { this.stale = true; };
     this.sides = data.outputs.map((output) => new Side(data, output, news));
     this.width = widthSlider(data.words, ({ width }) => this.choose(width));
-    this.button = element("button", { type: "button", "data-do": "play" });
+    this.button = element("button", { type: "button", "data-do": "play" }, this.action);
     this.button.addEventListener("click", () => this.press());
-    this.chart = element("canvas", { role: "img" });
+    this.chart = element("canvas", { role: "img", "aria-label": data.words.home.chart });
     this.sentence = new Sentence(filled(data.words.home.seen, WIDEST_SEEN));
     this.status = element("p", { class: "unseen", role: "status" });
     this.note = element("span", { class: "slides" }, data.words.home.slides);
@@ -84,6 +85,12 @@ class Home extends Panel {
     root.home = this;
     this.begin(data.settings.width);
     this.open(parent, root, least);
+  }
+
+  // What the button does when it is pressed.
+  get action() {
+    const { pause, play } = this.data.words.controls;
+    return this.playing ? pause : play;
   }
 
   begin(width) {
@@ -138,8 +145,7 @@ class Home extends Panel {
     for (const side of this.sides) side.draw(theme);
     this.drawChart(theme);
     this.sentence.text = this.summary();
-    const { pause, play } = this.data.words.controls;
-    this.button.textContent = this.playing ? pause : play;
+    this.button.textContent = this.action;
     this.note.style.visibility = this.playing && this.tour.length ? "visible" : "hidden";
     this.paintedAt ??= performance.now();
   }
