@@ -284,9 +284,11 @@ def _kernel(
                 "per_layer", True, "False for inputs so large that products of layers overflow"
             )
         return found
-    if program.stated.layers:
-        return found  # of a network of this package, whose layers are stated
-    if "kernel" in program.kept or not has_entries_beyond(program, params, left, found.kernel):
+    # The layers of a network of this package are stated, so they need no comparison.
+    is_compared = not program.stated.layers and (
+        "kernel" in program.kept or not has_entries_beyond(program, params, left, found.kernel)
+    )
+    if is_compared:
         factors = None if known.scale is None else known.scale.factors
         agree(program, params, left, right, found.kernel, factors)
     return found
