@@ -41,13 +41,23 @@ def _reshape(eqn: JaxprEqn, operands: list[Value]) -> Value:
             return divided(value, shape, heads)
         return replace(reshaped(value, shape, name), beside=_beside_reshaped(value, shape, name))
     assert isinstance(value, Weight)
+    return _reshaped_weight(value, shape, name)
+
+
+def _reshaped_weight(value: Weight, shape: Shape, operation: str) -> Weight:
+    """Reshape a parameter; one whose entries repeat keeps its axes, up to those of size 1."""
     if value.all_vary:
         return Weight(value.leaf, shape, tuple(size > 1 for size in shape), value.factor)
-    if [size for size in shape if size > 1] != [size for size in value.shape if size > 1]:
-        raise refusal(name, "of a parameter that repeats")
-    rest = iter(varies for varies, size in zip(value.varies, value.shape, strict=True) if size > 1)
-    varies = tuple(size > 1 and next(rest) for size in shape)
-    return Weight(value.leaf, shape, varies, value.factor)
+    long_before = [axis for axis, size in enumerate(value.shape) if size > 1]
+    long_after = [axis for axis, size in enumerate(shape) if size > 1]
+    sizes_before = [value.shape[axis] for axis in long_before]
+    sizes_after = [shape[axis] for axis in long_after]
+    if sizes_after != sizes_before:
+        raise refusal(operation, "of a parameter that repeats")
+    varies = [False] * len(shape)
+    for before, after in zip(long_before, long_after, strict=True):
+        varies[after] = value.varies[before]
+    return Weight(value.leaf, shape, tuple(varies), value.factor)
 
 
 def _beside_reshaped(value: Random, shape: Shape, operation: str) -> Blocks | None:
@@ -108,28 +118,20 @@ def _sum(eqn: JaxprEqn, operands: list[Value]) -> Value:
 
 def _window_sum(eqn: JaxprEqn, operands: list[Value]) -> Value:
     """Sums over windows of positions, as average pooling takes them."""
-    params = eqn.params
+    value = as_random(eqn, operands[0])
+    # In the order of jax.lax.reduce_window; each has one entry per axis.
     keys = ("window_dimensions", "window_strides", "padding", "base_dilation", "window_dilation")
-    still = (1, 1, (0, 0), 1, 1)
-    touched = [
-        axis
-        for axis, settings in enumerate(zip(*(params[key] for key in keys), strict=True))
-        if tuple(settings) != still
-    ]
+    settings = [eqn.params[key] for key in keys]
+    untouched = (1, 1, (0, 0), 1, 1)  # of an axis
+    touched = []
+    for axis, of_axis in enumerate(zip(*settings, strict=True)):
+        if of_axis != untouched:
+            touched.append(axis)
 
     def change(array: Array) -> Array:
-        chosen = (
-            params["window_dimensions"],
-            params["window_strides"],
-            params["padding"],
-            params["base_dilation"],
-            params["window_dilation"],
-        )
-        return jax.lax.reduce_window(array, 0.0, jax.lax.add, *chosen)
+        return jax.lax.reduce_window(array, 0.0, jax.lax.add, *settings)
 
-    return along_positions(
-        as_random(eqn, operands[0]), change, eqn.primitive.name, touched, mixes=True
-    )
+    return along_positions(value, change, eqn.primitive.name, touched, mixes=True)
 
 
 def _slice(eqn: JaxprEqn, operands: list[Value]) -> Value:
